@@ -1,0 +1,228 @@
+//! One run of bytes at a fixed address: who allocated it, and who may look at it?
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+use memmap2::{Advice, Mmap, MmapMut};
+
+/// From this size on, anonymous memory is mapped by itself and advised for huge pages.
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+/// Every region starts at a multiple of this many bytes, so that columns can be cast.
+const ALIGNMENT: usize = 8;
+
+enum Backing {
+    /// Small memory: a vector of words, so that it is aligned.
+    Words(Vec<u64>),
+    /// Anonymous or file memory.
+    Mapped(Mmap),
+}
+
+impl Backing {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Words(words) => bytemuck::cast_slice(words),
+            Self::Mapped(map) => map,
+        }
+    }
+}
+
+/// A shared, read-only run of bytes; clones and slices share the memory.
+#[derive(Clone)]
+pub struct Region {
+    backing: Arc<Backing>,
+    range: Range<usize>,
+}
+
+impl Region {
+    /// A region that holds a copy of `bytes`.
+    #[must_use]
+    pub fn copy_from(bytes: &[u8]) -> Self {
+        let mut builder = RegionBuilder::new(bytes.len());
+        builder.copy_from_slice(bytes);
+        builder.finish()
+    }
+
+    /// Maps `file` from its start to its present end.
+    ///
+    /// # Errors
+    /// What the operating system says of the mapping.
+    ///
+    /// The caller keeps others from changing the file while it is mapped: a store's directory is
+    /// locked, and its files are written once.
+    pub fn map_file(file: &File) -> io::Result<Self> {
+        let length = usize::try_from(file.metadata()?.len())
+            .map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+        if length == 0 {
+            return Ok(Self::copy_from(&[]));
+        }
+        // SAFETY: the store holds a lock on its directory and never writes to a finished file, so
+        // the mapping does not change below us.
+        let map = unsafe { Mmap::map(file)? };
+        Ok(Self {
+            backing: Arc::new(Backing::Mapped(map)),
+            range: 0..length,
+        })
+    }
+
+    /// The part `range` of this region, sharing its memory.
+    ///
+    /// # Panics
+    /// If the range lies outside, or begins at no multiple of eight bytes.
+    #[must_use]
+    pub fn slice(&self, range: Range<usize>) -> Self {
+        assert!(
+            range.start <= range.end && range.end <= self.len(),
+            "slice outside its region"
+        );
+        assert!(
+            range.start.is_multiple_of(ALIGNMENT),
+            "slice of a region is not aligned"
+        );
+        Self {
+            backing: Arc::clone(&self.backing),
+            range: self.range.start + range.start..self.range.start + range.end,
+        }
+    }
+
+    /// The bytes as numbers.
+    ///
+    /// # Panics
+    /// If the length is no multiple of the number's size.
+    #[inline]
+    #[must_use]
+    pub fn as_slice<T: bytemuck::AnyBitPattern>(&self) -> &[T] {
+        bytemuck::cast_slice(self)
+    }
+
+    /// Bytes in this region.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// True of a region without bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.range.is_empty()
+    }
+}
+
+impl Deref for Region {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.backing.bytes()[self.range.clone()]
+    }
+}
+
+impl fmt::Debug for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Region({} bytes)", self.len())
+    }
+}
+
+enum Open {
+    Words(Vec<u64>),
+    Mapped(MmapMut),
+}
+
+/// A region while it is being filled: zeroed memory of a fixed size.
+pub struct RegionBuilder {
+    open: Open,
+    length: usize,
+}
+
+impl RegionBuilder {
+    /// Zeroed memory of `length` bytes; large ones are advised for huge pages.
+    ///
+    /// # Panics
+    /// If the operating system has no such memory, as any allocation does.
+    #[must_use]
+    pub fn new(length: usize) -> Self {
+        let open = if length < HUGE_PAGE_BYTES {
+            Open::Words(vec![0; length.div_ceil(ALIGNMENT)])
+        } else {
+            let map = MmapMut::map_anon(length)
+                .unwrap_or_else(|error| panic!("no memory for {length} bytes: {error}"));
+            // Advice only: a kernel without huge pages refuses it and nothing is lost.
+            let _ = map.advise(Advice::HugePage);
+            Open::Mapped(map)
+        };
+        Self { open, length }
+    }
+
+    /// The memory as numbers.
+    ///
+    /// # Panics
+    /// If the length is no multiple of the number's size.
+    pub fn as_mut_slice<T: bytemuck::Pod>(&mut self) -> &mut [T] {
+        bytemuck::cast_slice_mut(self.bytes_mut())
+    }
+
+    /// Fills the start of the memory with `bytes`.
+    ///
+    /// # Panics
+    /// If they do not fit.
+    pub fn copy_from_slice(&mut self, bytes: &[u8]) {
+        self.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        let length = self.length;
+        match &mut self.open {
+            Open::Words(words) => &mut bytemuck::cast_slice_mut(words)[..length],
+            Open::Mapped(map) => &mut map[..length],
+        }
+    }
+
+    /// Ends the writing.
+    ///
+    /// # Panics
+    /// If the memory cannot be made read-only, which no known kernel refuses.
+    #[must_use]
+    pub fn finish(self) -> Region {
+        let backing = match self.open {
+            Open::Words(words) => Backing::Words(words),
+            Open::Mapped(map) => Backing::Mapped(
+                map.make_read_only()
+                    .unwrap_or_else(|error| panic!("mprotect failed: {error}")),
+            ),
+        };
+        Region {
+            backing: Arc::new(backing),
+            range: 0..self.length,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_and_large_regions_hold_what_was_written() {
+        for length in [0, 1, 7, 8, 100, HUGE_PAGE_BYTES, HUGE_PAGE_BYTES + 3] {
+            let bytes: Vec<u8> = (0..length).map(|i| (i % 251) as u8).collect();
+            let region = Region::copy_from(&bytes);
+            assert_eq!(&*region, &bytes[..]);
+        }
+    }
+
+    #[test]
+    fn a_slice_shares_memory_and_casts() {
+        let mut builder = RegionBuilder::new(32);
+        builder.as_mut_slice::<u64>().copy_from_slice(&[1, 2, 3, 4]);
+        let region = builder.finish();
+        assert_eq!(region.slice(8..24).as_slice::<u64>(), &[2, 3]);
+    }
+
+    #[test]
+    #[should_panic(expected = "slice outside")]
+    fn a_slice_outside_its_region_panics() {
+        let _ = Region::copy_from(&[0; 8]).slice(0..9);
+    }
+}

@@ -1,0 +1,1 @@
+//! Which literals need no dictionary, and how do they fit into an id?

@@ -1,0 +1,15 @@
+//! What are a term, an id, a triple, a shard, a snapshot number?
+//!
+//! A [`TermId`] is 64 bits with the kind of the term in its four top bits: a vertex (an IRI or a
+//! blank node), a literal of the dictionary, a predicate that is not also a vertex, or a value
+//! held inline because its lexical form can be given back exactly.
+#![forbid(unsafe_code)]
+
+mod id;
+pub mod inline;
+pub mod key;
+
+pub use id::{
+    Direction, IdQuad, LOCAL_BITS, PAYLOAD_BITS, PredicateId, SHARD_BITS, ShardId, SnapshotNumber,
+    TermId, TermKind,
+};
