@@ -1,0 +1,156 @@
+//! Terms during a query: what does this id stand for, and which id has this term?
+
+use std::sync::Mutex;
+
+use jindou_model::{TermId, TermKind, inline, key};
+use oxrdf::{Literal, Term, TermRef};
+use rustc_hash::FxHashMap;
+
+/// A dictionary, as the executor sees it.
+pub trait TermSource: Send + Sync {
+    /// Appends the key (see [`jindou_model::key`]) of a vertex, dictionary literal or predicate.
+    ///
+    /// # Panics
+    /// If the id is of another kind or unknown: ids come from the same source.
+    fn push_key(&self, id: TermId, key: &mut Vec<u8>);
+
+    /// The id of the vertex or predicate (`literal` false) or dictionary literal (`literal`
+    /// true) with this key.
+    fn lookup(&self, key: &[u8], literal: bool) -> Option<TermId>;
+}
+
+/// Terms that one query computed and the store does not have.
+///
+/// Shared by the threads that run the query; ids are given in order of first sight.
+#[derive(Default)]
+pub struct ComputedTerms {
+    table: Mutex<ComputedTable>,
+}
+
+#[derive(Default)]
+struct ComputedTable {
+    ids: FxHashMap<Box<[u8]>, u32>,
+    /// Key and whether it is a literal's.
+    keys: Vec<(Box<[u8]>, bool)>,
+    bytes: usize,
+}
+
+impl ComputedTerms {
+    fn intern(&self, key: &[u8], literal: bool) -> TermId {
+        // A vertex and a literal never share a key: a literal's holds a zero byte.
+        let mut table = self.lock();
+        let number = match table.ids.get(key) {
+            Some(number) => *number,
+            None => {
+                let number = u32::try_from(table.keys.len()).expect("under 2^32 computed terms");
+                table.ids.insert(key.into(), number);
+                table.keys.push((key.into(), literal));
+                table.bytes += 2 * key.len() + 64;
+                number
+            }
+        };
+        TermId::new(TermKind::Computed, u64::from(number))
+    }
+
+    /// Appends the key of a computed term and tells whether it is a literal.
+    ///
+    /// # Panics
+    /// If the id is not one of this query's computed terms.
+    pub fn push_key(&self, id: TermId, key: &mut Vec<u8>) -> bool {
+        let table = self.lock();
+        let (bytes, literal) = &table.keys[id.payload() as usize];
+        key.extend_from_slice(bytes);
+        *literal
+    }
+
+    /// Bytes held, for the query's memory budget.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.lock().bytes
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, ComputedTable> {
+        self.table.lock().expect("no thread panics while it holds the computed terms")
+    }
+}
+
+/// Both directions between ids and terms for one query.
+#[derive(Clone, Copy)]
+pub struct Terms<'a> {
+    source: &'a dyn TermSource,
+    computed: &'a ComputedTerms,
+}
+
+impl<'a> Terms<'a> {
+    /// The terms of `source` and those that the query computes.
+    #[must_use]
+    pub fn new(source: &'a dyn TermSource, computed: &'a ComputedTerms) -> Self {
+        Self { source, computed }
+    }
+
+    /// Appends the key of any term but an inline one to `key`; tells whether it is a literal's.
+    ///
+    /// # Panics
+    /// If the id is `NONE`, inline or of another query.
+    pub fn push_key(&self, id: TermId, key: &mut Vec<u8>) -> bool {
+        match id.kind() {
+            TermKind::Computed => self.computed.push_key(id, key),
+            kind => {
+                self.source.push_key(id, key);
+                kind == TermKind::Literal
+            }
+        }
+    }
+
+    /// The id of a literal: inline where it fits, else the dictionary's, else the query's own.
+    #[must_use]
+    pub fn intern_literal(&self, literal: &Literal) -> TermId {
+        let datatype = literal.datatype();
+        if literal.language().is_none()
+            && let Some(id) = inline::encode(literal.value(), datatype.as_str())
+        {
+            return id;
+        }
+        let mut key = Vec::new();
+        key::push_literal(&mut key, literal.as_ref());
+        self.intern_key(&key, true)
+    }
+
+    /// The id of any term.
+    #[must_use]
+    pub fn intern(&self, term: TermRef<'_>) -> TermId {
+        if let TermRef::Literal(literal) = term {
+            return self.intern_literal(&literal.into_owned());
+        }
+        let mut key = Vec::new();
+        key::push_term(&mut key, term);
+        self.intern_key(&key, false)
+    }
+
+    /// The id of the term with this key, which is not one that fits inline.
+    #[must_use]
+    pub fn intern_key(&self, key: &[u8], literal: bool) -> TermId {
+        self.source.lookup(key, literal).unwrap_or_else(|| self.computed.intern(key, literal))
+    }
+
+    /// The term of an id; `None` for [`TermId::NONE`].
+    ///
+    /// # Panics
+    /// If the id is of another query, or the dictionary holds bytes that are no term (its
+    /// checksums were right, so that is our own mistake).
+    #[must_use]
+    pub fn term(&self, id: TermId) -> Option<Term> {
+        if id.is_none() {
+            return None;
+        }
+        if id.is_inline() {
+            let mut lexical = String::new();
+            inline::decode_lexical(id, &mut lexical);
+            return Some(Literal::new_typed_literal(lexical, inline::datatype(id)).into());
+        }
+        let mut bytes = Vec::new();
+        let literal = self.push_key(id, &mut bytes);
+        let term = if literal { key::literal(&bytes).map(Term::from) } else { key::vertex(&bytes) };
+        Some(term.expect("the dictionary holds keys of terms"))
+    }
+}

@@ -1,0 +1,195 @@
+//! Expressions of FILTER, BIND, ORDER BY and HAVING, and aggregates.
+
+use crate::physical::{ConstId, Var};
+
+/// An expression over the columns of a binding table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expression {
+    /// The value of a variable; an error where it is unbound.
+    Variable(Var),
+    /// A constant of the plan.
+    Constant(ConstId),
+    /// `a || b || ...`, two operands at least.
+    Or(Vec<Self>),
+    /// `a && b && ...`, two operands at least.
+    And(Vec<Self>),
+    /// `!a`
+    Not(Box<Self>),
+    /// A comparison of two values.
+    Compare(Comparison, Box<Self>, Box<Self>),
+    /// `a IN (b, ...)`; the list may be empty.
+    In(Box<Self>, Vec<Self>),
+    /// Arithmetic on two numbers.
+    Arithmetic(Arithmetic, Box<Self>, Box<Self>),
+    /// `+a`
+    UnaryPlus(Box<Self>),
+    /// `-a`
+    UnaryMinus(Box<Self>),
+    /// `BOUND(?v)`
+    Bound(Var),
+    /// `IF(a, b, c)`
+    If(Box<Self>, Box<Self>, Box<Self>),
+    /// `COALESCE(a, ...)`
+    Coalesce(Vec<Self>),
+    /// A function of SPARQL 1.1 or a cast.
+    Call(Function, Vec<Self>),
+}
+
+/// Comparison operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Comparison {
+    /// `=`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+    /// `sameTerm(a, b)`
+    SameTerm,
+}
+
+/// Arithmetic operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Arithmetic {
+    /// `+`
+    Add,
+    /// `-`
+    Subtract,
+    /// `*`
+    Multiply,
+    /// `/`
+    Divide,
+}
+
+/// Functions, by their names in SPARQL 1.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "each variant is the SPARQL function of that name")]
+pub enum Function {
+    Str,
+    Lang,
+    LangMatches,
+    Datatype,
+    Iri,
+    BNode,
+    Rand,
+    Abs,
+    Ceil,
+    Floor,
+    Round,
+    Concat,
+    SubStr,
+    StrLen,
+    Replace,
+    UCase,
+    LCase,
+    EncodeForUri,
+    Contains,
+    StrStarts,
+    StrEnds,
+    StrBefore,
+    StrAfter,
+    Year,
+    Month,
+    Day,
+    Hours,
+    Minutes,
+    Seconds,
+    Timezone,
+    Tz,
+    Now,
+    Uuid,
+    StrUuid,
+    Md5,
+    Sha1,
+    Sha256,
+    Sha384,
+    Sha512,
+    StrLang,
+    StrDt,
+    IsIri,
+    IsBlank,
+    IsLiteral,
+    IsNumeric,
+    Regex,
+    CastString,
+    CastBoolean,
+    CastInteger,
+    CastDecimal,
+    CastFloat,
+    CastDouble,
+    CastDateTime,
+    CastDate,
+    CastTime,
+    CastDuration,
+    CastDayTimeDuration,
+    CastYearMonthDuration,
+}
+
+/// An aggregate of GROUP BY.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Aggregate {
+    /// Which.
+    pub function: AggregateFunction,
+    /// What it is computed over; `None` for `COUNT(*)`.
+    pub operand: Option<Expression>,
+    /// Over distinct values (for `COUNT(DISTINCT *)`: distinct solutions).
+    pub distinct: bool,
+}
+
+/// Aggregate functions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AggregateFunction {
+    /// `COUNT`
+    Count,
+    /// `SUM`
+    Sum,
+    /// `AVG`
+    Avg,
+    /// `MIN`
+    Min,
+    /// `MAX`
+    Max,
+    /// `SAMPLE`
+    Sample,
+    /// `GROUP_CONCAT` with its separator.
+    GroupConcat(String),
+}
+
+impl Expression {
+    /// Calls `visit` with each variable used, repeats included.
+    pub fn for_each_variable(&self, visit: &mut dyn FnMut(Var)) {
+        match self {
+            Self::Variable(var) | Self::Bound(var) => visit(*var),
+            Self::Constant(_) => (),
+            Self::Or(list) | Self::And(list) | Self::Coalesce(list) | Self::Call(_, list) => {
+                for part in list {
+                    part.for_each_variable(visit);
+                }
+            }
+            Self::Not(part) | Self::UnaryPlus(part) | Self::UnaryMinus(part) => {
+                part.for_each_variable(visit);
+            }
+            Self::Compare(_, left, right) | Self::Arithmetic(_, left, right) => {
+                left.for_each_variable(visit);
+                right.for_each_variable(visit);
+            }
+            Self::In(part, list) => {
+                part.for_each_variable(visit);
+                for part in list {
+                    part.for_each_variable(visit);
+                }
+            }
+            Self::If(condition, then, otherwise) => {
+                condition.for_each_variable(visit);
+                then.for_each_variable(visit);
+                otherwise.for_each_variable(visit);
+            }
+        }
+    }
+}

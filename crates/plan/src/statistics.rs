@@ -1,0 +1,59 @@
+//! What does the planner ask of the data?
+
+use jindou_model::{Direction, PredicateId, TermId};
+use oxrdf::TermRef;
+
+/// Something known of a vertex from its characteristic set alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Membership {
+    /// It has this `rdf:type` in the default graph.
+    Type(TermId),
+    /// It has an edge of this predicate and direction in the default graph.
+    Has(PredicateId, Direction),
+}
+
+/// Counts of one segment (predicate, direction) of the default graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SegmentStatistics {
+    /// Edges.
+    pub edges: u64,
+    /// Distinct keys, that is subjects for `Out` and objects for `In`.
+    pub keys: u64,
+}
+
+/// What the planner knows of the data; all figures are of the default graph.
+///
+/// Every method costs microseconds at most.
+pub trait Statistics {
+    /// Triples of the default graph.
+    fn triples(&self) -> u64;
+    /// Quads outside the default graph.
+    fn named_quads(&self) -> u64;
+    /// Number of named graphs.
+    fn named_graphs(&self) -> u64;
+    /// Vertices of all graphs.
+    fn vertices(&self) -> u64;
+    /// Number of predicates; their ids are `0..predicates()`.
+    fn predicates(&self) -> u32;
+    /// The id of a term, if the store knows it.
+    fn term(&self, term: TermRef<'_>) -> Option<TermId>;
+    /// The predicate with this IRI, if any edge has it (`rdf:type` always does).
+    fn predicate(&self, iri: &str) -> Option<PredicateId>;
+    /// Counts of a segment.
+    fn segment(&self, predicate: PredicateId, direction: Direction) -> SegmentStatistics;
+    /// Vertices that have all of `memberships`: exact while the characteristic sets are few
+    /// enough to be summed, else an estimate. No membership: all vertices.
+    fn vertices_with(&self, memberships: &[Membership]) -> f64;
+    /// Edges of (predicate, direction) whose key vertex has all of `memberships`; exactness as
+    /// for [`Statistics::vertices_with`].
+    fn edges_from(
+        &self,
+        predicate: PredicateId,
+        direction: Direction,
+        memberships: &[Membership],
+    ) -> f64;
+    /// Exact number of neighbours of one term.
+    fn degree(&self, predicate: PredicateId, direction: Direction, key: TermId) -> u64;
+    /// True if the vertex has the membership (exact; literals have no types).
+    fn is_member(&self, vertex: TermId, membership: Membership) -> bool;
+}
