@@ -8,8 +8,12 @@
 mod id;
 pub mod inline;
 pub mod key;
+mod neighbours;
+mod ranges;
 
 pub use id::{
     Direction, IdQuad, LOCAL_BITS, PAYLOAD_BITS, PredicateId, SHARD_BITS, ShardId, SnapshotNumber,
     TermId, TermKind,
 };
+pub use neighbours::{Narrow, Neighbours};
+pub use ranges::IdRanges;

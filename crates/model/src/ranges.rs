@@ -1,0 +1,196 @@
+//! A set of ids as ranges: which vertices meet these requirements?
+
+use crate::TermId;
+
+/// Sorted, disjoint, non-adjacent half-open ranges of ids.
+///
+/// Because bulk-loaded vertices are numbered by characteristic set, the vertices of a type are a
+/// few ranges, and membership is a comparison that touches no graph memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IdRanges {
+    ranges: Vec<(u64, u64)>,
+    len: u64,
+}
+
+impl IdRanges {
+    /// The empty set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the ids `first..end`, which lie at or behind all that were added before.
+    ///
+    /// # Panics
+    /// If they begin before the end of the last range.
+    pub fn push(&mut self, first: TermId, end: TermId) {
+        let (first, end) = (first.raw(), end.raw());
+        if first >= end {
+            return;
+        }
+        self.len += end - first;
+        match self.ranges.last_mut() {
+            Some(last) if last.1 == first => last.1 = end,
+            last => {
+                assert!(
+                    last.is_none_or(|last| last.1 < first),
+                    "ranges are pushed in order"
+                );
+                self.ranges.push((first, end));
+            }
+        }
+    }
+
+    /// Number of ids in the set.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// True of the empty set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// The raw ranges, half-open.
+    #[must_use]
+    pub fn ranges(&self) -> &[(u64, u64)] {
+        &self.ranges
+    }
+
+    /// True if the id is in the set: a few comparisons.
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, id: TermId) -> bool {
+        let raw = id.raw();
+        match self.ranges.as_slice() {
+            [] => false,
+            [(first, end)] => raw >= *first && raw < *end,
+            few if few.len() <= 4 => few.iter().fold(false, |found, (first, end)| {
+                found | (raw >= *first && raw < *end)
+            }),
+            many => {
+                let after = many.partition_point(|(first, _)| *first <= raw);
+                after > 0 && raw < many[after - 1].1
+            }
+        }
+    }
+
+    /// The `index`-th id of the set.
+    ///
+    /// # Panics
+    /// If the set has no so many.
+    #[must_use]
+    pub fn get(&self, index: u64) -> TermId {
+        let mut skip = index;
+        for (first, end) in &self.ranges {
+            if skip < end - first {
+                return TermId::from_raw(first + skip);
+            }
+            skip -= end - first;
+        }
+        panic!("id {index} of a set of {}", self.len)
+    }
+
+    /// Number of ids in the set that are below `id`.
+    #[must_use]
+    pub fn rank(&self, id: TermId) -> u64 {
+        let raw = id.raw();
+        self.ranges
+            .iter()
+            .take_while(|(first, _)| *first < raw)
+            .map(|(first, end)| raw.min(*end) - first)
+            .sum()
+    }
+
+    /// Copies ids to `out`, from the `from`-th id of the set on and `count` at most; returns how
+    /// many were copied.
+    pub fn copy(&self, from: u64, count: usize, out: &mut Vec<TermId>) -> usize {
+        let mut skip = from;
+        let mut left = count as u64;
+        for (first, end) in &self.ranges {
+            let size = end - first;
+            if skip >= size {
+                skip -= size;
+                continue;
+            }
+            let begin = first + skip;
+            let take = (end - begin).min(left);
+            out.extend((begin..begin + take).map(TermId::from_raw));
+            left -= take;
+            skip = 0;
+            if left == 0 {
+                break;
+            }
+        }
+        count - left as usize
+    }
+
+    /// The ids that are in both sets.
+    #[must_use]
+    pub fn intersect(&self, other: &Self) -> Self {
+        let mut both = Self::new();
+        let (mut left, mut right) = (
+            self.ranges.iter().peekable(),
+            other.ranges.iter().peekable(),
+        );
+        while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
+            both.push(
+                TermId::from_raw(a.0.max(b.0)),
+                TermId::from_raw(a.1.min(b.1).max(a.0.max(b.0))),
+            );
+            if a.1 <= b.1 {
+                left.next();
+            } else {
+                right.next();
+            }
+        }
+        both
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(ranges: &[(u64, u64)]) -> IdRanges {
+        let mut set = IdRanges::new();
+        for (first, end) in ranges {
+            set.push(TermId::from_raw(*first), TermId::from_raw(*end));
+        }
+        set
+    }
+
+    #[test]
+    fn membership_copy_and_intersection_agree_with_a_list() {
+        let a = set(&[(1, 4), (6, 7), (10, 20), (30, 31), (40, 50), (60, 61)]);
+        let b = set(&[(0, 2), (3, 12), (19, 45)]);
+        let list = |s: &IdRanges| {
+            (0..100)
+                .filter(|i| s.contains(TermId::from_raw(*i)))
+                .collect()
+        };
+        let (in_a, in_b): (Vec<u64>, Vec<u64>) = (list(&a), list(&b));
+        let both: Vec<u64> = in_a.iter().copied().filter(|i| in_b.contains(i)).collect();
+        assert_eq!(list(&a.intersect(&b)), both);
+        assert_eq!(a.len(), in_a.len() as u64);
+        for id in 0..100 {
+            let below = in_a.iter().filter(|i| **i < id).count() as u64;
+            assert_eq!(a.rank(TermId::from_raw(id)), below);
+        }
+        for from in 0..in_a.len() {
+            assert_eq!(a.get(from as u64).raw(), in_a[from]);
+            let mut out = Vec::new();
+            let copied = a.copy(from as u64, 5, &mut out);
+            let expected: Vec<u64> = in_a[from..].iter().copied().take(5).collect();
+            assert_eq!(copied, expected.len());
+            assert_eq!(out.iter().map(|id| id.raw()).collect::<Vec<_>>(), expected);
+        }
+    }
+
+    #[test]
+    fn adjacent_ranges_become_one() {
+        assert_eq!(set(&[(1, 4), (4, 7)]).ranges(), &[(1, 7)]);
+    }
+}

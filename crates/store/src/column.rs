@@ -1,0 +1,153 @@
+//! A column of ids or offsets: what is the i-th number, in as few bytes as the column allows?
+
+use jindou_fabric::{Region, RegionBuilder};
+use jindou_model::{Narrow, with_narrow};
+
+use crate::StoreError;
+use crate::image::{ImageReader, ImageWriter};
+
+/// Numbers held as differences from a base, all in one width of 1, 2, 4 or 8 bytes.
+#[derive(Clone, Debug)]
+pub struct Column {
+    region: Region,
+    base: u64,
+    width: u8,
+    len: usize,
+}
+
+impl Column {
+    /// A column of these numbers, in the narrowest width that holds them.
+    #[must_use]
+    pub fn from_values(values: &[u64]) -> Self {
+        let base = values.iter().copied().min().unwrap_or(0);
+        let span = values.iter().copied().max().unwrap_or(0) - base;
+        let width: u8 = match span {
+            0..=0xff => 1,
+            0x100..=0xffff => 2,
+            0x1_0000..=0xffff_ffff => 4,
+            _ => 8,
+        };
+        let mut builder = RegionBuilder::new(values.len() * usize::from(width));
+        macro_rules! fill {
+            ($t:ty) => {
+                for (slot, value) in builder.as_mut_slice::<$t>().iter_mut().zip(values) {
+                    *slot = (value - base) as $t;
+                }
+            };
+        }
+        match width {
+            1 => fill!(u8),
+            2 => fill!(u16),
+            4 => fill!(u32),
+            _ => fill!(u64),
+        }
+        Self {
+            region: builder.finish(),
+            base,
+            width,
+            len: values.len(),
+        }
+    }
+
+    /// Number of entries.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True of a column without entries.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// What is added to each narrow number.
+    #[inline]
+    #[must_use]
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Bytes of the numbers.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.region.len()
+    }
+
+    /// The narrow numbers.
+    #[inline]
+    #[must_use]
+    pub fn narrow(&self) -> Narrow<'_> {
+        match self.width {
+            1 => Narrow::U8(&self.region),
+            2 => Narrow::U16(self.region.as_slice()),
+            4 => Narrow::U32(self.region.as_slice()),
+            _ => Narrow::U64(self.region.as_slice()),
+        }
+    }
+
+    /// The number at `index`.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, index: usize) -> u64 {
+        self.base
+            .wrapping_add(with_narrow!(self.narrow(), items => items[index].into()))
+    }
+
+    pub(crate) fn write(&self, image: &mut ImageWriter) {
+        image.word(u64::from(self.width));
+        image.word(self.base);
+        image.word(self.len as u64);
+        image.region(&self.region);
+    }
+
+    pub(crate) fn read(image: &mut ImageReader) -> Result<Self, StoreError> {
+        let width = image.word()?;
+        let base = image.word()?;
+        let len = image.length()?;
+        let region = image.region()?;
+        if !matches!(width, 1 | 2 | 4 | 8) || len.checked_mul(width as usize) != Some(region.len())
+        {
+            return Err(image.corrupt("a column's width and length do not match its bytes"));
+        }
+        Ok(Self {
+            region,
+            base,
+            width: width as u8,
+            len,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back_in_every_width() {
+        for spread in [0, 200, 60_000, 4_000_000_000, u64::MAX / 2] {
+            let values: Vec<u64> = (0..100).map(|i| 7 + (spread / 99) * i).collect();
+            let column = Column::from_values(&values);
+            let back: Vec<u64> = (0..column.len()).map(|i| column.get(i)).collect();
+            assert_eq!(back, values);
+        }
+    }
+
+    #[test]
+    fn seek_finds_the_first_number_not_below() {
+        let values: Vec<u64> = (0..1000).map(|i| i * 3).collect();
+        let column = Column::from_values(&values);
+        for from in [0, 1, 5, 999, 1000] {
+            for value in 0..3100 {
+                let expected = (from..1000)
+                    .find(|i| column.narrow().get(*i) >= value)
+                    .unwrap_or(1000);
+                assert_eq!(column.narrow().seek(from, value), expected);
+            }
+        }
+    }
+}

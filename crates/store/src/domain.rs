@@ -1,0 +1,422 @@
+//! The keys of a segment: has this id a row here, and which?
+//!
+//! Rows are numbered in the order of ids. Because vertices are numbered by characteristic set, a
+//! domain is mostly a few dense runs of ids: then a row is a subtraction. What is scattered is a
+//! bitmap with counts (one cache line a lookup) or, where keys are rare, a sorted column.
+
+use jindou_fabric::{Region, RegionBuilder};
+use jindou_model::{IdRanges, TermId, TermKind};
+
+use crate::StoreError;
+use crate::column::Column;
+use crate::image::{ImageReader, ImageWriter};
+
+/// So many dense runs are searched before a bitmap is the better choice.
+const MOST_RUNS: usize = 32;
+/// A bitmap is chosen where there is a key for so many ids at least.
+const BITMAP_SPREAD: u64 = 64;
+/// Words of a bitmap block: the count of keys before it, then the bits.
+const BLOCK_WORDS: usize = 8;
+const BLOCK_BITS: u64 = (BLOCK_WORDS as u64 - 1) * 64;
+
+/// Keys that are next to each other or of one kind.
+#[derive(Clone, Debug)]
+struct Part {
+    /// First and last key.
+    first: u64,
+    last: u64,
+    /// Row of the first key.
+    row: usize,
+    /// Number of keys.
+    len: usize,
+    keys: Keys,
+}
+
+#[derive(Clone, Debug)]
+enum Keys {
+    /// Every id from the first to the last.
+    Dense,
+    /// Blocks of a count and 448 bits.
+    Bitmap(Region),
+    /// The ids.
+    Sorted(Column),
+}
+
+/// A set of ids, each with a row number.
+#[derive(Clone, Debug)]
+pub struct Domain {
+    parts: Vec<Part>,
+    len: usize,
+}
+
+impl Domain {
+    /// The domain of these keys, which are sorted and distinct.
+    #[must_use]
+    pub fn from_sorted(keys: &[u64]) -> Self {
+        debug_assert!(keys.is_sorted_by(|a, b| a < b));
+        let mut parts = Vec::new();
+        let mut row = 0;
+        for of_kind in keys.chunk_by(|a, b| kind_of(*a) == kind_of(*b)) {
+            let runs = of_kind.chunk_by(|a, b| a + 1 == *b);
+            if runs.clone().take(MOST_RUNS + 1).count() <= MOST_RUNS {
+                for run in runs {
+                    parts.push(Part::new(run, row, Keys::Dense));
+                    row += run.len();
+                }
+            } else {
+                let span = of_kind[of_kind.len() - 1] - of_kind[0] + 1;
+                let shape = if span / of_kind.len() as u64 <= BITMAP_SPREAD {
+                    Keys::Bitmap(bitmap(of_kind))
+                } else {
+                    Keys::Sorted(Column::from_values(of_kind))
+                };
+                parts.push(Part::new(of_kind, row, shape));
+                row += of_kind.len();
+            }
+        }
+        Self {
+            parts,
+            len: keys.len(),
+        }
+    }
+
+    /// Number of keys.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True of a domain without keys.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The row of a key.
+    #[inline]
+    #[must_use]
+    pub fn row(&self, id: TermId) -> Option<usize> {
+        let raw = id.raw();
+        let part = match self.parts.as_slice() {
+            [only] => only,
+            parts => {
+                let after = parts.partition_point(|part| part.first <= raw);
+                parts.get(after.checked_sub(1)?)?
+            }
+        };
+        if raw < part.first || raw > part.last {
+            return None;
+        }
+        part.row_of(raw)
+    }
+
+    /// Looks up many keys at once: `rows[i]` becomes the row of `keys[i]`, or `usize::MAX`.
+    ///
+    /// Where the domain is one or a few dense runs no memory is touched.
+    pub fn rows(&self, keys: &[TermId], rows: &mut Vec<usize>) {
+        rows.clear();
+        if let [
+            Part {
+                first,
+                last,
+                row,
+                keys: Keys::Dense,
+                ..
+            },
+        ] = self.parts.as_slice()
+        {
+            let span = last - first;
+            rows.extend(keys.iter().map(|key| {
+                let offset = key.raw().wrapping_sub(*first);
+                if offset <= span {
+                    row + offset as usize
+                } else {
+                    usize::MAX
+                }
+            }));
+            return;
+        }
+        // Keys mostly come in runs from the same part: try the last one first.
+        let mut part = match self.parts.first() {
+            Some(part) => part,
+            None => {
+                rows.resize(keys.len(), usize::MAX);
+                return;
+            }
+        };
+        rows.extend(keys.iter().map(|key| {
+            let raw = key.raw();
+            if raw < part.first || raw > part.last {
+                let after = self.parts.partition_point(|part| part.first <= raw);
+                match after.checked_sub(1).map(|index| &self.parts[index]) {
+                    Some(found) if raw <= found.last => part = found,
+                    _ => return usize::MAX,
+                }
+            }
+            part.row_of(raw).unwrap_or(usize::MAX)
+        }));
+    }
+
+    /// Calls `visit` with each key in order.
+    pub fn for_each(&self, visit: &mut dyn FnMut(TermId)) {
+        for part in &self.parts {
+            match &part.keys {
+                Keys::Dense => {
+                    (part.first..=part.last).for_each(|raw| visit(TermId::from_raw(raw)));
+                }
+                Keys::Bitmap(blocks) => for_each_bit(blocks.as_slice(), &mut |bit| {
+                    visit(TermId::from_raw(part.first + bit));
+                }),
+                Keys::Sorted(column) => {
+                    (0..column.len()).for_each(|i| visit(TermId::from_raw(column.get(i))));
+                }
+            }
+        }
+    }
+
+    /// The keys that are no vertices, as ranges of ids; costs as many ranges as there are runs of
+    /// keys.
+    #[must_use]
+    pub fn literal_ranges(&self) -> IdRanges {
+        let mut ranges = IdRanges::new();
+        let end = |raw: u64| TermId::from_raw(raw + 1);
+        for part in self.literal_parts() {
+            match &part.keys {
+                Keys::Dense => ranges.push(TermId::from_raw(part.first), end(part.last)),
+                Keys::Bitmap(blocks) => for_each_bit(blocks.as_slice(), &mut |bit| {
+                    ranges.push(TermId::from_raw(part.first + bit), end(part.first + bit));
+                }),
+                Keys::Sorted(column) => {
+                    for index in 0..column.len() {
+                        ranges.push(TermId::from_raw(column.get(index)), end(column.get(index)));
+                    }
+                }
+            }
+        }
+        ranges
+    }
+
+    /// True if [`Domain::literal_ranges`] is a short list.
+    #[must_use]
+    pub fn literals_are_dense(&self) -> bool {
+        self.literal_parts()
+            .all(|part| matches!(part.keys, Keys::Dense))
+    }
+
+    /// Number of keys that are no vertices.
+    #[must_use]
+    pub fn literal_keys(&self) -> usize {
+        self.literal_parts().map(|part| part.len).sum()
+    }
+
+    fn literal_parts(&self) -> impl Iterator<Item = &Part> {
+        self.parts
+            .iter()
+            .filter(|part| TermId::from_raw(part.first).kind() != TermKind::Vertex)
+    }
+
+    /// Bytes of bitmaps, columns and parts.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let arrays: usize = self
+            .parts
+            .iter()
+            .map(|part| match &part.keys {
+                Keys::Dense => 0,
+                Keys::Bitmap(blocks) => blocks.len(),
+                Keys::Sorted(column) => column.bytes(),
+            })
+            .sum();
+        arrays + self.parts.len() * size_of::<Part>()
+    }
+
+    pub(crate) fn write(&self, image: &mut ImageWriter) {
+        image.word(self.parts.len() as u64);
+        for part in &self.parts {
+            for word in [part.first, part.last, part.row as u64, part.len as u64] {
+                image.word(word);
+            }
+            match &part.keys {
+                Keys::Dense => image.word(0),
+                Keys::Bitmap(blocks) => {
+                    image.word(1);
+                    image.region(blocks);
+                }
+                Keys::Sorted(column) => {
+                    image.word(2);
+                    column.write(image);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn read(image: &mut ImageReader) -> Result<Self, StoreError> {
+        let count = image.length()?;
+        let mut parts: Vec<Part> = Vec::new();
+        let mut len = 0;
+        for _ in 0..count {
+            let (first, last) = (image.word()?, image.word()?);
+            let (row, part_len) = (image.length()?, image.length()?);
+            let keys = match image.word()? {
+                0 => Keys::Dense,
+                1 => Keys::Bitmap(image.region()?),
+                2 => Keys::Sorted(Column::read(image)?),
+                _ => return Err(image.corrupt("a domain has a part of an unknown shape")),
+            };
+            let part = Part {
+                first,
+                last,
+                row,
+                len: part_len,
+                keys,
+            };
+            let follows = parts.last().is_none_or(|before| before.last < first);
+            if !follows || row != len || !part.is_sound() {
+                return Err(image.corrupt("the parts of a domain contradict each other"));
+            }
+            len += part_len;
+            parts.push(part);
+        }
+        Ok(Self { parts, len })
+    }
+}
+
+impl Part {
+    fn new(keys: &[u64], row: usize, shape: Keys) -> Self {
+        Self {
+            first: keys[0],
+            last: keys[keys.len() - 1],
+            row,
+            len: keys.len(),
+            keys: shape,
+        }
+    }
+
+    #[inline]
+    fn row_of(&self, raw: u64) -> Option<usize> {
+        let offset = raw - self.first;
+        match &self.keys {
+            Keys::Dense => Some(self.row + offset as usize),
+            Keys::Bitmap(blocks) => {
+                let blocks: &[[u64; BLOCK_WORDS]] = blocks.as_slice();
+                let block = &blocks[(offset / BLOCK_BITS) as usize];
+                let bit = offset % BLOCK_BITS;
+                let (word, mask) = (1 + (bit / 64) as usize, 1_u64 << (bit % 64));
+                if block[word] & mask == 0 {
+                    return None;
+                }
+                let mut rank = block[0] + u64::from((block[word] & (mask - 1)).count_ones());
+                for before in &block[1..word] {
+                    rank += u64::from(before.count_ones());
+                }
+                Some(self.row + rank as usize)
+            }
+            Keys::Sorted(column) => {
+                let narrow = raw.checked_sub(column.base())?;
+                let index = column.narrow().seek(0, narrow);
+                (index < column.len() && column.narrow().get(index) == narrow)
+                    .then_some(self.row + index)
+            }
+        }
+    }
+
+    fn is_sound(&self) -> bool {
+        if self.last < self.first || self.len == 0 {
+            return false;
+        }
+        let span = self.last - self.first;
+        match &self.keys {
+            Keys::Dense => span == self.len as u64 - 1,
+            Keys::Bitmap(blocks) => {
+                blocks.len() as u64 == (span / BLOCK_BITS + 1) * (BLOCK_WORDS as u64 * 8)
+            }
+            Keys::Sorted(column) => column.len() == self.len,
+        }
+    }
+}
+
+fn kind_of(raw: u64) -> u64 {
+    raw >> jindou_model::PAYLOAD_BITS
+}
+
+fn bitmap(keys: &[u64]) -> Region {
+    let first = keys[0];
+    let blocks = ((keys[keys.len() - 1] - first) / BLOCK_BITS + 1) as usize;
+    let mut builder = RegionBuilder::new(blocks * BLOCK_WORDS * 8);
+    let words: &mut [[u64; BLOCK_WORDS]] = builder.as_mut_slice();
+    for key in keys {
+        let offset = key - first;
+        let bit = offset % BLOCK_BITS;
+        words[(offset / BLOCK_BITS) as usize][1 + (bit / 64) as usize] |= 1 << (bit % 64);
+    }
+    let mut rank = 0;
+    for block in words {
+        block[0] = rank;
+        rank += block[1..]
+            .iter()
+            .map(|word| u64::from(word.count_ones()))
+            .sum::<u64>();
+    }
+    builder.finish()
+}
+
+fn for_each_bit(blocks: &[[u64; BLOCK_WORDS]], visit: &mut dyn FnMut(u64)) {
+    for (index, block) in blocks.iter().enumerate() {
+        for (word, bits) in block[1..].iter().enumerate() {
+            let mut bits = *bits;
+            while bits != 0 {
+                let bit = u64::from(bits.trailing_zeros());
+                visit(index as u64 * BLOCK_BITS + word as u64 * 64 + bit);
+                bits &= bits - 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jindou_model::ShardId;
+    use proptest::prelude::*;
+
+    fn check(keys: &[u64]) {
+        let domain = Domain::from_sorted(keys);
+        assert_eq!(domain.len(), keys.len());
+        let mut seen = Vec::new();
+        domain.for_each(&mut |id| seen.push(id.raw()));
+        assert_eq!(seen, keys);
+        let mut asked: Vec<u64> = keys
+            .iter()
+            .flat_map(|k| [k.saturating_sub(1), *k, k + 1])
+            .collect();
+        asked.push(0);
+        asked.push(u64::MAX);
+        let ids: Vec<TermId> = asked.iter().map(|raw| TermId::from_raw(*raw)).collect();
+        let mut rows = Vec::new();
+        domain.rows(&ids, &mut rows);
+        let ranges = domain.literal_ranges();
+        for (id, row) in ids.iter().zip(rows) {
+            let expected = keys.binary_search(&id.raw()).ok();
+            assert_eq!(domain.row(*id), expected);
+            assert_eq!(row, expected.unwrap_or(usize::MAX));
+            let literal = id.kind() != TermKind::Vertex;
+            assert_eq!(ranges.contains(*id), literal && expected.is_some());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn rows_are_positions_among_the_sorted_keys(
+            gaps in proptest::collection::vec(prop_oneof![Just(1_u64), 1..4_u64, 1..3000_u64], 0..400),
+            literals in proptest::collection::vec(1..200_u64, 0..50),
+        ) {
+            let mut keys = Vec::new();
+            let mut at = TermId::vertex(ShardId(0), 5).raw();
+            for gap in gaps { at += gap; keys.push(at); }
+            let mut at = TermId::new(TermKind::Integer, 77).raw();
+            for gap in literals { at += gap; keys.push(at); }
+            check(&keys);
+        }
+    }
+}

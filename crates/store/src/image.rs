@@ -1,0 +1,258 @@
+//! A file of the store: words that describe, arrays that are mapped, a checksum over everything.
+//!
+//! Layout, little-endian: a header of eight words (magic, format version, kind of content, length
+//! of the file, place and number of the words, checksum of all bytes behind the header, checksum
+//! of the header's first seven words), then the arrays, each at a multiple of 64 bytes, then the
+//! words. A file is written once, synced, and renamed into place; when it is opened its length
+//! and its checksum are compared before anything in it is believed.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use jindou_fabric::Region;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use crate::StoreError;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"JINDOU\r\n");
+/// Raised whenever a file written before can no longer be read.
+const FORMAT_VERSION: u64 = 1;
+const HEADER_WORDS: usize = 8;
+const HEADER_BYTES: usize = HEADER_WORDS * 8;
+/// Arrays begin at cache lines.
+const ARRAY_ALIGNMENT: usize = 64;
+
+/// Collects what goes into a file.
+#[derive(Default)]
+pub(crate) struct ImageWriter {
+    words: Vec<u64>,
+    regions: Vec<Region>,
+    end: usize,
+}
+
+impl ImageWriter {
+    pub(crate) fn word(&mut self, word: u64) {
+        self.words.push(word);
+    }
+
+    /// Adds an array; the region is shared, not copied.
+    pub(crate) fn region(&mut self, region: &Region) {
+        self.words.push(self.end as u64);
+        self.words.push(region.len() as u64);
+        self.end += region.len().next_multiple_of(ARRAY_ALIGNMENT);
+        self.regions.push(region.clone());
+    }
+
+    pub(crate) fn words(&mut self, words: &[u64]) {
+        self.region(&Region::copy_from(bytemuck::cast_slice(words)));
+    }
+
+    /// Writes the file under a temporary name, syncs it and renames it to `path`.
+    pub(crate) fn finish(self, path: &Path, kind: u64) -> Result<(), StoreError> {
+        let temporary = path.with_extension("new");
+        let failed = |source: io::Error| StoreError::Io {
+            path: temporary.clone(),
+            source,
+        };
+        let file = File::create(&temporary).map_err(failed)?;
+        self.write_to(&file, kind).map_err(failed)?;
+        file.sync_all().map_err(failed)?;
+        std::fs::rename(&temporary, path).map_err(|source| StoreError::Io {
+            path: path.to_owned(),
+            source,
+        })
+    }
+
+    fn write_to(&self, file: &File, kind: u64) -> io::Result<()> {
+        let words: &[u8] = bytemuck::cast_slice(&self.words);
+        let mut hasher = Xxh3::new();
+        for region in &self.regions {
+            hasher.update(region);
+            hasher.update(padding(region.len()));
+        }
+        hasher.update(words);
+        let mut header = [
+            MAGIC,
+            FORMAT_VERSION,
+            kind,
+            (HEADER_BYTES + self.end + words.len()) as u64,
+            self.end as u64,
+            self.words.len() as u64,
+            hasher.digest(),
+            0,
+        ];
+        header[7] = header_checksum(&header);
+        let mut writer = BufWriter::with_capacity(1 << 20, file);
+        writer.write_all(bytemuck::cast_slice(&header))?;
+        for region in &self.regions {
+            writer.write_all(region)?;
+            writer.write_all(padding(region.len()))?;
+        }
+        writer.write_all(words)?;
+        writer.flush()
+    }
+}
+
+fn padding(length: usize) -> &'static [u8] {
+    &[0; ARRAY_ALIGNMENT][..length.next_multiple_of(ARRAY_ALIGNMENT) - length]
+}
+
+fn header_checksum(header: &[u64; HEADER_WORDS]) -> u64 {
+    xxh3_64(bytemuck::cast_slice(&header[..HEADER_WORDS - 1]))
+}
+
+/// Reads a mapped file back, in the order in which it was written.
+pub(crate) struct ImageReader {
+    path: PathBuf,
+    data: Region,
+    words: Region,
+    next: usize,
+}
+
+impl ImageReader {
+    /// Maps a file and compares its length and checksums.
+    pub(crate) fn open(path: &Path, kind: u64) -> Result<Self, StoreError> {
+        let failed = |source: io::Error| StoreError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let corrupt = |reason: &str| StoreError::Corrupt {
+            path: path.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let file = File::open(path).map_err(failed)?;
+        let map = Region::map_file(&file).map_err(failed)?;
+        if map.len() < HEADER_BYTES {
+            return Err(corrupt("it is shorter than its header"));
+        }
+        let mut header = [0; HEADER_WORDS];
+        header.copy_from_slice(&map.slice(0..HEADER_BYTES).as_slice::<u64>()[..HEADER_WORDS]);
+        let [
+            magic,
+            version,
+            file_kind,
+            length,
+            end,
+            count,
+            checksum,
+            own_checksum,
+        ] = header;
+        if magic != MAGIC {
+            return Err(corrupt("it does not begin as a file of a Jindou store"));
+        }
+        if version != FORMAT_VERSION {
+            return Err(StoreError::Version {
+                path: path.to_owned(),
+                found: version,
+                supported: FORMAT_VERSION,
+            });
+        }
+        if own_checksum != header_checksum(&header) {
+            return Err(corrupt("the checksum of its header is wrong"));
+        }
+        if file_kind != kind {
+            return Err(corrupt(
+                "it holds another part of the store than its name says",
+            ));
+        }
+        let expected = (end as usize)
+            .checked_add(HEADER_BYTES)
+            .and_then(|sum| sum.checked_add((count as usize).checked_mul(8)?));
+        if length != map.len() as u64 || expected != Some(map.len()) {
+            return Err(corrupt(&format!(
+                "it has {} bytes and should have {length}",
+                map.len()
+            )));
+        }
+        if xxh3_64(&map[HEADER_BYTES..]) != checksum {
+            return Err(corrupt("its checksum is wrong"));
+        }
+        let border = HEADER_BYTES + end as usize;
+        Ok(Self {
+            path: path.to_owned(),
+            data: map.slice(HEADER_BYTES..border),
+            words: map.slice(border..map.len()),
+            next: 0,
+        })
+    }
+
+    pub(crate) fn word(&mut self) -> Result<u64, StoreError> {
+        let word = self.words.as_slice::<u64>().get(self.next).copied();
+        self.next += 1;
+        word.ok_or_else(|| self.corrupt("its description ends early"))
+    }
+
+    /// A word that counts something in memory.
+    pub(crate) fn length(&mut self) -> Result<usize, StoreError> {
+        let word = self.word()?;
+        usize::try_from(word).map_err(|_| self.corrupt("a length does not fit into memory"))
+    }
+
+    pub(crate) fn region(&mut self) -> Result<Region, StoreError> {
+        let begin = self.length()?;
+        let length = self.length()?;
+        match begin.checked_add(length) {
+            Some(end) if end <= self.data.len() && begin.is_multiple_of(ARRAY_ALIGNMENT) => {
+                Ok(self.data.slice(begin..end))
+            }
+            _ => Err(self.corrupt("an array lies outside the file")),
+        }
+    }
+
+    pub(crate) fn words(&mut self) -> Result<Vec<u64>, StoreError> {
+        let region = self.region()?;
+        if !region.len().is_multiple_of(8) {
+            return Err(self.corrupt("an array of words has a broken length"));
+        }
+        Ok(region.as_slice::<u64>().to_vec())
+    }
+
+    pub(crate) fn corrupt(&self, reason: &str) -> StoreError {
+        StoreError::Corrupt {
+            path: self.path.clone(),
+            reason: reason.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_altered_byte_and_any_truncation_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("part.jnd");
+        let mut image = ImageWriter::default();
+        image.word(7);
+        image.words(&[1, 2, 3]);
+        image.region(&Region::copy_from(b"hello"));
+        image.finish(&path, 9).unwrap();
+
+        let mut reader = ImageReader::open(&path, 9).unwrap();
+        assert_eq!(reader.word().unwrap(), 7);
+        assert_eq!(reader.words().unwrap(), [1, 2, 3]);
+        assert_eq!(&*reader.region().unwrap(), b"hello");
+        assert!(reader.word().is_err());
+        assert!(ImageReader::open(&path, 8).is_err());
+
+        let good = std::fs::read(&path).unwrap();
+        for place in 0..good.len() {
+            let mut bad = good.clone();
+            bad[place] ^= 0x10;
+            std::fs::write(&path, &bad).unwrap();
+            let error = ImageReader::open(&path, 9)
+                .err()
+                .expect("an altered byte is noticed");
+            assert!(error.to_string().contains("part.jnd"), "{error}");
+        }
+        for length in 0..good.len() {
+            std::fs::write(&path, &good[..length]).unwrap();
+            assert!(
+                ImageReader::open(&path, 9).is_err(),
+                "{length} bytes were accepted"
+            );
+        }
+    }
+}

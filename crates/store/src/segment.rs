@@ -1,0 +1,341 @@
+//! All edges of one (predicate, direction): which are the neighbours of this key?
+//!
+//! The immutable base of design section 2: a domain (key -> row), offsets (row -> run), and the
+//! sorted neighbours of all rows in one column. Where every key has exactly one neighbour the
+//! offsets are left out, and a neighbour is one load away.
+
+use jindou_model::{IdRanges, Neighbours, TermId, with_narrow};
+
+use crate::StoreError;
+use crate::column::Column;
+use crate::domain::Domain;
+use crate::image::{ImageReader, ImageWriter};
+
+/// Keys looked up together, so that their loads overlap.
+const LOOKUP_BATCH: usize = 256;
+
+/// Where an expansion goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// Index of the key.
+    pub key: usize,
+    /// Neighbours of that key which were handled already.
+    pub offset: usize,
+}
+
+/// The base of a segment.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    domain: Domain,
+    /// Where each row's run begins, and one more; absent where each row has one neighbour.
+    offsets: Option<Column>,
+    neighbours: Column,
+}
+
+impl Segment {
+    /// The segment of these edges: sorted, distinct (key, neighbour) pairs.
+    #[must_use]
+    pub fn from_sorted(edges: &[(u64, u64)]) -> Self {
+        debug_assert!(edges.is_sorted_by(|a, b| a < b));
+        let mut keys = Vec::new();
+        let mut offsets = Vec::new();
+        let mut before = None;
+        for (index, (key, _)) in edges.iter().enumerate() {
+            if before != Some(*key) {
+                keys.push(*key);
+                offsets.push(index as u64);
+                before = Some(*key);
+            }
+        }
+        offsets.push(edges.len() as u64);
+        let functional = keys.len() == edges.len();
+        let neighbours: Vec<u64> = edges.iter().map(|(_, neighbour)| *neighbour).collect();
+        Self {
+            domain: Domain::from_sorted(&keys),
+            offsets: (!functional).then(|| Column::from_values(&offsets)),
+            neighbours: Column::from_values(&neighbours),
+        }
+    }
+
+    /// The keys.
+    #[must_use]
+    pub fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    /// Number of edges.
+    #[must_use]
+    pub fn edges(&self) -> usize {
+        self.neighbours.len()
+    }
+
+    /// Bytes of its columns.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.domain.bytes()
+            + self.offsets.as_ref().map_or(0, Column::bytes)
+            + self.neighbours.bytes()
+    }
+
+    /// The neighbours of a key.
+    #[inline]
+    #[must_use]
+    pub fn neighbours(&self, key: TermId) -> Neighbours<'_> {
+        match self.domain.row(key) {
+            Some(row) => self.run(row),
+            None => Neighbours::NONE,
+        }
+    }
+
+    /// The range of edge numbers of a row.
+    #[inline]
+    fn bounds(&self, row: usize) -> (usize, usize) {
+        match &self.offsets {
+            None => (row, row + 1),
+            Some(offsets) => (offsets.get(row) as usize, offsets.get(row + 1) as usize),
+        }
+    }
+
+    #[inline]
+    fn run(&self, row: usize) -> Neighbours<'_> {
+        let (begin, end) = self.bounds(row);
+        Neighbours::Run {
+            base: self.neighbours.base(),
+            items: self.neighbours.narrow().slice(begin..end),
+        }
+    }
+
+    /// The range of edge numbers of a key, for columns beside the neighbours.
+    #[must_use]
+    pub fn edge_range(&self, key: TermId) -> std::ops::Range<usize> {
+        match self.domain.row(key) {
+            Some(row) => {
+                let (begin, end) = self.bounds(row);
+                begin..end
+            }
+            None => 0..0,
+        }
+    }
+
+    /// The neighbours of many keys: appends one entry a key to `out`.
+    pub fn locate<'a>(&'a self, keys: &[TermId], out: &mut Vec<Neighbours<'a>>) {
+        let mut rows = Vec::with_capacity(keys.len().min(LOOKUP_BATCH));
+        for batch in keys.chunks(LOOKUP_BATCH) {
+            self.domain.rows(batch, &mut rows);
+            out.extend(rows.iter().map(|row| match *row {
+                usize::MAX => Neighbours::NONE,
+                row => self.run(row),
+            }));
+        }
+    }
+
+    /// Follows the edges of `keys` from `cursor` on: for each neighbour that is in `filter`,
+    /// appends the index of its key to `rows` and itself to `out`, until `out` holds `budget`
+    /// entries or more, or the keys are done (then `cursor.key == keys.len()`).
+    ///
+    /// `budget` is overshot by one batch of keys with few neighbours at most.
+    pub fn expand(
+        &self,
+        keys: &[TermId],
+        cursor: &mut Cursor,
+        filter: Option<&IdRanges>,
+        budget: usize,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) {
+        let mut found = Vec::with_capacity(LOOKUP_BATCH.min(keys.len()));
+        while cursor.key < keys.len() && out.len() < budget {
+            let end = keys.len().min(cursor.key + LOOKUP_BATCH);
+            self.domain.rows(&keys[cursor.key..end], &mut found);
+            if self.offsets.is_none() {
+                self.expand_functional(&found, cursor.key, filter, rows, out);
+                cursor.key = end;
+            } else {
+                self.expand_runs(&found, cursor, filter, budget, rows, out);
+            }
+        }
+    }
+
+    fn expand_functional(
+        &self,
+        found: &[usize],
+        first_key: usize,
+        filter: Option<&IdRanges>,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) {
+        let base = self.neighbours.base();
+        with_narrow!(self.neighbours.narrow(), items => {
+            for (index, row) in found.iter().enumerate() {
+                if *row == usize::MAX {
+                    continue;
+                }
+                let value = TermId::from_raw(base.wrapping_add(u64::from(items[*row])));
+                if filter.is_none_or(|filter| filter.contains(value)) {
+                    rows.push((first_key + index) as u32);
+                    out.push(value);
+                }
+            }
+        });
+    }
+
+    /// As [`Segment::expand`] for the keys with these rows; moves the cursor behind them.
+    fn expand_runs(
+        &self,
+        found: &[usize],
+        cursor: &mut Cursor,
+        filter: Option<&IdRanges>,
+        budget: usize,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) {
+        // All bounds first, so that their loads overlap.
+        let bounds: Vec<(usize, usize)> = found
+            .iter()
+            .map(|row| {
+                if *row == usize::MAX {
+                    (0, 0)
+                } else {
+                    self.bounds(*row)
+                }
+            })
+            .collect();
+        for (begin, end) in bounds {
+            let begin = begin + cursor.offset;
+            let room = budget.saturating_sub(out.len()).max(1);
+            let stop = end.min(begin + room);
+            self.copy_run(begin..stop, filter, out);
+            rows.resize(out.len(), cursor.key as u32);
+            if stop < end {
+                cursor.offset += stop - begin;
+                return;
+            }
+            cursor.offset = 0;
+            cursor.key += 1;
+            if out.len() >= budget {
+                return;
+            }
+        }
+    }
+
+    #[inline]
+    fn copy_run(
+        &self,
+        range: std::ops::Range<usize>,
+        filter: Option<&IdRanges>,
+        out: &mut Vec<TermId>,
+    ) {
+        let base = self.neighbours.base();
+        with_narrow!(self.neighbours.narrow(), items => {
+            let ids = items[range]
+                .iter()
+                .map(|item| TermId::from_raw(base.wrapping_add(u64::from(*item))));
+            match filter {
+                None => out.extend(ids),
+                Some(filter) => out.extend(ids.filter(|id| filter.contains(*id))),
+            }
+        });
+    }
+
+    pub(crate) fn write(&self, image: &mut ImageWriter) {
+        self.domain.write(image);
+        image.word(u64::from(self.offsets.is_some()));
+        if let Some(offsets) = &self.offsets {
+            offsets.write(image);
+        }
+        self.neighbours.write(image);
+    }
+
+    pub(crate) fn read(image: &mut ImageReader) -> Result<Self, StoreError> {
+        let domain = Domain::read(image)?;
+        let offsets = if image.word()? == 1 {
+            Some(Column::read(image)?)
+        } else {
+            None
+        };
+        let neighbours = Column::read(image)?;
+        let sound = match &offsets {
+            None => neighbours.len() == domain.len(),
+            Some(offsets) => {
+                offsets.len() == domain.len() + 1
+                    && offsets.get(domain.len()) == neighbours.len() as u64
+            }
+        };
+        if !sound {
+            return Err(image.corrupt("the columns of a segment contradict each other"));
+        }
+        Ok(Self {
+            domain,
+            offsets,
+            neighbours,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jindou_model::ShardId;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn vertex(local: u64) -> u64 {
+        TermId::vertex(ShardId(0), local).raw()
+    }
+
+    proptest! {
+        #[test]
+        fn expansion_gives_the_edges_in_order_whatever_the_budget(
+            pairs in proptest::collection::btree_set((0..60_u64, 0..500_u64), 0..300),
+            functional: bool,
+            budget in 1..50_usize,
+            asked in proptest::collection::vec(0..70_u64, 0..40),
+        ) {
+            let edges: BTreeSet<(u64, u64)> = pairs
+                .into_iter()
+                .map(|(key, value)| (vertex(key), vertex(if functional { key * 3 } else { value })))
+                .collect();
+            let list: Vec<(u64, u64)> = edges.iter().copied().collect();
+            let segment = Segment::from_sorted(&list);
+            prop_assert_eq!(segment.edges(), list.len());
+            let mut filter = IdRanges::new();
+            filter.push(TermId::from_raw(vertex(20)), TermId::from_raw(vertex(90)));
+            filter.push(TermId::from_raw(vertex(95)), TermId::from_raw(vertex(300)));
+            let keys: Vec<TermId> = asked.iter().map(|k| TermId::from_raw(vertex(*k))).collect();
+            for filter in [None, Some(&filter)] {
+                let expected: Vec<(u32, u64)> = keys
+                    .iter()
+                    .enumerate()
+                    .flat_map(|(index, key)| {
+                        list.iter()
+                            .filter(move |edge| edge.0 == key.raw())
+                            .map(move |edge| (index as u32, edge.1))
+                    })
+                    .filter(|(_, id)| filter.is_none_or(|f| f.contains(TermId::from_raw(*id))))
+                    .collect();
+                let mut cursor = Cursor::default();
+                let mut seen = Vec::new();
+                while cursor.key < keys.len() {
+                    let (mut rows, mut out) = (Vec::new(), Vec::new());
+                    segment.expand(&keys, &mut cursor, filter, budget, &mut rows, &mut out);
+                    prop_assert_eq!(rows.len(), out.len());
+                    seen.extend(rows.into_iter().zip(out.iter().map(|id| id.raw())));
+                }
+                prop_assert_eq!(seen, expected);
+            }
+            let mut located = Vec::new();
+            segment.locate(&keys, &mut located);
+            for (key, neighbours) in keys.iter().zip(located) {
+                let expected: Vec<u64> =
+                    list.iter().filter(|e| e.0 == key.raw()).map(|e| e.1).collect();
+                let mut out = Vec::new();
+                neighbours.copy(0, usize::MAX, &mut out);
+                prop_assert_eq!(out.iter().map(|id| id.raw()).collect::<Vec<_>>(), expected);
+                for value in 0..510 {
+                    let id = TermId::from_raw(vertex(value));
+                    prop_assert_eq!(neighbours.contains(id), edges.contains(&(key.raw(), id.raw())));
+                }
+            }
+        }
+    }
+}
