@@ -33,10 +33,10 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// The segment of these edges: sorted, distinct (key, neighbour) pairs.
+    /// The segment of these edges: sorted (key, neighbour) pairs, distinct but for named graphs.
     #[must_use]
     pub fn from_sorted(edges: &[(u64, u64)]) -> Self {
-        debug_assert!(edges.is_sorted_by(|a, b| a < b));
+        debug_assert!(edges.is_sorted());
         let mut keys = Vec::new();
         let mut offsets = Vec::new();
         let mut before = None;

@@ -1,0 +1,530 @@
+//! The immutable base of a store: everything that a bulk load leaves behind, and how to read it.
+
+use std::ops::ControlFlow;
+
+use jindou_dictionary::StringTable;
+use jindou_model::{
+    Direction, IdRanges, Neighbours, PredicateId, ShardId, TermId, TermKind,
+};
+use rustc_hash::FxHashMap;
+
+use crate::clusters::{Clusters, Trait};
+use crate::named::NamedGraphs;
+use crate::segment::{Cursor, Segment};
+
+/// One generation of the graph, with its dictionary. Nothing in it changes.
+pub struct Base {
+    pub(crate) vertices: StringTable,
+    pub(crate) literals: StringTable,
+    pub(crate) predicates: StringTable,
+    /// The term of each predicate: a vertex where its IRI is one.
+    pub(crate) predicate_terms: Vec<TermId>,
+    /// Predicates of vertices whose IRI is one, by local id.
+    pub(crate) vertex_predicates: FxHashMap<u64, PredicateId>,
+    pub(crate) clusters: Clusters,
+    /// Segments of the default graph by direction and predicate; `rdf:type` has none, its edges
+    /// are in the clusters.
+    pub(crate) segments: [Vec<Option<Segment>>; 2],
+    pub(crate) named: NamedGraphs,
+    /// Documents loaded so far: blank nodes of the next one get this scope.
+    pub(crate) documents: u64,
+}
+
+/// Bytes by part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// Vertices, literals and predicates with their index.
+    pub dictionary: usize,
+    /// Segments of the default graph.
+    pub segments: usize,
+    /// Quads outside the default graph.
+    pub named: usize,
+    /// Characteristic sets.
+    pub clusters: usize,
+}
+
+impl Footprint {
+    /// All of it.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.dictionary + self.segments + self.named + self.clusters
+    }
+}
+
+/// Which quads a pattern reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Graphs {
+    /// The default graph.
+    Default,
+    /// One named graph.
+    One(TermId),
+    /// Every named graph.
+    Named,
+}
+
+/// A quad pattern: what is known of subject, predicate and object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    /// The subject, if known.
+    pub subject: Option<TermId>,
+    /// The predicate, if known.
+    pub predicate: Option<PredicateId>,
+    /// The object, if known.
+    pub object: Option<TermId>,
+}
+
+/// Called with subject, predicate, object and graph (`NONE` for the default graph).
+pub type Visit<'a> =
+    dyn FnMut(TermId, PredicateId, TermId, TermId) -> ControlFlow<()> + 'a;
+
+impl Base {
+    /// Number of predicates.
+    #[must_use]
+    pub fn predicate_count(&self) -> usize {
+        self.predicate_terms.len()
+    }
+
+    /// Number of vertices.
+    #[must_use]
+    pub fn vertex_count(&self) -> u64 {
+        self.vertices.len()
+    }
+
+    /// Number of literals in the dictionary.
+    #[must_use]
+    pub fn literal_count(&self) -> u64 {
+        self.literals.len()
+    }
+
+    /// Number of triples of the default graph.
+    #[must_use]
+    pub fn triples(&self) -> u64 {
+        let edges = self.segments[0].iter().flatten().map(|segment| segment.edges() as u64);
+        self.clusters.type_edges() + edges.sum::<u64>()
+    }
+
+    /// The characteristic sets.
+    #[must_use]
+    pub fn clusters(&self) -> &Clusters {
+        &self.clusters
+    }
+
+    /// The quads outside the default graph.
+    #[must_use]
+    pub fn named(&self) -> &NamedGraphs {
+        &self.named
+    }
+
+    /// Documents loaded so far; blank nodes of the next one get this scope.
+    #[must_use]
+    pub fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    /// Vertex keys by local id.
+    #[must_use]
+    pub fn vertex_table(&self) -> &StringTable {
+        &self.vertices
+    }
+
+    /// Literal keys by local id.
+    #[must_use]
+    pub fn literal_table(&self) -> &StringTable {
+        &self.literals
+    }
+
+    /// Predicate IRIs by number.
+    #[must_use]
+    pub fn predicate_table(&self) -> &StringTable {
+        &self.predicates
+    }
+
+    /// Bytes by part.
+    #[must_use]
+    pub fn footprint(&self) -> Footprint {
+        Footprint {
+            dictionary: self.vertices.bytes()
+                + self.literals.bytes()
+                + self.predicates.bytes()
+                + self.predicate_terms.len() * 8
+                + self.vertex_predicates.capacity() * 16,
+            segments: self.segments.iter().flatten().flatten().map(Segment::bytes).sum(),
+            named: self.named.bytes(),
+            clusters: self.clusters.bytes(),
+        }
+    }
+
+    /// The id of the vertex or predicate with this key.
+    #[must_use]
+    pub fn find_node(&self, key: &[u8]) -> Option<TermId> {
+        match self.vertices.lookup(key) {
+            Some(local) => Some(TermId::vertex(ShardId(0), local)),
+            None => {
+                let number = self.predicates.lookup(key)?;
+                Some(self.predicate_terms[number as usize])
+            }
+        }
+    }
+
+    /// The id of the dictionary literal with this key.
+    #[must_use]
+    pub fn find_literal(&self, key: &[u8]) -> Option<TermId> {
+        self.literals.lookup(key).map(|local| TermId::literal(ShardId(0), local))
+    }
+
+    /// The predicate with this IRI.
+    #[must_use]
+    pub fn find_predicate(&self, iri: &str) -> Option<PredicateId> {
+        self.predicates.lookup(iri.as_bytes()).map(|number| PredicateId(number as u32))
+    }
+
+    /// The term of a predicate.
+    ///
+    /// # Panics
+    /// If there is no such predicate.
+    #[must_use]
+    pub fn predicate_term(&self, predicate: PredicateId) -> TermId {
+        self.predicate_terms[predicate.index()]
+    }
+
+    /// The predicate that a term is, if it is one.
+    #[must_use]
+    pub fn predicate_of_term(&self, term: TermId) -> Option<PredicateId> {
+        match term.kind() {
+            TermKind::Predicate => Some(PredicateId(term.payload() as u32)),
+            TermKind::Vertex => self.vertex_predicates.get(&term.local()).copied(),
+            _ => None,
+        }
+    }
+
+    /// Appends the key of a vertex, dictionary literal or predicate.
+    ///
+    /// # Panics
+    /// If the id is not one of this store.
+    pub fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
+        let done = match id.kind() {
+            TermKind::Vertex => self.vertices.extract(id.local(), key),
+            TermKind::Literal => self.literals.extract(id.local(), key),
+            TermKind::Predicate => self.predicates.extract(id.payload(), key),
+            kind => panic!("a term of kind {kind:?} has no key in the dictionary"),
+        };
+        done.unwrap_or_else(|error| panic!("term {id:?} is not in the dictionary: {error}"));
+    }
+
+    /// The segment of a predicate other than `rdf:type` in the default graph, if it has edges.
+    #[inline]
+    #[must_use]
+    pub fn segment(&self, predicate: PredicateId, direction: Direction) -> Option<&Segment> {
+        self.segments[direction as usize].get(predicate.index())?.as_ref()
+    }
+
+    /// Edges and distinct keys of any predicate in the default graph.
+    #[must_use]
+    pub fn counts(&self, predicate: PredicateId, direction: Direction) -> (u64, u64) {
+        if predicate == PredicateId::TYPE {
+            let keys = match direction {
+                Direction::Out => self.clusters.typed_vertices(),
+                Direction::In => self.clusters.types().len() as u64,
+            };
+            return (self.clusters.type_edges(), keys);
+        }
+        self.segment(predicate, direction)
+            .map_or((0, 0), |segment| (segment.edges() as u64, segment.domain().len() as u64))
+    }
+
+    /// The neighbours of a key by any predicate in the default graph.
+    #[must_use]
+    pub fn neighbours(
+        &self,
+        predicate: PredicateId,
+        direction: Direction,
+        key: TermId,
+    ) -> Neighbours<'_> {
+        if predicate == PredicateId::TYPE {
+            return match direction {
+                Direction::Out => self.clusters.types_of_vertex(key),
+                Direction::In => self.clusters.vertices_of_type(key),
+            };
+        }
+        self.segment(predicate, direction).map_or(Neighbours::NONE, |s| s.neighbours(key))
+    }
+
+    /// The neighbours of many keys; see [`Segment::locate`].
+    pub fn locate<'a>(
+        &'a self,
+        predicate: PredicateId,
+        direction: Direction,
+        keys: &[TermId],
+        out: &mut Vec<Neighbours<'a>>,
+    ) {
+        match self.segment(predicate, direction) {
+            Some(segment) => segment.locate(keys, out),
+            None => out.extend(keys.iter().map(|key| self.neighbours(predicate, direction, *key))),
+        }
+    }
+
+    /// Follows the edges of many keys; see [`Segment::expand`].
+    #[expect(clippy::too_many_arguments, reason = "the segment's arguments and which segment")]
+    pub fn expand(
+        &self,
+        predicate: PredicateId,
+        direction: Direction,
+        keys: &[TermId],
+        cursor: &mut Cursor,
+        filter: Option<&IdRanges>,
+        budget: usize,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) {
+        if let Some(segment) = self.segment(predicate, direction) {
+            return segment.expand(keys, cursor, filter, budget, rows, out);
+        }
+        while cursor.key < keys.len() && out.len() < budget {
+            let list = self.neighbours(predicate, direction, keys[cursor.key]);
+            let room = budget - out.len();
+            let before = out.len();
+            let stop = list.len().min(cursor.offset + room);
+            list.copy(cursor.offset, room, out);
+            if let Some(filter) = filter {
+                let mut kept = before;
+                for index in before..out.len() {
+                    out[kept] = out[index];
+                    kept += usize::from(filter.contains(out[index]));
+                }
+                out.truncate(kept);
+            }
+            rows.resize(out.len(), cursor.key as u32);
+            if stop < list.len() {
+                cursor.offset = stop;
+            } else {
+                *cursor = Cursor { key: cursor.key + 1, offset: 0 };
+            }
+        }
+    }
+
+    /// The ids that have all of `traits`, literals too where these allow them; `None` if that
+    /// is no short list and `exact` is not asked for.
+    #[must_use]
+    pub fn ids_with(&self, traits: &[Trait], exact: bool) -> Option<IdRanges> {
+        let mut ids = self.clusters.vertices_with(traits);
+        let incoming = traits.iter().map(|asked| match asked {
+            Trait::Has(predicate, Direction::In) if *predicate != PredicateId::TYPE => {
+                Some(self.segment(*predicate, Direction::In))
+            }
+            _ => None,
+        });
+        // Literals have neither types nor outgoing edges, but may be classes by mistake.
+        let Some(segments) = incoming.collect::<Option<Vec<_>>>() else {
+            return Some(self.with_literal_classes(ids, traits));
+        };
+        let Some(segments) = segments.into_iter().collect::<Option<Vec<_>>>() else {
+            return Some(IdRanges::new());
+        };
+        let Some(first) = segments.first() else { return None };
+        if !exact && segments.iter().any(|segment| !segment.domain().literals_are_dense()) {
+            return None;
+        }
+        let mut literals = first.domain().literal_ranges();
+        for segment in &segments[1..] {
+            literals = literals.intersect(&segment.domain().literal_ranges());
+        }
+        for (begin, end) in literals.ranges() {
+            ids.push(TermId::from_raw(*begin), TermId::from_raw(*end));
+        }
+        Some(ids)
+    }
+
+    /// Adds the literals that are objects of `rdf:type`, where only that is asked.
+    fn with_literal_classes(&self, mut ids: IdRanges, traits: &[Trait]) -> IdRanges {
+        let only_classes =
+            traits.iter().all(|t| *t == Trait::Has(PredicateId::TYPE, Direction::In));
+        if only_classes {
+            for class in self.clusters.types().filter(|class| class.kind() != TermKind::Vertex) {
+                ids.push(class, TermId::from_raw(class.raw() + 1));
+            }
+        }
+        ids
+    }
+
+    /// Calls `visit` with each quad that matches, until it breaks.
+    ///
+    /// Costs the matches where an end is known; else the edges of the predicate, or everything.
+    /// In one named graph at most the size of that graph.
+    pub fn for_each_match(
+        &self,
+        pattern: &Pattern,
+        graphs: Graphs,
+        visit: &mut Visit<'_>,
+    ) -> ControlFlow<()> {
+        match graphs {
+            Graphs::Default => self.match_default(pattern, visit),
+            Graphs::One(graph) => self.match_graph(pattern, graph, visit),
+            Graphs::Named => self.match_named(pattern, None, visit),
+        }
+    }
+
+    fn match_default(&self, pattern: &Pattern, visit: &mut Visit<'_>) -> ControlFlow<()> {
+        if let Some(predicate) = pattern.predicate {
+            return self.match_predicate(pattern, predicate, visit);
+        }
+        match (pattern.subject, pattern.object) {
+            (Some(subject), _) => {
+                self.match_predicate(pattern, PredicateId::TYPE, visit)?;
+                for predicate in self.clusters.predicates_of_vertex(subject, Direction::Out) {
+                    self.match_predicate(pattern, predicate, visit)?;
+                }
+            }
+            (None, Some(object)) if object.kind() == TermKind::Vertex => {
+                self.match_predicate(pattern, PredicateId::TYPE, visit)?;
+                for predicate in self.clusters.predicates_of_vertex(object, Direction::In) {
+                    self.match_predicate(pattern, predicate, visit)?;
+                }
+            }
+            _ => {
+                for number in 0..self.predicate_count() {
+                    self.match_predicate(pattern, PredicateId(number as u32), visit)?;
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn match_predicate(
+        &self,
+        pattern: &Pattern,
+        predicate: PredicateId,
+        visit: &mut Visit<'_>,
+    ) -> ControlFlow<()> {
+        match (pattern.subject, pattern.object) {
+            (Some(subject), Some(object)) => {
+                if self.neighbours(predicate, Direction::Out, subject).contains(object) {
+                    visit(subject, predicate, object, TermId::NONE)?;
+                }
+            }
+            (Some(subject), None) => {
+                let list = self.neighbours(predicate, Direction::Out, subject);
+                for index in 0..list.len() {
+                    visit(subject, predicate, list.get(index), TermId::NONE)?;
+                }
+            }
+            (None, Some(object)) => match self.neighbours(predicate, Direction::In, object) {
+                Neighbours::Ranges(ranges) => {
+                    for (begin, end) in ranges.ranges() {
+                        for raw in *begin..*end {
+                            visit(TermId::from_raw(raw), predicate, object, TermId::NONE)?;
+                        }
+                    }
+                }
+                list => {
+                    for index in 0..list.len() {
+                        visit(list.get(index), predicate, object, TermId::NONE)?;
+                    }
+                }
+            },
+            (None, None) => return self.scan_predicate(predicate, visit),
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn scan_predicate(&self, predicate: PredicateId, visit: &mut Visit<'_>) -> ControlFlow<()> {
+        if predicate == PredicateId::TYPE {
+            for cluster in 0..self.clusters.len() {
+                let types = self.clusters.types_of(cluster);
+                for local in self.clusters.members(cluster) {
+                    let subject = TermId::vertex(ShardId(0), local);
+                    for index in 0..types.len() {
+                        visit(subject, predicate, types.get(index), TermId::NONE)?;
+                    }
+                }
+            }
+            return ControlFlow::Continue(());
+        }
+        let Some(segment) = self.segment(predicate, Direction::Out) else {
+            return ControlFlow::Continue(());
+        };
+        let mut flow = ControlFlow::Continue(());
+        segment.domain().for_each(&mut |subject| {
+            let list = segment.neighbours(subject);
+            for index in 0..list.len() {
+                if flow.is_continue() {
+                    flow = visit(subject, predicate, list.get(index), TermId::NONE);
+                }
+            }
+        });
+        flow
+    }
+
+    /// Quads of one graph: by a known end, or by the graph's own subjects and predicates.
+    fn match_graph(
+        &self,
+        pattern: &Pattern,
+        graph: TermId,
+        visit: &mut Visit<'_>,
+    ) -> ControlFlow<()> {
+        if !self.named.contains(graph) {
+            return ControlFlow::Continue(());
+        }
+        if pattern.subject.is_some() || pattern.object.is_some() {
+            return self.match_named(pattern, Some(graph), visit);
+        }
+        let subjects = self.named.subjects(graph);
+        for index in 0..subjects.len() {
+            let one = Pattern { subject: Some(subjects.get(index)), ..*pattern };
+            self.match_named(&one, Some(graph), visit)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn match_named(
+        &self,
+        pattern: &Pattern,
+        graph: Option<TermId>,
+        visit: &mut Visit<'_>,
+    ) -> ControlFlow<()> {
+        let mut flow = ControlFlow::Continue(());
+        let mut one = |predicate: PredicateId| {
+            if flow.is_continue() {
+                flow = self.match_named_predicate(pattern, predicate, graph, visit);
+            }
+        };
+        match (pattern.predicate, graph) {
+            (Some(predicate), _) => one(predicate),
+            (None, Some(graph)) => self.named.predicates(graph, &mut one),
+            (None, None) => (0..self.predicate_count()).for_each(|p| one(PredicateId(p as u32))),
+        }
+        flow
+    }
+
+    fn match_named_predicate(
+        &self,
+        pattern: &Pattern,
+        predicate: PredicateId,
+        graph: Option<TermId>,
+        visit: &mut Visit<'_>,
+    ) -> ControlFlow<()> {
+        let direction =
+            if pattern.subject.is_some() { Direction::Out } else { Direction::In };
+        let mut flow = ControlFlow::Continue(());
+        let mut emit = |subject: TermId, object: TermId, found: TermId| {
+            if flow.is_continue() && graph.is_none_or(|graph| graph == found) {
+                flow = visit(subject, predicate, object, found);
+            }
+        };
+        let Some(segment) = self.named.segment(predicate, direction) else { return flow };
+        match (pattern.subject, pattern.object) {
+            (Some(subject), Some(object)) => {
+                segment.for_each_graph(subject, object, &mut |found| emit(subject, object, found));
+            }
+            (Some(subject), None) => {
+                segment.for_each(subject, &mut |object, found| emit(subject, object, found));
+            }
+            (None, Some(object)) => {
+                segment.for_each(object, &mut |subject, found| emit(subject, object, found));
+            }
+            (None, None) => segment.edges().domain().for_each(&mut |object| {
+                segment.for_each(object, &mut |subject, found| emit(subject, object, found));
+            }),
+        }
+        flow
+    }
+}

@@ -1,0 +1,401 @@
+//! Characteristic sets: which types and predicates have the vertices of this id range?
+//!
+//! The bulk loader numbers vertices so that those with the same types and the same predicates, out
+//! and in, are next to each other: a *cluster*. The table of clusters therefore holds every
+//! `rdf:type` edge of the default graph (the type index vertices of Wukong become ranges), the
+//! predicates of every vertex (its predicate list), and exact counts for the planner.
+
+use std::ops::Range;
+
+use jindou_model::{
+    Direction, IdRanges, Narrow, Neighbours, PredicateId, ShardId, TermId, TermKind,
+};
+
+use crate::StoreError;
+use crate::image::{ImageReader, ImageWriter};
+
+/// Beyond so many clusters a sum over them is replaced by an estimate.
+const MOST_SUMMED: usize = 1 << 16;
+
+/// Something known of a vertex by its cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trait {
+    /// It has this type.
+    Type(TermId),
+    /// It has an edge of this predicate and direction.
+    Has(PredicateId, Direction),
+}
+
+/// A list of lists.
+#[derive(Clone, Debug)]
+pub(crate) struct Lists<T> {
+    offsets: Vec<usize>,
+    items: Vec<T>,
+}
+
+impl<T> Default for Lists<T> {
+    fn default() -> Self {
+        Self { offsets: vec![0], items: Vec::new() }
+    }
+}
+
+impl<T> Lists<T> {
+    pub(crate) fn push(&mut self, list: impl IntoIterator<Item = T>) {
+        self.items.extend(list);
+        self.offsets.push(self.items.len());
+    }
+
+    fn get(&self, index: usize) -> &[T] {
+        &self.items[self.offsets[index]..self.offsets[index + 1]]
+    }
+
+    fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    fn bytes(&self) -> usize {
+        self.offsets.len() * size_of::<usize>() + self.items.len() * size_of::<T>()
+    }
+
+    /// For each value below `values`: the lists that hold it, in order.
+    fn inverted(&self, values: usize, value_of: impl Fn(&T) -> usize) -> Lists<u32> {
+        let mut offsets = vec![0; values + 1];
+        for item in &self.items {
+            offsets[value_of(item) + 1] += 1;
+        }
+        for value in 0..values {
+            offsets[value + 1] += offsets[value];
+        }
+        let mut next = offsets.clone();
+        let mut items = vec![0; self.items.len()];
+        for list in 0..self.len() {
+            for item in self.get(list) {
+                let place = &mut next[value_of(item)];
+                items[*place] = list as u32;
+                *place += 1;
+            }
+        }
+        Lists { offsets, items }
+    }
+}
+
+/// Predicate and number of edges.
+type Edges = (PredicateId, u64);
+
+/// The clusters of one shard.
+#[derive(Clone, Debug, Default)]
+pub struct Clusters {
+    /// First local id of each cluster, and one more.
+    starts: Vec<u64>,
+    /// Types of each cluster, sorted, as raw ids.
+    types: Lists<u64>,
+    /// Predicates of each cluster and direction, sorted, with the number of edges.
+    has: [Lists<Edges>; 2],
+    // What follows is derived from the above.
+    /// All types, sorted.
+    type_ids: Vec<u64>,
+    /// Clusters of each type.
+    type_clusters: Lists<u32>,
+    /// Vertices of each type.
+    type_ranges: Vec<IdRanges>,
+    /// Clusters of each predicate, by direction.
+    has_clusters: [Lists<u32>; 2],
+    typed_vertices: u64,
+    type_edges: u64,
+}
+
+impl Clusters {
+    /// The table from its parts: first local ids (and one more), types, and predicates with edge
+    /// counts by direction.
+    pub(crate) fn new(
+        starts: Vec<u64>,
+        types: Lists<u64>,
+        has: [Lists<Edges>; 2],
+        predicates: usize,
+    ) -> Self {
+        let mut type_ids = types.items.clone();
+        type_ids.sort_unstable();
+        type_ids.dedup();
+        let type_number =
+            |raw: &u64| type_ids.binary_search(raw).expect("the list holds every type");
+        let type_clusters = types.inverted(type_ids.len(), type_number);
+        let has_clusters = [0, 1]
+            .map(|direction| has[direction].inverted(predicates, |(id, _)| id.index()));
+        let mut table = Self {
+            starts,
+            types,
+            has,
+            type_ids,
+            type_clusters,
+            has_clusters,
+            ..Self::default()
+        };
+        table.type_ranges = (0..table.type_ids.len())
+            .map(|number| table.ranges_of(table.type_clusters.get(number)))
+            .collect();
+        for cluster in 0..table.len() {
+            let count = table.types.get(cluster).len() as u64;
+            table.type_edges += count * table.size(cluster);
+            table.typed_vertices += if count > 0 { table.size(cluster) } else { 0 };
+        }
+        table
+    }
+
+    /// Number of clusters.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.types.len()
+    }
+
+    /// True of no clusters, which is no vertices.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of `rdf:type` edges.
+    #[must_use]
+    pub fn type_edges(&self) -> u64 {
+        self.type_edges
+    }
+
+    /// Number of vertices that have a type.
+    #[must_use]
+    pub fn typed_vertices(&self) -> u64 {
+        self.typed_vertices
+    }
+
+    /// All types, sorted by id.
+    pub fn types(&self) -> impl ExactSizeIterator<Item = TermId> + '_ {
+        self.type_ids.iter().map(|raw| TermId::from_raw(*raw))
+    }
+
+    /// Bytes of the table and its indexes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.starts.len() * 8
+            + self.types.bytes()
+            + self.has.iter().map(Lists::bytes).sum::<usize>()
+            + self.type_ids.len() * 8
+            + self.type_clusters.bytes()
+            + self.type_ranges.iter().map(|r| r.ranges().len() * 16).sum::<usize>()
+            + self.has_clusters.iter().map(Lists::bytes).sum::<usize>()
+    }
+
+    fn size(&self, cluster: usize) -> u64 {
+        self.starts[cluster + 1] - self.starts[cluster]
+    }
+
+    /// The ids of a cluster.
+    pub(crate) fn members(&self, cluster: usize) -> Range<u64> {
+        self.starts[cluster]..self.starts[cluster + 1]
+    }
+
+    /// The types of a cluster.
+    pub(crate) fn types_of(&self, cluster: usize) -> Neighbours<'_> {
+        Neighbours::Run { base: 0, items: Narrow::U64(self.types.get(cluster)) }
+    }
+
+    /// The cluster of a vertex.
+    #[inline]
+    fn cluster_of(&self, vertex: TermId) -> Option<usize> {
+        if vertex.kind() != TermKind::Vertex {
+            return None;
+        }
+        let local = vertex.local();
+        let after = self.starts.partition_point(|start| *start <= local);
+        (after > 0 && after < self.starts.len()).then(|| after - 1)
+    }
+
+    /// The types of a vertex.
+    #[must_use]
+    pub fn types_of_vertex(&self, vertex: TermId) -> Neighbours<'_> {
+        self.cluster_of(vertex).map_or(Neighbours::NONE, |cluster| self.types_of(cluster))
+    }
+
+    /// The vertices of a type.
+    #[must_use]
+    pub fn vertices_of_type(&self, class: TermId) -> Neighbours<'_> {
+        match self.type_ids.binary_search(&class.raw()) {
+            Ok(number) => Neighbours::Ranges(&self.type_ranges[number]),
+            Err(_) => Neighbours::NONE,
+        }
+    }
+
+    /// The predicates, other than `rdf:type`, of a vertex in one direction.
+    pub fn predicates_of_vertex(
+        &self,
+        vertex: TermId,
+        direction: Direction,
+    ) -> impl Iterator<Item = PredicateId> + '_ {
+        let list = self.cluster_of(vertex).map_or(&[][..], |cluster| {
+            self.has[direction as usize].get(cluster)
+        });
+        list.iter().map(|(predicate, _)| *predicate)
+    }
+
+    /// True if the vertex has the trait.
+    #[must_use]
+    pub fn is_member(&self, vertex: TermId, asked: Trait) -> bool {
+        self.cluster_of(vertex).is_some_and(|cluster| self.cluster_has(cluster, asked))
+            || matches!(asked, Trait::Has(PredicateId::TYPE, Direction::In)
+                if self.type_ids.binary_search(&vertex.raw()).is_ok())
+    }
+
+    fn cluster_has(&self, cluster: usize, asked: Trait) -> bool {
+        match asked {
+            Trait::Type(class) => self.types.get(cluster).binary_search(&class.raw()).is_ok(),
+            Trait::Has(PredicateId::TYPE, Direction::Out) => !self.types.get(cluster).is_empty(),
+            // Classes are not clustered by being one: see `ranges`.
+            Trait::Has(PredicateId::TYPE, Direction::In) => true,
+            Trait::Has(predicate, direction) => self.has[direction as usize]
+                .get(cluster)
+                .binary_search_by_key(&predicate, |(id, _)| *id)
+                .is_ok(),
+        }
+    }
+
+    /// The clusters that have all traits, in order; `Has(rdf:type, In)` is not looked at.
+    fn clusters_with<'a>(&'a self, traits: &'a [Trait]) -> impl Iterator<Item = usize> + 'a {
+        let list_of = |asked: &Trait| match asked {
+            Trait::Type(class) => Some(match self.type_ids.binary_search(&class.raw()) {
+                Ok(number) => self.type_clusters.get(number),
+                Err(_) => &[],
+            }),
+            Trait::Has(PredicateId::TYPE, _) => None,
+            Trait::Has(predicate, direction) => {
+                let lists = &self.has_clusters[*direction as usize];
+                Some(if predicate.index() < lists.len() { lists.get(predicate.index()) } else { &[] })
+            }
+        };
+        let shortest = traits.iter().filter_map(list_of).min_by_key(|list| list.len());
+        let all = if shortest.is_none() { 0..self.len() } else { 0..0 };
+        shortest
+            .unwrap_or(&[])
+            .iter()
+            .map(|cluster| *cluster as usize)
+            .chain(all)
+            .filter(|cluster| traits.iter().all(|asked| self.cluster_has(*cluster, *asked)))
+    }
+
+    fn ranges_of(&self, clusters: &[u32]) -> IdRanges {
+        let mut ranges = IdRanges::new();
+        for cluster in clusters {
+            let members = self.members(*cluster as usize);
+            ranges.push(vertex(members.start), vertex(members.end));
+        }
+        ranges
+    }
+
+    /// The vertices that have all of `traits`.
+    ///
+    /// Costs the shortest of the traits' lists of clusters.
+    #[must_use]
+    pub fn vertices_with(&self, traits: &[Trait]) -> IdRanges {
+        let mut ranges = IdRanges::new();
+        for cluster in self.clusters_with(traits) {
+            let members = self.members(cluster);
+            ranges.push(vertex(members.start), vertex(members.end));
+        }
+        if traits.contains(&Trait::Has(PredicateId::TYPE, Direction::In)) {
+            let mut classes = IdRanges::new();
+            for class in self.types().filter(|class| class.kind() == TermKind::Vertex) {
+                classes.push(class, TermId::from_raw(class.raw() + 1));
+            }
+            ranges = ranges.intersect(&classes);
+        }
+        ranges
+    }
+
+    /// How many vertices have all of `traits`; exact up to [`MOST_SUMMED`] clusters.
+    #[must_use]
+    pub fn count_with(&self, traits: &[Trait]) -> f64 {
+        if traits.contains(&Trait::Has(PredicateId::TYPE, Direction::In)) {
+            return self.type_ids.len() as f64;
+        }
+        self.clusters_with(traits).take(MOST_SUMMED).map(|c| self.size(c) as f64).sum()
+    }
+
+    /// How many edges of (predicate, direction) have a key with all of `traits`; exactness as
+    /// for [`Clusters::count_with`].
+    #[must_use]
+    pub fn edges_from(&self, predicate: PredicateId, direction: Direction, traits: &[Trait]) -> f64 {
+        if predicate == PredicateId::TYPE {
+            return match direction {
+                Direction::Out => self
+                    .clusters_with(traits)
+                    .take(MOST_SUMMED)
+                    .map(|c| self.size(c) as f64 * self.types.get(c).len() as f64)
+                    .sum(),
+                Direction::In => self.type_edges as f64,
+            };
+        }
+        let mut all = traits.to_vec();
+        all.push(Trait::Has(predicate, direction));
+        self.clusters_with(&all)
+            .take(MOST_SUMMED)
+            .map(|cluster| {
+                let list = self.has[direction as usize].get(cluster);
+                let place = list
+                    .binary_search_by_key(&predicate, |(id, _)| *id)
+                    .expect("the cluster has the predicate");
+                list[place].1 as f64
+            })
+            .sum()
+    }
+
+    pub(crate) fn write(&self, image: &mut ImageWriter) {
+        let words = |list: &[usize]| list.iter().map(|word| *word as u64).collect::<Vec<_>>();
+        image.words(&self.starts);
+        image.words(&words(&self.types.offsets));
+        image.words(&self.types.items);
+        for has in &self.has {
+            image.words(&words(&has.offsets));
+            image.words(&has.items.iter().map(|(id, _)| u64::from(id.0)).collect::<Vec<_>>());
+            image.words(&has.items.iter().map(|(_, edges)| *edges).collect::<Vec<_>>());
+        }
+    }
+
+    pub(crate) fn read(image: &mut ImageReader, predicates: usize) -> Result<Self, StoreError> {
+        let starts = image.words()?;
+        let offsets = image.words()?;
+        let types = lists(image, offsets, |image| image.words())?;
+        let mut has = || {
+            let offsets = image.words()?;
+            lists(image, offsets, |image| {
+                let ids = image.words()?;
+                let edges = image.words()?;
+                if ids.len() != edges.len() || ids.iter().any(|id| *id >= predicates as u64) {
+                    return Err(image.corrupt("the predicates of clusters are broken"));
+                }
+                Ok(ids.iter().map(|id| PredicateId(*id as u32)).zip(edges).collect())
+            })
+        };
+        let has = [has()?, has()?];
+        let same_length = starts.len() == types.len() + 1 || (starts.is_empty() && types.len() == 0);
+        if !same_length
+            || !starts.is_sorted()
+            || has.iter().any(|lists| lists.len() != types.len())
+        {
+            return Err(image.corrupt("the table of clusters contradicts itself"));
+        }
+        Ok(Self::new(starts, types, has, predicates))
+    }
+}
+
+fn vertex(local: u64) -> TermId {
+    TermId::vertex(ShardId(0), local)
+}
+
+fn lists<T>(
+    image: &mut ImageReader,
+    offsets: Vec<u64>,
+    items: impl FnOnce(&mut ImageReader) -> Result<Vec<T>, StoreError>,
+) -> Result<Lists<T>, StoreError> {
+    let items = items(image)?;
+    let offsets: Vec<usize> = offsets.iter().map(|offset| *offset as usize).collect();
+    if offsets.first() != Some(&0) || offsets.last() != Some(&items.len()) || !offsets.is_sorted() {
+        return Err(image.corrupt("the offsets of a list are broken"));
+    }
+    Ok(Lists { offsets, items })
+}
