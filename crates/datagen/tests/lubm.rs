@@ -271,13 +271,13 @@ fn queries_and_templates_are_sparql() {
     for (name, query) in QUERIES {
         spargebra::SparqlParser::new()
             .parse_query(query)
-            .expect(name);
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
     }
     for class in LightClass::ALL {
         assert_eq!(class.template().matches(CONSTANT).count(), 1, "{class:?}");
         spargebra::SparqlParser::new()
             .parse_query(class.template())
-            .expect(class.name());
+            .unwrap_or_else(|error| panic!("{class:?}: {error}"));
     }
 }
 

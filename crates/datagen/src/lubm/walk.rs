@@ -13,16 +13,34 @@ use super::{DEGREE_POOL, Lubm};
 const COURSE_POOL: u32 = 100;
 const RESEARCH_TOPICS: u32 = 30;
 
-/// Faculty ranks: class, fewest and most a department has, fewest and most publications each.
-const RANKS: [(Class, (u32, u32), (u32, u32)); 4] = [
-    (Class::FullProfessor, (7, MAX_FULL), (15, 20)),
-    (Class::AssociateProfessor, (10, MAX_ASSOCIATE), (10, 18)),
-    (
-        Class::AssistantProfessor,
-        (8, MAX_ASSISTANT_PROFESSORS),
-        (5, 10),
-    ),
-    (Class::Lecturer, (5, MAX_LECTURERS), (0, 5)),
+/// A rank of the faculty; ranges have both ends included.
+struct Rank {
+    class: Class,
+    members: (u32, u32),
+    publications_each: (u32, u32),
+}
+
+const RANKS: [Rank; 4] = [
+    Rank {
+        class: Class::FullProfessor,
+        members: (7, MAX_FULL),
+        publications_each: (15, 20),
+    },
+    Rank {
+        class: Class::AssociateProfessor,
+        members: (10, MAX_ASSOCIATE),
+        publications_each: (10, 18),
+    },
+    Rank {
+        class: Class::AssistantProfessor,
+        members: (8, MAX_ASSISTANT_PROFESSORS),
+        publications_each: (5, 10),
+    },
+    Rank {
+        class: Class::Lecturer,
+        members: (5, MAX_LECTURERS),
+        publications_each: (0, 5),
+    },
 ];
 const PROFESSOR_RANKS: usize = 3;
 const MAX_FULL: u32 = 10;
@@ -126,11 +144,22 @@ impl Walk {
         self.counts.add_type(Class::University);
         sink.university_type(self.university);
 
-        for (rank, (class, _, papers)) in RANKS.into_iter().enumerate() {
+        for (
+            rank,
+            Rank {
+                class,
+                publications_each,
+                ..
+            },
+        ) in RANKS.into_iter().enumerate()
+        {
             for n in 0..department.faculty[rank] {
                 let heads = rank == 0 && n == chair;
                 self.faculty_member(sink, &mut department, (class, n), rank, heads);
-                for paper in 0..self.random.between(papers.0, papers.1) {
+                for paper in 0..self
+                    .random
+                    .between(publications_each.0, publications_each.1)
+                {
                     self.publications.push(((class, n), paper));
                 }
             }
@@ -162,7 +191,7 @@ impl Walk {
     /// Courses and publications are counted later, as they are made.
     fn draw_sizes(&mut self) -> Department {
         let random = &mut self.random;
-        let faculty = RANKS.map(|(_, (fewest, most), _)| random.between(fewest, most));
+        let faculty = RANKS.map(|rank| random.between(rank.members.0, rank.members.1));
         let all: u32 = faculty.iter().sum();
         let undergraduates = random.between(8 * all, 14 * all);
         let graduates = random.between(3 * all, 4 * all);
@@ -291,7 +320,7 @@ impl Walk {
     fn advisor(&mut self, sink: &mut impl Sink, department: &Department) {
         let rank = self.random.below(PROFESSOR_RANKS as u32) as usize;
         let n = self.random.below(department.faculty[rank]);
-        let advisor = Entity::Member(RANKS[rank].0, n);
+        let advisor = Entity::Member(RANKS[rank].class, n);
         self.property(sink, Predicate::Advisor, Object::Entity(advisor));
     }
 
