@@ -123,7 +123,7 @@ pub struct LightQuery {
 ///
 /// Constants are uniform over all entities of their kind. What a university holds is found by
 /// walking it, about a millisecond each, when it is first drawn, and is then kept: at most
-/// 1 kB a university. Draw queries before the time that is measured.
+/// 1.2 kB a university. Draw queries before the time that is measured.
 ///
 /// ```
 /// use jindou_datagen::lubm::LightLoad;

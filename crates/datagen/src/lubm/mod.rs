@@ -58,7 +58,8 @@ pub struct Lubm {
     pub universities: u32,
     /// The number of the first one; the others follow.
     pub first: u32,
-    /// Seed of the data: its low 17 bits count, as in the benchmark. 0 is the usual one.
+    /// Seed of the data, of which the low 17 bits count. The literature uses 0, and it is for 0
+    /// that the text was compared with the benchmark's.
     pub seed: u64,
 }
 
