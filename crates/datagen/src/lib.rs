@@ -1,1 +1,25 @@
-//! (module header)
+//! Which data do the tests and benchmarks run on? Generators of benchmark data, written from
+//! published descriptions, deterministic by seed, so that nobody has to download a data set.
+//!
+//! - [`lubm`]: the Lehigh University Benchmark, with its queries and its mixed light load.
+
+#![forbid(unsafe_code)]
+
+pub mod lubm;
+
+/// What a generator refuses.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DatagenError {
+    /// A load of queries needs at least one university to draw its constants from.
+    #[error("a query load needs data with at least one university")]
+    NoUniversities,
+    /// University numbers are at most 2^31 - 1, the bound of the benchmark's numbering.
+    #[error("{universities} universities starting at number {first} pass the last number, {max}", max = lubm::LAST_UNIVERSITY)]
+    TooManyUniversities {
+        /// Number of the first university asked for.
+        first: u32,
+        /// How many were asked for.
+        universities: u32,
+    },
+}

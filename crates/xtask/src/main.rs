@@ -1,1 +1,79 @@
-fn main() {}
+//! Which chores of the repository are automated? `cargo xtask` lists them.
+
+#![forbid(unsafe_code)]
+
+mod arrows;
+mod checks;
+mod metadata;
+mod roots;
+mod summary;
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use anyhow::Context;
+
+const USAGE: &str = "\
+cargo xtask COMMAND
+
+  test [--quick]       arrows, formatting, lints and all tests (--quick: without lints)
+  arrows               which crate may depend on which, and where unsafe code may be
+  bench-peers [ARGS]   measure beside other engines: the program of that name in jindou-bench
+";
+
+fn main() -> anyhow::Result<ExitCode> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let passed = match arguments.as_slice() {
+        ["test"] => checks::run(root(), true)?,
+        ["test", "--quick"] => checks::run(root(), false)?,
+        ["arrows"] => checks::arrows(root())?,
+        ["bench-peers", rest @ ..] => bench_peers(rest)?,
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{USAGE}");
+            true
+        }
+        other => {
+            eprint!("no such command: {}\n\n{USAGE}", other.join(" "));
+            return Ok(ExitCode::from(2));
+        }
+    };
+    Ok(if passed {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn bench_peers(arguments: &[&str]) -> anyhow::Result<bool> {
+    let program = [
+        "run",
+        "--release",
+        "-p",
+        "jindou-bench",
+        "--bin",
+        "bench-peers",
+        "--",
+    ];
+    let status = cargo(root())
+        .args(program)
+        .args(arguments)
+        .status()
+        .context("cannot start cargo")?;
+    Ok(status.success())
+}
+
+/// The workspace's folder, two above this package.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .expect("this package is at crates/xtask of the workspace")
+}
+
+/// The cargo that started this program, to be run in `root`.
+fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root);
+    command
+}

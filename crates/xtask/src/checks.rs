@@ -1,0 +1,130 @@
+//! What has to hold before a change lands? Arrows, formatting, lints and tests, one by one.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::Context;
+
+use crate::summary::Summary;
+use crate::{arrows, cargo, metadata, roots};
+
+/// Runs every check, each whether or not those before it held, and prints the sum last.
+///
+/// Returns whether all held.
+pub(crate) fn run(root: &Path, with_lints: bool) -> anyhow::Result<bool> {
+    let mut summary = Summary::default();
+    let mut broken = Vec::new();
+    let mut step = |name: &'static str, check: &mut dyn FnMut() -> anyhow::Result<bool>| {
+        println!("== {name}");
+        let start = Instant::now();
+        let held = check()?;
+        let verdict = if held { "ok" } else { "FAILED" };
+        println!(
+            "== {name}: {verdict}, {:.1} s",
+            start.elapsed().as_secs_f64()
+        );
+        if !held {
+            broken.push(name);
+        }
+        anyhow::Ok(())
+    };
+
+    step("arrows", &mut || arrows(root))?;
+    step("fmt", &mut || {
+        tool(root, &mut summary, "fmt", &["--all", "--check"])
+    })?;
+    if with_lints {
+        let arguments = ["--workspace", "--all-targets", "--", "-D", "warnings"];
+        step("clippy", &mut || {
+            tool(root, &mut summary, "clippy", &arguments)
+        })?;
+    }
+    step("test", &mut || tests(root, &mut summary))?;
+
+    print_summary(&summary, &broken);
+    Ok(broken.is_empty())
+}
+
+/// Checks the arrows between crates and where unsafe code may be; prints what is wrong.
+pub(crate) fn arrows(root: &Path) -> anyhow::Result<bool> {
+    let packages = metadata::read(root)?;
+    let mut wrong = arrows::violations(&packages);
+    wrong.extend(roots::violations(&packages)?);
+    for line in &wrong {
+        println!("{line}");
+    }
+    if wrong.is_empty() {
+        println!("{} crates, all arrows downwards", packages.len());
+    }
+    Ok(wrong.is_empty())
+}
+
+/// Runs a cargo command that is installed apart from cargo; says so where it is not.
+fn tool(
+    root: &Path,
+    summary: &mut Summary,
+    command: &str,
+    arguments: &[&str],
+) -> anyhow::Result<bool> {
+    let installed = cargo(root)
+        .args([command, "--version"])
+        .output()
+        .context("cannot start cargo")?;
+    if !installed.status.success() {
+        let what = format!("cargo {command} (it is not installed)");
+        println!("SKIPPED: {what}");
+        summary.skip(&what);
+        return Ok(true);
+    }
+    succeeds(cargo(root).arg(command).args(arguments))
+}
+
+fn succeeds(command: &mut Command) -> anyhow::Result<bool> {
+    Ok(command.status().context("cannot start cargo")?.success())
+}
+
+/// Runs all tests and doc tests. What passing tests print is shown after they end, so that
+/// skips can be told from it; what failing ones print is shown in any case.
+fn tests(root: &Path, summary: &mut Summary) -> anyhow::Result<bool> {
+    let mut child = cargo(root)
+        .args([
+            "test",
+            "--workspace",
+            "--no-fail-fast",
+            "--",
+            "--show-output",
+        ])
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start cargo")?;
+    let pipe = child.stdout.take().context("cargo's output is not piped")?;
+    let mut out = std::io::stdout().lock();
+    for line in BufReader::new(pipe).split(b'\n') {
+        let line = line.context("cannot read cargo's output")?;
+        let line = String::from_utf8_lossy(&line);
+        writeln!(out, "{line}")?;
+        summary.line(&line);
+    }
+    let held = child.wait().context("cannot wait for cargo")?.success();
+    if !held && summary.failed == 0 {
+        // It did not build, or a test program ended before it could report.
+        summary.failed = 1;
+    }
+    Ok(held)
+}
+
+fn print_summary(summary: &Summary, broken: &[&str]) {
+    println!();
+    for what in &summary.skipped {
+        println!("SKIPPED: {what}");
+    }
+    if summary.ignored > 0 {
+        println!("ignored: {}", summary.ignored);
+    }
+    for step in broken {
+        println!("FAILED: {step}");
+    }
+    println!("{} passed, {} failed", summary.passed, summary.failed);
+}
