@@ -43,10 +43,9 @@ impl<'a> Decoder<'a> {
         if place == 0 {
             return Ok(self.block.head());
         }
-        let (shared, tail) = self.block.parts(place)?;
+        let pieces = self.block.pieces(place)?;
         self.text.clear();
-        self.text.extend_from_slice(shared);
-        self.text.extend_from_slice(tail);
+        pieces.append_to(&mut self.text);
         Ok(&self.text)
     }
 }
