@@ -4,10 +4,13 @@
 //! generated IRIs shaped like those of the LUBM benchmark, 1.3 million unless said.
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jindou_dictionary::{Interner, StringTable};
 use jindou_fabric::Region;
+
+/// The least time that is measured.
+const SAMPLE: Duration = Duration::from_millis(250);
 
 /// A generator of numbers: SplitMix64.
 struct Random(u64);
@@ -60,17 +63,22 @@ fn processor_ns() -> Option<u64> {
     text.split(' ').next()?.parse().ok()
 }
 
-/// Prints nanoseconds for one of `count` operations that `work` did: the best of three times, of
-/// this thread on a processor if it is told, and else by the clock.
+/// Prints nanoseconds for one of `count` operations that `work` does: the best of three samples,
+/// of this thread on a processor if that is told, and else by the clock.
 fn measure(what: &str, count: usize, mut work: impl FnMut()) {
     let best = (0..3).map(|_| {
         let (start, processor_start) = (Instant::now(), processor_ns());
-        work();
+        let mut times = 0;
+        // The time on a processor is counted in steps of some milliseconds.
+        while start.elapsed() < SAMPLE {
+            work();
+            times += 1;
+        }
         let elapsed = start.elapsed().as_nanos() as f64;
         let processor = processor_start
             .zip(processor_ns())
             .map(|(start, end)| end - start);
-        processor.map_or(elapsed, |ns| ns as f64) / count as f64
+        processor.map_or(elapsed, |ns| ns as f64) / (count * times) as f64
     });
     println!("{what:<52} {:>9.1} ns", best.fold(f64::INFINITY, f64::min));
 }

@@ -101,6 +101,7 @@ pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 pub(crate) struct Block<'a> {
     width: usize,
     shared_width: usize,
+    count: usize,
     ends: &'a [u8],
     shared: &'a [u8],
     head: &'a [u8],
@@ -108,15 +109,6 @@ pub(crate) struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    pub(crate) const EMPTY: Self = Self {
-        width: 1,
-        shared_width: 1,
-        ends: &[],
-        shared: &[],
-        head: &[],
-        tails: &[],
-    };
-
     /// Reads the block of `count` strings that is `bytes`.
     #[inline]
     pub(crate) fn open(bytes: &'a [u8], count: usize) -> Result<Self, DictionaryError> {
@@ -137,6 +129,7 @@ impl<'a> Block<'a> {
         Ok(Self {
             width,
             shared_width,
+            count,
             ends,
             shared,
             head,
@@ -172,6 +165,37 @@ impl<'a> Block<'a> {
             pieces.push(0, self.head, end)?;
         }
         Ok(pieces)
+    }
+
+    /// Bytes of the head and the tails.
+    #[inline]
+    pub(crate) fn bytes(&self) -> usize {
+        self.head.len() + self.tails.len()
+    }
+
+    /// Puts all strings one after the other into `text`, and where each ends into `ends`; gives
+    /// their number. The text is at most [`BLOCK`] times as long as [`Self::bytes`], which the
+    /// caller has found to fit into 32 bits.
+    pub(crate) fn decode_all(
+        &self,
+        text: &mut Vec<u8>,
+        ends: &mut [u32; BLOCK],
+    ) -> Result<usize, DictionaryError> {
+        text.clear();
+        text.extend_from_slice(self.head);
+        ends[0] = text.len() as u32;
+        for place in 1..self.count {
+            let model = model(place);
+            let start = if model == 0 { 0 } else { ends[model - 1] } as usize;
+            let end = start + number(self.shared, self.shared_width, place - 1);
+            if end > ends[model] as usize {
+                return Err(DAMAGED);
+            }
+            text.extend_from_within(start..end);
+            text.extend_from_slice(self.tail(place)?);
+            ends[place] = text.len() as u32;
+        }
+        Ok(self.count)
     }
 
     #[inline]
@@ -260,6 +284,9 @@ mod tests {
         let mut bytes = Vec::new();
         push_block(&mut bytes, strings).unwrap();
         let block = Block::open(&bytes, strings.len()).unwrap();
+        let (mut all, mut ends) = (Vec::new(), [0; BLOCK]);
+        assert_eq!(block.decode_all(&mut all, &mut ends), Ok(strings.len()));
+        assert_eq!(all, strings.concat());
         for (place, string) in strings.iter().enumerate() {
             assert_eq!(text(&block, place).unwrap(), *string);
             for other in strings {
@@ -332,6 +359,7 @@ mod tests {
                 let Ok(block) = Block::open(&changed, 5) else {
                     continue;
                 };
+                let _ = block.decode_all(&mut Vec::new(), &mut [0; BLOCK]);
                 for place in 0..5 {
                     let _ = text(&block, place);
                     let _ = block.pieces(place).map(|pieces| pieces.equal(b"abc2"));

@@ -253,8 +253,7 @@ impl<'a> Parts<'a> {
     #[inline]
     pub(crate) fn block(&self, id: u64) -> Result<Block<'a>, DictionaryError> {
         if id >= self.len {
-            let len = self.len;
-            return Err(DictionaryError::UnknownId { id, len });
+            return Err(self.unknown(id));
         }
         let block = id >> BLOCK_SHIFT;
         let count = (self.len - (block << BLOCK_SHIFT)).min(BLOCK as u64);
@@ -268,10 +267,11 @@ impl<'a> Parts<'a> {
         pieces.is_ok_and(|pieces| pieces.equal(key))
     }
 
-    /// True if `id` is the id of a string.
-    #[inline]
-    pub(crate) fn has(&self, id: u64) -> bool {
-        id < self.len
+    /// The error of an id that is not less than the number of strings.
+    #[cold]
+    pub(crate) fn unknown(&self, id: u64) -> DictionaryError {
+        let len = self.len;
+        DictionaryError::UnknownId { id, len }
     }
 }
 
