@@ -3,9 +3,7 @@
 use std::ops::ControlFlow;
 
 use jindou_dictionary::StringTable;
-use jindou_model::{
-    Direction, IdRanges, Neighbours, PredicateId, ShardId, TermId, TermKind,
-};
+use jindou_model::{Direction, IdRanges, Neighbours, PredicateId, ShardId, TermId, TermKind};
 use rustc_hash::FxHashMap;
 
 use crate::clusters::{Clusters, Trait};
@@ -74,8 +72,7 @@ pub struct Pattern {
 }
 
 /// Called with subject, predicate, object and graph (`NONE` for the default graph).
-pub type Visit<'a> =
-    dyn FnMut(TermId, PredicateId, TermId, TermId) -> ControlFlow<()> + 'a;
+pub type Visit<'a> = dyn FnMut(TermId, PredicateId, TermId, TermId) -> ControlFlow<()> + 'a;
 
 impl Base {
     /// Number of predicates.
@@ -99,7 +96,10 @@ impl Base {
     /// Number of triples of the default graph.
     #[must_use]
     pub fn triples(&self) -> u64 {
-        let edges = self.segments[0].iter().flatten().map(|segment| segment.edges() as u64);
+        let edges = self.segments[0]
+            .iter()
+            .flatten()
+            .map(|segment| segment.edges() as u64);
         self.clusters.type_edges() + edges.sum::<u64>()
     }
 
@@ -148,7 +148,13 @@ impl Base {
                 + self.predicates.bytes()
                 + self.predicate_terms.len() * 8
                 + self.vertex_predicates.capacity() * 16,
-            segments: self.segments.iter().flatten().flatten().map(Segment::bytes).sum(),
+            segments: self
+                .segments
+                .iter()
+                .flatten()
+                .flatten()
+                .map(Segment::bytes)
+                .sum(),
             named: self.named.bytes(),
             clusters: self.clusters.bytes(),
         }
@@ -169,13 +175,17 @@ impl Base {
     /// The id of the dictionary literal with this key.
     #[must_use]
     pub fn find_literal(&self, key: &[u8]) -> Option<TermId> {
-        self.literals.lookup(key).map(|local| TermId::literal(ShardId(0), local))
+        self.literals
+            .lookup(key)
+            .map(|local| TermId::literal(ShardId(0), local))
     }
 
     /// The predicate with this IRI.
     #[must_use]
     pub fn find_predicate(&self, iri: &str) -> Option<PredicateId> {
-        self.predicates.lookup(iri.as_bytes()).map(|number| PredicateId(number as u32))
+        self.predicates
+            .lookup(iri.as_bytes())
+            .map(|number| PredicateId(number as u32))
     }
 
     /// The term of a predicate.
@@ -215,7 +225,9 @@ impl Base {
     #[inline]
     #[must_use]
     pub fn segment(&self, predicate: PredicateId, direction: Direction) -> Option<&Segment> {
-        self.segments[direction as usize].get(predicate.index())?.as_ref()
+        self.segments[direction as usize]
+            .get(predicate.index())?
+            .as_ref()
     }
 
     /// Edges and distinct keys of any predicate in the default graph.
@@ -229,7 +241,9 @@ impl Base {
             return (self.clusters.type_edges(), keys);
         }
         self.segment(predicate, direction)
-            .map_or((0, 0), |segment| (segment.edges() as u64, segment.domain().len() as u64))
+            .map_or((0, 0), |segment| {
+                (segment.edges() as u64, segment.domain().len() as u64)
+            })
     }
 
     /// The neighbours of a key by any predicate in the default graph.
@@ -246,7 +260,8 @@ impl Base {
                 Direction::In => self.clusters.vertices_of_type(key),
             };
         }
-        self.segment(predicate, direction).map_or(Neighbours::NONE, |s| s.neighbours(key))
+        self.segment(predicate, direction)
+            .map_or(Neighbours::NONE, |s| s.neighbours(key))
     }
 
     /// The neighbours of many keys; see [`Segment::locate`].
@@ -259,12 +274,18 @@ impl Base {
     ) {
         match self.segment(predicate, direction) {
             Some(segment) => segment.locate(keys, out),
-            None => out.extend(keys.iter().map(|key| self.neighbours(predicate, direction, *key))),
+            None => out.extend(
+                keys.iter()
+                    .map(|key| self.neighbours(predicate, direction, *key)),
+            ),
         }
     }
 
     /// Follows the edges of many keys; see [`Segment::expand`].
-    #[expect(clippy::too_many_arguments, reason = "the segment's arguments and which segment")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the segment's arguments and which segment"
+    )]
     pub fn expand(
         &self,
         predicate: PredicateId,
@@ -297,7 +318,10 @@ impl Base {
             if stop < list.len() {
                 cursor.offset = stop;
             } else {
-                *cursor = Cursor { key: cursor.key + 1, offset: 0 };
+                *cursor = Cursor {
+                    key: cursor.key + 1,
+                    offset: 0,
+                };
             }
         }
     }
@@ -320,8 +344,14 @@ impl Base {
         let Some(segments) = segments.into_iter().collect::<Option<Vec<_>>>() else {
             return Some(IdRanges::new());
         };
-        let Some(first) = segments.first() else { return None };
-        if !exact && segments.iter().any(|segment| !segment.domain().literals_are_dense()) {
+        let Some(first) = segments.first() else {
+            return None;
+        };
+        if !exact
+            && segments
+                .iter()
+                .any(|segment| !segment.domain().literals_are_dense())
+        {
             return None;
         }
         let mut literals = first.domain().literal_ranges();
@@ -336,10 +366,15 @@ impl Base {
 
     /// Adds the literals that are objects of `rdf:type`, where only that is asked.
     fn with_literal_classes(&self, mut ids: IdRanges, traits: &[Trait]) -> IdRanges {
-        let only_classes =
-            traits.iter().all(|t| *t == Trait::Has(PredicateId::TYPE, Direction::In));
+        let only_classes = traits
+            .iter()
+            .all(|t| *t == Trait::Has(PredicateId::TYPE, Direction::In));
         if only_classes {
-            for class in self.clusters.types().filter(|class| class.kind() != TermKind::Vertex) {
+            for class in self
+                .clusters
+                .types()
+                .filter(|class| class.kind() != TermKind::Vertex)
+            {
                 ids.push(class, TermId::from_raw(class.raw() + 1));
             }
         }
@@ -397,7 +432,10 @@ impl Base {
     ) -> ControlFlow<()> {
         match (pattern.subject, pattern.object) {
             (Some(subject), Some(object)) => {
-                if self.neighbours(predicate, Direction::Out, subject).contains(object) {
+                if self
+                    .neighbours(predicate, Direction::Out, subject)
+                    .contains(object)
+                {
                     visit(subject, predicate, object, TermId::NONE)?;
                 }
             }
@@ -469,7 +507,10 @@ impl Base {
         }
         let subjects = self.named.subjects(graph);
         for index in 0..subjects.len() {
-            let one = Pattern { subject: Some(subjects.get(index)), ..*pattern };
+            let one = Pattern {
+                subject: Some(subjects.get(index)),
+                ..*pattern
+            };
             self.match_named(&one, Some(graph), visit)?;
         }
         ControlFlow::Continue(())
@@ -502,15 +543,20 @@ impl Base {
         graph: Option<TermId>,
         visit: &mut Visit<'_>,
     ) -> ControlFlow<()> {
-        let direction =
-            if pattern.subject.is_some() { Direction::Out } else { Direction::In };
+        let direction = if pattern.subject.is_some() {
+            Direction::Out
+        } else {
+            Direction::In
+        };
         let mut flow = ControlFlow::Continue(());
         let mut emit = |subject: TermId, object: TermId, found: TermId| {
             if flow.is_continue() && graph.is_none_or(|graph| graph == found) {
                 flow = visit(subject, predicate, object, found);
             }
         };
-        let Some(segment) = self.named.segment(predicate, direction) else { return flow };
+        let Some(segment) = self.named.segment(predicate, direction) else {
+            return flow;
+        };
         match (pattern.subject, pattern.object) {
             (Some(subject), Some(object)) => {
                 segment.for_each_graph(subject, object, &mut |found| emit(subject, object, found));

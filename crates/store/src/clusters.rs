@@ -35,7 +35,10 @@ pub(crate) struct Lists<T> {
 
 impl<T> Default for Lists<T> {
     fn default() -> Self {
-        Self { offsets: vec![0], items: Vec::new() }
+        Self {
+            offsets: vec![0],
+            items: Vec::new(),
+        }
     }
 }
 
@@ -116,11 +119,14 @@ impl Clusters {
         let mut type_ids = types.items.clone();
         type_ids.sort_unstable();
         type_ids.dedup();
-        let type_number =
-            |raw: &u64| type_ids.binary_search(raw).expect("the list holds every type");
+        let type_number = |raw: &u64| {
+            type_ids
+                .binary_search(raw)
+                .expect("the list holds every type")
+        };
         let type_clusters = types.inverted(type_ids.len(), type_number);
-        let has_clusters = [0, 1]
-            .map(|direction| has[direction].inverted(predicates, |(id, _)| id.index()));
+        let has_clusters =
+            [0, 1].map(|direction| has[direction].inverted(predicates, |(id, _)| id.index()));
         let mut table = Self {
             starts,
             types,
@@ -178,7 +184,11 @@ impl Clusters {
             + self.has.iter().map(Lists::bytes).sum::<usize>()
             + self.type_ids.len() * 8
             + self.type_clusters.bytes()
-            + self.type_ranges.iter().map(|r| r.ranges().len() * 16).sum::<usize>()
+            + self
+                .type_ranges
+                .iter()
+                .map(|r| r.ranges().len() * 16)
+                .sum::<usize>()
             + self.has_clusters.iter().map(Lists::bytes).sum::<usize>()
     }
 
@@ -193,7 +203,10 @@ impl Clusters {
 
     /// The types of a cluster.
     pub(crate) fn types_of(&self, cluster: usize) -> Neighbours<'_> {
-        Neighbours::Run { base: 0, items: Narrow::U64(self.types.get(cluster)) }
+        Neighbours::Run {
+            base: 0,
+            items: Narrow::U64(self.types.get(cluster)),
+        }
     }
 
     /// The cluster of a vertex.
@@ -210,7 +223,8 @@ impl Clusters {
     /// The types of a vertex.
     #[must_use]
     pub fn types_of_vertex(&self, vertex: TermId) -> Neighbours<'_> {
-        self.cluster_of(vertex).map_or(Neighbours::NONE, |cluster| self.types_of(cluster))
+        self.cluster_of(vertex)
+            .map_or(Neighbours::NONE, |cluster| self.types_of(cluster))
     }
 
     /// The vertices of a type.
@@ -228,16 +242,17 @@ impl Clusters {
         vertex: TermId,
         direction: Direction,
     ) -> impl Iterator<Item = PredicateId> + '_ {
-        let list = self.cluster_of(vertex).map_or(&[][..], |cluster| {
-            self.has[direction as usize].get(cluster)
-        });
+        let list = self
+            .cluster_of(vertex)
+            .map_or(&[][..], |cluster| self.has[direction as usize].get(cluster));
         list.iter().map(|(predicate, _)| *predicate)
     }
 
     /// True if the vertex has the trait.
     #[must_use]
     pub fn is_member(&self, vertex: TermId, asked: Trait) -> bool {
-        self.cluster_of(vertex).is_some_and(|cluster| self.cluster_has(cluster, asked))
+        self.cluster_of(vertex)
+            .is_some_and(|cluster| self.cluster_has(cluster, asked))
             || matches!(asked, Trait::Has(PredicateId::TYPE, Direction::In)
                 if self.type_ids.binary_search(&vertex.raw()).is_ok())
     }
@@ -265,17 +280,32 @@ impl Clusters {
             Trait::Has(PredicateId::TYPE, _) => None,
             Trait::Has(predicate, direction) => {
                 let lists = &self.has_clusters[*direction as usize];
-                Some(if predicate.index() < lists.len() { lists.get(predicate.index()) } else { &[] })
+                Some(if predicate.index() < lists.len() {
+                    lists.get(predicate.index())
+                } else {
+                    &[]
+                })
             }
         };
-        let shortest = traits.iter().filter_map(list_of).min_by_key(|list| list.len());
-        let all = if shortest.is_none() { 0..self.len() } else { 0..0 };
+        let shortest = traits
+            .iter()
+            .filter_map(list_of)
+            .min_by_key(|list| list.len());
+        let all = if shortest.is_none() {
+            0..self.len()
+        } else {
+            0..0
+        };
         shortest
             .unwrap_or(&[])
             .iter()
             .map(|cluster| *cluster as usize)
             .chain(all)
-            .filter(|cluster| traits.iter().all(|asked| self.cluster_has(*cluster, *asked)))
+            .filter(|cluster| {
+                traits
+                    .iter()
+                    .all(|asked| self.cluster_has(*cluster, *asked))
+            })
     }
 
     fn ranges_of(&self, clusters: &[u32]) -> IdRanges {
@@ -299,7 +329,10 @@ impl Clusters {
         }
         if traits.contains(&Trait::Has(PredicateId::TYPE, Direction::In)) {
             let mut classes = IdRanges::new();
-            for class in self.types().filter(|class| class.kind() == TermKind::Vertex) {
+            for class in self
+                .types()
+                .filter(|class| class.kind() == TermKind::Vertex)
+            {
                 classes.push(class, TermId::from_raw(class.raw() + 1));
             }
             ranges = ranges.intersect(&classes);
@@ -313,13 +346,21 @@ impl Clusters {
         if traits.contains(&Trait::Has(PredicateId::TYPE, Direction::In)) {
             return self.type_ids.len() as f64;
         }
-        self.clusters_with(traits).take(MOST_SUMMED).map(|c| self.size(c) as f64).sum()
+        self.clusters_with(traits)
+            .take(MOST_SUMMED)
+            .map(|c| self.size(c) as f64)
+            .sum()
     }
 
     /// How many edges of (predicate, direction) have a key with all of `traits`; exactness as
     /// for [`Clusters::count_with`].
     #[must_use]
-    pub fn edges_from(&self, predicate: PredicateId, direction: Direction, traits: &[Trait]) -> f64 {
+    pub fn edges_from(
+        &self,
+        predicate: PredicateId,
+        direction: Direction,
+        traits: &[Trait],
+    ) -> f64 {
         if predicate == PredicateId::TYPE {
             return match direction {
                 Direction::Out => self
@@ -351,8 +392,18 @@ impl Clusters {
         image.words(&self.types.items);
         for has in &self.has {
             image.words(&words(&has.offsets));
-            image.words(&has.items.iter().map(|(id, _)| u64::from(id.0)).collect::<Vec<_>>());
-            image.words(&has.items.iter().map(|(_, edges)| *edges).collect::<Vec<_>>());
+            image.words(
+                &has.items
+                    .iter()
+                    .map(|(id, _)| u64::from(id.0))
+                    .collect::<Vec<_>>(),
+            );
+            image.words(
+                &has.items
+                    .iter()
+                    .map(|(_, edges)| *edges)
+                    .collect::<Vec<_>>(),
+            );
         }
     }
 
@@ -368,14 +419,17 @@ impl Clusters {
                 if ids.len() != edges.len() || ids.iter().any(|id| *id >= predicates as u64) {
                     return Err(image.corrupt("the predicates of clusters are broken"));
                 }
-                Ok(ids.iter().map(|id| PredicateId(*id as u32)).zip(edges).collect())
+                Ok(ids
+                    .iter()
+                    .map(|id| PredicateId(*id as u32))
+                    .zip(edges)
+                    .collect())
             })
         };
         let has = [has()?, has()?];
-        let same_length = starts.len() == types.len() + 1 || (starts.is_empty() && types.len() == 0);
-        if !same_length
-            || !starts.is_sorted()
-            || has.iter().any(|lists| lists.len() != types.len())
+        let same_length =
+            starts.len() == types.len() + 1 || (starts.is_empty() && types.len() == 0);
+        if !same_length || !starts.is_sorted() || has.iter().any(|lists| lists.len() != types.len())
         {
             return Err(image.corrupt("the table of clusters contradicts itself"));
         }
