@@ -10,4 +10,5 @@ pub mod expression;
 pub mod physical;
 mod statistics;
 
-pub use statistics::{Membership, SegmentStatistics, Statistics};
+pub use jindou_model::Membership;
+pub use statistics::{SegmentStatistics, Statistics};

@@ -3,12 +3,15 @@
 use std::ops::ControlFlow;
 
 use jindou_dictionary::StringTable;
-use jindou_model::{Direction, IdRanges, Neighbours, PredicateId, ShardId, TermId, TermKind};
+use jindou_model::{
+    Cursor, Direction, Graphs, IdRanges, Membership, Neighbours, Pattern, PredicateId, ShardId,
+    TermId, TermKind, Visit,
+};
 use rustc_hash::FxHashMap;
 
-use crate::clusters::{Clusters, Trait};
+use crate::clusters::Clusters;
 use crate::named::NamedGraphs;
-use crate::segment::{Cursor, Segment};
+use crate::segment::Segment;
 
 /// One generation of the graph, with its dictionary. Nothing in it changes.
 pub struct Base {
@@ -48,31 +51,6 @@ impl Footprint {
         self.dictionary + self.segments + self.named + self.clusters
     }
 }
-
-/// Which quads a pattern reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Graphs {
-    /// The default graph.
-    Default,
-    /// One named graph.
-    One(TermId),
-    /// Every named graph.
-    Named,
-}
-
-/// A quad pattern: what is known of subject, predicate and object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pattern {
-    /// The subject, if known.
-    pub subject: Option<TermId>,
-    /// The predicate, if known.
-    pub predicate: Option<PredicateId>,
-    /// The object, if known.
-    pub object: Option<TermId>,
-}
-
-/// Called with subject, predicate, object and graph (`NONE` for the default graph).
-pub type Visit<'a> = dyn FnMut(TermId, PredicateId, TermId, TermId) -> ControlFlow<()> + 'a;
 
 impl Base {
     /// Number of predicates.
@@ -329,10 +307,10 @@ impl Base {
     /// The ids that have all of `traits`, literals too where these allow them; `None` if that
     /// is no short list and `exact` is not asked for.
     #[must_use]
-    pub fn ids_with(&self, traits: &[Trait], exact: bool) -> Option<IdRanges> {
+    pub fn ids_with(&self, traits: &[Membership], exact: bool) -> Option<IdRanges> {
         let mut ids = self.clusters.vertices_with(traits);
         let incoming = traits.iter().map(|asked| match asked {
-            Trait::Has(predicate, Direction::In) if *predicate != PredicateId::TYPE => {
+            Membership::Has(predicate, Direction::In) if *predicate != PredicateId::TYPE => {
                 Some(self.segment(*predicate, Direction::In))
             }
             _ => None,
@@ -344,9 +322,7 @@ impl Base {
         let Some(segments) = segments.into_iter().collect::<Option<Vec<_>>>() else {
             return Some(IdRanges::new());
         };
-        let Some(first) = segments.first() else {
-            return None;
-        };
+        let first = segments.first()?;
         if !exact
             && segments
                 .iter()
@@ -365,10 +341,10 @@ impl Base {
     }
 
     /// Adds the literals that are objects of `rdf:type`, where only that is asked.
-    fn with_literal_classes(&self, mut ids: IdRanges, traits: &[Trait]) -> IdRanges {
+    fn with_literal_classes(&self, mut ids: IdRanges, traits: &[Membership]) -> IdRanges {
         let only_classes = traits
             .iter()
-            .all(|t| *t == Trait::Has(PredicateId::TYPE, Direction::In));
+            .all(|t| *t == Membership::Has(PredicateId::TYPE, Direction::In));
         if only_classes {
             for class in self
                 .clusters

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use jindou_model::{
-    Direction, IdRanges, Narrow, Neighbours, PredicateId, ShardId, TermId, TermKind,
+    Direction, IdRanges, Membership, Narrow, Neighbours, PredicateId, ShardId, TermId, TermKind,
 };
 
 use crate::StoreError;
@@ -16,15 +16,6 @@ use crate::image::{ImageReader, ImageWriter};
 
 /// Beyond so many clusters a sum over them is replaced by an estimate.
 const MOST_SUMMED: usize = 1 << 16;
-
-/// Something known of a vertex by its cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trait {
-    /// It has this type.
-    Type(TermId),
-    /// It has an edge of this predicate and direction.
-    Has(PredicateId, Direction),
-}
 
 /// A list of lists.
 #[derive(Clone, Debug)]
@@ -250,20 +241,22 @@ impl Clusters {
 
     /// True if the vertex has the trait.
     #[must_use]
-    pub fn is_member(&self, vertex: TermId, asked: Trait) -> bool {
+    pub fn is_member(&self, vertex: TermId, asked: Membership) -> bool {
         self.cluster_of(vertex)
             .is_some_and(|cluster| self.cluster_has(cluster, asked))
-            || matches!(asked, Trait::Has(PredicateId::TYPE, Direction::In)
+            || matches!(asked, Membership::Has(PredicateId::TYPE, Direction::In)
                 if self.type_ids.binary_search(&vertex.raw()).is_ok())
     }
 
-    fn cluster_has(&self, cluster: usize, asked: Trait) -> bool {
+    fn cluster_has(&self, cluster: usize, asked: Membership) -> bool {
         match asked {
-            Trait::Type(class) => self.types.get(cluster).binary_search(&class.raw()).is_ok(),
-            Trait::Has(PredicateId::TYPE, Direction::Out) => !self.types.get(cluster).is_empty(),
+            Membership::Type(class) => self.types.get(cluster).binary_search(&class.raw()).is_ok(),
+            Membership::Has(PredicateId::TYPE, Direction::Out) => {
+                !self.types.get(cluster).is_empty()
+            }
             // Classes are not clustered by being one: see `ranges`.
-            Trait::Has(PredicateId::TYPE, Direction::In) => true,
-            Trait::Has(predicate, direction) => self.has[direction as usize]
+            Membership::Has(PredicateId::TYPE, Direction::In) => true,
+            Membership::Has(predicate, direction) => self.has[direction as usize]
                 .get(cluster)
                 .binary_search_by_key(&predicate, |(id, _)| *id)
                 .is_ok(),
@@ -271,14 +264,14 @@ impl Clusters {
     }
 
     /// The clusters that have all traits, in order; `Has(rdf:type, In)` is not looked at.
-    fn clusters_with<'a>(&'a self, traits: &'a [Trait]) -> impl Iterator<Item = usize> + 'a {
-        let list_of = |asked: &Trait| match asked {
-            Trait::Type(class) => Some(match self.type_ids.binary_search(&class.raw()) {
+    fn clusters_with<'a>(&'a self, traits: &'a [Membership]) -> impl Iterator<Item = usize> + 'a {
+        let list_of = |asked: &Membership| match asked {
+            Membership::Type(class) => Some(match self.type_ids.binary_search(&class.raw()) {
                 Ok(number) => self.type_clusters.get(number),
                 Err(_) => &[],
             }),
-            Trait::Has(PredicateId::TYPE, _) => None,
-            Trait::Has(predicate, direction) => {
+            Membership::Has(PredicateId::TYPE, _) => None,
+            Membership::Has(predicate, direction) => {
                 let lists = &self.has_clusters[*direction as usize];
                 Some(if predicate.index() < lists.len() {
                     lists.get(predicate.index())
@@ -321,13 +314,13 @@ impl Clusters {
     ///
     /// Costs the shortest of the traits' lists of clusters.
     #[must_use]
-    pub fn vertices_with(&self, traits: &[Trait]) -> IdRanges {
+    pub fn vertices_with(&self, traits: &[Membership]) -> IdRanges {
         let mut ranges = IdRanges::new();
         for cluster in self.clusters_with(traits) {
             let members = self.members(cluster);
             ranges.push(vertex(members.start), vertex(members.end));
         }
-        if traits.contains(&Trait::Has(PredicateId::TYPE, Direction::In)) {
+        if traits.contains(&Membership::Has(PredicateId::TYPE, Direction::In)) {
             let mut classes = IdRanges::new();
             for class in self
                 .types()
@@ -342,8 +335,8 @@ impl Clusters {
 
     /// How many vertices have all of `traits`; exact up to [`MOST_SUMMED`] clusters.
     #[must_use]
-    pub fn count_with(&self, traits: &[Trait]) -> f64 {
-        if traits.contains(&Trait::Has(PredicateId::TYPE, Direction::In)) {
+    pub fn count_with(&self, traits: &[Membership]) -> f64 {
+        if traits.contains(&Membership::Has(PredicateId::TYPE, Direction::In)) {
             return self.type_ids.len() as f64;
         }
         self.clusters_with(traits)
@@ -359,7 +352,7 @@ impl Clusters {
         &self,
         predicate: PredicateId,
         direction: Direction,
-        traits: &[Trait],
+        traits: &[Membership],
     ) -> f64 {
         if predicate == PredicateId::TYPE {
             return match direction {
@@ -372,7 +365,7 @@ impl Clusters {
             };
         }
         let mut all = traits.to_vec();
-        all.push(Trait::Has(predicate, direction));
+        all.push(Membership::Has(predicate, direction));
         self.clusters_with(&all)
             .take(MOST_SUMMED)
             .map(|cluster| {

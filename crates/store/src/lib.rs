@@ -10,11 +10,11 @@ mod image;
 mod named;
 mod segment;
 
-pub use base::{Base, Footprint, Graphs, Pattern, Visit};
-pub use clusters::{Clusters, Trait};
+pub use base::{Base, Footprint};
+pub use clusters::Clusters;
 pub use column::Column;
 pub use directory::Directory;
 pub use domain::Domain;
 pub use error::StoreError;
 pub use named::{NamedGraphs, NamedSegment};
-pub use segment::{Cursor, Segment};
+pub use segment::Segment;

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use jindou_model::{Direction, PredicateId, TermId, inline, key};
+use jindou_model::{Direction, Graphs, Membership, Pattern, PredicateId, TermId, inline, key};
 use jindou_store::bulk::{BulkSink, build};
-use jindou_store::{Base, Directory, Graphs, Pattern, Trait};
+use jindou_store::{Base, Directory};
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 use proptest::prelude::*;
@@ -158,26 +158,26 @@ fn compare(base: &Base, quads: &[Quad]) {
 
 fn compare_statistics(base: &Base, all: &BTreeSet<Row>) {
     let of_default: Vec<&Row> = all.iter().filter(|row| row.3.is_none()).collect();
-    let has = |vertex: TermId, asked: Trait| {
+    let has = |vertex: TermId, asked: Membership| {
         of_default.iter().any(|(s, p, o, _)| match asked {
-            Trait::Type(class) => *s == vertex && *p == PredicateId::TYPE && *o == class,
-            Trait::Has(predicate, Direction::Out) => *s == vertex && *p == predicate,
-            Trait::Has(predicate, Direction::In) => *o == vertex && *p == predicate,
+            Membership::Type(class) => *s == vertex && *p == PredicateId::TYPE && *o == class,
+            Membership::Has(predicate, Direction::Out) => *s == vertex && *p == predicate,
+            Membership::Has(predicate, Direction::In) => *o == vertex && *p == predicate,
         })
     };
     let mut terms: Vec<TermId> = of_default.iter().flat_map(|row| [row.0, row.2]).collect();
     terms.sort_unstable();
     terms.dedup();
-    let mut traits: Vec<Trait> = of_default
+    let mut traits: Vec<Membership> = of_default
         .iter()
         .flat_map(|(_, p, o, _)| {
             [
-                Trait::Type(*o),
-                Trait::Has(*p, Direction::Out),
-                Trait::Has(*p, Direction::In),
+                Membership::Type(*o),
+                Membership::Has(*p, Direction::Out),
+                Membership::Has(*p, Direction::In),
             ]
         })
-        .filter(|t| !matches!(t, Trait::Has(PredicateId::TYPE, Direction::In)))
+        .filter(|t| !matches!(t, Membership::Has(PredicateId::TYPE, Direction::In)))
         .collect();
     traits.dedup();
     for pair in traits.windows(2) {
