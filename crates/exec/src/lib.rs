@@ -4,6 +4,7 @@
 //! [`GraphSource`] for the graph. Stores, remote shards and simulated ones implement them.
 #![forbid(unsafe_code)]
 
+pub mod expr;
 mod terms;
 
 pub use terms::{ComputedTerms, TermSource, Terms};

@@ -70,7 +70,9 @@ impl ComputedTerms {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, ComputedTable> {
-        self.table.lock().expect("no thread panics while it holds the computed terms")
+        self.table
+            .lock()
+            .expect("no thread panics while it holds the computed terms")
     }
 }
 
@@ -130,7 +132,9 @@ impl<'a> Terms<'a> {
     /// The id of the term with this key, which is not one that fits inline.
     #[must_use]
     pub fn intern_key(&self, key: &[u8], literal: bool) -> TermId {
-        self.source.lookup(key, literal).unwrap_or_else(|| self.computed.intern(key, literal))
+        self.source
+            .lookup(key, literal)
+            .unwrap_or_else(|| self.computed.intern(key, literal))
     }
 
     /// The term of an id; `None` for [`TermId::NONE`].
@@ -145,12 +149,17 @@ impl<'a> Terms<'a> {
         }
         if id.is_inline() {
             let mut lexical = String::new();
-            inline::decode_lexical(id, &mut lexical);
-            return Some(Literal::new_typed_literal(lexical, inline::datatype(id)).into());
+            let known = inline::decode_lexical(id, &mut lexical);
+            assert!(known, "an inline id holds a value");
+            return Some(Literal::new_typed_literal(lexical, inline::datatype(id)?).into());
         }
         let mut bytes = Vec::new();
         let literal = self.push_key(id, &mut bytes);
-        let term = if literal { key::literal(&bytes).map(Term::from) } else { key::vertex(&bytes) };
+        let term = if literal {
+            key::literal(&bytes).map(Term::from)
+        } else {
+            key::vertex(&bytes)
+        };
         Some(term.expect("the dictionary holds keys of terms"))
     }
 }
