@@ -3,6 +3,7 @@
 use jindou_plan::physical::{Node, Operator as Planned, Plan, PlannedStep, Step, Var};
 
 use crate::context::Context;
+use crate::execution::Parallel;
 use crate::operators;
 use crate::steps;
 use crate::table::{Table, VarSet};
@@ -52,12 +53,20 @@ pub(crate) struct Builder<'a> {
     /// Columns of a table: the plan's variables, and a hidden one for each nested step.
     width: usize,
     hidden: u16,
+    /// Set where explorations may be shared out among threads.
+    pub(crate) parallel: Option<Parallel<'a>>,
 }
 
 impl<'a> Builder<'a> {
     pub(crate) fn new(plan: &'a Plan, cx: &'a Context) -> Self {
         let variables = plan.variables.len();
-        Self { plan, cx, width: variables + count_optionals(&plan.root), hidden: variables as u16 }
+        Self {
+            plan,
+            cx,
+            width: variables + count_optionals(&plan.root),
+            hidden: variables as u16,
+            parallel: None,
+        }
     }
 
     pub(crate) fn width(&self) -> usize {
@@ -85,6 +94,11 @@ impl<'a> Builder<'a> {
     pub(crate) fn node(&mut self, node: &Node, needed: &VarSet) -> Result<Boxed, ExecError> {
         let operator = match &node.operator {
             Planned::Explore { input, steps } => {
+                if let Some(parallel) = self.parallel
+                    && let Some(shared) = parallel.explore(node, needed, self.width)?
+                {
+                    return Ok(shared);
+                }
                 let before = steps::needed_before(steps, needed);
                 let input = match input {
                     Some(input) => self.node(input, &before)?,
