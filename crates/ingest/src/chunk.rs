@@ -4,7 +4,7 @@
 //! is cut by offsets without looking at it: the chunk `[from, to)` owns the lines that *begin* in
 //! it, so each thread finds its own line ends.
 
-use memchr::{memchr, memrchr};
+use memchr::{memchr, memchr_iter, memrchr};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
@@ -23,7 +23,10 @@ pub(crate) struct Sizes {
 #[derive(Debug)]
 pub(crate) enum CutError {
     Io(io::Error),
-    TooLong,
+    /// Nor is there an end of the line that follows so many lines of this chunk.
+    TooLong {
+        lines_before: u64,
+    },
 }
 
 impl From<io::Error> for CutError {
@@ -66,7 +69,7 @@ impl Stream {
                 return Ok(());
             }
             if chunk.len() > sizes.max_line_bytes {
-                return Err(CutError::TooLong);
+                return Err(CutError::TooLong { lines_before: 0 });
             }
             wanted = chunk.len().saturating_mul(2);
         }
@@ -109,7 +112,8 @@ impl FilePart {
                 break;
             }
             if buffer.len() - begin > sizes.max_line_bytes.max(sizes.chunk_bytes) {
-                return Err(CutError::TooLong);
+                let lines_before = memchr_iter(b'\n', &buffer[begin..]).count() as u64;
+                return Err(CutError::TooLong { lines_before });
             }
             step *= 2;
         }
@@ -199,9 +203,12 @@ mod tests {
         let text = [b"ok\n".as_slice(), &[b'x'; 1000], b"\n"].concat();
         assert!(matches!(
             stream_chunks(&text, sizes),
-            Err(CutError::TooLong)
+            Err(CutError::TooLong { .. })
         ));
-        assert!(matches!(file_chunks(&text, sizes), Err(CutError::TooLong)));
+        assert!(matches!(
+            file_chunks(&text, sizes),
+            Err(CutError::TooLong { .. })
+        ));
         let sizes = Sizes {
             chunk_bytes: 10,
             max_line_bytes: 2000,

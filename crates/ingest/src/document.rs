@@ -6,19 +6,23 @@ use crate::format::Format;
 use crate::load::{QuadSink, Skipped};
 use crate::progress::Progress;
 use crate::source::{Opened, is_decompression_failure, read_error};
+use crate::xml::{XmlReader, XmlWatch};
 use oxrdf::{
     BlankNode, BlankNodeRef, GraphName, GraphNameRef, NamedOrBlankNode, Quad, QuadRef, Term,
 };
-use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfParseError, RdfParser, RdfSyntaxError};
-use std::io::{self, BufRead, BufReader, Read};
+use oxrdfio::{
+    JsonLdProfileSet, RdfFormat, RdfParseError, RdfParser, RdfSyntaxError, TextPosition,
+};
+use std::io::{self, Read};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How many quads are handed on between two looks at the stop signal.
 const QUADS_PER_POLL: u64 = 1024;
 
 /// The longest token the Turtle parser keeps, in bytes.
 const MAX_TOKEN_BYTES: usize = 16 << 20;
+
+const CUT_SHORT: &str = "the document ends before its root element is closed";
 
 /// Room for the outside names of a quad's blank nodes; kept from quad to quad.
 #[derive(Default)]
@@ -105,67 +109,45 @@ pub(crate) fn read<S: QuadSink>(
     sink: &mut S,
     asked_to_stop: impl Fn() -> bool,
     tally: &mut DocumentTally,
-) -> Result<(), IngestError>
-where
-    S::Error: std::error::Error + Send + Sync + 'static,
-{
-    let line_reached = Arc::new(AtomicU64::new(0));
-    let reader: Box<dyn Read> = if format == Format::RdfXml {
-        Box::new(LineByLine {
-            inner: BufReader::with_capacity(1 << 16, opened.reader),
-            line: Arc::clone(&line_reached),
-            at_line_start: true,
-        })
-    } else {
-        Box::new(opened.reader)
+) -> Result<(), IngestError> {
+    let watch = (format == Format::RdfXml).then(|| Arc::new(XmlWatch::default()));
+    let reader: Box<dyn Read> = match &watch {
+        Some(watch) => Box::new(XmlReader::new(opened.reader, Arc::clone(watch))),
+        None => opened.reader,
     };
-    let mut parser = RdfParser::from_format(oxrdfio_format(format));
-    if let Some(base_iri) = context.base_iri {
-        parser = parser
-            .with_base_iri(base_iri)
-            .map_err(|e| IngestError::BaseIri {
-                file: Arc::clone(context.file),
-                base_iri: base_iri.to_owned(),
-                reason: e.to_string(),
-            })?;
-    }
+    let place = Place {
+        file: context.file,
+        watch,
+    };
+    let mut items = parser(format, context)?.for_reader(reader);
     let mut names = BlankNames::new(context.scope);
     let mut scratch = QuadScratch::default();
     let mut told = 0;
-    let mut items = 0;
-    for item in parser.for_reader(reader) {
-        items += 1;
-        if items % QUADS_PER_POLL == 0 {
-            context.progress.add_quads(tally.quads - told);
-            told = tally.quads;
-            if asked_to_stop() {
-                break;
-            }
-        }
-        let error = match item {
-            Ok(quad) => match unsupported(&quad) {
+    loop {
+        let error = match items.next() {
+            Some(Ok(quad)) => match unsupported(&quad) {
                 None => {
-                    let quad = scratch.outside(&quad, context.default_graph, |out, node| {
-                        names.write(out, node)
-                    });
-                    sink.quad(quad).map_err(|e| IngestError::Sink {
-                        file: Arc::clone(context.file),
-                        source: Box::new(e),
-                    })?;
+                    let name = |out: &mut String, node: &BlankNode| names.write(out, node);
+                    let quad = scratch.outside(&quad, context.default_graph, name);
+                    sink.quad(quad).map_err(|e| place.sink_error(e))?;
                     tally.quads += 1;
+                    if tally.quads - told == QUADS_PER_POLL {
+                        context.progress.add_quads(QUADS_PER_POLL);
+                        told = tally.quads;
+                        if asked_to_stop() {
+                            return Ok(());
+                        }
+                    }
                     continue;
                 }
-                Some(reason) => SyntaxError {
-                    file: Arc::clone(context.file),
-                    line: None,
-                    column: None,
-                    reason: reason.to_owned(),
-                },
+                Some(reason) => place.syntax_error(None, reason.to_owned()),
             },
-            Err(RdfParseError::Syntax(e)) => {
-                syntax_error(&e, context.file, format, line_reached.load(Relaxed))
-            }
-            Err(RdfParseError::Io(e)) => io_error(e, context.file, format, &line_reached)?,
+            Some(Err(RdfParseError::Syntax(e))) => place.parser_error(&e),
+            Some(Err(RdfParseError::Io(e))) => place.io_error(e)?,
+            None => match place.watch.as_ref().filter(|watch| !watch.is_closed()) {
+                Some(_) => place.syntax_error(None, CUT_SHORT.to_owned()),
+                None => break,
+            },
         };
         if !context.lenient {
             return Err(error.into());
@@ -179,7 +161,7 @@ where
                 rest_dropped,
             });
         }
-        if rest_dropped {
+        if rest_dropped || asked_to_stop() {
             break;
         }
     }
@@ -187,8 +169,8 @@ where
     Ok(())
 }
 
-fn oxrdfio_format(format: Format) -> RdfFormat {
-    match format {
+fn parser(format: Format, context: &DocumentContext<'_>) -> Result<RdfParser, IngestError> {
+    let parser = RdfParser::from_format(match format {
         Format::NTriples => RdfFormat::NTriples,
         Format::NQuads => RdfFormat::NQuads,
         Format::Turtle => RdfFormat::Turtle,
@@ -197,84 +179,75 @@ fn oxrdfio_format(format: Format) -> RdfFormat {
         Format::JsonLd => RdfFormat::JsonLd {
             profile: JsonLdProfileSet::empty(),
         },
-    }
-}
-
-fn syntax_error(
-    error: &RdfSyntaxError,
-    file: &Arc<str>,
-    format: Format,
-    line_reached: u64,
-) -> SyntaxError {
-    let start = error.location().map(|location| location.start);
-    // The parser's own words begin with the place, which is told apart here.
-    let text = error.to_string();
-    let reason = match (&start, text.split_once(": ")) {
-        (Some(_), Some((place, reason))) if place.starts_with("Parser error ") => reason.to_owned(),
-        _ => text,
+    });
+    let Some(base_iri) = context.base_iri else {
+        return Ok(parser);
     };
-    SyntaxError {
-        file: Arc::clone(file),
-        line: match start {
-            Some(start) => Some(start.line + 1),
-            None if format == Format::RdfXml => Some(line_reached.max(1)),
-            None => None,
-        },
-        column: start.map(|start| start.column + 1),
-        reason,
+    parser
+        .with_base_iri(base_iri)
+        .map_err(|e| IngestError::BaseIri {
+            file: Arc::clone(context.file),
+            base_iri: base_iri.to_owned(),
+            reason: e.to_string(),
+        })
+}
+
+/// Tells where in which document an error is.
+struct Place<'a> {
+    file: &'a Arc<str>,
+    /// For RDF/XML.
+    watch: Option<Arc<XmlWatch>>,
+}
+
+impl Place<'_> {
+    fn line_reached(&self) -> Option<u64> {
+        self.watch.as_ref().map(|watch| watch.line())
     }
-}
 
-/// An I/O error out of a parser may be about the text after all.
-fn io_error(
-    error: io::Error,
-    file: &Arc<str>,
-    format: Format,
-    line_reached: &AtomicU64,
-) -> Result<SyntaxError, IngestError> {
-    let line = (format == Format::RdfXml).then(|| line_reached.load(Relaxed).max(1));
-    let from_reader = error.raw_os_error().is_some() || is_decompression_failure(&error);
-    match error.kind() {
-        _ if from_reader => Err(read_error(error, file)),
-        io::ErrorKind::OutOfMemory => Err(IngestError::TooLong {
-            file: Arc::clone(file),
-            line,
-            limit_bytes: MAX_TOKEN_BYTES,
-        }),
-        io::ErrorKind::InvalidData => Ok(SyntaxError {
-            file: Arc::clone(file),
-            line,
-            column: None,
-            reason: error.to_string(),
-        }),
-        _ => Err(read_error(error, file)),
-    }
-}
-
-/// Hands on at most one line at a time and counts them, so that the line that a parser has
-/// reached is known for one that does not say itself.
-struct LineByLine<R> {
-    inner: BufReader<R>,
-    line: Arc<AtomicU64>,
-    at_line_start: bool,
-}
-
-impl<R: Read> Read for LineByLine<R> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let available = self.inner.fill_buf()?;
-        let line = match memchr::memchr(b'\n', available) {
-            Some(end) => &available[..=end],
-            None => available,
-        };
-        let n = line.len().min(buf.len());
-        buf[..n].copy_from_slice(&line[..n]);
-        if n > 0 {
-            if self.at_line_start {
-                self.line.fetch_add(1, Relaxed);
-            }
-            self.at_line_start = buf[n - 1] == b'\n';
+    fn syntax_error(&self, start: Option<TextPosition>, reason: String) -> SyntaxError {
+        SyntaxError {
+            file: Arc::clone(self.file),
+            line: start
+                .map(|start| start.line + 1)
+                .or_else(|| self.line_reached()),
+            column: start.map(|start| start.column + 1),
+            reason,
         }
-        self.inner.consume(n);
-        Ok(n)
+    }
+
+    fn parser_error(&self, error: &RdfSyntaxError) -> SyntaxError {
+        let start = error.location().map(|location| location.start);
+        // The parser's own words begin with the place, which is told apart here.
+        let text = error.to_string();
+        let reason = match (&start, text.split_once(": ")) {
+            (Some(_), Some((place, reason))) if place.starts_with("Parser error ") => {
+                reason.to_owned()
+            }
+            _ => text,
+        };
+        self.syntax_error(start, reason)
+    }
+
+    /// An I/O error out of a parser may be about the text after all.
+    fn io_error(&self, error: io::Error) -> Result<SyntaxError, IngestError> {
+        if error.raw_os_error().is_some() || is_decompression_failure(&error) {
+            return Err(read_error(error, self.file));
+        }
+        match error.kind() {
+            io::ErrorKind::OutOfMemory => Err(IngestError::TooLong {
+                file: Arc::clone(self.file),
+                line: self.line_reached(),
+                limit_bytes: MAX_TOKEN_BYTES,
+            }),
+            io::ErrorKind::InvalidData => Ok(self.syntax_error(None, error.to_string())),
+            _ => Err(read_error(error, self.file)),
+        }
+    }
+
+    fn sink_error(&self, error: impl std::error::Error + Send + Sync + 'static) -> IngestError {
+        IngestError::Sink {
+            file: Arc::clone(self.file),
+            source: Box::new(error),
+        }
     }
 }

@@ -63,9 +63,9 @@ fn class(b: u8) -> u8 {
         | (b == b'%')
         | (b == b'<')
         | (b == b'>')
-        | ((b >= b'[') & (b <= b'^'))
+        | (b'['..=b'^').contains(&b)
         | (b == b'`')
-        | ((b >= b'{') & (b <= b'}'))
+        | (b'{'..=b'}').contains(&b)
         | (b >= 0x7f);
     let colon_or_at = (b == b':') | (b == b'@');
     u8::from(bad) | (u8::from(b == b'#') << 1) | (u8::from(colon_or_at) << 2)

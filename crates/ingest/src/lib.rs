@@ -45,6 +45,7 @@ mod load;
 mod pool;
 mod progress;
 mod source;
+mod xml;
 
 pub use error::{IngestError, SyntaxError};
 pub use format::{Compression, Format};

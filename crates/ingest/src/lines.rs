@@ -148,7 +148,7 @@ impl LineReader<'_> {
                 Some(reason) => (0, reason.to_owned()),
                 None => return self.emit(&quads, sink, tally),
             },
-            Err(e) => (e.location().start.column, e.message().to_owned()),
+            Err(e) => (e.location().start.column, about_a_line(e.message())),
         };
         let (column, reason) = refused;
         let bad = BadLine {
@@ -183,5 +183,13 @@ impl LineReader<'_> {
             tally.quads += 1;
         }
         Ok(())
+    }
+}
+
+/// oxttl has seen one line and takes its end for the end of the file.
+fn about_a_line(message: &str) -> String {
+    match message {
+        "Unexpected end of file" | "Unexpected end" => "Unexpected end of line".to_owned(),
+        message => message.to_owned(),
     }
 }

@@ -144,7 +144,10 @@ fn located(file: &Arc<str>, lines_before: u64, bad: BadLine) -> SyntaxError {
 /// An error whose line is known only once all chunks in front are done.
 enum ChunkError {
     Bad(BadLine),
-    TooLong { limit_bytes: usize },
+    TooLong {
+        lines_before: u64,
+        limit_bytes: usize,
+    },
     Other(IngestError),
 }
 
@@ -152,9 +155,12 @@ impl ChunkError {
     fn in_document(self, file: &Arc<str>, ledger: &Ledger) -> IngestError {
         match self {
             Self::Bad(bad) => located(file, ledger.lines, bad).into(),
-            Self::TooLong { limit_bytes } => IngestError::TooLong {
+            Self::TooLong {
+                lines_before,
+                limit_bytes,
+            } => IngestError::TooLong {
                 file: Arc::clone(file),
-                line: None,
+                line: Some(ledger.lines + lines_before + 1),
                 limit_bytes,
             },
             Self::Other(error) => error,
@@ -460,9 +466,15 @@ impl Pool<'_> {
             Err(CutError::Io(error)) => {
                 self.fail(place, ChunkError::Other(read_error(error, &shared.name)));
             }
-            Err(CutError::TooLong) => {
+            Err(CutError::TooLong { lines_before }) => {
                 let limit_bytes = self.sizes.max_line_bytes;
-                self.fail(place, ChunkError::TooLong { limit_bytes });
+                self.fail(
+                    place,
+                    ChunkError::TooLong {
+                        lines_before,
+                        limit_bytes,
+                    },
+                );
             }
         }
     }
