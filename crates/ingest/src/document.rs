@@ -152,8 +152,9 @@ pub(crate) fn read<S: QuadSink>(
         if !context.lenient {
             return Err(error.into());
         }
-        // The Turtle parsers find their way back to the next statement, the others do not.
-        let rest_dropped = !matches!(format, Format::Turtle | Format::TriG);
+        // Only the Turtle parser can be trusted to take up the thread at the next statement. The
+        // TriG parser does too, but forgets which graph it is in.
+        let rest_dropped = format != Format::Turtle;
         tally.skipped += 1;
         if tally.described.len() < context.max_described {
             tally.described.push(Skipped {

@@ -46,6 +46,7 @@ mod pool;
 mod progress;
 mod source;
 mod xml;
+mod xml_entities;
 
 pub use error::{IngestError, SyntaxError};
 pub use format::{Compression, Format};

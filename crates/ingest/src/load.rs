@@ -30,8 +30,9 @@ pub struct LoadOptions {
     /// at once.
     pub threads: NonZeroUsize,
     /// Whether to go on after syntax errors. A bad line of N-Triples or N-Quads is left out; a
-    /// Turtle or TriG document goes on where its parser finds the next statement; the rest of an
-    /// RDF/XML or JSON-LD document is dropped. Other errors end the load all the same. Default: no.
+    /// Turtle document goes on after the next dot (a bad `@prefix` or `@base` is left out like any
+    /// statement, so what follows may mean something else); the rest of a TriG, RDF/XML or JSON-LD
+    /// document is dropped. Other errors end the load all the same. Default: no.
     pub lenient: bool,
     /// The scope number of the first source; the others follow. `_:x` in the source with scope 7
     /// reaches the sinks as `f7_x`, a node without a label as `f7-0`, `f7-1`, ... Keep the

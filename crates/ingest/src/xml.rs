@@ -3,8 +3,9 @@
 //! The RDF/XML parser does not say where it found an error. And it takes the end of a file for the
 //! end of the document, whatever is open, so that a download cut short would load without a word.
 //! So this watches the bytes on their way to the parser: it counts lines and open elements, and
-//! leaves all other questions of well-formedness to the parser.
+//! leaves all other questions of well-formedness to the parser. Entities are watched next door.
 
+use crate::xml_entities::{Entities, TooMuch};
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -60,7 +61,9 @@ impl<R: Read> Read for XmlReader<R> {
                 .line
                 .fetch_add(u64::from(self.at_line_start), Relaxed);
             self.at_line_start = buf[n - 1] == b'\n';
-            self.end.feed(&buf[..n]);
+            self.end
+                .feed(&buf[..n])
+                .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?;
             self.watch.closed.store(self.end.is_closed(), Relaxed);
         }
         Ok(n)
@@ -91,6 +94,7 @@ struct XmlEnd {
     at: At,
     open: u64,
     has_root: bool,
+    entities: Entities,
 }
 
 impl XmlEnd {
@@ -99,6 +103,7 @@ impl XmlEnd {
             at: At::Text,
             open: 0,
             has_root: false,
+            entities: Entities::default(),
         }
     }
 
@@ -107,10 +112,18 @@ impl XmlEnd {
         self.has_root && self.open == 0 && matches!(self.at, At::Text)
     }
 
-    fn feed(&mut self, bytes: &[u8]) {
+    fn feed(&mut self, bytes: &[u8]) -> Result<(), TooMuch> {
         for &b in bytes {
+            let before = self.at;
             self.at = self.next(b);
+            match (before, self.at) {
+                (At::DocType(_), At::DocType(_)) => self.entities.declare(b)?,
+                (At::DocType(_), _) => self.entities.finish_declaration()?,
+                (_, At::DocType(_)) => {}
+                _ => self.entities.refer(b)?,
+            }
         }
+        self.entities.finish_declaration()
     }
 
     fn next(&mut self, b: u8) -> At {
@@ -176,7 +189,7 @@ mod tests {
 
     fn is_closed(text: &str) -> bool {
         let mut end = XmlEnd::new();
-        end.feed(text.as_bytes());
+        end.feed(text.as_bytes()).unwrap();
         end.is_closed()
     }
 
@@ -190,5 +203,29 @@ mod tests {
             assert!(!is_closed(&text[..cut]), "{}", &text[..cut]);
         }
         assert!(is_closed("<a/>"));
+    }
+
+    fn declared(declarations: &str, body: &str) -> Result<(), TooMuch> {
+        let mut end = XmlEnd::new();
+        end.feed(format!("<!DOCTYPE a [{declarations}]><a>{body}</a>").as_bytes())
+    }
+
+    #[test]
+    fn entities_for_namespaces_are_let_pass() {
+        let namespaces = "<!ENTITY a \"http://a/\">\n<!ENTITY b \"&a;b#\" >";
+        declared(namespaces, &"<b c='&b;c'/>".repeat(10_000)).unwrap();
+    }
+
+    #[test]
+    fn entities_that_grow_without_bound_are_refused() {
+        let mut declarations = String::from("<!ENTITY e0 \"lol\">");
+        for i in 1..10 {
+            let value = format!("&e{};", i - 1).repeat(10);
+            declarations.push_str(&format!("<!ENTITY e{i} \"{value}\">"));
+        }
+        assert!(declared(&declarations, "&e9;").is_err());
+        let long = format!("<!ENTITY e \"{}\">", "x".repeat(1000));
+        declared(&long, &"&e;".repeat(1000)).unwrap();
+        assert!(declared(&long, &"&e;".repeat(100_000)).is_err());
     }
 }

@@ -589,3 +589,31 @@ fn a_document_cut_short_is_an_error() {
         }
     }
 }
+
+#[test]
+fn lenient_puts_nothing_of_a_trig_document_into_the_wrong_graph() {
+    let options = LoadOptions {
+        lenient: true,
+        ..options(1, 30)
+    };
+    let text =
+        "<http://g> { <http://a> <http://b> 1 . <http://a> bad . <http://a> <http://b> 2 . }";
+    let (quads, report) = collect(vec![Source::bytes("x.trig", text)], &options).unwrap();
+    assert_eq!(quads.len(), 1);
+    assert!(quads[0].ends_with(" <http://g>"), "{quads:?}");
+    assert!(report.errors[0].rest_dropped);
+}
+
+#[test]
+fn an_entity_bomb_in_rdf_xml_is_a_syntax_error() {
+    let mut text = String::from("<!DOCTYPE rdf:RDF [\n<!ENTITY e0 \"lol\">\n");
+    for i in 1..12 {
+        let value = format!("&e{};", i - 1).repeat(10);
+        text.push_str(&format!("<!ENTITY e{i} \"{value}\">\n"));
+    }
+    text.push_str("]>");
+    text.push_str(&RDF_XML.replace("<a:p>o", "<a:p>&e11;"));
+    let error = collect(vec![Source::bytes("x.rdf", text)], &options(1, 1)).unwrap_err();
+    // Three times ten to the third is more than the bound of 1024 bytes.
+    assert_eq!(position(&error).0, Some(5), "{error}");
+}
