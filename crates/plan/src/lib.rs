@@ -6,9 +6,27 @@
 //! comes through the trait [`Statistics`], which stores implement.
 #![forbid(unsafe_code)]
 
+mod algebra;
+mod arguments;
+mod block;
+mod build;
+mod convert;
+mod convert_expression;
+mod error;
+mod explain;
 pub mod expression;
+mod facts;
+mod group;
+mod order;
+mod parse;
 pub mod physical;
+mod planner;
+mod rows;
 mod statistics;
+mod varset;
 
+pub use error::PlanError;
+pub use explain::{Actual, explain, explain_profile};
+pub use planner::plan;
 pub use jindou_model::Membership;
 pub use statistics::{SegmentStatistics, Statistics};
