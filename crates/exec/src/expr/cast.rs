@@ -47,11 +47,10 @@ fn parse<T: std::str::FromStr>(value: &Value) -> Result<T, ExprError> {
     text(value)?.parse().map_err(|_| ExprError::Value)
 }
 
+/// Beyond what section 17.5 lists, literals of any other type give their lexical form.
 fn string(value: &Value) -> Result<Value, ExprError> {
     let text = match value {
-        Value::Id(_) | Value::Blank(_) | Value::LangString { .. } | Value::Other { .. } => {
-            return Err(ExprError::Type);
-        }
+        Value::Id(_) | Value::Blank(_) => return Err(ExprError::Type),
         // XPath writes an exponent from a million on.
         value @ (Value::Float(_) | Value::Double(_)) => value.real_text(1e6),
         value => value.canonical(),
@@ -104,21 +103,19 @@ fn decimal(value: &Value) -> Result<Decimal, ExprError> {
         Value::Boolean(value) => Ok((*value).into()),
         Value::Integer(value) => Ok((*value).into()),
         Value::Decimal(value) => Ok(*value),
-        Value::Float(value) => finite_decimal(f32::from(*value).into(), &value.to_string()),
-        Value::Double(value) => finite_decimal((*value).into(), &value.to_string()),
+        Value::Float(value) => nearest_decimal(f32::from(*value).into()),
+        Value::Double(value) => nearest_decimal((*value).into()),
         value => parse(value),
     }
 }
 
-/// The decimal of the shortest digits that make this number, which are written without an
-/// exponent; digits beyond those that a decimal has are cut.
-fn finite_decimal(number: f64, digits: &str) -> Result<Decimal, ExprError> {
+/// The decimal that is nearest to a number, of those with 18 digits after the point.
+fn nearest_decimal(number: f64) -> Result<Decimal, ExprError> {
     if !number.is_finite() {
         return Err(ExprError::Value);
     }
-    digits
+    format!("{number:.18}")
         .parse()
-        .or_else(|_| Decimal::try_from(Double::from(number)))
         .map_err(|_| ExprError::Overflow)
 }
 

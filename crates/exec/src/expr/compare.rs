@@ -31,6 +31,10 @@ pub(super) fn equals(left: &Value, right: &Value) -> Result<bool, ExprError> {
                 datatype: right_type,
             },
         ) if left == right && left_type == right_type => Ok(true),
+        // No other datatype has pairs of a string and a tag for values.
+        (V::LangString { .. }, V::Other { .. }) | (V::Other { .. }, V::LangString { .. }) => {
+            Ok(false)
+        }
         (V::Other { .. }, _) | (_, V::Other { .. }) => Err(ExprError::Type),
         (V::String(left), V::String(right)) => Ok(left == right),
         (V::Boolean(left), V::Boolean(right)) => Ok(left == right),

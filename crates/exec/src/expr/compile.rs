@@ -196,12 +196,15 @@ impl Compiler<'_> {
         match Pattern::compile(pattern, flags) {
             Ok(pattern) => {
                 let pattern = Arc::new(pattern);
+                list.truncate(flags_at);
+                let last = list.pop().map(Box::new);
                 let text = Box::new(list.swap_remove(0));
-                Ok(if function == Function::Regex {
-                    Code::Regex(text, pattern)
-                } else {
-                    let replacement = Box::new(list.swap_remove(2));
-                    Code::Replace(text, pattern, replacement)
+                Ok(match last {
+                    Some(replacement) if function == Function::Replace => {
+                        Code::Replace(text, pattern, replacement)
+                    }
+                    // Of REGEX the last was the pattern.
+                    _ => Code::Regex(text, pattern),
                 })
             }
             Err(PatternError::Invalid) => Ok(Code::Error(ExprError::Value)),

@@ -165,8 +165,8 @@ impl SortKey {
         if let Some(value) = inline::as_integer(id) {
             return Self(Key::Integer(value));
         }
-        // Milliseconds, as a decimal of seconds.
-        let seconds = |ms: i64| Decimal::new(ms.into(), 3).ok();
+        // As a decimal of seconds on the time line of XML Schema.
+        let seconds = |ms: i64| Decimal::new(i128::from(ms) + EPOCH_MS, 3).ok();
         if let Some(key) = inline::as_date_time(id).and_then(|(ms, _)| seconds(ms)) {
             return Self(Key::DateTime(key));
         }
@@ -204,6 +204,9 @@ impl SortKey {
         }
     }
 }
+
+/// Milliseconds from 0001-01-01T00:00:00Z, where the time line of XML Schema begins, to 1970.
+const EPOCH_MS: i128 = 62_135_596_800_000;
 
 fn key_of(value: Value) -> Key {
     /// The mean length of a month in the Gregorian calendar, in seconds.

@@ -1,1 +1,9 @@
+//! Tests of expressions: against tables from the specifications, against another engine, and
+//! of each fast way against the plain one.
 
+mod aggregates;
+mod filters;
+mod oracle;
+mod ordering;
+mod specification;
+mod support;
