@@ -28,5 +28,4 @@ mod varset;
 pub use error::PlanError;
 pub use explain::{Actual, explain, explain_profile};
 pub use planner::plan;
-pub use jindou_model::Membership;
-pub use statistics::{SegmentStatistics, Statistics};
+pub use statistics::{Membership, SegmentStatistics, Statistics};

@@ -1,6 +1,7 @@
 //! What does the planner ask of the data?
 
-use jindou_model::{Direction, Membership, PredicateId, TermId};
+pub use jindou_model::Membership;
+use jindou_model::{Direction, PredicateId, TermId};
 use oxrdf::TermRef;
 
 /// Counts of one segment (predicate, direction) of the default graph.

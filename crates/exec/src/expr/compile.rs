@@ -32,7 +32,7 @@ pub enum CompileError {
 }
 
 /// An expression, ready to be evaluated for many rows by many threads.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct CompiledExpression {
     pub(super) code: Code,
     pub(super) predicate: Predicate,

@@ -29,7 +29,7 @@ fn accumulator(function: AggregateFunction, distinct: bool) -> GroupedAccumulato
     })
 }
 
-fn shown(id: TermId, cx: &Context<'_>) -> String {
+fn shown(id: TermId, cx: &Context) -> String {
     let text = cx
         .terms()
         .term(id)

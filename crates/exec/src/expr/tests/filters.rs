@@ -99,7 +99,7 @@ fn columns_and_rows_agree_on_all_pairs() {
             })
             .map(|row| row as u32)
             .collect();
-        let mut evaluator = code.evaluator();
+        let mut evaluator = code.clone().evaluator();
         // Twice: the second time from what is remembered.
         for _ in 0..2 {
             let mut keep = vec![7];
@@ -164,7 +164,7 @@ fn columns_of_values_are_those_of_rows() {
     ] {
         let code = Sample::parse(text).compile(&cx);
         let mut out = vec![TermId::NONE];
-        let mut evaluator = code.evaluator();
+        let mut evaluator = code.clone().evaluator();
         evaluator.evaluate_column(&table, rows, &cx, &mut out);
         assert_eq!(out.len(), rows + 1);
         for row in 0..rows {
@@ -187,7 +187,7 @@ fn what_is_remembered_is_bounded() {
         .filter_map(jindou_model::inline::from_integer)
         .collect();
     let table = Table { columns: vec![ids] };
-    let mut evaluator = code.evaluator();
+    let mut evaluator = code.clone().evaluator();
     let mut keep = Vec::new();
     evaluator.filter(&table, 200_000, &cx, &mut keep);
     // 5 + 25 + 125 + 625 + 3125 of at most five digits, and 5^5 that begin with a one.

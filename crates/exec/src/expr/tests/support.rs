@@ -1,7 +1,7 @@
 //! What do the tests of expressions share?
 
 use std::str::FromStr as _;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use jindou_model::{ShardId, TermId, TermKind, inline, key};
 use jindou_plan::expression::{Arithmetic, Comparison, Expression, Function};
@@ -13,7 +13,7 @@ use spargebra::algebra::{Expression as Parsed, Function as ParsedFunction, Graph
 use spargebra::{Query, SparqlParser};
 
 use crate::expr::{Columns, CompiledExpression, Context, Row};
-use crate::{ComputedTerms, TermSource, Terms};
+use crate::{TermSource, Terms};
 
 /// Terms that a store would have, numbered as they come.
 #[derive(Default)]
@@ -72,22 +72,24 @@ impl TermSource for MemoryTerms {
 }
 
 /// A store of terms and the query's own.
-#[derive(Default)]
 pub(super) struct World {
-    pub(super) source: MemoryTerms,
-    pub(super) computed: ComputedTerms,
+    pub(super) source: Arc<MemoryTerms>,
+    pub(super) terms: Terms,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        let source = Arc::<MemoryTerms>::default();
+        let terms = Terms::new(source.clone());
+        Self { source, terms }
+    }
 }
 
 impl World {
-    pub(super) fn context(&self) -> Context<'_> {
+    pub(super) fn context(&self) -> Context {
         let now = DateTime::from_str("2024-02-29T12:34:56.789Z").expect("a dateTime");
         let base = NamedNode::new_unchecked("http://example.org/base/");
-        Context::new(
-            Terms::new(&self.source, &self.computed),
-            now,
-            Some(&base),
-            7,
-        )
+        Context::new(self.terms.clone(), now, Some(&base), 7)
     }
 
     pub(super) fn insert(&self, text: &str) -> TermId {
@@ -132,7 +134,7 @@ impl Sample {
         sample
     }
 
-    pub(super) fn compile(&self, cx: &Context<'_>) -> CompiledExpression {
+    pub(super) fn compile(&self, cx: &Context) -> CompiledExpression {
         let constants: Vec<TermId> = self
             .constants
             .iter()
@@ -142,7 +144,7 @@ impl Sample {
     }
 
     /// The same with a variable for each constant, from variable 3 on.
-    pub(super) fn compile_open(&self, cx: &Context<'_>) -> CompiledExpression {
+    pub(super) fn compile_open(&self, cx: &Context) -> CompiledExpression {
         let open = with_variables(&self.expression);
         CompiledExpression::compile(&open, &[], cx).expect("nothing is refused")
     }
