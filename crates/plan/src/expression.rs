@@ -70,7 +70,10 @@ pub enum Arithmetic {
 
 /// Functions, by their names in SPARQL 1.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "each variant is the SPARQL function of that name")]
+#[expect(
+    missing_docs,
+    reason = "each variant is the SPARQL function of that name"
+)]
 pub enum Function {
     Str,
     Lang,
