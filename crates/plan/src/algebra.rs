@@ -5,9 +5,7 @@
 //! and possibly bound in its solutions.
 
 use crate::expression::{Aggregate, Expression};
-use crate::physical::{
-    Constant, Dataset, OrderKey, Scope, Slot, TemplateTriple, Var, ConstId,
-};
+use crate::physical::{ConstId, Constant, Dataset, OrderKey, Scope, Slot, TemplateTriple, Var};
 use crate::varset::VarSet;
 use oxrdf::NamedNode;
 
@@ -110,7 +108,10 @@ impl Pattern {
             }
             Self::Group { inner, by, .. } => {
                 let set = inner.certain();
-                by.iter().copied().filter(|var| set.contains(*var)).collect()
+                by.iter()
+                    .copied()
+                    .filter(|var| set.contains(*var))
+                    .collect()
             }
         }
     }

@@ -100,9 +100,7 @@ impl Placeholders {
         let prefix = prefix.map(str::to_owned);
         self.fates[slot].value = true;
         self.fates[slot].prefix = prefix;
-        Some(Constant::Iri {
-            slot: number(slot),
-        })
+        Some(Constant::Iri { slot: number(slot) })
     }
 
     /// The parameter for a literal in the place of a value, if it is a placeholder.

@@ -154,9 +154,7 @@ impl<'a> Converter<'a> {
                 }
                 TermPattern::Variable(variable) => TemplateSlot::Var(this.variable(variable)?),
                 TermPattern::NamedNode(node) => TemplateSlot::Const(this.value_iri(node)?),
-                TermPattern::Literal(literal) => {
-                    TemplateSlot::Const(this.value_literal(literal)?)
-                }
+                TermPattern::Literal(literal) => TemplateSlot::Const(this.value_literal(literal)?),
             })
         };
         triples
@@ -294,11 +292,7 @@ impl<'a> Converter<'a> {
         Ok(scoped)
     }
 
-    fn basic(
-        &mut self,
-        patterns: Vec<TriplePattern>,
-        scope: Scope,
-    ) -> Result<Scoped, PlanError> {
+    fn basic(&mut self, patterns: Vec<TriplePattern>, scope: Scope) -> Result<Scoped, PlanError> {
         if patterns.is_empty() {
             return Ok(Scoped {
                 pattern: Pattern::Unit,
@@ -393,9 +387,7 @@ impl<'a> Converter<'a> {
                     .map(|cell| match cell {
                         None => Ok(None),
                         Some(GroundTerm::NamedNode(node)) => self.value_iri(node).map(Some),
-                        Some(GroundTerm::Literal(literal)) => {
-                            self.value_literal(literal).map(Some)
-                        }
+                        Some(GroundTerm::Literal(literal)) => self.value_literal(literal).map(Some),
                     })
                     .collect()
             })

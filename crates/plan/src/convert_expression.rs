@@ -158,7 +158,10 @@ impl Converter<'_> {
     ///
     /// # Errors
     /// As for [`Converter::expression`], and for custom aggregates.
-    pub(crate) fn aggregate(&mut self, parsed: AggregateExpression) -> Result<Aggregate, PlanError> {
+    pub(crate) fn aggregate(
+        &mut self,
+        parsed: AggregateExpression,
+    ) -> Result<Aggregate, PlanError> {
         let (name, operand, distinct) = match parsed {
             AggregateExpression::CountSolutions { distinct } => {
                 return Ok(Aggregate {

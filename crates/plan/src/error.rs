@@ -9,7 +9,7 @@ pub enum PlanError {
     Syntax {
         /// Line of the error, from 1.
         line: usize,
-        /// Column of the error in characters, from 1.
+        /// Column in characters, from 1, of the furthest place that the parser looked at.
         column: usize,
         /// What was expected there.
         message: String,

@@ -108,7 +108,12 @@ impl Tree<'_> {
                 let triples: Vec<String> = template
                     .iter()
                     .map(|t| {
-                        format!("{} {} {}", slot(&t.subject), slot(&t.predicate), slot(&t.object))
+                        format!(
+                            "{} {} {}",
+                            slot(&t.subject),
+                            slot(&t.predicate),
+                            slot(&t.object)
+                        )
                     })
                     .collect();
                 format!("construct {}", triples.join(" . "))
@@ -171,7 +176,11 @@ impl Tree<'_> {
                 var,
                 expression,
             } => (
-                format!("extend {} = {}", self.var(*var), self.expression(expression)),
+                format!(
+                    "extend {} = {}",
+                    self.var(*var),
+                    self.expression(expression)
+                ),
                 vec![&**input],
             ),
             Operator::Group {
@@ -285,7 +294,11 @@ impl Tree<'_> {
             Step::Graphs { graph } => format!("graphs {}", self.slot(*graph)),
             Step::Filter(expression) => format!("filter {}", self.expression(expression)),
             Step::Extend { var, expression } => {
-                format!("extend {} = {}", self.var(*var), self.expression(expression))
+                format!(
+                    "extend {} = {}",
+                    self.var(*var),
+                    self.expression(expression)
+                )
             }
             Step::Values { vars, rows } => {
                 const SHOWN: usize = 4;
@@ -405,7 +418,11 @@ impl Tree<'_> {
                     Comparison::GreaterOrEqual => ">=",
                     Comparison::SameTerm => unreachable!("matched above"),
                 };
-                format!("({} {sign} {})", self.expression(left), self.expression(right))
+                format!(
+                    "({} {sign} {})",
+                    self.expression(left),
+                    self.expression(right)
+                )
             }
             Expression::In(part, parts) => {
                 format!("({} in ({}))", self.expression(part), list(parts, ", "))
@@ -417,7 +434,11 @@ impl Tree<'_> {
                     Arithmetic::Multiply => "*",
                     Arithmetic::Divide => "/",
                 };
-                format!("({} {sign} {})", self.expression(left), self.expression(right))
+                format!(
+                    "({} {sign} {})",
+                    self.expression(left),
+                    self.expression(right)
+                )
             }
             Expression::UnaryPlus(part) => format!("+{}", self.expression(part)),
             Expression::UnaryMinus(part) => format!("-{}", self.expression(part)),
@@ -430,7 +451,11 @@ impl Tree<'_> {
             ),
             Expression::Coalesce(parts) => format!("coalesce({})", list(parts, ", ")),
             Expression::Call(function, parts) => {
-                format!("{}({})", format!("{function:?}").to_lowercase(), list(parts, ", "))
+                format!(
+                    "{}({})",
+                    format!("{function:?}").to_lowercase(),
+                    list(parts, ", ")
+                )
             }
         }
     }

@@ -73,10 +73,11 @@ impl<'a> Source<'a> {
         }
         let degree = match (&self.constants[constant.index()], self.predicate(predicate)) {
             (_, None) => 0.0,
-            (Constant::Fixed(term), Some(predicate)) => self
-                .statistics
-                .term(term.as_ref())
-                .map_or(0.0, |id| count(self.statistics.degree(predicate, direction, id))),
+            (Constant::Fixed(term), Some(predicate)) => {
+                self.statistics.term(term.as_ref()).map_or(0.0, |id| {
+                    count(self.statistics.degree(predicate, direction, id))
+                })
+            }
             _ => average(self.segment(predicate, direction)),
         };
         self.degrees
@@ -198,7 +199,10 @@ impl<'a> Facts<'a> {
         for (var, of) in &mut asked {
             of.given = given.contains(*var);
             of.may_be_literal = of.types.is_empty()
-                && of.edges.iter().all(|(_, direction)| *direction == Direction::In);
+                && of
+                    .edges
+                    .iter()
+                    .all(|(_, direction)| *direction == Direction::In);
             if of.given {
                 of.memberships = known.get(var).cloned().unwrap_or_default();
             } else {
@@ -325,7 +329,7 @@ impl<'a> Facts<'a> {
             memberships.push(type_membership(self.source, *class)?);
         }
         let id = self.source.predicate(asked.0)?;
-        let mut counted = |memberships: &[Membership]| match over {
+        let counted = |memberships: &[Membership]| match over {
             Some((predicate, direction)) => self
                 .source
                 .predicate(predicate)

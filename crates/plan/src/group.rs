@@ -20,6 +20,9 @@ use crate::varset::VarSet;
 const MAX_STARTS: usize = 6;
 /// Work of a row on either side of a hash join, in rows handled.
 const HASH: f64 = 4.0;
+/// How much dearer than a left join exploring may seem and still be chosen: its cost is bounded
+/// by the rows that there are, that of the other by an estimate of all the data.
+const APART: f64 = 4.0;
 /// Parts nested deeper than this in each other are begun in one way only, as ways multiply.
 const COMPARED_DEPTH: usize = 3;
 
@@ -156,7 +159,7 @@ impl<'a> Grouper<'a> {
         match (inside, alone) {
             (Some(inside), alone)
                 if alone.as_ref().is_none_or(|alone| {
-                    inside.cost <= alone.cost + HASH * (alone.rows + rows.rows)
+                    inside.cost <= APART * (alone.cost + HASH * (alone.rows + rows.rows))
                 }) =>
             {
                 let mut rows = rows;
@@ -234,7 +237,10 @@ impl<'a> Grouper<'a> {
             let finished = self
                 .complete(rest, begun, Place::Free, &mut left)
                 .expect("a free group can always be completed");
-            if best.as_ref().is_none_or(|(best, _)| finished.cost < best.cost) {
+            if best
+                .as_ref()
+                .is_none_or(|(best, _)| finished.cost < best.cost)
+            {
                 best = Some((finished, left));
             }
         }
@@ -411,7 +417,10 @@ impl<'a> Grouper<'a> {
             }
             Item::Values { vars, rows: cells } => {
                 let possible: VarSet = vars.iter().copied().collect();
-                if possible.intersection(&rows.possible).is_subset(&rows.certain) {
+                if possible
+                    .intersection(&rows.possible)
+                    .is_subset(&rows.certain)
+                {
                     return Some(values(rows, vars, cells));
                 }
                 (place == Place::Free).then(|| join(rows, values(Rows::unit(), vars, cells)))
@@ -439,7 +448,8 @@ impl<'a> Grouper<'a> {
         }
         let mut rows = rows.clone();
         rows.push(Step::Union(steps), found, cost);
-        rows.certain.extend(&Item::Union(branches.to_vec()).certain());
+        rows.certain
+            .extend(&Item::Union(branches.to_vec()).certain());
         rows.possible.extend(&possible);
         Some(rows)
     }

@@ -262,7 +262,11 @@ impl Problem<'_> {
                 }
             }
             level = next.into_values().collect();
-            level.sort_by(|a, b| a.cost.total_cmp(&b.cost).then_with(|| a.moves.cmp(&b.moves)));
+            level.sort_by(|a, b| {
+                a.cost
+                    .total_cmp(&b.cost)
+                    .then_with(|| a.moves.cmp(&b.moves))
+            });
             level.truncate(width);
         }
         best.map(|state| state.moves)
@@ -344,8 +348,7 @@ impl Problem<'_> {
         let (after, cost) = if sides.is_empty() {
             (rows * population, rows * (LOOK_UP + population))
         } else {
-            let raw =
-                |side: &Side| self.facts.fanout(side.from, side.predicate, side.direction);
+            let raw = |side: &Side| self.facts.fanout(side.from, side.predicate, side.direction);
             sides.sort_by(|a, b| raw(a).total_cmp(&raw(b)));
             let (mut found, mut least) = (population.max(1.0), f64::INFINITY);
             for side in &sides {
@@ -383,8 +386,10 @@ impl Problem<'_> {
         let source = self.facts.source;
         let mut types = asked.types.clone();
         types.sort_by(|a, b| type_population(source, *a).total_cmp(&type_population(source, *b)));
-        let mut requires: Vec<Requirement> =
-            types.iter().map(|class| Requirement::Type(*class)).collect();
+        let mut requires: Vec<Requirement> = types
+            .iter()
+            .map(|class| Requirement::Type(*class))
+            .collect();
         let keys = |(predicate, direction): (ConstId, Direction)| {
             source.segment(predicate, direction).keys
         };
@@ -515,7 +520,10 @@ impl Problem<'_> {
 
     /// Checks an edge between two known ends, from the end that has fewer.
     fn check(&self, edge: &Edge, sink: &mut impl Sink) {
-        let fanout = |direction| self.facts.fanout(edge.end(direction), edge.predicate, direction);
+        let fanout = |direction| {
+            self.facts
+                .fanout(edge.end(direction), edge.predicate, direction)
+        };
         let (out, into) = (fanout(Direction::Out), fanout(Direction::In));
         let chance = |fanout: f64, to: Slot| match to {
             Slot::Var(var) => (fanout / self.facts.population(var).max(1.0)).min(1.0),
