@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use jindou_exec::Workers;
 use jindou_ingest::{LoadOptions, Progress, Source};
 use jindou_plan::physical::Dataset;
-use jindou_plan::{Planner, PlannerConfig, Prepared, explain};
+use jindou_plan::{Planner, PlannerConfig, Prepared};
 use jindou_store::Directory;
 use jindou_store::bulk::build;
 
@@ -95,10 +95,7 @@ impl Database {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let inner = Inner {
             graph: ArcSwap::from_pointee(graph),
-            planner: Planner::new(PlannerConfig {
-                cached_plans: config.cached_plans,
-                ..PlannerConfig::default()
-            }),
+            planner: Planner::new(&PlannerConfig { cached_plans: config.cached_plans }),
             workers: Arc::new(Workers::new(config.threads.saturating_sub(1))),
             config,
             writer: Mutex::new(directory),
@@ -167,12 +164,12 @@ impl Database {
             .into_results()
     }
 
-    fn prepare(
+    fn prepare<'t>(
         &self,
-        text: &str,
+        text: &'t str,
         options: &QueryOptions,
         graph: &StoredGraph,
-    ) -> Result<Prepared, EngineError> {
+    ) -> Result<Prepared<'t>, EngineError> {
         let replaced = !options.default_graphs.is_empty() || !options.named_graphs.is_empty();
         let dataset = replaced.then(|| Dataset {
             default: options.default_graphs.clone(),
@@ -189,7 +186,7 @@ impl Database {
     pub fn explain(&self, text: &str) -> Result<String, EngineError> {
         let graph = self.inner.graph.load_full();
         let prepared = self.prepare(text, &QueryOptions::default(), &graph)?;
-        Ok(explain(&prepared.plan, &|id| prepared.term(id)))
+        Ok(prepared.explain())
     }
 
     /// Figures of the graph.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jindou_exec::{Context, ContextParts, Execution, Limits, Terms, Workers};
 use jindou_model::TermId;
-use jindou_plan::physical::{ConstId, Form, Plan};
-use jindou_plan::{Prepared, explain_profile};
+use jindou_plan::physical::{ConstId, Constant, Form, Plan};
+use jindou_plan::Prepared;
 
 use crate::graph::StoredGraph;
 use crate::solutions::Solutions;
@@ -27,7 +27,7 @@ pub enum QueryResults {
 pub(crate) struct Running {
     pub(crate) execution: Execution,
     pub(crate) graph: Arc<StoredGraph>,
-    pub(crate) prepared: Prepared,
+    pub(crate) prepared: Prepared<'static>,
     pub(crate) memory_bytes: u64,
     pub(crate) seed: u64,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Running {
 impl Running {
     pub(crate) fn start(
         graph: Arc<StoredGraph>,
-        prepared: Prepared,
+        prepared: Prepared<'_>,
         options: &QueryOptions,
         config: &Config,
         workers: &Arc<Workers>,
@@ -60,6 +60,7 @@ impl Running {
         let cx = Arc::new(Context::new(&plan, parts));
         let execution = Execution::new(&plan, cx, workers)?;
         let memory_bytes = config.query_memory_bytes;
+        let prepared = prepared.into_owned();
         Ok(Self { execution, graph, prepared, memory_bytes, seed })
     }
 
@@ -90,17 +91,26 @@ impl Running {
     pub(crate) fn profile(&self) -> Option<String> {
         let cx = self.execution.context();
         cx.measured(0)?;
-        Some(explain_profile(
-            self.plan(),
-            &|id| self.prepared.term(id),
-            &|id| cx.measured(id).map(|measured| (measured.rows, measured.time)),
-        ))
+        Some(self.prepared.explain_profile(&|id| {
+            cx.measured(id).map(|measured| (measured.rows, measured.time))
+        }))
     }
 }
 
 /// The ids of a plan's constants for this run.
-fn resolve_constants(prepared: &Prepared, terms: &Terms) -> Vec<TermId> {
-    (0..prepared.plan.constants.len())
-        .map(|number| terms.intern(prepared.term(ConstId(number as u16)).as_ref()))
-        .collect()
+fn resolve_constants(prepared: &Prepared<'_>, terms: &Terms) -> Vec<TermId> {
+    let mut key = Vec::new();
+    let ids = prepared.plan.constants.iter().enumerate().map(|(number, constant)| {
+        let id = ConstId(number as u16);
+        match constant {
+            Constant::Iri { .. } => {
+                key.clear();
+                prepared.push_key(id, &mut key);
+                terms.intern_key(&key, false)
+            }
+            // Literals may be held inline, which their keys do not tell.
+            _ => terms.intern(prepared.term(id).as_ref()),
+        }
+    });
+    ids.collect()
 }
