@@ -202,6 +202,7 @@ impl Executor {
             cancellation: Some(token.clone()),
             ..query.options()
         };
+        let began = Instant::now();
         let result = guarded(|| run(&self.database, query, options, &mut sink)).map_err(|stop| {
             match stop {
                 // The limit the client knows, not what was left of it.
@@ -215,6 +216,11 @@ impl Executor {
             Ok(output) => {
                 let rows = output.rows;
                 let bytes = sink.bytes + output.bytes.len() as u64;
+                // It only seemed heavy: the machine was busy, or the data changed.
+                if began.elapsed() < self.inline_budget && bytes <= INLINE_BYTES as u64 {
+                    let text = query.parameters.query.as_deref().unwrap_or_default();
+                    self.heavy.forget(self.heavy.slot(text));
+                }
                 let ending = match sink.finish(output) {
                     Ok(()) => Ending::Ok,
                     Err(_) => Ending::Abandoned,
@@ -298,6 +304,10 @@ impl HeavyTexts {
 
     fn remember(&self, (slot, hash): (usize, u64)) {
         self.slots[slot].store(hash, Relaxed);
+    }
+
+    fn forget(&self, (slot, _): (usize, u64)) {
+        self.slots[slot].store(0, Relaxed);
     }
 }
 
