@@ -1,6 +1,6 @@
 //! How is an expression evaluated for many rows at a time?
 
-use jindou_model::TermId;
+use jindou_model::{PAYLOAD_BITS, TermId, TermKind};
 use jindou_plan::expression::Comparison;
 use rustc_hash::FxHashMap;
 
@@ -163,11 +163,17 @@ impl Pass<'_> {
                 code,
             } => {
                 let column = column(*var);
-                keep.retain(|row| {
-                    let id = cell(column, *row);
+                let slowly = |id| {
                     told(*operator, id, *constant)
                         .unwrap_or_else(|| code.boolean(&SingleRow { id }, cx) == Ok(true))
-                });
+                };
+                match IntegerRange::new(*operator, *constant) {
+                    Some(range) => compact(keep, |row| {
+                        let id = cell(column, row);
+                        range.told(id).unwrap_or_else(|| slowly(id))
+                    }),
+                    None => compact(keep, |row| slowly(cell(column, row))),
+                }
             }
             Predicate::CompareVariables {
                 operator,
@@ -176,9 +182,9 @@ impl Pass<'_> {
                 code,
             } => {
                 let (left, right) = (column(*left), column(*right));
-                keep.retain(|row| {
-                    told(*operator, cell(left, *row), cell(right, *row))
-                        .unwrap_or_else(|| general(code, columns, cx, *row))
+                compact(keep, |row| {
+                    told(*operator, cell(left, row), cell(right, row))
+                        .unwrap_or_else(|| general(code, columns, cx, row))
                 });
             }
             Predicate::And(parts) => {
@@ -215,6 +221,58 @@ impl Pass<'_> {
             keep.append(&mut passed);
         }
         keep.sort_unstable();
+    }
+}
+
+/// As `Vec::retain`, without a branch on the result, which may go either way at each row.
+#[inline]
+fn compact(keep: &mut Vec<u32>, mut passes: impl FnMut(u32) -> bool) {
+    let mut kept = 0;
+    for at in 0..keep.len() {
+        let row = keep[at];
+        keep[kept] = row;
+        kept += usize::from(passes(row));
+    }
+    keep.truncate(kept);
+}
+
+/// The ids of the integers for which a comparison with an integer holds, which are consecutive;
+/// or, for `!=`, for which it does not.
+struct IntegerRange {
+    first: u64,
+    /// One past the last.
+    end: u64,
+    inside: bool,
+}
+
+impl IntegerRange {
+    fn new(operator: Comparison, constant: TermId) -> Option<Self> {
+        if constant.kind() != TermKind::Integer {
+            return None;
+        }
+        let least = TermId::new(TermKind::Integer, 0).raw();
+        let end = least + (1 << PAYLOAD_BITS);
+        let id = constant.raw();
+        let (first, end) = match operator {
+            Comparison::Equal | Comparison::NotEqual | Comparison::SameTerm => (id, id + 1),
+            Comparison::Less => (least, id),
+            Comparison::LessOrEqual => (least, id + 1),
+            Comparison::Greater => (id + 1, end),
+            Comparison::GreaterOrEqual => (id, end),
+        };
+        Some(Self {
+            first,
+            end,
+            inside: operator != Comparison::NotEqual,
+        })
+    }
+
+    /// Whether it holds for this integer; `None` for anything else.
+    #[inline]
+    fn told(&self, id: TermId) -> Option<bool> {
+        let raw = id.raw();
+        (id.kind() == TermKind::Integer)
+            .then_some((self.first <= raw && raw < self.end) == self.inside)
     }
 }
 

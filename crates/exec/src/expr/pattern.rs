@@ -307,14 +307,17 @@ const NOT_NAME: &str = concat!(
     r"\x{FDF0}-\x{FFFD}\x{10000}-\x{EFFFF}\-.0-9\x{B7}\x{300}-\x{36F}\x{203F}-\x{2040}]"
 );
 
+/// A pattern, or why there is none.
+type Compiled = Result<Arc<Pattern>, PatternError>;
+
 /// Patterns that were met in rows, by text and flags.
 #[derive(Default)]
 pub(super) struct PatternCache {
-    patterns: FxHashMap<(Box<str>, Box<str>), Result<Arc<Pattern>, PatternError>>,
+    patterns: FxHashMap<(Box<str>, Box<str>), Compiled>,
 }
 
 impl PatternCache {
-    pub(super) fn get(&mut self, text: &str, flags: &str) -> Result<Arc<Pattern>, PatternError> {
+    pub(super) fn get(&mut self, text: &str, flags: &str) -> Compiled {
         let name = (text.into(), flags.into());
         if let Some(known) = self.patterns.get(&name) {
             return known.clone();

@@ -6,7 +6,7 @@ use oxrdf::Dataset;
 use spareval::{QueryEvaluator, QueryResults};
 use spargebra::SparqlParser;
 
-use super::support::{World, pool};
+use super::support::{Sequence, World, pool};
 use crate::expr::{Context, GroupedAccumulator};
 
 fn functions() -> Vec<AggregateFunction> {
@@ -198,19 +198,6 @@ fn texts_are_joined_in_the_order_of_rows() {
         "\"b, 1, http://example.org/a, \""
     );
     assert_eq!(aggregate(function, false, &["\"a\"", "_:node"]), "error");
-}
-
-/// A sequence that looks random, from a seed.
-struct Sequence(u64);
-
-impl Sequence {
-    fn next(&mut self, below: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) as usize) % below
-    }
 }
 
 #[test]

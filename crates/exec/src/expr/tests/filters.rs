@@ -2,6 +2,8 @@
 
 use jindou_model::TermId;
 
+use crate::expr::{CompiledExpression, Context};
+
 use super::support::{Cells, Sample, Table, World, pool};
 
 /// All pairs of the pool, unbound included, and a third column that varies.
@@ -193,4 +195,11 @@ fn what_is_remembered_is_bounded() {
     // 5 + 25 + 125 + 625 + 3125 of at most five digits, and 5^5 that begin with a one.
     assert_eq!(keep.len(), 3905 + 3125);
     assert!(evaluator.bytes() < 4 << 20, "{} bytes", evaluator.bytes());
+}
+
+#[test]
+fn threads_may_share_expressions_and_their_context() {
+    fn shared<T: Send + Sync>() {}
+    shared::<CompiledExpression>();
+    shared::<Context>();
 }

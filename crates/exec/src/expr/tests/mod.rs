@@ -3,6 +3,7 @@
 
 mod aggregates;
 mod filters;
+mod measure;
 mod oracle;
 mod ordering;
 mod specification;

@@ -313,6 +313,18 @@ impl Row for Cells {
     }
 }
 
+/// A sequence that looks random, from a seed.
+pub(super) struct Sequence(pub(super) u64);
+
+impl Sequence {
+    pub(super) fn next(&mut self, below: usize) -> usize {
+        // The constants are those of Knuth's MMIX.
+        let next = self.0.wrapping_mul(6_364_136_223_846_793_005);
+        self.0 = next.wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) as usize) % below
+    }
+}
+
 /// Terms of every kind that expressions tell apart, in Turtle's syntax; no blank nodes.
 pub(super) fn pool() -> Vec<String> {
     let typed = [
