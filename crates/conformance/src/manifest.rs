@@ -2,8 +2,8 @@
 
 use oxrdf::vocab::{rdf, rdfs};
 use oxrdf::{
-    BlankNode, Graph, GraphName, NamedNode, NamedNodeRef, NamedOrBlankNode, NamedOrBlankNodeRef,
-    Quad, Term, TermRef,
+    BlankNode, Graph, GraphName, NamedNode, NamedOrBlankNode, NamedOrBlankNodeRef, Quad, Term,
+    TermRef,
 };
 use oxrdfio::{RdfFormat, RdfParser};
 use std::collections::{BTreeMap, BTreeSet};
@@ -191,9 +191,7 @@ fn list(graph: &Graph, start: NamedOrBlankNodeRef<'_>) -> Vec<Term> {
         members.push(first.into_owned());
         current = match graph.object_for_subject_predicate(&current, rdf::REST) {
             Some(TermRef::BlankNode(next)) => next.into_owned().into(),
-            Some(TermRef::NamedNode(next)) if next != NamedNodeRef::from(rdf::NIL) => {
-                next.into_owned().into()
-            }
+            Some(TermRef::NamedNode(next)) if next != rdf::NIL => next.into_owned().into(),
             _ => break,
         };
     }
