@@ -1,7 +1,7 @@
 //! What did an engine answer, in a form that two engines can be compared by?
 
 use oxrdf::{Literal, NamedNode, NamedOrBlankNode, Term, Triple};
-use oxsdatatypes::{Boolean, DateTime, Decimal, Double, Float, Integer};
+use oxsdatatypes::{Boolean, DateTime, Decimal, Double, Float, Integer, TimezoneOffset};
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -36,6 +36,15 @@ impl Answer {
                 .filter(|triple| seen.insert(triple.clone()))
                 .collect(),
         )
+    }
+
+    /// Whether there is no row, no triple, or the answer is false.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Solutions(table) => table.rows.is_empty(),
+            Self::Boolean(value) => !value,
+            Self::Graph(triples) => triples.is_empty(),
+        }
     }
 
     /// The form of the answer, for messages.
@@ -197,8 +206,15 @@ pub fn value_key(term: &Term) -> String {
     match datatype.as_str() {
         "http://www.w3.org/2001/XMLSchema#boolean" => Boolean::from_str(literal.value())
             .map_or_else(|_| term.to_string(), |value| format!("boolean {value}")),
-        "http://www.w3.org/2001/XMLSchema#dateTime" => DateTime::from_str(literal.value())
-            .map_or_else(|_| term.to_string(), |value| format!("dateTime {value}")),
+        "http://www.w3.org/2001/XMLSchema#dateTime" => match DateTime::from_str(literal.value()) {
+            // Adding a time zone to a point in time without one would be an invention.
+            Ok(value) if value.timezone_offset().is_some() => {
+                let value = value.adjust(Some(TimezoneOffset::UTC)).unwrap_or(value);
+                format!("dateTime {value}")
+            }
+            Ok(value) => format!("dateTime {value}"),
+            Err(_) => term.to_string(),
+        },
         _ => term.to_string(),
     }
 }

@@ -1,15 +1,45 @@
 //! Do our engine and the oracle answer one query over one data set alike?
 
-use crate::answer::{Answer, Table, by_value, ground_blank, value_key_of_any_type};
-use crate::engines::{ask, ask_oracle, load_quads, without_source_prefix};
+use crate::answer::{Answer, Table, by_value, ground_blank, numeric_value, value_key_of_any_type};
+use crate::engines::{OracleError, ask, ask_oracle, load_quads, without_source_prefix};
 use crate::isomorphism::isomorphic;
 use crate::query::{Expression, Form, Query, SEPARATOR};
-use crate::random_data::{BLANKS, Domain};
-use crate::random_query::{Column, domain_of};
+use crate::random::Random;
+use crate::random_data::{self, BLANKS, Domain, Profile};
+use crate::random_query::{self, Column, domain_of};
+use crate::shrink::Case;
 use jindou_engine::{Database, EngineError};
 use oxrdf::{Dataset, Literal, Quad, Term};
+use oxsdatatypes::{Boolean, DateTime};
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Queries tried for one case in search of one with results.
+const QUERIES_TRIED: usize = 8;
+
+/// The case of a seed: a data set and a query, mostly one that has results by the oracle.
+///
+/// # Panics
+/// When the generator made a query that the oracle refuses.
+pub fn case(seed: u64) -> Case {
+    let mut random = Random::new(seed);
+    let profile = Profile::random(&mut random);
+    let quads = random_data::dataset(&mut random, profile);
+    let dataset: Dataset = quads.iter().collect();
+    let tried = if random.chance(10) { 1 } else { QUERIES_TRIED };
+    let mut query = random_query::query(&mut random, profile);
+    for _ in 1..tried {
+        match ask_oracle(&dataset, &query.unordered().to_string()) {
+            Ok(answer) if !answer.is_empty() => break,
+            Ok(_) | Err(OracleError::TooLarge) => {
+                query = random_query::query(&mut random, profile);
+            }
+            Err(error) => panic!("seed {seed} made a wrong query: {error}\n{query}"),
+        }
+    }
+    Case { quads, query }
+}
 
 /// A data set loaded into both engines.
 pub struct Loaded {
@@ -27,6 +57,8 @@ pub enum Outcome {
     },
     /// Our engine refuses a feature, by this name.
     Unsupported(String),
+    /// The answer is too large to compare.
+    TooLarge,
     /// The oracle refuses the query, which a generated one never is but a shrunk one may be.
     Invalid(String),
     /// They differ, told in full.
@@ -48,8 +80,9 @@ impl Loaded {
 
     /// Asks both and compares.
     pub fn compare(&self, query: &Query) -> Outcome {
-        let whole = match ask_oracle(&self.dataset, &query.unsliced().to_string()) {
+        let whole = match ask_oracle(&self.dataset, &query.unordered().to_string()) {
             Ok(answer) => answer.map_terms(&|term| ground(term, |label| label)),
+            Err(OracleError::TooLarge) => return Outcome::TooLarge,
             Err(error) => return Outcome::Invalid(error.to_string()),
         };
         let actual = match guarded(|| ask(&self.database, &query.to_string(), None)) {
@@ -60,18 +93,14 @@ impl Loaded {
         };
         match differ(query, &whole, &actual) {
             None => Outcome::Same {
-                something: match &actual {
-                    Answer::Boolean(value) => *value,
-                    Answer::Graph(triples) => !triples.is_empty(),
-                    Answer::Solutions(table) => !table.rows.is_empty(),
-                },
+                something: !actual.is_empty(),
             },
             Some(reason) => Outcome::Different(format!(
                 "{reason}\noracle{}:\n{whole}engine:\n{actual}",
-                if query.limit.is_some() || query.offset.is_some() {
-                    " (without LIMIT and OFFSET)"
-                } else {
+                if *query == query.unordered() {
                     ""
+                } else {
+                    " (without ORDER BY, LIMIT and OFFSET)"
                 }
             )),
         }
@@ -154,13 +183,7 @@ fn tables_differ(query: &Query, whole: &Table, actual: &Table) -> Option<String>
     } else if !is_part_of(&actual_rows, &expected_rows) {
         return Some("rows that are not in the whole answer".to_owned());
     }
-    let expected_keys = sort_keys(query, whole);
-    let actual_keys = sort_keys(query, &actual);
-    let depth = comparable_keys(&expected_keys);
-    let cut = |keys: &[Vec<Key>]| -> Vec<Vec<Key>> {
-        keys.iter().map(|row| row[..depth].to_vec()).collect()
-    };
-    (cut(&expected_keys[start..end]) != cut(&actual_keys))
+    order_differs(query, whole, &actual, start, end)
         .then(|| "the rows are not in the order asked for".to_owned())
 }
 
@@ -214,72 +237,142 @@ fn is_part_of(part: &[Vec<Option<Term>>], whole: &[Vec<Option<Term>>]) -> bool {
     })
 }
 
-/// What of a sort key has to agree at each position of the order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Key {
-    text: String,
-    /// Whether terms with this key need not be in any order among each other although they differ:
-    /// what follows in later keys then tells nothing.
-    open: bool,
+/// What ORDER BY sees of a term: unbound, then blank nodes, IRIs and literals.
+#[derive(Debug, Clone, PartialEq)]
+enum Key {
+    Unbound,
+    /// Blank nodes are in no order among each other.
+    Blank,
+    Iri(String),
+    /// To ten significant digits.
+    Number(f64),
+    Text(String),
+    Date(DateTime),
+    Boolean(bool),
+    /// A literal that need not be comparable with the others of its variable.
+    AnyLiteral,
 }
 
-fn sort_keys(query: &Query, table: &Table) -> Vec<Vec<Key>> {
-    let positions: Vec<_> = query
-        .order_by
-        .iter()
-        .map(|(expression, _)| match expression {
-            Expression::Variable(name) => (table.position(name), ordered_domain(name)),
-            _ => (None, false),
-        })
-        .collect();
-    table
-        .rows
-        .iter()
-        .map(|row| {
-            positions
-                .iter()
-                .map(|(position, ordered)| match position {
-                    Some(position) => sort_key(row[*position].as_ref(), *ordered),
-                    None => Key {
-                        text: String::new(),
-                        open: true,
-                    },
-                })
-                .collect()
-        })
-        .collect()
-}
+impl Key {
+    /// Whether terms with this key may differ and yet be in no order among each other: what later
+    /// keys say of them then tells nothing.
+    fn is_open(&self) -> bool {
+        matches!(self, Self::Blank | Self::AnyLiteral)
+    }
 
-/// Whether any two literals that a variable of this name has can be compared by `<`.
-fn ordered_domain(name: &str) -> bool {
-    match domain_of(name) {
-        Domain::Number | Domain::String | Domain::Date | Domain::Boolean => true,
-        Domain::Node | Domain::Language | Domain::Any => false,
+    fn class(&self) -> u8 {
+        match self {
+            Self::Unbound => 0,
+            Self::Blank => 1,
+            Self::Iri(_) => 2,
+            _ => 3,
+        }
+    }
+
+    fn compare(&self, other: &Self) -> Ordering {
+        let within = match (self, other) {
+            (Self::Iri(left), Self::Iri(right)) | (Self::Text(left), Self::Text(right)) => {
+                Some(left.cmp(right))
+            }
+            (Self::Number(left), Self::Number(right)) => left.partial_cmp(right),
+            (Self::Date(left), Self::Date(right)) => left.partial_cmp(right),
+            (Self::Boolean(left), Self::Boolean(right)) => Some(left.cmp(right)),
+            _ => None,
+        };
+        self.class()
+            .cmp(&other.class())
+            .then(within.unwrap_or(Ordering::Equal))
     }
 }
 
-fn sort_key(term: Option<&Term>, ordered: bool) -> Key {
-    let (text, open) = match term {
-        None => ("unbound".to_owned(), false),
-        Some(Term::BlankNode(_)) => ("blank".to_owned(), true),
-        Some(Term::NamedNode(node)) if ground_label(node.as_str()) => ("blank".to_owned(), true),
-        Some(Term::NamedNode(node)) => (node.as_str().to_owned(), false),
-        Some(term @ Term::Literal(_)) if ordered => (value_key_of_any_type(term), false),
-        Some(Term::Literal(_)) => ("literal".to_owned(), true),
-    };
-    Key { text, open }
+/// The keys of each row that can be compared, of those ORDER BY names.
+struct SortKeys {
+    descending: Vec<bool>,
+    rows: Vec<Vec<Key>>,
 }
 
-fn ground_label(iri: &str) -> bool {
+impl SortKeys {
+    fn of(query: &Query, table: &Table) -> Self {
+        let mut descending = Vec::new();
+        let mut rows = vec![Vec::new(); table.rows.len()];
+        for (expression, reverse) in &query.order_by {
+            let Expression::Variable(name) = expression else {
+                break;
+            };
+            let Some(position) = table.position(name) else {
+                break;
+            };
+            descending.push(*reverse);
+            let domain = domain_of(name);
+            for (keys, row) in rows.iter_mut().zip(&table.rows) {
+                keys.push(sort_key(row[position].as_ref(), domain));
+            }
+            if rows
+                .iter()
+                .any(|keys| keys.last().is_some_and(Key::is_open))
+            {
+                break;
+            }
+        }
+        Self { descending, rows }
+    }
+
+    fn compare(&self, left: &[Key], right: &[Key]) -> Ordering {
+        left.iter()
+            .zip(right)
+            .zip(&self.descending)
+            .map(|((left, right), descending)| {
+                let ordering = left.compare(right);
+                if *descending {
+                    ordering.reverse()
+                } else {
+                    ordering
+                }
+            })
+            .find(|ordering| ordering.is_ne())
+            .unwrap_or(Ordering::Equal)
+    }
+}
+
+/// Whether the rows from `start` to `end` of the whole answer, sorted, have other keys than the
+/// actual rows in their order. The order is found here: the oracle's panics on mixed literals.
+fn order_differs(query: &Query, whole: &Table, actual: &Table, start: usize, end: usize) -> bool {
+    let mut expected = SortKeys::of(query, whole);
+    let mut rows = std::mem::take(&mut expected.rows);
+    rows.sort_by(|left, right| expected.compare(left, right));
+    let actual = SortKeys::of(query, actual);
+    rows[start..end]
+        .iter()
+        .zip(&actual.rows)
+        .any(|(left, right)| expected.compare(left, right).is_ne())
+}
+
+fn sort_key(term: Option<&Term>, domain: Domain) -> Key {
+    let literal = match term {
+        None => return Key::Unbound,
+        Some(Term::BlankNode(_)) => return Key::Blank,
+        Some(Term::NamedNode(node)) if is_ground_blank(node.as_str()) => return Key::Blank,
+        Some(Term::NamedNode(node)) => return Key::Iri(node.as_str().to_owned()),
+        Some(Term::Literal(literal)) => literal,
+    };
+    let value = literal.value();
+    let key = match domain {
+        Domain::Number => numeric_value(literal)
+            .and_then(|value| format!("{value:.9e}").parse().ok())
+            .map(Key::Number),
+        Domain::String => Some(Key::Text(value.to_owned())),
+        Domain::Date => value.parse().ok().map(Key::Date),
+        Domain::Boolean => value
+            .parse::<Boolean>()
+            .ok()
+            .map(|value| Key::Boolean(value.into())),
+        Domain::Node | Domain::Language | Domain::Any => None,
+    };
+    key.unwrap_or(Key::AnyLiteral)
+}
+
+fn is_ground_blank(iri: &str) -> bool {
     BLANKS
         .iter()
         .any(|label| matches!(ground_blank(label), Term::NamedNode(node) if node.as_str() == iri))
-}
-
-/// How many keys, from the first, can be compared: up to the first with an open order, included.
-fn comparable_keys(rows: &[Vec<Key>]) -> usize {
-    let count = rows.first().map_or(0, Vec::len);
-    (0..count)
-        .find(|index| rows.iter().any(|row| row[*index].open))
-        .map_or(count, |index| index + 1)
 }

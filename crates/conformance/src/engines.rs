@@ -87,6 +87,9 @@ pub fn ask(
     }
 }
 
+/// Rows or triples that an answer of the oracle may have.
+const ORACLE_ROWS_LIMIT: usize = 5000;
+
 /// The whole answer of oxigraph's evaluator over a plain data set.
 ///
 /// Not over its store: that one rewrites numbers, booleans and dates to their canonical form,
@@ -105,9 +108,16 @@ pub fn ask_oracle(dataset: &Dataset, query: &str) -> Result<Answer, OracleError>
         |error: oxigraph::sparql::QueryEvaluationError| OracleError::Evaluation(error.to_string());
     match results {
         oxigraph::sparql::QueryResults::Boolean(value) => Ok(Answer::Boolean(value)),
-        oxigraph::sparql::QueryResults::Graph(triples) => Ok(Answer::graph(
-            triples.collect::<Result<Vec<_>, _>>().map_err(failed)?,
-        )),
+        oxigraph::sparql::QueryResults::Graph(triples) => {
+            let triples: Vec<_> = triples
+                .take(ORACLE_ROWS_LIMIT + 1)
+                .collect::<Result<_, _>>()
+                .map_err(failed)?;
+            if triples.len() > ORACLE_ROWS_LIMIT {
+                return Err(OracleError::TooLarge);
+            }
+            Ok(Answer::graph(triples))
+        }
         oxigraph::sparql::QueryResults::Solutions(solutions) => {
             let variables: Vec<_> = solutions
                 .variables()
@@ -116,6 +126,9 @@ pub fn ask_oracle(dataset: &Dataset, query: &str) -> Result<Answer, OracleError>
                 .collect();
             let mut rows = Vec::new();
             for solution in solutions {
+                if rows.len() == ORACLE_ROWS_LIMIT {
+                    return Err(OracleError::TooLarge);
+                }
                 rows.push(solution.map_err(failed)?.values().to_vec());
             }
             Ok(Answer::Solutions(Table { variables, rows }))
@@ -133,6 +146,9 @@ pub enum OracleError {
     /// The query cannot be evaluated.
     #[error("the oracle cannot evaluate the query: {0}")]
     Evaluation(String),
+    /// The answer is larger than a test needs.
+    #[error("the answer has more than {ORACLE_ROWS_LIMIT} rows")]
+    TooLarge,
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ pub fn isomorphic(left: &[Row], right: &[Row], ordered: bool) -> bool {
         backward: HashMap::new(),
         attempts: 0,
     };
-    search.place(0)
+    search.run()
 }
 
 struct Search<'a> {
@@ -75,29 +75,37 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn place(&mut self, depth: usize) -> bool {
-        let Some(&(index, rows)) = self.candidates.get(depth) else {
-            return true;
-        };
-        for &target in rows {
-            if self.used[target] {
-                continue;
-            }
-            self.attempts += 1;
-            assert!(
-                self.attempts < ATTEMPTS_LIMIT,
-                "the blank nodes are too symmetric to compare within {ATTEMPTS_LIMIT} attempts"
-            );
-            if let Some(added) = self.unify(index, target) {
-                self.used[target] = true;
-                if self.place(depth + 1) {
-                    return true;
+    /// Places every row, taking back the last one that can go elsewhere when one fits nowhere.
+    fn run(&mut self) -> bool {
+        // What was placed: the next alternative to try, the target, the assignments made for it.
+        let mut placed: Vec<(usize, usize, Vec<(usize, usize)>)> = Vec::new();
+        let mut next = 0;
+        while let Some(&(index, rows)) = self.candidates.get(placed.len()) {
+            let fitting = (next..rows.len()).find_map(|choice| {
+                let target = rows[choice];
+                if self.used[target] {
+                    return None;
                 }
+                self.attempts += 1;
+                assert!(
+                    self.attempts < ATTEMPTS_LIMIT,
+                    "the blank nodes are too symmetric to compare in {ATTEMPTS_LIMIT} attempts"
+                );
+                Some((choice, target, self.unify(index, target)?))
+            });
+            if let Some((choice, target, added)) = fitting {
+                self.used[target] = true;
+                placed.push((choice + 1, target, added));
+                next = 0;
+            } else if let Some((choice, target, added)) = placed.pop() {
                 self.used[target] = false;
                 self.undo(&added);
+                next = choice;
+            } else {
+                return false;
             }
         }
-        false
+        true
     }
 
     /// Extends the bijection so that the rows agree; `None`, with nothing changed, if it cannot.

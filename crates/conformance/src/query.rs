@@ -349,10 +349,11 @@ impl Query {
         Ok(())
     }
 
-    /// The query without LIMIT and OFFSET.
+    /// The query without ORDER BY, LIMIT and OFFSET.
     #[must_use]
-    pub fn unsliced(&self) -> Self {
+    pub fn unordered(&self) -> Self {
         Self {
+            order_by: Vec::new(),
             limit: None,
             offset: None,
             ..self.clone()

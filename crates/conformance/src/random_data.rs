@@ -1,7 +1,7 @@
 //! Which small data sets make joins, types and values collide?
 //!
 //! The vocabulary is fixed. Predicates have a kind of object, so that a query generator knows what
-//! a variable can be: `:p0` to `:p3` and `rdf:type` lead to nodes, `:num`, `:str`, `:lang`,
+//! a variable can be: `:p0` to `:p2` and `rdf:type` lead to nodes, `:num`, `:str`, `:lang`,
 //! `:date` and `:flag` to literals of one kind, `:mix` to anything. Some predicates are vertices.
 
 use crate::random::Random;
@@ -11,9 +11,9 @@ use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Te
 /// The namespace of everything generated.
 pub const NAMESPACE: &str = "http://example.org/";
 /// Predicates whose objects are nodes, besides `rdf:type`.
-pub const NODE_PREDICATES: [&str; 4] = ["p0", "p1", "p2", "p3"];
+pub const NODE_PREDICATES: [&str; 3] = ["p0", "p1", "p2"];
 /// Names of the vertices.
-pub const VERTICES: [&str; 9] = ["v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8"];
+pub const VERTICES: [&str; 6] = ["v0", "v1", "v2", "v3", "v4", "v5"];
 /// Names of the classes.
 pub const CLASSES: [&str; 3] = ["C0", "C1", "C2"];
 /// Names of the named graphs.
@@ -169,21 +169,21 @@ fn number(random: &mut Random, profile: Profile) -> Literal {
 }
 
 fn node(random: &mut Random, profile: Profile) -> NamedOrBlankNode {
-    if profile.blanks && random.chance(20) {
+    if profile.blanks && random.chance(15) {
         return BlankNode::new_unchecked(random.name(&BLANKS)).into();
     }
-    if random.chance(8) {
+    if random.chance(5) {
         return iri(random.name(&NODE_PREDICATES)).into();
     }
     iri(random.name(&VERTICES)).into()
 }
 
-/// A data set of some 15 to 60 quads.
+/// A data set of at most 15 to 70 quads.
 pub fn dataset(random: &mut Random, profile: Profile) -> Vec<Quad> {
-    let count = random.between(15, 60);
+    let count = random.between(15, 70);
     let mut quads = Vec::with_capacity(count);
     for _ in 0..count {
-        let graph = if profile.graphs && random.chance(45) {
+        let graph = if profile.graphs && random.chance(35) {
             iri(random.name(&GRAPHS)).into()
         } else {
             GraphName::DefaultGraph
