@@ -1,7 +1,7 @@
 //! Do our engine and the oracle answer one query over one data set alike?
 
 use crate::answer::{Answer, Table, by_value, ground_blank, numeric_value, value_key_of_any_type};
-use crate::engines::{OracleError, ask, ask_oracle, load_quads, without_source_prefix};
+use crate::engines::{OracleError, ask, ask_oracle, guarded, load_quads, without_source_prefix};
 use crate::isomorphism::isomorphic;
 use crate::query::{Expression, Form, Query, SEPARATOR};
 use crate::random::Random;
@@ -13,7 +13,6 @@ use oxrdf::{Dataset, Literal, Quad, Term};
 use oxsdatatypes::{Boolean, DateTime};
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Queries tried for one case in search of one with results.
 const QUERIES_TRIED: usize = 8;
@@ -105,18 +104,6 @@ impl Loaded {
             )),
         }
     }
-}
-
-/// Runs `body`; a panic in it becomes its message.
-fn guarded<T>(body: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(body)).map_err(|panic| {
-        let message = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| panic.downcast_ref::<&str>().copied())
-            .unwrap_or("a panic without a message");
-        format!("the engine panicked: {message}")
-    })
 }
 
 /// Blank nodes of the data become names; those made by a query stay blank.

@@ -6,6 +6,7 @@ use jindou_engine::{Database, EngineError, LoadOptions, QueryOptions};
 use oxigraph::sparql::SparqlEvaluator;
 use oxrdf::{Dataset, NamedNode, Quad};
 use oxrdfio::{RdfFormat, RdfSerializer};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 /// Loads files, their formats and compression told by their names, into an empty database in
@@ -51,6 +52,21 @@ pub fn without_source_prefix(label: &str) -> &str {
         .and_then(|rest| rest.split_once('_'))
         .filter(|(number, _)| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
         .map_or(label, |(_, rest)| rest)
+}
+
+/// Runs `body` of our engine, so that one test's panic does not hide the others.
+///
+/// # Errors
+/// The message of a panic.
+pub fn guarded<T>(body: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(body)).map_err(|panic| {
+        let message = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("a panic without a message");
+        format!("the engine panicked: {message}")
+    })
 }
 
 /// The whole answer of our engine.

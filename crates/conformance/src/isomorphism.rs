@@ -74,11 +74,20 @@ struct Search<'a> {
     attempts: usize,
 }
 
+/// A row that was matched with one of its candidates.
+struct Placed {
+    /// Which candidate.
+    choice: usize,
+    /// The row it is.
+    target: usize,
+    /// Where in the rows the blank nodes stand that were assigned for it.
+    added: Vec<(usize, usize)>,
+}
+
 impl Search<'_> {
     /// Places every row, taking back the last one that can go elsewhere when one fits nowhere.
     fn run(&mut self) -> bool {
-        // What was placed: the next alternative to try, the target, the assignments made for it.
-        let mut placed: Vec<(usize, usize, Vec<(usize, usize)>)> = Vec::new();
+        let mut placed: Vec<Placed> = Vec::new();
         let mut next = 0;
         while let Some(&(index, rows)) = self.candidates.get(placed.len()) {
             let fitting = (next..rows.len()).find_map(|choice| {
@@ -95,12 +104,16 @@ impl Search<'_> {
             });
             if let Some((choice, target, added)) = fitting {
                 self.used[target] = true;
-                placed.push((choice + 1, target, added));
+                placed.push(Placed {
+                    choice,
+                    target,
+                    added,
+                });
                 next = 0;
-            } else if let Some((choice, target, added)) = placed.pop() {
-                self.used[target] = false;
-                self.undo(&added);
-                next = choice;
+            } else if let Some(last) = placed.pop() {
+                self.used[last.target] = false;
+                self.undo(&last.added);
+                next = last.choice + 1;
             } else {
                 return false;
             }

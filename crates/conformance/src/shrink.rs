@@ -121,8 +121,8 @@ fn queries(query: &Query) -> Vec<Query> {
             }
         });
     }
-    if let Form::Select { distinct, items } = &query.form {
-        let (distinct, count) = (*distinct, items.len());
+    if let Form::Select { items, .. } = &query.form {
+        let count = items.len();
         with(&|query| {
             if let Form::Select { distinct, .. } = &mut query.form {
                 *distinct = false;
@@ -147,7 +147,6 @@ fn queries(query: &Query) -> Vec<Query> {
                 });
             }
         }
-        debug_assert!(distinct || count == items.len());
     }
     if let Form::Construct(template) = &query.form
         && template.len() > 1

@@ -5,7 +5,7 @@
 
 use jindou_conformance::answer::{self, Answer, Table};
 use jindou_conformance::data::{read_tar_zstd, require};
-use jindou_conformance::engines::{ask, load_quads};
+use jindou_conformance::engines::{ask, guarded, load_quads};
 use jindou_conformance::isomorphism::isomorphic;
 use jindou_conformance::manifest::{self, BASE, Test};
 use jindou_conformance::result_file::{self, Expected, Fidelity};
@@ -121,7 +121,8 @@ fn the_sparql_query_suites_pass() {
         assert!(!tests.is_empty(), "{suite} has no tests");
         let mut tally = Tally::default();
         for test in &tests {
-            match run(&files, test) {
+            let outcome = guarded(|| run(&files, test)).unwrap_or_else(Outcome::Failed);
+            match outcome {
                 Outcome::Passed => tally.passed += 1,
                 Outcome::Unsupported(feature) => {
                     tally.unsupported += 1;
