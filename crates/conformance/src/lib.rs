@@ -1,1 +1,35 @@
-//! (module header)
+//! Are the answers right? The harness that the conformance tests share.
+//!
+//! | module | question |
+//! |---|---|
+//! | [`data`] | where does the test data lie, and what is inside its archives? |
+//! | [`engines`] | how is each engine given data and asked a query? |
+//! | [`answer`] | what did an engine answer, in a comparable form? |
+//! | [`isomorphism`] | are two sets of rows the same up to names of blank nodes? |
+//! | [`manifest`] | which tests does a W3C manifest hold? |
+//! | [`result_file`] | which answer does a result file of a W3C test expect? |
+//! | [`random`] | which number comes next? |
+//! | [`random_data`] | which small data sets make joins, types and values collide? |
+//! | [`random_expression`], [`random_query`] | which queries are worth asking of them? |
+//! | [`query`] | what is a generated query, and how is it written? |
+//! | [`differential`] | do our engine and the oracle answer alike? |
+//! | [`shrink`] | what is the smallest case that still fails? |
+//!
+//! The tests in `tests/`: the W3C SPARQL suites, reference data of published benchmarks with their
+//! answers, and random queries on random data against oxigraph.
+
+#![forbid(unsafe_code)]
+
+pub mod answer;
+pub mod data;
+pub mod differential;
+pub mod engines;
+pub mod isomorphism;
+pub mod manifest;
+pub mod query;
+pub mod random;
+pub mod random_data;
+pub mod random_expression;
+pub mod random_query;
+pub mod result_file;
+pub mod shrink;

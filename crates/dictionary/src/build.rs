@@ -42,9 +42,14 @@ where
         .collect::<Result<_, _>>()?;
     let data_bytes = runs.iter().map(|run| run.data.len()).sum();
     let layout = Layout::new(len as u64, data_bytes).ok_or(too_large)?;
+    Ok(join(&layout, parts, runs))
+}
+
+/// Puts the runs together as `layout` has it.
+fn join(layout: &Layout, parts: Parts, runs: Vec<Run>) -> Region {
     let mut builder = RegionBuilder::new(layout.bytes());
     let bytes = builder.as_mut_slice::<u8>();
-    fill_offsets(&mut bytes[layout.offsets.clone()], &layout, &runs);
+    fill_offsets(&mut bytes[layout.offsets.clone()], layout, &runs);
     fill_data(&mut bytes[layout.data.clone()], &runs);
     let sorted: Vec<Sorted> = runs.into_iter().map(|run| run.sorted).collect();
     index::fill(
@@ -55,7 +60,7 @@ where
     );
     let checksum = xxh3_64(&bytes[HEADER..]);
     bytes[..HEADER].copy_from_slice(&layout.header(checksum));
-    Ok(builder.finish())
+    builder.finish()
 }
 
 fn encode<'a, F>(ids: std::ops::Range<usize>, key: &F, parts: Parts) -> Result<Run, DictionaryError>
@@ -106,4 +111,32 @@ fn fill_data(mut bytes: &mut [u8], runs: &[Run]) {
     copies
         .into_par_iter()
         .for_each(|(target, data)| target.copy_from_slice(data));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StringTable;
+
+    #[test]
+    fn tables_with_wide_offsets_and_ids_answer_as_narrow_ones_do() {
+        let strings: Vec<String> = (0..1_000)
+            .map(|i| format!("http://example.org/{i}"))
+            .collect();
+        let key = |id: usize| strings[id].as_bytes();
+        let parts = Parts::new(index::buckets_for(1_000).unwrap());
+        for (wide_offsets, wide_ids) in [(false, false), (false, true), (true, false), (true, true)]
+        {
+            let run = encode(0..1_000, &key, parts).unwrap();
+            let data = run.data.len();
+            let layout = Layout::with_widths(1_000, data, wide_offsets, wide_ids).unwrap();
+            let table = StringTable::open(join(&layout, parts, vec![run])).unwrap();
+            let mut decoder = table.decoder();
+            for (id, string) in strings.iter().enumerate() {
+                assert_eq!(decoder.get(id as u64), Ok(string.as_bytes()));
+                assert_eq!(table.lookup(string.as_bytes()), Some(id as u64));
+            }
+            assert_eq!(table.lookup(b"http://example.org/1000"), None);
+        }
+    }
 }

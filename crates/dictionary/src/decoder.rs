@@ -1,18 +1,27 @@
 //! How are the strings of many ids read, one after the other?
 
-use crate::block::{BLOCK_SHIFT, Block};
+use crate::block::{BLOCK, BLOCK_SHIFT, Block};
 use crate::error::DictionaryError;
 use crate::table::{Parts, place};
 
-/// Reads strings of a [`crate::StringTable`], remembering the block it read last.
+/// Decoded blocks that a decoder keeps at the most: a power of two.
+const SLOTS: usize = 64;
+/// A block with more bytes than this is not kept. Decoded it may be sixteen times as large, so a
+/// decoder keeps a megabyte at the most, and about 70 KB of IRIs.
+const LARGEST_KEPT: usize = 1 << 10;
+
+/// Reads strings of a [`crate::StringTable`], keeping the blocks that it reads repeatedly.
 ///
-/// Making one allocates nothing; it comes to hold one string, the longest that it has read. A
-/// string is two copies away wherever it lies in its block, so no more blocks are kept.
+/// Making one allocates nothing, and a string costs a few copies when its block is read for the
+/// first time; at the second time the whole block is decoded and kept, so that strings of
+/// successive ids, or of few blocks, cost next to nothing. A decoder holds one megabyte at the
+/// most, and the longest string that it has read.
 pub struct Decoder<'a> {
     parts: Parts<'a>,
-    /// The number of `block`; none before the first string.
-    number: u64,
-    block: Block<'a>,
+    /// By slot, the number of the block that was read last and one more, cut to 32 bits: a hint.
+    seen: [u32; SLOTS],
+    /// Decoded blocks by slot; empty until a block is read for the second time.
+    kept: Vec<Kept>,
     text: Vec<u8>,
 }
 
@@ -21,8 +30,8 @@ impl<'a> Decoder<'a> {
     pub(crate) fn new(parts: Parts<'a>) -> Self {
         Self {
             parts,
-            number: u64::MAX,
-            block: Block::EMPTY,
+            seen: [0; SLOTS],
+            kept: Vec::new(),
             text: Vec::new(),
         }
     }
@@ -35,18 +44,86 @@ impl<'a> Decoder<'a> {
     #[inline]
     pub fn get(&mut self, id: u64) -> Result<&[u8], DictionaryError> {
         let number = id >> BLOCK_SHIFT;
-        if number != self.number || !self.parts.has(id) {
-            self.block = self.parts.block(id)?;
-            self.number = number;
+        let slot = number as usize % SLOTS;
+        let is_kept = self
+            .kept
+            .get(slot)
+            .is_some_and(|kept| kept.number == number);
+        if !is_kept && !self.keep_if_seen(id)? {
+            return self.get_one(id);
         }
-        let place = place(id);
-        if place == 0 {
-            return Ok(self.block.head());
+        self.kept[slot]
+            .string(place(id))
+            .ok_or_else(|| self.parts.unknown(id))
+    }
+
+    /// Decodes and keeps the block of an id if it was read before, and tells whether it did.
+    fn keep_if_seen(&mut self, id: u64) -> Result<bool, DictionaryError> {
+        let number = id >> BLOCK_SHIFT;
+        let slot = number as usize % SLOTS;
+        let mark = (number as u32).wrapping_add(1);
+        if self.seen[slot] != mark {
+            self.seen[slot] = mark;
+            return Ok(false);
         }
-        let (shared, tail) = self.block.parts(place)?;
+        let block = self.parts.block(id)?;
+        if block.bytes() > LARGEST_KEPT {
+            return Ok(false);
+        }
+        if self.kept.is_empty() {
+            self.kept.resize_with(SLOTS, Kept::default);
+        }
+        // Of a block that is damaged in one place, the strings of the other ones can be read.
+        Ok(self.kept[slot].fill(number, &block).is_ok())
+    }
+
+    fn get_one(&mut self, id: u64) -> Result<&[u8], DictionaryError> {
+        let block = self.parts.block(id)?;
+        if place(id) == 0 {
+            return Ok(block.head());
+        }
+        let pieces = block.pieces(place(id))?;
         self.text.clear();
-        self.text.extend_from_slice(shared);
-        self.text.extend_from_slice(tail);
+        pieces.append_to(&mut self.text);
         Ok(&self.text)
+    }
+}
+
+/// A decoded block.
+struct Kept {
+    /// Which block this is; `u64::MAX` for none.
+    number: u64,
+    /// Where each string ends in the text.
+    ends: [u32; BLOCK],
+    count: usize,
+    text: Vec<u8>,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self {
+            number: u64::MAX,
+            ends: [0; BLOCK],
+            count: 0,
+            text: Vec::new(),
+        }
+    }
+}
+
+impl Kept {
+    fn fill(&mut self, number: u64, block: &Block<'_>) -> Result<(), DictionaryError> {
+        self.number = u64::MAX;
+        self.count = block.decode_all(&mut self.text, &mut self.ends)?;
+        self.number = number;
+        Ok(())
+    }
+
+    #[inline]
+    fn string(&self, place: usize) -> Option<&[u8]> {
+        if place >= self.count {
+            return None;
+        }
+        let start = if place == 0 { 0 } else { self.ends[place - 1] };
+        self.text.get(start as usize..self.ends[place] as usize)
     }
 }

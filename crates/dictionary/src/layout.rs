@@ -41,13 +41,22 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The layout of `len` strings in blocks of `data_bytes` in all; `None` if it is larger than
-    /// an address space.
+    /// The layout of `len` strings in blocks of `data_bytes` in all, with numbers as narrow as
+    /// can be; `None` if it is larger than an address space.
     pub(crate) fn new(len: u64, data_bytes: usize) -> Option<Self> {
+        let wide_offsets = u32::try_from(data_bytes).is_err();
+        Self::with_widths(len, data_bytes, wide_offsets, len > 1 << 32)
+    }
+
+    /// As [`Self::new`], with offsets and ids of eight bytes or of four.
+    pub(crate) fn with_widths(
+        len: u64,
+        data_bytes: usize,
+        wide_offsets: bool,
+        wide_ids: bool,
+    ) -> Option<Self> {
         let blocks = usize::try_from(len.div_ceil(BLOCK as u64)).ok()?;
         let buckets = index::buckets_for(len)?;
-        let wide_offsets = u32::try_from(data_bytes).is_err();
-        let wide_ids = len > 1 << 32;
         let offset_bytes = if wide_offsets { 8 } else { 4 };
         let offsets = section(HEADER, blocks.checked_add(1)?.checked_mul(offset_bytes)?)?;
         let data = section(offsets.end, data_bytes)?;
@@ -119,7 +128,9 @@ impl Layout {
         }
         let data_bytes = usize::try_from(read_u64(header, 32));
         let data_bytes = data_bytes.map_err(|_| damaged("the data is too large"))?;
-        let layout = Self::new(read_u64(header, 16), data_bytes);
+        let flags = read_u32(header, 12);
+        let (wide_offsets, wide_ids) = (flags & WIDE_OFFSETS != 0, flags & WIDE_IDS != 0);
+        let layout = Self::with_widths(read_u64(header, 16), data_bytes, wide_offsets, wide_ids);
         let layout = layout.ok_or(damaged("the table is too large"))?;
         let body_checksum = read_u64(header, 48);
         if layout.header(body_checksum) != header {

@@ -32,7 +32,8 @@ impl StringTable {
     /// bytes a string.
     ///
     /// # Errors
-    /// [`DictionaryError::TooLong`] if a string has 4 GiB or more.
+    /// [`DictionaryError::TooLong`] if a string has 256 MiB or more and, with the fifteen strings
+    /// around it, does not fit into 4 GiB.
     ///
     /// ```
     /// use jindou_dictionary::StringTable;
@@ -178,10 +179,7 @@ impl StringTable {
     /// [`DictionaryError::UnknownId`] if the id is not less than the number of strings, and
     /// [`DictionaryError::Damaged`] if its block is; nothing is appended then.
     pub fn extract(&self, id: u64, out: &mut Vec<u8>) -> Result<(), DictionaryError> {
-        let (shared, tail) = self.parts().string(id)?;
-        out.reserve(shared.len() + tail.len());
-        out.extend_from_slice(shared);
-        out.extend_from_slice(tail);
+        self.parts().block(id)?.pieces(place(id))?.append_to(out);
         Ok(())
     }
 
@@ -255,36 +253,25 @@ impl<'a> Parts<'a> {
     #[inline]
     pub(crate) fn block(&self, id: u64) -> Result<Block<'a>, DictionaryError> {
         if id >= self.len {
-            let len = self.len;
-            return Err(DictionaryError::UnknownId { id, len });
+            return Err(self.unknown(id));
         }
         let block = id >> BLOCK_SHIFT;
         let count = (self.len - (block << BLOCK_SHIFT)).min(BLOCK as u64);
         Block::open(self.block_bytes(block), count as usize)
     }
 
-    #[inline]
-    fn string(&self, id: u64) -> Result<(&'a [u8], &'a [u8]), DictionaryError> {
-        self.block(id)?.parts(place(id))
-    }
-
     /// True if the string of `id` is `key`; a damaged string equals none.
     #[inline]
     fn is_string(&self, id: u64, key: &[u8]) -> bool {
-        match self.string(id) {
-            Ok((shared, tail)) => {
-                key.len() == shared.len() + tail.len()
-                    && key.ends_with(tail)
-                    && key.starts_with(shared)
-            }
-            Err(_) => false,
-        }
+        let pieces = self.block(id).and_then(|block| block.pieces(place(id)));
+        pieces.is_ok_and(|pieces| pieces.equal(key))
     }
 
-    /// True if `id` is the id of a string.
-    #[inline]
-    pub(crate) fn has(&self, id: u64) -> bool {
-        id < self.len
+    /// The error of an id that is not less than the number of strings.
+    #[cold]
+    pub(crate) fn unknown(&self, id: u64) -> DictionaryError {
+        let len = self.len;
+        DictionaryError::UnknownId { id, len }
     }
 }
 

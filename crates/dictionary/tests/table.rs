@@ -110,6 +110,26 @@ proptest! {
     }
 
     #[test]
+    fn decoders_agree_with_a_vector_in_any_order_of_ids(
+        count in 1_usize..3_000,
+        long in any::<prop::sample::Index>(),
+        reads in vec((any::<prop::sample::Index>(), 1_usize..20), 1..200),
+    ) {
+        let mut strings = iris(count);
+        // A block that is too large to be kept.
+        strings[long.index(count)] = vec![b'l'; 3_000];
+        let table = build(&strings);
+        let mut decoder = table.decoder();
+        for (from, length) in reads {
+            let from = from.index(count);
+            for (id, string) in strings.iter().enumerate().skip(from).take(length) {
+                prop_assert_eq!(decoder.get(id as u64), Ok(string.as_slice()));
+            }
+            prop_assert!(decoder.get((count + length) as u64).is_err());
+        }
+    }
+
+    #[test]
     fn changed_bytes_give_an_error_or_no_panic(
         count in 0_usize..200,
         changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),

@@ -1,1 +1,46 @@
-//! (module header)
+//! The database: the only place that wires the graph, the planner and the executor together.
+//!
+//! ```
+//! use jindou_engine::{Database, LoadOptions, QueryResults};
+//! use jindou_engine::ingest::{Progress, Source};
+//!
+//! let database = Database::new();
+//! let people = Source::bytes(
+//!     "people.ttl",
+//!     "@prefix : <http://example.org/> . :ann :knows :bob . :bob :knows :cid .",
+//! );
+//! database.load(vec![people], &LoadOptions::default(), &Progress::default())?;
+//!
+//! let query = "PREFIX : <http://example.org/> SELECT ?who WHERE { :ann :knows/:knows ?who }";
+//! if let QueryResults::Solutions(solutions) = database.query(query)? {
+//!     for solution in solutions {
+//!         assert_eq!(solution?.get("who").unwrap().to_string(), "<http://example.org/cid>");
+//!     }
+//! }
+//! # Ok::<(), jindou_engine::EngineError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod config;
+mod database;
+mod error;
+mod graph;
+mod load;
+mod query;
+pub mod results;
+mod solutions;
+mod statistics;
+mod triples;
+
+pub use config::{Config, QueryOptions};
+pub use database::Database;
+pub use error::EngineError;
+pub use jindou_exec::CancellationToken;
+pub use jindou_ingest as ingest;
+pub use jindou_ingest::LoadOptions;
+pub use jindou_model::TermId;
+pub use load::LoadReport;
+pub use query::QueryResults;
+pub use solutions::{Batch, Solution, Solutions, TermDecoder};
+pub use statistics::{DatabaseStatistics, PredicateStatistics};
+pub use triples::Graph;

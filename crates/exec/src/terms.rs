@@ -1,6 +1,6 @@
 //! Terms during a query: what does this id stand for, and which id has this term?
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use jindou_model::{TermId, TermKind, inline, key};
 use oxrdf::{Literal, Term, TermRef};
@@ -77,17 +77,26 @@ impl ComputedTerms {
 }
 
 /// Both directions between ids and terms for one query.
-#[derive(Clone, Copy)]
-pub struct Terms<'a> {
-    source: &'a dyn TermSource,
-    computed: &'a ComputedTerms,
+#[derive(Clone)]
+pub struct Terms {
+    source: Arc<dyn TermSource>,
+    computed: Arc<ComputedTerms>,
 }
 
-impl<'a> Terms<'a> {
+impl Terms {
     /// The terms of `source` and those that the query computes.
     #[must_use]
-    pub fn new(source: &'a dyn TermSource, computed: &'a ComputedTerms) -> Self {
-        Self { source, computed }
+    pub fn new(source: Arc<dyn TermSource>) -> Self {
+        Self {
+            source,
+            computed: Arc::default(),
+        }
+    }
+
+    /// Bytes that the query's own terms take.
+    #[must_use]
+    pub fn computed_bytes(&self) -> usize {
+        self.computed.bytes()
     }
 
     /// Appends the key of any term but an inline one to `key`; tells whether it is a literal's.
@@ -149,8 +158,10 @@ impl<'a> Terms<'a> {
         }
         if id.is_inline() {
             let mut lexical = String::new();
-            inline::decode_lexical(id, &mut lexical);
-            return Some(Literal::new_typed_literal(lexical, inline::datatype(id)).into());
+            let datatype =
+                inline::datatype(id).filter(|_| inline::decode_lexical(id, &mut lexical));
+            let datatype = datatype.expect("the id was made by encoding a literal");
+            return Some(Literal::new_typed_literal(lexical, datatype).into());
         }
         let mut bytes = Vec::new();
         let literal = self.push_key(id, &mut bytes);

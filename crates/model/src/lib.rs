@@ -5,12 +5,14 @@
 //! held inline because its lexical form can be given back exactly.
 #![forbid(unsafe_code)]
 
+mod access;
 mod id;
 pub mod inline;
 pub mod key;
 mod neighbours;
 mod ranges;
 
+pub use access::{Cursor, Graphs, Membership, Pattern, Visit};
 pub use id::{
     Direction, IdQuad, LOCAL_BITS, PAYLOAD_BITS, PredicateId, SHARD_BITS, ShardId, SnapshotNumber,
     TermId, TermKind,

@@ -1,6 +1,7 @@
 //! Expressions of FILTER, BIND, ORDER BY and HAVING, and aggregates.
 
 use crate::physical::{ConstId, Var};
+use crate::varset::VarSet;
 
 /// An expression over the columns of a binding table.
 #[derive(Clone, Debug, PartialEq)]
@@ -192,6 +193,39 @@ impl Expression {
                 condition.for_each_variable(visit);
                 then.for_each_variable(visit);
                 otherwise.for_each_variable(visit);
+            }
+        }
+    }
+}
+
+impl Expression {
+    /// The variables used.
+    pub(crate) fn variables(&self) -> VarSet {
+        let mut set = VarSet::default();
+        self.for_each_variable(&mut |var| set.insert(var));
+        set
+    }
+
+    /// True if two evaluations over the same values may differ.
+    pub(crate) fn is_volatile(&self) -> bool {
+        match self {
+            Self::Variable(_) | Self::Constant(_) | Self::Bound(_) => false,
+            Self::Or(list) | Self::And(list) | Self::Coalesce(list) => {
+                list.iter().any(Self::is_volatile)
+            }
+            Self::Call(function, list) => {
+                matches!(
+                    function,
+                    Function::Rand | Function::Uuid | Function::StrUuid | Function::BNode
+                ) || list.iter().any(Self::is_volatile)
+            }
+            Self::Not(part) | Self::UnaryPlus(part) | Self::UnaryMinus(part) => part.is_volatile(),
+            Self::Compare(_, left, right) | Self::Arithmetic(_, left, right) => {
+                left.is_volatile() || right.is_volatile()
+            }
+            Self::In(part, list) => part.is_volatile() || list.iter().any(Self::is_volatile),
+            Self::If(condition, then, otherwise) => {
+                condition.is_volatile() || then.is_volatile() || otherwise.is_volatile()
             }
         }
     }

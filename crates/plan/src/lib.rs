@@ -6,8 +6,30 @@
 //! comes through the trait [`Statistics`], which stores implement.
 #![forbid(unsafe_code)]
 
+mod algebra;
+mod arguments;
+mod block;
+mod build;
+mod cache;
+mod convert;
+mod convert_expression;
+mod error;
+mod explain;
 pub mod expression;
+mod facts;
+mod group;
+mod order;
+mod parse;
 pub mod physical;
+mod planner;
+mod prepared;
+mod rows;
+mod shape;
 mod statistics;
+mod varset;
 
+pub use error::PlanError;
+pub use explain::{Actual, explain, explain_profile};
+pub use planner::{Planner, PlannerConfig, plan};
+pub use prepared::Prepared;
 pub use statistics::{Membership, SegmentStatistics, Statistics};

@@ -1,16 +1,8 @@
 //! What does the planner ask of the data?
 
+pub use jindou_model::Membership;
 use jindou_model::{Direction, PredicateId, TermId};
 use oxrdf::TermRef;
-
-/// Something known of a vertex from its characteristic set alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Membership {
-    /// It has this `rdf:type` in the default graph.
-    Type(TermId),
-    /// It has an edge of this predicate and direction in the default graph.
-    Has(PredicateId, Direction),
-}
 
 /// Counts of one segment (predicate, direction) of the default graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,1 +1,44 @@
-//! (module header)
+//! How does a program elsewhere query a database? By the SPARQL 1.1 Protocol over HTTP/1.1.
+//!
+//! | path | what |
+//! |---|---|
+//! | `/query`, `/sparql` | queries: GET, or POST of a form or of `application/sparql-query` |
+//! | `/update` | refused by name: 501 |
+//! | `/health` | 200 while the server runs |
+//! | `/metrics` | Prometheus text |
+//! | `/` | a page for people to try queries |
+//!
+//! Beside `query`, `default-graph-uri` and `named-graph-uri`, a query takes these parameters:
+//!
+//! - `timeout`: seconds, `1.5` or `1.5s`, or `250ms`; never more than the server's maximum.
+//! - `format` (or `output`): `json`, `xml`, `csv`, `tsv`, `table`; for graphs `ttl`, `nt`,
+//!   `rdf`, `jsonld`, `trig`, `nq`; goes before the `Accept` header.
+//! - `explain=true`: the plan as text, without running it.
+//! - `profile=true`: SELECT in JSON only; the profile is the document's last member, `"profile"`,
+//!   a string. Anything else is refused with 400.
+//!
+//! A light query is answered by the thread that read its request, in one write, with its length.
+//! One that proves long ([`ServerConfig::inline_budget`]) starts over on a thread of its own,
+//! which nothing has seen yet, and its results are streamed.
+//!
+//! What went wrong is a line of plain text: 400 for a query that is wrong (`line 3, column 14:
+//! ...`), 501 for what the engine lacks, 504 when the time is up, 503 when the server has too
+//! much to do or the query needs too much memory. Once results are under way an error cuts the
+//! connection before the last chunk, so that no client takes a part for the whole. A client that
+//! goes away cancels its query.
+#![forbid(unsafe_code)]
+
+mod body;
+mod config;
+mod error;
+mod execute;
+mod metrics;
+mod protocol;
+mod respond;
+mod server;
+mod service;
+mod stall;
+
+pub use config::{Cors, ServerConfig};
+pub use error::ServerError;
+pub use server::Server;

@@ -4,13 +4,14 @@ use std::ops::ControlFlow;
 
 use jindou_dictionary::StringTable;
 use jindou_model::{
-    Direction, IdRanges, Neighbours, PredicateId, ShardId, TermId, TermKind,
+    Cursor, Direction, Graphs, IdRanges, Membership, Neighbours, Pattern, PredicateId, ShardId,
+    TermId, TermKind, Visit,
 };
 use rustc_hash::FxHashMap;
 
-use crate::clusters::{Clusters, Trait};
+use crate::clusters::Clusters;
 use crate::named::NamedGraphs;
-use crate::segment::{Cursor, Segment};
+use crate::segment::Segment;
 
 /// One generation of the graph, with its dictionary. Nothing in it changes.
 pub struct Base {
@@ -51,32 +52,6 @@ impl Footprint {
     }
 }
 
-/// Which quads a pattern reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Graphs {
-    /// The default graph.
-    Default,
-    /// One named graph.
-    One(TermId),
-    /// Every named graph.
-    Named,
-}
-
-/// A quad pattern: what is known of subject, predicate and object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pattern {
-    /// The subject, if known.
-    pub subject: Option<TermId>,
-    /// The predicate, if known.
-    pub predicate: Option<PredicateId>,
-    /// The object, if known.
-    pub object: Option<TermId>,
-}
-
-/// Called with subject, predicate, object and graph (`NONE` for the default graph).
-pub type Visit<'a> =
-    dyn FnMut(TermId, PredicateId, TermId, TermId) -> ControlFlow<()> + 'a;
-
 impl Base {
     /// Number of predicates.
     #[must_use]
@@ -99,7 +74,10 @@ impl Base {
     /// Number of triples of the default graph.
     #[must_use]
     pub fn triples(&self) -> u64 {
-        let edges = self.segments[0].iter().flatten().map(|segment| segment.edges() as u64);
+        let edges = self.segments[0]
+            .iter()
+            .flatten()
+            .map(|segment| segment.edges() as u64);
         self.clusters.type_edges() + edges.sum::<u64>()
     }
 
@@ -148,7 +126,13 @@ impl Base {
                 + self.predicates.bytes()
                 + self.predicate_terms.len() * 8
                 + self.vertex_predicates.capacity() * 16,
-            segments: self.segments.iter().flatten().flatten().map(Segment::bytes).sum(),
+            segments: self
+                .segments
+                .iter()
+                .flatten()
+                .flatten()
+                .map(Segment::bytes)
+                .sum(),
             named: self.named.bytes(),
             clusters: self.clusters.bytes(),
         }
@@ -169,13 +153,17 @@ impl Base {
     /// The id of the dictionary literal with this key.
     #[must_use]
     pub fn find_literal(&self, key: &[u8]) -> Option<TermId> {
-        self.literals.lookup(key).map(|local| TermId::literal(ShardId(0), local))
+        self.literals
+            .lookup(key)
+            .map(|local| TermId::literal(ShardId(0), local))
     }
 
     /// The predicate with this IRI.
     #[must_use]
     pub fn find_predicate(&self, iri: &str) -> Option<PredicateId> {
-        self.predicates.lookup(iri.as_bytes()).map(|number| PredicateId(number as u32))
+        self.predicates
+            .lookup(iri.as_bytes())
+            .map(|number| PredicateId(number as u32))
     }
 
     /// The term of a predicate.
@@ -215,7 +203,9 @@ impl Base {
     #[inline]
     #[must_use]
     pub fn segment(&self, predicate: PredicateId, direction: Direction) -> Option<&Segment> {
-        self.segments[direction as usize].get(predicate.index())?.as_ref()
+        self.segments[direction as usize]
+            .get(predicate.index())?
+            .as_ref()
     }
 
     /// Edges and distinct keys of any predicate in the default graph.
@@ -229,7 +219,9 @@ impl Base {
             return (self.clusters.type_edges(), keys);
         }
         self.segment(predicate, direction)
-            .map_or((0, 0), |segment| (segment.edges() as u64, segment.domain().len() as u64))
+            .map_or((0, 0), |segment| {
+                (segment.edges() as u64, segment.domain().len() as u64)
+            })
     }
 
     /// The neighbours of a key by any predicate in the default graph.
@@ -246,7 +238,8 @@ impl Base {
                 Direction::In => self.clusters.vertices_of_type(key),
             };
         }
-        self.segment(predicate, direction).map_or(Neighbours::NONE, |s| s.neighbours(key))
+        self.segment(predicate, direction)
+            .map_or(Neighbours::NONE, |s| s.neighbours(key))
     }
 
     /// The neighbours of many keys; see [`Segment::locate`].
@@ -259,12 +252,18 @@ impl Base {
     ) {
         match self.segment(predicate, direction) {
             Some(segment) => segment.locate(keys, out),
-            None => out.extend(keys.iter().map(|key| self.neighbours(predicate, direction, *key))),
+            None => out.extend(
+                keys.iter()
+                    .map(|key| self.neighbours(predicate, direction, *key)),
+            ),
         }
     }
 
     /// Follows the edges of many keys; see [`Segment::expand`].
-    #[expect(clippy::too_many_arguments, reason = "the segment's arguments and which segment")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the segment's arguments and which segment"
+    )]
     pub fn expand(
         &self,
         predicate: PredicateId,
@@ -297,7 +296,10 @@ impl Base {
             if stop < list.len() {
                 cursor.offset = stop;
             } else {
-                *cursor = Cursor { key: cursor.key + 1, offset: 0 };
+                *cursor = Cursor {
+                    key: cursor.key + 1,
+                    offset: 0,
+                };
             }
         }
     }
@@ -305,10 +307,10 @@ impl Base {
     /// The ids that have all of `traits`, literals too where these allow them; `None` if that
     /// is no short list and `exact` is not asked for.
     #[must_use]
-    pub fn ids_with(&self, traits: &[Trait], exact: bool) -> Option<IdRanges> {
+    pub fn ids_with(&self, traits: &[Membership], exact: bool) -> Option<IdRanges> {
         let mut ids = self.clusters.vertices_with(traits);
         let incoming = traits.iter().map(|asked| match asked {
-            Trait::Has(predicate, Direction::In) if *predicate != PredicateId::TYPE => {
+            Membership::Has(predicate, Direction::In) if *predicate != PredicateId::TYPE => {
                 Some(self.segment(*predicate, Direction::In))
             }
             _ => None,
@@ -320,8 +322,12 @@ impl Base {
         let Some(segments) = segments.into_iter().collect::<Option<Vec<_>>>() else {
             return Some(IdRanges::new());
         };
-        let Some(first) = segments.first() else { return None };
-        if !exact && segments.iter().any(|segment| !segment.domain().literals_are_dense()) {
+        let first = segments.first()?;
+        if !exact
+            && segments
+                .iter()
+                .any(|segment| !segment.domain().literals_are_dense())
+        {
             return None;
         }
         let mut literals = first.domain().literal_ranges();
@@ -335,11 +341,16 @@ impl Base {
     }
 
     /// Adds the literals that are objects of `rdf:type`, where only that is asked.
-    fn with_literal_classes(&self, mut ids: IdRanges, traits: &[Trait]) -> IdRanges {
-        let only_classes =
-            traits.iter().all(|t| *t == Trait::Has(PredicateId::TYPE, Direction::In));
+    fn with_literal_classes(&self, mut ids: IdRanges, traits: &[Membership]) -> IdRanges {
+        let only_classes = traits
+            .iter()
+            .all(|t| *t == Membership::Has(PredicateId::TYPE, Direction::In));
         if only_classes {
-            for class in self.clusters.types().filter(|class| class.kind() != TermKind::Vertex) {
+            for class in self
+                .clusters
+                .types()
+                .filter(|class| class.kind() != TermKind::Vertex)
+            {
                 ids.push(class, TermId::from_raw(class.raw() + 1));
             }
         }
@@ -397,7 +408,10 @@ impl Base {
     ) -> ControlFlow<()> {
         match (pattern.subject, pattern.object) {
             (Some(subject), Some(object)) => {
-                if self.neighbours(predicate, Direction::Out, subject).contains(object) {
+                if self
+                    .neighbours(predicate, Direction::Out, subject)
+                    .contains(object)
+                {
                     visit(subject, predicate, object, TermId::NONE)?;
                 }
             }
@@ -469,7 +483,10 @@ impl Base {
         }
         let subjects = self.named.subjects(graph);
         for index in 0..subjects.len() {
-            let one = Pattern { subject: Some(subjects.get(index)), ..*pattern };
+            let one = Pattern {
+                subject: Some(subjects.get(index)),
+                ..*pattern
+            };
             self.match_named(&one, Some(graph), visit)?;
         }
         ControlFlow::Continue(())
@@ -502,15 +519,20 @@ impl Base {
         graph: Option<TermId>,
         visit: &mut Visit<'_>,
     ) -> ControlFlow<()> {
-        let direction =
-            if pattern.subject.is_some() { Direction::Out } else { Direction::In };
+        let direction = if pattern.subject.is_some() {
+            Direction::Out
+        } else {
+            Direction::In
+        };
         let mut flow = ControlFlow::Continue(());
         let mut emit = |subject: TermId, object: TermId, found: TermId| {
             if flow.is_continue() && graph.is_none_or(|graph| graph == found) {
                 flow = visit(subject, predicate, object, found);
             }
         };
-        let Some(segment) = self.named.segment(predicate, direction) else { return flow };
+        let Some(segment) = self.named.segment(predicate, direction) else {
+            return flow;
+        };
         match (pattern.subject, pattern.object) {
             (Some(subject), Some(object)) => {
                 segment.for_each_graph(subject, object, &mut |found| emit(subject, object, found));

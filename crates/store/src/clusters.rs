@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use jindou_model::{
-    Direction, IdRanges, Narrow, Neighbours, PredicateId, ShardId, TermId, TermKind,
+    Direction, IdRanges, Membership, Narrow, Neighbours, PredicateId, ShardId, TermId, TermKind,
 };
 
 use crate::StoreError;
@@ -16,15 +16,6 @@ use crate::image::{ImageReader, ImageWriter};
 
 /// Beyond so many clusters a sum over them is replaced by an estimate.
 const MOST_SUMMED: usize = 1 << 16;
-
-/// Something known of a vertex by its cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trait {
-    /// It has this type.
-    Type(TermId),
-    /// It has an edge of this predicate and direction.
-    Has(PredicateId, Direction),
-}
 
 /// A list of lists.
 #[derive(Clone, Debug)]
@@ -35,7 +26,10 @@ pub(crate) struct Lists<T> {
 
 impl<T> Default for Lists<T> {
     fn default() -> Self {
-        Self { offsets: vec![0], items: Vec::new() }
+        Self {
+            offsets: vec![0],
+            items: Vec::new(),
+        }
     }
 }
 
@@ -116,11 +110,14 @@ impl Clusters {
         let mut type_ids = types.items.clone();
         type_ids.sort_unstable();
         type_ids.dedup();
-        let type_number =
-            |raw: &u64| type_ids.binary_search(raw).expect("the list holds every type");
+        let type_number = |raw: &u64| {
+            type_ids
+                .binary_search(raw)
+                .expect("the list holds every type")
+        };
         let type_clusters = types.inverted(type_ids.len(), type_number);
-        let has_clusters = [0, 1]
-            .map(|direction| has[direction].inverted(predicates, |(id, _)| id.index()));
+        let has_clusters =
+            [0, 1].map(|direction| has[direction].inverted(predicates, |(id, _)| id.index()));
         let mut table = Self {
             starts,
             types,
@@ -178,7 +175,11 @@ impl Clusters {
             + self.has.iter().map(Lists::bytes).sum::<usize>()
             + self.type_ids.len() * 8
             + self.type_clusters.bytes()
-            + self.type_ranges.iter().map(|r| r.ranges().len() * 16).sum::<usize>()
+            + self
+                .type_ranges
+                .iter()
+                .map(|r| r.ranges().len() * 16)
+                .sum::<usize>()
             + self.has_clusters.iter().map(Lists::bytes).sum::<usize>()
     }
 
@@ -193,7 +194,10 @@ impl Clusters {
 
     /// The types of a cluster.
     pub(crate) fn types_of(&self, cluster: usize) -> Neighbours<'_> {
-        Neighbours::Run { base: 0, items: Narrow::U64(self.types.get(cluster)) }
+        Neighbours::Run {
+            base: 0,
+            items: Narrow::U64(self.types.get(cluster)),
+        }
     }
 
     /// The cluster of a vertex.
@@ -210,7 +214,8 @@ impl Clusters {
     /// The types of a vertex.
     #[must_use]
     pub fn types_of_vertex(&self, vertex: TermId) -> Neighbours<'_> {
-        self.cluster_of(vertex).map_or(Neighbours::NONE, |cluster| self.types_of(cluster))
+        self.cluster_of(vertex)
+            .map_or(Neighbours::NONE, |cluster| self.types_of(cluster))
     }
 
     /// The vertices of a type.
@@ -228,27 +233,30 @@ impl Clusters {
         vertex: TermId,
         direction: Direction,
     ) -> impl Iterator<Item = PredicateId> + '_ {
-        let list = self.cluster_of(vertex).map_or(&[][..], |cluster| {
-            self.has[direction as usize].get(cluster)
-        });
+        let list = self
+            .cluster_of(vertex)
+            .map_or(&[][..], |cluster| self.has[direction as usize].get(cluster));
         list.iter().map(|(predicate, _)| *predicate)
     }
 
     /// True if the vertex has the trait.
     #[must_use]
-    pub fn is_member(&self, vertex: TermId, asked: Trait) -> bool {
-        self.cluster_of(vertex).is_some_and(|cluster| self.cluster_has(cluster, asked))
-            || matches!(asked, Trait::Has(PredicateId::TYPE, Direction::In)
+    pub fn is_member(&self, vertex: TermId, asked: Membership) -> bool {
+        self.cluster_of(vertex)
+            .is_some_and(|cluster| self.cluster_has(cluster, asked))
+            || matches!(asked, Membership::Has(PredicateId::TYPE, Direction::In)
                 if self.type_ids.binary_search(&vertex.raw()).is_ok())
     }
 
-    fn cluster_has(&self, cluster: usize, asked: Trait) -> bool {
+    fn cluster_has(&self, cluster: usize, asked: Membership) -> bool {
         match asked {
-            Trait::Type(class) => self.types.get(cluster).binary_search(&class.raw()).is_ok(),
-            Trait::Has(PredicateId::TYPE, Direction::Out) => !self.types.get(cluster).is_empty(),
+            Membership::Type(class) => self.types.get(cluster).binary_search(&class.raw()).is_ok(),
+            Membership::Has(PredicateId::TYPE, Direction::Out) => {
+                !self.types.get(cluster).is_empty()
+            }
             // Classes are not clustered by being one: see `ranges`.
-            Trait::Has(PredicateId::TYPE, Direction::In) => true,
-            Trait::Has(predicate, direction) => self.has[direction as usize]
+            Membership::Has(PredicateId::TYPE, Direction::In) => true,
+            Membership::Has(predicate, direction) => self.has[direction as usize]
                 .get(cluster)
                 .binary_search_by_key(&predicate, |(id, _)| *id)
                 .is_ok(),
@@ -256,26 +264,41 @@ impl Clusters {
     }
 
     /// The clusters that have all traits, in order; `Has(rdf:type, In)` is not looked at.
-    fn clusters_with<'a>(&'a self, traits: &'a [Trait]) -> impl Iterator<Item = usize> + 'a {
-        let list_of = |asked: &Trait| match asked {
-            Trait::Type(class) => Some(match self.type_ids.binary_search(&class.raw()) {
+    fn clusters_with<'a>(&'a self, traits: &'a [Membership]) -> impl Iterator<Item = usize> + 'a {
+        let list_of = |asked: &Membership| match asked {
+            Membership::Type(class) => Some(match self.type_ids.binary_search(&class.raw()) {
                 Ok(number) => self.type_clusters.get(number),
                 Err(_) => &[],
             }),
-            Trait::Has(PredicateId::TYPE, _) => None,
-            Trait::Has(predicate, direction) => {
+            Membership::Has(PredicateId::TYPE, _) => None,
+            Membership::Has(predicate, direction) => {
                 let lists = &self.has_clusters[*direction as usize];
-                Some(if predicate.index() < lists.len() { lists.get(predicate.index()) } else { &[] })
+                Some(if predicate.index() < lists.len() {
+                    lists.get(predicate.index())
+                } else {
+                    &[]
+                })
             }
         };
-        let shortest = traits.iter().filter_map(list_of).min_by_key(|list| list.len());
-        let all = if shortest.is_none() { 0..self.len() } else { 0..0 };
+        let shortest = traits
+            .iter()
+            .filter_map(list_of)
+            .min_by_key(|list| list.len());
+        let all = if shortest.is_none() {
+            0..self.len()
+        } else {
+            0..0
+        };
         shortest
             .unwrap_or(&[])
             .iter()
             .map(|cluster| *cluster as usize)
             .chain(all)
-            .filter(|cluster| traits.iter().all(|asked| self.cluster_has(*cluster, *asked)))
+            .filter(|cluster| {
+                traits
+                    .iter()
+                    .all(|asked| self.cluster_has(*cluster, *asked))
+            })
     }
 
     fn ranges_of(&self, clusters: &[u32]) -> IdRanges {
@@ -291,15 +314,18 @@ impl Clusters {
     ///
     /// Costs the shortest of the traits' lists of clusters.
     #[must_use]
-    pub fn vertices_with(&self, traits: &[Trait]) -> IdRanges {
+    pub fn vertices_with(&self, traits: &[Membership]) -> IdRanges {
         let mut ranges = IdRanges::new();
         for cluster in self.clusters_with(traits) {
             let members = self.members(cluster);
             ranges.push(vertex(members.start), vertex(members.end));
         }
-        if traits.contains(&Trait::Has(PredicateId::TYPE, Direction::In)) {
+        if traits.contains(&Membership::Has(PredicateId::TYPE, Direction::In)) {
             let mut classes = IdRanges::new();
-            for class in self.types().filter(|class| class.kind() == TermKind::Vertex) {
+            for class in self
+                .types()
+                .filter(|class| class.kind() == TermKind::Vertex)
+            {
                 classes.push(class, TermId::from_raw(class.raw() + 1));
             }
             ranges = ranges.intersect(&classes);
@@ -309,17 +335,25 @@ impl Clusters {
 
     /// How many vertices have all of `traits`; exact up to [`MOST_SUMMED`] clusters.
     #[must_use]
-    pub fn count_with(&self, traits: &[Trait]) -> f64 {
-        if traits.contains(&Trait::Has(PredicateId::TYPE, Direction::In)) {
+    pub fn count_with(&self, traits: &[Membership]) -> f64 {
+        if traits.contains(&Membership::Has(PredicateId::TYPE, Direction::In)) {
             return self.type_ids.len() as f64;
         }
-        self.clusters_with(traits).take(MOST_SUMMED).map(|c| self.size(c) as f64).sum()
+        self.clusters_with(traits)
+            .take(MOST_SUMMED)
+            .map(|c| self.size(c) as f64)
+            .sum()
     }
 
     /// How many edges of (predicate, direction) have a key with all of `traits`; exactness as
     /// for [`Clusters::count_with`].
     #[must_use]
-    pub fn edges_from(&self, predicate: PredicateId, direction: Direction, traits: &[Trait]) -> f64 {
+    pub fn edges_from(
+        &self,
+        predicate: PredicateId,
+        direction: Direction,
+        traits: &[Membership],
+    ) -> f64 {
         if predicate == PredicateId::TYPE {
             return match direction {
                 Direction::Out => self
@@ -331,7 +365,7 @@ impl Clusters {
             };
         }
         let mut all = traits.to_vec();
-        all.push(Trait::Has(predicate, direction));
+        all.push(Membership::Has(predicate, direction));
         self.clusters_with(&all)
             .take(MOST_SUMMED)
             .map(|cluster| {
@@ -351,8 +385,18 @@ impl Clusters {
         image.words(&self.types.items);
         for has in &self.has {
             image.words(&words(&has.offsets));
-            image.words(&has.items.iter().map(|(id, _)| u64::from(id.0)).collect::<Vec<_>>());
-            image.words(&has.items.iter().map(|(_, edges)| *edges).collect::<Vec<_>>());
+            image.words(
+                &has.items
+                    .iter()
+                    .map(|(id, _)| u64::from(id.0))
+                    .collect::<Vec<_>>(),
+            );
+            image.words(
+                &has.items
+                    .iter()
+                    .map(|(_, edges)| *edges)
+                    .collect::<Vec<_>>(),
+            );
         }
     }
 
@@ -368,14 +412,17 @@ impl Clusters {
                 if ids.len() != edges.len() || ids.iter().any(|id| *id >= predicates as u64) {
                     return Err(image.corrupt("the predicates of clusters are broken"));
                 }
-                Ok(ids.iter().map(|id| PredicateId(*id as u32)).zip(edges).collect())
+                Ok(ids
+                    .iter()
+                    .map(|id| PredicateId(*id as u32))
+                    .zip(edges)
+                    .collect())
             })
         };
         let has = [has()?, has()?];
-        let same_length = starts.len() == types.len() + 1 || (starts.is_empty() && types.len() == 0);
-        if !same_length
-            || !starts.is_sorted()
-            || has.iter().any(|lists| lists.len() != types.len())
+        let same_length =
+            starts.len() == types.len() + 1 || (starts.is_empty() && types.len() == 0);
+        if !same_length || !starts.is_sorted() || has.iter().any(|lists| lists.len() != types.len())
         {
             return Err(image.corrupt("the table of clusters contradicts itself"));
         }

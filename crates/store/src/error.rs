@@ -39,6 +39,12 @@ pub enum StoreError {
         /// The directory.
         path: PathBuf,
     },
+    /// The directory holds other things.
+    #[error("{}: the directory is not empty and holds no Jindou store; name a new directory", path.display())]
+    NotEmpty {
+        /// The directory.
+        path: PathBuf,
+    },
     /// Another process has the store open for writing.
     #[error("{}: another process is using this store", path.display())]
     Locked {

@@ -1,11 +1,20 @@
 //! The neighbours of (vertex, predicate, direction): where is the graph, and what does it look like?
+mod base;
+pub mod bulk;
+mod clusters;
 mod column;
+mod directory;
 mod domain;
 mod error;
 mod image;
+mod named;
 mod segment;
 
+pub use base::{Base, Footprint};
+pub use clusters::Clusters;
 pub use column::Column;
+pub use directory::Directory;
 pub use domain::Domain;
 pub use error::StoreError;
-pub use segment::{Cursor, Segment};
+pub use named::{NamedGraphs, NamedSegment};
+pub use segment::Segment;

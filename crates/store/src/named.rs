@@ -24,7 +24,10 @@ impl NamedSegment {
     pub fn from_sorted(edges: &[(u64, u64, u64)]) -> Self {
         let pairs: Vec<(u64, u64)> = edges.iter().map(|(key, to, _)| (*key, *to)).collect();
         let graphs: Vec<u64> = edges.iter().map(|(_, _, graph)| *graph).collect();
-        Self { edges: Segment::from_sorted(&pairs), graphs: Column::from_values(&graphs) }
+        Self {
+            edges: Segment::from_sorted(&pairs),
+            graphs: Column::from_values(&graphs),
+        }
     }
 
     /// The edges without their graphs: neighbours repeat where several graphs have the edge.
@@ -38,7 +41,10 @@ impl NamedSegment {
         let range = self.edges.edge_range(key);
         let neighbours = self.edges.neighbours(key);
         for (index, edge) in range.enumerate() {
-            visit(neighbours.get(index), TermId::from_raw(self.graphs.get(edge)));
+            visit(
+                neighbours.get(index),
+                TermId::from_raw(self.graphs.get(edge)),
+            );
         }
     }
 
@@ -73,7 +79,11 @@ impl NamedGraphs {
         graph_subjects: &[(u64, u64)],
         graph_predicates: &[(u64, u64)],
     ) -> Self {
-        let quads = segments[0].iter().flatten().map(|s| s.edges.edges() as u64).sum();
+        let quads = segments[0]
+            .iter()
+            .flatten()
+            .map(|s| s.edges.edges() as u64)
+            .sum();
         Self {
             segments,
             subjects: Segment::from_sorted(graph_subjects),
@@ -126,7 +136,9 @@ impl NamedGraphs {
     /// The edges of a predicate, if any graph has some.
     #[must_use]
     pub fn segment(&self, predicate: PredicateId, direction: Direction) -> Option<&NamedSegment> {
-        self.segments[direction as usize].get(predicate.index())?.as_ref()
+        self.segments[direction as usize]
+            .get(predicate.index())?
+            .as_ref()
     }
 
     /// Bytes of all columns.
@@ -174,6 +186,11 @@ impl NamedGraphs {
         let segments = [list()?, list()?];
         let subjects = Segment::read(image)?;
         let predicates = Segment::read(image)?;
-        Ok(Self { segments, subjects, predicates, quads: image.word()? })
+        Ok(Self {
+            segments,
+            subjects,
+            predicates,
+            quads: image.word()?,
+        })
     }
 }

@@ -4,7 +4,7 @@
 //! sorted neighbours of all rows in one column. Where every key has exactly one neighbour the
 //! offsets are left out, and a neighbour is one load away.
 
-use jindou_model::{IdRanges, Neighbours, TermId, with_narrow};
+use jindou_model::{Cursor, IdRanges, Neighbours, TermId, with_narrow};
 
 use crate::StoreError;
 use crate::column::Column;
@@ -13,15 +13,6 @@ use crate::image::{ImageReader, ImageWriter};
 
 /// Keys looked up together, so that their loads overlap.
 const LOOKUP_BATCH: usize = 256;
-
-/// Where an expansion goes on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cursor {
-    /// Index of the key.
-    pub key: usize,
-    /// Neighbours of that key which were handled already.
-    pub offset: usize,
-}
 
 /// The base of a segment.
 #[derive(Clone, Debug)]

@@ -1,0 +1,182 @@
+//! How is each engine, ours and the oracle, given data and asked a query?
+
+use crate::answer::{Answer, Table};
+use jindou_engine::ingest::{Progress, Source};
+use jindou_engine::{Database, EngineError, LoadOptions, QueryOptions};
+use oxigraph::sparql::SparqlEvaluator;
+use oxrdf::{Dataset, NamedNode, Quad};
+use oxrdfio::{RdfFormat, RdfSerializer};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+/// Loads files, their formats and compression told by their names, into an empty database in
+/// memory.
+///
+/// # Errors
+/// Whatever the engine says of them.
+pub fn load_files(paths: &[&Path]) -> Result<Database, EngineError> {
+    load(paths.iter().map(|path| Source::path(*path)).collect())
+}
+
+/// Loads sources into an empty database in memory.
+///
+/// # Errors
+/// Whatever the engine says of them.
+pub fn load(sources: Vec<Source>) -> Result<Database, EngineError> {
+    let database = Database::new();
+    database.load(sources, &LoadOptions::default(), &Progress::default())?;
+    Ok(database)
+}
+
+/// Loads quads into an empty database in memory, as one N-Quads document. Blank nodes come out
+/// with the engine's prefix before their label, see [`without_source_prefix`].
+///
+/// # Errors
+/// Whatever the engine says of them.
+pub fn load_quads<'a>(quads: impl IntoIterator<Item = &'a Quad>) -> Result<Database, EngineError> {
+    let mut writer = RdfSerializer::from_format(RdfFormat::NQuads).for_writer(Vec::new());
+    for quad in quads {
+        writer
+            .serialize_quad(quad)
+            .expect("writing to memory never fails");
+    }
+    let bytes = writer.finish().expect("writing to memory never fails");
+    load(vec![Source::bytes("data.nq", bytes)])
+}
+
+/// The label a blank node had in its source: our engine keeps the nodes of several sources apart
+/// by prefixing `f<number of the source>_`.
+pub fn without_source_prefix(label: &str) -> &str {
+    label
+        .strip_prefix('f')
+        .and_then(|rest| rest.split_once('_'))
+        .filter(|(number, _)| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+        .map_or(label, |(_, rest)| rest)
+}
+
+/// Runs `body` of our engine, so that one test's panic does not hide the others.
+///
+/// # Errors
+/// The message of a panic.
+pub fn guarded<T>(body: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(body)).map_err(|panic| {
+        let message = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("a panic without a message");
+        format!("the engine panicked: {message}")
+    })
+}
+
+/// The whole answer of our engine.
+///
+/// # Errors
+/// Whatever the engine says, while planning or while running.
+pub fn ask(
+    database: &Database,
+    query: &str,
+    base: Option<&NamedNode>,
+) -> Result<Answer, EngineError> {
+    let options = QueryOptions {
+        base: base.cloned(),
+        ..QueryOptions::default()
+    };
+    match database.query_with(query, options)? {
+        jindou_engine::QueryResults::Boolean(value) => Ok(Answer::Boolean(value)),
+        jindou_engine::QueryResults::Graph(triples) => {
+            Ok(Answer::graph(triples.collect::<Result<Vec<_>, _>>()?))
+        }
+        jindou_engine::QueryResults::Solutions(solutions) => {
+            let variables = solutions.variables().to_vec();
+            let mut rows = Vec::new();
+            for solution in solutions {
+                let solution = solution?;
+                rows.push(
+                    (0..variables.len())
+                        .map(|index| solution.get(index).cloned())
+                        .collect(),
+                );
+            }
+            Ok(Answer::Solutions(Table { variables, rows }))
+        }
+    }
+}
+
+/// Rows or triples that an answer of the oracle may have.
+const ORACLE_ROWS_LIMIT: usize = 5000;
+
+/// The whole answer of oxigraph's evaluator over a plain data set.
+///
+/// Not over its store: that one rewrites numbers, booleans and dates to their canonical form,
+/// whereas a plain data set keeps every term as written.
+///
+/// # Errors
+/// The evaluator's message.
+pub fn ask_oracle(dataset: &Dataset, query: &str) -> Result<Answer, OracleError> {
+    let results = SparqlEvaluator::new()
+        .parse_query(query)
+        .map_err(|error| OracleError::Syntax(error.to_string()))?
+        .on_queryable_dataset(dataset)
+        .execute()
+        .map_err(|error| OracleError::Evaluation(error.to_string()))?;
+    let failed =
+        |error: oxigraph::sparql::QueryEvaluationError| OracleError::Evaluation(error.to_string());
+    match results {
+        oxigraph::sparql::QueryResults::Boolean(value) => Ok(Answer::Boolean(value)),
+        oxigraph::sparql::QueryResults::Graph(triples) => {
+            let triples: Vec<_> = triples
+                .take(ORACLE_ROWS_LIMIT + 1)
+                .collect::<Result<_, _>>()
+                .map_err(failed)?;
+            if triples.len() > ORACLE_ROWS_LIMIT {
+                return Err(OracleError::TooLarge);
+            }
+            Ok(Answer::graph(triples))
+        }
+        oxigraph::sparql::QueryResults::Solutions(solutions) => {
+            let variables: Vec<_> = solutions
+                .variables()
+                .iter()
+                .map(|variable| variable.as_str().to_owned())
+                .collect();
+            let mut rows = Vec::new();
+            for solution in solutions {
+                if rows.len() == ORACLE_ROWS_LIMIT {
+                    return Err(OracleError::TooLarge);
+                }
+                rows.push(solution.map_err(failed)?.values().to_vec());
+            }
+            Ok(Answer::Solutions(Table { variables, rows }))
+        }
+    }
+}
+
+/// Why the oracle did not answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OracleError {
+    /// The query is not SPARQL.
+    #[error("the oracle cannot parse the query: {0}")]
+    Syntax(String),
+    /// The query cannot be evaluated.
+    #[error("the oracle cannot evaluate the query: {0}")]
+    Evaluation(String),
+    /// The answer is larger than a test needs.
+    #[error("the answer has more than {ORACLE_ROWS_LIMIT} rows")]
+    TooLarge,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_prefix_of_a_source_is_taken_off_a_label() {
+        assert_eq!(without_source_prefix("f0_b1"), "b1");
+        assert_eq!(without_source_prefix("f12_x_y"), "x_y");
+        assert_eq!(without_source_prefix("foo_b"), "foo_b");
+        assert_eq!(without_source_prefix("f_b"), "f_b");
+        assert_eq!(without_source_prefix("b1"), "b1");
+    }
+}

@@ -1,0 +1,86 @@
+//! Does the engine answer random queries over random data as oxigraph does?
+//!
+//! `JINDOU_SEED` sets the first seed, `JINDOU_CASES` the number of cases; one case is one data set
+//! and one query. A failure prints its seed, and a smaller case that fails too:
+//! `JINDOU_SEED=<seed> JINDOU_CASES=1` runs it alone.
+
+use jindou_conformance::differential::{Loaded, Outcome, case};
+use jindou_conformance::shrink::{Case, shrink};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+const DEFAULT_SEED: u64 = 1;
+const DEFAULT_CASES: u64 = 400;
+
+/// Failures shown before the test stops.
+const FAILURES_SHOWN: usize = 5;
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| {
+        text.parse()
+            .unwrap_or_else(|error| panic!("{name}={text}: {error}"))
+    })
+}
+
+fn outcome(case: &Case) -> Outcome {
+    match Loaded::new(&case.quads) {
+        Ok(loaded) => loaded.compare(&case.query),
+        Err(reason) => Outcome::Different(format!("the data does not load: {reason}")),
+    }
+}
+
+/// The failing case of `seed`, shrunk and told.
+fn report(seed: u64, case: Case) -> String {
+    let shrunk = shrink(case, &mut |case| {
+        matches!(outcome(case), Outcome::Different(_))
+    });
+    let mut text = format!("seed {seed}, shrunk:\n");
+    for quad in &shrunk.quads {
+        writeln!(text, "{quad} .").expect("writing to a string never fails");
+    }
+    write!(text, "{}", shrunk.query).expect("writing to a string never fails");
+    if let Outcome::Different(reason) = outcome(&shrunk) {
+        text.push_str(&reason);
+    }
+    text
+}
+
+#[test]
+fn random_queries_are_answered_as_by_the_oracle() {
+    let first = setting("JINDOU_SEED", DEFAULT_SEED);
+    let cases = setting("JINDOU_CASES", DEFAULT_CASES);
+    let mut failures = Vec::new();
+    let mut unsupported: BTreeMap<String, u64> = BTreeMap::new();
+    let mut with_results = 0;
+    let mut too_large = 0;
+    for seed in first..first + cases {
+        let case = case(seed);
+        match outcome(&case) {
+            Outcome::Same { something } => with_results += u64::from(something),
+            Outcome::Unsupported(feature) => *unsupported.entry(feature).or_default() += 1,
+            Outcome::TooLarge => too_large += 1,
+            Outcome::Invalid(reason) => {
+                panic!("seed {seed} made a wrong query: {reason}\n{}", case.query)
+            }
+            Outcome::Different(_) => {
+                failures.push(report(seed, case));
+                if failures.len() == FAILURES_SHOWN {
+                    break;
+                }
+            }
+        }
+    }
+    println!("{cases} cases from seed {first}, {with_results} with results, {too_large} too large");
+    for (feature, count) in &unsupported {
+        println!("unsupported: {count:>4}  {feature}");
+    }
+    assert!(
+        with_results > 0 || cases < 100 || !failures.is_empty(),
+        "no query had results: nothing was tested"
+    );
+    assert!(
+        failures.is_empty(),
+        "answers differ:\n{}",
+        failures.join("\n\n")
+    );
+}

@@ -1,0 +1,108 @@
+//! What can go wrong, told apart by who has to do something about it.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jindou_exec::ExecError;
+use jindou_ingest::IngestError;
+use jindou_plan::PlanError;
+use jindou_store::StoreError;
+
+/// An error of the database.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The query is not SPARQL.
+    #[error("line {line}, column {column}: {message}")]
+    Syntax {
+        /// Line of the query, from 1.
+        line: u64,
+        /// Column, in characters from 1.
+        column: u64,
+        /// What was expected there.
+        message: String,
+    },
+    /// The query is SPARQL and asks for something that is not there yet.
+    #[error("not supported: {feature}")]
+    Unsupported {
+        /// What it asks for.
+        feature: String,
+    },
+    /// The query or its arguments make no sense.
+    #[error("{message}")]
+    InvalidQuery {
+        /// Why.
+        message: String,
+    },
+    /// The query ran for longer than it may.
+    #[error("the query ran for longer than its limit of {} s", limit.as_secs_f64())]
+    Timeout {
+        /// The limit.
+        limit: Duration,
+    },
+    /// Somebody ended the query.
+    #[error("the query was cancelled")]
+    Cancelled,
+    /// The query needs more memory than it may hold.
+    #[error("the query needs more than its memory budget of {limit_bytes} bytes")]
+    MemoryExceeded {
+        /// The budget.
+        limit_bytes: u64,
+    },
+    /// Input could not be read.
+    #[error(transparent)]
+    Ingest(#[from] IngestError),
+    /// The operating system refused to read or write.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file of the store is not what was written.
+    #[error("{}: the file is damaged: {reason}; load the store again or restore a copy", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Anything else about the store: see the error inside.
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+impl From<StoreError> for EngineError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Io { path, source } => Self::Io { path, source },
+            StoreError::Corrupt { path, reason } => Self::Corrupt { path, reason },
+            other => Self::Store(other),
+        }
+    }
+}
+
+impl From<PlanError> for EngineError {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::Syntax { line, column, message } => {
+                Self::Syntax { line: line as u64, column: column as u64, message }
+            }
+            PlanError::Unsupported { feature } => Self::Unsupported { feature },
+            other => Self::InvalidQuery { message: other.to_string() },
+        }
+    }
+}
+
+impl From<ExecError> for EngineError {
+    fn from(error: ExecError) -> Self {
+        match error {
+            ExecError::Timeout { limit } => Self::Timeout { limit },
+            ExecError::Cancelled => Self::Cancelled,
+            ExecError::Memory { limit_bytes } => Self::MemoryExceeded { limit_bytes },
+            other => Self::Unsupported { feature: other.to_string() },
+        }
+    }
+}

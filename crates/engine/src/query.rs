@@ -1,0 +1,116 @@
+//! A query's life: text -> plan -> execution -> results.
+
+use std::sync::Arc;
+
+use jindou_exec::{Context, ContextParts, Execution, Limits, Terms, Workers};
+use jindou_model::TermId;
+use jindou_plan::physical::{ConstId, Constant, Form, Plan};
+use jindou_plan::Prepared;
+
+use crate::graph::StoredGraph;
+use crate::solutions::Solutions;
+use crate::triples::{Graph, GraphForm};
+use crate::{Config, EngineError, QueryOptions};
+
+/// What a query returns.
+#[derive(Debug)]
+pub enum QueryResults {
+    /// Of SELECT.
+    Solutions(Solutions),
+    /// Of ASK.
+    Boolean(bool),
+    /// Of CONSTRUCT and DESCRIBE.
+    Graph(Graph),
+}
+
+/// A query under way, with all that it needs.
+pub(crate) struct Running {
+    pub(crate) execution: Execution,
+    pub(crate) graph: Arc<StoredGraph>,
+    pub(crate) prepared: Prepared<'static>,
+    pub(crate) memory_bytes: u64,
+    pub(crate) seed: u64,
+}
+
+impl Running {
+    pub(crate) fn start(
+        graph: Arc<StoredGraph>,
+        prepared: Prepared<'_>,
+        options: &QueryOptions,
+        config: &Config,
+        workers: &Arc<Workers>,
+        seed: u64,
+    ) -> Result<Self, EngineError> {
+        let plan = Arc::clone(&prepared.plan);
+        let terms = Terms::new(graph.clone());
+        let constants = resolve_constants(&prepared, &terms);
+        let parts = ContextParts {
+            source: graph.clone(),
+            terms,
+            constants,
+            limits: Limits {
+                cancellation: options.cancellation.clone().unwrap_or_default(),
+                timeout: options.timeout.or(config.query_timeout),
+                memory_bytes: config.query_memory_bytes,
+            },
+            profile: options.profile,
+            threads: options.threads.unwrap_or(config.threads),
+            seed,
+        };
+        let cx = Arc::new(Context::new(&plan, parts));
+        let execution = Execution::new(&plan, cx, workers)?;
+        let memory_bytes = config.query_memory_bytes;
+        let prepared = prepared.into_owned();
+        Ok(Self { execution, graph, prepared, memory_bytes, seed })
+    }
+
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.prepared.plan
+    }
+
+    /// Splits off what the query's form makes of its rows.
+    pub(crate) fn into_results(mut self) -> Result<QueryResults, EngineError> {
+        Ok(match &self.plan().form {
+            Form::Select(vars) => {
+                let vars = vars.clone();
+                QueryResults::Solutions(Solutions::new(self, vars))
+            }
+            Form::Ask => QueryResults::Boolean(self.execution.next_table()?.is_some()),
+            Form::Construct(template) => {
+                let form = GraphForm::Construct(template.clone());
+                QueryResults::Graph(Graph::new(self, form))
+            }
+            Form::Describe(slots) => {
+                let form = GraphForm::Describe(slots.clone());
+                QueryResults::Graph(Graph::new(self, form))
+            }
+        })
+    }
+
+    /// The plan with rows and times, if they were gathered.
+    pub(crate) fn profile(&self) -> Option<String> {
+        let cx = self.execution.context();
+        cx.measured(0)?;
+        Some(self.prepared.explain_profile(&|id| {
+            cx.measured(id).map(|measured| (measured.rows, measured.time))
+        }))
+    }
+}
+
+/// The ids of a plan's constants for this run.
+fn resolve_constants(prepared: &Prepared<'_>, terms: &Terms) -> Vec<TermId> {
+    let mut key = Vec::new();
+    let ids = prepared.plan.constants.iter().enumerate().map(|(number, constant)| {
+        let id = ConstId(number as u16);
+        match constant {
+            Constant::Iri { .. } => {
+                key.clear();
+                prepared.push_key(id, &mut key);
+                terms.intern_key(&key, false)
+            }
+            // Literals may be held inline, which their keys do not tell.
+            _ => terms.intern(prepared.term(id).as_ref()),
+        }
+    });
+    ids.collect()
+}

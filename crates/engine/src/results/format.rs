@@ -1,0 +1,212 @@
+//! Which formats are there, and what are they called?
+
+use super::negotiate::Offer;
+
+/// Formats of a table of solutions (SELECT).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SolutionsFormat {
+    /// SPARQL 1.1 Query Results JSON Format.
+    Json,
+    /// SPARQL Query Results XML Format.
+    Xml,
+    /// SPARQL 1.1 Query Results CSV: plain values, kinds and datatypes are lost.
+    Csv,
+    /// SPARQL 1.1 Query Results TSV: terms as in Turtle.
+    Tsv,
+    /// Aligned columns for people; long values are cut.
+    Table,
+}
+
+impl SolutionsFormat {
+    /// All formats, in order of preference.
+    pub const ALL: [Self; 5] = [Self::Json, Self::Xml, Self::Csv, Self::Tsv, Self::Table];
+
+    /// Media types this format is offered under, in order of preference.
+    pub const OFFERS: &[Offer<Self>] = &[
+        Offer::new("application/sparql-results+json", Self::Json),
+        Offer::new("application/json", Self::Json),
+        Offer::new("application/sparql-results+xml", Self::Xml),
+        Offer::new("application/xml", Self::Xml),
+        Offer::new("text/csv", Self::Csv),
+        Offer::new("text/tab-separated-values", Self::Tsv),
+        Offer::new("text/xml", Self::Xml),
+        Offer::new("text/plain", Self::Table),
+    ];
+
+    /// The short name used on command lines and in `format=`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Xml => "xml",
+            Self::Csv => "csv",
+            Self::Tsv => "tsv",
+            Self::Table => "table",
+        }
+    }
+
+    /// The format with this short name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.name() == name)
+    }
+
+    /// The media type, without parameters.
+    #[must_use]
+    pub const fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/sparql-results+json",
+            Self::Xml => "application/sparql-results+xml",
+            Self::Csv => "text/csv",
+            Self::Tsv => "text/tab-separated-values",
+            Self::Table => "text/plain",
+        }
+    }
+}
+
+/// Formats of a truth value (ASK).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BooleanFormat {
+    /// SPARQL 1.1 Query Results JSON Format.
+    Json,
+    /// SPARQL Query Results XML Format.
+    Xml,
+    /// `true` or `false`, under `text/boolean` or `text/plain`.
+    Text,
+    /// `true` or `false`, for those who ask for CSV.
+    Csv,
+    /// `true` or `false`, for those who ask for TSV.
+    Tsv,
+}
+
+impl BooleanFormat {
+    /// All formats, in order of preference.
+    pub const ALL: [Self; 5] = [Self::Json, Self::Xml, Self::Text, Self::Csv, Self::Tsv];
+
+    /// Media types this format is offered under, in order of preference.
+    pub const OFFERS: &[Offer<Self>] = &[
+        Offer::new("application/sparql-results+json", Self::Json),
+        Offer::new("application/json", Self::Json),
+        Offer::new("application/sparql-results+xml", Self::Xml),
+        Offer::new("application/xml", Self::Xml),
+        Offer::new("text/boolean", Self::Text),
+        Offer::new("text/plain", Self::Text),
+        Offer::new("text/csv", Self::Csv),
+        Offer::new("text/tab-separated-values", Self::Tsv),
+        Offer::new("text/xml", Self::Xml),
+    ];
+
+    /// The short name used on command lines and in `format=`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Xml => "xml",
+            Self::Text => "text",
+            Self::Csv => "csv",
+            Self::Tsv => "tsv",
+        }
+    }
+
+    /// The format with this short name; `table` is text too.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        if name == "table" {
+            return Some(Self::Text);
+        }
+        Self::ALL.into_iter().find(|format| format.name() == name)
+    }
+
+    /// The media type, without parameters.
+    #[must_use]
+    pub const fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/sparql-results+json",
+            Self::Xml => "application/sparql-results+xml",
+            Self::Text => "text/boolean",
+            Self::Csv => "text/csv",
+            Self::Tsv => "text/tab-separated-values",
+        }
+    }
+}
+
+/// Formats of a graph (CONSTRUCT and DESCRIBE).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GraphFormat {
+    /// Turtle.
+    Turtle,
+    /// N-Triples.
+    NTriples,
+    /// RDF/XML.
+    RdfXml,
+    /// JSON-LD.
+    JsonLd,
+    /// TriG; the triples are in the default graph.
+    TriG,
+    /// N-Quads; the triples are in the default graph.
+    NQuads,
+}
+
+impl GraphFormat {
+    /// All formats, in order of preference.
+    pub const ALL: [Self; 6] = [
+        Self::Turtle,
+        Self::NTriples,
+        Self::RdfXml,
+        Self::JsonLd,
+        Self::TriG,
+        Self::NQuads,
+    ];
+
+    /// Media types this format is offered under, in order of preference.
+    pub const OFFERS: &[Offer<Self>] = &[
+        Offer::new("text/turtle", Self::Turtle),
+        Offer::new("application/n-triples", Self::NTriples),
+        Offer::new("application/rdf+xml", Self::RdfXml),
+        Offer::new("application/ld+json", Self::JsonLd),
+        Offer::new("application/trig", Self::TriG),
+        Offer::new("application/n-quads", Self::NQuads),
+        Offer::new("application/x-turtle", Self::Turtle),
+        Offer::new("application/xml", Self::RdfXml),
+        Offer::new("application/json", Self::JsonLd),
+        Offer::new("text/plain", Self::NTriples),
+        Offer::new("text/xml", Self::RdfXml),
+    ];
+
+    /// The short name used on command lines and in `format=`; also the usual file extension.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Turtle => "ttl",
+            Self::NTriples => "nt",
+            Self::RdfXml => "rdf",
+            Self::JsonLd => "jsonld",
+            Self::TriG => "trig",
+            Self::NQuads => "nq",
+        }
+    }
+
+    /// The format with this short name; `json` means JSON-LD and `xml` RDF/XML here.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "json" => Some(Self::JsonLd),
+            "xml" => Some(Self::RdfXml),
+            "turtle" => Some(Self::Turtle),
+            _ => Self::ALL.into_iter().find(|format| format.name() == name),
+        }
+    }
+
+    /// The media type, without parameters.
+    #[must_use]
+    pub const fn media_type(self) -> &'static str {
+        match self {
+            Self::Turtle => "text/turtle",
+            Self::NTriples => "application/n-triples",
+            Self::RdfXml => "application/rdf+xml",
+            Self::JsonLd => "application/ld+json",
+            Self::TriG => "application/trig",
+            Self::NQuads => "application/n-quads",
+        }
+    }
+}

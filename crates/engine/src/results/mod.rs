@@ -1,0 +1,65 @@
+//! How are results written as text: terms, solutions, booleans and graphs?
+//!
+//! Every writer appends to a `Vec<u8>` that the caller owns, drains and reuses, so that a row
+//! costs no allocation. Nothing here looks anything up: terms arrive as borrowed text.
+//!
+//! ```
+//! use jindou_engine::results::{SolutionsFormat, SolutionsWriter, TermText};
+//!
+//! let mut out = Vec::new();
+//! let mut writer = SolutionsWriter::new(SolutionsFormat::Tsv, &["s", "name"]);
+//! writer.start(&mut out);
+//! writer.row(&mut out, [Some(TermText::Iri("http://example.org/a")), None])?;
+//! writer.finish(&mut out);
+//! assert_eq!(out, b"?s\t?name\n<http://example.org/a>\t\n");
+//! # Ok::<(), jindou_engine::results::ResultsError>(())
+//! ```
+
+mod boolean;
+mod escape;
+mod format;
+mod graph;
+mod negotiate;
+mod solutions;
+mod table;
+mod term;
+#[cfg(test)]
+mod tests;
+
+pub use boolean::write_boolean;
+pub use format::{BooleanFormat, GraphFormat, SolutionsFormat};
+pub use graph::GraphWriter;
+pub use negotiate::{Offer, negotiate};
+pub use solutions::SolutionsWriter;
+pub use term::{TermText, write_term};
+
+/// Why a result could not be written in the format asked for.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResultsError {
+    /// XML 1.0 has no way to write this character, not even as a reference. Nothing is put in
+    /// its place, since that would be another value.
+    #[error(
+        "the result holds the character U+{:04X}, which XML 1.0 cannot carry; ask for JSON",
+        u32::from(*.character)
+    )]
+    NotXml {
+        /// The character.
+        character: char,
+    },
+    /// A profile can only be a member of a JSON document.
+    #[error("a profile is part of results in JSON only, not in {}", .format.name())]
+    NoProfile {
+        /// The format that was asked for.
+        format: SolutionsFormat,
+    },
+    /// The graph cannot be written in this format, for instance because RDF/XML cannot name one
+    /// of its predicates.
+    #[error("the graph cannot be written as {}: {source}", .format.name())]
+    Graph {
+        /// The format that was asked for.
+        format: GraphFormat,
+        /// What the serializer says.
+        source: std::io::Error,
+    },
+}

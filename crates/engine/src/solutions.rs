@@ -1,0 +1,239 @@
+//! Solutions of a SELECT query: as ids in batches, as text, or as terms one by one.
+
+use std::sync::Arc;
+
+use jindou_dictionary::Decoder;
+use jindou_exec::{Execution, Table, Terms};
+use jindou_model::{TermId, TermKind, inline, key};
+use jindou_plan::physical::Var;
+use oxrdf::Term;
+use oxrdf::vocab::xsd;
+
+use crate::EngineError;
+use crate::graph::StoredGraph;
+use crate::query::Running;
+use crate::results::TermText;
+
+/// Solutions, found while they are read.
+///
+/// Dropping it ends the query.
+pub struct Solutions {
+    running: Running,
+    names: Arc<[String]>,
+    vars: Vec<Var>,
+    /// The batch that the iterator is in, and the next of its rows.
+    batch: Option<(Batch, usize)>,
+}
+
+/// Some solutions as columns of ids.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    rows: usize,
+    columns: Vec<Vec<TermId>>,
+}
+
+impl Batch {
+    /// Number of solutions.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The ids of the variable with this position; [`TermId::NONE`] where it is unbound.
+    ///
+    /// # Panics
+    /// If there is no such variable.
+    #[must_use]
+    pub fn column(&self, position: usize) -> &[TermId] {
+        &self.columns[position]
+    }
+}
+
+impl Solutions {
+    pub(crate) fn new(running: Running, vars: Vec<Var>) -> Self {
+        let variables = &running.plan().variables;
+        let names = vars.iter().map(|var| variables[var.index()].clone()).collect();
+        Self { running, names, vars, batch: None }
+    }
+
+    /// The variables, without their question marks.
+    #[must_use]
+    pub fn variables(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The next solutions as ids; `None` at the end.
+    ///
+    /// # Errors
+    /// The limit that the query met.
+    pub fn next_batch(&mut self) -> Result<Option<Batch>, EngineError> {
+        let Some(mut table) = self.running.execution.next_table()? else { return Ok(None) };
+        let rows = table.rows();
+        let columns = (0..self.vars.len()).map(|place| self.column(&mut table, place)).collect();
+        Ok(Some(Batch { rows, columns }))
+    }
+
+    /// Takes the column of a variable, unless a later position has the same variable.
+    fn column(&self, table: &mut Table, place: usize) -> Vec<TermId> {
+        let var = self.vars[place];
+        let again = self.vars[place + 1..].contains(&var);
+        let column = if again { table.get(var).map(<[TermId]>::to_vec) } else { table.take(var) };
+        column.unwrap_or_else(|| vec![TermId::NONE; table.rows()])
+    }
+
+    /// What turns ids into text.
+    #[must_use]
+    pub fn decoder(&self) -> TermDecoder<'_> {
+        TermDecoder::new(&self.running.graph, self.running.execution.context().terms())
+    }
+
+    /// The plan with the rows and the time of each step, if the query was asked to gather them.
+    #[must_use]
+    pub fn profile(&self) -> Option<String> {
+        self.running.profile()
+    }
+}
+
+impl Iterator for Solutions {
+    type Item = Result<Solution, EngineError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some((batch, row)) = &mut self.batch
+                && *row < batch.rows()
+            {
+                let terms = self.running.execution.context().terms();
+                let values =
+                    batch.columns.iter().map(|column| terms.term(column[*row])).collect();
+                *row += 1;
+                return Some(Ok(Solution { names: Arc::clone(&self.names), values }));
+            }
+            match self.next_batch() {
+                Ok(Some(batch)) => self.batch = Some((batch, 0)),
+                Ok(None) => return None,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+/// One solution: a term for each variable that is bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Solution {
+    names: Arc<[String]>,
+    values: Vec<Option<Term>>,
+}
+
+impl Solution {
+    /// The term of a variable, named without its question mark.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Term> {
+        self.get_index(self.names.iter().position(|known| known == name)?)
+    }
+
+    /// The term of the variable with this position.
+    #[must_use]
+    pub fn get_index(&self, position: usize) -> Option<&Term> {
+        self.values.get(position)?.as_ref()
+    }
+
+    /// Number of variables, bound or not.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// True of a solution without variables.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The bound variables and their terms.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Term)> {
+        self.names
+            .iter()
+            .zip(&self.values)
+            .filter_map(|(name, value)| Some((name.as_str(), value.as_ref()?)))
+    }
+}
+
+/// Turns ids of one query into text, remembering what it has just decoded.
+pub struct TermDecoder<'a> {
+    vertices: Decoder<'a>,
+    literals: Decoder<'a>,
+    terms: &'a Terms,
+    scratch: Vec<u8>,
+    lexical: String,
+}
+
+impl<'a> TermDecoder<'a> {
+    pub(crate) fn new(graph: &'a StoredGraph, terms: &'a Terms) -> Self {
+        Self {
+            vertices: graph.base.vertex_table().decoder(),
+            literals: graph.base.literal_table().decoder(),
+            terms,
+            scratch: Vec::new(),
+            lexical: String::new(),
+        }
+    }
+
+    /// The text of a term, until the next one is asked for; `None` where nothing is bound.
+    ///
+    /// # Panics
+    /// If the id is of another query.
+    #[inline]
+    pub fn text(&mut self, id: TermId) -> Option<TermText<'_>> {
+        match id.kind() {
+            TermKind::None => None,
+            TermKind::Vertex => {
+                let key = self.vertices.get(id.local()).expect("the vertex is in the dictionary");
+                Some(vertex_text(key))
+            }
+            TermKind::Literal => {
+                let key = self.literals.get(id.local()).expect("the literal is in the dictionary");
+                Some(literal_text(key))
+            }
+            TermKind::Predicate | TermKind::Computed => {
+                self.scratch.clear();
+                let literal = self.terms.push_key(id, &mut self.scratch);
+                let key = &self.scratch;
+                Some(if literal { literal_text(key) } else { vertex_text(key) })
+            }
+            _ => {
+                self.lexical.clear();
+                assert!(inline::decode_lexical(id, &mut self.lexical), "an id holds a value");
+                let datatype = inline::datatype(id).map(|datatype| datatype.as_str());
+                Some(TermText::Literal { value: &self.lexical, language: None, datatype })
+            }
+        }
+    }
+}
+
+fn vertex_text(key: &[u8]) -> TermText<'_> {
+    let text = std::str::from_utf8(key).expect("the dictionary holds UTF-8");
+    match text.strip_prefix("_:") {
+        Some(label) => TermText::Blank(label),
+        None => TermText::Iri(text),
+    }
+}
+
+fn literal_text(key: &[u8]) -> TermText<'_> {
+    let (value, language, datatype) =
+        key::literal_parts(key).expect("the dictionary holds keys of literals");
+    let plain = language.is_some() || datatype == xsd::STRING;
+    TermText::Literal { value, language, datatype: (!plain).then(|| datatype.as_str()) }
+}
+
+/// The execution of one query and what it needs to stay alive.
+impl std::fmt::Debug for Solutions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Solutions").field("variables", &self.names).finish_non_exhaustive()
+    }
+}
+
+const _: fn() = || {
+    fn sendable<T: Send>() {}
+    sendable::<Execution>();
+    sendable::<Solutions>();
+};

@@ -1,0 +1,90 @@
+//! Figures of a database, for people and programs.
+
+use jindou_model::{Direction, PredicateId};
+use jindou_store::Base;
+use serde::Serialize;
+
+/// What is in a database and what it takes.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct DatabaseStatistics {
+    /// Triples of the default graph.
+    pub triples: u64,
+    /// Quads outside the default graph.
+    pub named_quads: u64,
+    /// Named graphs.
+    pub named_graphs: u64,
+    /// IRIs and blank nodes that are subjects, objects or graphs.
+    pub vertices: u64,
+    /// Literals in the dictionary; others are held in their ids.
+    pub dictionary_literals: u64,
+    /// Characteristic sets: distinct combinations of types and predicates, out and in.
+    pub characteristic_sets: u64,
+    /// Classes: distinct objects of `rdf:type`.
+    pub classes: u64,
+    /// Bytes of the dictionary with its index.
+    pub dictionary_bytes: u64,
+    /// Bytes of the segments of the default graph.
+    pub segment_bytes: u64,
+    /// Bytes of quads outside the default graph.
+    pub named_bytes: u64,
+    /// Bytes of the characteristic sets.
+    pub characteristic_set_bytes: u64,
+    /// The predicates, the most frequent first.
+    pub predicates: Vec<PredicateStatistics>,
+}
+
+/// Figures of one predicate in the default graph.
+#[derive(Clone, Debug, Serialize)]
+pub struct PredicateStatistics {
+    /// Its IRI.
+    pub iri: String,
+    /// Triples.
+    pub triples: u64,
+    /// Distinct subjects.
+    pub subjects: u64,
+    /// Distinct objects.
+    pub objects: u64,
+}
+
+impl DatabaseStatistics {
+    pub(crate) fn of(base: &Base) -> Self {
+        let footprint = base.footprint();
+        let mut predicates: Vec<PredicateStatistics> = (0..base.predicate_count())
+            .map(|number| {
+                let id = PredicateId(number as u32);
+                let (triples, subjects) = base.counts(id, Direction::Out);
+                let (_, objects) = base.counts(id, Direction::In);
+                let mut iri = Vec::new();
+                base.push_key(base.predicate_term(id), &mut iri);
+                let iri = String::from_utf8_lossy(&iri).into_owned();
+                PredicateStatistics { iri, triples, subjects, objects }
+            })
+            .filter(|predicate| predicate.triples > 0)
+            .collect();
+        predicates.sort_by(|a, b| b.triples.cmp(&a.triples).then_with(|| a.iri.cmp(&b.iri)));
+        Self {
+            triples: base.triples(),
+            named_quads: base.named().quads(),
+            named_graphs: base.named().len() as u64,
+            vertices: base.vertex_count(),
+            dictionary_literals: base.literal_count(),
+            characteristic_sets: base.clusters().len() as u64,
+            classes: base.clusters().types().len() as u64,
+            dictionary_bytes: footprint.dictionary as u64,
+            segment_bytes: footprint.segments as u64,
+            named_bytes: footprint.named as u64,
+            characteristic_set_bytes: footprint.clusters as u64,
+            predicates,
+        }
+    }
+
+    /// Bytes of all parts.
+    #[must_use]
+    pub fn total_bytes(&self) -> u64 {
+        self.dictionary_bytes
+            + self.segment_bytes
+            + self.named_bytes
+            + self.characteristic_set_bytes
+    }
+}

@@ -1,0 +1,245 @@
+//! What do all operators of one query share, and how is the query kept within its limits?
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use jindou_model::TermId;
+use jindou_plan::physical::{ConstId, Dataset, Plan, Slot};
+use oxrdf::TermRef;
+
+use crate::table::Table;
+use crate::{ExecError, GraphSource, Terms, expr};
+
+/// Ends a query from outside: clones share one switch.
+#[derive(Clone, Debug, Default)]
+pub struct CancellationToken {
+    cancelled: Arc<AtomicBool>,
+}
+
+impl CancellationToken {
+    /// A token that nobody has cancelled.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Ends the queries that have this token, at their next batch of rows.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// True once it was cancelled.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+}
+
+/// The limits of one query.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Ends it from outside.
+    pub cancellation: CancellationToken,
+    /// Ends it after this time, measured from when the context was made.
+    pub timeout: Option<Duration>,
+    /// Bytes that its operators may hold together.
+    pub memory_bytes: u64,
+}
+
+/// Rows and time of one step or operator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Measured {
+    /// Rows that it handed on.
+    pub rows: u64,
+    /// Time spent in it, without what it called.
+    pub time: Duration,
+}
+
+/// Rows and time by the ids of steps and operators.
+pub(crate) struct Profile {
+    rows: Vec<AtomicU64>,
+    nanoseconds: Vec<AtomicU64>,
+    /// Time of what the running operator has called so far.
+    nested: AtomicU64,
+}
+
+impl Profile {
+    fn new(ids: u32) -> Self {
+        let zeros = || (0..ids).map(|_| AtomicU64::new(0)).collect();
+        Self { rows: zeros(), nanoseconds: zeros(), nested: AtomicU64::new(0) }
+    }
+
+    /// Runs one call of the operator `id` and books its rows and its own time. A profiled query
+    /// runs on one thread, so calls nest.
+    pub(crate) fn measure(
+        &self,
+        id: u32,
+        call: impl FnOnce() -> Result<Option<Table>, ExecError>,
+    ) -> Result<Option<Table>, ExecError> {
+        let outer = self.nested.swap(0, Ordering::Relaxed);
+        let begin = Instant::now();
+        let result = call();
+        let total = begin.elapsed().as_nanos() as u64;
+        let own = total.saturating_sub(self.nested.load(Ordering::Relaxed));
+        self.nested.store(outer + total, Ordering::Relaxed);
+        self.nanoseconds[id as usize].fetch_add(own, Ordering::Relaxed);
+        if let Ok(Some(table)) = &result {
+            self.rows[id as usize].fetch_add(table.rows() as u64, Ordering::Relaxed);
+        }
+        result
+    }
+}
+
+/// One query while it runs; its threads share it.
+pub struct Context {
+    pub(crate) source: Arc<dyn GraphSource>,
+    pub(crate) expressions: expr::Context,
+    /// Ids of the plan's constants; those that no edge has are ids of this query only.
+    pub(crate) constants: Vec<TermId>,
+    pub(crate) dataset: Option<ActiveDataset>,
+    limits: Limits,
+    started: Instant,
+    held_bytes: AtomicU64,
+    solutions: AtomicU64,
+    pub(crate) profile: Option<Profile>,
+    /// Threads that a heavy part may use.
+    pub(crate) threads: usize,
+}
+
+/// The graphs of a query's dataset clause.
+pub(crate) struct ActiveDataset {
+    /// Merged, they are the default graph.
+    pub(crate) default: Vec<TermId>,
+    /// What `GRAPH` ranges over.
+    pub(crate) named: Vec<TermId>,
+}
+
+/// What a [`Context`] is made of.
+pub struct ContextParts {
+    /// The graph.
+    pub source: Arc<dyn GraphSource>,
+    /// Terms of the graph and of the query.
+    pub terms: Terms,
+    /// By constant of the plan.
+    pub constants: Vec<TermId>,
+    /// Its limits.
+    pub limits: Limits,
+    /// Gather rows and times.
+    pub profile: bool,
+    /// Threads that heavy parts may use, this one included.
+    pub threads: usize,
+    /// Seed of `RAND()`, `UUID()` and `BNODE()`; no two queries should share one.
+    pub seed: u64,
+}
+
+impl Context {
+    /// The context of a query by `plan`.
+    #[must_use]
+    pub fn new(plan: &Plan, parts: ContextParts) -> Self {
+        let ContextParts { source, terms, constants, limits, profile, threads, seed } = parts;
+        let dataset = plan.dataset.as_ref().map(|dataset| ActiveDataset::new(dataset, &terms));
+        let expressions =
+            expr::Context::new(terms, oxsdatatypes::DateTime::now(), plan.base.as_ref(), seed);
+        Self {
+            source,
+            expressions,
+            constants,
+            dataset,
+            limits,
+            started: Instant::now(),
+            held_bytes: AtomicU64::new(0),
+            solutions: AtomicU64::new(0),
+            profile: profile.then(|| Profile::new(plan.ids)),
+            threads: if profile { 1 } else { threads.max(1) },
+        }
+    }
+
+    /// The terms of the query.
+    #[must_use]
+    pub fn terms(&self) -> &Terms {
+        self.expressions.terms()
+    }
+
+    /// The id of a constant.
+    #[must_use]
+    pub fn constant(&self, id: ConstId) -> TermId {
+        self.constants[id.index()]
+    }
+
+    /// Time since the query began.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// What a step or operator did, if the query is profiled.
+    #[must_use]
+    pub fn measured(&self, id: u32) -> Option<Measured> {
+        let profile = self.profile.as_ref()?;
+        Some(Measured {
+            rows: profile.rows.get(id as usize)?.load(Ordering::Relaxed),
+            time: Duration::from_nanos(profile.nanoseconds[id as usize].load(Ordering::Relaxed)),
+        })
+    }
+
+    /// Ends the query here if it was cancelled, ran out of time, or met something refused. Every
+    /// operator asks once a batch.
+    pub(crate) fn check(&self) -> Result<(), ExecError> {
+        if self.limits.cancellation.is_cancelled() {
+            return Err(ExecError::Cancelled);
+        }
+        if let Some(limit) = self.limits.timeout
+            && self.started.elapsed() > limit
+        {
+            return Err(ExecError::Timeout { limit });
+        }
+        match self.expressions.refusal() {
+            Some(reason) => Err(ExecError::Refused { reason: reason.to_owned() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Books bytes that an operator holds beyond one batch.
+    pub(crate) fn charge(&self, bytes: usize) -> Result<(), ExecError> {
+        let held = self.held_bytes.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        let computed = self.terms().computed_bytes() as u64;
+        if held + computed > self.limits.memory_bytes {
+            return Err(ExecError::Memory { limit_bytes: self.limits.memory_bytes });
+        }
+        Ok(())
+    }
+
+    /// Gives back what [`Context::charge`] booked.
+    pub(crate) fn release(&self, bytes: usize) {
+        self.held_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Numbers the rows of a table that expressions will look at.
+    pub(crate) fn number_solutions(&self, table: &mut Table) {
+        let first = self.solutions.fetch_add(table.rows() as u64, Ordering::Relaxed);
+        table.set_first_solution(first);
+    }
+
+    /// The value of a slot in a row: `NONE` for a variable that is unbound.
+    #[inline]
+    pub(crate) fn slot(&self, slot: Slot, table: &Table, row: usize) -> TermId {
+        match slot {
+            Slot::Const(id) => self.constant(id),
+            Slot::Var(var) => table.value(var, row),
+        }
+    }
+}
+
+impl ActiveDataset {
+    fn new(dataset: &Dataset, terms: &Terms) -> Self {
+        let ids = |list: &[oxrdf::NamedNode]| {
+            let mut ids: Vec<TermId> =
+                list.iter().map(|node| terms.intern(TermRef::from(node.as_ref()))).collect();
+            ids.sort_unstable();
+            ids.dedup();
+            ids
+        };
+        Self { default: ids(&dataset.default), named: ids(&dataset.named) }
+    }
+}

@@ -1,0 +1,229 @@
+//! A query under way: its rows, batch by batch, on one thread or several.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::{Receiver, sync_channel};
+
+use jindou_plan::physical::{Form, Node, Operator as Planned, Plan, Slot, Step, TemplateSlot, Var};
+
+use crate::ExecError;
+use crate::context::Context;
+use crate::operator::{Boxed, Builder, Operator};
+use crate::steps::{Seed, SeededBind};
+use crate::table::{Table, VarSet};
+use crate::workers::Workers;
+
+/// Below so many rows of work a plan stays on one thread: waking another costs more.
+const PARALLEL_COST: f64 = 20_000.0;
+/// Ids of the first step that a thread takes at once.
+const PIECE: u64 = 512;
+/// Tables that may wait between the threads and the reader.
+const WAITING_TABLES: usize = 64;
+
+/// The rows of a plan.
+///
+/// Ends when dropped: its threads stop at their next batch.
+pub struct Execution {
+    cx: Arc<Context>,
+    root: Boxed,
+}
+
+impl Execution {
+    /// Starts a plan. Nothing runs before the first rows are asked for.
+    ///
+    /// # Errors
+    /// What the plan asks for and this engine refuses.
+    pub fn new(
+        plan: &Arc<Plan>,
+        cx: Arc<Context>,
+        workers: &Arc<Workers>,
+    ) -> Result<Self, ExecError> {
+        let needed = wanted(plan);
+        let mut builder = Builder::new(plan, &cx);
+        builder.parallel = Some(Parallel { plan, cx: &cx, workers });
+        let root = builder.node(&plan.root, &needed)?;
+        Ok(Self { cx, root })
+    }
+
+    /// The next rows; `None` at the end.
+    ///
+    /// # Errors
+    /// The limit that the query met.
+    pub fn next_table(&mut self) -> Result<Option<Table>, ExecError> {
+        loop {
+            match self.root.next(&self.cx)? {
+                Some(table) if table.rows() == 0 => (),
+                other => return Ok(other),
+            }
+        }
+    }
+
+    /// What the query's parts share.
+    #[must_use]
+    pub fn context(&self) -> &Arc<Context> {
+        &self.cx
+    }
+}
+
+/// The variables that the form of a query looks at.
+fn wanted(plan: &Plan) -> VarSet {
+    match &plan.form {
+        Form::Select(vars) => vars.iter().copied().collect(),
+        Form::Ask => VarSet::default(),
+        Form::Construct(template) => template
+            .iter()
+            .flat_map(|triple| [triple.subject, triple.predicate, triple.object])
+            .filter_map(|slot| match slot {
+                TemplateSlot::Var(var) => Some(var),
+                _ => None,
+            })
+            .collect(),
+        Form::Describe(slots) => slots
+            .iter()
+            .filter_map(|slot| match slot {
+                Slot::Var(var) => Some(*var),
+                Slot::Const(_) => None,
+            })
+            .collect(),
+    }
+}
+
+/// What a builder needs to share an exploration out.
+#[derive(Clone, Copy)]
+pub(crate) struct Parallel<'a> {
+    plan: &'a Arc<Plan>,
+    cx: &'a Arc<Context>,
+    workers: &'a Arc<Workers>,
+}
+
+impl Parallel<'_> {
+    /// The exploration of `node` on several threads, if that is worth it.
+    pub(crate) fn explore(
+        &self,
+        node: &Node,
+        needed: &VarSet,
+        width: usize,
+    ) -> Result<Option<Boxed>, ExecError> {
+        let threads = self.cx.threads.min(self.workers.count() + 1);
+        let Planned::Explore { input: None, steps } = &node.operator else { return Ok(None) };
+        let Some(Step::Bind { var, sides, requires }) = steps.first().map(|first| &first.step)
+        else {
+            return Ok(None);
+        };
+        let work: f64 = steps.iter().map(|step| step.rows).sum();
+        if threads < 2 || work < PARALLEL_COST || steps.len() < 2 {
+            return Ok(None);
+        }
+        let Some(seed) = Seed::of(sides, requires, self.cx) else { return Ok(None) };
+        let len = seed.len(self.cx);
+        if len < 2 * PIECE {
+            return Ok(None);
+        }
+        let shared = SharedSeed {
+            seed: Arc::new(seed),
+            taken: Arc::new(AtomicU64::new(0)),
+            len,
+            var: *var,
+            width,
+        };
+        let own = shared.chain(self.plan, self.cx, node, needed)?;
+        let others = (1..threads)
+            .map(|_| shared.chain(self.plan, self.cx, node, needed))
+            .collect::<Result<_, _>>()?;
+        Ok(Some(Box::new(Gather {
+            own: Some(own),
+            others: Some(others),
+            cx: Arc::clone(self.cx),
+            workers: Arc::clone(self.workers),
+            receiver: None,
+        })))
+    }
+}
+
+/// The start that the threads of one exploration share.
+struct SharedSeed {
+    seed: Arc<Seed>,
+    taken: Arc<AtomicU64>,
+    len: u64,
+    var: Var,
+    width: usize,
+}
+
+impl SharedSeed {
+    /// One thread's chain of steps.
+    fn chain(
+        &self,
+        plan: &Plan,
+        cx: &Context,
+        node: &Node,
+        needed: &VarSet,
+    ) -> Result<Boxed, ExecError> {
+        let Planned::Explore { steps, .. } = &node.operator else {
+            unreachable!("only explorations are shared out")
+        };
+        let start = Box::new(SeededBind {
+            seed: Arc::clone(&self.seed),
+            taken: Arc::clone(&self.taken),
+            len: self.len,
+            piece: PIECE,
+            var: self.var,
+            width: self.width,
+        });
+        let rest = &steps[1..];
+        let mut builder = Builder::new(plan, cx);
+        builder.steps(start, rest, needed)
+    }
+}
+
+/// Collects the rows of several threads, this one among them.
+struct Gather {
+    own: Option<Boxed>,
+    others: Option<Vec<Boxed>>,
+    cx: Arc<Context>,
+    workers: Arc<Workers>,
+    receiver: Option<Receiver<Result<Table, ExecError>>>,
+}
+
+impl Gather {
+    fn start(&mut self) {
+        let Some(others) = self.others.take() else { return };
+        let (sender, receiver) = sync_channel(WAITING_TABLES);
+        for mut chain in others {
+            let sender = sender.clone();
+            let cx = Arc::clone(&self.cx);
+            self.workers.spawn(Box::new(move || {
+                loop {
+                    let message = match chain.next(&cx) {
+                        Ok(None) => return,
+                        Ok(Some(table)) => Ok(table),
+                        Err(error) => Err(error),
+                    };
+                    let failed = message.is_err();
+                    // Without a reader the query has ended.
+                    if sender.send(message).is_err() || failed {
+                        return;
+                    }
+                }
+            }));
+        }
+        self.receiver = Some(receiver);
+    }
+}
+
+impl Operator for Gather {
+    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+        self.start();
+        let Some(receiver) = &self.receiver else { return Ok(None) };
+        if let Some(own) = &mut self.own {
+            // What others have ready is taken first, so that they need not wait.
+            if let Ok(message) = receiver.try_recv() {
+                return message.map(Some);
+            }
+            match own.next(cx)? {
+                Some(table) => return Ok(Some(table)),
+                None => self.own = None,
+            }
+        }
+        receiver.recv().ok().transpose()
+    }
+}

@@ -1,0 +1,524 @@
+//! What do the aggregates of GROUP BY give for their groups (SPARQL 1.1, section 18.5.1)?
+
+use jindou_model::{TermId, inline};
+use jindou_plan::expression::{Aggregate, AggregateFunction, Arithmetic};
+use oxsdatatypes::{Decimal, Double, Float, Integer};
+use rustc_hash::FxHashSet;
+
+use super::context::STRING_BYTES;
+use super::value::lexical;
+use super::{Context, ExprError, SortKey, Value, numeric};
+
+/// One aggregate of all groups of one thread.
+///
+/// Its operand was made a column of ids, with [`TermId::NONE`] for errors. An error leaves SUM,
+/// AVG, MIN, MAX and GROUP_CONCAT without a value; COUNT and SAMPLE pass over it.
+#[derive(Debug)]
+pub struct GroupedAccumulator {
+    function: AggregateFunction,
+    states: States,
+    /// What each group has seen, for DISTINCT.
+    seen: Option<Vec<Seen>>,
+    /// Bytes that groups hold beyond the tables' own.
+    held: usize,
+}
+
+/// The state of each group.
+#[derive(Debug)]
+enum States {
+    Count(Vec<u64>),
+    /// SUM, and AVG with how many there were.
+    Sum(Vec<(Sum, u64)>),
+    Extreme(Vec<Extreme>),
+    Sample(Vec<TermId>),
+    Concat(Vec<Concat>),
+}
+
+/// Distinct values or solutions of a group, in the order in which they came.
+#[derive(Debug, Default)]
+struct Seen {
+    known: FxHashSet<TermId>,
+    in_order: Vec<TermId>,
+    solutions: FxHashSet<Box<[TermId]>>,
+}
+
+/// Bytes of one distinct value: in the set, with the room that it keeps free, and in the list.
+const DISTINCT_BYTES: usize = 3 * size_of::<TermId>() + 2;
+/// Bytes of one distinct solution beside its ids.
+const SOLUTION_BYTES: usize = 2 * size_of::<Box<[TermId]>>() + 2;
+
+impl GroupedAccumulator {
+    /// No groups yet.
+    #[must_use]
+    pub fn new(aggregate: &Aggregate) -> Self {
+        let states = match aggregate.function {
+            AggregateFunction::Count => States::Count(Vec::new()),
+            AggregateFunction::Sum | AggregateFunction::Avg => States::Sum(Vec::new()),
+            AggregateFunction::Min | AggregateFunction::Max => States::Extreme(Vec::new()),
+            AggregateFunction::Sample => States::Sample(Vec::new()),
+            AggregateFunction::GroupConcat(_) => States::Concat(Vec::new()),
+        };
+        Self {
+            function: aggregate.function.clone(),
+            states,
+            seen: aggregate.distinct.then(Vec::new),
+            held: 0,
+        }
+    }
+
+    /// Makes sure that the groups `0..groups` are there; new ones are empty.
+    pub fn grow(&mut self, groups: usize) {
+        fn grow<T: Default>(states: &mut Vec<T>, groups: usize) {
+            if states.len() < groups {
+                states.resize_with(groups, T::default);
+            }
+        }
+        match &mut self.states {
+            States::Count(states) => grow(states, groups),
+            States::Sum(states) => grow(states, groups),
+            States::Extreme(states) => grow(states, groups),
+            States::Sample(states) => grow(states, groups),
+            States::Concat(states) => grow(states, groups),
+        }
+        if let Some(seen) = &mut self.seen {
+            grow(seen, groups);
+        }
+    }
+
+    /// Adds the operand's value of each row to the group of that row.
+    ///
+    /// # Panics
+    /// If the columns differ in length or a group is not there (see
+    /// [`GroupedAccumulator::grow`]).
+    pub fn add_column(&mut self, ids: &[TermId], group_of_row: &[u32], cx: &Context) {
+        assert_eq!(
+            ids.len(),
+            group_of_row.len(),
+            "each row has a value and a group"
+        );
+        for (id, group) in ids.iter().zip(group_of_row) {
+            self.add(*group as usize, *id, cx);
+        }
+    }
+
+    /// Adds one value to a group.
+    ///
+    /// # Panics
+    /// If the group is not there.
+    #[inline]
+    pub fn add(&mut self, group: usize, id: TermId, cx: &Context) {
+        if let Some(seen) = &mut self.seen
+            && !id.is_none()
+        {
+            let seen = &mut seen[group];
+            if !seen.known.insert(id) {
+                return;
+            }
+            seen.in_order.push(id);
+            self.held += DISTINCT_BYTES;
+        }
+        match &mut self.states {
+            States::Count(counts) => counts[group] += u64::from(!id.is_none()),
+            States::Sum(sums) => {
+                let (sum, count) = &mut sums[group];
+                sum.add(id, cx);
+                *count += 1;
+            }
+            States::Extreme(extremes) => {
+                let greatest = self.function == AggregateFunction::Max;
+                self.held += extremes[group].add(id, greatest, cx);
+            }
+            States::Sample(samples) => {
+                if samples[group].is_none() {
+                    samples[group] = id;
+                }
+            }
+            States::Concat(texts) => {
+                let AggregateFunction::GroupConcat(separator) = &self.function else {
+                    unreachable!("only GROUP_CONCAT has such states");
+                };
+                self.held += texts[group].add(id, separator, cx);
+            }
+        }
+    }
+
+    /// For `COUNT(*)`: counts each row in its group.
+    ///
+    /// # Panics
+    /// If this is another aggregate, or a group is not there.
+    pub fn add_rows(&mut self, group_of_row: &[u32]) {
+        let (States::Count(counts), None) = (&mut self.states, &self.seen) else {
+            panic!("only COUNT(*) counts rows");
+        };
+        for group in group_of_row {
+            counts[*group as usize] += 1;
+        }
+    }
+
+    /// For `COUNT(DISTINCT *)`: counts each solution once in a group.
+    ///
+    /// # Panics
+    /// If this is another aggregate, or the group is not there.
+    pub fn add_solution(&mut self, group: usize, solution: &[TermId]) {
+        let (States::Count(counts), Some(seen)) = (&mut self.states, &mut self.seen) else {
+            panic!("only COUNT(DISTINCT *) counts solutions");
+        };
+        let solutions = &mut seen[group].solutions;
+        if !solutions.contains(solution) {
+            solutions.insert(solution.into());
+            counts[group] += 1;
+            self.held += size_of_val(solution) + SOLUTION_BYTES;
+        }
+    }
+
+    /// Adds what another thread has for the same aggregate: its group `g` is `group_of[g]` here.
+    ///
+    /// # Panics
+    /// If it is another aggregate, or a group is not there.
+    pub fn merge(&mut self, other: Self, group_of: &[u32], cx: &Context) {
+        assert_eq!(
+            self.function, other.function,
+            "merged aggregates are the same"
+        );
+        let groups = group_of.iter().map(|group| *group as usize);
+        if let Some(seen) = other.seen {
+            let errors = other.states.errors();
+            for ((theirs, group), error) in seen.into_iter().zip(groups).zip(errors) {
+                for id in theirs.in_order {
+                    self.add(group, id, cx);
+                }
+                for solution in theirs.solutions {
+                    self.add_solution(group, &solution);
+                }
+                if error {
+                    self.add(group, TermId::NONE, cx);
+                }
+            }
+            return;
+        }
+        match (&mut self.states, other.states) {
+            (States::Count(ours), States::Count(theirs)) => {
+                for (count, group) in theirs.into_iter().zip(groups) {
+                    ours[group] += count;
+                }
+            }
+            (States::Sum(ours), States::Sum(theirs)) => {
+                for ((sum, count), group) in theirs.into_iter().zip(groups) {
+                    ours[group].0.merge(&sum);
+                    ours[group].1 += count;
+                }
+            }
+            (States::Extreme(ours), States::Extreme(theirs)) => {
+                let greatest = self.function == AggregateFunction::Max;
+                for (extreme, group) in theirs.into_iter().zip(groups) {
+                    self.held += ours[group].merge(extreme, greatest);
+                }
+            }
+            (States::Sample(ours), States::Sample(theirs)) => {
+                for (sample, group) in theirs.into_iter().zip(groups) {
+                    if ours[group].is_none() {
+                        ours[group] = sample;
+                    }
+                }
+            }
+            (States::Concat(ours), States::Concat(theirs)) => {
+                let AggregateFunction::GroupConcat(separator) = &self.function else {
+                    unreachable!("only GROUP_CONCAT has such states");
+                };
+                for (text, group) in theirs.into_iter().zip(groups) {
+                    self.held += ours[group].merge(&text, separator, cx);
+                }
+            }
+            _ => unreachable!("one function has one kind of state"),
+        }
+    }
+
+    /// The value of a group; [`TermId::NONE`] where it has none.
+    ///
+    /// # Panics
+    /// If the group is not there.
+    #[must_use]
+    pub fn finish(&self, group: usize, cx: &Context) -> TermId {
+        let value = match &self.states {
+            States::Count(counts) => {
+                let count = i64::try_from(counts[group]).map_err(|_| ExprError::Overflow);
+                count.map(|count| Value::Integer(Integer::from(count)))
+            }
+            States::Sum(sums) => {
+                let (sum, count) = &sums[group];
+                match self.function {
+                    AggregateFunction::Avg => sum.average(*count),
+                    _ => sum.total(),
+                }
+            }
+            States::Extreme(extremes) => return extremes[group].id(),
+            States::Sample(samples) => return samples[group],
+            States::Concat(texts) => texts[group].value(),
+        };
+        value.map_or(TermId::NONE, |value| value.into_id(cx.terms()))
+    }
+
+    /// Bytes held, for the query's memory budget.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let states = match &self.states {
+            States::Count(states) => states.capacity() * size_of::<u64>(),
+            States::Sum(states) => states.capacity() * size_of::<(Sum, u64)>(),
+            States::Extreme(states) => states.capacity() * size_of::<Extreme>(),
+            States::Sample(states) => states.capacity() * size_of::<TermId>(),
+            States::Concat(states) => states.capacity() * size_of::<Concat>(),
+        };
+        let seen = self
+            .seen
+            .as_ref()
+            .map_or(0, |seen| seen.capacity() * size_of::<Seen>());
+        states + seen + self.held
+    }
+}
+
+impl States {
+    /// Which groups met an error.
+    fn errors(&self) -> Vec<bool> {
+        match self {
+            Self::Count(states) => vec![false; states.len()],
+            Self::Sample(states) => vec![false; states.len()],
+            Self::Sum(states) => states.iter().map(|(sum, _)| sum.error).collect(),
+            Self::Extreme(states) => states
+                .iter()
+                .map(|state| matches!(state, Extreme::Error))
+                .collect(),
+            Self::Concat(states) => states.iter().map(|state| state.error).collect(),
+        }
+    }
+}
+
+/// A sum, kept apart by type: exact parts stay exact, whatever the order of the rows.
+#[derive(Clone, Debug, Default)]
+struct Sum {
+    integers: i128,
+    decimals: Option<Decimal>,
+    floats: Option<Float>,
+    doubles: Option<Double>,
+    /// Something was no number, or overflowed.
+    error: bool,
+}
+
+impl Sum {
+    #[inline]
+    fn add(&mut self, id: TermId, cx: &Context) {
+        match inline::as_integer(id) {
+            // 2^63 rows of 2^63 each would fit.
+            Some(value) => self.integers += i128::from(value),
+            None => self.add_slowly(id, cx),
+        }
+    }
+
+    fn add_slowly(&mut self, id: TermId, cx: &Context) {
+        match Value::decode(id, cx.terms()) {
+            Ok(Value::Integer(value)) => self.integers += i128::from(i64::from(value)),
+            Ok(Value::Decimal(value)) => self.add_decimal(value),
+            Ok(Value::Float(value)) => {
+                self.floats = Some(self.floats.map_or(value, |sum| sum + value));
+            }
+            Ok(Value::Double(value)) => {
+                self.doubles = Some(self.doubles.map_or(value, |sum| sum + value));
+            }
+            Ok(_) | Err(_) => self.error = true,
+        }
+    }
+
+    fn add_decimal(&mut self, value: Decimal) {
+        match self.decimals.unwrap_or_default().checked_add(value) {
+            Some(sum) => self.decimals = Some(sum),
+            None => self.error = true,
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.integers += other.integers;
+        if let Some(value) = other.decimals {
+            self.add_decimal(value);
+        }
+        if let Some(value) = other.floats {
+            self.floats = Some(self.floats.map_or(value, |sum| sum + value));
+        }
+        if let Some(value) = other.doubles {
+            self.doubles = Some(self.doubles.map_or(value, |sum| sum + value));
+        }
+        self.error |= other.error;
+    }
+
+    fn total(&self) -> Result<Value, ExprError> {
+        if self.error {
+            return Err(ExprError::Type);
+        }
+        if self.decimals.is_none() && self.floats.is_none() && self.doubles.is_none() {
+            let sum = i64::try_from(self.integers).map_err(|_| ExprError::Overflow)?;
+            return Ok(Value::Integer(sum.into()));
+        }
+        let exact = self.exact()?;
+        let mut sum = Value::Decimal(exact);
+        if let Some(floats) = self.floats {
+            sum = numeric::arithmetic(Arithmetic::Add, &sum, &Value::Float(floats))?;
+        }
+        if let Some(doubles) = self.doubles {
+            sum = numeric::arithmetic(Arithmetic::Add, &sum, &Value::Double(doubles))?;
+        }
+        Ok(sum)
+    }
+
+    /// Integers and decimals.
+    fn exact(&self) -> Result<Decimal, ExprError> {
+        let integers = Decimal::try_from(self.integers).map_err(|_| ExprError::Overflow)?;
+        integers
+            .checked_add(self.decimals.unwrap_or_default())
+            .ok_or(ExprError::Overflow)
+    }
+
+    fn average(&self, count: u64) -> Result<Value, ExprError> {
+        if count == 0 {
+            return Ok(Value::Integer(Integer::from(0)));
+        }
+        let sum = match self.total() {
+            // An average fits where the sum of integers does not.
+            Err(ExprError::Overflow) => Value::Decimal(self.exact()?),
+            sum => sum?,
+        };
+        let count = i64::try_from(count).map_err(|_| ExprError::Overflow)?;
+        numeric::arithmetic(Arithmetic::Divide, &sum, &Value::Integer(count.into()))
+    }
+}
+
+/// The least or greatest term so far.
+#[derive(Debug, Default)]
+enum Extreme {
+    #[default]
+    Empty,
+    /// An integer held inline: its id sorts as it does.
+    Integer(TermId),
+    Term(Box<(SortKey, TermId)>),
+    Error,
+}
+
+impl Extreme {
+    /// Bytes that this added.
+    fn add(&mut self, id: TermId, greatest: bool, cx: &Context) -> usize {
+        if id.is_none() {
+            *self = Self::Error;
+            return 0;
+        }
+        let is_integer = inline::as_integer(id).is_some();
+        match self {
+            Self::Error => return 0,
+            Self::Empty if is_integer => *self = Self::Integer(id),
+            Self::Integer(known) if is_integer => {
+                if (id > *known) == greatest && id != *known {
+                    *known = id;
+                }
+            }
+            _ => {
+                let key = SortKey::new(id, cx.terms());
+                let known = std::mem::take(self).into_term(cx);
+                let candidate = Self::Term(Box::new((key, id)));
+                *self = known;
+                return self.merge(candidate, greatest);
+            }
+        }
+        0
+    }
+
+    fn into_term(self, cx: &Context) -> Self {
+        match self {
+            Self::Integer(id) => Self::Term(Box::new((SortKey::new(id, cx.terms()), id))),
+            other => other,
+        }
+    }
+
+    /// Takes the other where it is the better; the earlier of two equal ones stays.
+    fn merge(&mut self, other: Self, greatest: bool) -> usize {
+        let better = match (&*self, &other) {
+            (Self::Error, _) | (_, Self::Empty) => false,
+            (_, Self::Error) | (Self::Empty, _) => true,
+            (Self::Integer(ours), Self::Integer(theirs)) => {
+                theirs != ours && (theirs > ours) == greatest
+            }
+            (Self::Term(ours), Self::Term(theirs)) => {
+                theirs.0 != ours.0 && (theirs.0 > ours.0) == greatest
+            }
+            (Self::Integer(ours), Self::Term(theirs)) => {
+                let ours = SortKey::of_integer(*ours);
+                theirs.0 != ours && (theirs.0 > ours) == greatest
+            }
+            (Self::Term(ours), Self::Integer(theirs)) => {
+                let theirs = SortKey::of_integer(*theirs);
+                theirs != ours.0 && (theirs > ours.0) == greatest
+            }
+        };
+        if !better {
+            return 0;
+        }
+        *self = other;
+        match self {
+            Self::Term(term) => size_of_val(&**term) + term.0.heap_bytes(),
+            Self::Empty | Self::Integer(_) | Self::Error => 0,
+        }
+    }
+
+    fn id(&self) -> TermId {
+        match self {
+            Self::Empty | Self::Error => TermId::NONE,
+            Self::Integer(id) => *id,
+            Self::Term(term) => term.1,
+        }
+    }
+}
+
+/// The text of GROUP_CONCAT so far; `None` before the first value.
+#[derive(Debug, Default)]
+struct Concat {
+    text: Option<String>,
+    error: bool,
+}
+
+impl Concat {
+    /// Bytes that this added.
+    fn add(&mut self, id: TermId, separator: &str, cx: &Context) -> usize {
+        match lexical(&Value::Id(id), cx.terms()) {
+            Ok(value) => self.push(&value, separator, cx),
+            Err(_) => {
+                self.error = true;
+                0
+            }
+        }
+    }
+
+    fn merge(&mut self, other: &Self, separator: &str, cx: &Context) -> usize {
+        self.error |= other.error;
+        other
+            .text
+            .as_ref()
+            .map_or(0, |text| self.push(text, separator, cx))
+    }
+
+    fn push(&mut self, value: &str, separator: &str, cx: &Context) -> usize {
+        let Some(text) = &mut self.text else {
+            self.text = Some(value.to_owned());
+            return value.len();
+        };
+        if text.len() + separator.len() + value.len() > STRING_BYTES {
+            self.error = true;
+            cx.refuse(format!("GROUP_CONCAT made more than {STRING_BYTES} bytes"));
+            return 0;
+        }
+        text.push_str(separator);
+        text.push_str(value);
+        separator.len() + value.len()
+    }
+
+    fn value(&self) -> Result<Value, ExprError> {
+        if self.error {
+            return Err(ExprError::Type);
+        }
+        Ok(Value::String(self.text.clone().unwrap_or_default()))
+    }
+}

@@ -1,0 +1,57 @@
+//! What are the parts of a date or a time (SPARQL 1.1, section 17.4.5)?
+//!
+//! Beyond SPARQL's `xsd:dateTime` these take `xsd:date` and `xsd:time` too, as the functions of
+//! XPath of the same names do.
+
+use jindou_plan::expression::Function;
+use oxsdatatypes::{DayTimeDuration, Decimal, Integer};
+
+use super::{ExprError, Value};
+
+/// YEAR, MONTH, DAY, HOURS, MINUTES or SECONDS.
+pub(super) fn part(function: Function, value: &Value) -> Result<Value, ExprError> {
+    let whole = |number: i64| Ok(Value::Integer(Integer::from(number)));
+    let seconds = |number: Decimal| Ok(Value::Decimal(number));
+    match (function, value) {
+        (Function::Year, Value::DateTime(value)) => whole(value.year()),
+        (Function::Year, Value::Date(value)) => whole(value.year()),
+        (Function::Month, Value::DateTime(value)) => whole(value.month().into()),
+        (Function::Month, Value::Date(value)) => whole(value.month().into()),
+        (Function::Day, Value::DateTime(value)) => whole(value.day().into()),
+        (Function::Day, Value::Date(value)) => whole(value.day().into()),
+        (Function::Hours, Value::DateTime(value)) => whole(value.hour().into()),
+        (Function::Hours, Value::Time(value)) => whole(value.hour().into()),
+        (Function::Minutes, Value::DateTime(value)) => whole(value.minute().into()),
+        (Function::Minutes, Value::Time(value)) => whole(value.minute().into()),
+        (Function::Seconds, Value::DateTime(value)) => seconds(value.second()),
+        (Function::Seconds, Value::Time(value)) => seconds(value.second()),
+        _ => Err(ExprError::Type),
+    }
+}
+
+/// TIMEZONE: an error where there is none.
+pub(super) fn timezone(value: &Value) -> Result<Value, ExprError> {
+    zone(value)?
+        .map(Value::DayTimeDuration)
+        .ok_or(ExprError::Value)
+}
+
+fn zone(value: &Value) -> Result<Option<DayTimeDuration>, ExprError> {
+    match value {
+        Value::DateTime(value) => Ok(value.timezone()),
+        Value::Date(value) => Ok(value.timezone()),
+        Value::Time(value) => Ok(value.timezone()),
+        _ => Err(ExprError::Type),
+    }
+}
+
+/// TZ: the time zone as `lexical`, the lexical form of `value`, writes it.
+pub(super) fn tz(value: &Value, lexical: &str) -> Result<Value, ExprError> {
+    let zone = match zone(value)? {
+        None => "",
+        Some(_) if lexical.ends_with('Z') => "Z",
+        // `+hh:mm`
+        Some(_) => &lexical[lexical.len() - 6..],
+    };
+    Ok(Value::String(zone.to_owned()))
+}

@@ -1,0 +1,392 @@
+//! What can be done for an expression once for the whole query?
+
+use std::sync::Arc;
+
+use jindou_model::TermId;
+use jindou_plan::expression::{Arithmetic, Comparison, Expression, Function};
+use jindou_plan::physical::Var;
+
+use super::pattern::{Pattern, PatternError};
+use super::predicate::Predicate;
+use super::row::NoRow;
+use super::{Context, ExprError, Value};
+
+/// An expression that this engine refuses.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompileError {
+    /// A constant pattern of REGEX or REPLACE that is beyond what this engine does.
+    #[error("{reason}")]
+    Pattern {
+        /// What about it.
+        reason: String,
+    },
+    /// A function with a number of arguments that it does not take.
+    #[error("{function:?} does not take {arguments} arguments")]
+    Arguments {
+        /// Which function.
+        function: Function,
+        /// How many it was given.
+        arguments: usize,
+    },
+}
+
+/// An expression, ready to be evaluated for many rows by many threads.
+#[derive(Clone, Debug)]
+pub struct CompiledExpression {
+    pub(super) code: Code,
+    pub(super) predicate: Predicate,
+    /// How many memories of single variables the predicate has.
+    pub(super) memories: usize,
+    /// The variable on whose value alone the result depends, where it is worth remembering.
+    pub(super) remembered: Option<Var>,
+    variables: Box<[Var]>,
+}
+
+impl CompiledExpression {
+    /// Compiles an expression of a plan whose constants have these ids.
+    ///
+    /// # Errors
+    /// [`CompileError`] for what this engine refuses. A constant part that has no value (a
+    /// malformed pattern, `1/0`) is no such error: it has none for any row.
+    ///
+    /// # Panics
+    /// If the expression has a constant beyond `constants`.
+    pub fn compile(
+        expression: &Expression,
+        constants: &[TermId],
+        cx: &Context,
+    ) -> Result<Self, CompileError> {
+        let code = Compiler { constants, cx }.compile(expression)?;
+        let mut variables = Vec::new();
+        expression.for_each_variable(&mut |var| variables.push(var));
+        variables.sort_unstable();
+        variables.dedup();
+        let mut memories = 0;
+        let predicate = Predicate::compile(&code, &mut memories);
+        let remembered = code.worth_remembering();
+        Ok(Self {
+            code,
+            predicate,
+            memories,
+            remembered,
+            variables: variables.into(),
+        })
+    }
+
+    /// The variables that the expression names, in order, each once.
+    #[must_use]
+    pub fn variables(&self) -> &[Var] {
+        &self.variables
+    }
+
+    /// The variable that the whole expression is, if it is one: no evaluation is needed then.
+    #[must_use]
+    pub fn as_variable(&self) -> Option<Var> {
+        match self.code {
+            Code::Variable(var) => Some(var),
+            _ => None,
+        }
+    }
+}
+
+/// A constant of the query: its id and its value.
+#[derive(Clone, Debug)]
+pub(super) struct Constant {
+    pub(super) id: TermId,
+    pub(super) value: Value,
+}
+
+/// The tree that is evaluated.
+#[derive(Clone, Debug)]
+pub(super) enum Code {
+    Variable(Var),
+    Constant(Box<Constant>),
+    /// A constant part that has no value.
+    Error(ExprError),
+    Or(Vec<Self>),
+    And(Vec<Self>),
+    Not(Box<Self>),
+    Compare(Comparison, Box<Self>, Box<Self>),
+    In(Box<Self>, Vec<Self>),
+    Arithmetic(Arithmetic, Box<Self>, Box<Self>),
+    Plus(Box<Self>),
+    Minus(Box<Self>),
+    Bound(Var),
+    If(Box<Self>, Box<Self>, Box<Self>),
+    Coalesce(Vec<Self>),
+    Call(Function, Vec<Self>),
+    /// REGEX with a constant pattern.
+    Regex(Box<Self>, Arc<Pattern>),
+    /// REPLACE with a constant pattern.
+    Replace(Box<Self>, Arc<Pattern>, Box<Self>),
+}
+
+struct Compiler<'a> {
+    constants: &'a [TermId],
+    cx: &'a Context,
+}
+
+impl Compiler<'_> {
+    fn compile(&self, expression: &Expression) -> Result<Code, CompileError> {
+        let code = match expression {
+            Expression::Variable(var) => return Ok(Code::Variable(*var)),
+            Expression::Bound(var) => return Ok(Code::Bound(*var)),
+            Expression::Constant(constant) => {
+                return Ok(self.constant(Value::Id(self.constants[constant.index()])));
+            }
+            Expression::Or(parts) => Code::Or(self.list(parts)?),
+            Expression::And(parts) => Code::And(self.list(parts)?),
+            Expression::Not(part) => Code::Not(self.boxed(part)?),
+            Expression::Compare(operator, left, right) => {
+                Code::Compare(*operator, self.boxed(left)?, self.boxed(right)?)
+            }
+            Expression::In(part, list) => Code::In(self.boxed(part)?, self.list(list)?),
+            Expression::Arithmetic(operator, left, right) => {
+                Code::Arithmetic(*operator, self.boxed(left)?, self.boxed(right)?)
+            }
+            Expression::UnaryPlus(part) => Code::Plus(self.boxed(part)?),
+            Expression::UnaryMinus(part) => Code::Minus(self.boxed(part)?),
+            Expression::If(condition, then, otherwise) => Code::If(
+                self.boxed(condition)?,
+                self.boxed(then)?,
+                self.boxed(otherwise)?,
+            ),
+            Expression::Coalesce(parts) => Code::Coalesce(self.list(parts)?),
+            Expression::Call(function, arguments) => self.call(*function, arguments)?,
+        };
+        Ok(self.fold(code))
+    }
+
+    fn boxed(&self, expression: &Expression) -> Result<Box<Code>, CompileError> {
+        self.compile(expression).map(Box::new)
+    }
+
+    fn list(&self, expressions: &[Expression]) -> Result<Vec<Code>, CompileError> {
+        expressions
+            .iter()
+            .map(|expression| self.compile(expression))
+            .collect()
+    }
+
+    fn call(&self, function: Function, arguments: &[Expression]) -> Result<Code, CompileError> {
+        if !argument_counts(function).contains(&arguments.len()) {
+            return Err(CompileError::Arguments {
+                function,
+                arguments: arguments.len(),
+            });
+        }
+        let mut list = self.list(arguments)?;
+        let flags_at = match function {
+            Function::Regex => 2,
+            Function::Replace => 3,
+            _ => return Ok(Code::Call(function, list)),
+        };
+        let no_flags = Value::String(String::new());
+        let (Some(pattern), Some(flags)) = (
+            list[1].constant_value(),
+            list.get(flags_at)
+                .map_or(Some(&no_flags), Code::constant_value),
+        ) else {
+            return Ok(Code::Call(function, list));
+        };
+        let (Value::String(pattern), Value::String(flags)) = (pattern, flags) else {
+            return Ok(Code::Error(ExprError::Type));
+        };
+        match Pattern::compile(pattern, flags) {
+            Ok(pattern) => {
+                let pattern = Arc::new(pattern);
+                list.truncate(flags_at);
+                let last = list.pop().map(Box::new);
+                let text = Box::new(list.swap_remove(0));
+                Ok(match last {
+                    Some(replacement) if function == Function::Replace => {
+                        Code::Replace(text, pattern, replacement)
+                    }
+                    // Of REGEX the last was the pattern.
+                    _ => Code::Regex(text, pattern),
+                })
+            }
+            Err(PatternError::Invalid) => Ok(Code::Error(ExprError::Value)),
+            Err(PatternError::Refused(reason)) => Err(CompileError::Pattern { reason }),
+        }
+    }
+
+    /// Evaluates what is constant.
+    fn fold(&self, code: Code) -> Code {
+        let mut constant = code.is_stable();
+        code.for_each_part(&mut |part| {
+            constant &= matches!(part, Code::Constant(_) | Code::Error(_));
+        });
+        if !constant {
+            return code;
+        }
+        match code.evaluate(&NoRow, self.cx) {
+            Ok(value) => self.constant(value),
+            Err(error) => Code::Error(error),
+        }
+    }
+
+    fn constant(&self, value: Value) -> Code {
+        let terms = self.cx.terms();
+        let (id, value) = match value {
+            Value::Id(id) => match Value::decode(id, terms) {
+                Ok(value) => (id, value),
+                Err(error) => return Code::Error(error),
+            },
+            value => (value.clone().into_id(terms), value),
+        };
+        Code::Constant(Box::new(Constant { id, value }))
+    }
+}
+
+impl Code {
+    pub(super) fn constant_value(&self) -> Option<&Value> {
+        match self {
+            Self::Constant(constant) => Some(&constant.value),
+            _ => None,
+        }
+    }
+
+    /// True unless this node itself gives other results for the same values of its parts.
+    fn is_stable(&self) -> bool {
+        match self {
+            Self::Variable(_) | Self::Bound(_) => false,
+            Self::Call(function, _) => !matches!(
+                function,
+                Function::Rand | Function::Uuid | Function::StrUuid | Function::BNode
+            ),
+            _ => true,
+        }
+    }
+
+    /// Calls `visit` with each direct part.
+    fn for_each_part(&self, visit: &mut dyn FnMut(&Self)) {
+        match self {
+            Self::Variable(_) | Self::Constant(_) | Self::Error(_) | Self::Bound(_) => {}
+            Self::Or(parts) | Self::And(parts) | Self::Coalesce(parts) | Self::Call(_, parts) => {
+                parts.iter().for_each(visit);
+            }
+            Self::Not(part) | Self::Plus(part) | Self::Minus(part) | Self::Regex(part, _) => {
+                visit(part);
+            }
+            Self::Compare(_, left, right)
+            | Self::Arithmetic(_, left, right)
+            | Self::Replace(left, _, right) => {
+                visit(left);
+                visit(right);
+            }
+            Self::In(part, parts) => {
+                visit(part);
+                parts.iter().for_each(visit);
+            }
+            Self::If(condition, then, otherwise) => {
+                visit(condition);
+                visit(then);
+                visit(otherwise);
+            }
+        }
+    }
+
+    /// The one variable on which the result depends, if it costs more than looking it up.
+    pub(super) fn worth_remembering(&self) -> Option<Var> {
+        let mut survey = Survey {
+            var: None,
+            sole: true,
+            stable: true,
+            costly: false,
+        };
+        survey.visit(self);
+        survey
+            .var
+            .filter(|_| survey.sole && survey.stable && survey.costly)
+    }
+}
+
+/// What [`Code::worth_remembering`] looks for.
+struct Survey {
+    var: Option<Var>,
+    sole: bool,
+    stable: bool,
+    costly: bool,
+}
+
+impl Survey {
+    fn visit(&mut self, code: &Code) {
+        match code {
+            Code::Variable(var) | Code::Bound(var) => {
+                self.sole &= self.var.is_none_or(|known| known == *var);
+                self.var = Some(*var);
+            }
+            code => {
+                self.stable &= code.is_stable();
+                self.costly |= matches!(
+                    code,
+                    Code::Call(..) | Code::Regex(..) | Code::Replace(..) | Code::In(..)
+                );
+                code.for_each_part(&mut |part| self.visit(part));
+            }
+        }
+    }
+}
+
+/// How many arguments a function takes.
+fn argument_counts(function: Function) -> std::ops::RangeInclusive<usize> {
+    use Function as F;
+    match function {
+        F::Rand | F::Now | F::Uuid | F::StrUuid => 0..=0,
+        F::BNode => 0..=1,
+        F::Concat => 0..=usize::MAX,
+        F::LangMatches
+        | F::Contains
+        | F::StrStarts
+        | F::StrEnds
+        | F::StrBefore
+        | F::StrAfter
+        | F::StrLang
+        | F::StrDt => 2..=2,
+        F::SubStr | F::Regex => 2..=3,
+        F::Replace => 3..=4,
+        F::Str
+        | F::Lang
+        | F::Datatype
+        | F::Iri
+        | F::Abs
+        | F::Ceil
+        | F::Floor
+        | F::Round
+        | F::StrLen
+        | F::UCase
+        | F::LCase
+        | F::EncodeForUri
+        | F::Year
+        | F::Month
+        | F::Day
+        | F::Hours
+        | F::Minutes
+        | F::Seconds
+        | F::Timezone
+        | F::Tz
+        | F::Md5
+        | F::Sha1
+        | F::Sha256
+        | F::Sha384
+        | F::Sha512
+        | F::IsIri
+        | F::IsBlank
+        | F::IsLiteral
+        | F::IsNumeric
+        | F::CastString
+        | F::CastBoolean
+        | F::CastInteger
+        | F::CastDecimal
+        | F::CastFloat
+        | F::CastDouble
+        | F::CastDateTime
+        | F::CastDate
+        | F::CastTime
+        | F::CastDuration
+        | F::CastDayTimeDuration
+        | F::CastYearMonthDuration => 1..=1,
+    }
+}

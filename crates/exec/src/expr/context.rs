@@ -1,0 +1,152 @@
+//! What do the expressions of one query share?
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use oxiri::Iri;
+use oxrdf::NamedNode;
+use oxsdatatypes::DateTime;
+
+use super::ExprError;
+use super::pattern::{Pattern, PatternCache};
+use super::value::push_hex;
+use crate::Terms;
+
+/// The longest string that an expression may make, in bytes.
+pub(super) const STRING_BYTES: usize = 1 << 26;
+
+/// What all expressions of one query share; threads use one together.
+pub struct Context {
+    terms: Terms,
+    now: DateTime,
+    base: Option<Iri<String>>,
+    seed: u64,
+    drawn: AtomicU64,
+    patterns: Mutex<PatternCache>,
+    refusal: OnceLock<String>,
+}
+
+impl Context {
+    /// A context in which `NOW()` is `now`, relative IRIs are resolved against `base`, and random
+    /// numbers, UUIDs and blank nodes follow from `seed`, which no two queries should share.
+    #[must_use]
+    pub fn new(terms: Terms, now: DateTime, base: Option<&NamedNode>, seed: u64) -> Self {
+        Self {
+            terms,
+            now,
+            base: base.map(|base| Iri::parse_unchecked(base.as_str().to_owned())),
+            seed,
+            drawn: AtomicU64::new(0),
+            patterns: Mutex::default(),
+            refusal: OnceLock::new(),
+        }
+    }
+
+    /// The terms of the query.
+    #[must_use]
+    pub fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// Why the query cannot be answered, if an expression met something that this engine refuses
+    /// (a pattern with features it lacks, a string that is too long). To be asked at the end of
+    /// each step: the rows so far are then not to be trusted.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&str> {
+        self.refusal.get().map(String::as_str)
+    }
+
+    /// Notes a refusal (the first one stays) and gives the error for the expression.
+    pub(super) fn refuse(&self, reason: String) -> ExprError {
+        // A second refusal adds nothing to the first.
+        let _first = self.refusal.set(reason);
+        ExprError::Refused
+    }
+
+    pub(super) fn now(&self) -> DateTime {
+        self.now
+    }
+
+    /// An absolute IRI, resolved against the base if it is relative.
+    pub(super) fn resolve(&self, iri: &str) -> Result<String, ExprError> {
+        let resolved = match &self.base {
+            Some(base) => base.resolve(iri),
+            None => Iri::parse(iri.to_owned()),
+        };
+        resolved.map(Iri::into_inner).map_err(|_| ExprError::Value)
+    }
+
+    /// A pattern that is not constant; compiled ones are kept, boundedly.
+    pub(super) fn pattern(&self, text: &str, flags: &str) -> Result<Arc<Pattern>, ExprError> {
+        let mut cache = self
+            .patterns
+            .lock()
+            .expect("no thread panics while it holds the patterns");
+        cache
+            .get(text, flags)
+            .map_err(|error| error.into_expr_error(self))
+    }
+
+    /// The next number of the query's random sequence.
+    pub(super) fn random(&self) -> u64 {
+        let step = self.drawn.fetch_add(1, Ordering::Relaxed);
+        mix(self.seed ^ mix(step))
+    }
+
+    /// A number in 0..1.
+    pub(super) fn random_unit(&self) -> f64 {
+        // The 53 bits that a double has.
+        (self.random() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// A random UUID (version 4), as RFC 4122 writes it.
+    pub(super) fn uuid(&self) -> String {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.random().to_be_bytes());
+        bytes[8..].copy_from_slice(&self.random().to_be_bytes());
+        bytes[6] = (bytes[6] & 0x0f) | 0x40;
+        bytes[8] = (bytes[8] & 0x3f) | 0x80;
+        let mut text = String::with_capacity(36);
+        for (index, part) in [0..4, 4..6, 6..8, 8..10, 10..16].into_iter().enumerate() {
+            if index > 0 {
+                text.push('-');
+            }
+            push_hex(&mut text, &bytes[part]);
+        }
+        text
+    }
+
+    /// The label of a new blank node.
+    pub(super) fn fresh_label(&self) -> String {
+        label(self.random(), self.random())
+    }
+
+    /// The label of the blank node that `text` names in this solution.
+    pub(super) fn label_in_solution(&self, text: &str, solution: u64) -> String {
+        // Two hashes of 64 bits, so that different names do not meet.
+        let mut high = mix(self.seed ^ mix(solution ^ 0x9e37_79b9_7f4a_7c15));
+        let mut low = mix(high ^ 0x6a09_e667_f3bc_c908);
+        for chunk in text.as_bytes().chunks(7) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            // The length tells "a" from "a\0".
+            word[7] = chunk.len() as u8;
+            let word = u64::from_be_bytes(word);
+            high = mix(high ^ word);
+            low = mix(low.wrapping_add(word).rotate_left(29));
+        }
+        label(high, low)
+    }
+}
+
+fn label(high: u64, low: u64) -> String {
+    format!("x{high:016x}{low:016x}")
+}
+
+/// The mixing function of SplitMix64 (Steele, Lea and Flood, 2014).
+fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}

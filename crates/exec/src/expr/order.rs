@@ -1,0 +1,305 @@
+//! In which order do ORDER BY, MIN and MAX put terms?
+//!
+//! Unbound, then blank nodes, IRIs and literals (SPARQL 1.1, section 15.1). SPARQL orders
+//! literals only where `<` does; here they are ordered all: booleans, numbers (NaN first),
+//! strings, strings with language tags, dateTimes, dates, times, durations, then whatever else by
+//! datatype and lexical form. Times without a time zone count as UTC.
+
+use std::cmp::Ordering;
+
+use jindou_model::{TermId, inline};
+use oxsdatatypes::{Decimal, Double};
+
+use super::Value;
+use super::cast::{months_of, seconds_of};
+use crate::Terms;
+
+/// What a term is sorted by: comparable without the dictionary.
+///
+/// Equal keys belong to terms that `<` does not order, `1` and `01` or `1.0`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SortKey(Key);
+
+/// The order of the variants is that of the kinds of terms.
+#[derive(Clone, Debug)]
+enum Key {
+    Unbound,
+    Blank(Box<str>),
+    Iri(Box<str>),
+    Boolean(bool),
+    Integer(i64),
+    Number(Number),
+    String(Box<str>),
+    LangString(Box<str>, Box<str>),
+    DateTime(Decimal),
+    Date(Decimal),
+    Time(Decimal),
+    /// Seconds, with months of their mean length, and months.
+    Duration(Decimal, i64),
+    /// Datatype and lexical form.
+    Other(Box<str>, Box<str>),
+}
+
+/// A number as the nearest double and what that lacks, so that exact numbers and doubles have one
+/// order without rounding the exact ones.
+#[derive(Clone, Copy, Debug)]
+struct Number {
+    nearest: f64,
+    rest: Decimal,
+}
+
+impl Number {
+    fn exact(nearest: f64, value: Decimal) -> Self {
+        let rest = Decimal::try_from(Double::from(nearest))
+            .ok()
+            .and_then(|nearest| value.checked_sub(nearest))
+            // Only near the end of the range of decimals.
+            .unwrap_or_default();
+        Self { nearest, rest }
+    }
+
+    fn integer(value: i64) -> Self {
+        Self::exact(value as f64, value.into())
+    }
+
+    fn real(value: f64) -> Self {
+        let nearest = if value.is_nan() {
+            // The least in the total order of doubles.
+            -f64::NAN.abs()
+        } else {
+            // No negative zero.
+            value + 0.0
+        };
+        Self {
+            nearest,
+            rest: Decimal::default(),
+        }
+    }
+}
+
+impl Ord for Number {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.nearest
+            .total_cmp(&other.nearest)
+            .then_with(|| self.rest.cmp(&other.rest))
+    }
+}
+
+impl PartialOrd for Number {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Number {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Number {}
+
+impl Key {
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Unbound => 0,
+            Self::Blank(_) => 1,
+            Self::Iri(_) => 2,
+            Self::Boolean(_) => 3,
+            Self::Integer(_) | Self::Number(_) => 4,
+            Self::String(_) => 5,
+            Self::LangString(..) => 6,
+            Self::DateTime(_) => 7,
+            Self::Date(_) => 8,
+            Self::Time(_) => 9,
+            Self::Duration(..) => 10,
+            Self::Other(..) => 11,
+        }
+    }
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Integer(left), Self::Integer(right)) => left.cmp(right),
+            (Self::Integer(left), Self::Number(right)) => Number::integer(*left).cmp(right),
+            (Self::Number(left), Self::Integer(right)) => left.cmp(&Number::integer(*right)),
+            (Self::Number(left), Self::Number(right)) => left.cmp(right),
+            (Self::Blank(left), Self::Blank(right))
+            | (Self::Iri(left), Self::Iri(right))
+            | (Self::String(left), Self::String(right)) => left.cmp(right),
+            (Self::Boolean(left), Self::Boolean(right)) => left.cmp(right),
+            (Self::LangString(left, left_tag), Self::LangString(right, right_tag))
+            | (Self::Other(left, left_tag), Self::Other(right, right_tag)) => {
+                (left, left_tag).cmp(&(right, right_tag))
+            }
+            (Self::DateTime(left), Self::DateTime(right))
+            | (Self::Date(left), Self::Date(right))
+            | (Self::Time(left), Self::Time(right)) => left.cmp(right),
+            (Self::Duration(left, left_months), Self::Duration(right, right_months)) => {
+                (left, left_months).cmp(&(right, right_months))
+            }
+            (left, right) => left.rank().cmp(&right.rank()),
+        }
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Key {}
+
+impl SortKey {
+    /// The key of a term; of [`TermId::NONE`] that of an unbound variable.
+    #[must_use]
+    pub fn new(id: TermId, terms: &Terms) -> Self {
+        if let Some(value) = inline::as_integer(id) {
+            return Self(Key::Integer(value));
+        }
+        // As a decimal of seconds on the time line of XML Schema.
+        let seconds = |ms: i64| Decimal::new(i128::from(ms) + EPOCH_MS, 3).ok();
+        if let Some(key) = inline::as_date_time(id).and_then(|(ms, _)| seconds(ms)) {
+            return Self(Key::DateTime(key));
+        }
+        if let Some(key) = inline::as_date(id).and_then(|(ms, _)| seconds(ms)) {
+            return Self(Key::Date(key));
+        }
+        Self(match Value::decode(id, terms) {
+            Ok(value) => key_of(value),
+            // Only of no term.
+            Err(_) => Key::Unbound,
+        })
+    }
+
+    /// The key of an integer held inline.
+    pub(super) fn of_integer(id: TermId) -> Self {
+        Self(inline::as_integer(id).map_or(Key::Unbound, Key::Integer))
+    }
+
+    /// Bytes that the key holds beyond its own size.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        match &self.0 {
+            Key::Blank(text) | Key::Iri(text) | Key::String(text) => text.len(),
+            Key::LangString(first, second) | Key::Other(first, second) => {
+                first.len() + second.len()
+            }
+            Key::Unbound
+            | Key::Boolean(_)
+            | Key::Integer(_)
+            | Key::Number(_)
+            | Key::DateTime(_)
+            | Key::Date(_)
+            | Key::Time(_)
+            | Key::Duration(..) => 0,
+        }
+    }
+}
+
+/// Milliseconds from 0001-01-01T00:00:00Z, where the time line of XML Schema begins, to 1970.
+const EPOCH_MS: i128 = 62_135_596_800_000;
+
+fn key_of(value: Value) -> Key {
+    /// The mean length of a month in the Gregorian calendar, in seconds.
+    const MONTH_SECONDS: i64 = 2_629_746;
+    match value {
+        Value::Id(_) => unreachable!("decoded values are no ids"),
+        Value::Iri(text) => Key::Iri(text.into()),
+        Value::Blank(text) => Key::Blank(text.into()),
+        Value::Boolean(value) => Key::Boolean(value),
+        Value::Integer(value) => Key::Integer(value.into()),
+        Value::Decimal(value) => {
+            // Parsing rounds to the nearest double, so that the order is kept.
+            let nearest = value
+                .to_string()
+                .parse()
+                .expect("a decimal reads as a double");
+            Key::Number(Number::exact(nearest, value))
+        }
+        Value::Float(value) => Key::Number(Number::real(f32::from(value).into())),
+        Value::Double(value) => Key::Number(Number::real(value.into())),
+        Value::String(text) => Key::String(text.into()),
+        Value::LangString { value, language } => Key::LangString(value.into(), language.into()),
+        Value::DateTime(value) => Key::DateTime(instant(value.to_be_bytes())),
+        Value::Date(value) => Key::Date(instant(value.to_be_bytes())),
+        Value::Time(value) => Key::Time(instant(value.to_be_bytes())),
+        Value::Duration(value) => duration_key(value, MONTH_SECONDS),
+        Value::YearMonthDuration(value) => duration_key(value.into(), MONTH_SECONDS),
+        Value::DayTimeDuration(value) => duration_key(value.into(), MONTH_SECONDS),
+        Value::Other { value, datatype } => Key::Other(datatype.into(), value.into()),
+    }
+}
+
+/// The seconds with which the bytes of a date or time begin: of UTC where there is a time zone.
+fn instant(bytes: [u8; 18]) -> Decimal {
+    let mut seconds = [0; 16];
+    seconds.copy_from_slice(&bytes[..16]);
+    Decimal::from_be_bytes(seconds)
+}
+
+fn duration_key(value: oxsdatatypes::Duration, month_seconds: i64) -> Key {
+    let parts = months_of(value).ok().zip(seconds_of(value).ok());
+    let total = parts.and_then(|(months, seconds)| {
+        let of_months = Decimal::from(months).checked_mul(Decimal::from(month_seconds))?;
+        Some((of_months.checked_add(seconds)?, months))
+    });
+    match total {
+        Some((seconds, months)) => Key::Duration(seconds, months),
+        // Durations beyond the range of decimals come last of all durations.
+        None => Key::Duration(Decimal::MAX, i64::MAX),
+    }
+}
+
+/// The sort keys of a column.
+#[derive(Clone, Debug)]
+pub enum SortColumn {
+    /// All are integers held inline.
+    Integers(Vec<i64>),
+    /// Anything else.
+    Keys(Vec<SortKey>),
+}
+
+impl SortColumn {
+    /// The keys of these ids; decodes each that is not inline.
+    #[must_use]
+    pub fn new(ids: &[TermId], terms: &Terms) -> Self {
+        let integers: Option<Vec<i64>> = ids.iter().map(|id| inline::as_integer(*id)).collect();
+        match integers {
+            Some(integers) => Self::Integers(integers),
+            None => Self::Keys(ids.iter().map(|id| SortKey::new(*id, terms)).collect()),
+        }
+    }
+
+    /// The order of two rows by this column, ascending.
+    ///
+    /// # Panics
+    /// If there are no such rows.
+    #[must_use]
+    pub fn compare(&self, left: usize, right: usize) -> Ordering {
+        match self {
+            Self::Integers(values) => values[left].cmp(&values[right]),
+            Self::Keys(keys) => keys[left].cmp(&keys[right]),
+        }
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Integers(values) => values.capacity() * size_of::<i64>(),
+            Self::Keys(keys) => {
+                keys.capacity() * size_of::<SortKey>()
+                    + keys.iter().map(SortKey::heap_bytes).sum::<usize>()
+            }
+        }
+    }
+}

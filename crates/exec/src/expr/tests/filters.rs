@@ -1,0 +1,205 @@
+//! Does a filter over columns keep the rows for which the condition is true one by one?
+
+use jindou_model::TermId;
+
+use crate::expr::{CompiledExpression, Context};
+
+use super::support::{Cells, Sample, Table, World, pool};
+
+/// All pairs of the pool, unbound included, and a third column that varies.
+fn pairs(world: &World) -> Table {
+    let mut ids: Vec<TermId> = pool().iter().map(|text| world.insert(text)).collect();
+    ids.push(TermId::NONE);
+    ids.push(world.insert("_:node"));
+    ids.push(world.insert("_:other"));
+    let mut columns = vec![Vec::new(); 3];
+    for left in &ids {
+        for right in &ids {
+            columns[0].push(*left);
+            columns[1].push(*right);
+            let row = columns[2].len();
+            columns[2].push(ids[(row * 7) % ids.len()]);
+        }
+    }
+    Table { columns }
+}
+
+const CONDITIONS: &[&str] = &[
+    "?a = 1",
+    "?a != 1",
+    "!(?a = 1)",
+    "!(?a != 1)",
+    "1 < ?a",
+    "?a < 1",
+    "?a <= 2.5",
+    "?a > 0.1",
+    "?a >= 2.5e0",
+    "!(?a < 1)",
+    "?a = true",
+    "?a != false",
+    "?a < \"2020-06-01T00:00:00Z\"^^xsd:dateTime",
+    "?a >= \"2020-01-01T00:00:00\"^^xsd:dateTime",
+    "?a = \"2020-01-01\"^^xsd:date",
+    "?a != \"2020-01-01Z\"^^xsd:date",
+    "?a = \"abc\"",
+    "?a != \"abc\"",
+    "?a < \"abc\"",
+    "?a = \"abc\"@en",
+    "?a = :s",
+    "?a != :s",
+    ":s = ?a",
+    "sameTerm(?a, 1)",
+    "!sameTerm(?a, 1)",
+    "sameTerm(?a, ?b)",
+    "!sameTerm(?a, ?b)",
+    "?a = ?b",
+    "?a != ?b",
+    "?a < ?b",
+    "?a >= ?b",
+    "?a IN (:s, :t, \"abc\")",
+    "?a NOT IN (:s, :t)",
+    "?a NOT IN (:s, \"abc\")",
+    "?a IN (1, :s)",
+    "?a IN ()",
+    "?a NOT IN ()",
+    "BOUND(?a)",
+    "!BOUND(?a)",
+    "?a",
+    "!?a",
+    "true",
+    "\"\"",
+    "1/0",
+    "BOUND(?a) && ?b > 0 && REGEX(STR(?a), \"0\")",
+    "?a = 1 || ?b = 1 || ?a = :s",
+    "!(?a = 1 || ?b < 2)",
+    "!(?a = 1 && ?b < 2)",
+    "!(BOUND(?a) && !BOUND(?b))",
+    "(?a = 1 || ?b) && (?c < 100 || STRLEN(?a) = 3)",
+    "?a + ?b < ?c",
+    "COALESCE(?a, ?b) = ?c",
+    "IF(BOUND(?a), ?a, ?b)",
+    "CONTAINS(STR(?a), \"0\")",
+    "COALESCE(STRLEN(?a), 0) = 0",
+    "REGEX(?a, ?b)",
+    "LANGMATCHES(LANG(?a), \"en\")",
+    "YEAR(?a) = 2020",
+    "isNumeric(?a) && ?a < ?b",
+];
+
+#[test]
+fn columns_and_rows_agree_on_all_pairs() {
+    let world = World::default();
+    let cx = world.context();
+    let table = pairs(&world);
+    let rows = table.columns[0].len();
+    for text in CONDITIONS {
+        let code = Sample::parse(text).compile(&cx);
+        let expected: Vec<u32> = (0..rows)
+            .filter(|row| {
+                let cells = table.columns.iter().map(|column| column[*row]).collect();
+                code.effective_boolean(&Cells(cells), &cx)
+            })
+            .map(|row| row as u32)
+            .collect();
+        let mut evaluator = code.clone().evaluator();
+        // Twice: the second time from what is remembered.
+        for _ in 0..2 {
+            let mut keep = vec![7];
+            evaluator.filter(&table, rows, &cx, &mut keep);
+            assert!(
+                keep == expected,
+                "{text}: {} rows, not {}",
+                keep.len(),
+                expected.len()
+            );
+        }
+        let mut some: Vec<u32> = (0..rows as u32).step_by(3).collect();
+        evaluator.retain(&table, &cx, &mut some);
+        let expected: Vec<u32> = expected
+            .iter()
+            .copied()
+            .filter(|row| row % 3 == 0)
+            .collect();
+        assert!(some == expected, "{text}, on every third row");
+    }
+}
+
+#[test]
+fn a_variable_without_a_column_is_unbound() {
+    let world = World::default();
+    let cx = world.context();
+    let table = Table {
+        columns: vec![vec![world.insert("1"); 4]],
+    };
+    for (text, count) in [
+        ("!BOUND(?b)", 4),
+        ("BOUND(?b)", 0),
+        ("?a = ?b", 0),
+        ("?b = 1", 0),
+        ("?b != 1", 0),
+        ("?b IN (:s)", 0),
+        ("?a = 1 || ?b = 1", 4),
+        ("COALESCE(STRLEN(?b), 0) = 0", 4),
+    ] {
+        let code = Sample::parse(text).compile(&cx);
+        let mut keep = Vec::new();
+        code.evaluator().filter(&table, 4, &cx, &mut keep);
+        assert_eq!(keep.len(), count, "{text}");
+    }
+}
+
+#[test]
+fn columns_of_values_are_those_of_rows() {
+    let world = World::default();
+    let cx = world.context();
+    let table = pairs(&world);
+    let rows = table.columns[0].len();
+    for text in [
+        "?a",
+        "?b + 1",
+        "STRLEN(?a)",
+        "CONCAT(STR(?a), \"x\")",
+        "?a + ?b",
+        "5",
+        "1/0",
+        "UCASE(?c)",
+    ] {
+        let code = Sample::parse(text).compile(&cx);
+        let mut out = vec![TermId::NONE];
+        let mut evaluator = code.clone().evaluator();
+        evaluator.evaluate_column(&table, rows, &cx, &mut out);
+        assert_eq!(out.len(), rows + 1);
+        for row in 0..rows {
+            let cells = table.columns.iter().map(|column| column[row]).collect();
+            assert_eq!(
+                out[row + 1],
+                code.evaluate_id(&Cells(cells), &cx),
+                "{text}, row {row}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_remembered_is_bounded() {
+    let world = World::default();
+    let cx = world.context();
+    let code = Sample::parse("REGEX(STR(?a), \"^[13579]*$\")").compile(&cx);
+    let ids: Vec<TermId> = (0..200_000)
+        .filter_map(jindou_model::inline::from_integer)
+        .collect();
+    let table = Table { columns: vec![ids] };
+    let mut evaluator = code.clone().evaluator();
+    let mut keep = Vec::new();
+    evaluator.filter(&table, 200_000, &cx, &mut keep);
+    // 5 + 25 + 125 + 625 + 3125 of at most five digits, and 5^5 that begin with a one.
+    assert_eq!(keep.len(), 3905 + 3125);
+    assert!(evaluator.bytes() < 4 << 20, "{} bytes", evaluator.bytes());
+}
+
+#[test]
+fn threads_may_share_expressions_and_their_context() {
+    fn shared<T: Send + Sync>() {}
+    shared::<CompiledExpression>();
+    shared::<Context>();
+}

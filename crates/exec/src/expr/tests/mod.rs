@@ -1,0 +1,10 @@
+//! Tests of expressions: against tables from the specifications, against another engine, and
+//! of each fast way against the plain one.
+
+mod aggregates;
+mod filters;
+mod measure;
+mod oracle;
+mod ordering;
+mod specification;
+mod support;

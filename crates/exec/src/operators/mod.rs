@@ -1,0 +1,136 @@
+//! Operators beyond exploration: joins, groups, order, distinct rows.
+
+mod distinct;
+mod group;
+mod join;
+mod order;
+mod slice;
+
+use jindou_plan::physical::{Node, Operator as Planned, Var};
+
+use crate::ExecError;
+use crate::context::Context;
+use crate::operator::{Boxed, Builder, Operator};
+use crate::steps::{ExtendRows, FilterRows, compile};
+use crate::table::{Table, VarSet};
+
+/// The operator of a node other than an exploration, of which `needed` is wanted.
+pub(crate) fn build(
+    builder: &mut Builder<'_>,
+    planned: &Planned,
+    needed: &VarSet,
+) -> Result<Boxed, ExecError> {
+    let with = |extra: &mut dyn FnMut(&mut dyn FnMut(Var))| {
+        let mut needed = needed.clone();
+        extra(&mut |var| needed.insert(var));
+        needed
+    };
+    Ok(match planned {
+        Planned::Explore { .. } => unreachable!("the builder makes explorations itself"),
+        Planned::Join { build, probe, keys, loose } => {
+            let inner = with(&mut |add| keys.iter().chain(loose).for_each(|var| add(*var)));
+            let build = builder.node(build, &inner)?;
+            let probe = builder.node(probe, &inner)?;
+            Box::new(join::HashJoin::new(build, probe, keys, loose, None, false, needed.clone()))
+        }
+        Planned::LeftJoin { left, right, keys, loose, condition } => {
+            let inner = with(&mut |add| {
+                keys.iter().chain(loose).for_each(|var| add(*var));
+                if let Some(condition) = condition {
+                    condition.for_each_variable(add);
+                }
+            });
+            let left = builder.node(left, &inner)?;
+            let right = builder.node(right, &inner)?;
+            let condition = match condition {
+                Some(condition) => Some(compile(condition, builder.cx)?),
+                None => None,
+            };
+            let keep = needed.clone();
+            Box::new(join::HashJoin::new(right, left, keys, loose, condition, true, keep))
+        }
+        Planned::Union(inputs) => Box::new(Concatenation {
+            inputs: inputs
+                .iter()
+                .map(|input| builder.node(input, needed))
+                .collect::<Result<_, _>>()?,
+            next: 0,
+        }),
+        Planned::Filter { input, expression } => {
+            let inner = with(&mut |add| expression.for_each_variable(add));
+            let input = builder.node(input, &inner)?;
+            Box::new(FilterRows::new(input, compile(expression, builder.cx)?, needed.clone()))
+        }
+        Planned::Extend { input, var, expression } => {
+            let inner = with(&mut |add| expression.for_each_variable(add));
+            let input = builder.node(input, &inner)?;
+            let compiled = compile(expression, builder.cx)?;
+            Box::new(ExtendRows::new(input, *var, compiled, needed.clone()))
+        }
+        Planned::Group { input, by, aggregates } => group::build(builder, input, by, aggregates)?,
+        Planned::OrderBy { input, keys, limit } => {
+            order::build(builder, input, keys, *limit, needed)?
+        }
+        Planned::Project { input, vars } => {
+            let wanted: VarSet = vars.iter().copied().collect();
+            let input = builder.node(input, &wanted)?;
+            Box::new(Projection { input, wanted })
+        }
+        Planned::Distinct { input } => distinct(builder, input, needed)?,
+        // Duplicates in a row of rows are what is cheaply found, but the specification allows to
+        // leave all of them.
+        Planned::Reduced { input } => builder.node(input, needed)?,
+        Planned::Slice { input, offset, limit } => {
+            let input = builder.node(input, needed)?;
+            Box::new(slice::Slice::new(input, *offset, *limit))
+        }
+    })
+}
+
+fn distinct(
+    builder: &mut Builder<'_>,
+    input: &Node,
+    needed: &VarSet,
+) -> Result<Boxed, ExecError> {
+    // Rows are compared on the columns that the projection below leaves.
+    let vars = match &input.operator {
+        Planned::Project { vars, .. } => vars.clone(),
+        _ => (0..builder.plan.variables.len() as u16).map(Var).collect(),
+    };
+    let mut all = needed.clone();
+    all.extend(vars.iter().copied());
+    let input = builder.node(input, &all)?;
+    Ok(Box::new(distinct::Distinct::new(input, vars)))
+}
+
+/// One input after the other.
+struct Concatenation {
+    inputs: Vec<Boxed>,
+    next: usize,
+}
+
+impl Operator for Concatenation {
+    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+        while let Some(input) = self.inputs.get_mut(self.next) {
+            if let Some(table) = input.next(cx)? {
+                return Ok(Some(table));
+            }
+            self.next += 1;
+        }
+        Ok(None)
+    }
+}
+
+/// Some columns only.
+struct Projection {
+    input: Boxed,
+    wanted: VarSet,
+}
+
+impl Operator for Projection {
+    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+        let Some(mut table) = self.input.next(cx)? else { return Ok(None) };
+        table.retain_columns(&self.wanted);
+        Ok(Some(table))
+    }
+}

@@ -1,0 +1,313 @@
+//! Binding a variable: scan an index vertex, follow edges, or intersect adjacency.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use jindou_model::{Cursor, IdRanges, Neighbours, TermId};
+use jindou_plan::physical::{Requirement, Side, Slot, Var};
+
+use super::{ResolvedSide, required_ids};
+use crate::ExecError;
+use crate::context::Context;
+use crate::operator::{Boxed, Operator};
+use crate::table::{BATCH_ROWS, Table, VarSet};
+
+/// Rows whose adjacency is located together in an intersection.
+const INTERSECT_ROWS: usize = 256;
+
+/// [`jindou_plan::physical::Step::Bind`].
+pub(crate) struct Bind {
+    input: Boxed,
+    var: Var,
+    sides: Vec<ResolvedSide>,
+    /// What the new vertex must be in; for a scan, all there is.
+    allowed: Option<IdRanges>,
+    keep: VarSet,
+    /// The input table that is being extended, and how far.
+    current: Option<(Table, Cursor)>,
+}
+
+impl Bind {
+    pub(crate) fn new(
+        input: Boxed,
+        var: Var,
+        sides: &[Side],
+        requires: &[Requirement],
+        keep: VarSet,
+        cx: &Context,
+    ) -> Self {
+        let sides: Vec<ResolvedSide> =
+            sides.iter().map(|side| ResolvedSide::new(side, cx)).collect();
+        let allowed = if sides.iter().any(|side| side.predicate.is_none()) {
+            Some(IdRanges::new())
+        } else {
+            required_ids(requires, sides.is_empty(), cx)
+        };
+        Self { input, var, sides, allowed, keep, current: None }
+    }
+}
+
+impl Operator for Bind {
+    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+        loop {
+            cx.check()?;
+            let (table, mut cursor) = match self.current.take() {
+                Some(current) => current,
+                None => match self.input.next(cx)? {
+                    Some(table) => (table, Cursor::default()),
+                    None => return Ok(None),
+                },
+            };
+            let begin = cursor;
+            let (mut rows, mut values) = (Vec::new(), Vec::new());
+            match self.sides.as_slice() {
+                [] => scan(self.allowed.as_ref(), table.rows(), &mut cursor, &mut rows, &mut values),
+                [side] => {
+                    let side = *side;
+                    expand(side, self.allowed.as_ref(), &table, cx, &mut cursor, &mut rows, &mut values);
+                }
+                sides => {
+                    let allowed = self.allowed.as_ref();
+                    intersect(sides, allowed, &table, cx, &mut cursor, &mut rows, &mut values);
+                }
+            }
+            let done = cursor.key >= table.rows();
+            if values.is_empty() {
+                if !done {
+                    self.current = Some((table, cursor));
+                }
+                continue;
+            }
+            let whole = done && begin == Cursor::default();
+            let mut extended = if whole && is_identity(&rows, table.rows()) {
+                let mut table = table;
+                table.retain_columns(&self.keep);
+                table
+            } else {
+                let extended = table.gather(&rows, &self.keep);
+                if !done {
+                    self.current = Some((table, cursor));
+                }
+                extended
+            };
+            if self.keep.contains(self.var) {
+                extended.set(self.var, values);
+            }
+            return Ok(Some(extended));
+        }
+    }
+}
+
+fn is_identity(rows: &[u32], count: usize) -> bool {
+    rows.len() == count && rows.iter().enumerate().all(|(index, row)| index == *row as usize)
+}
+
+/// Each row with each of the ids.
+fn scan(
+    ids: Option<&IdRanges>,
+    count: usize,
+    cursor: &mut Cursor,
+    rows: &mut Vec<u32>,
+    values: &mut Vec<TermId>,
+) {
+    let ids = ids.expect("a scan names what it scans");
+    while cursor.key < count && values.len() < BATCH_ROWS {
+        ids.copy(cursor.offset as u64, BATCH_ROWS - values.len(), values);
+        cursor.offset += values.len() - rows.len();
+        rows.resize(values.len(), cursor.key as u32);
+        if cursor.offset as u64 >= ids.len() {
+            *cursor = Cursor { key: cursor.key + 1, offset: 0 };
+        }
+    }
+}
+
+fn expand(
+    side: ResolvedSide,
+    allowed: Option<&IdRanges>,
+    table: &Table,
+    cx: &Context,
+    cursor: &mut Cursor,
+    rows: &mut Vec<u32>,
+    values: &mut Vec<TermId>,
+) {
+    let (Some(predicate), false) = (side.predicate, allowed.is_some_and(IdRanges::is_empty)) else {
+        cursor.key = table.rows();
+        return;
+    };
+    let repeated;
+    let keys = match side.from {
+        Slot::Var(var) => table.get(var).unwrap_or(&[]),
+        Slot::Const(id) => {
+            repeated = vec![cx.constant(id); table.rows()];
+            &repeated
+        }
+    };
+    cx.source
+        .expand(predicate, side.direction, keys, cursor, allowed, BATCH_ROWS, rows, values);
+    if keys.is_empty() {
+        cursor.key = table.rows();
+    }
+}
+
+fn intersect(
+    sides: &[ResolvedSide],
+    allowed: Option<&IdRanges>,
+    table: &Table,
+    cx: &Context,
+    cursor: &mut Cursor,
+    rows: &mut Vec<u32>,
+    values: &mut Vec<TermId>,
+) {
+    if allowed.is_some_and(IdRanges::is_empty) {
+        cursor.key = table.rows();
+        return;
+    }
+    let mut located: Vec<Vec<Neighbours<'_>>> = vec![Vec::new(); sides.len()];
+    let mut lists = Vec::with_capacity(sides.len());
+    let mut places = vec![0; sides.len()];
+    while cursor.key < table.rows() && values.len() < BATCH_ROWS {
+        let end = table.rows().min(cursor.key + INTERSECT_ROWS);
+        for (side, out) in sides.iter().zip(&mut located) {
+            out.clear();
+            locate(*side, table, cursor.key..end, cx, out);
+        }
+        for index in 0..end - cursor.key {
+            lists.clear();
+            lists.extend(located.iter().map(|side| side[index]));
+            intersect_row(&mut lists, &mut places, allowed, values);
+            rows.resize(values.len(), (cursor.key + index) as u32);
+        }
+        cursor.key = end;
+    }
+}
+
+fn locate<'a>(
+    side: ResolvedSide,
+    table: &Table,
+    rows: std::ops::Range<usize>,
+    cx: &'a Context,
+    out: &mut Vec<Neighbours<'a>>,
+) {
+    let Some(predicate) = side.predicate else {
+        out.resize(rows.len(), Neighbours::NONE);
+        return;
+    };
+    match side.from {
+        Slot::Const(id) => {
+            let list = cx.source.neighbours(predicate, side.direction, cx.constant(id));
+            out.resize(rows.len(), list);
+        }
+        Slot::Var(var) => match table.get(var) {
+            Some(column) => cx.source.locate(predicate, side.direction, &column[rows], out),
+            None => out.resize(rows.len(), Neighbours::NONE),
+        },
+    }
+}
+
+/// What all lists hold: walks the shortest and gallops through the others.
+fn intersect_row(
+    lists: &mut [Neighbours<'_>],
+    places: &mut [usize],
+    allowed: Option<&IdRanges>,
+    values: &mut Vec<TermId>,
+) {
+    lists.sort_unstable_by_key(|list| list.len());
+    let (driver, others) = lists.split_first().expect("an intersection has two sides at least");
+    places.fill(0);
+    'ids: for index in 0..driver.len() {
+        let id = driver.get(index);
+        if allowed.is_some_and(|allowed| !allowed.contains(id)) {
+            continue;
+        }
+        for (list, place) in others.iter().zip(places.iter_mut()) {
+            *place = list.seek(*place, id);
+            if *place >= list.len() {
+                return;
+            }
+            if list.get(*place) != id {
+                continue 'ids;
+            }
+        }
+        values.push(id);
+    }
+}
+
+/// Where an exploration starts, to be shared out among threads: a list of ids.
+pub(crate) enum Seed {
+    /// The ids of a scan.
+    Ids(IdRanges),
+    /// The neighbours of a constant.
+    Edges {
+        /// The constant and its edges.
+        side: (TermId, jindou_model::PredicateId, jindou_model::Direction),
+        /// Which neighbours count.
+        allowed: Option<IdRanges>,
+    },
+}
+
+impl Seed {
+    /// The start of an exploration whose first step is this, if it can be shared out.
+    pub(crate) fn of(sides: &[Side], requires: &[Requirement], cx: &Context) -> Option<Self> {
+        match sides {
+            [] => required_ids(requires, true, cx).map(Self::Ids),
+            [Side { from: Slot::Const(from), predicate, direction }] => {
+                let predicate = super::predicate(cx, *predicate)?;
+                let allowed = required_ids(requires, false, cx);
+                Some(Self::Edges { side: (cx.constant(*from), predicate, *direction), allowed })
+            }
+            _ => None,
+        }
+    }
+
+    /// How many ids there are to share out.
+    pub(crate) fn len(&self, cx: &Context) -> u64 {
+        match self {
+            Self::Ids(ids) => ids.len(),
+            Self::Edges { side: (key, predicate, direction), .. } => {
+                cx.source.neighbours(*predicate, *direction, *key).len() as u64
+            }
+        }
+    }
+
+    fn copy(&self, from: u64, count: usize, cx: &Context, out: &mut Vec<TermId>) {
+        match self {
+            Self::Ids(ids) => {
+                ids.copy(from, count, out);
+            }
+            Self::Edges { side: (key, predicate, direction), allowed } => {
+                let list = cx.source.neighbours(*predicate, *direction, *key);
+                list.copy(from as usize, count, out);
+                if let Some(allowed) = allowed {
+                    out.retain(|id| allowed.contains(*id));
+                }
+            }
+        }
+    }
+}
+
+/// The first step of one of several threads: takes the next piece of the seed.
+pub(crate) struct SeededBind {
+    pub(crate) seed: Arc<Seed>,
+    pub(crate) taken: Arc<AtomicU64>,
+    pub(crate) len: u64,
+    /// Ids taken at once.
+    pub(crate) piece: u64,
+    pub(crate) var: Var,
+    pub(crate) width: usize,
+}
+
+impl Operator for SeededBind {
+    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+        cx.check()?;
+        let from = self.taken.fetch_add(self.piece, Ordering::Relaxed);
+        if from >= self.len {
+            return Ok(None);
+        }
+        let count = self.piece.min(self.len - from) as usize;
+        let mut values = Vec::with_capacity(count);
+        self.seed.copy(from, count, cx, &mut values);
+        let mut table = Table::with_rows(self.width, values.len());
+        table.set(self.var, values);
+        Ok(Some(table))
+    }
+}

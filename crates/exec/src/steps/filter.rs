@@ -1,0 +1,70 @@
+//! FILTER and BIND: expressions over the rows of a table.
+
+use jindou_plan::physical::Var;
+
+use crate::ExecError;
+use crate::context::Context;
+use crate::expr::{CompiledExpression, Evaluator};
+use crate::operator::{Boxed, Operator};
+use crate::table::{Table, VarSet};
+
+/// Keeps the rows whose expression is true.
+pub(crate) struct FilterRows {
+    input: Boxed,
+    expression: Evaluator,
+    keep: VarSet,
+}
+
+impl FilterRows {
+    pub(crate) fn new(input: Boxed, expression: CompiledExpression, keep: VarSet) -> Self {
+        Self { input, expression: expression.evaluator(), keep }
+    }
+}
+
+impl Operator for FilterRows {
+    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+        cx.check()?;
+        let Some(mut table) = self.input.next(cx)? else { return Ok(None) };
+        let mut rows = Vec::with_capacity(table.rows());
+        self.expression.filter(&table, table.rows(), &cx.expressions, &mut rows);
+        cx.check()?;
+        table.retain_columns(&self.keep);
+        table.retain_rows(&rows);
+        Ok(Some(table))
+    }
+}
+
+/// Gives a variable the value of an expression.
+pub(crate) struct ExtendRows {
+    input: Boxed,
+    var: Var,
+    expression: Evaluator,
+    keep: VarSet,
+}
+
+impl ExtendRows {
+    pub(crate) fn new(
+        input: Boxed,
+        var: Var,
+        expression: CompiledExpression,
+        keep: VarSet,
+    ) -> Self {
+        Self { input, var, expression: expression.evaluator(), keep }
+    }
+}
+
+impl Operator for ExtendRows {
+    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+        cx.check()?;
+        let Some(mut table) = self.input.next(cx)? else { return Ok(None) };
+        cx.number_solutions(&mut table);
+        let mut column = Vec::new();
+        self.expression.evaluate_column(&table, table.rows(), &cx.expressions, &mut column);
+        cx.check()?;
+        table.retain_columns(&self.keep);
+        if self.keep.contains(self.var) {
+            table.set(self.var, column);
+        }
+        Ok(Some(table))
+    }
+}

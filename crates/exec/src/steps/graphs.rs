@@ -1,0 +1,100 @@
+//! `GRAPH ?g {}`: which named graphs are there?
+
+use jindou_model::{Cursor, TermId};
+use jindou_plan::physical::{Slot, Var};
+
+use crate::ExecError;
+use crate::context::Context;
+use crate::operator::{Boxed, Operator};
+use crate::table::{BATCH_ROWS, Table, VarSet};
+
+/// [`jindou_plan::physical::Step::Graphs`].
+pub(crate) struct EachGraph {
+    input: Boxed,
+    graph: Slot,
+    keep: VarSet,
+    current: Option<(Table, Cursor)>,
+}
+
+impl EachGraph {
+    pub(crate) fn new(input: Boxed, graph: Slot, keep: VarSet) -> Self {
+        Self { input, graph, keep, current: None }
+    }
+}
+
+/// The named graphs of the query's dataset that have quads.
+pub(super) fn named_graphs(cx: &Context) -> Vec<TermId> {
+    let mut graphs = Vec::new();
+    match &cx.dataset {
+        Some(dataset) => {
+            graphs.extend(dataset.named.iter().copied().filter(|g| cx.source.has_graph(*g)));
+        }
+        None => cx.source.graphs(&mut graphs),
+    }
+    graphs
+}
+
+/// True if the graph is a named graph of the query's dataset.
+pub(super) fn is_named_graph(cx: &Context, graph: TermId) -> bool {
+    let allowed = match &cx.dataset {
+        Some(dataset) => dataset.named.binary_search(&graph).is_ok(),
+        None => true,
+    };
+    allowed && cx.source.has_graph(graph)
+}
+
+impl Operator for EachGraph {
+    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+        loop {
+            cx.check()?;
+            let (mut table, cursor) = match self.current.take() {
+                Some(current) => current,
+                None => match self.input.next(cx)? {
+                    Some(table) => (table, Cursor::default()),
+                    None => return Ok(None),
+                },
+            };
+            let unbound = match self.graph {
+                Slot::Var(var) if table.get(var).is_none() => Some(var),
+                _ => None,
+            };
+            let Some(var) = unbound else {
+                let rows: Vec<u32> = (0..table.rows() as u32)
+                    .filter(|row| is_named_graph(cx, cx.slot(self.graph, &table, *row as usize)))
+                    .collect();
+                table.retain_columns(&self.keep);
+                table.retain_rows(&rows);
+                return Ok(Some(table));
+            };
+            if let Some(extended) = self.extend(table, cursor, var, cx) {
+                return Ok(Some(extended));
+            }
+        }
+    }
+}
+
+impl EachGraph {
+    /// Some rows with their graphs; the rest stays in `current`.
+    fn extend(&mut self, table: Table, mut cursor: Cursor, var: Var, cx: &Context) -> Option<Table> {
+        let graphs = named_graphs(cx);
+        let (mut rows, mut values) = (Vec::new(), Vec::new());
+        while cursor.key < table.rows() && values.len() < BATCH_ROWS {
+            let end = graphs.len().min(cursor.offset + BATCH_ROWS - values.len());
+            values.extend_from_slice(&graphs[cursor.offset..end]);
+            rows.resize(values.len(), cursor.key as u32);
+            cursor.offset = end;
+            if end == graphs.len() {
+                cursor = Cursor { key: cursor.key + 1, offset: 0 };
+            }
+        }
+        let extended = (!values.is_empty()).then(|| {
+            let mut extended = table.gather(&rows, &self.keep);
+            extended.set(var, values);
+            extended
+        });
+        if cursor.key < table.rows() {
+            self.current = Some((table, cursor));
+        }
+        extended
+    }
+}

@@ -1,0 +1,348 @@
+//! A quad pattern in full generality: unknown predicates, repeated variables, graphs, datasets.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use jindou_model::{
+    Cursor, Direction, Graphs, IdRanges, Membership, Pattern, PredicateId, TermId,
+};
+use jindou_plan::physical::{Scope, Slot, Var};
+use rustc_hash::FxBuildHasher;
+
+use super::graphs::{is_named_graph, named_graphs};
+use crate::ExecError;
+use crate::context::Context;
+use crate::operator::{Boxed, Operator};
+use crate::table::{BATCH_ROWS, Table, VarSet};
+
+/// Subjects of a scan that are visited between two looks at the clock.
+const SUBJECTS_AT_ONCE: usize = 256;
+
+/// [`jindou_plan::physical::Step::Match`].
+pub(crate) struct Match {
+    input: Boxed,
+    /// Subject, predicate, object.
+    slots: [Slot; 3],
+    scope: Scope,
+    keep: VarSet,
+    current: Option<(Table, usize, Option<Scan>)>,
+}
+
+/// What is known of a pattern in one row.
+#[derive(Clone, Copy)]
+struct Known {
+    subject: Option<TermId>,
+    predicate: Option<TermId>,
+    object: Option<TermId>,
+}
+
+/// One part of a scan without a known end: the quads of these subjects.
+struct ScanPart {
+    graphs: Graphs,
+    predicate: Option<PredicateId>,
+    subjects: Vec<TermId>,
+    ranges: IdRanges,
+    done: u64,
+}
+
+/// A scan of everything that a pattern without a known end may match.
+struct Scan {
+    parts: std::vec::IntoIter<(Graphs, Option<PredicateId>)>,
+    part: Option<ScanPart>,
+    /// Triples seen, where several graphs are merged.
+    seen: Option<HashSet<[TermId; 3], FxBuildHasher>>,
+}
+
+/// Rows found so far.
+#[derive(Default)]
+struct Found {
+    rows: Vec<u32>,
+    quads: Vec<[TermId; 4]>,
+}
+
+impl Match {
+    pub(crate) fn new(
+        input: Boxed,
+        slots: [Slot; 3],
+        scope: Scope,
+        keep: VarSet,
+        _cx: &Context,
+    ) -> Self {
+        Self { input, slots, scope, keep, current: None }
+    }
+
+    /// The graphs to read for a row: several only where a dataset merges them.
+    fn graphs(&self, table: &Table, row: usize, cx: &Context) -> Vec<Graphs> {
+        match (self.scope, &cx.dataset) {
+            (Scope::Default, None) => vec![Graphs::Default],
+            (Scope::Default, Some(dataset)) => {
+                dataset.default.iter().map(|graph| Graphs::One(*graph)).collect()
+            }
+            (Scope::Graph(slot), dataset) => {
+                let graph = cx.slot(slot, table, row);
+                if !graph.is_none() {
+                    let named = is_named_graph(cx, graph);
+                    return if named { vec![Graphs::One(graph)] } else { Vec::new() };
+                }
+                match dataset {
+                    None => vec![Graphs::Named],
+                    Some(_) => named_graphs(cx).into_iter().map(Graphs::One).collect(),
+                }
+            }
+        }
+    }
+
+    /// True where triples of several graphs must be merged into one graph.
+    fn merges(&self, cx: &Context) -> bool {
+        self.scope == Scope::Default && cx.dataset.as_ref().is_some_and(|d| d.default.len() > 1)
+    }
+
+    fn known(&self, table: &Table, row: usize, cx: &Context) -> Known {
+        let of = |slot| Some(cx.slot(slot, table, row)).filter(|id| !id.is_none());
+        let [subject, predicate, object] = self.slots;
+        Known { subject: of(subject), predicate: of(predicate), object: of(object) }
+    }
+
+    /// Handles one row that has a known end, or begins its scan.
+    fn start_row(&self, table: &Table, row: usize, cx: &Context, found: &mut Found) -> Option<Scan> {
+        let known = self.known(table, row, cx);
+        let predicate = match known.predicate {
+            None => None,
+            Some(term) => Some(cx.source.predicate(term)?),
+        };
+        let graphs = self.graphs(table, row, cx);
+        if known.subject.is_none() && known.object.is_none() {
+            return Some(Scan::new(graphs, predicate, self.merges(cx), cx));
+        }
+        let pattern = Pattern { subject: known.subject, predicate, object: known.object };
+        let mut seen = self.merges(cx).then(HashSet::default);
+        for graph in graphs {
+            visit(cx, &pattern, graph, row as u32, &mut seen, found);
+        }
+        None
+    }
+
+    /// The rows found, as a table: variables that were unbound get columns, repeated ones are
+    /// compared.
+    fn extend(&self, table: &Table, found: Found) -> Table {
+        let graph = match self.scope {
+            Scope::Graph(slot) => Some(slot),
+            Scope::Default => None,
+        };
+        let [subject, predicate, object] = self.slots.map(Some);
+        let positions = [subject, predicate, object, graph];
+        let variables: Vec<(usize, Var)> = positions
+            .iter()
+            .enumerate()
+            .filter_map(|(place, slot)| match slot {
+                Some(Slot::Var(var)) => Some((place, *var)),
+                _ => None,
+            })
+            .collect();
+        let fits = |index: usize| {
+            variables.iter().all(|(place, var)| {
+                let value = found.quads[index][*place];
+                let bound = table.value(*var, found.rows[index] as usize);
+                (bound.is_none() || bound == value)
+                    && variables
+                        .iter()
+                        .all(|(other, same)| same != var || found.quads[index][*other] == value)
+            })
+        };
+        let kept: Vec<usize> = (0..found.rows.len()).filter(|index| fits(*index)).collect();
+        let rows: Vec<u32> = kept.iter().map(|index| found.rows[*index]).collect();
+        let mut extended = table.gather(&rows, &self.keep);
+        for (place, var) in variables {
+            if self.keep.contains(var) {
+                extended.set(var, kept.iter().map(|index| found.quads[*index][place]).collect());
+            }
+        }
+        extended
+    }
+}
+
+impl Operator for Match {
+    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+        loop {
+            cx.check()?;
+            let (table, mut row, mut scan) = match self.current.take() {
+                Some(current) => current,
+                None => match self.input.next(cx)? {
+                    Some(table) => (table, 0, None),
+                    None => return Ok(None),
+                },
+            };
+            let mut found = Found::default();
+            while row < table.rows() && found.rows.len() < BATCH_ROWS {
+                if scan.is_none() {
+                    scan = self.start_row(&table, row, cx, &mut found);
+                }
+                match &mut scan {
+                    Some(running) => {
+                        if !running.advance(row as u32, cx, &mut found)? {
+                            scan = None;
+                            row += 1;
+                        }
+                    }
+                    None => row += 1,
+                }
+            }
+            let extended = (!found.rows.is_empty()).then(|| self.extend(&table, found));
+            if row < table.rows() {
+                self.current = Some((table, row, scan));
+            }
+            if let Some(extended) = extended {
+                return Ok(Some(extended));
+            }
+        }
+    }
+}
+
+impl Scan {
+    fn new(
+        graphs: Vec<Graphs>,
+        predicate: Option<PredicateId>,
+        merge: bool,
+        cx: &Context,
+    ) -> Self {
+        let mut parts = Vec::new();
+        for graph in graphs {
+            match (graph, predicate) {
+                // By predicate, so that segments are read in order.
+                (Graphs::Default, None) => parts.extend(
+                    (0..cx.source.predicate_count())
+                        .map(|number| (Graphs::Default, Some(PredicateId(number)))),
+                ),
+                (Graphs::Named, _) => {
+                    let mut all = Vec::new();
+                    cx.source.graphs(&mut all);
+                    parts.extend(all.into_iter().map(|graph| (Graphs::One(graph), predicate)));
+                }
+                (graph, predicate) => parts.push((graph, predicate)),
+            }
+        }
+        Self { parts: parts.into_iter(), part: None, seen: merge.then(HashSet::default) }
+    }
+
+    /// Finds some more quads; false at the end.
+    fn advance(&mut self, row: u32, cx: &Context, found: &mut Found) -> Result<bool, ExecError> {
+        while found.rows.len() < BATCH_ROWS {
+            if self.part.is_none() {
+                self.part = self.parts.next().map(|(graphs, predicate)| {
+                    ScanPart::new(graphs, predicate, cx)
+                });
+            }
+            let Some(part) = &mut self.part else { return Ok(false) };
+            cx.check()?;
+            let before = found.rows.len();
+            if !part.advance(row, cx, &mut self.seen, found) {
+                self.part = None;
+            }
+            if self.seen.is_some() {
+                cx.charge((found.rows.len() - before) * size_of::<[TermId; 4]>())?;
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl ScanPart {
+    fn new(graphs: Graphs, predicate: Option<PredicateId>, cx: &Context) -> Self {
+        let mut part = Self {
+            graphs,
+            predicate,
+            subjects: Vec::new(),
+            ranges: IdRanges::new(),
+            done: 0,
+        };
+        match (graphs, predicate) {
+            (Graphs::One(graph), _) => {
+                cx.source.graph_subjects(graph).copy(0, usize::MAX, &mut part.subjects);
+            }
+            (_, Some(predicate)) => {
+                let keys = [Membership::Has(predicate, Direction::Out)];
+                part.ranges = cx.source.ids_with(&keys, true).unwrap_or_default();
+            }
+            (_, None) => unreachable!("scans of the default graph go by predicate"),
+        }
+        part
+    }
+
+    /// The quads of the next subjects; false at the end.
+    fn advance(
+        &mut self,
+        row: u32,
+        cx: &Context,
+        seen: &mut Option<HashSet<[TermId; 3], FxBuildHasher>>,
+        found: &mut Found,
+    ) -> bool {
+        if let (Graphs::Default, Some(predicate)) = (self.graphs, self.predicate) {
+            return self.advance_default(predicate, row, cx, found);
+        }
+        let from = self.done as usize;
+        let to = self.subjects.len().min(from + SUBJECTS_AT_ONCE);
+        for subject in &self.subjects[from..to] {
+            let pattern =
+                Pattern { subject: Some(*subject), predicate: self.predicate, object: None };
+            visit(cx, &pattern, self.graphs, row, seen, found);
+        }
+        self.done = to as u64;
+        to < self.subjects.len()
+    }
+
+    fn advance_default(
+        &mut self,
+        predicate: PredicateId,
+        row: u32,
+        cx: &Context,
+        found: &mut Found,
+    ) -> bool {
+        let mut keys = Vec::with_capacity(SUBJECTS_AT_ONCE);
+        self.ranges.copy(self.done, SUBJECTS_AT_ONCE, &mut keys);
+        if keys.is_empty() {
+            return false;
+        }
+        let term = cx.source.predicate_term(predicate);
+        let (mut rows, mut objects) = (Vec::new(), Vec::new());
+        let mut cursor = Cursor::default();
+        let all = usize::MAX;
+        cx.source.expand(
+            predicate,
+            Direction::Out,
+            &keys,
+            &mut cursor,
+            None,
+            all,
+            &mut rows,
+            &mut objects,
+        );
+        found.quads.extend(
+            rows.iter()
+                .zip(&objects)
+                .map(|(key, object)| [keys[*key as usize], term, *object, TermId::NONE]),
+        );
+        found.rows.resize(found.quads.len(), row);
+        self.done += keys.len() as u64;
+        self.done < self.ranges.len()
+    }
+}
+
+/// Adds the quads that match a pattern with a known end.
+fn visit(
+    cx: &Context,
+    pattern: &Pattern,
+    graphs: Graphs,
+    row: u32,
+    seen: &mut Option<HashSet<[TermId; 3], FxBuildHasher>>,
+    found: &mut Found,
+) {
+    let flow = cx.source.for_each_match(pattern, graphs, &mut |s, p, o, g| {
+        let predicate = cx.source.predicate_term(p);
+        if seen.as_mut().is_none_or(|seen| seen.insert([s, predicate, o])) {
+            found.rows.push(row);
+            found.quads.push([s, predicate, o, g]);
+        }
+        ControlFlow::Continue(())
+    });
+    debug_assert!(flow.is_continue(), "the visitor never breaks");
+}

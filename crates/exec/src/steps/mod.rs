@@ -1,0 +1,170 @@
+//! Steps of exploration: each takes tables, extends or filters their rows, and hands them on.
+
+mod bind;
+mod check;
+mod feed;
+mod filter;
+mod graphs;
+mod matching;
+mod optional;
+mod union;
+mod values;
+
+use jindou_model::{IdRanges, Membership, PredicateId};
+use jindou_plan::physical::{
+    ConstId, PlannedStep, Requirement, Scope, Side, Slot, Step, Var,
+};
+
+pub(crate) use bind::{Seed, SeededBind};
+pub(crate) use filter::{ExtendRows, FilterRows};
+
+use crate::ExecError;
+use crate::context::Context;
+use crate::expr::CompiledExpression;
+use crate::operator::{Boxed, Builder};
+use crate::table::VarSet;
+
+/// The operator of one step; `keep` are the variables wanted behind it.
+pub(crate) fn build(
+    builder: &mut Builder<'_>,
+    input: Boxed,
+    step: &Step,
+    keep: VarSet,
+) -> Result<Boxed, ExecError> {
+    let cx = builder.cx;
+    Ok(match step {
+        Step::Bind { var, sides, requires } => {
+            Box::new(bind::Bind::new(input, *var, sides, requires, keep, cx))
+        }
+        Step::Check { side, to } => Box::new(check::Check::new(input, *side, *to, keep, cx)),
+        Step::Test { slot, requires } => {
+            Box::new(check::Test::new(input, *slot, requires, keep, cx))
+        }
+        Step::Match { subject, predicate, object, scope } => Box::new(matching::Match::new(
+            input,
+            [*subject, *predicate, *object],
+            *scope,
+            keep,
+            cx,
+        )),
+        Step::Graphs { graph } => Box::new(graphs::EachGraph::new(input, *graph, keep)),
+        Step::Filter(expression) => {
+            let compiled = compile(expression, cx)?;
+            Box::new(FilterRows::new(input, compiled, keep))
+        }
+        Step::Extend { var, expression } => {
+            let compiled = compile(expression, cx)?;
+            Box::new(ExtendRows::new(input, *var, compiled, keep))
+        }
+        Step::Values { vars, rows } => {
+            Box::new(values::JoinValues::new(input, vars, rows, keep, cx))
+        }
+        Step::Optional { steps, condition } => {
+            optional::build(builder, input, steps, condition.as_ref(), &keep)?
+        }
+        Step::Union(branches) => union::build(builder, input, branches, &keep)?,
+    })
+}
+
+pub(crate) fn compile(
+    expression: &jindou_plan::expression::Expression,
+    cx: &Context,
+) -> Result<CompiledExpression, ExecError> {
+    Ok(CompiledExpression::compile(expression, &cx.constants, &cx.expressions)?)
+}
+
+/// The variables wanted before `steps`, if `needed` are wanted behind them.
+pub(crate) fn needed_before(steps: &[PlannedStep], needed: &VarSet) -> VarSet {
+    let mut before = needed.clone();
+    for planned in steps {
+        for_each_variable(&planned.step, &mut |var| before.insert(var));
+    }
+    before
+}
+
+fn for_each_variable(step: &Step, visit: &mut dyn FnMut(Var)) {
+    let slot = |slot: &Slot, visit: &mut dyn FnMut(Var)| {
+        if let Slot::Var(var) = slot {
+            visit(*var);
+        }
+    };
+    match step {
+        Step::Bind { var, sides, .. } => {
+            visit(*var);
+            sides.iter().for_each(|side| slot(&side.from, visit));
+        }
+        Step::Check { side, to } => {
+            slot(&side.from, visit);
+            slot(to, visit);
+        }
+        Step::Test { slot: tested, .. } => slot(tested, visit),
+        Step::Match { subject, predicate, object, scope } => {
+            [subject, predicate, object].into_iter().for_each(|part| slot(part, visit));
+            if let Scope::Graph(graph) = scope {
+                slot(graph, visit);
+            }
+        }
+        Step::Graphs { graph } => slot(graph, visit),
+        Step::Filter(expression) => expression.for_each_variable(visit),
+        Step::Extend { var, expression } => {
+            visit(*var);
+            expression.for_each_variable(visit);
+        }
+        Step::Values { vars, .. } => vars.iter().for_each(|var| visit(*var)),
+        Step::Optional { steps, condition } => {
+            steps.iter().for_each(|planned| for_each_variable(&planned.step, visit));
+            if let Some(condition) = condition {
+                condition.for_each_variable(visit);
+            }
+        }
+        Step::Union(branches) => branches
+            .iter()
+            .flatten()
+            .for_each(|planned| for_each_variable(&planned.step, visit)),
+    }
+}
+
+/// The predicate of a constant; `None` if no edge has it.
+fn predicate(cx: &Context, id: ConstId) -> Option<PredicateId> {
+    cx.source.predicate(cx.constant(id))
+}
+
+/// A side of a step with its predicate looked up.
+#[derive(Clone, Copy, Debug)]
+struct ResolvedSide {
+    from: Slot,
+    predicate: Option<PredicateId>,
+    direction: jindou_model::Direction,
+}
+
+impl ResolvedSide {
+    fn new(side: &Side, cx: &Context) -> Self {
+        Self {
+            from: side.from,
+            predicate: predicate(cx, side.predicate),
+            direction: side.direction,
+        }
+    }
+}
+
+/// The ids that meet the requirements: `Ok(None)` where all do, or where only requirements that
+/// other patterns imply would be costly to test.
+fn required_ids(requires: &[Requirement], exact: bool, cx: &Context) -> Option<IdRanges> {
+    if requires.is_empty() {
+        return None;
+    }
+    let memberships: Option<Vec<Membership>> = requires
+        .iter()
+        .map(|requirement| match requirement {
+            Requirement::Type(class) => Some(Membership::Type(cx.constant(*class))),
+            Requirement::Has(id, direction) => {
+                Some(Membership::Has(predicate(cx, *id)?, *direction))
+            }
+        })
+        .collect();
+    match memberships {
+        // A predicate that no edge has.
+        None => Some(IdRanges::new()),
+        Some(memberships) => cx.source.ids_with(&memberships, exact),
+    }
+}

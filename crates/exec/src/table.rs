@@ -1,0 +1,205 @@
+//! A binding table: which terms are bound to which variables, in a batch of rows?
+
+use jindou_model::TermId;
+use jindou_plan::physical::Var;
+
+use crate::expr::Columns;
+
+/// Rows that an operator aims to hand over at once: columns of a few variables stay in the
+/// second-level cache.
+pub const BATCH_ROWS: usize = 2048;
+
+/// A batch of rows in columns, by variable.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    rows: usize,
+    /// A column of `rows` ids for each bound variable that is still needed.
+    columns: Vec<Option<Vec<TermId>>>,
+    /// The number of the first row among all rows that the query ever made.
+    first_solution: u64,
+}
+
+impl Table {
+    /// One row without columns, for `width` variables.
+    #[must_use]
+    pub fn unit(width: usize) -> Self {
+        Self { rows: 1, columns: vec![None; width], first_solution: 0 }
+    }
+
+    /// `rows` rows without columns yet.
+    #[must_use]
+    pub fn with_rows(width: usize, rows: usize) -> Self {
+        Self { rows, columns: vec![None; width], first_solution: 0 }
+    }
+
+    /// Number of rows.
+    #[inline]
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of variables it has room for.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Numbers the rows, for functions that tell solutions apart.
+    pub fn set_first_solution(&mut self, number: u64) {
+        self.first_solution = number;
+    }
+
+    /// The column of a variable; `None` where it is unbound in all rows.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, var: Var) -> Option<&[TermId]> {
+        self.columns[var.index()].as_deref()
+    }
+
+    /// The value of a variable in a row; `NONE` where it is unbound.
+    #[inline]
+    #[must_use]
+    pub fn value(&self, var: Var, row: usize) -> TermId {
+        self.get(var).map_or(TermId::NONE, |column| column[row])
+    }
+
+    /// Gives a variable its column.
+    ///
+    /// # Panics
+    /// If the column has another length than the table.
+    pub fn set(&mut self, var: Var, column: Vec<TermId>) {
+        assert_eq!(column.len(), self.rows, "a column has one id for each row");
+        self.columns[var.index()] = Some(column);
+    }
+
+    /// Takes a variable's column away.
+    pub fn take(&mut self, var: Var) -> Option<Vec<TermId>> {
+        self.columns[var.index()].take()
+    }
+
+    /// The variables that have a column.
+    pub fn bound(&self) -> impl Iterator<Item = Var> + '_ {
+        (0..self.columns.len()).filter(|i| self.columns[*i].is_some()).map(|i| Var(i as u16))
+    }
+
+    /// A table of the given rows of this one, with the columns of `keep` only.
+    #[must_use]
+    pub fn gather(&self, rows: &[u32], keep: &VarSet) -> Self {
+        let pick = |(index, column): (usize, &Option<Vec<TermId>>)| match column {
+            Some(column) if keep.contains(Var(index as u16)) => {
+                Some(rows.iter().map(|row| column[*row as usize]).collect())
+            }
+            _ => None,
+        };
+        Self {
+            rows: rows.len(),
+            columns: self.columns.iter().enumerate().map(pick).collect(),
+            first_solution: 0,
+        }
+    }
+
+    /// Keeps the given rows, which rise.
+    pub fn retain_rows(&mut self, rows: &[u32]) {
+        if rows.len() == self.rows {
+            return;
+        }
+        for column in self.columns.iter_mut().flatten() {
+            for (place, row) in rows.iter().enumerate() {
+                column[place] = column[*row as usize];
+            }
+            column.truncate(rows.len());
+        }
+        self.rows = rows.len();
+    }
+
+    /// Drops the columns that are not in `keep`.
+    pub fn retain_columns(&mut self, keep: &VarSet) {
+        for (index, column) in self.columns.iter_mut().enumerate() {
+            if !keep.contains(Var(index as u16)) {
+                *column = None;
+            }
+        }
+    }
+
+    /// Keeps the rows `from..to`.
+    pub fn slice(&mut self, from: usize, to: usize) {
+        for column in self.columns.iter_mut().flatten() {
+            column.truncate(to);
+            column.drain(..from);
+        }
+        self.rows = to - from;
+    }
+
+    /// Appends the rows of another table; a variable that one of them lacks is unbound there.
+    pub fn append(&mut self, other: &Self) {
+        let rows = self.rows + other.rows;
+        for (mine, theirs) in self.columns.iter_mut().zip(&other.columns) {
+            match (&mut *mine, theirs) {
+                (None, None) => (),
+                (Some(column), Some(more)) => column.extend_from_slice(more),
+                (Some(column), None) => column.resize(rows, TermId::NONE),
+                (None, Some(more)) => {
+                    let mut column = vec![TermId::NONE; self.rows];
+                    column.extend_from_slice(more);
+                    *mine = Some(column);
+                }
+            }
+        }
+        self.rows = rows;
+    }
+
+    /// Bytes of its columns.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.columns.iter().flatten().map(|column| column.capacity() * 8).sum()
+    }
+}
+
+impl Columns for Table {
+    fn column(&self, var: Var) -> Option<&[TermId]> {
+        self.get(var)
+    }
+
+    fn solution(&self, row: usize) -> u64 {
+        self.first_solution + row as u64
+    }
+}
+
+/// A set of variables.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VarSet {
+    words: Vec<u64>,
+}
+
+impl VarSet {
+    /// Adds a variable.
+    pub fn insert(&mut self, var: Var) {
+        let word = var.index() / 64;
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        self.words[word] |= 1 << (var.index() % 64);
+    }
+
+    /// True if the variable is in it.
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, var: Var) -> bool {
+        self.words.get(var.index() / 64).is_some_and(|word| word & (1 << (var.index() % 64)) != 0)
+    }
+}
+
+impl Extend<Var> for VarSet {
+    fn extend<I: IntoIterator<Item = Var>>(&mut self, vars: I) {
+        vars.into_iter().for_each(|var| self.insert(var));
+    }
+}
+
+impl FromIterator<Var> for VarSet {
+    fn from_iter<I: IntoIterator<Item = Var>>(vars: I) -> Self {
+        let mut set = Self::default();
+        set.extend(vars);
+        set
+    }
+}

@@ -1,0 +1,254 @@
+//! Which quads does this document in Turtle, TriG, RDF/XML or JSON-LD hold?
+
+use crate::blank::BlankNames;
+use crate::error::{IngestError, SyntaxError};
+use crate::format::Format;
+use crate::load::{QuadSink, Skipped};
+use crate::progress::Progress;
+use crate::source::{Opened, is_decompression_failure, read_error};
+use crate::xml::{XmlReader, XmlWatch};
+use oxrdf::{
+    BlankNode, BlankNodeRef, GraphName, GraphNameRef, NamedOrBlankNode, Quad, QuadRef, Term,
+};
+use oxrdfio::{
+    JsonLdProfileSet, RdfFormat, RdfParseError, RdfParser, RdfSyntaxError, TextPosition,
+};
+use std::io::{self, Read};
+use std::sync::Arc;
+
+/// How many quads are handed on between two looks at the stop signal.
+const QUADS_PER_POLL: u64 = 1024;
+
+/// The longest token the Turtle parser keeps, in bytes.
+const MAX_TOKEN_BYTES: usize = 16 << 20;
+
+const CUT_SHORT: &str = "the document ends before its root element is closed";
+
+/// Room for the outside names of a quad's blank nodes; kept from quad to quad.
+#[derive(Default)]
+pub(crate) struct QuadScratch {
+    subject: String,
+    object: String,
+    graph: String,
+}
+
+impl QuadScratch {
+    /// The quad as sinks see it: blank nodes renamed, the default graph replaced.
+    pub(crate) fn outside<'a>(
+        &'a mut self,
+        quad: &'a Quad,
+        default_graph: GraphNameRef<'a>,
+        mut name: impl FnMut(&mut String, &BlankNode),
+    ) -> QuadRef<'a> {
+        QuadRef {
+            subject: match &quad.subject {
+                NamedOrBlankNode::NamedNode(node) => node.into(),
+                NamedOrBlankNode::BlankNode(node) => {
+                    name(&mut self.subject, node);
+                    BlankNodeRef::new_unchecked(&self.subject).into()
+                }
+            },
+            predicate: quad.predicate.as_ref(),
+            object: match &quad.object {
+                Term::BlankNode(node) => {
+                    name(&mut self.object, node);
+                    BlankNodeRef::new_unchecked(&self.object).into()
+                }
+                term => term.as_ref(),
+            },
+            graph_name: match &quad.graph_name {
+                GraphName::NamedNode(node) => node.into(),
+                GraphName::BlankNode(node) => {
+                    name(&mut self.graph, node);
+                    BlankNodeRef::new_unchecked(&self.graph).into()
+                }
+                GraphName::DefaultGraph => default_graph,
+            },
+        }
+    }
+}
+
+/// Why a quad cannot be handed on. A build in which another crate turns on RDF 1.2 in the parsers
+/// gets to see triple terms, whose blank nodes would escape the renaming above.
+pub(crate) fn unsupported(quad: &Quad) -> Option<&'static str> {
+    match &quad.object {
+        Term::NamedNode(_) | Term::BlankNode(_) | Term::Literal(_) => None,
+        #[allow(unreachable_patterns)]
+        _ => Some("triple terms of RDF 1.2 are not supported"),
+    }
+}
+
+/// How one document is to be read.
+pub(crate) struct DocumentContext<'a> {
+    pub(crate) file: &'a Arc<str>,
+    pub(crate) base_iri: Option<&'a str>,
+    pub(crate) scope: u64,
+    pub(crate) default_graph: GraphNameRef<'a>,
+    pub(crate) lenient: bool,
+    /// How many errors are described; the others are counted.
+    pub(crate) max_described: usize,
+    pub(crate) progress: &'a Progress,
+}
+
+/// What a document came to.
+#[derive(Default)]
+pub(crate) struct DocumentTally {
+    pub(crate) quads: u64,
+    pub(crate) skipped: u64,
+    pub(crate) described: Vec<Skipped>,
+}
+
+/// Hands the quads of a document to `sink`.
+///
+/// # Errors
+/// The first one in the document; in lenient mode only those that are not about its syntax.
+pub(crate) fn read<S: QuadSink>(
+    format: Format,
+    opened: Opened,
+    context: &DocumentContext<'_>,
+    sink: &mut S,
+    asked_to_stop: impl Fn() -> bool,
+    tally: &mut DocumentTally,
+) -> Result<(), IngestError> {
+    let watch = (format == Format::RdfXml).then(|| Arc::new(XmlWatch::default()));
+    let reader: Box<dyn Read> = match &watch {
+        Some(watch) => Box::new(XmlReader::new(opened.reader, Arc::clone(watch))),
+        None => opened.reader,
+    };
+    let place = Place {
+        file: context.file,
+        watch,
+    };
+    let mut items = parser(format, context)?.for_reader(reader);
+    let mut names = BlankNames::new(context.scope);
+    let mut scratch = QuadScratch::default();
+    let mut told = 0;
+    loop {
+        let error = match items.next() {
+            Some(Ok(quad)) => match unsupported(&quad) {
+                None => {
+                    let name = |out: &mut String, node: &BlankNode| names.write(out, node);
+                    let quad = scratch.outside(&quad, context.default_graph, name);
+                    sink.quad(quad).map_err(|e| place.sink_error(e))?;
+                    tally.quads += 1;
+                    if tally.quads - told == QUADS_PER_POLL {
+                        context.progress.add_quads(QUADS_PER_POLL);
+                        told = tally.quads;
+                        if asked_to_stop() {
+                            return Ok(());
+                        }
+                    }
+                    continue;
+                }
+                Some(reason) => place.syntax_error(None, reason.to_owned()),
+            },
+            Some(Err(RdfParseError::Syntax(e))) => place.parser_error(&e),
+            Some(Err(RdfParseError::Io(e))) => place.io_error(e)?,
+            None => match place.watch.as_ref().filter(|watch| !watch.is_closed()) {
+                Some(_) => place.syntax_error(None, CUT_SHORT.to_owned()),
+                None => break,
+            },
+        };
+        if !context.lenient {
+            return Err(error.into());
+        }
+        // Only the Turtle parser can be trusted to take up the thread at the next statement. The
+        // TriG parser does too, but forgets which graph it is in.
+        let rest_dropped = format != Format::Turtle;
+        tally.skipped += 1;
+        if tally.described.len() < context.max_described {
+            tally.described.push(Skipped {
+                error,
+                rest_dropped,
+            });
+        }
+        if rest_dropped || asked_to_stop() {
+            break;
+        }
+    }
+    context.progress.add_quads(tally.quads - told);
+    Ok(())
+}
+
+fn parser(format: Format, context: &DocumentContext<'_>) -> Result<RdfParser, IngestError> {
+    let parser = RdfParser::from_format(match format {
+        Format::NTriples => RdfFormat::NTriples,
+        Format::NQuads => RdfFormat::NQuads,
+        Format::Turtle => RdfFormat::Turtle,
+        Format::TriG => RdfFormat::TriG,
+        Format::RdfXml => RdfFormat::RdfXml,
+        Format::JsonLd => RdfFormat::JsonLd {
+            profile: JsonLdProfileSet::empty(),
+        },
+    });
+    let Some(base_iri) = context.base_iri else {
+        return Ok(parser);
+    };
+    parser
+        .with_base_iri(base_iri)
+        .map_err(|e| IngestError::BaseIri {
+            file: Arc::clone(context.file),
+            base_iri: base_iri.to_owned(),
+            reason: e.to_string(),
+        })
+}
+
+/// Tells where in which document an error is.
+struct Place<'a> {
+    file: &'a Arc<str>,
+    /// For RDF/XML.
+    watch: Option<Arc<XmlWatch>>,
+}
+
+impl Place<'_> {
+    fn line_reached(&self) -> Option<u64> {
+        self.watch.as_ref().map(|watch| watch.line())
+    }
+
+    fn syntax_error(&self, start: Option<TextPosition>, reason: String) -> SyntaxError {
+        SyntaxError {
+            file: Arc::clone(self.file),
+            line: start
+                .map(|start| start.line + 1)
+                .or_else(|| self.line_reached()),
+            column: start.map(|start| start.column + 1),
+            reason,
+        }
+    }
+
+    fn parser_error(&self, error: &RdfSyntaxError) -> SyntaxError {
+        let start = error.location().map(|location| location.start);
+        // The parser's own words begin with the place, which is told apart here.
+        let text = error.to_string();
+        let reason = match (&start, text.split_once(": ")) {
+            (Some(_), Some((place, reason))) if place.starts_with("Parser error ") => {
+                reason.to_owned()
+            }
+            _ => text,
+        };
+        self.syntax_error(start, reason)
+    }
+
+    /// An I/O error out of a parser may be about the text after all.
+    fn io_error(&self, error: io::Error) -> Result<SyntaxError, IngestError> {
+        if error.raw_os_error().is_some() || is_decompression_failure(&error) {
+            return Err(read_error(error, self.file));
+        }
+        match error.kind() {
+            io::ErrorKind::OutOfMemory => Err(IngestError::TooLong {
+                file: Arc::clone(self.file),
+                line: self.line_reached(),
+                limit_bytes: MAX_TOKEN_BYTES,
+            }),
+            io::ErrorKind::InvalidData => Ok(self.syntax_error(None, error.to_string())),
+            _ => Err(read_error(error, self.file)),
+        }
+    }
+
+    fn sink_error(&self, error: impl std::error::Error + Send + Sync + 'static) -> IngestError {
+        IngestError::Sink {
+            file: Arc::clone(self.file),
+            source: Box::new(error),
+        }
+    }
+}

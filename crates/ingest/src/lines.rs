@@ -1,0 +1,195 @@
+//! Which quads does this run of whole lines hold, and which of its lines are bad?
+
+use crate::blank::write_labelled;
+use crate::document::{self, QuadScratch};
+use crate::line::{LineContext, Parsed, Scratch, parse};
+use crate::load::QuadSink;
+use memchr::{memchr, memchr_iter};
+use oxrdf::Quad;
+use oxttl::{NQuadsParser, NTriplesParser, TurtleSyntaxError};
+
+/// How many lines are parsed between two looks at the stop signal.
+const LINES_PER_POLL: u64 = 1024;
+
+/// A bad line; its number is counted from 0 within the run of lines.
+#[derive(Debug)]
+pub(crate) struct BadLine {
+    pub(crate) line: u64,
+    pub(crate) column: u64,
+    pub(crate) reason: String,
+}
+
+/// Why a run of lines was left before its end.
+pub(crate) enum Stop<E> {
+    /// A bad line, in strict mode.
+    Bad(BadLine),
+    /// The sink refused a quad.
+    Sink(E),
+    /// The stop signal was given.
+    Asked,
+}
+
+/// What a run of lines came to.
+#[derive(Default)]
+pub(crate) struct Tally {
+    /// Lines seen, counting a line feed, a carriage return, or both together as one line end.
+    pub(crate) lines: u64,
+    pub(crate) quads: u64,
+    /// Bad lines left out, in lenient mode.
+    pub(crate) skipped: u64,
+    /// The first few of them.
+    pub(crate) bad: Vec<BadLine>,
+}
+
+/// Reads runs of lines on one thread.
+pub(crate) struct LineReader<'a> {
+    pub(crate) context: LineContext<'a>,
+    pub(crate) lenient: bool,
+    /// How many bad lines are described; the others are counted.
+    pub(crate) max_described: usize,
+    pub(crate) scratch: Scratch,
+    pub(crate) quad_scratch: QuadScratch,
+}
+
+impl LineReader<'_> {
+    /// Hands the quads of `bytes` to `sink`. The tally is right up to the line that stopped it.
+    pub(crate) fn read<S: QuadSink>(
+        &mut self,
+        bytes: &[u8],
+        sink: &mut S,
+        asked_to_stop: impl Fn() -> bool,
+        tally: &mut Tally,
+    ) -> Result<(), Stop<S::Error>> {
+        // One look at the whole run is much cheaper than one at each line. If it fails, the bad
+        // bytes may still stand in a comment, where nobody minds.
+        let whole = str::from_utf8(bytes).ok();
+        let mut start = 0;
+        let mut next_poll = LINES_PER_POLL;
+        while start < bytes.len() {
+            let end = memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |at| start + at);
+            let stripped = match bytes[start..end] {
+                [.., b'\r'] => end - 1,
+                _ => end,
+            };
+            match whole {
+                Some(text) => self.line(&text[start..stripped], sink, tally)?,
+                None => match str::from_utf8(&bytes[start..stripped]) {
+                    Ok(line) => self.line(line, sink, tally)?,
+                    Err(_) => self.unsure(&bytes[start..stripped], sink, tally)?,
+                },
+            }
+            tally.lines += 1;
+            start = end + 1;
+            if tally.lines >= next_poll {
+                next_poll = tally.lines + LINES_PER_POLL;
+                if asked_to_stop() {
+                    return Err(Stop::Asked);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn line<S: QuadSink>(
+        &mut self,
+        line: &str,
+        sink: &mut S,
+        tally: &mut Tally,
+    ) -> Result<(), Stop<S::Error>> {
+        match parse(line, &self.context, &mut self.scratch) {
+            Parsed::Quad(quad) => {
+                sink.quad(quad).map_err(Stop::Sink)?;
+                tally.quads += 1;
+                Ok(())
+            }
+            Parsed::Nothing => Ok(()),
+            Parsed::Unsure => self.unsure(line.as_bytes(), sink, tally),
+        }
+    }
+
+    /// A line that is not of the plain kind. It may hold carriage returns, which end lines too.
+    #[cold]
+    fn unsure<S: QuadSink>(
+        &mut self,
+        line: &[u8],
+        sink: &mut S,
+        tally: &mut Tally,
+    ) -> Result<(), Stop<S::Error>> {
+        let mut start = 0;
+        for end in memchr_iter(b'\r', line).chain([line.len()]) {
+            self.exact(&line[start..end], sink, tally)?;
+            if end < line.len() {
+                tally.lines += 1;
+            }
+            start = end + 1;
+        }
+        Ok(())
+    }
+
+    /// Lets oxttl have the last word about one line. A line with any error gives no quad.
+    fn exact<S: QuadSink>(
+        &mut self,
+        line: &[u8],
+        sink: &mut S,
+        tally: &mut Tally,
+    ) -> Result<(), Stop<S::Error>> {
+        let parsed: Result<Vec<Quad>, TurtleSyntaxError> = if self.context.graph_names {
+            NQuadsParser::new().for_slice(line).collect()
+        } else {
+            let default_graph = oxrdf::GraphName::DefaultGraph;
+            NTriplesParser::new()
+                .for_slice(line)
+                .map(|triple| Ok(triple?.in_graph(default_graph.clone())))
+                .collect()
+        };
+        let refused = match parsed {
+            Ok(quads) => match quads.iter().find_map(document::unsupported) {
+                Some(reason) => (0, reason.to_owned()),
+                None => return self.emit(&quads, sink, tally),
+            },
+            Err(e) => (e.location().start.column, about_a_line(e.message())),
+        };
+        let (column, reason) = refused;
+        let bad = BadLine {
+            line: tally.lines,
+            column: column + 1,
+            reason,
+        };
+        if !self.lenient {
+            return Err(Stop::Bad(bad));
+        }
+        tally.skipped += 1;
+        if tally.bad.len() < self.max_described {
+            tally.bad.push(bad);
+        }
+        Ok(())
+    }
+
+    fn emit<S: QuadSink>(
+        &mut self,
+        quads: &[Quad],
+        sink: &mut S,
+        tally: &mut Tally,
+    ) -> Result<(), Stop<S::Error>> {
+        let prefix = self.context.blank_prefix;
+        for quad in quads {
+            let quad = self
+                .quad_scratch
+                .outside(quad, self.context.default_graph, |out, node| {
+                    write_labelled(out, prefix, node.as_str());
+                });
+            sink.quad(quad).map_err(Stop::Sink)?;
+            tally.quads += 1;
+        }
+        Ok(())
+    }
+}
+
+/// oxttl has seen one line and takes its end for the end of the file.
+fn about_a_line(message: &str) -> String {
+    match message {
+        "Unexpected end of file" | "Unexpected end" => "Unexpected end of line".to_owned(),
+        message => message.to_owned(),
+    }
+}

@@ -1,0 +1,89 @@
+//! How far is the load?
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+const UNKNOWN: u64 = u64::MAX;
+
+/// Counters that [`load`](crate::load) keeps up to date and any thread may read. Nothing is
+/// printed here. They move a chunk (about a MiB) or some thousand quads at a time. A clone shows
+/// the same counters.
+#[derive(Debug, Clone, Default)]
+pub struct Progress(Arc<Counters>);
+
+#[derive(Debug)]
+struct Counters {
+    bytes_read: AtomicU64,
+    bytes_total: AtomicU64,
+    quads: AtomicU64,
+    sources_done: AtomicU64,
+    current: Mutex<Option<Arc<str>>>,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            bytes_read: AtomicU64::new(0),
+            bytes_total: AtomicU64::new(UNKNOWN),
+            quads: AtomicU64::new(0),
+            sources_done: AtomicU64::new(0),
+            current: Mutex::new(None),
+        }
+    }
+}
+
+impl Progress {
+    /// Bytes taken from the sources so far, before decompression.
+    pub fn bytes_read(&self) -> u64 {
+        self.0.bytes_read.load(Relaxed)
+    }
+
+    /// The size of all sources together, in bytes before decompression; `None` when one of them
+    /// is a pipe.
+    pub fn bytes_total(&self) -> Option<u64> {
+        Some(self.0.bytes_total.load(Relaxed)).filter(|&total| total != UNKNOWN)
+    }
+
+    /// Quads handed to sinks so far.
+    pub fn quads(&self) -> u64 {
+        self.0.quads.load(Relaxed)
+    }
+
+    /// Sources read to their end so far.
+    pub fn sources_done(&self) -> u64 {
+        self.0.sources_done.load(Relaxed)
+    }
+
+    /// The source opened last.
+    pub fn current_source(&self) -> Option<Arc<str>> {
+        self.0
+            .current
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(crate) fn set_total(&self, total: Option<u64>) {
+        self.0.bytes_total.store(total.unwrap_or(UNKNOWN), Relaxed);
+    }
+
+    pub(crate) fn add_bytes(&self, bytes: u64) {
+        self.0.bytes_read.fetch_add(bytes, Relaxed);
+    }
+
+    pub(crate) fn add_quads(&self, quads: u64) {
+        self.0.quads.fetch_add(quads, Relaxed);
+    }
+
+    pub(crate) fn finish_source(&self) {
+        self.0.sources_done.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn set_current(&self, name: Arc<str>) {
+        *self
+            .0
+            .current
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(name);
+    }
+}

@@ -1,0 +1,343 @@
+//! Where does the text come from, and how is it opened and decompressed?
+
+use crate::error::IngestError;
+use crate::format::{Compression, Format};
+use crate::progress::Progress;
+use bzip2::bufread::MultiBzDecoder;
+use flate2::bufread::MultiGzDecoder;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The buffer in front of a decompressor, in bytes.
+const COMPRESSED_BUFFER_BYTES: usize = 256 << 10;
+
+/// One document to load: a file, a pipe, or bytes in memory.
+pub struct Source {
+    name: Arc<str>,
+    input: Input,
+    format: Option<Format>,
+    compression: Option<Compression>,
+    base_iri: Option<String>,
+}
+
+enum Input {
+    Path(PathBuf),
+    Stdin,
+    Bytes(Arc<[u8]>),
+    Reader(Box<dyn Read + Send>),
+}
+
+impl Source {
+    /// A file, or anything else that can be opened by its path.
+    pub fn path(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        Self::new(path.display().to_string(), Input::Path(path))
+    }
+
+    /// Standard input. It needs [`with_format`](Self::with_format).
+    pub fn stdin() -> Self {
+        Self::new("<stdin>".to_owned(), Input::Stdin)
+    }
+
+    /// Bytes in memory; the format may be told by the ending of `name`.
+    pub fn bytes(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        Self::new(name.into(), Input::Bytes(bytes.into().into()))
+    }
+
+    /// Whatever can be read, like the body of a request; the format may be told by the ending of
+    /// `name`.
+    pub fn reader(name: impl Into<String>, reader: impl Read + Send + 'static) -> Self {
+        Self::new(name.into(), Input::Reader(Box::new(reader)))
+    }
+
+    fn new(name: String, input: Input) -> Self {
+        Self {
+            name: name.into(),
+            input,
+            format: None,
+            compression: None,
+            base_iri: None,
+        }
+    }
+
+    /// Sets the format, whatever the name says.
+    #[must_use]
+    pub fn with_format(mut self, format: Format) -> Self {
+        self.format = Some(format);
+        self
+    }
+
+    /// Sets the compression, whatever the name and the first bytes say.
+    #[must_use]
+    pub fn with_compression(mut self, compression: Compression) -> Self {
+        self.compression = Some(compression);
+        self
+    }
+
+    /// Sets the IRI that relative IRIs are resolved against. Without it, it is the `file:` IRI of
+    /// the absolute path for a file, and there is none for other sources.
+    #[must_use]
+    pub fn with_base_iri(mut self, base_iri: impl Into<String>) -> Self {
+        self.base_iri = Some(base_iri.into());
+        self
+    }
+
+    /// The name used in errors and progress.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source")
+            .field("name", &self.name)
+            .field("format", &self.format)
+            .field("compression", &self.compression)
+            .field("base_iri", &self.base_iri)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A source whose format is known and whose file is there.
+pub(crate) struct Prepared {
+    pub(crate) name: Arc<str>,
+    pub(crate) format: Format,
+    pub(crate) base_iri: Option<String>,
+    /// Bytes before decompression; `None` for a pipe.
+    pub(crate) size: Option<u64>,
+    input: Input,
+    compression: Option<Compression>,
+    /// What the name says.
+    named_compression: Compression,
+}
+
+/// Checks what can be checked before anything is read: a load should not fail after an hour
+/// because the last file's name is misspelt.
+pub(crate) fn prepare(source: Source) -> Result<Prepared, IngestError> {
+    let Source {
+        name,
+        input,
+        format,
+        compression,
+        base_iri,
+    } = source;
+    let (named_format, named_compression) = Format::from_file_name(&name);
+    let io_error = |source| IngestError::Io {
+        file: Arc::clone(&name),
+        source,
+    };
+    let mut default_base = None;
+    let size = match &input {
+        Input::Path(path) => {
+            let metadata = std::fs::metadata(path).map_err(io_error)?;
+            if metadata.is_dir() {
+                return Err(io_error(io::ErrorKind::IsADirectory.into()));
+            }
+            default_base = Some(file_iri(&std::path::absolute(path).map_err(io_error)?));
+            metadata.is_file().then_some(metadata.len())
+        }
+        Input::Bytes(bytes) => Some(bytes.len() as u64),
+        Input::Stdin | Input::Reader(_) => None,
+    };
+    let Some(format) = format.or(named_format) else {
+        return Err(IngestError::UnknownFormat { file: name });
+    };
+    if let Some(base_iri) = &base_iri
+        && let Err(e) = oxrdf::NamedNodeRef::new(base_iri)
+    {
+        let (base_iri, reason) = (base_iri.clone(), e.to_string());
+        return Err(IngestError::BaseIri {
+            file: name,
+            base_iri,
+            reason,
+        });
+    }
+    let base_iri = base_iri.or(default_base);
+    Ok(Prepared {
+        name,
+        format,
+        base_iri,
+        size,
+        input,
+        compression,
+        named_compression,
+    })
+}
+
+/// The `file:` IRI of an absolute path.
+fn file_iri(path: &Path) -> String {
+    let mut iri = String::from("file://");
+    for &byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
+                iri.push(char::from(byte));
+            }
+            _ => iri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    iri
+}
+
+/// A source that can be read.
+pub(crate) struct Opened {
+    /// The text, decompressed.
+    pub(crate) reader: Box<dyn Read + Send>,
+    /// The file, if it is an uncompressed one that can be read at any offset, and its length.
+    pub(crate) plain_file: Option<(File, u64)>,
+}
+
+impl Prepared {
+    /// Opens the source and finds out how it is compressed.
+    pub(crate) fn open(self, progress: &Progress) -> Result<Opened, IngestError> {
+        let mut plain_file = None;
+        let io_error = |source| IngestError::Io {
+            file: Arc::clone(&self.name),
+            source,
+        };
+        let mut raw: Box<dyn Read + Send> = match self.input {
+            Input::Path(path) => {
+                let file = File::open(path).map_err(io_error)?;
+                if let Some(size) = self.size {
+                    plain_file = Some((file.try_clone().map_err(io_error)?, size));
+                }
+                Box::new(file)
+            }
+            Input::Stdin => Box::new(io::stdin()),
+            Input::Bytes(bytes) => Box::new(Cursor::new(bytes)),
+            Input::Reader(reader) => reader,
+        };
+        let mut head = Vec::with_capacity(Compression::MAGIC_BYTES);
+        (&mut raw)
+            .take(Compression::MAGIC_BYTES as u64)
+            .read_to_end(&mut head)
+            .map_err(io_error)?;
+        let found = Compression::from_magic(&head);
+        let compression = self.compression.unwrap_or(match found {
+            // Only the name says so: let the decompressor tell what is wrong.
+            Compression::None => self.named_compression,
+            found => found,
+        });
+        let head_is_empty = head.is_empty();
+        let counted = Counted {
+            inner: Cursor::new(head).chain(raw),
+            progress: progress.clone(),
+        };
+        if compression != Compression::None {
+            plain_file = None;
+            if head_is_empty {
+                // Not every decompressor minds, but no compressor makes an empty file.
+                let source = io::ErrorKind::UnexpectedEof.into();
+                return Err(IngestError::Decompress {
+                    file: self.name,
+                    compression,
+                    source,
+                });
+            }
+        }
+        let reader = decompress(counted, compression).map_err(|e| read_error(e, &self.name))?;
+        Ok(Opened { reader, plain_file })
+    }
+}
+
+fn decompress(
+    counted: impl Read + Send + 'static,
+    compression: Compression,
+) -> io::Result<Box<dyn Read + Send>> {
+    if compression == Compression::None {
+        return Ok(Box::new(counted));
+    }
+    let buffered = BufReader::with_capacity(COMPRESSED_BUFFER_BYTES, counted);
+    let inner: Box<dyn Read + Send> = match compression {
+        Compression::None => Box::new(buffered),
+        Compression::Gzip => Box::new(MultiGzDecoder::new(buffered)),
+        Compression::Zstd => Box::new(zstd::Decoder::with_buffer(buffered)?),
+        Compression::Bzip2 => Box::new(MultiBzDecoder::new(buffered)),
+    };
+    Ok(Box::new(Tagged { inner, compression }))
+}
+
+/// Counts the bytes taken from a source.
+struct Counted<R> {
+    inner: R,
+    progress: Progress,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buf)?;
+        self.progress.add_bytes(n as u64);
+        Ok(n)
+    }
+}
+
+/// What a decompressor complained about, told apart from what the operating system says.
+#[derive(Debug, thiserror::Error)]
+#[error("{source}")]
+struct DecompressionFailure {
+    compression: Compression,
+    source: io::Error,
+}
+
+/// Marks the errors of a decompressor.
+struct Tagged {
+    inner: Box<dyn Read + Send>,
+    compression: Compression,
+}
+
+impl Read for Tagged {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.inner.read(buf).map_err(|source| {
+            if source.raw_os_error().is_some() || source.kind() == io::ErrorKind::Interrupted {
+                return source;
+            }
+            let kind = source.kind();
+            io::Error::new(
+                kind,
+                DecompressionFailure {
+                    compression: self.compression,
+                    source,
+                },
+            )
+        })
+    }
+}
+
+/// Whether a decompressor, not the operating system or a parser, made this error.
+pub(crate) fn is_decompression_failure(error: &io::Error) -> bool {
+    error
+        .get_ref()
+        .is_some_and(|inner| inner.is::<DecompressionFailure>())
+}
+
+/// The error of reading an opened source.
+pub(crate) fn read_error(error: io::Error, file: &Arc<str>) -> IngestError {
+    let file = Arc::clone(file);
+    match error.downcast::<DecompressionFailure>() {
+        Ok(DecompressionFailure {
+            compression,
+            source,
+        }) => IngestError::Decompress {
+            file,
+            compression,
+            source,
+        },
+        Err(source) => IngestError::Io { file, source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_becomes_a_file_iri_with_its_strange_bytes_escaped() {
+        assert_eq!(
+            file_iri(Path::new("/a b/c#d/é.ttl")),
+            "file:///a%20b/c%23d/%C3%A9.ttl"
+        );
+    }
+}

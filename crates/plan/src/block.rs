@@ -1,0 +1,218 @@
+//! Which parts of a pattern may be joined in any order, and what happens to their join?
+//!
+//! A [`Block`] is a set of items that are joined (a join is commutative and associative), then
+//! operations on the result in the order of the text. The join of two blocks is one block where
+//! the operations of each side may be done after joining the other side: each variable that an
+//! operation looks at must have the same value then. Where that does not hold, the side stays
+//! apart and is evaluated by itself, as SPARQL's bottom-up semantics has it.
+
+use crate::algebra::{Pattern, Quad, certain_of_values, never_fails};
+use crate::expression::Expression;
+use crate::physical::{ConstId, Slot, Var};
+use crate::varset::VarSet;
+
+/// Items to join, then operations.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Block {
+    pub(crate) items: Vec<Item>,
+    pub(crate) operations: Vec<Operation>,
+}
+
+/// Something to join.
+#[derive(Clone, Debug)]
+pub(crate) enum Item {
+    Quad(Quad),
+    Graphs(Slot),
+    Values {
+        vars: Vec<Var>,
+        rows: Vec<Vec<Option<ConstId>>>,
+    },
+    Union(Vec<Pattern>),
+    /// Evaluated by itself.
+    Apart(Pattern),
+}
+
+/// Something done to each solution of the join.
+#[derive(Clone, Debug)]
+pub(crate) enum Operation {
+    Filter(Expression),
+    Extend {
+        var: Var,
+        expression: Expression,
+    },
+    Optional {
+        right: Pattern,
+        condition: Option<Expression>,
+    },
+}
+
+impl Item {
+    pub(crate) fn certain(&self) -> VarSet {
+        match self {
+            Self::Quad(quad) => quad.variables().collect(),
+            Self::Graphs(slot) => Pattern::Graphs(*slot).certain(),
+            Self::Values { vars, rows } => certain_of_values(vars, rows),
+            Self::Union(branches) => branches
+                .iter()
+                .map(Pattern::certain)
+                .reduce(|a, b| a.intersection(&b))
+                .unwrap_or_default(),
+            Self::Apart(pattern) => pattern.certain(),
+        }
+    }
+
+    pub(crate) fn possible(&self) -> VarSet {
+        match self {
+            Self::Quad(_) | Self::Graphs(_) => self.certain(),
+            Self::Values { vars, .. } => vars.iter().copied().collect(),
+            Self::Union(branches) => {
+                let mut set = VarSet::default();
+                for branch in branches {
+                    set.extend(&branch.possible());
+                }
+                set
+            }
+            Self::Apart(pattern) => pattern.possible(),
+        }
+    }
+}
+
+impl Block {
+    /// The block of a pattern.
+    pub(crate) fn of(pattern: &Pattern) -> Self {
+        match pattern {
+            Pattern::Unit => Self::default(),
+            Pattern::Quads(quads) => {
+                let mut block = Self::default();
+                for quad in quads {
+                    block.add_quad(*quad);
+                }
+                block
+            }
+            Pattern::Graphs(slot) => Self::from_item(Item::Graphs(*slot)),
+            Pattern::Values { vars, rows } => Self::from_item(Item::Values {
+                vars: vars.clone(),
+                rows: rows.clone(),
+            }),
+            Pattern::Union(branches) => Self::from_item(Item::Union(branches.clone())),
+            Pattern::Group { .. } => Self::from_item(Item::Apart(pattern.clone())),
+            Pattern::Join(left, right) => Self::join(left, right),
+            Pattern::LeftJoin {
+                left,
+                right,
+                condition,
+            } => {
+                let mut block = Self::of(left);
+                block.operations.push(Operation::Optional {
+                    right: (**right).clone(),
+                    condition: condition.clone(),
+                });
+                block
+            }
+            Pattern::Filter { inner, expression } => {
+                let mut block = Self::of(inner);
+                for part in conjuncts(expression) {
+                    block.operations.push(Operation::Filter(part));
+                }
+                block
+            }
+            Pattern::Extend {
+                inner,
+                var,
+                expression,
+            } => {
+                let mut block = Self::of(inner);
+                block.operations.push(Operation::Extend {
+                    var: *var,
+                    expression: expression.clone(),
+                });
+                block
+            }
+        }
+    }
+
+    fn from_item(item: Item) -> Self {
+        Self {
+            items: vec![item],
+            operations: Vec::new(),
+        }
+    }
+
+    fn join(left: &Pattern, right: &Pattern) -> Self {
+        let mut joined = Self::of_side(left, &right.possible());
+        let right = Self::of_side(right, &left.possible());
+        for item in right.items {
+            match item {
+                Item::Quad(quad) => joined.add_quad(quad),
+                item => joined.items.push(item),
+            }
+        }
+        joined.operations.extend(right.operations);
+        joined
+    }
+
+    fn of_side(pattern: &Pattern, other: &VarSet) -> Self {
+        let block = Self::of(pattern);
+        if block.commutes_with(other) {
+            block
+        } else {
+            Self::from_item(Item::Apart(pattern.clone()))
+        }
+    }
+
+    /// The same quad pattern twice matches what it matches once.
+    fn add_quad(&mut self, quad: Quad) {
+        let known = self
+            .items
+            .iter()
+            .any(|item| matches!(item, Item::Quad(other) if *other == quad));
+        if !known {
+            self.items.push(Item::Quad(quad));
+        }
+    }
+
+    /// True if the operations may be done after joining solutions that bind at most `other`.
+    pub(crate) fn commutes_with(&self, other: &VarSet) -> bool {
+        let mut certain = VarSet::default();
+        for item in &self.items {
+            certain.extend(&item.certain());
+        }
+        let same_value =
+            |certain: &VarSet, vars: &VarSet| vars.intersection(other).is_subset(certain);
+        for operation in &self.operations {
+            let same = match operation {
+                Operation::Filter(expression) => same_value(&certain, &expression.variables()),
+                Operation::Extend { var, expression } => {
+                    let same =
+                        !other.contains(*var) && same_value(&certain, &expression.variables());
+                    if never_fails(expression, &certain) {
+                        certain.insert(*var);
+                    }
+                    same
+                }
+                Operation::Optional { right, condition } => {
+                    let mut vars = right.possible();
+                    if let Some(condition) = condition {
+                        vars.extend(&condition.variables());
+                    }
+                    same_value(&certain, &vars)
+                }
+            };
+            if !same {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// The operands of a conjunction at the top of an expression.
+///
+/// A solution passes the conjunction if and only if it passes each operand: both an error and
+/// false drop it.
+pub(crate) fn conjuncts(expression: &Expression) -> Vec<Expression> {
+    match expression {
+        Expression::And(parts) => parts.iter().flat_map(conjuncts).collect(),
+        other => vec![other.clone()],
+    }
+}

@@ -1,0 +1,179 @@
+//! How does a query in its logical form become a plan?
+
+use crate::algebra::{Deduplicate, LogicalForm, Query};
+use crate::facts::Source;
+use crate::group::Grouper;
+use crate::physical::{
+    Form, Node, Operator, Plan, PlannedStep, Slot, Step, TemplateSlot, TemplateTriple, Var,
+};
+use crate::rows::node;
+use crate::statistics::Statistics;
+
+/// Plans a query.
+pub(crate) fn build(query: Query, statistics: &dyn Statistics) -> Plan {
+    let dataset = query
+        .dataset
+        .as_ref()
+        .map(|dataset| (dataset.default.len(), dataset.named.len()));
+    let source = Source::new(statistics, &query.constants, dataset);
+    let rows = Grouper::new(&source).alone(&query.pattern);
+    let mut cost = rows.cost;
+    let mut root = rows.into_node();
+    if !query.order.is_empty() {
+        let sorted = root.rows.max(1.0);
+        cost += sorted * sorted.log2().max(1.0);
+        // Repeated rows are removed after sorting, so no first rows can be told before.
+        let limit = match query.deduplicate {
+            Deduplicate::No => query.limit.map(|limit| limit.saturating_add(query.offset)),
+            Deduplicate::Distinct | Deduplicate::Reduced => None,
+        };
+        root = wrap(root, |input| Operator::OrderBy {
+            input,
+            keys: query.order,
+            limit,
+        });
+        if let Some(limit) = limit {
+            root.rows = root.rows.min(crate::facts::size(limit));
+        }
+    }
+    if let Some(vars) = columns(&query.form) {
+        root = wrap(root, |input| Operator::Project { input, vars });
+    }
+    root = match query.deduplicate {
+        Deduplicate::No => root,
+        Deduplicate::Distinct => wrap(root, |input| Operator::Distinct { input }),
+        Deduplicate::Reduced => wrap(root, |input| Operator::Reduced { input }),
+    };
+    if query.offset > 0 || query.limit.is_some() {
+        let (offset, limit) = (query.offset, query.limit);
+        let passed = (root.rows - crate::facts::size(offset)).max(0.0);
+        let passed = limit.map_or(passed, |limit| passed.min(crate::facts::size(limit)));
+        root = wrap(root, |input| Operator::Slice {
+            input,
+            offset,
+            limit,
+        });
+        root.rows = passed;
+    }
+    cost += root.rows;
+    let mut ids = 0;
+    number(&mut root, &mut ids);
+    Plan {
+        form: match query.form {
+            LogicalForm::Select(vars) => Form::Select(vars),
+            LogicalForm::Ask => Form::Ask,
+            LogicalForm::Construct(template) => Form::Construct(template),
+            LogicalForm::Describe(slots) => Form::Describe(slots),
+        },
+        variables: query.variables,
+        constants: query.constants,
+        root,
+        dataset: query.dataset,
+        base: query.base,
+        cost,
+        ids,
+    }
+}
+
+fn wrap(input: Node, operator: impl FnOnce(Box<Node>) -> Operator) -> Node {
+    let rows = input.rows;
+    node(operator(Box::new(input)), rows)
+}
+
+/// The columns that the form needs; ASK needs none, and counts no rows.
+fn columns(form: &LogicalForm) -> Option<Vec<Var>> {
+    let mut vars = Vec::new();
+    let mut add = |var: Var| {
+        if !vars.contains(&var) {
+            vars.push(var);
+        }
+    };
+    match form {
+        LogicalForm::Ask => return None,
+        LogicalForm::Select(select) => return Some(select.clone()),
+        LogicalForm::Construct(template) => {
+            for TemplateTriple {
+                subject,
+                predicate,
+                object,
+            } in template
+            {
+                for slot in [subject, predicate, object] {
+                    if let TemplateSlot::Var(var) = slot {
+                        add(*var);
+                    }
+                }
+            }
+        }
+        LogicalForm::Describe(slots) => {
+            for slot in slots {
+                if let Slot::Var(var) = slot {
+                    add(*var);
+                }
+            }
+        }
+    }
+    Some(vars)
+}
+
+/// Numbers nodes and steps from the root down, inputs after the operators that read them.
+fn number(node: &mut Node, next: &mut u32) {
+    node.id = take(next);
+    match &mut node.operator {
+        Operator::Explore { input, steps } => {
+            number_steps(steps, next);
+            if let Some(input) = input {
+                number(input, next);
+            }
+        }
+        Operator::Join { build, probe, .. } => {
+            number(build, next);
+            number(probe, next);
+        }
+        Operator::LeftJoin { left, right, .. } => {
+            number(left, next);
+            number(right, next);
+        }
+        Operator::Union(inputs) => {
+            for input in inputs {
+                number(input, next);
+            }
+        }
+        Operator::Filter { input, .. }
+        | Operator::Extend { input, .. }
+        | Operator::Group { input, .. }
+        | Operator::OrderBy { input, .. }
+        | Operator::Project { input, .. }
+        | Operator::Distinct { input }
+        | Operator::Reduced { input }
+        | Operator::Slice { input, .. } => number(input, next),
+    }
+}
+
+fn number_steps(steps: &mut [PlannedStep], next: &mut u32) {
+    for step in steps {
+        step.id = take(next);
+        match &mut step.step {
+            Step::Optional { steps, .. } => number_steps(steps, next),
+            Step::Union(branches) => {
+                for branch in branches {
+                    number_steps(branch, next);
+                }
+            }
+            Step::Bind { .. }
+            | Step::Check { .. }
+            | Step::Test { .. }
+            | Step::Match { .. }
+            | Step::Graphs { .. }
+            | Step::Filter(_)
+            | Step::Extend { .. }
+            | Step::Values { .. } => (),
+        }
+    }
+}
+
+fn take(next: &mut u32) -> u32 {
+    let id = *next;
+    *next += 1;
+    id
+}

@@ -1,0 +1,681 @@
+//! How does the parser's algebra read in our own?
+//!
+//! The one boundary to `spargebra`: variables and constants get numbers, GRAPH moves into the
+//! quad patterns, and what is not supported is refused by name.
+
+use memchr::memmem;
+use oxrdf::vocab::rdf;
+use oxrdf::{BlankNode, Literal, NamedNode, Term, Variable};
+use rustc_hash::FxHashMap;
+use spargebra::Query as Parsed;
+use spargebra::algebra::{GraphPattern, OrderExpression, QueryDataset};
+use spargebra::term::{GroundTerm, NamedNodePattern, TermPattern, TriplePattern};
+
+use crate::algebra::{Deduplicate, LogicalForm, Pattern, Quad, Query};
+use crate::arguments::Placeholders;
+use crate::error::PlanError;
+use crate::expression::Expression;
+use crate::physical::{
+    ConstId, Constant, Dataset, OrderKey, Scope, Slot, TemplateSlot, TemplateTriple, Var,
+};
+
+/// Patterns nested in each other above which a query is refused.
+const MAX_DEPTH: usize = 1000;
+
+/// Converts one parsed query.
+pub(crate) struct Converter<'a> {
+    /// The text, to tell the query's variables from those that the parser made up.
+    text: &'a str,
+    placeholders: Option<&'a mut Placeholders>,
+    variables: Vec<String>,
+    by_name: FxHashMap<String, Var>,
+    blanks: FxHashMap<BlankNode, Var>,
+    constants: Vec<Constant>,
+    by_term: FxHashMap<Term, ConstId>,
+    made_up: usize,
+    pub(crate) depth: usize,
+}
+
+/// A pattern, and whether each of its solutions comes from the current graph: where it does not
+/// (inline data, an empty group), the current GRAPH has still to be enumerated.
+struct Scoped {
+    pattern: Pattern,
+    in_graph: bool,
+}
+
+impl<'a> Converter<'a> {
+    pub(crate) fn new(text: &'a str, placeholders: Option<&'a mut Placeholders>) -> Self {
+        Self {
+            text,
+            placeholders,
+            variables: Vec::new(),
+            by_name: FxHashMap::default(),
+            blanks: FxHashMap::default(),
+            constants: Vec::new(),
+            by_term: FxHashMap::default(),
+            made_up: 0,
+            depth: 0,
+        }
+    }
+
+    /// Converts the whole query.
+    ///
+    /// # Errors
+    /// [`PlanError::Unsupported`] by name, [`PlanError::TooLarge`].
+    pub(crate) fn query(mut self, parsed: Parsed) -> Result<Query, PlanError> {
+        let (kind, template, dataset, pattern, base) = match parsed {
+            Parsed::Select {
+                dataset,
+                pattern,
+                base_iri,
+            } => (Kind::Select, Vec::new(), dataset, pattern, base_iri),
+            Parsed::Ask {
+                dataset,
+                pattern,
+                base_iri,
+            } => (Kind::Ask, Vec::new(), dataset, pattern, base_iri),
+            Parsed::Describe {
+                dataset,
+                pattern,
+                base_iri,
+            } => (Kind::Describe, Vec::new(), dataset, pattern, base_iri),
+            Parsed::Construct {
+                template,
+                dataset,
+                pattern,
+                base_iri,
+            } => (Kind::Construct, template, dataset, pattern, base_iri),
+        };
+        let modifiers = Modifiers::split(pattern);
+        let (inner, described) = match kind {
+            Kind::Describe => split_described(self.text, modifiers.inner),
+            _ => (modifiers.inner, FxHashMap::default()),
+        };
+        let pattern = self.pattern(inner, Scope::Default)?.pattern;
+        let order = modifiers
+            .order
+            .into_iter()
+            .map(|key| self.order_key(key))
+            .collect::<Result<_, _>>()?;
+        let form = match kind {
+            Kind::Ask => LogicalForm::Ask,
+            Kind::Construct => LogicalForm::Construct(self.template(template)?),
+            Kind::Select => LogicalForm::Select(
+                modifiers
+                    .project
+                    .into_iter()
+                    .map(|variable| self.variable(variable))
+                    .collect::<Result<_, _>>()?,
+            ),
+            Kind::Describe => LogicalForm::Describe(
+                modifiers
+                    .project
+                    .into_iter()
+                    .map(|variable| match described.get(&variable) {
+                        Some(node) => self.iri(node.clone()).map(Slot::Const),
+                        None => self.variable(variable).map(Slot::Var),
+                    })
+                    .collect::<Result<_, _>>()?,
+            ),
+        };
+        Ok(Query {
+            form,
+            variables: self.variables,
+            constants: self.constants,
+            dataset: dataset.map(convert_dataset),
+            base: base.map(|iri| NamedNode::new_unchecked(iri.into_inner())),
+            pattern,
+            order,
+            deduplicate: modifiers.deduplicate,
+            offset: modifiers.offset,
+            limit: modifiers.limit,
+        })
+    }
+
+    fn order_key(&mut self, key: OrderExpression) -> Result<OrderKey, PlanError> {
+        let (expression, descending) = match key {
+            OrderExpression::Asc(expression) => (expression, false),
+            OrderExpression::Desc(expression) => (expression, true),
+        };
+        Ok(OrderKey {
+            expression: self.expression(expression)?,
+            descending,
+        })
+    }
+
+    fn template(&mut self, triples: Vec<TriplePattern>) -> Result<Vec<TemplateTriple>, PlanError> {
+        let mut blanks: FxHashMap<BlankNode, u16> = FxHashMap::default();
+        let mut slot = |this: &mut Self, term: TermPattern| {
+            Ok(match term {
+                TermPattern::BlankNode(node) => {
+                    let next = blanks.len();
+                    let number = *blanks.entry(node).or_insert(narrow(next, "blank nodes")?);
+                    TemplateSlot::Blank(number)
+                }
+                TermPattern::Variable(variable) => TemplateSlot::Var(this.variable(variable)?),
+                TermPattern::NamedNode(node) => TemplateSlot::Const(this.value_iri(node)?),
+                TermPattern::Literal(literal) => TemplateSlot::Const(this.value_literal(literal)?),
+            })
+        };
+        triples
+            .into_iter()
+            .map(|triple| {
+                let predicate = match triple.predicate {
+                    NamedNodePattern::NamedNode(node) => TermPattern::NamedNode(node),
+                    NamedNodePattern::Variable(variable) => TermPattern::Variable(variable),
+                };
+                Ok(TemplateTriple {
+                    subject: slot(self, triple.subject)?,
+                    predicate: slot(self, predicate)?,
+                    object: slot(self, triple.object)?,
+                })
+            })
+            .collect()
+    }
+
+    fn pattern(&mut self, pattern: GraphPattern, scope: Scope) -> Result<Scoped, PlanError> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(PlanError::TooLarge {
+                what: "patterns nested in each other",
+                limit: MAX_DEPTH,
+            });
+        }
+        let scoped = self.pattern_of_any_kind(pattern, scope)?;
+        self.depth -= 1;
+        Ok(scoped)
+    }
+
+    fn pattern_of_any_kind(
+        &mut self,
+        pattern: GraphPattern,
+        scope: Scope,
+    ) -> Result<Scoped, PlanError> {
+        let scoped = match pattern {
+            GraphPattern::Bgp { patterns } => self.basic(patterns, scope)?,
+            GraphPattern::Join { left, right } => {
+                let left = self.pattern(*left, scope)?;
+                let right = self.pattern(*right, scope)?;
+                Scoped {
+                    in_graph: left.in_graph || right.in_graph,
+                    pattern: Pattern::Join(Box::new(left.pattern), Box::new(right.pattern)),
+                }
+            }
+            GraphPattern::LeftJoin {
+                left,
+                right,
+                expression,
+            } => {
+                let left = self.pattern(*left, scope)?;
+                // The left side must bind the graph before the right side can be matched in it.
+                let left = in_graph(left, scope);
+                let right = self.pattern(*right, scope)?.pattern;
+                let condition = match expression {
+                    Some(expression) => Some(self.expression(expression)?),
+                    None => None,
+                };
+                Scoped {
+                    pattern: Pattern::LeftJoin {
+                        left: Box::new(left),
+                        right: Box::new(right),
+                        condition,
+                    },
+                    in_graph: true,
+                }
+            }
+            GraphPattern::Union { left, right } => self.union(*left, *right, scope)?,
+            GraphPattern::Filter { expr, inner } => {
+                let inner = self.pattern(*inner, scope)?;
+                Scoped {
+                    pattern: Pattern::Filter {
+                        inner: Box::new(inner.pattern),
+                        expression: self.expression(expr)?,
+                    },
+                    in_graph: inner.in_graph,
+                }
+            }
+            GraphPattern::Extend {
+                inner,
+                variable,
+                expression,
+            } => {
+                let inner = self.pattern(*inner, scope)?;
+                Scoped {
+                    pattern: Pattern::Extend {
+                        inner: Box::new(inner.pattern),
+                        expression: self.expression(expression)?,
+                        var: self.variable(variable)?,
+                    },
+                    in_graph: inner.in_graph,
+                }
+            }
+            GraphPattern::Values {
+                variables,
+                bindings,
+            } => self.values(variables, bindings)?,
+            GraphPattern::Group {
+                inner,
+                variables,
+                aggregates,
+            } => {
+                let inner = in_graph(self.pattern(*inner, scope)?, scope);
+                let by = variables
+                    .into_iter()
+                    .map(|variable| self.variable(variable))
+                    .collect::<Result<_, _>>()?;
+                let aggregates = aggregates
+                    .into_iter()
+                    .map(|(variable, aggregate)| {
+                        let aggregate = self.aggregate(aggregate)?;
+                        Ok((self.variable(variable)?, aggregate))
+                    })
+                    .collect::<Result<_, _>>()?;
+                Scoped {
+                    pattern: Pattern::Group {
+                        inner: Box::new(inner),
+                        by,
+                        aggregates,
+                    },
+                    in_graph: true,
+                }
+            }
+            GraphPattern::Graph { name, inner } => self.graph(name, *inner)?,
+            GraphPattern::Path { .. } => return Err(PlanError::unsupported("property paths")),
+            GraphPattern::Minus { .. } => return Err(PlanError::unsupported("MINUS")),
+            GraphPattern::Service { .. } => return Err(PlanError::unsupported("SERVICE")),
+            GraphPattern::Project { .. }
+            | GraphPattern::Distinct { .. }
+            | GraphPattern::Reduced { .. }
+            | GraphPattern::Slice { .. }
+            | GraphPattern::OrderBy { .. } => return Err(PlanError::unsupported("subqueries")),
+        };
+        Ok(scoped)
+    }
+
+    fn basic(&mut self, patterns: Vec<TriplePattern>, scope: Scope) -> Result<Scoped, PlanError> {
+        if patterns.is_empty() {
+            return Ok(Scoped {
+                pattern: Pattern::Unit,
+                in_graph: false,
+            });
+        }
+        let quads = patterns
+            .into_iter()
+            .map(|triple| self.quad(triple, scope))
+            .collect::<Result<_, _>>()?;
+        Ok(Scoped {
+            pattern: Pattern::Quads(quads),
+            in_graph: true,
+        })
+    }
+
+    fn quad(&mut self, triple: TriplePattern, scope: Scope) -> Result<Quad, PlanError> {
+        let subject = self.slot(triple.subject, false)?;
+        let mut is_type = false;
+        let predicate = match triple.predicate {
+            NamedNodePattern::NamedNode(node) => {
+                is_type = node == rdf::TYPE;
+                Slot::Const(self.iri(node)?)
+            }
+            NamedNodePattern::Variable(variable) => Slot::Var(self.variable(variable)?),
+        };
+        Ok(Quad {
+            subject,
+            predicate,
+            // A type decides the plan, so it is a part of it.
+            object: self.slot(triple.object, is_type)?,
+            scope,
+        })
+    }
+
+    fn slot(&mut self, term: TermPattern, structural: bool) -> Result<Slot, PlanError> {
+        Ok(match term {
+            TermPattern::Variable(variable) => Slot::Var(self.variable(variable)?),
+            TermPattern::BlankNode(node) => {
+                if let Some(var) = self.blanks.get(&node) {
+                    return Ok(Slot::Var(*var));
+                }
+                let var = self.make_up_variable()?;
+                self.blanks.insert(node, var);
+                Slot::Var(var)
+            }
+            TermPattern::NamedNode(node) if structural => Slot::Const(self.iri(node)?),
+            TermPattern::NamedNode(node) => Slot::Const(self.value_iri(node)?),
+            TermPattern::Literal(literal) if structural => Slot::Const(self.literal(literal)?),
+            TermPattern::Literal(literal) => Slot::Const(self.value_literal(literal)?),
+        })
+    }
+
+    fn union(
+        &mut self,
+        left: GraphPattern,
+        right: GraphPattern,
+        scope: Scope,
+    ) -> Result<Scoped, PlanError> {
+        // The parser makes chains that lean to the left.
+        let mut branches = vec![right];
+        let mut rest = left;
+        while let GraphPattern::Union { left, right } = rest {
+            branches.push(*right);
+            rest = *left;
+        }
+        branches.push(rest);
+        let branches = branches
+            .into_iter()
+            .rev()
+            .map(|branch| Ok(in_graph(self.pattern(branch, scope)?, scope)))
+            .collect::<Result<_, PlanError>>()?;
+        Ok(Scoped {
+            pattern: Pattern::Union(branches),
+            in_graph: true,
+        })
+    }
+
+    fn values(
+        &mut self,
+        variables: Vec<Variable>,
+        bindings: Vec<Vec<Option<GroundTerm>>>,
+    ) -> Result<Scoped, PlanError> {
+        let vars = variables
+            .into_iter()
+            .map(|variable| self.variable(variable))
+            .collect::<Result<_, _>>()?;
+        let rows = bindings
+            .into_iter()
+            .map(|row| {
+                row.into_iter()
+                    .map(|cell| match cell {
+                        None => Ok(None),
+                        Some(GroundTerm::NamedNode(node)) => self.value_iri(node).map(Some),
+                        Some(GroundTerm::Literal(literal)) => self.value_literal(literal).map(Some),
+                    })
+                    .collect()
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Scoped {
+            pattern: Pattern::Values { vars, rows },
+            in_graph: false,
+        })
+    }
+
+    /// GRAPH: its quad patterns name the graph themselves.
+    ///
+    /// The graph's variable is bound only after the inner pattern is evaluated. Where the inner
+    /// pattern does not mention it, or mentions it in quad patterns alone, it makes no difference
+    /// to bind it at once. Elsewhere a variable of our own stands for the graph inside, and the
+    /// result is joined with the pairs (graph, graph).
+    fn graph(&mut self, name: NamedNodePattern, inner: GraphPattern) -> Result<Scoped, PlanError> {
+        let variable = match name {
+            NamedNodePattern::NamedNode(node) => {
+                let scope = Scope::Graph(Slot::Const(self.iri(node)?));
+                let pattern = in_graph(self.pattern(inner, scope)?, scope);
+                return Ok(Scoped {
+                    pattern,
+                    in_graph: false,
+                });
+            }
+            NamedNodePattern::Variable(variable) => variable,
+        };
+        let text = inner.to_string();
+        let outer = self.variable(variable.clone())?;
+        let pattern = if memmem::find(text.as_bytes(), variable.to_string().as_bytes()).is_none() {
+            let scope = Scope::Graph(Slot::Var(outer));
+            in_graph(self.pattern(inner, scope)?, scope)
+        } else {
+            let hidden = self.make_up_variable()?;
+            let scope = Scope::Graph(Slot::Var(hidden));
+            let mut pattern = in_graph(self.pattern(inner, scope)?, scope);
+            if !pattern.mentions(outer) || is_filtered_quads_with(&pattern, outer) {
+                rename_graph(&mut pattern, hidden, outer);
+                pattern
+            } else {
+                Pattern::Join(
+                    Box::new(pattern),
+                    Box::new(Pattern::Extend {
+                        inner: Box::new(Pattern::Graphs(Slot::Var(hidden))),
+                        var: outer,
+                        expression: Expression::Variable(hidden),
+                    }),
+                )
+            }
+        };
+        Ok(Scoped {
+            pattern,
+            in_graph: false,
+        })
+    }
+
+    pub(crate) fn variable(&mut self, variable: Variable) -> Result<Var, PlanError> {
+        let name = variable.into_string();
+        if let Some(var) = self.by_name.get(&name) {
+            return Ok(*var);
+        }
+        let var = if is_named(self.text, &name) {
+            let var = Var(narrow(self.variables.len(), "variables")?);
+            self.variables.push(name.clone());
+            var
+        } else {
+            self.make_up_variable()?
+        };
+        self.by_name.insert(name, var);
+        Ok(var)
+    }
+
+    fn make_up_variable(&mut self) -> Result<Var, PlanError> {
+        let var = Var(narrow(self.variables.len(), "variables")?);
+        self.variables.push(format!(".{}", self.made_up));
+        self.made_up += 1;
+        Ok(var)
+    }
+
+    /// A constant that is a part of the plan's structure; each term has one number.
+    fn fixed(&mut self, term: Term) -> Result<ConstId, PlanError> {
+        if let Some(id) = self.by_term.get(&term) {
+            return Ok(*id);
+        }
+        let id = self.push(Constant::Fixed(term.clone()))?;
+        self.by_term.insert(term, id);
+        Ok(id)
+    }
+
+    fn push(&mut self, constant: Constant) -> Result<ConstId, PlanError> {
+        let id = ConstId(narrow(self.constants.len(), "constants")?);
+        self.constants.push(constant);
+        Ok(id)
+    }
+
+    /// An IRI in the structure of the query: a predicate, a type, a graph.
+    pub(crate) fn iri(&mut self, node: NamedNode) -> Result<ConstId, PlanError> {
+        if let Some(placeholders) = &mut self.placeholders {
+            placeholders.note_iri(node.as_str());
+        }
+        self.fixed(node.into())
+    }
+
+    /// A literal in the structure of the query.
+    pub(crate) fn literal(&mut self, literal: Literal) -> Result<ConstId, PlanError> {
+        if let Some(placeholders) = &mut self.placeholders {
+            placeholders.note_literal(&literal);
+        }
+        self.fixed(literal.into())
+    }
+
+    /// An IRI in the place of a value. Each occurrence has its own number, so that a text with
+    /// placeholders and one with the terms themselves get the same numbers.
+    pub(crate) fn value_iri(&mut self, node: NamedNode) -> Result<ConstId, PlanError> {
+        let parameter = self
+            .placeholders
+            .as_mut()
+            .and_then(|placeholders| placeholders.iri_value(&node));
+        self.push(parameter.unwrap_or_else(|| Constant::Fixed(node.into())))
+    }
+
+    /// A literal in the place of a value.
+    pub(crate) fn value_literal(&mut self, literal: Literal) -> Result<ConstId, PlanError> {
+        let parameter = self
+            .placeholders
+            .as_mut()
+            .and_then(|placeholders| placeholders.literal_value(&literal));
+        self.push(parameter.unwrap_or_else(|| Constant::Fixed(literal.into())))
+    }
+
+    /// Notes an IRI that names a function.
+    pub(crate) fn note_function(&mut self, iri: &NamedNode) {
+        if let Some(placeholders) = &mut self.placeholders {
+            placeholders.note_iri(iri.as_str());
+        }
+    }
+}
+
+/// Which of the four forms.
+#[derive(Clone, Copy)]
+enum Kind {
+    Select,
+    Ask,
+    Construct,
+    Describe,
+}
+
+/// The solution modifiers of the outermost SELECT, taken apart.
+struct Modifiers {
+    inner: GraphPattern,
+    project: Vec<Variable>,
+    order: Vec<OrderExpression>,
+    deduplicate: Deduplicate,
+    offset: usize,
+    limit: Option<usize>,
+}
+
+impl Modifiers {
+    fn split(pattern: GraphPattern) -> Self {
+        let mut split = Self {
+            inner: pattern,
+            project: Vec::new(),
+            order: Vec::new(),
+            deduplicate: Deduplicate::No,
+            offset: 0,
+            limit: None,
+        };
+        if let GraphPattern::Slice {
+            inner,
+            start,
+            length,
+        } = split.inner
+        {
+            (split.offset, split.limit) = (start, length);
+            split.inner = *inner;
+        }
+        match split.inner {
+            GraphPattern::Distinct { inner } => {
+                split.deduplicate = Deduplicate::Distinct;
+                split.inner = *inner;
+            }
+            GraphPattern::Reduced { inner } => {
+                split.deduplicate = Deduplicate::Reduced;
+                split.inner = *inner;
+            }
+            other => split.inner = other,
+        }
+        if let GraphPattern::Project { inner, variables } = split.inner {
+            split.project = variables;
+            split.inner = *inner;
+        }
+        if let GraphPattern::OrderBy { inner, expression } = split.inner {
+            split.order = expression;
+            split.inner = *inner;
+        }
+        split
+    }
+}
+
+/// The IRIs of DESCRIBE, which the parser makes columns of the outermost pattern.
+fn split_described(
+    text: &str,
+    mut pattern: GraphPattern,
+) -> (GraphPattern, FxHashMap<Variable, NamedNode>) {
+    let mut described = FxHashMap::default();
+    loop {
+        match pattern {
+            GraphPattern::Extend {
+                inner,
+                variable,
+                expression: spargebra::algebra::Expression::NamedNode(node),
+            } if !is_named(text, variable.as_str()) => {
+                described.insert(variable, node);
+                pattern = *inner;
+            }
+            other => return (other, described),
+        }
+    }
+}
+
+/// True if the text may name this variable; the parser makes up random names, which no text
+/// contains.
+fn is_named(text: &str, name: &str) -> bool {
+    memmem::find(text.as_bytes(), name.as_bytes()).is_some()
+}
+
+/// The pattern with the current graph enumerated where nothing in it does that already.
+fn in_graph(scoped: Scoped, scope: Scope) -> Pattern {
+    match scope {
+        Scope::Graph(graph) if !scoped.in_graph => match scoped.pattern {
+            Pattern::Unit => Pattern::Graphs(graph),
+            pattern => Pattern::Join(Box::new(Pattern::Graphs(graph)), Box::new(pattern)),
+        },
+        _ => scoped.pattern,
+    }
+}
+
+/// True of quad patterns, some of which match `var`, under filters at most.
+fn is_filtered_quads_with(pattern: &Pattern, var: Var) -> bool {
+    match pattern {
+        Pattern::Filter { inner, .. } => is_filtered_quads_with(inner, var),
+        Pattern::Quads(_) => pattern.mentions(var),
+        _ => false,
+    }
+}
+
+/// Gives the graph `from` the name `to`; `from` is made up, so it occurs as a graph only.
+fn rename_graph(pattern: &mut Pattern, from: Var, to: Var) {
+    match pattern {
+        Pattern::Quads(quads) => {
+            for quad in quads {
+                if quad.scope == Scope::Graph(Slot::Var(from)) {
+                    quad.scope = Scope::Graph(Slot::Var(to));
+                }
+            }
+        }
+        Pattern::Graphs(slot) => {
+            if *slot == Slot::Var(from) {
+                *slot = Slot::Var(to);
+            }
+        }
+        Pattern::Unit | Pattern::Values { .. } => (),
+        Pattern::Join(left, right) | Pattern::LeftJoin { left, right, .. } => {
+            rename_graph(left, from, to);
+            rename_graph(right, from, to);
+        }
+        Pattern::Union(branches) => {
+            for branch in branches {
+                rename_graph(branch, from, to);
+            }
+        }
+        Pattern::Filter { inner, .. }
+        | Pattern::Extend { inner, .. }
+        | Pattern::Group { inner, .. } => rename_graph(inner, from, to),
+    }
+}
+
+fn convert_dataset(dataset: QueryDataset) -> Dataset {
+    Dataset {
+        default: dataset.default,
+        named: dataset.named.unwrap_or_default(),
+    }
+}
+
+fn narrow(number: usize, what: &'static str) -> Result<u16, PlanError> {
+    u16::try_from(number).map_err(|_| PlanError::TooLarge {
+        what,
+        limit: usize::from(u16::MAX),
+    })
+}

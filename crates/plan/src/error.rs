@@ -1,0 +1,48 @@
+//! Why can a text not be planned?
+
+/// Errors of parsing and planning; all of them are about the query, never about the data.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The text is not a SPARQL query.
+    #[error("syntax error at line {line}, column {column}: {message}")]
+    Syntax {
+        /// Line of the error, from 1.
+        line: usize,
+        /// Column in characters, from 1, of the furthest place that the parser looked at.
+        column: usize,
+        /// What was expected there.
+        message: String,
+    },
+    /// The base IRI given with the request is not an IRI.
+    #[error("the base IRI <{iri}> is not valid: {message}")]
+    Base {
+        /// The IRI.
+        iri: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The query uses something that is not supported.
+    #[error("not supported: {feature}")]
+    Unsupported {
+        /// What it uses.
+        feature: String,
+    },
+    /// The query is larger than the planner's limits allow.
+    #[error("the query is too large: {what}, the limit is {limit}")]
+    TooLarge {
+        /// What there is too much of.
+        what: &'static str,
+        /// How much of it is allowed.
+        limit: usize,
+    },
+}
+
+impl PlanError {
+    /// An [`PlanError::Unsupported`] that names `feature`.
+    pub(crate) fn unsupported(feature: impl Into<String>) -> Self {
+        Self::Unsupported {
+            feature: feature.into(),
+        }
+    }
+}

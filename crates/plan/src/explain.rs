@@ -1,0 +1,539 @@
+//! What does a plan look like to a person?
+//!
+//! One line for each operator and step, the inputs of an operator below it: what is done on the
+//! left, expected rows on the right, and for a profile the rows and time that it really took.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use jindou_model::Direction;
+use oxrdf::vocab::{rdf, xsd};
+use oxrdf::{Term, TermRef};
+
+use crate::expression::{Aggregate, AggregateFunction, Arithmetic, Comparison, Expression};
+use crate::physical::{
+    ConstId, Form, Node, Operator, OrderKey, Plan, PlannedStep, Requirement, Scope, Side, Slot,
+    Step, TemplateSlot, Var,
+};
+
+/// What a step or operator really did: rows that came out of it, and time spent in it alone.
+pub type Actual = (u64, Duration);
+
+/// Writes a plan as a tree with expected rows.
+///
+/// `term` gives the term of each constant: [`Prepared::term`](crate::Prepared::term).
+pub fn explain(plan: &Plan, term: &dyn Fn(ConstId) -> Term) -> String {
+    render(plan, term, None)
+}
+
+/// Writes a plan as a tree with expected and actual rows, and time, by the ids of steps and
+/// operators; what has no figures was not run.
+pub fn explain_profile(
+    plan: &Plan,
+    term: &dyn Fn(ConstId) -> Term,
+    actual: &dyn Fn(u32) -> Option<Actual>,
+) -> String {
+    render(plan, term, Some(actual))
+}
+
+fn render(
+    plan: &Plan,
+    term: &dyn Fn(ConstId) -> Term,
+    actual: Option<&dyn Fn(u32) -> Option<Actual>>,
+) -> String {
+    let mut tree = Tree {
+        plan,
+        term,
+        lines: Vec::new(),
+    };
+    tree.node(&plan.root, 0);
+    let mut text = String::new();
+    let _ = writeln!(text, "{}", tree.form());
+    if let Some(dataset) = &plan.dataset {
+        for graph in &dataset.default {
+            let _ = writeln!(text, "from {}", short(graph.as_str()));
+        }
+        for graph in &dataset.named {
+            let _ = writeln!(text, "from named {}", short(graph.as_str()));
+        }
+    }
+    let width = |line: &Line| line.text.chars().count() + 2 * line.depth;
+    let widest = tree.lines.iter().map(width).max().unwrap_or(0);
+    for line in &tree.lines {
+        let _ = write!(text, "{:1$}{2}", "", 2 * line.depth, line.text);
+        if let Some((id, rows)) = line.figures {
+            let gap = widest - width(line);
+            let _ = write!(text, "{:gap$}  {:>13}", "", rows_text(rows));
+            if let Some(actual) = actual {
+                match actual(id) {
+                    Some((rows, time)) => {
+                        let rows = thousands(rows);
+                        let _ = write!(text, "  {rows:>13}  {:>11}", time_text(time));
+                    }
+                    None => {
+                        let _ = write!(text, "  {:>13}", "not run");
+                    }
+                }
+            }
+        }
+        text.push('\n');
+    }
+    let _ = writeln!(text, "cost {}", rows_text(plan.cost));
+    text
+}
+
+struct Line {
+    depth: usize,
+    text: String,
+    figures: Option<(u32, f64)>,
+}
+
+struct Tree<'a> {
+    plan: &'a Plan,
+    term: &'a dyn Fn(ConstId) -> Term,
+    lines: Vec<Line>,
+}
+
+impl Tree<'_> {
+    fn form(&self) -> String {
+        match &self.plan.form {
+            Form::Select(vars) => format!("select {}", self.vars(vars)),
+            Form::Ask => "ask".to_owned(),
+            Form::Construct(template) => {
+                let slot = |slot: &TemplateSlot| match slot {
+                    TemplateSlot::Var(var) => self.var(*var),
+                    TemplateSlot::Const(id) => self.constant(*id),
+                    TemplateSlot::Blank(number) => format!("_:{number}"),
+                };
+                let triples: Vec<String> = template
+                    .iter()
+                    .map(|t| {
+                        format!(
+                            "{} {} {}",
+                            slot(&t.subject),
+                            slot(&t.predicate),
+                            slot(&t.object)
+                        )
+                    })
+                    .collect();
+                format!("construct {}", triples.join(" . "))
+            }
+            Form::Describe(slots) => {
+                let slots: Vec<String> = slots.iter().map(|slot| self.slot(*slot)).collect();
+                format!("describe {}", slots.join(" "))
+            }
+        }
+    }
+
+    fn line(&mut self, depth: usize, text: String, figures: Option<(u32, f64)>) {
+        self.lines.push(Line {
+            depth,
+            text,
+            figures,
+        });
+    }
+
+    fn node(&mut self, node: &Node, depth: usize) {
+        let figures = Some((node.id, node.rows));
+        let (text, inputs): (String, Vec<&Node>) = match &node.operator {
+            Operator::Explore { input, steps } => {
+                self.line(depth, "explore".to_owned(), figures);
+                if let Some(input) = input {
+                    self.node(input, depth + 1);
+                }
+                self.steps(steps, depth + 1);
+                return;
+            }
+            Operator::Join {
+                build,
+                probe,
+                keys,
+                loose,
+            } => (
+                format!("join{}", self.on(keys, loose)),
+                vec![&**build, &**probe],
+            ),
+            Operator::LeftJoin {
+                left,
+                right,
+                keys,
+                loose,
+                condition,
+            } => {
+                let mut text = format!("left join{}", self.on(keys, loose));
+                if let Some(condition) = condition {
+                    let _ = write!(text, " if {}", self.expression(condition));
+                }
+                (text, vec![&**left, &**right])
+            }
+            Operator::Union(inputs) => ("union".to_owned(), inputs.iter().collect()),
+            Operator::Filter { input, expression } => (
+                format!("filter {}", self.expression(expression)),
+                vec![&**input],
+            ),
+            Operator::Extend {
+                input,
+                var,
+                expression,
+            } => (
+                format!(
+                    "extend {} = {}",
+                    self.var(*var),
+                    self.expression(expression)
+                ),
+                vec![&**input],
+            ),
+            Operator::Group {
+                input,
+                by,
+                aggregates,
+            } => {
+                let mut text = "group".to_owned();
+                if !by.is_empty() {
+                    let _ = write!(text, " by {}", self.vars(by));
+                }
+                for (var, aggregate) in aggregates {
+                    let aggregate = self.aggregate(aggregate);
+                    let _ = write!(text, ", {} = {aggregate}", self.var(*var));
+                }
+                (text, vec![&**input])
+            }
+            Operator::OrderBy { input, keys, limit } => {
+                let mut text = format!("order by {}", self.keys(keys));
+                if let Some(limit) = limit {
+                    let _ = write!(text, ", first {limit}");
+                }
+                (text, vec![&**input])
+            }
+            Operator::Project { input, vars } => {
+                (format!("project {}", self.vars(vars)), vec![&**input])
+            }
+            Operator::Distinct { input } => ("distinct".to_owned(), vec![&**input]),
+            Operator::Reduced { input } => ("reduced".to_owned(), vec![&**input]),
+            Operator::Slice {
+                input,
+                offset,
+                limit,
+            } => {
+                let mut text = "slice".to_owned();
+                if *offset > 0 {
+                    let _ = write!(text, " offset {offset}");
+                }
+                if let Some(limit) = limit {
+                    let _ = write!(text, " limit {limit}");
+                }
+                (text, vec![&**input])
+            }
+        };
+        self.line(depth, text, figures);
+        for input in inputs {
+            self.node(input, depth + 1);
+        }
+    }
+
+    fn steps(&mut self, steps: &[PlannedStep], depth: usize) {
+        for planned in steps {
+            let figures = Some((planned.id, planned.rows));
+            let text = self.step(&planned.step);
+            self.line(depth, text, figures);
+            match &planned.step {
+                Step::Optional { steps, .. } => self.steps(steps, depth + 1),
+                Step::Union(branches) => {
+                    for branch in branches {
+                        self.line(depth + 1, "branch".to_owned(), None);
+                        self.steps(branch, depth + 2);
+                    }
+                }
+                _ => (),
+            }
+        }
+    }
+
+    fn step(&self, step: &Step) -> String {
+        match step {
+            Step::Bind {
+                var,
+                sides,
+                requires,
+            } => {
+                let verb = match sides.len() {
+                    0 => "scan",
+                    1 => "expand",
+                    _ => "intersect",
+                };
+                let mut parts: Vec<String> = sides
+                    .iter()
+                    .map(|side| self.side(side, Slot::Var(*var)))
+                    .collect();
+                if !requires.is_empty() {
+                    parts.push(self.requirements(requires));
+                }
+                format!("{verb} {}: {}", self.var(*var), parts.join(" . "))
+            }
+            Step::Check { side, to } => format!("check {}", self.side(side, *to)),
+            Step::Test { slot, requires } => {
+                format!("test {}: {}", self.slot(*slot), self.requirements(requires))
+            }
+            Step::Match {
+                subject,
+                predicate,
+                object,
+                scope,
+            } => {
+                let mut text = format!(
+                    "match {} {} {}",
+                    self.slot(*subject),
+                    self.slot(*predicate),
+                    self.slot(*object)
+                );
+                if let Scope::Graph(graph) = scope {
+                    let _ = write!(text, " in graph {}", self.slot(*graph));
+                }
+                text
+            }
+            Step::Graphs { graph } => format!("graphs {}", self.slot(*graph)),
+            Step::Filter(expression) => format!("filter {}", self.expression(expression)),
+            Step::Extend { var, expression } => {
+                format!(
+                    "extend {} = {}",
+                    self.var(*var),
+                    self.expression(expression)
+                )
+            }
+            Step::Values { vars, rows } => {
+                const SHOWN: usize = 4;
+                let mut text = format!("values ({}) {{", self.vars(vars));
+                for row in rows.iter().take(SHOWN) {
+                    let cells: Vec<String> = row
+                        .iter()
+                        .map(|cell| cell.map_or("UNDEF".to_owned(), |id| self.constant(id)))
+                        .collect();
+                    let _ = write!(text, " ({})", cells.join(" "));
+                }
+                if rows.len() > SHOWN {
+                    let _ = write!(text, " and {} more", rows.len() - SHOWN);
+                }
+                text + " }"
+            }
+            Step::Optional { condition, .. } => match condition {
+                Some(condition) => format!("optional if {}", self.expression(condition)),
+                None => "optional".to_owned(),
+            },
+            Step::Union(_) => "union".to_owned(),
+        }
+    }
+
+    fn side(&self, side: &Side, to: Slot) -> String {
+        let (subject, object) = match side.direction {
+            Direction::Out => (side.from, to),
+            Direction::In => (to, side.from),
+        };
+        format!(
+            "{} {} {}",
+            self.slot(subject),
+            self.constant(side.predicate),
+            self.slot(object)
+        )
+    }
+
+    fn requirements(&self, requires: &[Requirement]) -> String {
+        let parts: Vec<String> = requires
+            .iter()
+            .map(|requirement| match requirement {
+                Requirement::Type(id) => format!("a {}", self.constant(*id)),
+                Requirement::Has(id, Direction::Out) => format!("has {}", self.constant(*id)),
+                Requirement::Has(id, Direction::In) => format!("has ^{}", self.constant(*id)),
+            })
+            .collect();
+        parts.join(", ")
+    }
+
+    fn on(&self, keys: &[Var], loose: &[Var]) -> String {
+        let mut text = String::new();
+        if !keys.is_empty() {
+            let _ = write!(text, " on {}", self.vars(keys));
+        }
+        if !loose.is_empty() {
+            let _ = write!(text, " if compatible on {}", self.vars(loose));
+        }
+        text
+    }
+
+    fn keys(&self, keys: &[OrderKey]) -> String {
+        let keys: Vec<String> = keys
+            .iter()
+            .map(|key| {
+                let expression = self.expression(&key.expression);
+                if key.descending {
+                    format!("desc({expression})")
+                } else {
+                    expression
+                }
+            })
+            .collect();
+        keys.join(" ")
+    }
+
+    fn aggregate(&self, aggregate: &Aggregate) -> String {
+        let name = match &aggregate.function {
+            AggregateFunction::Count => "count",
+            AggregateFunction::Sum => "sum",
+            AggregateFunction::Avg => "avg",
+            AggregateFunction::Min => "min",
+            AggregateFunction::Max => "max",
+            AggregateFunction::Sample => "sample",
+            AggregateFunction::GroupConcat(_) => "group_concat",
+        };
+        let distinct = if aggregate.distinct { "distinct " } else { "" };
+        let operand = aggregate
+            .operand
+            .as_ref()
+            .map_or("*".to_owned(), |operand| self.expression(operand));
+        format!("{name}({distinct}{operand})")
+    }
+
+    fn expression(&self, expression: &Expression) -> String {
+        let list = |list: &[Expression], between: &str| {
+            let parts: Vec<String> = list.iter().map(|part| self.expression(part)).collect();
+            parts.join(between)
+        };
+        match expression {
+            Expression::Variable(var) => self.var(*var),
+            Expression::Constant(id) => self.constant(*id),
+            Expression::Or(parts) => format!("({})", list(parts, " || ")),
+            Expression::And(parts) => format!("({})", list(parts, " && ")),
+            Expression::Not(part) => format!("!{}", self.expression(part)),
+            Expression::Compare(Comparison::SameTerm, left, right) => format!(
+                "sameTerm({}, {})",
+                self.expression(left),
+                self.expression(right)
+            ),
+            Expression::Compare(comparison, left, right) => {
+                let sign = match comparison {
+                    Comparison::Equal => "=",
+                    Comparison::NotEqual => "!=",
+                    Comparison::Less => "<",
+                    Comparison::LessOrEqual => "<=",
+                    Comparison::Greater => ">",
+                    Comparison::GreaterOrEqual => ">=",
+                    Comparison::SameTerm => unreachable!("matched above"),
+                };
+                format!(
+                    "({} {sign} {})",
+                    self.expression(left),
+                    self.expression(right)
+                )
+            }
+            Expression::In(part, parts) => {
+                format!("({} in ({}))", self.expression(part), list(parts, ", "))
+            }
+            Expression::Arithmetic(operator, left, right) => {
+                let sign = match operator {
+                    Arithmetic::Add => "+",
+                    Arithmetic::Subtract => "-",
+                    Arithmetic::Multiply => "*",
+                    Arithmetic::Divide => "/",
+                };
+                format!(
+                    "({} {sign} {})",
+                    self.expression(left),
+                    self.expression(right)
+                )
+            }
+            Expression::UnaryPlus(part) => format!("+{}", self.expression(part)),
+            Expression::UnaryMinus(part) => format!("-{}", self.expression(part)),
+            Expression::Bound(var) => format!("bound({})", self.var(*var)),
+            Expression::If(condition, then, otherwise) => format!(
+                "if({}, {}, {})",
+                self.expression(condition),
+                self.expression(then),
+                self.expression(otherwise)
+            ),
+            Expression::Coalesce(parts) => format!("coalesce({})", list(parts, ", ")),
+            Expression::Call(function, parts) => {
+                format!(
+                    "{}({})",
+                    format!("{function:?}").to_lowercase(),
+                    list(parts, ", ")
+                )
+            }
+        }
+    }
+
+    fn slot(&self, slot: Slot) -> String {
+        match slot {
+            Slot::Var(var) => self.var(var),
+            Slot::Const(id) => self.constant(id),
+        }
+    }
+
+    fn var(&self, var: Var) -> String {
+        format!("?{}", self.plan.variables[var.index()])
+    }
+
+    fn vars(&self, vars: &[Var]) -> String {
+        let names: Vec<String> = vars.iter().map(|var| self.var(*var)).collect();
+        names.join(" ")
+    }
+
+    fn constant(&self, id: ConstId) -> String {
+        let term = (self.term)(id);
+        match term.as_ref() {
+            TermRef::NamedNode(node) if node == rdf::TYPE => "a".to_owned(),
+            TermRef::NamedNode(node) => short(node.as_str()),
+            TermRef::Literal(literal) if literal.datatype() == xsd::INTEGER => {
+                literal.value().to_owned()
+            }
+            other => other.to_string(),
+        }
+    }
+}
+
+/// What follows the last `#` or `/` of an IRI, if it is a plain word; else the whole IRI.
+fn short(iri: &str) -> String {
+    let start = iri.rfind(['#', '/']).map_or(0, |at| at + 1);
+    let local = &iri[start..];
+    let is_plain = start > 0
+        && !local.is_empty()
+        && local
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
+    if is_plain {
+        format!(":{local}")
+    } else {
+        format!("<{iri}>")
+    }
+}
+
+fn rows_text(rows: f64) -> String {
+    if rows > 0.0 && rows < 10.0 {
+        return format!("{rows:.1}");
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "estimates, and the cast saturates"
+    )]
+    thousands(rows.round() as u64)
+}
+
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn time_text(time: Duration) -> String {
+    let nanos = time.as_nanos();
+    match nanos {
+        0..10_000 => format!("{nanos} ns"),
+        10_000..10_000_000 => format!("{} us", nanos / 1000),
+        _ => format!("{} ms", nanos / 1_000_000),
+    }
+}

@@ -1,0 +1,612 @@
+//! How is a group of patterns answered: by exploring, or by joining independent parts?
+//!
+//! Exploring from the rows at hand is the rule. It gives SPARQL's bottom-up answer where each
+//! variable that the next part shares with the rows is certainly bound in them, and where
+//! nothing inside that part looks at a variable of the rows that it could not see by itself.
+//! Everything else is joined from independent evaluations.
+
+use std::cell::Cell;
+
+use crate::algebra::{Pattern, certain_of_values, never_fails};
+use crate::block::{Block, Item, Operation, conjuncts};
+use crate::expression::Expression;
+use crate::facts::{Source, size};
+use crate::order::{Relation, explore};
+use crate::physical::{ConstId, Operator, Step, Var};
+use crate::rows::{Rows, Waiting, node};
+use crate::varset::VarSet;
+
+/// Ways to begin a group that are planned to the end and compared.
+const MAX_STARTS: usize = 6;
+/// Work of a row on either side of a hash join, in rows handled.
+const HASH: f64 = 4.0;
+/// How much dearer than a left join exploring may seem and still be chosen: its cost is bounded
+/// by the rows that there are, that of the other by an estimate of all the data.
+const APART: f64 = 4.0;
+/// Parts nested deeper than this in each other are begun in one way only, as ways multiply.
+const COMPARED_DEPTH: usize = 3;
+
+/// Rows of inline data.
+type Cells = Vec<Vec<Option<ConstId>>>;
+
+/// Plans the patterns of one query.
+pub(crate) struct Grouper<'a> {
+    source: &'a Source<'a>,
+    depth: Cell<usize>,
+}
+
+/// Where a group is planned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Anything goes.
+    Free,
+    /// Inside a step, for each row of its left side: steps only.
+    Inside,
+}
+
+impl<'a> Grouper<'a> {
+    pub(crate) fn new(source: &'a Source<'a>) -> Self {
+        Self {
+            source,
+            depth: Cell::new(0),
+        }
+    }
+
+    /// Plans a pattern by itself.
+    pub(crate) fn alone(&self, pattern: &Pattern) -> Rows {
+        self.depth.set(self.depth.get() + 1);
+        let rows = self.alone_at_depth(pattern);
+        self.depth.set(self.depth.get() - 1);
+        rows
+    }
+
+    fn alone_at_depth(&self, pattern: &Pattern) -> Rows {
+        if let Pattern::Group {
+            inner,
+            by,
+            aggregates,
+        } = pattern
+        {
+            let inner = self.alone(inner);
+            let (cost, input_rows) = (inner.cost, inner.rows);
+            // Groups are fewer than rows; how much fewer is not known.
+            let rows = if by.is_empty() {
+                1.0
+            } else {
+                input_rows.sqrt().max(1.0)
+            };
+            let operator = Operator::Group {
+                input: Box::new(inner.into_node()),
+                by: by.clone(),
+                aggregates: aggregates.clone(),
+            };
+            return Rows::of_node(
+                node(operator, rows),
+                cost + HASH * input_rows,
+                pattern.certain(),
+                pattern.possible(),
+            );
+        }
+        self.group(pattern, Rows::unit(), Place::Free, Vec::new())
+            .expect("a free group can always be planned")
+    }
+
+    /// Plans a pattern as an extension of `rows`, which must be [`Rows::unit`] in a free place.
+    ///
+    /// `filters` are more conditions on the result. `None` where steps alone cannot do it, or
+    /// would not give the bottom-up answer.
+    fn group(
+        &self,
+        pattern: &Pattern,
+        rows: Rows,
+        place: Place,
+        filters: Vec<Expression>,
+    ) -> Option<Rows> {
+        let block = Block::of(pattern);
+        let shared = pattern.possible().intersection(&rows.possible);
+        if !shared.is_subset(&rows.certain) || !block.commutes_with(&rows.possible) {
+            return None;
+        }
+        let mut waiting = Waiting::default();
+        let places: Vec<Option<usize>> = block
+            .operations
+            .iter()
+            .map(|operation| match operation {
+                Operation::Filter(expression) => Some(waiting.add(expression.clone())),
+                _ => None,
+            })
+            .collect();
+        for filter in filters {
+            waiting.add(filter);
+        }
+        let mut rows = self.items(block.items, rows, place, &mut waiting)?;
+        for (operation, filter) in block.operations.into_iter().zip(places) {
+            waiting.apply(&mut rows);
+            match operation {
+                Operation::Filter(_) => {
+                    let filter = filter.and_then(|place| waiting.take(place));
+                    if let Some(expression) = filter {
+                        rows.filter(expression);
+                    }
+                }
+                Operation::Extend { var, expression } => {
+                    let certainly = never_fails(&expression, &rows.certain);
+                    rows.extend(var, expression, certainly);
+                }
+                Operation::Optional { right, condition } => {
+                    rows = self.optional(rows, &right, condition, place)?;
+                }
+            }
+        }
+        waiting.apply(&mut rows);
+        for expression in waiting.into_rest() {
+            rows.filter(expression);
+        }
+        Some(rows)
+    }
+
+    /// OPTIONAL: for each row where that is right, else a left join.
+    fn optional(
+        &self,
+        rows: Rows,
+        right: &Pattern,
+        condition: Option<Expression>,
+        place: Place,
+    ) -> Option<Rows> {
+        let conditions = condition.as_ref().map(conjuncts).unwrap_or_default();
+        let inside = self.group(right, rows.as_left_side(), Place::Inside, conditions);
+        let alone = (place == Place::Free).then(|| self.alone(right));
+        match (inside, alone) {
+            (Some(inside), alone)
+                if alone.as_ref().is_none_or(|alone| {
+                    inside.cost <= APART * (alone.cost + HASH * (alone.rows + rows.rows))
+                }) =>
+            {
+                let mut rows = rows;
+                let after = rows.rows.max(inside.rows);
+                let step = Step::Optional {
+                    steps: inside.steps,
+                    condition: None,
+                };
+                rows.push(step, after, inside.cost);
+                rows.possible.extend(&right.possible());
+                Some(rows)
+            }
+            (_, Some(alone)) => Some(left_join(rows, alone, condition)),
+            (_, None) => None,
+        }
+    }
+
+    fn items(
+        &self,
+        items: Vec<Item>,
+        rows: Rows,
+        place: Place,
+        waiting: &mut Waiting,
+    ) -> Option<Rows> {
+        if place == Place::Inside {
+            return self.complete(items, rows, place, waiting);
+        }
+        let mut rows = rows;
+        let mut parts = components(items);
+        // What has no variables decides whether there is any answer at all.
+        if let Some(position) = parts.iter().position(|part| part.vars.is_empty()) {
+            let part = parts.remove(position);
+            rows = self.complete(part.items, rows, place, waiting)?;
+        }
+        waiting.apply(&mut rows);
+        let mut planned = Vec::new();
+        for part in parts {
+            let start = std::mem::replace(&mut rows, Rows::unit());
+            planned.push(self.connected(part.items, start, waiting));
+        }
+        if planned.is_empty() {
+            return Some(rows);
+        }
+        planned.sort_by(|a, b| a.rows.total_cmp(&b.rows));
+        let mut planned = planned.into_iter();
+        let mut joined = planned.next().unwrap_or(rows);
+        for next in planned {
+            joined = join(joined, next);
+            waiting.apply(&mut joined);
+        }
+        Some(joined)
+    }
+
+    /// Plans items that are connected by variables: from each start worth trying, to the end.
+    fn connected(&self, items: Vec<Item>, rows: Rows, waiting: &mut Waiting) -> Rows {
+        let mut best: Option<(Rows, Waiting)> = None;
+        for (start, rest) in self.starts(&items) {
+            let mut left = waiting.clone();
+            let is_apart = !matches!(start, Start::Explore(_));
+            let begun = match start {
+                Start::Explore(relations) => {
+                    explore(self.source, rows.clone(), &relations, &mut left)
+                }
+                Start::Union(branches) => Some(self.union_alone(&branches)),
+                Start::Apart(pattern) => Some(self.alone(&pattern)),
+                Start::Values(vars, cells) => Some(values(Rows::unit(), vars, cells)),
+            };
+            let Some(mut begun) = begun else {
+                continue;
+            };
+            if is_apart {
+                begun = join(rows.clone(), begun);
+            }
+            left.apply(&mut begun);
+            let finished = self
+                .complete(rest, begun, Place::Free, &mut left)
+                .expect("a free group can always be completed");
+            if best
+                .as_ref()
+                .is_none_or(|(best, _)| finished.cost < best.cost)
+            {
+                best = Some((finished, left));
+            }
+        }
+        let (rows, left) = best.expect("there is a start for each item");
+        *waiting = left;
+        rows
+    }
+
+    /// What connected items can begin with, each with the items that are then left.
+    fn starts(&self, items: &[Item]) -> Vec<(Start, Vec<Item>)> {
+        let mut starts = Vec::new();
+        let relations: Vec<Item> = items
+            .iter()
+            .filter(|item| self.relation(item).is_some())
+            .cloned()
+            .collect();
+        for part in components(relations) {
+            let explored: Vec<Relation> =
+                part.items.iter().filter_map(|i| self.relation(i)).collect();
+            let rest = items
+                .iter()
+                .filter(|item| {
+                    self.relation(item).is_none() || !item.possible().intersects(&part.vars)
+                })
+                .cloned()
+                .collect();
+            starts.push((Start::Explore(explored), rest));
+        }
+        for (index, item) in items.iter().enumerate() {
+            let start = match item {
+                Item::Union(branches) => Start::Union(branches.clone()),
+                Item::Apart(pattern) => Start::Apart(pattern.clone()),
+                Item::Values { vars, rows } if self.relation(item).is_none() => {
+                    Start::Values(vars.clone(), rows.clone())
+                }
+                _ => continue,
+            };
+            let mut rest = items.to_vec();
+            rest.remove(index);
+            starts.push((start, rest));
+        }
+        let most = if self.depth.get() <= COMPARED_DEPTH {
+            MAX_STARTS
+        } else {
+            1
+        };
+        starts.truncate(most);
+        starts
+    }
+
+    /// The item as something to explore; inline data with undefined cells is not.
+    fn relation(&self, item: &Item) -> Option<Relation> {
+        match item {
+            Item::Quad(quad) => Some(Relation::of_quad(self.source, *quad)),
+            Item::Graphs(slot) => Some(Relation::Graphs(*slot)),
+            Item::Values { vars, rows }
+                if rows.iter().all(|row| row.iter().all(Option::is_some)) =>
+            {
+                Some(Relation::Values(vars.clone(), rows.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Joins the rest of the items to the rows, the connected ones first.
+    fn complete(
+        &self,
+        mut items: Vec<Item>,
+        mut rows: Rows,
+        place: Place,
+        waiting: &mut Waiting,
+    ) -> Option<Rows> {
+        while !items.is_empty() {
+            if let Some(taken) = self.take_relations(&mut items, &rows, place) {
+                rows = explore(self.source, rows, &taken, waiting)?;
+                continue;
+            }
+            let next = items
+                .iter()
+                .position(|item| {
+                    self.relation(item).is_none() && item.possible().intersects(&rows.possible)
+                })
+                .or_else(|| items.iter().position(|item| self.relation(item).is_none()));
+            match next {
+                Some(next) => {
+                    let item = items.remove(next);
+                    rows = self.join_item(item, rows, place)?;
+                }
+                None => {
+                    // Patterns that share variables which may be unbound, or share none.
+                    if place == Place::Inside {
+                        return None;
+                    }
+                    let part = components(std::mem::take(&mut items));
+                    for part in part {
+                        let alone = self.connected(part.items, Rows::unit(), waiting);
+                        rows = join(rows, alone);
+                    }
+                }
+            }
+            waiting.apply(&mut rows);
+        }
+        Some(rows)
+    }
+
+    /// Takes out the relations that can be explored from the rows.
+    fn take_relations(
+        &self,
+        items: &mut Vec<Item>,
+        rows: &Rows,
+        place: Place,
+    ) -> Option<Vec<Relation>> {
+        let relations: Vec<Item> = items
+            .iter()
+            .filter(|item| self.relation(item).is_some())
+            .cloned()
+            .collect();
+        let bound_anything = !rows.possible.is_empty();
+        let mut vars = rows.certain.clone();
+        let mut chosen: Vec<bool> = vec![false; relations.len()];
+        let uncertain = |item: &Item| {
+            !item
+                .possible()
+                .intersection(&rows.possible)
+                .is_subset(&rows.certain)
+        };
+        // Grow from the rows along shared variables.
+        loop {
+            let mut grown = false;
+            for (item, chosen) in relations.iter().zip(&mut chosen) {
+                let possible = item.possible();
+                let connected = possible.is_empty()
+                    || possible.intersects(&vars)
+                    || (!bound_anything && place == Place::Inside && vars.is_empty());
+                if !*chosen && connected && !uncertain(item) {
+                    *chosen = true;
+                    grown = true;
+                    vars.extend(&possible);
+                }
+            }
+            if !grown {
+                break;
+            }
+        }
+        let taken: Vec<Relation> = relations
+            .iter()
+            .zip(&chosen)
+            .filter(|(_, chosen)| **chosen)
+            .filter_map(|(item, _)| self.relation(item))
+            .collect();
+        if taken.is_empty() {
+            return None;
+        }
+        let mut flags = chosen.iter();
+        items.retain(|item| {
+            self.relation(item).is_none() || !flags.next().expect("a flag for each relation")
+        });
+        Some(taken)
+    }
+
+    /// Joins a union, inline data or a part that stands alone.
+    fn join_item(&self, item: Item, rows: Rows, place: Place) -> Option<Rows> {
+        match item {
+            Item::Union(branches) => {
+                let inside = self.union_inside(&branches, &rows);
+                if place == Place::Inside {
+                    return inside;
+                }
+                let alone = join(rows, self.union_alone(&branches));
+                Some(match inside {
+                    Some(inside) if inside.cost <= alone.cost => inside,
+                    _ => alone,
+                })
+            }
+            Item::Values { vars, rows: cells } => {
+                let possible: VarSet = vars.iter().copied().collect();
+                if possible
+                    .intersection(&rows.possible)
+                    .is_subset(&rows.certain)
+                {
+                    return Some(values(rows, vars, cells));
+                }
+                (place == Place::Free).then(|| join(rows, values(Rows::unit(), vars, cells)))
+            }
+            Item::Apart(pattern) => {
+                (place == Place::Free).then(|| join(rows, self.alone(&pattern)))
+            }
+            Item::Quad(_) | Item::Graphs(_) => {
+                unreachable!("quad patterns and graphs are explored")
+            }
+        }
+    }
+
+    /// UNION with each branch explored from the rows.
+    fn union_inside(&self, branches: &[Pattern], rows: &Rows) -> Option<Rows> {
+        let mut steps = Vec::with_capacity(branches.len());
+        let (mut found, mut cost) = (0.0, 0.0);
+        let mut possible = VarSet::default();
+        for branch in branches {
+            let inside = self.group(branch, rows.as_left_side(), Place::Inside, Vec::new())?;
+            found += inside.rows;
+            cost += inside.cost + rows.rows;
+            possible.extend(&inside.possible);
+            steps.push(inside.steps);
+        }
+        let mut rows = rows.clone();
+        rows.push(Step::Union(steps), found, cost);
+        rows.certain
+            .extend(&Item::Union(branches.to_vec()).certain());
+        rows.possible.extend(&possible);
+        Some(rows)
+    }
+
+    /// UNION of independent branches.
+    fn union_alone(&self, branches: &[Pattern]) -> Rows {
+        let (mut found, mut cost) = (0.0, 0.0);
+        let nodes = branches
+            .iter()
+            .map(|branch| {
+                let rows = self.alone(branch);
+                found += rows.rows;
+                cost += rows.cost;
+                rows.into_node()
+            })
+            .collect();
+        let item = Item::Union(branches.to_vec());
+        Rows::of_node(
+            node(Operator::Union(nodes), found),
+            cost,
+            item.certain(),
+            item.possible(),
+        )
+    }
+}
+
+/// What a connected group begins with.
+enum Start {
+    Explore(Vec<Relation>),
+    Union(Vec<Pattern>),
+    Apart(Pattern),
+    Values(Vec<Var>, Cells),
+}
+
+/// Items connected by variables.
+struct Component {
+    items: Vec<Item>,
+    vars: VarSet,
+}
+
+/// Splits items into connected ones; those without variables are one component too.
+fn components(items: Vec<Item>) -> Vec<Component> {
+    let mut parts: Vec<Component> = Vec::new();
+    for item in items {
+        let vars = item.possible();
+        let mut merged = Component {
+            items: Vec::new(),
+            vars: vars.clone(),
+        };
+        let mut place = None;
+        let mut index = 0;
+        while index < parts.len() {
+            let joins = if vars.is_empty() {
+                parts[index].vars.is_empty()
+            } else {
+                parts[index].vars.intersects(&vars)
+            };
+            if joins {
+                let part = parts.remove(index);
+                place.get_or_insert(index);
+                merged.items.extend(part.items);
+                merged.vars.extend(&part.vars);
+            } else {
+                index += 1;
+            }
+        }
+        merged.items.push(item);
+        parts.insert(place.unwrap_or(parts.len()), merged);
+    }
+    parts
+}
+
+/// Joins inline data that shares only certainly bound variables with the rows.
+fn values(mut rows: Rows, vars: Vec<Var>, cells: Cells) -> Rows {
+    let certain = certain_of_values(&vars, &cells);
+    let shares = vars.iter().any(|var| rows.possible.contains(*var));
+    let found = if shares {
+        rows.rows
+    } else {
+        rows.rows * size(cells.len())
+    };
+    let cost = rows.rows * (1.0 + size(cells.len()));
+    let bound = vars.clone();
+    rows.push(Step::Values { vars, rows: cells }, found, cost);
+    for var in bound {
+        rows.bind(var, certain.contains(var));
+    }
+    rows
+}
+
+/// Shared variables: certainly bound on both sides, and the others.
+fn shared(left: &Rows, right: &Rows) -> (Vec<Var>, Vec<Var>) {
+    let both = left.certain.intersection(&right.certain);
+    left.possible
+        .intersection(&right.possible)
+        .iter()
+        .partition(|var| both.contains(*var))
+}
+
+/// Rows of a join, where nothing is known of how its keys match.
+fn joined_rows(left: &Rows, right: &Rows, keys: &[Var], loose: &[Var]) -> f64 {
+    if keys.is_empty() && loose.is_empty() {
+        left.rows * right.rows
+    } else {
+        left.rows.max(right.rows)
+    }
+}
+
+/// Joins two independent plans; the smaller is kept in memory.
+fn join(left: Rows, right: Rows) -> Rows {
+    if left.is_unit() {
+        return right;
+    }
+    if right.is_unit() {
+        return left;
+    }
+    let (keys, loose) = shared(&left, &right);
+    let found = joined_rows(&left, &right, &keys, &loose);
+    let compared = if keys.is_empty() {
+        left.rows * right.rows
+    } else {
+        0.0
+    };
+    let cost = left.cost + right.cost + HASH * (left.rows + right.rows) + found + compared;
+    let certain = left.certain.union(&right.certain);
+    let possible = left.possible.union(&right.possible);
+    let (build, probe) = if left.rows <= right.rows {
+        (left, right)
+    } else {
+        (right, left)
+    };
+    let operator = Operator::Join {
+        build: Box::new(build.into_node()),
+        probe: Box::new(probe.into_node()),
+        keys,
+        loose,
+    };
+    Rows::of_node(node(operator, found), cost, certain, possible)
+}
+
+fn left_join(left: Rows, right: Rows, condition: Option<Expression>) -> Rows {
+    let (keys, loose) = shared(&left, &right);
+    let found = joined_rows(&left, &right, &keys, &loose).max(left.rows);
+    let compared = if keys.is_empty() {
+        left.rows * right.rows
+    } else {
+        0.0
+    };
+    let cost = left.cost + right.cost + HASH * (left.rows + right.rows) + found + compared;
+    let certain = left.certain.clone();
+    let possible = left.possible.union(&right.possible);
+    let operator = Operator::LeftJoin {
+        left: Box::new(left.into_node()),
+        right: Box::new(right.into_node()),
+        keys,
+        loose,
+        condition,
+    };
+    Rows::of_node(node(operator, found), cost, certain, possible)
+}

@@ -1,0 +1,619 @@
+//! In which order are the patterns of a group explored?
+//!
+//! A beam search over the sets of bound variables: a move binds one variable through all the
+//! edges that lead to it from what is bound already (or scans it, at the start only), matches
+//! one general quad pattern, or joins inline data. Patterns whose variables are all bound are
+//! checked at once. Groups of up to [`EXHAUSTIVE_VARIABLES`] variables are searched nearly
+//! exhaustively. A move always shares a variable with what is bound, so a connected group never
+//! gets a cross product.
+
+use jindou_model::{Direction, PredicateId};
+use rustc_hash::FxHashMap;
+
+use crate::algebra::Quad;
+use crate::expression::Expression;
+use crate::facts::{Edge, Facts, Source, count, size, type_population};
+use crate::physical::{ConstId, Requirement, Scope, Side, Slot, Step, Var};
+use crate::rows::{Rows, Waiting, selectivity};
+use crate::varset::VarSet;
+
+const EXHAUSTIVE_VARIABLES: usize = 8;
+const EXHAUSTIVE_WIDTH: usize = 256;
+const WIDTH: usize = 16;
+
+// Work in rows handled; a row of a scan is 1.
+const LOOK_UP: f64 = 5.0;
+const CHECK: f64 = 6.0;
+const INTERSECT: f64 = 10.0;
+const MATCH: f64 = 50.0;
+/// `Has` is asked for where it keeps less than this part.
+const PRUNES: f64 = 0.95;
+/// Quads of one subject and of one object, where nothing is known.
+const QUADS_OF_SUBJECT: f64 = 8.0;
+const QUADS_OF_OBJECT: f64 = 3.0;
+
+/// What a group joins by exploration.
+#[derive(Clone, Debug)]
+pub(crate) enum Relation {
+    Edge(Edge),
+    Type(Slot, ConstId),
+    Match(Quad),
+    /// Without undefined cells.
+    Values(Vec<Var>, Vec<Vec<Option<ConstId>>>),
+    Graphs(Slot),
+}
+
+impl Relation {
+    pub(crate) fn of_quad(source: &Source<'_>, quad: Quad) -> Self {
+        match quad.predicate {
+            Slot::Const(predicate) if source.is_edge(&quad) => match quad.object {
+                Slot::Const(class) if source.is_type(predicate) => Self::Type(quad.subject, class),
+                object => Self::Edge(Edge {
+                    subject: quad.subject,
+                    predicate,
+                    object,
+                }),
+            },
+            _ => Self::Match(quad),
+        }
+    }
+
+    pub(crate) fn variables(&self) -> VarSet {
+        let of = |slots: &[Slot]| {
+            slots
+                .iter()
+                .filter_map(|slot| match slot {
+                    Slot::Var(var) => Some(*var),
+                    Slot::Const(_) => None,
+                })
+                .collect()
+        };
+        match self {
+            Self::Edge(edge) => of(&[edge.subject, edge.object]),
+            Self::Type(slot, _) | Self::Graphs(slot) => of(&[*slot]),
+            Self::Match(quad) => quad.variables().collect(),
+            Self::Values(vars, _) => vars.iter().copied().collect(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Move {
+    Bind(Var),
+    /// The relation of this number.
+    Join(usize),
+}
+
+/// What a move acts on: a state of the search, or the plan being written.
+trait Sink {
+    fn rows(&self) -> f64;
+    fn bound(&self) -> &VarSet;
+    fn push(&mut self, step: impl FnOnce() -> Step, rows: f64, cost: f64);
+    fn bind(&mut self, var: Var);
+    /// Applies the filters that have become ready.
+    fn filter(&mut self);
+}
+
+#[derive(Clone)]
+struct State<'a> {
+    bound: VarSet,
+    done: Vec<bool>,
+    filters: Vec<(&'a Expression, bool)>,
+    rows: f64,
+    cost: f64,
+    moves: Vec<Move>,
+}
+
+impl Sink for State<'_> {
+    fn rows(&self) -> f64 {
+        self.rows
+    }
+
+    fn bound(&self) -> &VarSet {
+        &self.bound
+    }
+
+    fn push(&mut self, _: impl FnOnce() -> Step, rows: f64, cost: f64) {
+        self.rows = rows;
+        self.cost += cost;
+    }
+
+    fn bind(&mut self, var: Var) {
+        self.bound.insert(var);
+    }
+
+    fn filter(&mut self) {
+        for (expression, waits) in &mut self.filters {
+            if *waits && expression.variables().is_subset(&self.bound) {
+                *waits = false;
+                self.cost += self.rows;
+                self.rows *= selectivity(expression);
+            }
+        }
+    }
+}
+
+struct Writer<'a> {
+    rows: &'a mut Rows,
+    waiting: &'a mut Waiting,
+}
+
+impl Sink for Writer<'_> {
+    fn rows(&self) -> f64 {
+        self.rows.rows
+    }
+
+    fn bound(&self) -> &VarSet {
+        &self.rows.certain
+    }
+
+    fn push(&mut self, step: impl FnOnce() -> Step, rows: f64, cost: f64) {
+        self.rows.push(step(), rows, cost);
+    }
+
+    fn bind(&mut self, var: Var) {
+        self.rows.bind(var, true);
+    }
+
+    fn filter(&mut self) {
+        self.waiting.apply(self.rows);
+    }
+}
+
+/// Explores `relations` from `rows`, applying filters as they become ready.
+///
+/// Each variable shared with `rows` must be certainly bound there. `None` where the relations
+/// are not connected to `rows`, or not to each other.
+pub(crate) fn explore(
+    source: &Source<'_>,
+    mut rows: Rows,
+    relations: &[Relation],
+    waiting: &mut Waiting,
+) -> Option<Rows> {
+    let edges: Vec<Edge> = relations
+        .iter()
+        .filter_map(|relation| match relation {
+            Relation::Edge(edge) => Some(*edge),
+            _ => None,
+        })
+        .collect();
+    let types: Vec<(Slot, ConstId)> = relations
+        .iter()
+        .filter_map(|relation| match relation {
+            Relation::Type(slot, class) => Some((*slot, *class)),
+            _ => None,
+        })
+        .collect();
+    let problem = Problem {
+        facts: Facts::gather(source, &edges, &types, &rows.certain, &rows.known),
+        relations,
+        variables: relations.iter().map(Relation::variables).collect(),
+    };
+    let moves = problem.search(&rows, waiting)?;
+    let mut done = vec![false; relations.len()];
+    let mut writer = Writer {
+        rows: &mut rows,
+        waiting,
+    };
+    problem.settle(&mut done, &mut writer);
+    for next in moves {
+        problem.make(next, &mut done, &mut writer);
+    }
+    assert!(done.iter().all(|done| *done), "a pattern was left out");
+    for (var, memberships) in problem.facts.memberships() {
+        rows.known.insert(var, memberships.clone());
+    }
+    Some(rows)
+}
+
+struct Problem<'a> {
+    facts: Facts<'a>,
+    relations: &'a [Relation],
+    variables: Vec<VarSet>,
+}
+
+impl Problem<'_> {
+    fn search(&self, rows: &Rows, waiting: &Waiting) -> Option<Vec<Move>> {
+        let mut start = State {
+            bound: rows.certain.clone(),
+            done: vec![false; self.relations.len()],
+            filters: waiting
+                .iter()
+                .filter(|filter| !filter.is_volatile())
+                .map(|filter| (filter, true))
+                .collect(),
+            rows: rows.rows,
+            cost: 0.0,
+            moves: Vec::new(),
+        };
+        self.settle_state(&mut start);
+        let mut all = VarSet::default();
+        for vars in &self.variables {
+            all.extend(vars);
+        }
+        let width = if all.iter().count() <= EXHAUSTIVE_VARIABLES {
+            EXHAUSTIVE_WIDTH
+        } else {
+            WIDTH
+        };
+        let mut best: Option<State<'_>> = None;
+        let mut level = vec![start];
+        while !level.is_empty() {
+            let mut next: FxHashMap<VarSet, State<'_>> = FxHashMap::default();
+            for state in level {
+                if state.done.iter().all(|done| *done) {
+                    if best.as_ref().is_none_or(|best| is_better(&state, best)) {
+                        best = Some(state);
+                    }
+                    continue;
+                }
+                for candidate in self.moves(&state) {
+                    let mut after = state.clone();
+                    let mut done = std::mem::take(&mut after.done);
+                    self.make(candidate, &mut done, &mut after);
+                    after.done = done;
+                    after.moves.push(candidate);
+                    match next.get(&after.bound) {
+                        Some(known) if !is_better(&after, known) => (),
+                        _ => {
+                            next.insert(after.bound.clone(), after);
+                        }
+                    }
+                }
+            }
+            level = next.into_values().collect();
+            level.sort_by(|a, b| {
+                a.cost
+                    .total_cmp(&b.cost)
+                    .then_with(|| a.moves.cmp(&b.moves))
+            });
+            level.truncate(width);
+        }
+        best.map(|state| state.moves)
+    }
+
+    fn settle_state(&self, state: &mut State<'_>) {
+        let mut done = std::mem::take(&mut state.done);
+        self.settle(&mut done, state);
+        state.done = done;
+    }
+
+    /// What may be done next: only what shares a variable with the rows, if they have any.
+    fn moves(&self, state: &State<'_>) -> Vec<Move> {
+        let mut moves = Vec::new();
+        let mut add = |candidate: Move| {
+            if !moves.contains(&candidate) {
+                moves.push(candidate);
+            }
+        };
+        let is_start = state.bound.is_empty();
+        for (index, relation) in self.relations.iter().enumerate() {
+            if state.done[index] {
+                continue;
+            }
+            if !is_start && !self.variables[index].intersects(&state.bound) {
+                continue;
+            }
+            match relation {
+                Relation::Edge(_) | Relation::Type(..) => {
+                    for var in self.variables[index].iter() {
+                        if !state.bound.contains(var) {
+                            add(Move::Bind(var));
+                        }
+                    }
+                }
+                Relation::Match(_) | Relation::Values(..) | Relation::Graphs(_) => {
+                    add(Move::Join(index));
+                }
+            }
+        }
+        moves
+    }
+
+    fn make(&self, next: Move, done: &mut [bool], sink: &mut impl Sink) {
+        match next {
+            Move::Bind(var) => self.bind(var, done, sink),
+            Move::Join(index) => self.join(index, done, sink),
+        }
+        self.settle(done, sink);
+    }
+
+    /// Binds `var` through every edge that leads to it from what is bound.
+    fn bind(&self, var: Var, done: &mut [bool], sink: &mut impl Sink) {
+        let mut sides = Vec::new();
+        for (index, relation) in self.relations.iter().enumerate() {
+            match relation {
+                Relation::Type(slot, _) if *slot == Slot::Var(var) => done[index] = true,
+                Relation::Edge(edge) if !done[index] && self.variables[index].contains(var) => {
+                    let direction = edge.direction_from(var).reverse();
+                    let from = edge.end(direction);
+                    let is_known = match from {
+                        Slot::Const(_) => true,
+                        Slot::Var(from) => sink.bound().contains(from),
+                    };
+                    if is_known {
+                        done[index] = true;
+                        sides.push(Side {
+                            from,
+                            predicate: edge.predicate,
+                            direction,
+                        });
+                    }
+                }
+                _ => (),
+            }
+        }
+        let rows = sink.rows();
+        let population = self.facts.population(var);
+        let (after, cost) = if sides.is_empty() {
+            (rows * population, rows * (LOOK_UP + population))
+        } else {
+            let raw = |side: &Side| self.facts.fanout(side.from, side.predicate, side.direction);
+            sides.sort_by(|a, b| raw(a).total_cmp(&raw(b)));
+            let (mut found, mut least) = (population.max(1.0), f64::INFINITY);
+            for side in &sides {
+                let of_side = raw(side)
+                    * self
+                        .facts
+                        .part(Slot::Var(var), side.predicate, side.direction.reverse());
+                found *= of_side / population.max(1.0);
+                least = least.min(of_side);
+            }
+            let after = rows * found.min(least);
+            let handled = match sides.len() {
+                1 => LOOK_UP + raw(&sides[0]),
+                sides_len => size(sides_len) * LOOK_UP + INTERSECT + 2.0 * raw(&sides[0]),
+            };
+            (after, rows * handled + after)
+        };
+        sink.push(
+            || Step::Bind {
+                var,
+                requires: self.requirements(var, &sides),
+                sides: sides.clone(),
+            },
+            after,
+            cost,
+        );
+        sink.bind(var);
+    }
+
+    /// All types of the variable, then those of its other edges that are worth asking for.
+    fn requirements(&self, var: Var, sides: &[Side]) -> Vec<Requirement> {
+        let Some(asked) = self.facts.asked(var) else {
+            return Vec::new();
+        };
+        let source = self.facts.source;
+        let mut types = asked.types.clone();
+        types.sort_by(|a, b| type_population(source, *a).total_cmp(&type_population(source, *b)));
+        let mut requires: Vec<Requirement> = types
+            .iter()
+            .map(|class| Requirement::Type(*class))
+            .collect();
+        let keys = |(predicate, direction): (ConstId, Direction)| {
+            source.segment(predicate, direction).keys
+        };
+        let mut others: Vec<(ConstId, Direction)> = asked
+            .edges
+            .iter()
+            .copied()
+            .filter(|(predicate, direction)| {
+                !sides.iter().any(|side| {
+                    side.predicate == *predicate && side.direction.reverse() == *direction
+                })
+            })
+            .collect();
+        others.sort_by_key(|other| keys(*other));
+        // A scan needs something to go by; that first one is exact, for literals too.
+        let first = if sides.is_empty() && requires.is_empty() {
+            1.min(others.len())
+        } else {
+            0
+        };
+        let rest = others.split_off(first);
+        requires.extend(others.iter().map(|(p, d)| Requirement::Has(*p, *d)));
+        if asked.may_be_literal {
+            return requires;
+        }
+        let over = sides
+            .first()
+            .map(|side| (side.predicate, side.direction.reverse()))
+            .or_else(|| others.first().copied());
+        let mut pruning: Vec<((ConstId, Direction), f64)> = rest
+            .into_iter()
+            .filter(|(predicate, _)| source.predicate(*predicate) != Some(PredicateId::TYPE))
+            .filter_map(|other| {
+                let kept = self.facts.kept_by(over, &types, other)?;
+                (kept < PRUNES).then_some((other, kept))
+            })
+            .collect();
+        pruning.sort_by(|a, b| a.1.total_cmp(&b.1));
+        requires.extend(
+            pruning
+                .into_iter()
+                .map(|((predicate, direction), _)| Requirement::Has(predicate, direction)),
+        );
+        requires
+    }
+
+    fn join(&self, index: usize, done: &mut [bool], sink: &mut impl Sink) {
+        done[index] = true;
+        let rows = sink.rows();
+        match &self.relations[index] {
+            Relation::Match(quad) => {
+                let after = rows * self.matches(quad, sink.bound());
+                sink.push(|| match_step(quad), after, rows * MATCH + after);
+            }
+            Relation::Values(vars, cells) => {
+                let mut found = size(cells.len());
+                for var in vars {
+                    if sink.bound().contains(*var) {
+                        found /= self.facts.population(*var).max(1.0);
+                    }
+                }
+                sink.push(
+                    || Step::Values {
+                        vars: vars.clone(),
+                        rows: cells.clone(),
+                    },
+                    rows * found,
+                    rows * (1.0 + found),
+                );
+            }
+            Relation::Graphs(graph) => {
+                let graphs = self.graphs();
+                let after = match graph {
+                    Slot::Var(var) if !sink.bound().contains(*var) => rows * graphs,
+                    _ => rows,
+                };
+                sink.push(|| Step::Graphs { graph: *graph }, after, rows + after);
+            }
+            Relation::Edge(_) | Relation::Type(..) => {
+                unreachable!("edges and types are matched by binding their variables")
+            }
+        }
+        for var in self.variables[index].iter() {
+            sink.bind(var);
+        }
+    }
+
+    /// Filters that are ready, and everything whose variables are all bound.
+    fn settle(&self, done: &mut [bool], sink: &mut impl Sink) {
+        sink.filter();
+        for index in 0..self.relations.len() {
+            if done[index] || !self.variables[index].is_subset(sink.bound()) {
+                continue;
+            }
+            match &self.relations[index] {
+                Relation::Type(slot, _) => self.test(*slot, done, sink),
+                Relation::Edge(edge) => {
+                    done[index] = true;
+                    self.check(edge, sink);
+                }
+                Relation::Match(_) | Relation::Values(..) | Relation::Graphs(_) => {
+                    self.join(index, done, sink);
+                }
+            }
+        }
+    }
+
+    /// Tests a known vertex for all the types asked of it.
+    fn test(&self, slot: Slot, done: &mut [bool], sink: &mut impl Sink) {
+        let mut requires = Vec::new();
+        let mut kept = 1.0;
+        let vertices = count(self.facts.source.statistics.vertices()).max(1.0);
+        for (index, relation) in self.relations.iter().enumerate() {
+            if let Relation::Type(of, class) = relation
+                && *of == slot
+                && !done[index]
+            {
+                done[index] = true;
+                requires.push(Requirement::Type(*class));
+                if matches!(slot, Slot::Var(_)) {
+                    kept *= type_population(self.facts.source, *class) / vertices;
+                }
+            }
+        }
+        let rows = sink.rows();
+        sink.push(|| Step::Test { slot, requires }, rows * kept, rows);
+    }
+
+    /// Checks an edge between two known ends, from the end that has fewer.
+    fn check(&self, edge: &Edge, sink: &mut impl Sink) {
+        let fanout = |direction| {
+            self.facts
+                .fanout(edge.end(direction), edge.predicate, direction)
+        };
+        let (out, into) = (fanout(Direction::Out), fanout(Direction::In));
+        let chance = |fanout: f64, to: Slot| match to {
+            Slot::Var(var) => (fanout / self.facts.population(var).max(1.0)).min(1.0),
+            Slot::Const(_) => fanout.min(1.0),
+        };
+        let (direction, kept) = match (edge.subject, edge.object) {
+            (Slot::Const(_), Slot::Var(_)) => (Direction::Out, chance(out, edge.object)),
+            (Slot::Var(_), Slot::Const(_)) => (Direction::In, chance(into, edge.subject)),
+            _ if out <= into => (Direction::Out, chance(out, edge.object)),
+            _ => (Direction::In, chance(into, edge.subject)),
+        };
+        let rows = sink.rows();
+        let side = Side {
+            from: edge.end(direction),
+            predicate: edge.predicate,
+            direction,
+        };
+        let to = edge.end(direction.reverse());
+        sink.push(|| Step::Check { side, to }, rows * kept, rows * CHECK);
+    }
+
+    fn graphs(&self) -> f64 {
+        match self.facts.source.dataset {
+            Some((_, named)) => size(named),
+            None => count(self.facts.source.statistics.named_graphs()),
+        }
+        .max(1.0)
+    }
+
+    /// Quads that a general pattern is expected to match for one row.
+    fn matches(&self, quad: &Quad, bound: &VarSet) -> f64 {
+        let statistics = self.facts.source.statistics;
+        let is_known = |slot: Slot| match slot {
+            Slot::Const(_) => true,
+            Slot::Var(var) => bound.contains(var),
+        };
+        let graphs = count(statistics.named_graphs()).max(1.0);
+        let of_one_graph = count(statistics.named_quads()) / graphs;
+        let mut found = match (quad.scope, self.facts.source.dataset) {
+            (Scope::Default, None) => count(statistics.triples()),
+            (Scope::Default, Some((default, _))) => of_one_graph * size(default),
+            (Scope::Graph(graph), _) if is_known(graph) => of_one_graph,
+            (Scope::Graph(_), None) => count(statistics.named_quads()),
+            (Scope::Graph(_), Some((_, named))) => of_one_graph * size(named),
+        };
+        let all = found.max(1.0);
+        let known_ends = [
+            (quad.subject, QUADS_OF_SUBJECT),
+            (quad.object, QUADS_OF_OBJECT),
+        ];
+        for (end, quads) in known_ends {
+            if is_known(end) {
+                found *= (quads / all).min(1.0);
+            }
+        }
+        if quad.subject == quad.object {
+            found /= all.sqrt();
+        }
+        match quad.predicate {
+            Slot::Const(predicate) => {
+                let edges = count(self.facts.source.segment(predicate, Direction::Out).edges);
+                let triples = count(statistics.triples()).max(1.0);
+                let known = if quad.scope == Scope::Default && self.facts.source.dataset.is_none() {
+                    edges / triples
+                } else {
+                    1.0 / f64::from(statistics.predicates().max(1))
+                };
+                found * known
+            }
+            Slot::Var(var) if bound.contains(var) => {
+                found / f64::from(statistics.predicates().max(1))
+            }
+            Slot::Var(_) => found,
+        }
+    }
+}
+
+fn match_step(quad: &Quad) -> Step {
+    Step::Match {
+        subject: quad.subject,
+        predicate: quad.predicate,
+        object: quad.object,
+        scope: quad.scope,
+    }
+}
+
+fn is_better(a: &State<'_>, b: &State<'_>) -> bool {
+    a.cost
+        .total_cmp(&b.cost)
+        .then_with(|| a.rows.total_cmp(&b.rows))
+        .then_with(|| a.moves.cmp(&b.moves))
+        .is_lt()
+}

@@ -1,0 +1,129 @@
+//! Is the text a query, and where is it wrong if not?
+
+use spargebra::SparqlParser;
+
+use crate::algebra::Query;
+use crate::arguments::Placeholders;
+use crate::convert::Converter;
+use crate::error::PlanError;
+
+/// Bytes of text above which a query is refused.
+pub(crate) const MAX_TEXT_BYTES: usize = 4 << 20;
+/// Bytes of text, or brackets open at once, above which a text is handled on a large stack.
+const PLAIN_TEXT_BYTES: usize = 8 << 10;
+const PLAIN_NESTING: usize = 16;
+/// Brackets open at once above which a query is refused.
+const MAX_NESTING: usize = 256;
+/// Stack for large texts: the parser recurses over chains of operators as well as brackets.
+const LARGE_STACK_BYTES: usize = 64 << 20;
+const STACK_BYTES_PER_TEXT_BYTE: usize = 512;
+
+/// Parses a query and converts it to the logical form.
+///
+/// `placeholders` are what stands in `text` for arguments, if anything does.
+///
+/// # Errors
+/// [`PlanError::Syntax`], [`PlanError::Base`], and what [`Converter`] refuses.
+pub(crate) fn parse(
+    text: &str,
+    base: Option<&str>,
+    placeholders: Option<&mut Placeholders>,
+) -> Result<Query, PlanError> {
+    let mut parser = SparqlParser::new();
+    if let Some(base) = base {
+        parser = parser
+            .with_base_iri(base)
+            .map_err(|error| PlanError::Base {
+                iri: base.to_owned(),
+                message: error.to_string(),
+            })?;
+    }
+    let parsed = match parser.clone().parse_query(text) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            let is_update = parser
+                .parse_update(text)
+                .is_ok_and(|update| !update.operations.is_empty());
+            return Err(if is_update {
+                PlanError::unsupported("updates")
+            } else {
+                syntax_error(&error.to_string())
+            });
+        }
+    };
+    Converter::new(text, placeholders).query(parsed)
+}
+
+/// Runs `work` with a stack that fits a text of this size and nesting.
+///
+/// The parser and the conversion recurse over the text's structure, and a query must not be able
+/// to overflow the stack of the thread that it happens to be planned on.
+pub(crate) fn on_fitting_stack<T: Send>(
+    text: &str,
+    work: impl FnOnce() -> Result<T, PlanError> + Send,
+) -> Result<T, PlanError> {
+    if text.len() > MAX_TEXT_BYTES {
+        return Err(PlanError::TooLarge {
+            what: "bytes of text",
+            limit: MAX_TEXT_BYTES,
+        });
+    }
+    let nesting = nesting(text);
+    if nesting > MAX_NESTING {
+        return Err(PlanError::TooLarge {
+            what: "brackets open at once",
+            limit: MAX_NESTING,
+        });
+    }
+    if text.len() <= PLAIN_TEXT_BYTES && nesting <= PLAIN_NESTING {
+        return work();
+    }
+    let stack = LARGE_STACK_BYTES + text.len() * STACK_BYTES_PER_TEXT_BYTE;
+    std::thread::scope(|scope| {
+        let handle = std::thread::Builder::new()
+            .name("plan".to_owned())
+            .stack_size(stack)
+            .spawn_scoped(scope, work);
+        match handle {
+            Ok(handle) => match handle.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            },
+            Err(_) => Err(PlanError::TooLarge {
+                what: "bytes of text for the memory that is left",
+                limit: PLAIN_TEXT_BYTES,
+            }),
+        }
+    })
+}
+
+/// An upper bound of the brackets open at once (those in strings count too).
+fn nesting(text: &str) -> usize {
+    let (mut open, mut most) = (0usize, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' => {
+                open += 1;
+                most = most.max(open);
+            }
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            _ => (),
+        }
+    }
+    most
+}
+
+/// The parser tells the position only in its message: `error at LINE:COLUMN: expected ...`.
+fn syntax_error(message: &str) -> PlanError {
+    let position = message.strip_prefix("error at ").and_then(|rest| {
+        let (line, rest) = rest.split_once(':')?;
+        let (column, rest) = rest.split_once(':')?;
+        Some((line.parse().ok()?, column.parse().ok()?, rest.trim()))
+    });
+    let (line, column, message) = position.unwrap_or((1, 1, message));
+    PlanError::Syntax {
+        line,
+        column,
+        message: message.to_owned(),
+    }
+}

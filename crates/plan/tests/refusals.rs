@@ -1,0 +1,98 @@
+//! What is not supported is refused by name, and errors say where they are.
+
+mod common;
+
+use common::Flat;
+use jindou_plan::{PlanError, plan};
+
+fn refused(text: &str) -> PlanError {
+    plan(text, None, None, &Flat).expect_err(text)
+}
+
+#[test]
+fn unsupported_features_are_named() {
+    for (text, feature) in [
+        ("SELECT * { ?x <p:p>* ?y }", "property paths"),
+        ("SELECT * { ?x (<p:p>|<p:q>) ?y }", "property paths"),
+        ("SELECT * { ?x !<p:p> ?y }", "property paths"),
+        ("SELECT * { { SELECT ?x { ?x ?p ?o } } }", "subqueries"),
+        ("SELECT * { ?x ?p ?o MINUS { ?x ?q ?o } }", "MINUS"),
+        ("SELECT * { ?x ?p ?o FILTER EXISTS { ?o ?q ?x } }", "EXISTS"),
+        (
+            "SELECT * { ?x ?p ?o FILTER NOT EXISTS { ?o ?q ?x } }",
+            "EXISTS",
+        ),
+        ("SELECT * { SERVICE <http://e/s> { ?x ?p ?o } }", "SERVICE"),
+        (
+            "SELECT (<http://e/f>(?x) AS ?y) { ?x ?p ?o }",
+            "custom function <http://e/f>",
+        ),
+        ("INSERT DATA { <a:a> <a:b> <a:c> }", "updates"),
+        (
+            "PREFIX ex: <http://e/> DELETE WHERE { ?x ex:p ?y }",
+            "updates",
+        ),
+        ("CLEAR ALL", "updates"),
+    ] {
+        let feature = feature.to_owned();
+        assert_eq!(refused(text), PlanError::Unsupported { feature }, "{text}");
+    }
+}
+
+#[test]
+fn syntax_errors_have_a_position() {
+    let PlanError::Syntax { line, column, .. } = refused("SELECT *\nWHERE { ?x ?y }") else {
+        panic!("not a syntax error");
+    };
+    // The parser tells the furthest place that it looked at.
+    assert_eq!(line, 2);
+    assert!((15..=16).contains(&column), "{column}");
+    for text in [
+        "",
+        "   # only a comment",
+        "SELECT",
+        "SELECT * { ?x ex:p ?y }",
+        "hello",
+    ] {
+        assert!(matches!(refused(text), PlanError::Syntax { .. }), "{text}");
+    }
+}
+
+#[test]
+fn a_bad_base_is_told() {
+    let error = plan("ASK {}", Some("not an iri"), None, &Flat).expect_err("a bad base");
+    assert!(matches!(error, PlanError::Base { .. }), "{error}");
+}
+
+#[test]
+fn deep_texts_are_refused_or_planned_but_never_overflow() {
+    let nested = |depth: usize, open: &str, middle: &str, close: &str| {
+        format!("{}{middle}{}", open.repeat(depth), close.repeat(depth))
+    };
+    for text in [
+        nested(100_000, "{", "", "}"),
+        format!("SELECT * {{ FILTER({}) }}", nested(100_000, "(", "1", ")")),
+        format!("SELECT * {{ FILTER(1{}) }}", " + 1".repeat(20_000)),
+        format!(
+            "SELECT * {{ ?x ?y ?z {} }}",
+            nested(2000, "OPTIONAL { ?x ?y ?z ", "", "}")
+        ),
+    ] {
+        let error = refused(&text);
+        assert!(matches!(error, PlanError::TooLarge { .. }), "{error}");
+    }
+    for text in [
+        format!("SELECT * {{ FILTER(1{}) }}", " || 1".repeat(20_000)),
+        format!(
+            "SELECT * {{ ?x ?y ?z {} }}",
+            "OPTIONAL { ?x ?y ?z }".repeat(200)
+        ),
+        format!("SELECT * {{ {{}} {} }}", "UNION { ?x ?y ?z }".repeat(500)),
+        format!(
+            "SELECT * {{ {} }}",
+            nested(100, "{ ?x ?y ?z OPTIONAL ", "{}", "}")
+        ),
+    ] {
+        plan(&text, None, None, &Flat).expect("a plan");
+    }
+}

@@ -1,0 +1,79 @@
+//! What is the body of a response: bytes that are there, or chunks as they come?
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use jindou_engine::CancellationToken;
+use tokio::sync::mpsc;
+
+/// Chunks that wait for a slow client, at most.
+pub(crate) const QUEUED_CHUNKS: usize = 4;
+
+/// A part of a streamed body.
+pub(crate) enum Chunk {
+    Data(Bytes),
+    /// The body is whole. A channel that closes without it was cut short.
+    End,
+}
+
+/// Cancels a query when whoever waits for it goes away.
+pub(crate) struct CancelOnDrop(pub(crate) CancellationToken);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// The query behind a streamed body failed; the connection is cut so that the client knows.
+#[derive(Debug, thiserror::Error)]
+#[error("the results were cut short")]
+pub(crate) struct CutShort;
+
+/// A response's body.
+pub(crate) enum Body {
+    Whole(Bytes),
+    Stream {
+        chunks: mpsc::Receiver<Chunk>,
+        _query: CancelOnDrop,
+    },
+}
+
+impl Body {
+    pub(crate) fn empty() -> Self {
+        Self::Whole(Bytes::new())
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = CutShort;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, CutShort>>> {
+        match self.get_mut() {
+            Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Self::Stream { chunks, .. } => chunks.poll_recv(context).map(|chunk| match chunk {
+                Some(Chunk::Data(bytes)) => Some(Ok(Frame::data(bytes))),
+                Some(Chunk::End) => None,
+                None => Some(Err(CutShort)),
+            }),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Self::Whole(bytes) if bytes.is_empty())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Stream { .. } => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! What has this server done, in Prometheus text?
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use hyper::StatusCode;
+
+/// Upper bounds of the histogram's buckets, in microseconds.
+const BOUNDS_MICROS: [u64; 16] = [
+    50,
+    100,
+    250,
+    500,
+    1_000,
+    2_500,
+    5_000,
+    10_000,
+    25_000,
+    100_000,
+    250_000,
+    1_000_000,
+    2_500_000,
+    10_000_000,
+    60_000_000,
+    300_000_000,
+];
+
+/// How a query ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Ok,
+    /// The request or query was wrong, or asked for what cannot be had.
+    Refused,
+    Unsupported,
+    Timeout,
+    /// The client went away, or stopped reading.
+    Abandoned,
+    /// The server had too much to do, or the query needed too much memory.
+    Overload,
+    Failed,
+}
+
+impl Ending {
+    const ALL: [Self; 7] = [
+        Self::Ok,
+        Self::Refused,
+        Self::Unsupported,
+        Self::Timeout,
+        Self::Abandoned,
+        Self::Overload,
+        Self::Failed,
+    ];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Refused => "refused",
+            Self::Unsupported => "unsupported",
+            Self::Timeout => "timeout",
+            Self::Abandoned => "abandoned",
+            Self::Overload => "overload",
+            Self::Failed => "failed",
+        }
+    }
+
+    pub(crate) fn of(status: StatusCode) -> Self {
+        match status {
+            StatusCode::OK => Self::Ok,
+            StatusCode::NOT_IMPLEMENTED => Self::Unsupported,
+            StatusCode::GATEWAY_TIMEOUT => Self::Timeout,
+            StatusCode::SERVICE_UNAVAILABLE => Self::Overload,
+            status if status.is_client_error() => Self::Refused,
+            _ => Self::Failed,
+        }
+    }
+}
+
+/// Counters, updated without locks.
+pub(crate) struct Metrics {
+    started: Instant,
+    ended: [AtomicU64; Ending::ALL.len()],
+    buckets: [AtomicU64; BOUNDS_MICROS.len() + 1],
+    total_micros: AtomicU64,
+    in_flight: AtomicUsize,
+    moved: AtomicU64,
+    rows: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        Self {
+            started: Instant::now(),
+            ended: Default::default(),
+            buckets: Default::default(),
+            total_micros: AtomicU64::new(0),
+            in_flight: AtomicUsize::new(0),
+            moved: AtomicU64::new(0),
+            rows: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts one more query under way, unless there are `limit` already.
+    pub(crate) fn enter(&self, limit: usize) -> bool {
+        let entered = self.in_flight.fetch_add(1, Relaxed) < limit;
+        if !entered {
+            self.leave();
+        }
+        entered
+    }
+
+    pub(crate) fn leave(&self) {
+        self.in_flight.fetch_sub(1, Relaxed);
+    }
+
+    /// Counts a query that was given a thread of its own.
+    pub(crate) fn moved(&self) {
+        self.moved.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn record(&self, ending: Ending, elapsed: Duration, rows: u64, bytes: u64) {
+        let micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
+        let bucket = BOUNDS_MICROS.partition_point(|&bound| bound < micros);
+        self.ended[ending as usize].fetch_add(1, Relaxed);
+        self.buckets[bucket].fetch_add(1, Relaxed);
+        self.total_micros.fetch_add(micros, Relaxed);
+        self.rows.fetch_add(rows, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// All figures; `triples` comes from the database. Reads one file of `/proc`.
+    pub(crate) fn text(&self, triples: impl std::fmt::Display) -> String {
+        let mut text = String::with_capacity(4096);
+        head(
+            &mut text,
+            "jindou_queries_total",
+            "counter",
+            "Queries by how they ended.",
+        );
+        for ending in Ending::ALL {
+            let count = self.ended[ending as usize].load(Relaxed);
+            line(
+                &mut text,
+                &format!("jindou_queries_total{{status=\"{}\"}}", ending.name()),
+                count,
+            );
+        }
+        self.push_histogram(&mut text);
+        let mut one = |name: &str, kind: &str, help: &str, value: &dyn std::fmt::Display| {
+            head(&mut text, name, kind, help);
+            line(&mut text, name, value);
+        };
+        one(
+            "jindou_queries_in_flight",
+            "gauge",
+            "Queries under way.",
+            &self.in_flight.load(Relaxed),
+        );
+        one(
+            "jindou_queries_moved_total",
+            "counter",
+            "Queries that were given a thread of their own.",
+            &self.moved.load(Relaxed),
+        );
+        one(
+            "jindou_rows_total",
+            "counter",
+            "Rows and triples returned.",
+            &self.rows.load(Relaxed),
+        );
+        one(
+            "jindou_result_bytes_total",
+            "counter",
+            "Bytes of results before compression.",
+            &self.bytes.load(Relaxed),
+        );
+        one(
+            "jindou_triples",
+            "gauge",
+            "Triples in the database.",
+            &triples,
+        );
+        one(
+            "jindou_uptime_seconds",
+            "gauge",
+            "Time since the server began.",
+            &self.started.elapsed().as_secs_f64(),
+        );
+        if let Some(bytes) = resident_bytes() {
+            one(
+                "process_resident_memory_bytes",
+                "gauge",
+                "Resident memory of the process.",
+                &bytes,
+            );
+        }
+        text
+    }
+
+    fn push_histogram(&self, text: &mut String) {
+        let name = "jindou_query_duration_seconds";
+        head(
+            text,
+            name,
+            "histogram",
+            "Time from a query's arrival to its last row.",
+        );
+        let mut count = 0;
+        for (bucket, bound) in self.buckets.iter().zip(BOUNDS_MICROS) {
+            count += bucket.load(Relaxed);
+            line(
+                text,
+                &format!("{name}_bucket{{le=\"{}\"}}", bound as f64 / 1e6),
+                count,
+            );
+        }
+        count += self.buckets[BOUNDS_MICROS.len()].load(Relaxed);
+        line(text, &format!("{name}_bucket{{le=\"+Inf\"}}"), count);
+        line(
+            text,
+            &format!("{name}_sum"),
+            self.total_micros.load(Relaxed) as f64 / 1e6,
+        );
+        line(text, &format!("{name}_count"), count);
+    }
+}
+
+fn head(text: &mut String, name: &str, kind: &str, help: &str) {
+    writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}").expect("a String takes all");
+}
+
+fn line(text: &mut String, name: &str, value: impl std::fmt::Display) {
+    writeln!(text, "{name} {value}").expect("a String takes all");
+}
+
+/// `None` where there is no `/proc`.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_cumulative_and_bounds_inclusive() {
+        let metrics = Metrics::new();
+        for micros in [50, 51, 400_000_000] {
+            metrics.record(Ending::Ok, Duration::from_micros(micros), 2, 10);
+        }
+        let text = metrics.text(7);
+        for line in [
+            "jindou_queries_total{status=\"ok\"} 3",
+            "jindou_query_duration_seconds_bucket{le=\"0.00005\"} 1",
+            "jindou_query_duration_seconds_bucket{le=\"0.0001\"} 2",
+            "jindou_query_duration_seconds_bucket{le=\"300\"} 2",
+            "jindou_query_duration_seconds_bucket{le=\"+Inf\"} 3",
+            "jindou_rows_total 6",
+            "jindou_result_bytes_total 30",
+            "jindou_triples 7",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn no_more_queries_enter_than_the_limit() {
+        let metrics = Metrics::new();
+        assert!(metrics.enter(2) && metrics.enter(2) && !metrics.enter(2));
+        metrics.leave();
+        assert!(metrics.enter(2));
+    }
+}

@@ -1,0 +1,166 @@
+//! How does an answer become an HTTP response?
+
+use std::io::Write;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use hyper::header::{
+    ACCEPT_ENCODING, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ALLOW,
+    CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, ORIGIN, RETRY_AFTER, VARY,
+};
+use hyper::{Response, StatusCode};
+
+use crate::body::Body;
+use crate::config::Cors;
+use crate::error::Refusal;
+
+/// Answers below this size, in bytes, are not worth compressing.
+const GZIP_FROM: usize = 1024;
+
+/// A response with these bytes.
+pub(crate) fn whole(media_type: &str, bytes: impl Into<Bytes>) -> Response<Body> {
+    with_body(media_type, Body::Whole(bytes.into()))
+}
+
+/// A response with this body, 200.
+pub(crate) fn with_body(media_type: &str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, content_type(media_type));
+    response
+}
+
+/// Results that are all there, compressed if that is wanted and worth it.
+pub(crate) fn results(media_type: &str, bytes: Vec<u8>, gzip: bool) -> Response<Body> {
+    let mut response = if gzip && bytes.len() >= GZIP_FROM {
+        let mut encoder = encoder(bytes.len() / 4);
+        let compressed = encoder.write_all(&bytes).and_then(|()| encoder.finish());
+        let mut response = whole(media_type, compressed.expect("a Vec takes all"));
+        mark_gzip(&mut response);
+        response
+    } else {
+        whole(media_type, bytes)
+    };
+    response
+        .headers_mut()
+        .insert(VARY, HeaderValue::from_static("accept, accept-encoding"));
+    response
+}
+
+/// Results as they come; the sender compresses them if `gzip`.
+pub(crate) fn stream(media_type: &str, body: Body, gzip: bool) -> Response<Body> {
+    let mut response = with_body(media_type, body);
+    response
+        .headers_mut()
+        .insert(VARY, HeaderValue::from_static("accept, accept-encoding"));
+    if gzip {
+        mark_gzip(&mut response);
+    }
+    response
+}
+
+fn mark_gzip(response: &mut Response<Body>) {
+    response
+        .headers_mut()
+        .insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+}
+
+/// A compressor for results: the fastest level, as links to databases are fast.
+pub(crate) fn encoder(capacity: usize) -> GzEncoder<Vec<u8>> {
+    GzEncoder::new(Vec::with_capacity(capacity), Compression::fast())
+}
+
+/// A refusal as one line of plain text.
+pub(crate) fn refusal(refusal: &Refusal) -> Response<Body> {
+    let mut line = refusal.message.replace(['\r', '\n'], " ");
+    line.push('\n');
+    let mut response = whole("text/plain", line);
+    *response.status_mut() = refusal.status;
+    if let Some(allow) = refusal.allow {
+        response
+            .headers_mut()
+            .insert(ALLOW, HeaderValue::from_static(allow));
+    }
+    if refusal.status == StatusCode::SERVICE_UNAVAILABLE {
+        response
+            .headers_mut()
+            .insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}
+
+fn content_type(media_type: &str) -> HeaderValue {
+    let value = if media_type.starts_with("text/") {
+        HeaderValue::from_str(&format!("{media_type}; charset=utf-8"))
+    } else {
+        HeaderValue::from_str(media_type)
+    };
+    value.expect("our media types are plain ASCII")
+}
+
+/// Whether the client takes gzip.
+pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(ACCEPT_ENCODING)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .any(|value| {
+            value.split(',').any(|coding| {
+                let (name, parameters) = coding.split_once(';').unwrap_or((coding, ""));
+                let refused = parameters
+                    .trim()
+                    .strip_prefix("q=")
+                    .is_some_and(|quality| quality.parse() == Ok(0.0_f32));
+                name.trim().eq_ignore_ascii_case("gzip") && !refused
+            })
+        })
+}
+
+/// The answer to OPTIONS for a path that takes the methods `allow`: also a CORS preflight's.
+pub(crate) fn options(allow: &'static str, request: &HeaderMap) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(ALLOW, HeaderValue::from_static(allow));
+    if request.contains_key(ORIGIN) {
+        headers.insert(
+            ACCESS_CONTROL_ALLOW_METHODS,
+            HeaderValue::from_static(allow),
+        );
+        if let Some(wanted) = request.get(ACCESS_CONTROL_REQUEST_HEADERS) {
+            headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
+        }
+        headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
+    }
+    response
+}
+
+/// Tells browsers whether the page that asks may read the answer.
+pub(crate) fn allow_origin(
+    cors: &Cors,
+    origin: Option<&HeaderValue>,
+    response: &mut Response<Body>,
+) {
+    let headers = response.headers_mut();
+    match (cors, origin) {
+        (Cors::None, _) => {}
+        (Cors::Any, _) => {
+            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        }
+        (Cors::Origins(origins), Some(origin)) => {
+            headers.append(VARY, HeaderValue::from_static("origin"));
+            if origins
+                .iter()
+                .any(|allowed| allowed.as_bytes() == origin.as_bytes())
+            {
+                headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+            }
+        }
+        (Cors::Origins(_), None) => {
+            headers.append(VARY, HeaderValue::from_static("origin"));
+        }
+    }
+}

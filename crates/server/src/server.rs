@@ -1,0 +1,169 @@
+//! How are connections accepted, served and ended?
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use jindou_engine::Database;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+
+use crate::config::ServerConfig;
+use crate::error::ServerError;
+use crate::execute::Executor;
+use crate::service::Service;
+use crate::stall::StallGuard;
+
+/// Pause after a failed accept, which usually means that there are no more file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// The smallest buffer that the HTTP library takes.
+const MIN_HEADER_BYTES: usize = 8192;
+
+/// Serves one database over HTTP.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), jindou_server::ServerError> {
+/// use jindou_engine::Database;
+/// use jindou_server::{Server, ServerConfig};
+///
+/// let server = Server::new(Database::new(), ServerConfig::default());
+/// let listener = server.bind().await?;
+/// server.serve(listener, std::future::pending()).await;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Server {
+    service: Arc<Service>,
+    config: ServerConfig,
+}
+
+impl Server {
+    /// A server of this database; it listens nowhere yet.
+    #[must_use]
+    pub fn new(database: Database, config: ServerConfig) -> Self {
+        let executor = Arc::new(Executor::new(
+            database,
+            config.max_queries,
+            config.inline_budget,
+            config.write_timeout,
+        ));
+        Self {
+            service: Arc::new(Service::new(executor, config.clone())),
+            config,
+        }
+    }
+
+    /// Listens at the configured address.
+    ///
+    /// # Errors
+    /// [`ServerError::Bind`].
+    pub async fn bind(&self) -> Result<TcpListener, ServerError> {
+        let address = self.config.address;
+        TcpListener::bind(address)
+            .await
+            .map_err(|source| ServerError::Bind { address, source })
+    }
+
+    /// Serves connections until `shutdown` is done. Then no more are accepted, requests under way
+    /// get [`ServerConfig::shutdown_grace`] to end, and what is left is cut and its queries are
+    /// cancelled.
+    ///
+    /// Runs on a tokio runtime with time and I/O enabled. Several worker threads are best: a
+    /// query may keep one busy for [`ServerConfig::inline_budget`].
+    pub async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
+        let connections = Arc::new(Semaphore::new(self.config.max_connections));
+        let (stop, stopping) = watch::channel(());
+        let mut tasks = JoinSet::new();
+        tokio::pin!(shutdown);
+        loop {
+            let (stream, permit) = tokio::select! {
+                () = &mut shutdown => break,
+                accepted = accept(&listener, &connections) => accepted,
+            };
+            tasks.spawn(self.connection(stream, permit, stopping.clone()));
+            while tasks.try_join_next().is_some() {}
+        }
+        drop(listener);
+        drop(stop);
+        let drained = async { while tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(self.config.shutdown_grace, drained)
+            .await
+            .is_err()
+        {
+            tracing::warn!(
+                connections = tasks.len(),
+                "requests did not end in time; cut"
+            );
+            tasks.shutdown().await;
+        }
+    }
+
+    fn connection(
+        &self,
+        stream: TcpStream,
+        permit: OwnedSemaphorePermit,
+        mut stopping: watch::Receiver<()>,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let service = Arc::clone(&self.service);
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new())
+            .header_read_timeout(self.config.idle_timeout)
+            .max_buf_size(self.config.max_header_bytes.max(MIN_HEADER_BYTES));
+        let write_timeout = self.config.write_timeout;
+        async move {
+            let _permit = permit;
+            // Answers are written whole, so there is nothing to wait for.
+            if let Err(error) = stream.set_nodelay(true) {
+                tracing::debug!(%error, "a connection was gone at once");
+                return;
+            }
+            let io = TokioIo::new(StallGuard::new(stream, write_timeout));
+            let connection = http.serve_connection(
+                io,
+                service_fn(move |request| {
+                    let service = Arc::clone(&service);
+                    async move { Ok::<_, Infallible>(service.respond(request).await) }
+                }),
+            );
+            tokio::pin!(connection);
+            let ended = tokio::select! {
+                biased;
+                ended = connection.as_mut() => ended,
+                // Nothing is ever sent: this is the sender's end.
+                _ = stopping.changed() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a connection ended early");
+            }
+        }
+    }
+}
+
+/// The next connection, once there is room for it.
+async fn accept(
+    listener: &TcpListener,
+    connections: &Arc<Semaphore>,
+) -> (TcpStream, OwnedSemaphorePermit) {
+    let permit = Arc::clone(connections)
+        .acquire_owned()
+        .await
+        .expect("the semaphore is never closed");
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return (stream, permit),
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Does the server keep the SPARQL 1.1 Protocol and its own promises, seen from a socket?
+
+mod client;
+mod limits;
+mod protocol;

@@ -1,0 +1,464 @@
+//! Requests and answers: methods, parameters, formats, errors.
+
+use std::io::Read;
+
+use jindou_server::Cors;
+use serde_json::json;
+
+use crate::client::{Running, TRIPLES, encode};
+
+const AGE: &str = "SELECT ?age { <http://e/x> <http://e/age> ?age }";
+const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
+const TEXT: &str = "Content-Type: application/sparql-query; charset=utf-8\r\n";
+
+fn age() -> serde_json::Value {
+    json!({"head": {"vars": ["age"]}, "results": {"bindings": [{"age": {
+        "type": "literal", "value": "7", "datatype": "http://www.w3.org/2001/XMLSchema#integer"
+    }}]}})
+}
+
+#[test]
+fn a_query_is_answered_by_get_and_both_kinds_of_post() {
+    let server = Running::new();
+    let form = format!("query={}", encode(AGE));
+    for path in ["/query", "/sparql"] {
+        for answer in [
+            server.get(&format!("{path}?{form}"), ""),
+            server.send("POST", path, FORM, &form),
+            server.send("POST", path, TEXT, AGE),
+        ] {
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            assert_eq!(
+                answer.header("content-type"),
+                Some("application/sparql-results+json")
+            );
+            assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
+            assert!(
+                answer.header("content-length").is_some(),
+                "sent in one piece"
+            );
+            assert_eq!(answer.json(), age());
+        }
+    }
+}
+
+#[test]
+fn a_connection_takes_one_request_after_the_other() {
+    let server = Running::new();
+    let mut connection = server.connect();
+    let target = format!("/query?query={}", encode(AGE));
+    for _ in 0..3 {
+        connection.send("GET", &target, "", "");
+        assert_eq!(connection.answer("GET").json(), age());
+    }
+    // And several at once.
+    for _ in 0..3 {
+        connection.send("GET", &target, "", "");
+    }
+    for _ in 0..3 {
+        assert_eq!(connection.answer("GET").json(), age());
+    }
+    // What is refused leaves the connection in order.
+    connection.send("POST", "/query", TEXT, "nonsense");
+    assert_eq!(connection.answer("POST").status, 400);
+    connection.send("GET", &target, "", "");
+    assert_eq!(connection.answer("GET").json(), age());
+}
+
+#[test]
+fn accept_and_format_choose_the_form() {
+    let server = Running::new();
+    let ask = "ASK { <http://e/x> <http://e/age> 7 }";
+    let construct = "CONSTRUCT { ?s <http://e/q> ?o } WHERE { ?s <http://e/age> ?o }";
+    let seven = "\"7\"^^<http://www.w3.org/2001/XMLSchema#integer>";
+    for (query, name, media_type, body) in [
+        (AGE, "csv", "text/csv", "age\r\n7\r\n".to_owned()),
+        (
+            AGE,
+            "tsv",
+            "text/tab-separated-values",
+            "?age\n7\n".to_owned(),
+        ),
+        (
+            AGE,
+            "table",
+            "text/plain",
+            " ?age\n------\n 7\n(1 row)\n".to_owned(),
+        ),
+        (ask, "csv", "text/csv", "true".to_owned()),
+        (ask, "text", "text/boolean", "true".to_owned()),
+        (
+            ask,
+            "json",
+            "application/sparql-results+json",
+            r#"{"head":{},"boolean":true}"#.to_owned(),
+        ),
+        (
+            construct,
+            "nt",
+            "application/n-triples",
+            format!("<http://e/x> <http://e/q> {seven} .\n"),
+        ),
+        (
+            construct,
+            "ttl",
+            "text/turtle",
+            "<http://e/x> <http://e/q> 7 .\n".to_owned(),
+        ),
+    ] {
+        let target = format!("/query?query={}", encode(query));
+        let accept = format!("Accept: image/png, {media_type};q=0.5\r\n");
+        for answer in [
+            server.get(&format!("{target}&format={name}"), ""),
+            server.get(&format!("{target}&output={name}"), "Accept: image/png\r\n"),
+            server.get(&target, &accept),
+        ] {
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            assert_eq!(answer.text(), body);
+            let given = answer.header("content-type").unwrap();
+            assert_eq!(given.split(';').next(), Some(media_type));
+        }
+    }
+    for (query, format, begins) in [
+        (AGE, "xml", "<?xml version=\"1.0\"?><sparql "),
+        (construct, "rdf", "<?xml version=\"1.0\""),
+        (construct, "jsonld", "["),
+        (construct, "json", "["),
+    ] {
+        let answer = server.query(query, &format!("&format={format}"));
+        assert_eq!(answer.status, 200, "{format}: {}", answer.text());
+        assert!(
+            answer.text().starts_with(begins),
+            "{format}: {}",
+            answer.text()
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_had_is_not_acceptable_and_the_rest_is_listed() {
+    let server = Running::new();
+    let construct = "CONSTRUCT WHERE { ?s <http://e/age> ?o }";
+    for (query, more, headers, listed) in [
+        (AGE, "", "Accept: image/png\r\n", "text/csv"),
+        (AGE, "&format=ttl", "", "text/csv"),
+        (AGE, "&format=nonsense", "", "text/csv"),
+        ("ASK {}", "&format=ttl", "", "text/boolean"),
+        (construct, "&format=csv", "", "text/turtle"),
+    ] {
+        let answer = server.get(&format!("/query?query={}{more}", encode(query)), headers);
+        assert_eq!(answer.status, 406, "{query} {more} {headers}");
+        assert!(answer.text().contains(listed), "{}", answer.text());
+    }
+    // XML has no U+0001, and no other value is put in its place.
+    let answer = server.query("SELECT ?o { ?s <http://e/odd> ?o }", "&format=xml");
+    assert_eq!(answer.status, 406);
+    assert!(answer.text().contains("U+0001"), "{}", answer.text());
+}
+
+#[test]
+fn wrong_requests_are_told_what_is_wrong() {
+    let server = Running::new();
+    let query = format!("query={}", encode(AGE));
+    for (method, target, headers, body, status, told) in [
+        ("GET", "/query".to_owned(), "", "", 400, "query is missing"),
+        (
+            "GET",
+            format!("/query?{query}&{query}"),
+            "",
+            "",
+            400,
+            "more than once",
+        ),
+        (
+            "POST",
+            format!("/query?{query}"),
+            TEXT,
+            AGE,
+            400,
+            "in the URL and in the body",
+        ),
+        (
+            "POST",
+            format!("/query?{query}"),
+            FORM,
+            &query,
+            400,
+            "more than once",
+        ),
+        (
+            "POST",
+            "/query".to_owned(),
+            FORM,
+            "a=b",
+            400,
+            "query is missing",
+        ),
+        (
+            "GET",
+            "/query?query=%ff".to_owned(),
+            "",
+            "",
+            400,
+            "badly encoded",
+        ),
+        (
+            "GET",
+            format!("/query?{query}&timeout=soon"),
+            "",
+            "",
+            400,
+            "timeout",
+        ),
+        (
+            "GET",
+            format!("/query?{query}&default-graph-uri=here"),
+            "",
+            "",
+            400,
+            "absolute IRI",
+        ),
+        (
+            "POST",
+            "/query".to_owned(),
+            "",
+            AGE,
+            415,
+            "application/sparql-query",
+        ),
+        (
+            "POST",
+            "/query".to_owned(),
+            "Content-Type: text/plain\r\n",
+            AGE,
+            415,
+            "form-urlencoded",
+        ),
+        ("DELETE", "/query".to_owned(), "", "", 405, "POST"),
+        ("POST", "/health".to_owned(), TEXT, AGE, 405, "GET"),
+        ("GET", "/update".to_owned(), "", "", 405, "POST"),
+        ("GET", "/nowhere".to_owned(), "", "", 404, "/query"),
+    ] {
+        let answer = server.send(method, &target, headers, body);
+        let text = answer.text();
+        assert_eq!(answer.status, status, "{method} {target}: {text}");
+        assert!(text.contains(told), "{method} {target}: {text}");
+        assert_eq!(text.matches('\n').count(), 1, "one line: {text}");
+        assert_eq!(answer.header("allow").is_some(), status == 405);
+    }
+}
+
+#[test]
+fn wrong_queries_are_told_where_and_lacking_features_by_name() {
+    let server = Running::new();
+    let answer = server.query("SELECT ?x\nWHERE { ?x <p ?y }", "");
+    assert_eq!(answer.status, 400);
+    assert!(
+        answer.text().starts_with("line 2, column "),
+        "{}",
+        answer.text()
+    );
+    assert_eq!(
+        answer.header("content-type"),
+        Some("text/plain; charset=utf-8")
+    );
+
+    let answer = server.query("SELECT * { SERVICE <http://e/other> { ?s ?p ?o } }", "");
+    assert_eq!(answer.status, 501);
+    assert!(answer.text().contains("SERVICE"), "{}", answer.text());
+}
+
+#[test]
+fn updates_are_refused_by_name() {
+    let server = Running::new();
+    let update = "Content-Type: application/sparql-update\r\n";
+    for answer in [
+        server.send("POST", "/update", update, "CLEAR ALL"),
+        server.send("POST", "/update", FORM, "update=CLEAR+ALL"),
+        server.send("POST", "/query", update, "CLEAR ALL"),
+        server.send("POST", "/query", FORM, "update=CLEAR+ALL"),
+    ] {
+        assert_eq!(answer.status, 501);
+        assert!(answer.text().contains("SPARQL Update"), "{}", answer.text());
+    }
+}
+
+#[test]
+fn the_protocol_names_the_dataset() {
+    let server = Running::new();
+    let graph = encode("http://e/g");
+    let objects = "SELECT ?o { ?s <http://e/in> ?o }";
+    assert_eq!(server.query(objects, "&format=csv").text(), "o\r\n");
+    let more = format!("&format=csv&default-graph-uri={graph}");
+    assert_eq!(server.query(objects, &more).text(), "o\r\ngraph\r\n");
+    let graphs = "SELECT ?g { GRAPH ?g { ?s <http://e/in> ?o } }";
+    let more = format!("&format=csv&named-graph-uri=http://e/none&named-graph-uri={graph}");
+    assert_eq!(server.query(graphs, &more).text(), "g\r\nhttp://e/g\r\n");
+    let body = format!("query={}&default-graph-uri={graph}", encode(graphs));
+    let answer = server.send("POST", "/query?format=csv", FORM, &body);
+    assert_eq!(
+        answer.text(),
+        "g\r\n",
+        "the dataset has no named graph then"
+    );
+}
+
+#[test]
+fn explain_and_profile_are_given_where_they_can_be() {
+    let server = Running::new();
+    let answer = server.query(AGE, "&explain=true");
+    assert_eq!(answer.status, 200);
+    assert_eq!(
+        answer.header("content-type"),
+        Some("text/plain; charset=utf-8")
+    );
+    assert!(!answer.body.is_empty());
+    assert_eq!(server.query("SELECT", "&explain=true").status, 400);
+
+    let answer = server.query(AGE, "&profile=true").json();
+    assert_eq!(answer["results"], age()["results"]);
+    assert!(!answer["profile"].as_str().expect("a string").is_empty());
+    assert!(
+        server
+            .query(AGE, "&profile=false")
+            .json()
+            .get("profile")
+            .is_none()
+    );
+    for (query, more) in [
+        (AGE, "&format=csv"),
+        ("ASK {}", ""),
+        ("CONSTRUCT WHERE {}", ""),
+    ] {
+        let answer = server.query(query, &format!("&profile=true{more}"));
+        assert_eq!(answer.status, 400, "{query}");
+        assert!(
+            answer.text().to_lowercase().contains("json"),
+            "{}",
+            answer.text()
+        );
+    }
+}
+
+#[test]
+fn head_is_get_without_the_body_and_options_tell_the_methods() {
+    let server = Running::new();
+    let mut connection = server.connect();
+    let target = format!("/query?query={}", encode(AGE));
+    for path in [&*target, "/health", "/"] {
+        connection.send("GET", path, "", "");
+        let get = connection.answer("GET");
+        connection.send("HEAD", path, "", "");
+        let head = connection.answer("HEAD");
+        assert_eq!((head.status, get.status), (200, 200));
+        assert_eq!(head.header("content-type"), get.header("content-type"));
+        assert_eq!(head.header("content-length"), get.header("content-length"));
+    }
+    connection.send("OPTIONS", "/query", "", "");
+    let answer = connection.answer("OPTIONS");
+    assert_eq!(answer.status, 204);
+    assert_eq!(answer.header("allow"), Some("GET, HEAD, POST, OPTIONS"));
+
+    let preflight = "Origin: https://a.example\r\nAccess-Control-Request-Method: POST\r\n\
+                     Access-Control-Request-Headers: content-type\r\n";
+    connection.send("OPTIONS", "/query", preflight, "");
+    let answer = connection.answer("OPTIONS");
+    assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
+    assert!(
+        answer
+            .header("access-control-allow-methods")
+            .unwrap()
+            .contains("POST")
+    );
+    assert_eq!(
+        answer.header("access-control-allow-headers"),
+        Some("content-type")
+    );
+}
+
+#[test]
+fn other_origins_read_answers_only_as_configured() {
+    let origin = |name: &str| format!("Origin: https://{name}.example\r\n");
+    let allowed = |server: &Running, name: &str| {
+        let answer = server.get("/health", &origin(name));
+        answer
+            .header("access-control-allow-origin")
+            .map(str::to_owned)
+    };
+    let server = Running::with(|config| {
+        config.cors = Cors::Origins(vec!["https://a.example".into()]);
+    });
+    assert_eq!(allowed(&server, "a").as_deref(), Some("https://a.example"));
+    assert_eq!(allowed(&server, "b"), None);
+    let server = Running::with(|config| config.cors = Cors::None);
+    assert_eq!(allowed(&server, "a"), None);
+}
+
+#[test]
+fn large_answers_are_compressed_for_those_who_accept_it() {
+    let server = Running::new();
+    let all = format!(
+        "/query?format=csv&query={}",
+        encode("SELECT * { ?s <http://e/p> ?o }")
+    );
+    let product = "SELECT * { ?s <http://e/p> ?o . ?t <http://e/p> ?u }";
+    let streamed = format!("/query?format=csv&query={}", encode(product));
+    for target in [all, streamed] {
+        let plain = server.get(&target, "Accept-Encoding: gzip;q=0, br\r\n");
+        assert_eq!(plain.header("content-encoding"), None);
+        let packed = server.get(&target, "Accept-Encoding: br, gzip\r\n");
+        assert_eq!(packed.header("content-encoding"), Some("gzip"));
+        assert!(packed.whole && packed.body.len() < plain.body.len() / 2);
+        let mut unpacked = Vec::new();
+        flate2::read::GzDecoder::new(&*packed.body)
+            .read_to_end(&mut unpacked)
+            .unwrap();
+        let sorted = |bytes: &[u8]| {
+            let mut lines: Vec<_> = bytes.split(|&b| b == b'\n').map(<[u8]>::to_vec).collect();
+            lines.sort();
+            lines
+        };
+        assert!(sorted(&unpacked) == sorted(&plain.body));
+    }
+    let small = format!("/query?query={}", encode(AGE));
+    let answer = server.get(&small, "Accept-Encoding: gzip\r\n");
+    assert_eq!(answer.header("content-encoding"), None);
+    let server = Running::with(|config| config.gzip = false);
+    let all = format!("/query?query={}", encode("SELECT * { ?s <http://e/p> ?o }"));
+    assert_eq!(
+        server
+            .get(&all, "Accept-Encoding: gzip\r\n")
+            .header("content-encoding"),
+        None
+    );
+}
+
+#[test]
+fn page_health_and_metrics_are_there() {
+    let server = Running::new();
+    let page = server.get("/", "");
+    assert_eq!(
+        page.header("content-type"),
+        Some("text/html; charset=utf-8")
+    );
+    assert!(page.text().contains("<textarea"));
+    assert_eq!(server.get("/health", "").json(), json!({"status": "ok"}));
+
+    server.query(AGE, "");
+    server.query("nonsense", "");
+    let text = server.get("/metrics", "").text();
+    for line in [
+        "jindou_queries_total{status=\"ok\"} 1",
+        "jindou_queries_total{status=\"refused\"} 1",
+        "jindou_query_duration_seconds_count 2",
+        "jindou_queries_in_flight 0",
+        "jindou_rows_total 1",
+    ] {
+        assert!(text.lines().any(|l| l == line), "{line} in\n{text}");
+    }
+    let triples = text
+        .lines()
+        .find_map(|l| l.strip_prefix("jindou_triples "))
+        .unwrap();
+    assert!(triples.parse::<usize>().unwrap() >= TRIPLES);
+}

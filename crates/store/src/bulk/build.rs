@@ -1,0 +1,329 @@
+//! Merged terms and edges -> dictionary, clusters, segments.
+
+use jindou_dictionary::{Interner, StringTable};
+use jindou_model::{Direction, PredicateId, ShardId, TermId, TermKind};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::cluster::{Clustering, cluster};
+use super::merge::{Merged, merge};
+use super::sink::{BulkSink, Edges, NamedEdges};
+use super::sort::sort_pairs;
+use crate::StoreError;
+use crate::base::Base;
+use crate::clusters::{Clusters, Lists};
+use crate::named::{NamedGraphs, NamedSegment};
+use crate::segment::Segment;
+
+/// Makes the base of a store from everything that the sinks collected.
+///
+/// `documents` is the number of documents that the store has seen with this load.
+///
+/// # Errors
+/// [`StoreError::TooLarge`] beyond 2^32 - 1 distinct vertices or literals.
+pub fn build(sinks: Vec<BulkSink>, documents: u64) -> Result<Base, StoreError> {
+    let Merged {
+        vertices,
+        literals,
+        predicates,
+        mut edges,
+        mut named,
+    } = merge(sinks)?;
+    let predicate_order = predicates_in_order(&predicates);
+    let clustering = cluster(&vertices, &literals, &edges, &predicate_order);
+    let (vertex_order, starts) = order_vertices(&vertices, &clustering);
+    let literal_order = sorted_by_bytes((0..literals.len() as u32).collect(), &literals);
+
+    let renumbering = Renumbering {
+        vertices: inverse(&vertex_order),
+        literals: inverse(&literal_order),
+    };
+    let (vertex_table, literal_table) = rayon::join(
+        || table(&vertices, &vertex_order),
+        || table(&literals, &literal_order),
+    );
+    let predicate_table = table(&predicates, &predicate_order)?;
+    drop((vertices, literals));
+
+    // From here on predicates are in their final order.
+    let in_order = |number: &u32| *number as usize;
+    let mut edges: Vec<Edges> = predicate_order
+        .iter()
+        .map(|n| std::mem::take(&mut edges[in_order(n)]))
+        .collect();
+    let named: Vec<NamedEdges> = predicate_order
+        .iter()
+        .map(|n| std::mem::take(&mut named[in_order(n)]))
+        .collect();
+    edges[PredicateId::TYPE.index()] = Edges::new();
+    let segments = default_segments(edges, &renumbering);
+    let clusters = clusters(starts, &clustering, &segments, &renumbering);
+    let named = named_graphs(named, &renumbering);
+    Ok(assemble(
+        vertex_table?,
+        literal_table?,
+        predicate_table,
+        clusters,
+        segments,
+        named,
+        documents,
+    ))
+}
+
+/// Joins the parts of a base and derives the maps between predicates and vertices.
+pub(crate) fn assemble(
+    vertices: StringTable,
+    literals: StringTable,
+    predicates: StringTable,
+    clusters: Clusters,
+    segments: [Vec<Option<Segment>>; 2],
+    named: NamedGraphs,
+    documents: u64,
+) -> Base {
+    let mut key = Vec::new();
+    let mut vertex_predicates = FxHashMap::default();
+    let predicate_terms = (0..predicates.len())
+        .map(|number| {
+            key.clear();
+            predicates
+                .extract(number, &mut key)
+                .expect("the number is below the table's length");
+            let id = PredicateId(number as u32);
+            match vertices.lookup(&key) {
+                Some(local) => {
+                    vertex_predicates.insert(local, id);
+                    TermId::vertex(ShardId(0), local)
+                }
+                None => TermId::predicate(id),
+            }
+        })
+        .collect();
+    Base {
+        vertices,
+        literals,
+        predicates,
+        predicate_terms,
+        vertex_predicates,
+        clusters,
+        segments,
+        named,
+        documents,
+    }
+}
+
+/// New local ids by old ones.
+struct Renumbering {
+    vertices: Vec<u32>,
+    literals: Vec<u32>,
+}
+
+impl Renumbering {
+    #[inline]
+    fn term(&self, raw: u64) -> u64 {
+        let id = TermId::from_raw(raw);
+        let local = id.local() as usize;
+        match id.kind() {
+            TermKind::Vertex => TermId::vertex(ShardId(0), self.vertices[local].into()).raw(),
+            TermKind::Literal => TermId::literal(ShardId(0), self.literals[local].into()).raw(),
+            _ => raw,
+        }
+    }
+}
+
+/// `rdf:type`, then the others by their IRIs.
+fn predicates_in_order(predicates: &Interner) -> Vec<u32> {
+    let mut order = sorted_by_bytes((1..predicates.len() as u32).collect(), predicates);
+    order.insert(0, 0);
+    order
+}
+
+/// The vertices by cluster and, within one, by their bytes; and where each cluster begins.
+fn order_vertices(vertices: &Interner, clustering: &Clustering) -> (Vec<u32>, Vec<u64>) {
+    let mut starts = vec![0_u64; clustering.types.len() + 1];
+    for cluster in &clustering.cluster_of {
+        starts[*cluster as usize + 1] += 1;
+    }
+    for cluster in 0..clustering.types.len() {
+        starts[cluster + 1] += starts[cluster];
+    }
+    let mut next: Vec<u64> = starts.clone();
+    let mut order = vec![0; clustering.cluster_of.len()];
+    for (vertex, cluster) in clustering.cluster_of.iter().enumerate() {
+        let place = &mut next[*cluster as usize];
+        order[*place as usize] = vertex as u32;
+        *place += 1;
+    }
+    let mut rest = order.as_mut_slice();
+    let mut parts = Vec::new();
+    for cluster in 0..clustering.types.len() {
+        let (part, behind) = std::mem::take(&mut rest)
+            .split_at_mut((starts[cluster + 1] - starts[cluster]) as usize);
+        parts.push(part);
+        rest = behind;
+    }
+    parts
+        .into_par_iter()
+        .for_each(|part| sort_by_bytes(part, vertices));
+    (order, starts)
+}
+
+fn sorted_by_bytes(mut ids: Vec<u32>, strings: &Interner) -> Vec<u32> {
+    sort_by_bytes(&mut ids, strings);
+    ids
+}
+
+/// Sorts ids by their strings: by the eight bytes behind what all share first, which mostly
+/// decides without a look at the strings.
+fn sort_by_bytes(ids: &mut [u32], strings: &Interner) {
+    let Some(first) = ids.first() else { return };
+    let first = strings.get(*first);
+    let shared = ids.iter().fold(first.len(), |shared, id| {
+        let other = strings.get(*id);
+        first[..shared]
+            .iter()
+            .zip(other)
+            .take_while(|(a, b)| a == b)
+            .count()
+    });
+    let mut keyed: Vec<(u64, u32)> = ids
+        .iter()
+        .map(|id| {
+            let behind = &strings.get(*id)[shared..];
+            let mut prefix = [0; 8];
+            let taken = behind.len().min(8);
+            prefix[..taken].copy_from_slice(&behind[..taken]);
+            (u64::from_be_bytes(prefix), *id)
+        })
+        .collect();
+    keyed.par_sort_unstable_by(|a, b| {
+        a.0.cmp(&b.0)
+            .then_with(|| strings.get(a.1)[shared..].cmp(&strings.get(b.1)[shared..]))
+    });
+    for (slot, (_, id)) in ids.iter_mut().zip(keyed) {
+        *slot = id;
+    }
+}
+
+fn inverse(order: &[u32]) -> Vec<u32> {
+    let mut places = vec![0; order.len()];
+    for (place, id) in order.iter().enumerate() {
+        places[*id as usize] = place as u32;
+    }
+    places
+}
+
+fn table(strings: &Interner, order: &[u32]) -> Result<StringTable, StoreError> {
+    StringTable::build(order.len(), |index| strings.get(order[index])).map_err(|error| {
+        StoreError::TooLarge {
+            reason: error.to_string(),
+        }
+    })
+}
+
+/// Renumbers, sorts and packs the edges of each predicate, both ways.
+fn default_segments(edges: Vec<Edges>, renumbering: &Renumbering) -> [Vec<Option<Segment>>; 2] {
+    let (out, incoming): (Vec<_>, Vec<_>) = edges
+        .into_par_iter()
+        .map(|mut list| {
+            if list.is_empty() {
+                return (None, None);
+            }
+            for (subject, object) in &mut list {
+                *subject = renumbering.term(*subject);
+                *object = renumbering.term(*object);
+            }
+            sort_pairs(&mut list);
+            let out = Segment::from_sorted(&list);
+            for pair in &mut list {
+                *pair = (pair.1, pair.0);
+            }
+            sort_pairs(&mut list);
+            (Some(out), Some(Segment::from_sorted(&list)))
+        })
+        .unzip();
+    [out, incoming]
+}
+
+/// The cluster table: types as found, predicates and edge counts from the segments.
+fn clusters(
+    starts: Vec<u64>,
+    clustering: &Clustering,
+    segments: &[Vec<Option<Segment>>; 2],
+    renumbering: &Renumbering,
+) -> Clusters {
+    let mut types = Lists::default();
+    for list in &clustering.types {
+        let mut list: Vec<u64> = list.iter().map(|class| renumbering.term(*class)).collect();
+        list.sort_unstable();
+        types.push(list);
+    }
+    let count = clustering.types.len();
+    let has = [Direction::Out, Direction::In].map(|direction| {
+        let mut edges: Vec<Vec<(PredicateId, u64)>> = vec![Vec::new(); count];
+        for (number, segment) in segments[direction as usize].iter().enumerate() {
+            if let Some(segment) = segment {
+                count_edges(segment, PredicateId(number as u32), &starts, &mut edges);
+            }
+        }
+        let mut lists = Lists::default();
+        edges.into_iter().for_each(|list| lists.push(list));
+        lists
+    });
+    Clusters::new(starts, types, has, segments[0].len())
+}
+
+/// Adds the edges of one segment to the clusters of their keys.
+fn count_edges(
+    segment: &Segment,
+    predicate: PredicateId,
+    starts: &[u64],
+    edges: &mut [Vec<(PredicateId, u64)>],
+) {
+    let mut cluster = 0;
+    segment.domain().for_each(&mut |key| {
+        if key.kind() != TermKind::Vertex {
+            return;
+        }
+        // Keys come in order, so the clusters do too.
+        if key.local() >= starts[cluster + 1] {
+            cluster = starts.partition_point(|start| *start <= key.local()) - 1;
+        }
+        let degree = segment.neighbours(key).len() as u64;
+        match edges[cluster].last_mut() {
+            Some((last, sum)) if *last == predicate => *sum += degree,
+            _ => edges[cluster].push((predicate, degree)),
+        }
+    });
+}
+
+fn named_graphs(named: Vec<NamedEdges>, renumbering: &Renumbering) -> NamedGraphs {
+    let mut subjects = Vec::new();
+    let mut predicates = Vec::new();
+    let mut segments = [Vec::new(), Vec::new()];
+    for (number, mut list) in named.into_iter().enumerate() {
+        if list.is_empty() {
+            segments.iter_mut().for_each(|side| side.push(None));
+            continue;
+        }
+        for edge in &mut list {
+            *edge = (
+                renumbering.term(edge.0),
+                renumbering.term(edge.1),
+                renumbering.term(edge.2),
+            );
+        }
+        list.par_sort_unstable();
+        list.dedup();
+        segments[0].push(Some(NamedSegment::from_sorted(&list)));
+        subjects.extend(list.iter().map(|(subject, _, graph)| (*graph, *subject)));
+        predicates.extend(list.iter().map(|(_, _, graph)| (*graph, number as u64)));
+        sort_pairs(&mut predicates);
+        for edge in &mut list {
+            *edge = (edge.1, edge.0, edge.2);
+        }
+        list.par_sort_unstable();
+        segments[1].push(Some(NamedSegment::from_sorted(&list)));
+    }
+    sort_pairs(&mut subjects);
+    NamedGraphs::new(segments, &subjects, &predicates)
+}

@@ -1,0 +1,174 @@
+//! Which vertices have the same types and predicates?
+//!
+//! Every vertex walks down a trie: one step for each of its types, then for each predicate it has,
+//! in one order that is the same for all. Where a vertex ends names its characteristic set
+//! exactly; no hashing of sets, no collisions. An edge costs one step for each end.
+
+use jindou_dictionary::Interner;
+use jindou_model::{PredicateId, TermId, TermKind};
+use rustc_hash::FxHashMap;
+
+use super::sink::Edges;
+
+/// A type, or a predicate and direction.
+type Symbol = u64;
+
+const OUT: Symbol = 1 << 62;
+const IN: Symbol = 2 << 62;
+const ROOT: u32 = 0;
+
+/// The trie of all characteristic sets.
+struct Trie {
+    /// Parent and symbol of each node.
+    nodes: Vec<(u32, Symbol)>,
+    children: FxHashMap<(u32, Symbol), u32>,
+}
+
+impl Trie {
+    /// Moves one vertex on by `symbol`; a repeated edge does not move it.
+    #[inline]
+    fn advance(&mut self, place: &mut u32, symbol: Symbol) {
+        if self.nodes[*place as usize].1 == symbol {
+            return;
+        }
+        let next = self.nodes.len() as u32;
+        let child = *self.children.entry((*place, symbol)).or_insert(next);
+        if child == next {
+            self.nodes.push((*place, symbol));
+        }
+        *place = child;
+    }
+
+    fn path(&self, node: u32) -> Vec<Symbol> {
+        let mut path = Vec::new();
+        let mut at = node;
+        while at != ROOT {
+            path.push(self.nodes[at as usize].1);
+            at = self.nodes[at as usize].0;
+        }
+        path.reverse();
+        path
+    }
+}
+
+/// The vertices by characteristic set.
+pub(super) struct Clustering {
+    /// The cluster of each vertex.
+    pub(super) cluster_of: Vec<u32>,
+    /// Types of each cluster, as ids of the input numbering.
+    pub(super) types: Vec<Vec<u64>>,
+}
+
+/// Finds the clusters of `vertices`; `edges` by predicate, the first of which is `rdf:type`.
+/// Clusters are numbered so that those which share their most frequent types are next to each
+/// other, and in a way that only the terms decide, not the numbers they have here.
+pub(super) fn cluster(
+    vertices: &Interner,
+    literals: &Interner,
+    edges: &[Edges],
+    predicate_order: &[u32],
+) -> Clustering {
+    let mut trie = Trie {
+        nodes: vec![(ROOT, u64::MAX)],
+        children: FxHashMap::default(),
+    };
+    let mut place = vec![ROOT; vertices.len()];
+    let types = &edges[PredicateId::TYPE.index()];
+    let text = |class: u64| {
+        let id = TermId::from_raw(class);
+        match id.kind() {
+            TermKind::Vertex => Some(vertices.get(id.local() as u32)),
+            TermKind::Literal => Some(literals.get(id.local() as u32)),
+            _ => None,
+        }
+    };
+    let classes = walk_types(&mut trie, &mut place, types, &text);
+    for (rank, number) in predicate_order.iter().enumerate().skip(1) {
+        let list = &edges[*number as usize];
+        let symbol = rank as Symbol;
+        for (subject, _) in list {
+            trie.advance(&mut place[local(*subject)], OUT | symbol);
+        }
+        for (_, object) in list {
+            if TermId::from_raw(*object).kind() == TermKind::Vertex {
+                trie.advance(&mut place[local(*object)], IN | symbol);
+            }
+        }
+    }
+    number_clusters(&trie, place, &classes)
+}
+
+/// Lets each vertex step through its types, the most frequent first; returns the types in that
+/// order.
+fn walk_types<'a>(
+    trie: &mut Trie,
+    place: &mut [u32],
+    types: &Edges,
+    text: &dyn Fn(u64) -> Option<&'a [u8]>,
+) -> Vec<u64> {
+    let mut counts: FxHashMap<u64, usize> = FxHashMap::default();
+    for (_, class) in types {
+        *counts.entry(*class).or_default() += 1;
+    }
+    let mut classes: Vec<(usize, u64)> = counts.into_iter().map(|(id, n)| (n, id)).collect();
+    classes.sort_unstable_by(|a, b| {
+        // Inline values have no text: their ids are the same in every load.
+        b.0.cmp(&a.0)
+            .then_with(|| text(a.1).cmp(&text(b.1)))
+            .then(a.1.cmp(&b.1))
+    });
+    let rank: FxHashMap<u64, usize> = classes
+        .iter()
+        .enumerate()
+        .map(|(rank, (_, class))| (*class, rank))
+        .collect();
+    let mut by_rank: Vec<Vec<u64>> = classes
+        .iter()
+        .map(|(n, _)| Vec::with_capacity(*n))
+        .collect();
+    for (subject, class) in types {
+        by_rank[rank[class]].push(*subject);
+    }
+    for (rank, subjects) in by_rank.into_iter().enumerate() {
+        for subject in subjects {
+            trie.advance(&mut place[local(subject)], rank as Symbol);
+        }
+    }
+    classes.into_iter().map(|(_, class)| class).collect()
+}
+
+fn number_clusters(trie: &Trie, mut place: Vec<u32>, classes: &[u64]) -> Clustering {
+    let mut used = vec![false; trie.nodes.len()];
+    for node in &place {
+        used[*node as usize] = true;
+    }
+    let mut found: Vec<(Vec<Symbol>, u32)> = (0..trie.nodes.len() as u32)
+        .filter(|node| used[*node as usize])
+        .map(|node| (trie.path(node), node))
+        .collect();
+    found.sort_unstable();
+    let mut number = vec![0; trie.nodes.len()];
+    for (index, (_, node)) in found.iter().enumerate() {
+        number[*node as usize] = index as u32;
+    }
+    for node in &mut place {
+        *node = number[*node as usize];
+    }
+    let types = found
+        .iter()
+        .map(|(path, _)| {
+            path.iter()
+                .take_while(|s| **s < OUT)
+                .map(|rank| classes[*rank as usize])
+                .collect()
+        })
+        .collect();
+    Clustering {
+        cluster_of: place,
+        types,
+    }
+}
+
+fn local(raw: u64) -> usize {
+    TermId::from_raw(raw).local() as usize
+}

@@ -1,0 +1,16 @@
+//! Bulk load: quads of terms, in any order and with repeats -> the base of a store.
+//!
+//! Each parsing thread fills a [`BulkSink`]: its own interners and edges by predicate, in ids of
+//! its own. [`build`] merges the sinks, finds the characteristic sets, numbers vertices by them,
+//! and makes dictionary and segments. The result does not depend on the number of threads or the
+//! order of the input.
+
+mod build;
+mod cluster;
+mod merge;
+mod sink;
+mod sort;
+
+pub(crate) use build::assemble;
+pub use build::build;
+pub use sink::BulkSink;

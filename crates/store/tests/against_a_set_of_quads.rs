@@ -1,0 +1,220 @@
+//! The store beside the naive model: a set of quads, and a loop over it for every pattern.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use jindou_model::{Direction, Graphs, Membership, Pattern, PredicateId, TermId, inline, key};
+use jindou_store::bulk::{BulkSink, build};
+use jindou_store::{Base, Directory};
+use oxrdf::vocab::{rdf, xsd};
+use oxrdf::{GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
+use proptest::prelude::*;
+
+fn node(number: u8) -> NamedNode {
+    NamedNode::new_unchecked(format!("http://example.org/{number}"))
+}
+
+fn predicate(number: u8) -> NamedNode {
+    match number {
+        0 | 1 => rdf::TYPE.into_owned(),
+        // Some predicates are vertices too.
+        2 => node(3),
+        _ => NamedNode::new_unchecked(format!("http://example.org/p{number}")),
+    }
+}
+
+fn object(number: u8) -> Term {
+    match number {
+        0..=20 => node(number).into(),
+        21..=24 => oxrdf::BlankNode::new_unchecked(format!("b{number}")).into(),
+        25..=28 => Literal::new_typed_literal(number.to_string(), xsd::INTEGER).into(),
+        29 => Literal::new_typed_literal("007", xsd::INTEGER).into(),
+        30 => Literal::new_language_tagged_literal_unchecked("hi", "en").into(),
+        _ => Literal::new_simple_literal(format!("text {number}")).into(),
+    }
+}
+
+fn quad((s, p, o, g): (u8, u8, u8, u8)) -> Quad {
+    let subject: NamedOrBlankNode = match s {
+        0..=20 => node(s).into(),
+        _ => oxrdf::BlankNode::new_unchecked(format!("b{s}")).into(),
+    };
+    let graph = match g {
+        0..=5 => GraphName::DefaultGraph,
+        g => node(g).into(),
+    };
+    Quad::new(subject, predicate(p), object(o), graph)
+}
+
+fn quads() -> impl Strategy<Value = Vec<Quad>> {
+    prop::collection::vec((0..25_u8, 0..7_u8, 0..36_u8, 0..9_u8), 0..120)
+        .prop_map(|list| list.into_iter().map(quad).collect())
+}
+
+fn load(quads: &[Quad], threads: usize) -> Base {
+    let mut sinks: Vec<BulkSink> = (0..threads).map(|_| BulkSink::new()).collect();
+    for (index, quad) in quads.iter().enumerate() {
+        sinks[index % threads].quad(quad.as_ref()).unwrap();
+    }
+    build(sinks, 1).unwrap()
+}
+
+fn id(base: &Base, term: &Term) -> TermId {
+    if let Term::Literal(literal) = term
+        && let Some(id) = inline::encode(literal.value(), literal.datatype().as_str())
+    {
+        return id;
+    }
+    let mut bytes = Vec::new();
+    match key::push_term(&mut bytes, term.as_ref()) {
+        true => base.find_literal(&bytes),
+        false => base.find_node(&bytes),
+    }
+    .unwrap_or_else(|| panic!("{term} has no id"))
+}
+
+type Row = (TermId, PredicateId, TermId, TermId);
+
+fn matches(base: &Base, pattern: Pattern, graphs: Graphs) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let flow = base.for_each_match(&pattern, graphs, &mut |s, p, o, g| {
+        rows.push((s, p, o, g));
+        ControlFlow::Continue(())
+    });
+    assert!(flow.is_continue());
+    rows.sort_unstable();
+    rows
+}
+
+fn rows_of(base: &Base, quads: &[Quad]) -> BTreeSet<Row> {
+    quads
+        .iter()
+        .map(|quad| {
+            let graph = match &quad.graph_name {
+                GraphName::DefaultGraph => TermId::NONE,
+                GraphName::NamedNode(node) => id(base, &node.clone().into()),
+                GraphName::BlankNode(node) => id(base, &node.clone().into()),
+            };
+            (
+                id(base, &quad.subject.clone().into()),
+                base.find_predicate(quad.predicate.as_str()).unwrap(),
+                id(base, &quad.object),
+                graph,
+            )
+        })
+        .collect()
+}
+
+/// Compares every pattern that some quad suggests, and a few that none does.
+fn compare(base: &Base, quads: &[Quad]) {
+    let all = rows_of(base, quads);
+    assert_eq!(
+        base.triples(),
+        all.iter().filter(|row| row.3.is_none()).count() as u64
+    );
+    assert_eq!(
+        base.named().quads(),
+        all.iter().filter(|row| !row.3.is_none()).count() as u64
+    );
+    let stranger = inline::from_integer(99).unwrap();
+    let mut asked: Vec<Row> = all.iter().copied().collect();
+    asked.extend(all.iter().map(|(s, p, o, _)| (*o, *p, *s, stranger)));
+    asked.push((stranger, PredicateId::TYPE, stranger, stranger));
+    for (s, p, o, g) in asked {
+        for mask in 0..8 {
+            let pattern = Pattern {
+                subject: (mask & 1 != 0).then_some(s),
+                predicate: (mask & 2 != 0).then_some(p),
+                object: (mask & 4 != 0).then_some(o),
+            };
+            for graphs in [Graphs::Default, Graphs::Named, Graphs::One(g)] {
+                if graphs == Graphs::One(TermId::NONE) {
+                    continue;
+                }
+                let expected: Vec<Row> = all
+                    .iter()
+                    .copied()
+                    .filter(|row| {
+                        pattern.subject.is_none_or(|s| s == row.0)
+                            && pattern.predicate.is_none_or(|p| p == row.1)
+                            && pattern.object.is_none_or(|o| o == row.2)
+                            && match graphs {
+                                Graphs::Default => row.3.is_none(),
+                                Graphs::Named => !row.3.is_none(),
+                                Graphs::One(graph) => row.3 == graph,
+                            }
+                    })
+                    .collect();
+                assert_eq!(
+                    matches(base, pattern, graphs),
+                    expected,
+                    "{pattern:?} {graphs:?}"
+                );
+            }
+        }
+    }
+    compare_statistics(base, &all);
+}
+
+fn compare_statistics(base: &Base, all: &BTreeSet<Row>) {
+    let of_default: Vec<&Row> = all.iter().filter(|row| row.3.is_none()).collect();
+    let has = |vertex: TermId, asked: Membership| {
+        of_default.iter().any(|(s, p, o, _)| match asked {
+            Membership::Type(class) => *s == vertex && *p == PredicateId::TYPE && *o == class,
+            Membership::Has(predicate, Direction::Out) => *s == vertex && *p == predicate,
+            Membership::Has(predicate, Direction::In) => *o == vertex && *p == predicate,
+        })
+    };
+    let mut terms: Vec<TermId> = of_default.iter().flat_map(|row| [row.0, row.2]).collect();
+    terms.sort_unstable();
+    terms.dedup();
+    let mut traits: Vec<Membership> = of_default
+        .iter()
+        .flat_map(|(_, p, o, _)| {
+            [
+                Membership::Type(*o),
+                Membership::Has(*p, Direction::Out),
+                Membership::Has(*p, Direction::In),
+            ]
+        })
+        .filter(|t| !matches!(t, Membership::Has(PredicateId::TYPE, Direction::In)))
+        .collect();
+    traits.dedup();
+    for pair in traits.windows(2) {
+        let expected: Vec<TermId> = terms
+            .iter()
+            .copied()
+            .filter(|v| pair.iter().all(|t| has(*v, *t)))
+            .collect();
+        let ids = base.ids_with(pair, true).unwrap();
+        let mut found = Vec::new();
+        ids.copy(0, usize::MAX >> 1, &mut found);
+        assert_eq!(found, expected, "{pair:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn every_pattern_finds_the_quads_of_the_set(quads in quads(), threads in 1..4_usize) {
+        let base = load(&quads, threads);
+        compare(&base, &quads);
+    }
+
+    #[test]
+    fn ids_do_not_depend_on_order_or_threads(mut quads in quads(), threads in 1..4_usize) {
+        let one = load(&quads, 1);
+        quads.reverse();
+        let other = load(&quads, threads);
+        prop_assert_eq!(rows_of(&one, &quads), rows_of(&other, &quads));
+    }
+
+    #[test]
+    fn a_store_comes_back_from_its_directory(quads in quads()) {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = Directory::create(&folder.path().join("store")).unwrap();
+        directory.write(&load(&[], 1)).unwrap();
+        directory.write(&load(&quads, 2)).unwrap();
+        compare(&directory.read().unwrap(), &quads);
+    }
+}
