@@ -64,13 +64,13 @@ pub(crate) fn in_memory(files: &[PathBuf], read: &ReadArguments) -> anyhow::Resu
     })
 }
 
-/// A new store in a folder, made from these sources under a progress bar.
+/// The store in a folder, made if it is not there, with what it holds and these sources under a progress bar.
 pub(crate) fn create(
     location: &Path,
     sources: Vec<Source>,
     options: &LoadOptions,
 ) -> anyhow::Result<Database> {
-    load("loading", |progress| {
+    load("loading and storing", |progress| {
         Ok(Database::create(
             location,
             sources,

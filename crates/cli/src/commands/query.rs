@@ -14,9 +14,10 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
         Some(location) => open::stored(location)?,
         None => {
             // A wrong query should not wait for the files to be loaded.
-            Database::new()
-                .explain(&text)
+            let trial = Database::new()
+                .query(&text)
                 .map_err(|e| in_query(e, &name))?;
+            output::check_format(&trial, arguments.results_format)?;
             open::in_memory(&arguments.subject.data, &arguments.read)?
         }
     };
