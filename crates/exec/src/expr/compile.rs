@@ -41,6 +41,8 @@ pub struct CompiledExpression {
     /// The variable on whose value alone the result depends, where it is worth remembering.
     pub(super) remembered: Option<Var>,
     variables: Box<[Var]>,
+    /// It makes blank nodes by label, which differ between solutions.
+    pub(super) tells_solutions_apart: bool,
 }
 
 impl CompiledExpression {
