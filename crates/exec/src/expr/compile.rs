@@ -73,6 +73,7 @@ impl CompiledExpression {
             memories,
             remembered,
             variables: variables.into(),
+            tells_solutions_apart: expression.calls(Function::BNode),
         })
     }
 
