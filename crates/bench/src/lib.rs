@@ -1,1 +1,27 @@
-//! (module header)
+//! How fast is it, and how much memory does it take? Measurements on the Lehigh University
+//! Benchmark, for `jindou bench` and for the program `bench-peers`.
+//!
+//! [`lubm::measure`] is the whole of the first: it generates the data (kept in a file), loads it,
+//! runs the seven queries several times in several ways and the mixed light load, and gives a
+//! [`Report`] that prints as aligned tables and serializes as JSON. What needs a process of its
+//! own, such as memory after a load, is done by [`child`].
+//!
+//! Every way of running a query must give the same number of rows; otherwise there is no report.
+
+#![forbid(unsafe_code)]
+
+pub mod child;
+pub mod data;
+mod error;
+pub mod http;
+mod light;
+pub mod lubm;
+pub mod machine;
+pub mod report;
+pub mod run;
+mod serving;
+pub mod table;
+pub mod timing;
+
+pub use error::BenchError;
+pub use report::Report;

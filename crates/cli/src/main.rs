@@ -1,1 +1,40 @@
-fn main() {}
+//! Which command was asked for, and how does it end?
+//!
+//! Commands live in [`commands`], one a file. Whatever goes wrong is one line on standard error.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod commands;
+mod failure;
+mod open;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Arguments, Command};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let outcome = match arguments.command {
+        Command::Serve(arguments) => commands::serve::run(arguments),
+        Command::Load(arguments) => commands::load::run(arguments),
+        Command::Query(arguments) => commands::query::run(arguments),
+        Command::Explain(arguments) => commands::query::explain(&arguments),
+        Command::Stats(arguments) => commands::stats::run(&arguments),
+        Command::Generate(arguments) => commands::generate::run(arguments),
+        Command::Bench(arguments) => commands::bench::run(arguments),
+        Command::Demo(arguments) => commands::demo::run(arguments),
+        Command::BenchChild(arguments) => commands::bench::child(&arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failure::report(&error),
+    }
+}

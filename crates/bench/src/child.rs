@@ -1,0 +1,193 @@
+//! What has to be measured in a process of its own, and how is that process started?
+//!
+//! Memory after a load and the time to open a store mean little in a process that did other
+//! things before. The measuring program starts itself again with a hidden command whose
+//! arguments go to [`main`]; the child prints one line of JSON.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use jindou_engine::ingest::{LoadOptions, Progress, Source};
+use jindou_engine::{Config, Database};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::BenchError;
+use crate::machine::Memory;
+use crate::report::footprint_bytes;
+
+/// How to start a program that hands its remaining arguments to [`main`].
+#[derive(Debug, Clone)]
+pub struct ChildProgram {
+    /// The program.
+    pub program: PathBuf,
+    /// What comes before the arguments of [`main`].
+    pub arguments: Vec<OsString>,
+}
+
+/// What a child that loads, stores or opens tells.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChildReport {
+    /// Time of the load or of opening, in seconds.
+    pub seconds: f64,
+    /// Triples and quads held then.
+    pub triples: u64,
+    /// Memory of the process right after.
+    pub memory: Memory,
+    /// What the store itself says it holds, in bytes.
+    pub footprint_bytes: u64,
+}
+
+/// What a child may be asked.
+#[derive(Debug, Clone)]
+pub enum Task {
+    /// Load a file into memory on so many threads.
+    Load(PathBuf, usize),
+    /// Load a file into a new store in a folder, on so many threads.
+    Create(PathBuf, PathBuf, usize),
+    /// Open the store in a folder.
+    Open(PathBuf),
+}
+
+impl Task {
+    fn arguments(&self) -> Vec<OsString> {
+        match self {
+            Self::Load(file, threads) => {
+                vec!["load".into(), file.into(), threads.to_string().into()]
+            }
+            Self::Create(file, folder, threads) => vec![
+                "create".into(),
+                file.into(),
+                folder.into(),
+                threads.to_string().into(),
+            ],
+            Self::Open(folder) => vec!["open".into(), folder.into()],
+        }
+    }
+
+    fn parse(arguments: &[OsString]) -> Option<Self> {
+        let threads = |text: &OsString| text.to_str()?.parse().ok();
+        match arguments {
+            [task, file, count] if task == "load" => Some(Self::Load(file.into(), threads(count)?)),
+            [task, file, folder, count] if task == "create" => {
+                Some(Self::Create(file.into(), folder.into(), threads(count)?))
+            }
+            [task, folder] if task == "open" => Some(Self::Open(folder.into())),
+            _ => None,
+        }
+    }
+}
+
+impl ChildProgram {
+    /// This very program with these arguments first.
+    ///
+    /// # Errors
+    /// [`BenchError::Io`] if the system does not tell where the program is.
+    pub fn this(arguments: &[&str]) -> Result<Self, BenchError> {
+        let program = std::env::current_exe().map_err(BenchError::io("this program"))?;
+        let arguments = arguments.iter().map(OsString::from).collect();
+        Ok(Self { program, arguments })
+    }
+
+    /// Runs a task in a new process and waits for what it tells.
+    ///
+    /// # Errors
+    /// [`BenchError::Child`], with the last line of what it said on its standard error.
+    pub fn run(&self, task: &Task) -> Result<ChildReport, BenchError> {
+        self.run_with(&task.arguments())
+    }
+
+    /// Runs the program with these arguments after its own and reads one line of JSON from it.
+    ///
+    /// # Errors
+    /// [`BenchError::Child`].
+    pub fn run_with<T: DeserializeOwned>(&self, arguments: &[OsString]) -> Result<T, BenchError> {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).args(arguments);
+        let failed = |reason: String| BenchError::Child {
+            command: format!("{command:?}"),
+            reason,
+        };
+        let output = Command::new(&self.program)
+            .args(&self.arguments)
+            .args(arguments)
+            .output()
+            .map_err(|e| failed(e.to_string()))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let last = said.lines().last().unwrap_or("nothing said");
+            return Err(failed(format!("{}: {last}", output.status)));
+        }
+        serde_json::from_slice(&output.stdout).map_err(|e| failed(e.to_string()))
+    }
+}
+
+/// The child's side: runs the task named by `arguments` and prints what it measured. `Ok(false)`
+/// if the arguments name none.
+///
+/// # Errors
+/// [`BenchError::Engine`], [`BenchError::Memory`].
+pub fn main(arguments: &[OsString]) -> Result<bool, BenchError> {
+    let Some(task) = Task::parse(arguments) else {
+        return Ok(false);
+    };
+    let start = Instant::now();
+    let database = match task {
+        Task::Load(file, threads) => load(&file, threads)?,
+        Task::Create(file, folder, threads) => {
+            let sources = vec![Source::path(file)];
+            let options = load_options(threads);
+            let progress = Progress::default();
+            Database::create(&folder, sources, &options, &progress, Config::default())?.0
+        }
+        Task::Open(folder) => Database::open(&folder, Config::default())?,
+    };
+    let seconds = start.elapsed().as_secs_f64();
+    let memory = Memory::of_this_process()?;
+    let statistics = database.statistics();
+    let report = ChildReport {
+        seconds,
+        triples: statistics.triples,
+        memory,
+        footprint_bytes: footprint_bytes(&statistics),
+    };
+    let text = serde_json::to_string(&report).expect("numbers are JSON");
+    println!("{text}");
+    Ok(true)
+}
+
+/// A new database in memory with the file's triples.
+pub(crate) fn load(file: &Path, threads: usize) -> Result<Database, BenchError> {
+    let database = Database::new();
+    let sources = vec![Source::path(file)];
+    database.load(sources, &load_options(threads), &Progress::default())?;
+    Ok(database)
+}
+
+fn load_options(threads: usize) -> LoadOptions {
+    LoadOptions {
+        threads: threads.try_into().unwrap_or(std::num::NonZeroUsize::MIN),
+        ..LoadOptions::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_survives_the_command_line() {
+        for task in [
+            Task::Load("a b.nt".into(), 2),
+            Task::Create("f.nt".into(), "store".into(), 1),
+            Task::Open("store".into()),
+        ] {
+            let parsed = Task::parse(&task.arguments()).unwrap();
+            assert_eq!(format!("{parsed:?}"), format!("{task:?}"));
+        }
+        assert!(Task::parse(&["load".into()]).is_none());
+        assert!(Task::parse(&["load".into(), "f".into(), "two".into()]).is_none());
+    }
+}

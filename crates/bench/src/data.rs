@@ -1,0 +1,75 @@
+//! Where is the generated data kept between measurements?
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use jindou_datagen::lubm::{Counts, Lubm};
+
+use crate::BenchError;
+
+/// Where files are kept unless told otherwise, relative to the current folder.
+pub const DEFAULT_FOLDER: &str = "target/bench-data";
+
+/// A file of generated N-Triples.
+#[derive(Debug, Clone)]
+pub struct DataFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// What it holds, as the generator counts it.
+    pub counts: Counts,
+}
+
+/// The file of this data in `folder`: as it was left by an earlier call, or generated now, at
+/// some hundred MB a second. About 17 MB a university.
+///
+/// # Errors
+/// [`BenchError::Datagen`], [`BenchError::Io`].
+pub fn lubm_file(folder: &Path, data: Lubm) -> Result<DataFile, BenchError> {
+    let counts = data.count()?;
+    let name = format!(
+        "lubm-{}-from{}-seed{}.nt",
+        data.universities, data.first, data.seed
+    );
+    let path = folder.join(name);
+    if !path.is_file() {
+        fs::create_dir_all(folder).map_err(BenchError::io(folder))?;
+        // Written under another name first, so that an interrupted run leaves no short file.
+        let partial = path.with_extension(format!("nt.{}.part", std::process::id()));
+        let written = File::create(&partial).and_then(|mut file| data.write(&mut file).map(drop));
+        if let Err(source) = written {
+            // The write's own error is the one to report, whether or not its rest can be removed.
+            let _ = fs::remove_file(&partial);
+            return Err(BenchError::Io {
+                path: partial,
+                source,
+            });
+        }
+        fs::rename(&partial, &path).map_err(BenchError::io(&path))?;
+    }
+    let bytes = fs::metadata(&path).map_err(BenchError::io(&path))?.len();
+    Ok(DataFile {
+        path,
+        bytes,
+        counts,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_generated_once_and_leaves_no_partial_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = Lubm::new(1, 0);
+        let first = lubm_file(folder.path(), data).unwrap();
+        let lines = fs::read_to_string(&first.path).unwrap().lines().count() as u64;
+        assert_eq!(lines, first.counts.statements());
+        fs::write(&first.path, "kept").unwrap();
+        let second = lubm_file(folder.path(), data).unwrap();
+        assert_eq!(second.bytes, 4);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

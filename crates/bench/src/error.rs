@@ -1,0 +1,102 @@
+//! What keeps a measurement from being taken?
+
+use std::path::PathBuf;
+
+use jindou_datagen::DatagenError;
+use jindou_engine::EngineError;
+use jindou_engine::results::ResultsError;
+use jindou_server::ServerError;
+
+use crate::http::HttpError;
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BenchError {
+    /// The data cannot be generated.
+    #[error(transparent)]
+    Datagen(#[from] DatagenError),
+    /// The engine refused a load or a query.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// A result could not be written as text.
+    #[error(transparent)]
+    Results(#[from] ResultsError),
+    /// The server did not start or failed.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// An exchange over HTTP failed.
+    #[error("over HTTP: {0}")]
+    Http(#[from] HttpError),
+    /// A file or folder could not be used.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// What the operating system tells about this process could not be read.
+    #[error("cannot tell the memory of this process: {reason}")]
+    Memory {
+        /// What is missing.
+        reason: String,
+    },
+    /// The query's form gives no rows.
+    #[error("{query} gives no table of solutions")]
+    NotSolutions {
+        /// The query's name or text.
+        query: String,
+    },
+    /// Two ways of running a query, or the query and what is known of it, disagree.
+    #[error("{query} has {found} rows {way}, but {expected} are right")]
+    RowsDiffer {
+        /// The query's name.
+        query: String,
+        /// How it was run.
+        way: &'static str,
+        /// The right number.
+        expected: u64,
+        /// The number found.
+        found: u64,
+    },
+    /// The store holds another number of triples than the generator made.
+    #[error(
+        "{} holds {found} triples once loaded, but {expected} were generated; if the file is from \
+         another version, remove it",
+        file.display()
+    )]
+    TriplesDiffer {
+        /// The file loaded.
+        file: PathBuf,
+        /// The number generated.
+        expected: u64,
+        /// The number loaded.
+        found: u64,
+    },
+    /// A process started to measure something by itself failed.
+    #[error("the measuring process `{command}` failed: {reason}")]
+    Child {
+        /// Its command line.
+        command: String,
+        /// What it said, or how it ended.
+        reason: String,
+    },
+    /// The engine compared with failed.
+    #[error("the other engine: {reason}")]
+    Peer {
+        /// What it said.
+        reason: String,
+    },
+    /// A measuring thread ended early.
+    #[error("a measuring thread panicked")]
+    Thread,
+}
+
+impl BenchError {
+    /// Wraps an error about this path.
+    pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { path, source }
+    }
+}

@@ -1,0 +1,176 @@
+//! How many light queries a second, in process and over HTTP?
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use jindou_datagen::lubm::{LightClass, LightLoad, LightQuery, Lubm};
+use jindou_engine::Database;
+
+use crate::BenchError;
+use crate::http::{Connection, query_request};
+use crate::report::{ClassFigures, HttpLightFigures, LightFigures};
+use crate::run;
+use crate::serving::{QUERY_PATH, Serving};
+use crate::timing::Timing;
+
+/// Queries drawn for each thread; the thread starts over when it has run them all.
+const DRAWN: usize = 20_000;
+/// Requests drawn for each thread of the load over HTTP, held whole.
+const REQUESTS: usize = 4_000;
+/// Seed of the draws; thread 0 takes it, the next ones the numbers after it.
+const SEED: u64 = 20;
+/// The classes of the load over HTTP: q4, q5 and q6 about changing constants.
+const HTTP_CLASSES: [LightClass; 3] = [LightClass::L4, LightClass::L5, LightClass::L6];
+
+/// The mixed light load on this many threads, each running one query at a time, ids only.
+pub(crate) fn in_process(
+    database: &Database,
+    data: Lubm,
+    threads: usize,
+    length: Duration,
+) -> Result<LightFigures, BenchError> {
+    let draws = (0..threads)
+        .map(|thread| {
+            Ok(LightLoad::over(data, SEED + thread as u64)?
+                .take(DRAWN)
+                .collect())
+        })
+        .collect::<Result<Vec<Vec<LightQuery>>, BenchError>>()?;
+    // Not counted: plans of every class, and the memory they touch.
+    each(&draws, |draws| mixed(database, draws, length / 10))?;
+    let start = Instant::now();
+    let times = each(&draws, |draws| mixed(database, draws, length))?;
+    let seconds = start.elapsed().as_secs_f64();
+    let times: Vec<_> = times.into_iter().flatten().collect();
+    let classes = LightClass::ALL.into_iter().filter_map(|class| {
+        let of_class = times.iter().filter(|(found, _)| *found == class);
+        let of_class: Vec<Duration> = of_class.map(|&(_, time)| time).collect();
+        (!of_class.is_empty()).then(|| ClassFigures {
+            class: class.name().to_owned(),
+            timing: Timing::of(of_class),
+        })
+    });
+    Ok(LightFigures {
+        threads,
+        seconds,
+        queries: times.len() as u64,
+        queries_per_second: times.len() as f64 / seconds,
+        classes: classes.collect(),
+    })
+}
+
+/// One thread's part: each query's class and time.
+fn mixed(
+    database: &Database,
+    draws: &[LightQuery],
+    length: Duration,
+) -> Result<Vec<(LightClass, Duration)>, BenchError> {
+    let mut times = Vec::with_capacity(1 << 20);
+    let start = Instant::now();
+    let mut now = start;
+    for query in draws.iter().cycle() {
+        run::as_ids(database, &query.text, 1)?;
+        let then = Instant::now();
+        times.push((query.class, then - now));
+        now = then;
+        if now - start >= length {
+            break;
+        }
+    }
+    Ok(times)
+}
+
+/// Light queries over loopback connections, each with one request under way at any time.
+///
+/// A generating thread writes to all its connections before it reads from the first, so that
+/// the server always has work and the generator seldom waits.
+pub(crate) fn over_http(
+    serving: &Serving,
+    data: Lubm,
+    connections: usize,
+    length: Duration,
+) -> Result<HttpLightFigures, BenchError> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = cores.min(connections).max(1);
+    let address = serving.address;
+    let parts = (0..threads)
+        .map(|thread| {
+            let held = connections / threads + usize::from(thread < connections % threads);
+            let requests = requests(address, data, SEED + thread as u64)?;
+            let open = (0..held).map(|_| Connection::open(address));
+            Ok((requests, open.collect::<Result<Vec<_>, _>>()?))
+        })
+        .collect::<Result<Vec<Part>, BenchError>>()?;
+    let mut parts = parts;
+    each_mut(&mut parts, |part| drive(part, length / 10))?;
+    let start = Instant::now();
+    let answered: u64 = each_mut(&mut parts, |part| drive(part, length))?
+        .iter()
+        .sum();
+    let seconds = start.elapsed().as_secs_f64();
+    Ok(HttpLightFigures {
+        connections,
+        seconds,
+        queries: answered,
+        queries_per_second: answered as f64 / seconds,
+    })
+}
+
+type Part = (Vec<Vec<u8>>, Vec<Connection>);
+
+fn requests(address: SocketAddr, data: Lubm, seed: u64) -> Result<Vec<Vec<u8>>, BenchError> {
+    let mut load = LightLoad::over(data, seed)?;
+    let classes = HTTP_CLASSES.into_iter().cycle().take(REQUESTS);
+    let requests =
+        classes.map(|class| query_request(address, QUERY_PATH, &load.draw_of(class).text));
+    Ok(requests.collect())
+}
+
+/// Keeps one request under way on each connection until the time is over, then reads what is
+/// outstanding. Gives the number of answers.
+fn drive((requests, connections): &mut Part, length: Duration) -> Result<u64, BenchError> {
+    let mut next = requests.iter().cycle();
+    let start = Instant::now();
+    for connection in connections.iter_mut() {
+        connection.send(next.next().expect("a cycle over some requests"))?;
+    }
+    let mut answered = 0;
+    while start.elapsed() < length {
+        for connection in connections.iter_mut() {
+            connection.receive_lines()?;
+            connection.send(next.next().expect("a cycle over some requests"))?;
+            answered += 1;
+        }
+    }
+    for connection in connections.iter_mut() {
+        connection.receive_lines()?;
+        answered += 1;
+    }
+    Ok(answered)
+}
+
+/// Runs `work` on each item, on a thread of its own.
+fn each<T: Sync, R: Send>(
+    items: &[T],
+    work: impl Fn(&T) -> Result<R, BenchError> + Sync,
+) -> Result<Vec<R>, BenchError> {
+    let mut items: Vec<&T> = items.iter().collect();
+    each_mut(&mut items, |item| work(item))
+}
+
+fn each_mut<T: Send, R: Send>(
+    items: &mut [T],
+    work: impl Fn(&mut T) -> Result<R, BenchError> + Sync,
+) -> Result<Vec<R>, BenchError> {
+    std::thread::scope(|scope| {
+        let work = &work;
+        let threads: Vec<_> = items
+            .iter_mut()
+            .map(|item| scope.spawn(move || work(item)))
+            .collect();
+        let done = threads
+            .into_iter()
+            .map(|t| t.join().map_err(|_| BenchError::Thread)?);
+        done.collect()
+    })
+}

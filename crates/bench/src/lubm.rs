@@ -1,0 +1,260 @@
+//! Which figures are taken on the Lehigh University Benchmark, and in which order?
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use jindou_datagen::lubm::{Lubm, QUERIES};
+use jindou_engine::Database;
+
+use crate::BenchError;
+use crate::child::{self, ChildProgram, Task};
+use crate::data::{self, DataFile};
+use crate::http::{Connection, query_request};
+use crate::light;
+use crate::machine::Machine;
+use crate::report::{LoadFigures, QueryFigures, Report, StoredFigures, footprint_bytes};
+use crate::run::{self, Outcome};
+use crate::serving::{QUERY_PATH, Serving};
+use crate::timing::Timing;
+
+/// Connections of the light load over HTTP.
+const HTTP_CONNECTIONS: usize = 8;
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Universities of the data.
+    pub universities: u32,
+    /// Seed of the data; the literature uses 0.
+    pub seed: u64,
+    /// Where the data's file is kept.
+    pub folder: PathBuf,
+    /// Threads of a load, of the second run of each query, and of the light load.
+    pub threads: usize,
+    /// Timed runs of each query in each way.
+    pub runs: u32,
+    /// Whether to measure over a loopback HTTP server, too.
+    pub http: bool,
+    /// How long each light load runs.
+    pub light: Duration,
+    /// How to start a fresh process; without it, memory and a stored database are not measured.
+    pub child: Option<ChildProgram>,
+    /// Where to keep a stored database, whose opening is measured; made if it is not there.
+    pub location: Option<PathBuf>,
+}
+
+impl Options {
+    /// The usual measurement of this many universities.
+    #[must_use]
+    pub fn new(universities: u32) -> Self {
+        Self {
+            universities,
+            seed: 0,
+            folder: data::DEFAULT_FOLDER.into(),
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            runs: 20,
+            http: false,
+            light: Duration::from_secs(3),
+            child: None,
+            location: None,
+        }
+    }
+}
+
+/// Measures; `note` is told what is being done, a few words at a time. Holds the database, one
+/// batch of text, and a few thousand drawn queries a thread.
+///
+/// # Errors
+/// Any [`BenchError`]; [`BenchError::RowsDiffer`] and [`BenchError::TriplesDiffer`] mean a wrong
+/// answer.
+pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<Report, BenchError> {
+    let data = Lubm::new(options.universities, options.seed);
+    note("generating the data");
+    let file = data::lubm_file(&options.folder, data)?;
+    let child = options.child.as_ref();
+    let alone = match child {
+        Some(child) => {
+            note("loading in a fresh process");
+            Some(child.run(&Task::Load(file.path.clone(), options.threads))?)
+        }
+        None => None,
+    };
+    let stored = match (child, &options.location) {
+        (Some(child), Some(location)) => {
+            note("storing, and opening in a fresh process");
+            Some(stored(child, &file, location, options.threads)?)
+        }
+        _ => None,
+    };
+    note("loading");
+    let start = Instant::now();
+    let database = child::load(&file.path, options.threads)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let statistics = database.statistics();
+    check_triples(&file, statistics.triples)?;
+    let load = LoadFigures {
+        threads: options.threads,
+        file_bytes: file.bytes,
+        statements: file.counts.statements(),
+        triples: statistics.triples,
+        seconds: alone.as_ref().map_or(seconds, |alone| alone.seconds),
+        footprint_bytes: footprint_bytes(&statistics),
+        memory: alone.map(|alone| alone.memory),
+    };
+    let serving = match options.http {
+        true => Some(Serving::start(database.clone())?),
+        false => None,
+    };
+    let mut queries = Vec::with_capacity(QUERIES.len());
+    for (name, text) in QUERIES {
+        note(name);
+        queries.push(query(&database, serving.as_ref(), (name, text), options)?);
+    }
+    note("light queries");
+    let light = light::in_process(&database, data, options.threads, options.light)?;
+    let http_light = match &serving {
+        Some(serving) => {
+            note("light queries over HTTP");
+            Some(light::over_http(
+                serving,
+                data,
+                HTTP_CONNECTIONS,
+                options.light,
+            )?)
+        }
+        None => None,
+    };
+    if let Some(serving) = serving {
+        serving.stop()?;
+    }
+    Ok(Report {
+        machine: Machine::here(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        optimized: !cfg!(debug_assertions),
+        universities: options.universities,
+        seed: options.seed,
+        load,
+        queries,
+        light,
+        http_light,
+        stored,
+    })
+}
+
+/// What is known of a query's answer without running it: with seed 0, these have the same rows
+/// whatever the number of universities.
+#[must_use]
+pub fn known_rows(query: &str, data: Lubm) -> Option<u64> {
+    if data.seed != 0 || data.first != 0 || data.universities == 0 {
+        return None;
+    }
+    match query {
+        "q4" | "q5" => Some(10),
+        "q6" => Some(125),
+        _ => None,
+    }
+}
+
+fn check_triples(file: &DataFile, found: u64) -> Result<(), BenchError> {
+    let expected = file.counts.distinct();
+    if expected == found {
+        return Ok(());
+    }
+    Err(BenchError::TriplesDiffer {
+        file: file.path.clone(),
+        expected,
+        found,
+    })
+}
+
+fn query(
+    database: &Database,
+    serving: Option<&Serving>,
+    (name, text): (&str, &str),
+    options: &Options,
+) -> Result<QueryFigures, BenchError> {
+    let data = Lubm::new(options.universities, options.seed);
+    let (first, first_run) = run::once(|| run::as_ids(database, text, 1))?;
+    let rows = first.rows;
+    if let Some(known) = known_rows(name, data) {
+        run::check_rows(name, "on one thread", known, rows)?;
+    }
+    let timed = |way, run: &mut dyn FnMut() -> Result<Outcome, BenchError>| {
+        run::timed((name, way, rows), options.runs, run)
+    };
+    let ids = timed("on one thread", &mut || run::as_ids(database, text, 1))?;
+    let threads = options.threads;
+    let ids_parallel = timed("on several threads", &mut || {
+        run::as_ids(database, text, threads)
+    })?;
+    let mut out = Vec::new();
+    let text_bytes = run::as_tsv(database, text, 1, &mut out)?.text_bytes;
+    let tsv = timed("as TSV", &mut || run::as_tsv(database, text, 1, &mut out))?;
+    let http = match serving {
+        Some(serving) => Some(over_http(serving, (name, text), rows, options.runs)?),
+        None => None,
+    };
+    Ok(QueryFigures {
+        name: name.to_owned(),
+        rows,
+        text_bytes,
+        first_run_ms: first_run.as_secs_f64() * 1e3,
+        ids,
+        ids_parallel,
+        tsv,
+        http,
+    })
+}
+
+fn over_http(
+    serving: &Serving,
+    (name, text): (&str, &str),
+    rows: u64,
+    runs: u32,
+) -> Result<Timing, BenchError> {
+    let mut connection = Connection::open(serving.address)?;
+    let request = query_request(serving.address, QUERY_PATH, text);
+    run::timed((name, "over HTTP", rows), runs, || {
+        let (answer, lines) = connection.lines(&request)?;
+        // The first line names the variables.
+        Ok(Outcome {
+            rows: lines.saturating_sub(1),
+            text_bytes: answer.body_bytes,
+        })
+    })
+}
+
+fn stored(
+    child: &ChildProgram,
+    file: &DataFile,
+    location: &Path,
+    threads: usize,
+) -> Result<StoredFigures, BenchError> {
+    let created = if location.exists() {
+        None
+    } else {
+        let task = Task::Create(file.path.clone(), location.to_owned(), threads);
+        Some(child.run(&task)?.seconds)
+    };
+    let opened = child.run(&Task::Open(location.to_owned()))?;
+    check_triples(file, opened.triples)?;
+    Ok(StoredFigures {
+        create_seconds: created,
+        file_bytes: folder_bytes(location)?,
+        open_seconds: opened.seconds,
+        memory: opened.memory,
+    })
+}
+
+fn folder_bytes(folder: &Path) -> Result<u64, BenchError> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(folder).map_err(BenchError::io(folder))? {
+        let entry = entry.map_err(BenchError::io(folder))?;
+        let metadata = entry.metadata().map_err(BenchError::io(entry.path()))?;
+        bytes += match metadata.is_dir() {
+            true => folder_bytes(&entry.path())?,
+            false => metadata.len(),
+        };
+    }
+    Ok(bytes)
+}

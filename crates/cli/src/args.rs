@@ -1,0 +1,360 @@
+//! Which commands and options are there?
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use jindou_engine::ingest::Format;
+use oxrdf::NamedNode;
+
+const EXAMPLES: &str = "\
+Examples:
+  jindou demo                                     generate data, query it, serve it
+  jindou serve data.ttl                           load a file, then answer at http://127.0.0.1:7878/
+  jindou query --data data.ttl --query 'SELECT * WHERE { ?s ?p ?o } LIMIT 10'
+  jindou load --location store data.nt.gz more.ttl
+  jindou query --location store --query-file q.rq --results-format csv
+  jindou generate lubm --universities 10 --output lubm10.nt.zst
+";
+
+/// An in-memory RDF graph database that answers SPARQL by exploring the graph.
+#[derive(Debug, Parser)]
+#[command(name = "jindou", version, after_help = EXAMPLES, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Serve(ServeArguments),
+    Load(LoadArguments),
+    Query(QueryArguments),
+    Explain(ExplainArguments),
+    Stats(StatsArguments),
+    /// Generate benchmark data
+    #[command(subcommand)]
+    Generate(GenerateCommand),
+    /// Measure this machine
+    #[command(subcommand)]
+    Bench(BenchCommand),
+    Demo(DemoArguments),
+    /// A measurement in a process of its own, started by `bench`
+    #[command(hide = true)]
+    BenchChild(BenchChildArguments),
+}
+
+/// How files are read.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ReadArguments {
+    /// Format of the files, whatever their names say: nt, nq, turtle, trig, rdfxml, jsonld
+    #[arg(long, value_name = "F", value_parser = parse_format)]
+    pub(crate) format: Option<Format>,
+    /// Go on after syntax errors: leave out what cannot be read, and say so
+    #[arg(long)]
+    pub(crate) lenient: bool,
+}
+
+/// Answer SPARQL queries over HTTP
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou serve data.nt.gz                 in memory; ask at http://127.0.0.1:7878/sparql
+  jindou serve --location store           a store made by `jindou load`
+  jindou serve --location new data.ttl    make the store first, if it is not there
+  curl http://127.0.0.1:7878/sparql -d query='SELECT * WHERE { ?s ?p ?o } LIMIT 10'
+
+Ctrl-C lets queries under way end; a second Ctrl-C ends at once.")]
+pub(crate) struct ServeArguments {
+    /// Files to load first; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Folder of the store to serve; without it, files are held in memory only
+    #[arg(long, value_name = "DIR")]
+    pub(crate) location: Option<PathBuf>,
+    /// Address and port to listen at
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7878")]
+    pub(crate) bind: SocketAddr,
+    /// Longest time a query may take, in seconds [default: 60, and 600 for those that ask for it]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(crate) timeout: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) read: ReadArguments,
+}
+
+/// Load files into a new store in a folder
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou load --location store data.nt.gz more.ttl
+  zcat dump.gz | jindou load --location store --format nt -
+  jindou load --location store --graph http://example.org/g data.ttl
+
+Files may end in .nt .nq .ttl .trig .rdf .jsonld and others, and in .gz .zst .bz2 after that.")]
+pub(crate) struct LoadArguments {
+    /// Folder to make; it must not be there yet
+    #[arg(long, value_name = "DIR")]
+    pub(crate) location: PathBuf,
+    /// Files to load; `-` is standard input, which needs --format
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) read: ReadArguments,
+    /// IRI that relative IRIs are resolved against [default: the file's own]
+    #[arg(long, value_name = "IRI", value_parser = parse_iri)]
+    pub(crate) base: Option<NamedNode>,
+    /// Graph for statements that name none [default: the default graph]
+    #[arg(long, value_name = "IRI", value_parser = parse_iri)]
+    pub(crate) graph: Option<NamedNode>,
+    /// Threads [default: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
+}
+
+/// Run one query and print its result
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou query --data data.ttl --query 'SELECT * WHERE { ?s ?p ?o } LIMIT 10'
+  jindou query --location store --query-file q.rq --results-format json > result.json
+  jindou query --location store --query-file q.rq --profile
+
+Truth values (ASK) are printed as table, tsv, csv, json or xml; graphs (CONSTRUCT, DESCRIBE) as
+nt (the default), turtle or rdfxml.")]
+pub(crate) struct QueryArguments {
+    #[command(flatten)]
+    pub(crate) subject: SubjectArguments,
+    #[command(flatten)]
+    pub(crate) text: TextArguments,
+    /// Form of the result [default: table, for graphs nt]
+    #[arg(long, value_name = "F", value_enum)]
+    pub(crate) results_format: Option<ResultsFormat>,
+    /// Longest time the query may take, in seconds
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(crate) timeout: Option<Duration>,
+    /// Threads one query may use [default: as the engine decides]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Print rows and time of each step on standard error, after the result
+    #[arg(long)]
+    pub(crate) profile: bool,
+    /// Print the plan instead of running it
+    #[arg(long, conflicts_with_all = ["profile", "results_format"])]
+    pub(crate) explain: bool,
+    #[command(flatten)]
+    pub(crate) read: ReadArguments,
+}
+
+/// What to query: a store or files.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct SubjectArguments {
+    /// Folder of the store to query
+    #[arg(long, value_name = "DIR")]
+    pub(crate) location: Option<PathBuf>,
+    /// Files to load into memory and query; `-` is standard input
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub(crate) data: Vec<PathBuf>,
+}
+
+/// The query.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct TextArguments {
+    /// The query's text
+    #[arg(long, short, value_name = "Q")]
+    pub(crate) query: Option<String>,
+    /// File with the query's text; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) query_file: Option<PathBuf>,
+}
+
+/// Print how a query would be answered
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArguments {
+    /// Folder of the store
+    #[arg(long, value_name = "DIR")]
+    pub(crate) location: PathBuf,
+    #[command(flatten)]
+    pub(crate) text: TextArguments,
+}
+
+/// Print what a store holds
+#[derive(Debug, Args)]
+pub(crate) struct StatsArguments {
+    /// Folder of the store
+    #[arg(long, value_name = "DIR")]
+    pub(crate) location: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum GenerateCommand {
+    Lubm(GenerateArguments),
+}
+
+/// Generate data of the Lehigh University Benchmark as N-Triples
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou generate lubm --universities 10 --output lubm10.nt.zst
+  jindou generate lubm --universities 1 --output - | wc -l
+
+The same number and seed always give the same bytes. One university has about 130,000 triples.")]
+pub(crate) struct GenerateArguments {
+    /// How many universities
+    #[arg(long, value_name = "N")]
+    pub(crate) universities: NonZeroU32,
+    /// Seed; the literature uses 0
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// File to write, compressed if it ends in .gz or .zst; `-` is standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    Lubm(BenchArguments),
+}
+
+/// Measure loading, the seven queries and a light load on LUBM data
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench lubm --universities 40
+  jindou bench lubm --universities 40 --http --location /tmp/store --json report.json
+
+Generated data is kept under target/bench-data in the current folder.")]
+pub(crate) struct BenchArguments {
+    /// How many universities
+    #[arg(long, value_name = "N")]
+    pub(crate) universities: NonZeroU32,
+    /// Seed of the data; the literature uses 0
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Threads for loading, for each query's parallel runs and for the light load [default: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Timed runs of each query in each way
+    #[arg(long, value_name = "R", default_value = "20")]
+    pub(crate) runs: NonZeroU32,
+    /// How long each light load runs, in seconds
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "3")]
+    pub(crate) light: Duration,
+    /// Measure over a loopback HTTP server, too
+    #[arg(long)]
+    pub(crate) http: bool,
+    /// Measure a stored database, too, in this folder; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) location: Option<PathBuf>,
+    /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Folder of generated data
+    #[arg(long, value_name = "DIR", default_value = jindou_bench::data::DEFAULT_FOLDER)]
+    pub(crate) data: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchChildArguments {
+    #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
+    pub(crate) arguments: Vec<OsString>,
+}
+
+/// Generate LUBM data in memory, run its seven queries, then serve it
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou demo
+  jindou demo --universities 40 --no-serve")]
+pub(crate) struct DemoArguments {
+    /// How many universities
+    #[arg(long, value_name = "N", default_value = "10")]
+    pub(crate) universities: NonZeroU32,
+    /// End after the queries
+    #[arg(long)]
+    pub(crate) no_serve: bool,
+    /// Address and port to listen at
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7878")]
+    pub(crate) bind: SocketAddr,
+}
+
+/// How a result is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ResultsFormat {
+    /// Aligned columns, long values cut
+    Table,
+    /// Tab-separated terms
+    Tsv,
+    /// Comma-separated values
+    Csv,
+    /// SPARQL results in JSON
+    Json,
+    /// SPARQL results in XML
+    Xml,
+    /// N-Triples, for graphs
+    Nt,
+    /// Turtle, for graphs
+    #[value(alias = "ttl")]
+    Turtle,
+    /// RDF/XML, for graphs
+    #[value(alias = "rdf")]
+    Rdfxml,
+}
+
+fn parse_format(name: &str) -> Result<Format, String> {
+    Format::from_name(name).map_err(|e| e.to_string())
+}
+
+fn parse_iri(text: &str) -> Result<NamedNode, String> {
+    NamedNode::new(text).map_err(|e| format!("{e}; give an absolute IRI"))
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text
+        .parse()
+        .map_err(|_| "not a number of seconds".to_owned())?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err("give more than 0 seconds".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_timeout_is_a_positive_number_of_seconds() {
+        assert_eq!(parse_seconds("1.5"), Ok(Duration::from_millis(1500)));
+        for wrong in ["0", "-1", "x", "inf", "NaN", "1e300"] {
+            assert!(parse_seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_query_needs_one_subject_and_one_text() {
+        let parse = |rest: &[&str]| {
+            let line = ["jindou", "query"].iter().chain(rest);
+            Arguments::try_parse_from(line)
+        };
+        assert!(parse(&["--location", "s", "--query", "q"]).is_ok());
+        assert!(parse(&["--data", "a", "b", "--query", "q"]).is_ok());
+        assert!(parse(&["--query", "q"]).is_err());
+        assert!(parse(&["--location", "s"]).is_err());
+        assert!(parse(&["--location", "s", "--data", "a", "--query", "q"]).is_err());
+        assert!(parse(&["--data", "a", "--query", "q", "--query-file", "f"]).is_err());
+    }
+}

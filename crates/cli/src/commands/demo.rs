@@ -1,0 +1,114 @@
+//! `jindou demo`: what does it do, in one command and without any file?
+
+use std::io::{self, Read};
+use std::time::Instant;
+
+use jindou_bench::run::{self, Outcome};
+use jindou_bench::table::{Table, millis, thousands};
+use jindou_datagen::lubm::{Lubm, QUERIES};
+use jindou_engine::Database;
+use jindou_engine::ingest::{Format, LoadOptions, Progress, Source};
+
+use crate::args::DemoArguments;
+use crate::commands::serve;
+use crate::progress::Watch;
+use crate::{open, output};
+
+/// Runs of each query after the first.
+const WARM_RUNS: u32 = 5;
+
+/// # Errors
+/// A port that is taken; anything else is our own fault.
+pub(crate) fn run(arguments: DemoArguments) -> anyhow::Result<()> {
+    if !arguments.no_serve {
+        serve::check_address(arguments.bind)?;
+    }
+    let data = Lubm::new(arguments.universities.get(), 0);
+    let database = load(data)?;
+    output::print(&queries(&database)?.to_string())?;
+    if !arguments.no_serve {
+        return serve::serve(database, serve::config(arguments.bind, None));
+    }
+    Ok(())
+}
+
+/// Generates and loads, a university at a time on the way.
+fn load(data: Lubm) -> anyhow::Result<Database> {
+    let statements = data.count()?.statements();
+    let sources = data.indices()?.map(|university| {
+        let text = UniversityText {
+            data,
+            university,
+            text: None,
+        };
+        Source::reader(format!("university{university}.nt"), text).with_format(Format::NTriples)
+    });
+    let database = Database::new();
+    let progress = Progress::default();
+    let start = Instant::now();
+    let watch = Watch::load("generating and loading", progress.clone(), Some(statements));
+    let loaded = database.load(sources.collect(), &LoadOptions::default(), &progress);
+    drop(watch);
+    loaded?;
+    open::told(&database, &progress, start.elapsed().as_secs_f64());
+    Ok(database)
+}
+
+fn queries(database: &Database) -> anyhow::Result<Table> {
+    let mut table = Table::new(["query", "rows", "first run, ms", "best warm run, ms"]);
+    for (name, text) in QUERIES {
+        let once = || run::once(|| run::as_ids(database, text, threads()));
+        let (Outcome { rows, .. }, first) = once()?;
+        let mut best = first;
+        for number in 0..WARM_RUNS {
+            let (again, time) = once()?;
+            run::check_rows(name, "when run again", rows, again.rows)?;
+            best = if number == 0 { time } else { best.min(time) };
+        }
+        let ms = |time: std::time::Duration| millis(time.as_secs_f64() * 1e3);
+        table.row([name.to_owned(), thousands(rows), ms(first), ms(best)]);
+    }
+    Ok(table)
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// One university as text, made when it is first read: one is held at a time, not all.
+struct UniversityText {
+    data: Lubm,
+    university: u32,
+    text: Option<io::Cursor<String>>,
+}
+
+impl Read for UniversityText {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let text = self.text.get_or_insert_with(|| {
+            let mut text = String::new();
+            self.data.append_university(self.university, &mut text);
+            io::Cursor::new(text)
+        });
+        text.read(buf)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_university_reads_as_it_is_written() {
+        let data = Lubm::new(1, 0);
+        let mut read = String::new();
+        let mut text = UniversityText {
+            data,
+            university: 0,
+            text: None,
+        };
+        text.read_to_string(&mut read).unwrap();
+        let mut written = Vec::new();
+        data.write_university(0, &mut written).unwrap();
+        assert!(read.as_bytes() == written, "the two texts differ");
+    }
+}

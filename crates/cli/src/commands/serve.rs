@@ -1,0 +1,118 @@
+//! `jindou serve`: queries over HTTP until Ctrl-C.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use jindou_engine::Database;
+use jindou_server::{Server, ServerConfig, ServerError};
+
+use crate::args::ServeArguments;
+use crate::open;
+
+/// Exit status after a second Ctrl-C: 128 and the number of the signal, as shells have it.
+const INTERRUPTED: i32 = 130;
+
+/// # Errors
+/// Files, a store or an address that cannot be used.
+pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
+    let config = config(arguments.bind, arguments.timeout);
+    check_address(arguments.bind)?;
+    let database = match &arguments.location {
+        Some(location) => at_location(location, &arguments)?,
+        None if arguments.files.is_empty() => {
+            eprintln!("no files and no --location: the database is empty");
+            Database::new()
+        }
+        None => open::in_memory(&arguments.files, &arguments.read)?,
+    };
+    serve(database, config)
+}
+
+fn at_location(location: &Path, arguments: &ServeArguments) -> anyhow::Result<Database> {
+    if arguments.files.is_empty() {
+        return open::stored(location);
+    }
+    if location.exists() {
+        bail!(
+            "{}: is there already; serve it without files, or name a new folder to load them into",
+            location.display()
+        );
+    }
+    let sources = open::sources(&arguments.files, &arguments.read, None)?;
+    open::create(location, sources, &open::load_options(&arguments.read))
+}
+
+/// The settings of a server at this address.
+pub(crate) fn config(address: SocketAddr, timeout: Option<Duration>) -> ServerConfig {
+    let mut config = ServerConfig {
+        address,
+        ..ServerConfig::default()
+    };
+    if let Some(timeout) = timeout {
+        config.default_timeout = timeout;
+        config.max_timeout = timeout;
+    }
+    config
+}
+
+/// Fails if the address cannot be listened at: a port that is taken should not cost a load first.
+///
+/// # Errors
+/// An address that cannot be used.
+pub(crate) fn check_address(address: SocketAddr) -> anyhow::Result<()> {
+    match std::net::TcpListener::bind(address) {
+        Ok(_closed_at_once) => Ok(()),
+        Err(source) => Err(cannot_listen(ServerError::Bind { address, source })),
+    }
+}
+
+/// Serves until Ctrl-C, then lets queries under way end; a second Ctrl-C ends at once.
+///
+/// # Errors
+/// An address that cannot be used.
+pub(crate) fn serve(database: Database, config: ServerConfig) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the server's threads")?;
+    runtime.block_on(async {
+        let server = Server::new(database, config);
+        let listener = server.bind().await.map_err(cannot_listen)?;
+        let address = listener.local_addr().context("cannot tell the address")?;
+        eprintln!("serving at http://{address}/ (SPARQL at /sparql); Ctrl-C ends");
+        let stop = async {
+            if tokio::signal::ctrl_c().await.is_err() {
+                // Without the signal there is nothing to wait for but the process's end.
+                std::future::pending::<()>().await;
+            }
+            eprintln!("ending once the queries under way have; Ctrl-C again ends at once");
+            tokio::spawn(async {
+                if tokio::signal::ctrl_c().await.is_ok() {
+                    std::process::exit(INTERRUPTED);
+                }
+            });
+        };
+        server.serve(listener, stop).await;
+        Ok(())
+    })
+}
+
+fn cannot_listen(error: ServerError) -> anyhow::Error {
+    match error {
+        ServerError::Bind { address, source } => {
+            let advice = match source.kind() {
+                std::io::ErrorKind::AddrInUse => {
+                    "another program has the port; end it, or choose another with --bind ADDR:PORT"
+                }
+                std::io::ErrorKind::PermissionDenied => {
+                    "choose a port from 1024 on with --bind ADDR:PORT"
+                }
+                _ => "choose another address with --bind ADDR:PORT",
+            };
+            anyhow!("cannot listen at {address}: {source}; {advice}")
+        }
+        error => error.into(),
+    }
+}

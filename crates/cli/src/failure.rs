@@ -1,0 +1,103 @@
+//! How is an error told in one line, and with which exit status?
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+use jindou_bench::BenchError;
+use jindou_engine::EngineError;
+use jindou_engine::ingest::IngestError;
+
+/// Prints `error: what, where and what to do` on standard error; gives the exit status, 1. A
+/// reader that went away (as in `jindou ... | head`) wanted no more: no line then, and status 0.
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+    if is_broken_pipe(error) {
+        return ExitCode::SUCCESS;
+    }
+    let color = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let (before, after) = if color {
+        ("\x1b[1;31m", "\x1b[0m")
+    } else {
+        ("", "")
+    };
+    eprintln!("{before}error:{after} {}", one_line(error));
+    ExitCode::FAILURE
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    })
+}
+
+/// The error and its causes, each said once, with what to do about it.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain() {
+        let said = cause.to_string();
+        // Many errors print their cause themselves.
+        if text.contains(&said) {
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str(": ");
+        }
+        text.push_str(&said);
+    }
+    if let Some(advice) = error.chain().find_map(advice) {
+        text.push_str("; ");
+        text.push_str(advice);
+    }
+    text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
+fn advice(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
+    if let Some(BenchError::Engine(error)) = cause.downcast_ref() {
+        return engine_advice(error);
+    }
+    engine_advice(cause.downcast_ref::<EngineError>()?)
+}
+
+fn engine_advice(error: &EngineError) -> Option<&'static str> {
+    match error {
+        EngineError::NotAStore { .. } => Some("make one with `jindou load --location DIR FILE...`"),
+        EngineError::Exists { .. } => Some("give a folder that is not there yet"),
+        EngineError::Timeout { .. } => Some("allow more with --timeout SECONDS"),
+        EngineError::Corrupt { .. } => Some("load the data again into another folder"),
+        EngineError::Ingest(IngestError::Syntax(_)) => {
+            Some("mend the file, or leave such statements out with --lenient")
+        }
+        EngineError::Ingest(IngestError::Io { source, .. })
+            if source.kind() == io::ErrorKind::NotFound =>
+        {
+            Some("check the name of the file")
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn causes_are_said_once_and_on_one_line() {
+        let inner = io::Error::other("disk\n  on fire");
+        let error = anyhow::Error::new(inner).context("writing a: disk\n  on fire");
+        assert_eq!(one_line(&error), "writing a: disk on fire");
+        let error = Err::<(), _>(io::Error::other("full")).context("writing b");
+        assert_eq!(one_line(&error.unwrap_err()), "writing b: full");
+    }
+
+    #[test]
+    fn a_broken_pipe_is_found_below_its_context() {
+        let inner = io::Error::from(io::ErrorKind::BrokenPipe);
+        let error = Err::<(), _>(inner)
+            .context("writing the result")
+            .unwrap_err();
+        assert!(is_broken_pipe(&error));
+        assert!(!is_broken_pipe(&anyhow::anyhow!("broken pipe")));
+    }
+}

@@ -1,0 +1,148 @@
+//! How do files, a folder or standard input become a database?
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use jindou_bench::table::{bytes, thousands};
+use jindou_engine::ingest::{LoadOptions, Progress, Source};
+use jindou_engine::{Config, Database, LoadReport};
+use oxrdf::NamedNode;
+
+use crate::args::ReadArguments;
+use crate::progress::Watch;
+
+/// Errors of a lenient load that are described one by one.
+const SHOWN_ERRORS: usize = 5;
+
+/// The sources named on a command line; `-` is standard input.
+pub(crate) fn sources(
+    files: &[PathBuf],
+    read: &ReadArguments,
+    base: Option<&NamedNode>,
+) -> anyhow::Result<Vec<Source>> {
+    let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
+    match files.iter().filter(|path| is_stdin(path)).count() {
+        0 => {}
+        1 if read.format.is_some() => {}
+        1 => bail!("standard input has no name to tell its format; name it with --format"),
+        _ => bail!("standard input can be read once only; give `-` once"),
+    }
+    let sources = files.iter().map(|path| {
+        let mut source = if is_stdin(path) {
+            Source::stdin()
+        } else {
+            Source::path(path)
+        };
+        if let Some(format) = read.format {
+            source = source.with_format(format);
+        }
+        match base {
+            Some(base) => source.with_base_iri(base.as_str()),
+            None => source,
+        }
+    });
+    Ok(sources.collect())
+}
+
+/// The options of a load.
+pub(crate) fn load_options(read: &ReadArguments) -> LoadOptions {
+    LoadOptions {
+        lenient: read.lenient,
+        max_reported_errors: SHOWN_ERRORS,
+        ..LoadOptions::default()
+    }
+}
+
+/// A database in memory with these files, loaded under a progress bar.
+pub(crate) fn in_memory(files: &[PathBuf], read: &ReadArguments) -> anyhow::Result<Database> {
+    let sources = sources(files, read, None)?;
+    let database = Database::new();
+    load("loading", |progress| {
+        let report = database.load(sources, &load_options(read), progress)?;
+        Ok((database.clone(), report))
+    })
+}
+
+/// A new store in a folder, made from these sources under a progress bar.
+pub(crate) fn create(
+    location: &Path,
+    sources: Vec<Source>,
+    options: &LoadOptions,
+) -> anyhow::Result<Database> {
+    load("loading", |progress| {
+        Ok(Database::create(
+            location,
+            sources,
+            options,
+            progress,
+            Config::default(),
+        )?)
+    })
+}
+
+/// The store in a folder.
+pub(crate) fn stored(location: &Path) -> anyhow::Result<Database> {
+    if !location.exists() {
+        bail!(
+            "{}: there is no such folder; make a store with `jindou load --location DIR FILE...`",
+            location.display()
+        );
+    }
+    Ok(Database::open(location, Config::default())?)
+}
+
+/// Runs a load under a progress bar and tells on standard error what it came to.
+pub(crate) fn load(
+    what: &str,
+    work: impl FnOnce(&Progress) -> anyhow::Result<(Database, LoadReport)>,
+) -> anyhow::Result<Database> {
+    let progress = Progress::default();
+    let start = Instant::now();
+    let watch = Watch::load(what, progress.clone(), None);
+    let outcome = work(&progress);
+    drop(watch);
+    let (database, report) = outcome?;
+    let seconds = start.elapsed().as_secs_f64();
+    for skipped in &report.errors {
+        let rest = if skipped.rest_dropped {
+            " (and the rest of the file)"
+        } else {
+            ""
+        };
+        eprintln!("left out{rest}: {}", skipped.error);
+    }
+    if report.skipped > report.errors.len() as u64 {
+        eprintln!("left out: {} errors in all", thousands(report.skipped));
+    }
+    told(&database, &progress, seconds);
+    Ok(database)
+}
+
+/// Says how long a load took.
+pub(crate) fn told(database: &Database, progress: &Progress, seconds: f64) {
+    let statistics = database.statistics();
+    eprintln!(
+        "loaded {} triples from {} in {seconds:.2} s ({:.2} million statements a second)",
+        thousands(statistics.triples),
+        bytes(progress.bytes_read()),
+        progress.quads() as f64 / seconds / 1e6,
+    );
+}
+
+/// The text of the query, and what to call it in errors.
+pub(crate) fn query_text(text: crate::args::TextArguments) -> anyhow::Result<(String, String)> {
+    if let Some(query) = text.query {
+        return Ok((query, "query".to_owned()));
+    }
+    let path = text
+        .query_file
+        .expect("the command line has one of the two");
+    let name = path.display().to_string();
+    let text = if name == "-" {
+        std::io::read_to_string(std::io::stdin()).context("standard input")?
+    } else {
+        std::fs::read_to_string(&path).with_context(|| format!("{name}: cannot read the query"))?
+    };
+    Ok((text, name))
+}

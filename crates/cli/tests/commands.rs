@@ -1,0 +1,439 @@
+//! What does a person see who runs the commands?
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+const TURTLE: &str = "\
+@prefix : <http://example.org/> .
+:ann :knows :bob, :cid ; :name \"Ann\" .
+:bob :name \"Bob\" .
+";
+
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("people.ttl"), TURTLE).unwrap();
+    folder
+}
+
+fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jindou"));
+    command.current_dir(folder).args(arguments);
+    command
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    command(folder, arguments).output().unwrap()
+}
+
+fn stdout(folder: &Path, arguments: &[&str]) -> String {
+    let output = run(folder, arguments);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The one line of a failure.
+fn error(folder: &Path, arguments: &[&str]) -> String {
+    let output = run(folder, arguments);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.starts_with("error: "), "{said}");
+    assert!(output.stdout.is_empty());
+    said
+}
+
+#[track_caller]
+fn assert_says(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in {text:?}");
+    }
+}
+
+#[test]
+fn a_typo_is_a_usage_error_with_a_hint() {
+    let folder = folder();
+    let output = run(folder.path(), &["serv"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_says(&String::from_utf8_lossy(&output.stderr), &["serve"]);
+    let output = run(
+        folder.path(),
+        &["query", "--data", "people.ttl", "--qery", "ASK {}"],
+    );
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn every_command_explains_itself() {
+    let folder = folder();
+    assert_says(
+        &stdout(folder.path(), &["--help"]),
+        &["jindou demo", "serve", "Examples"],
+    );
+    assert_says(
+        &stdout(folder.path(), &["--version"]),
+        &["jindou", env!("CARGO_PKG_VERSION")],
+    );
+    for name in ["serve", "load", "query", "demo"] {
+        assert_says(
+            &stdout(folder.path(), &[name, "--help"]),
+            &["Examples", "Usage"],
+        );
+    }
+}
+
+#[test]
+fn mistakes_are_told_in_one_line() {
+    let folder = folder();
+    let path = folder.path();
+    let error = |arguments: &[&str]| error(path, arguments);
+    let query = |data, text| error(&["query", "--data", data, "--query", text]);
+    assert_says(
+        &query("missing.nt", "ASK {}"),
+        &["missing.nt", "check the name"],
+    );
+    assert_says(
+        &query("people.ttl", "SELECT *\nWHERE { ?s ?p "),
+        &["query, line", "column"],
+    );
+    std::fs::write(path.join("data.foo"), TURTLE).unwrap();
+    assert_says(
+        &query("data.foo", "ASK {}"),
+        &["data.foo", "--format", ".nt"],
+    );
+    std::fs::write(path.join("bad.nt"), "<http://a> <http://b> .\n").unwrap();
+    assert_says(&query("bad.nt", "ASK {}"), &["bad.nt:1:", "--lenient"]);
+    std::fs::create_dir(path.join("empty")).unwrap();
+    let not_a_store = error(&["stats", "--location", "empty"]);
+    assert_says(&not_a_store, &["empty", "jindou load"]);
+    let nowhere = error(&["query", "--location", "nowhere", "--query", "ASK {}"]);
+    assert_says(&nowhere, &["nowhere", "jindou load"]);
+    let exists = error(&["load", "--location", "empty", "people.ttl"]);
+    assert_says(&exists, &["empty"]);
+    assert_says(&error(&["load", "--location", "new", "-"]), &["--format"]);
+    let missing = error(&["query", "--data", "people.ttl", "--query-file", "no.rq"]);
+    assert_says(&missing, &["no.rq"]);
+    let written = error(&[
+        "generate",
+        "lubm",
+        "--universities",
+        "1",
+        "--output",
+        "no/such.nt",
+    ]);
+    assert_says(&written, &["no/such.nt"]);
+}
+
+#[test]
+fn a_format_that_does_not_fit_the_result_is_refused() {
+    let folder = folder();
+    let error = |text, format| {
+        let from = [
+            "query",
+            "--data",
+            "people.ttl",
+            "--query",
+            text,
+            "--results-format",
+            format,
+        ];
+        error(folder.path(), &from)
+    };
+    assert_says(
+        &error("CONSTRUCT WHERE { ?s ?p ?o }", "csv"),
+        &["graph", "turtle"],
+    );
+    assert_says(
+        &error("SELECT * WHERE { ?s ?p ?o }", "nt"),
+        &["table", "csv"],
+    );
+    assert_says(&error("ASK {}", "turtle"), &["true or false", "json"]);
+}
+
+#[test]
+fn what_is_loaded_can_be_queried_and_counted() {
+    let folder = folder();
+    let path = folder.path();
+    assert_eq!(
+        stdout(path, &["load", "--location", "store", "people.ttl"]),
+        ""
+    );
+    let statistics = stdout(path, &["stats", "--location", "store", "--json"]);
+    let statistics: serde_json::Value = serde_json::from_str(&statistics).unwrap();
+    assert_eq!(statistics["triples"], 4);
+    assert_says(
+        &stdout(path, &["stats", "--location", "store"]),
+        &["triples", "4"],
+    );
+    let names = "SELECT ?name WHERE { ?s <http://example.org/name> ?name } ORDER BY ?name";
+    for from in [["--location", "store"], ["--data", "people.ttl"]] {
+        let ask = |format| {
+            let rest = ["--query", names, "--results-format", format];
+            stdout(path, &[&["query"], &from[..], &rest].concat())
+        };
+        assert_eq!(ask("tsv"), "?name\n\"Ann\"\n\"Bob\"\n");
+        assert_eq!(ask("csv"), "name\r\nAnn\r\nBob\r\n");
+        assert_says(&ask("table"), &["?name", "(2 rows)"]);
+        assert_says(&ask("xml"), &["<literal>Ann</literal>"]);
+        let json: serde_json::Value = serde_json::from_str(&ask("json")).unwrap();
+        assert_eq!(json["results"]["bindings"][1]["name"]["value"], "Bob");
+    }
+    let plan = stdout(path, &["explain", "--location", "store", "--query", names]);
+    assert!(plan.ends_with('\n') && plan.len() > 1);
+    let refused = error(path, &["load", "--location", "store", "people.ttl"]);
+    assert_says(&refused, &["store", "not there yet"]);
+}
+
+#[test]
+fn truth_values_and_graphs_are_printed_too() {
+    let folder = folder();
+    let path = folder.path();
+    let ask = |text, rest: &[&str]| {
+        let first = ["query", "--data", "people.ttl", "--query", text];
+        stdout(path, &[&first[..], rest].concat())
+    };
+    assert_eq!(ask("ASK { ?s ?p \"Ann\" }", &[]), "true\n");
+    assert_eq!(ask("ASK { ?s ?p \"Zoe\" }", &[]), "false\n");
+    let graph = "CONSTRUCT WHERE { ?s <http://example.org/name> \"Bob\" }";
+    let line = "<http://example.org/bob> <http://example.org/name> \"Bob\" .\n";
+    assert_eq!(ask(graph, &[]), line);
+    assert_says(
+        &ask(graph, &["--results-format", "turtle"]),
+        &["example.org", "\"Bob\""],
+    );
+    assert_says(
+        &ask(graph, &["--results-format", "rdfxml"]),
+        &["<rdf:RDF", "Bob"],
+    );
+}
+
+#[test]
+fn standard_input_is_a_source_of_data_and_of_queries() {
+    let folder = folder();
+    let arguments = [
+        "query",
+        "--data",
+        "-",
+        "--format",
+        "turtle",
+        "--query",
+        "ASK { ?s ?p 1 }",
+    ];
+    let answer = with_input(folder.path(), &arguments, "<http://a> <http://b> 1 .");
+    assert_eq!(answer, "true\n");
+    let arguments = ["query", "--data", "people.ttl", "--query-file", "-"];
+    assert_eq!(with_input(folder.path(), &arguments, "ASK {}"), "true\n");
+}
+
+fn with_input(folder: &Path, arguments: &[&str], input: &str) -> String {
+    let mut child = command(folder, arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_lenient_load_says_what_it_left_out() {
+    let folder = folder();
+    let text = "<http://a> <http://b> .\n<http://a> <http://b> <http://c> .\n";
+    std::fs::write(folder.path().join("bad.nt"), text).unwrap();
+    let ask = "ASK { <http://a> <http://b> <http://c> }";
+    let output = run(
+        folder.path(),
+        &["query", "--data", "bad.nt", "--lenient", "--query", ask],
+    );
+    assert_eq!(output.stdout, b"true\n");
+    assert_says(
+        &String::from_utf8_lossy(&output.stderr),
+        &["left out", "bad.nt:1:"],
+    );
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let folder = folder();
+    let path = folder.path();
+    let mut child = command(
+        path,
+        &["generate", "lubm", "--universities", "2", "--output", "-"],
+    )
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap();
+    let mut first = [0; 1];
+    let mut out = child.stdout.take().unwrap();
+    out.read_exact(&mut first).unwrap();
+    drop(out);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(output.status.success());
+}
+
+#[test]
+fn generated_files_hold_what_was_counted_in_every_compression() {
+    let folder = folder();
+    let path = folder.path();
+    for file in ["u.nt", "u.nt.gz", "u.nt.zst"] {
+        let output = run(
+            path,
+            &["generate", "lubm", "--universities", "1", "--output", file],
+        );
+        assert!(output.status.success());
+        assert_says(
+            &String::from_utf8_lossy(&output.stderr),
+            &["103,074", "100,543"],
+        );
+    }
+    let plain = std::fs::read(path.join("u.nt")).unwrap();
+    assert_eq!(plain.iter().filter(|&&b| b == b'\n').count(), 103_074);
+    let zst = std::fs::File::open(path.join("u.nt.zst")).unwrap();
+    assert!(
+        zstd::decode_all(zst).unwrap() == plain,
+        "the zstd file differs"
+    );
+    let mut text = Vec::new();
+    let gz = std::fs::File::open(path.join("u.nt.gz")).unwrap();
+    flate2::read::MultiGzDecoder::new(gz)
+        .read_to_end(&mut text)
+        .unwrap();
+    assert!(text == plain, "the gzip file differs");
+    let piped = stdout(
+        path,
+        &["generate", "lubm", "--universities", "1", "--output", "-"],
+    );
+    assert!(piped.as_bytes() == plain, "the piped text differs");
+}
+
+#[test]
+fn the_demo_runs_the_seven_queries() {
+    let folder = folder();
+    let table = stdout(
+        folder.path(),
+        &["demo", "--universities", "1", "--no-serve"],
+    );
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .skip(1)
+        .map(|line| line.split_whitespace().take(2).collect())
+        .collect();
+    let expected = [
+        ["q1", "0"],
+        ["q2", "828"],
+        ["q3", "0"],
+        ["q4", "10"],
+        ["q5", "10"],
+        ["q6", "125"],
+        ["q7", "30"],
+    ];
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn a_taken_port_is_told_before_anything_is_loaded() {
+    let folder = folder();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let said = error(folder.path(), &["serve", "people.ttl", "--bind", &address]);
+    assert_says(&said, &[&address, "--bind"]);
+    assert_says(
+        &error(folder.path(), &["demo", "--bind", &address]),
+        &[&address, "--bind"],
+    );
+}
+
+/// Ends the process however the test ends.
+struct Ending(Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        // It may have ended by itself, which is as good.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_served_file_answers_queries() {
+    let folder = folder();
+    let child = command(
+        folder.path(),
+        &["serve", "people.ttl", "--bind", "127.0.0.1:0"],
+    )
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap();
+    let mut child = Ending(child);
+    let said = BufReader::new(child.0.stderr.take().unwrap());
+    let line = said
+        .lines()
+        .map(Result::unwrap)
+        .find(|line| line.contains("http://"))
+        .expect("the address is printed");
+    let address = line
+        .split("http://")
+        .nth(1)
+        .unwrap()
+        .split('/')
+        .next()
+        .unwrap();
+    let query = "ASK { ?s ?p \"Ann\" }";
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "POST /sparql HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/sparql-query\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{query}",
+        query.len()
+    )
+    .unwrap();
+    // Far longer than it takes: a server that does not answer should fail, not hang.
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert_says(&answer, &["200 OK", "true"]);
+}
+
+#[test]
+fn a_benchmark_prints_tables_and_json() {
+    let folder = folder();
+    let arguments = [
+        "bench",
+        "lubm",
+        "--universities",
+        "1",
+        "--runs",
+        "1",
+        "--light",
+        "0.05",
+        "--threads",
+        "2",
+        "--location",
+        "store",
+        "--json",
+        "report.json",
+    ];
+    let text = stdout(folder.path(), &arguments);
+    assert_says(
+        &text,
+        &["q7", "bytes a triple", "time to open", "mixed light load"],
+    );
+    let json = std::fs::read_to_string(folder.path().join("report.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(report["load"]["triples"], 100_543);
+    assert_eq!(report["queries"][5]["rows"], 125);
+    assert!(report["load"]["memory"]["resident_bytes"].as_u64().unwrap() > 0);
+}
