@@ -94,7 +94,7 @@ pub fn ask(
                 let solution = solution?;
                 rows.push(
                     (0..variables.len())
-                        .map(|index| solution.get(index).cloned())
+                        .map(|index| solution.get_index(index).cloned())
                         .collect(),
                 );
             }

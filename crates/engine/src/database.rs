@@ -13,12 +13,12 @@ use jindou_plan::{Planner, PlannerConfig, Prepared};
 use jindou_store::Directory;
 use jindou_store::bulk::build;
 
+use crate::EngineError;
 use crate::config::{Config, QueryOptions};
 use crate::graph::StoredGraph;
 use crate::load::{self, LoadReport};
 use crate::query::{QueryResults, Running};
 use crate::statistics::DatabaseStatistics;
-use crate::EngineError;
 
 /// A database. Clones share one graph; all methods may be called from many threads.
 ///
@@ -67,7 +67,11 @@ impl Database {
     pub fn open(location: &Path, config: Config) -> Result<Self, EngineError> {
         let directory = Directory::open(location)?;
         let base = directory.read()?;
-        Ok(Self::from_parts(StoredGraph { base }, Some(directory), config))
+        Ok(Self::from_parts(
+            StoredGraph { base },
+            Some(directory),
+            config,
+        ))
     }
 
     /// Loads files into a store, which is made if it is not there; what it holds stays.
@@ -82,26 +86,39 @@ impl Database {
         config: Config,
     ) -> Result<(Self, LoadReport), EngineError> {
         let directory = Directory::create(location)?;
-        let existing = if directory.has_store() { Some(directory.read()?) } else { None };
+        let existing = if directory.has_store() {
+            Some(directory.read()?)
+        } else {
+            None
+        };
         let (base, report) = load::load(existing.as_ref(), sources, options, progress)?;
         drop(existing);
         directory.write(&base)?;
         drop(base);
         let base = directory.read()?;
-        Ok((Self::from_parts(StoredGraph { base }, Some(directory), config), report))
+        Ok((
+            Self::from_parts(StoredGraph { base }, Some(directory), config),
+            report,
+        ))
     }
 
     fn from_parts(graph: StoredGraph, directory: Option<Directory>, config: Config) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         let inner = Inner {
             graph: ArcSwap::from_pointee(graph),
-            planner: Planner::new(&PlannerConfig { cached_plans: config.cached_plans }),
+            planner: Planner::new(&PlannerConfig {
+                cached_plans: config.cached_plans,
+            }),
             workers: Arc::new(Workers::new(config.threads.saturating_sub(1))),
             config,
             writer: Mutex::new(directory),
             seed: AtomicU64::new(now.as_nanos() as u64),
         };
-        Self { inner: Arc::new(inner) }
+        Self {
+            inner: Arc::new(inner),
+        }
     }
 
     /// Loads files, beside what is there. For a stored database the new generation is on disk
@@ -135,7 +152,10 @@ impl Database {
 
     fn writer(&self) -> MutexGuard<'_, Option<Directory>> {
         // A load that panicked changed nothing: the graph is swapped at its very end.
-        self.inner.writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.inner
+            .writer
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Answers a query with the default options.
@@ -159,9 +179,18 @@ impl Database {
         let prepared = self.prepare(text, &options, &graph)?;
         let inner = &*self.inner;
         // Odd steps through all 64-bit numbers, so that no two queries share a seed.
-        let seed = inner.seed.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
-        Running::start(graph, prepared, &options, &inner.config, &inner.workers, seed)?
-            .into_results()
+        let seed = inner
+            .seed
+            .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        Running::start(
+            graph,
+            prepared,
+            &options,
+            &inner.config,
+            &inner.workers,
+            seed,
+        )?
+        .into_results()
     }
 
     fn prepare<'t>(
@@ -176,7 +205,10 @@ impl Database {
             named: options.named_graphs.clone(),
         });
         let base = options.base.as_ref().map(|base| base.as_str());
-        Ok(self.inner.planner.prepare(text, base, dataset.as_ref(), graph)?)
+        Ok(self
+            .inner
+            .planner
+            .prepare(text, base, dataset.as_ref(), graph)?)
     }
 
     /// The plan of a query with the rows expected of each step.
@@ -200,7 +232,6 @@ impl Database {
     pub fn config(&self) -> &Config {
         &self.inner.config
     }
-
 }
 
 impl Default for Database {
@@ -212,6 +243,8 @@ impl Default for Database {
 impl std::fmt::Debug for Database {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let triples = self.inner.graph.load().base.triples();
-        f.debug_struct("Database").field("triples", &triples).finish_non_exhaustive()
+        f.debug_struct("Database")
+            .field("triples", &triples)
+            .finish_non_exhaustive()
     }
 }

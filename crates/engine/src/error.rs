@@ -87,11 +87,19 @@ impl From<StoreError> for EngineError {
 impl From<PlanError> for EngineError {
     fn from(error: PlanError) -> Self {
         match error {
-            PlanError::Syntax { line, column, message } => {
-                Self::Syntax { line: line as u64, column: column as u64, message }
-            }
+            PlanError::Syntax {
+                line,
+                column,
+                message,
+            } => Self::Syntax {
+                line: line as u64,
+                column: column as u64,
+                message,
+            },
             PlanError::Unsupported { feature } => Self::Unsupported { feature },
-            other => Self::InvalidQuery { message: other.to_string() },
+            other => Self::InvalidQuery {
+                message: other.to_string(),
+            },
         }
     }
 }
@@ -102,7 +110,9 @@ impl From<ExecError> for EngineError {
             ExecError::Timeout { limit } => Self::Timeout { limit },
             ExecError::Cancelled => Self::Cancelled,
             ExecError::Memory { limit_bytes } => Self::MemoryExceeded { limit_bytes },
-            other => Self::Unsupported { feature: other.to_string() },
+            other => Self::Unsupported {
+                feature: other.to_string(),
+            },
         }
     }
 }

@@ -22,7 +22,11 @@ impl TermSource for StoredGraph {
     }
 
     fn lookup(&self, key: &[u8], literal: bool) -> Option<TermId> {
-        if literal { self.base.find_literal(key) } else { self.base.find_node(key) }
+        if literal {
+            self.base.find_literal(key)
+        } else {
+            self.base.find_node(key)
+        }
     }
 }
 
@@ -73,7 +77,9 @@ impl GraphSource for StoredGraph {
         rows: &mut Vec<u32>,
         out: &mut Vec<TermId>,
     ) {
-        self.base.expand(predicate, direction, keys, cursor, filter, budget, rows, out);
+        self.base.expand(
+            predicate, direction, keys, cursor, filter, budget, rows, out,
+        );
     }
 
     fn for_each_match(
@@ -90,7 +96,9 @@ impl GraphSource for StoredGraph {
     }
 
     fn graphs(&self, out: &mut Vec<TermId>) {
-        self.base.named().for_each_graph(&mut |graph| out.push(graph));
+        self.base
+            .named()
+            .for_each_graph(&mut |graph| out.push(graph));
     }
 
     fn graph_subjects(&self, graph: TermId) -> Neighbours<'_> {
@@ -156,7 +164,9 @@ impl Statistics for StoredGraph {
         if memberships.is_empty() {
             return self.base.counts(predicate, direction).0 as f64;
         }
-        self.base.clusters().edges_from(predicate, direction, memberships)
+        self.base
+            .clusters()
+            .edges_from(predicate, direction, memberships)
     }
 
     fn degree(&self, predicate: PredicateId, direction: Direction, key: TermId) -> u64 {

@@ -61,7 +61,14 @@ pub(crate) fn load(
         sinks.push(collect(existing)?);
     }
     let read_time = begin.elapsed();
-    let Report { quads, bytes_read, skipped, errors, next_blank_scope, .. } = report;
+    let Report {
+        quads,
+        bytes_read,
+        skipped,
+        errors,
+        next_blank_scope,
+        ..
+    } = report;
     let base = build(sinks, next_blank_scope)?;
     let report = LoadReport {
         quads,
@@ -80,7 +87,11 @@ pub(crate) fn load(
 fn collect(base: &Base) -> Result<BulkSink, StoreError> {
     let mut sink = BulkSink::new();
     let mut result = Ok(());
-    let all = Pattern { subject: None, predicate: None, object: None };
+    let all = Pattern {
+        subject: None,
+        predicate: None,
+        object: None,
+    };
     for graphs in [Graphs::Default, Graphs::Named] {
         let _ = base.for_each_match(&all, graphs, &mut |s, p, o, g| {
             let quad = Quad {
@@ -118,7 +129,10 @@ fn term(base: &Base, id: TermId) -> Term {
     use jindou_model::{TermKind, inline};
     if let Some(datatype) = inline::datatype(id) {
         let mut lexical = String::new();
-        assert!(inline::decode_lexical(id, &mut lexical), "an inline id holds a value");
+        assert!(
+            inline::decode_lexical(id, &mut lexical),
+            "an inline id holds a value"
+        );
         return oxrdf::Literal::new_typed_literal(lexical, datatype).into();
     }
     let mut bytes = Vec::new();
@@ -129,4 +143,3 @@ fn term(base: &Base, id: TermId) -> Term {
     };
     term.expect("the dictionary holds keys of terms")
 }
-

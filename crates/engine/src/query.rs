@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jindou_exec::{Context, ContextParts, Execution, Limits, Terms, Workers};
 use jindou_model::TermId;
-use jindou_plan::physical::{ConstId, Constant, Form, Plan};
 use jindou_plan::Prepared;
+use jindou_plan::physical::{ConstId, Constant, Form, Plan};
 
 use crate::graph::StoredGraph;
 use crate::solutions::Solutions;
@@ -61,7 +61,13 @@ impl Running {
         let execution = Execution::new(&plan, cx, workers)?;
         let memory_bytes = config.query_memory_bytes;
         let prepared = prepared.into_owned();
-        Ok(Self { execution, graph, prepared, memory_bytes, seed })
+        Ok(Self {
+            execution,
+            graph,
+            prepared,
+            memory_bytes,
+            seed,
+        })
     }
 
     pub(crate) fn plan(&self) -> &Plan {
@@ -92,7 +98,8 @@ impl Running {
         let cx = self.execution.context();
         cx.measured(0)?;
         Some(self.prepared.explain_profile(&|id| {
-            cx.measured(id).map(|measured| (measured.rows, measured.time))
+            cx.measured(id)
+                .map(|measured| (measured.rows, measured.time))
         }))
     }
 }
@@ -100,17 +107,22 @@ impl Running {
 /// The ids of a plan's constants for this run.
 fn resolve_constants(prepared: &Prepared<'_>, terms: &Terms) -> Vec<TermId> {
     let mut key = Vec::new();
-    let ids = prepared.plan.constants.iter().enumerate().map(|(number, constant)| {
-        let id = ConstId(number as u16);
-        match constant {
-            Constant::Iri { .. } => {
-                key.clear();
-                prepared.push_key(id, &mut key);
-                terms.intern_key(&key, false)
+    let ids = prepared
+        .plan
+        .constants
+        .iter()
+        .enumerate()
+        .map(|(number, constant)| {
+            let id = ConstId(number as u16);
+            match constant {
+                Constant::Iri { .. } => {
+                    key.clear();
+                    prepared.push_key(id, &mut key);
+                    terms.intern_key(&key, false)
+                }
+                // Literals may be held inline, which their keys do not tell.
+                _ => terms.intern(prepared.term(id).as_ref()),
             }
-            // Literals may be held inline, which their keys do not tell.
-            _ => terms.intern(prepared.term(id).as_ref()),
-        }
-    });
+        });
     ids.collect()
 }

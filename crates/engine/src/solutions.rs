@@ -52,8 +52,16 @@ impl Batch {
 impl Solutions {
     pub(crate) fn new(running: Running, vars: Vec<Var>) -> Self {
         let variables = &running.plan().variables;
-        let names = vars.iter().map(|var| variables[var.index()].clone()).collect();
-        Self { running, names, vars, batch: None }
+        let names = vars
+            .iter()
+            .map(|var| variables[var.index()].clone())
+            .collect();
+        Self {
+            running,
+            names,
+            vars,
+            batch: None,
+        }
     }
 
     /// The variables, without their question marks.
@@ -67,9 +75,13 @@ impl Solutions {
     /// # Errors
     /// The limit that the query met.
     pub fn next_batch(&mut self) -> Result<Option<Batch>, EngineError> {
-        let Some(mut table) = self.running.execution.next_table()? else { return Ok(None) };
+        let Some(mut table) = self.running.execution.next_table()? else {
+            return Ok(None);
+        };
         let rows = table.rows();
-        let columns = (0..self.vars.len()).map(|place| self.column(&mut table, place)).collect();
+        let columns = (0..self.vars.len())
+            .map(|place| self.column(&mut table, place))
+            .collect();
         Ok(Some(Batch { rows, columns }))
     }
 
@@ -77,14 +89,21 @@ impl Solutions {
     fn column(&self, table: &mut Table, place: usize) -> Vec<TermId> {
         let var = self.vars[place];
         let again = self.vars[place + 1..].contains(&var);
-        let column = if again { table.get(var).map(<[TermId]>::to_vec) } else { table.take(var) };
+        let column = if again {
+            table.get(var).map(<[TermId]>::to_vec)
+        } else {
+            table.take(var)
+        };
         column.unwrap_or_else(|| vec![TermId::NONE; table.rows()])
     }
 
     /// What turns ids into text.
     #[must_use]
     pub fn decoder(&self) -> TermDecoder<'_> {
-        TermDecoder::new(&self.running.graph, self.running.execution.context().terms())
+        TermDecoder::new(
+            &self.running.graph,
+            self.running.execution.context().terms(),
+        )
     }
 
     /// The plan with the rows and the time of each step, if the query was asked to gather them.
@@ -103,10 +122,16 @@ impl Iterator for Solutions {
                 && *row < batch.rows()
             {
                 let terms = self.running.execution.context().terms();
-                let values =
-                    batch.columns.iter().map(|column| terms.term(column[*row])).collect();
+                let values = batch
+                    .columns
+                    .iter()
+                    .map(|column| terms.term(column[*row]))
+                    .collect();
                 *row += 1;
-                return Some(Ok(Solution { names: Arc::clone(&self.names), values }));
+                return Some(Ok(Solution {
+                    names: Arc::clone(&self.names),
+                    values,
+                }));
             }
             match self.next_batch() {
                 Ok(Some(batch)) => self.batch = Some((batch, 0)),
@@ -187,24 +212,41 @@ impl<'a> TermDecoder<'a> {
         match id.kind() {
             TermKind::None => None,
             TermKind::Vertex => {
-                let key = self.vertices.get(id.local()).expect("the vertex is in the dictionary");
+                let key = self
+                    .vertices
+                    .get(id.local())
+                    .expect("the vertex is in the dictionary");
                 Some(vertex_text(key))
             }
             TermKind::Literal => {
-                let key = self.literals.get(id.local()).expect("the literal is in the dictionary");
+                let key = self
+                    .literals
+                    .get(id.local())
+                    .expect("the literal is in the dictionary");
                 Some(literal_text(key))
             }
             TermKind::Predicate | TermKind::Computed => {
                 self.scratch.clear();
                 let literal = self.terms.push_key(id, &mut self.scratch);
                 let key = &self.scratch;
-                Some(if literal { literal_text(key) } else { vertex_text(key) })
+                Some(if literal {
+                    literal_text(key)
+                } else {
+                    vertex_text(key)
+                })
             }
             _ => {
                 self.lexical.clear();
-                assert!(inline::decode_lexical(id, &mut self.lexical), "an id holds a value");
+                assert!(
+                    inline::decode_lexical(id, &mut self.lexical),
+                    "an id holds a value"
+                );
                 let datatype = inline::datatype(id).map(|datatype| datatype.as_str());
-                Some(TermText::Literal { value: &self.lexical, language: None, datatype })
+                Some(TermText::Literal {
+                    value: &self.lexical,
+                    language: None,
+                    datatype,
+                })
             }
         }
     }
@@ -222,13 +264,19 @@ fn literal_text(key: &[u8]) -> TermText<'_> {
     let (value, language, datatype) =
         key::literal_parts(key).expect("the dictionary holds keys of literals");
     let plain = language.is_some() || datatype == xsd::STRING;
-    TermText::Literal { value, language, datatype: (!plain).then(|| datatype.as_str()) }
+    TermText::Literal {
+        value,
+        language,
+        datatype: (!plain).then(|| datatype.as_str()),
+    }
 }
 
 /// The execution of one query and what it needs to stay alive.
 impl std::fmt::Debug for Solutions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Solutions").field("variables", &self.names).finish_non_exhaustive()
+        f.debug_struct("Solutions")
+            .field("variables", &self.names)
+            .finish_non_exhaustive()
     }
 }
 

@@ -58,7 +58,12 @@ impl DatabaseStatistics {
                 let mut iri = Vec::new();
                 base.push_key(base.predicate_term(id), &mut iri);
                 let iri = String::from_utf8_lossy(&iri).into_owned();
-                PredicateStatistics { iri, triples, subjects, objects }
+                PredicateStatistics {
+                    iri,
+                    triples,
+                    subjects,
+                    objects,
+                }
             })
             .filter(|predicate| predicate.triples > 0)
             .collect();

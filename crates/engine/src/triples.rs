@@ -90,7 +90,11 @@ impl Graph {
     fn fresh_blank(&self, number: u16) -> TermId {
         let label = format!("q{:x}x{}x{number}", self.running.seed, self.solutions);
         let node = BlankNode::new_unchecked(label);
-        self.running.execution.context().terms().intern(node.as_ref().into())
+        self.running
+            .execution
+            .context()
+            .terms()
+            .intern(node.as_ref().into())
     }
 
     /// All triples with this subject in the default graph, and those of blank nodes behind them.
@@ -103,7 +107,11 @@ impl Graph {
                 continue;
             }
             let base = &self.running.graph.base;
-            let pattern = Pattern { subject: Some(subject), predicate: None, object: None };
+            let pattern = Pattern {
+                subject: Some(subject),
+                predicate: None,
+                object: None,
+            };
             let _ = base.for_each_match(&pattern, Graphs::Default, &mut |s, p, o, _| {
                 found.push([s, base.predicate_term(p), o]);
                 if o.kind() == TermKind::Vertex {
@@ -129,10 +137,15 @@ impl Graph {
             Some(Term::BlankNode(node)) => node.into(),
             Some(Term::Literal(_)) | None => return,
         };
-        let Some(Term::NamedNode(predicate_term)) = terms.term(predicate) else { return };
-        let Some(object_term) = terms.term(object) else { return };
+        let Some(Term::NamedNode(predicate_term)) = terms.term(predicate) else {
+            return;
+        };
+        let Some(object_term) = terms.term(object) else {
+            return;
+        };
         if self.seen.insert([subject, predicate, object]) {
-            self.waiting.push_back(Triple::new(subject_term, predicate_term, object_term));
+            self.waiting
+                .push_back(Triple::new(subject_term, predicate_term, object_term));
         }
     }
 
@@ -164,6 +177,8 @@ impl Iterator for Graph {
 
 impl std::fmt::Debug for Graph {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Graph").field("triples_so_far", &self.seen.len()).finish_non_exhaustive()
+        f.debug_struct("Graph")
+            .field("triples_so_far", &self.seen.len())
+            .finish_non_exhaustive()
     }
 }

@@ -67,7 +67,11 @@ pub(crate) struct Profile {
 impl Profile {
     fn new(ids: u32) -> Self {
         let zeros = || (0..ids).map(|_| AtomicU64::new(0)).collect();
-        Self { rows: zeros(), nanoseconds: zeros(), nested: AtomicU64::new(0) }
+        Self {
+            rows: zeros(),
+            nanoseconds: zeros(),
+            nested: AtomicU64::new(0),
+        }
     }
 
     /// Runs one call of the operator `id` and books its rows and its own time. A profiled query
@@ -137,10 +141,25 @@ impl Context {
     /// The context of a query by `plan`.
     #[must_use]
     pub fn new(plan: &Plan, parts: ContextParts) -> Self {
-        let ContextParts { source, terms, constants, limits, profile, threads, seed } = parts;
-        let dataset = plan.dataset.as_ref().map(|dataset| ActiveDataset::new(dataset, &terms));
-        let expressions =
-            expr::Context::new(terms, oxsdatatypes::DateTime::now(), plan.base.as_ref(), seed);
+        let ContextParts {
+            source,
+            terms,
+            constants,
+            limits,
+            profile,
+            threads,
+            seed,
+        } = parts;
+        let dataset = plan
+            .dataset
+            .as_ref()
+            .map(|dataset| ActiveDataset::new(dataset, &terms));
+        let expressions = expr::Context::new(
+            terms,
+            oxsdatatypes::DateTime::now(),
+            plan.base.as_ref(),
+            seed,
+        );
         Self {
             source,
             expressions,
@@ -195,7 +214,9 @@ impl Context {
             return Err(ExecError::Timeout { limit });
         }
         match self.expressions.refusal() {
-            Some(reason) => Err(ExecError::Refused { reason: reason.to_owned() }),
+            Some(reason) => Err(ExecError::Refused {
+                reason: reason.to_owned(),
+            }),
             None => Ok(()),
         }
     }
@@ -205,7 +226,9 @@ impl Context {
         let held = self.held_bytes.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
         let computed = self.terms().computed_bytes() as u64;
         if held + computed > self.limits.memory_bytes {
-            return Err(ExecError::Memory { limit_bytes: self.limits.memory_bytes });
+            return Err(ExecError::Memory {
+                limit_bytes: self.limits.memory_bytes,
+            });
         }
         Ok(())
     }
@@ -217,8 +240,10 @@ impl Context {
 
     /// Numbers the rows of a table that expressions will look at.
     pub(crate) fn number_solutions(&self, table: &mut Table) {
-        let first = self.solutions.fetch_add(table.rows() as u64, Ordering::Relaxed);
-        table.set_first_solution(first);
+        let first = self
+            .solutions
+            .fetch_add(table.rows() as u64, Ordering::Relaxed);
+        table.number_solutions(first);
     }
 
     /// The value of a slot in a row: `NONE` for a variable that is unbound.
@@ -234,12 +259,17 @@ impl Context {
 impl ActiveDataset {
     fn new(dataset: &Dataset, terms: &Terms) -> Self {
         let ids = |list: &[oxrdf::NamedNode]| {
-            let mut ids: Vec<TermId> =
-                list.iter().map(|node| terms.intern(TermRef::from(node.as_ref()))).collect();
+            let mut ids: Vec<TermId> = list
+                .iter()
+                .map(|node| terms.intern(TermRef::from(node.as_ref())))
+                .collect();
             ids.sort_unstable();
             ids.dedup();
             ids
         };
-        Self { default: ids(&dataset.default), named: ids(&dataset.named) }
+        Self {
+            default: ids(&dataset.default),
+            named: ids(&dataset.named),
+        }
     }
 }

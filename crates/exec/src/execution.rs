@@ -40,7 +40,11 @@ impl Execution {
     ) -> Result<Self, ExecError> {
         let needed = wanted(plan);
         let mut builder = Builder::new(plan, &cx);
-        builder.parallel = Some(Parallel { plan, cx: &cx, workers });
+        builder.parallel = Some(Parallel {
+            plan,
+            cx: &cx,
+            workers,
+        });
         let root = builder.node(&plan.root, &needed)?;
         Ok(Self { cx, root })
     }
@@ -105,8 +109,14 @@ impl Parallel<'_> {
         width: usize,
     ) -> Result<Option<Boxed>, ExecError> {
         let threads = self.cx.threads.min(self.workers.count() + 1);
-        let Planned::Explore { input: None, steps } = &node.operator else { return Ok(None) };
-        let Some(Step::Bind { var, sides, requires }) = steps.first().map(|first| &first.step)
+        let Planned::Explore { input: None, steps } = &node.operator else {
+            return Ok(None);
+        };
+        let Some(Step::Bind {
+            var,
+            sides,
+            requires,
+        }) = steps.first().map(|first| &first.step)
         else {
             return Ok(None);
         };
@@ -114,7 +124,9 @@ impl Parallel<'_> {
         if threads < 2 || work < PARALLEL_COST || steps.len() < 2 {
             return Ok(None);
         }
-        let Some(seed) = Seed::of(sides, requires, self.cx) else { return Ok(None) };
+        let Some(seed) = Seed::of(sides, requires, self.cx) else {
+            return Ok(None);
+        };
         let len = seed.len(self.cx);
         if len < 2 * PIECE {
             return Ok(None);
@@ -186,7 +198,9 @@ struct Gather {
 
 impl Gather {
     fn start(&mut self) {
-        let Some(others) = self.others.take() else { return };
+        let Some(others) = self.others.take() else {
+            return;
+        };
         let (sender, receiver) = sync_channel(WAITING_TABLES);
         for mut chain in others {
             let sender = sender.clone();
@@ -213,7 +227,9 @@ impl Gather {
 impl Operator for Gather {
     fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         self.start();
-        let Some(receiver) = &self.receiver else { return Ok(None) };
+        let Some(receiver) = &self.receiver else {
+            return Ok(None);
+        };
         if let Some(own) = &mut self.own {
             // What others have ready is taken first, so that they need not wait.
             if let Ok(message) = receiver.try_recv() {

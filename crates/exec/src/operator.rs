@@ -2,12 +2,12 @@
 
 use jindou_plan::physical::{Node, Operator as Planned, Plan, PlannedStep, Step, Var};
 
+use crate::ExecError;
 use crate::context::Context;
 use crate::execution::Parallel;
 use crate::operators;
 use crate::steps;
 use crate::table::{Table, VarSet};
-use crate::ExecError;
 
 /// Something that hands over rows, a table at a time.
 pub(crate) trait Operator: Send {
@@ -41,7 +41,10 @@ struct Profiled {
 
 impl Operator for Profiled {
     fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
-        let profile = cx.profile.as_ref().expect("only profiled queries have this operator");
+        let profile = cx
+            .profile
+            .as_ref()
+            .expect("only profiled queries have this operator");
         profile.measure(self.id, || self.inner.next(cx))
     }
 }
@@ -80,7 +83,10 @@ impl<'a> Builder<'a> {
     }
 
     pub(crate) fn unit(&self) -> Boxed {
-        Box::new(Unit { width: self.width, done: false })
+        Box::new(Unit {
+            width: self.width,
+            done: false,
+        })
     }
 
     pub(crate) fn profiled(&self, inner: Boxed, id: u32) -> Boxed {

@@ -16,7 +16,12 @@ pub(crate) struct RowSet {
 
 impl RowSet {
     pub(crate) fn new(arity: usize) -> Self {
-        Self { arity, table: HashTable::new(), ids: Vec::new(), len: 0 }
+        Self {
+            arity,
+            table: HashTable::new(),
+            ids: Vec::new(),
+            len: 0,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -51,7 +56,9 @@ impl RowSet {
         let at = |number: &u32| {
             &self.ids[*number as usize * self.arity..(*number as usize + 1) * self.arity]
         };
-        self.table.find(hash_row(row), |number| at(number) == row).map(|number| *number as usize)
+        self.table
+            .find(hash_row(row), |number| at(number) == row)
+            .map(|number| *number as usize)
     }
 
     /// The row of a number.

@@ -47,7 +47,10 @@ pub trait GraphSource: TermSource {
     /// Follows edges of the default graph from `cursor` on: for each neighbour in `filter`,
     /// appends the index of its key to `rows` and itself to `out`, until `out` holds about
     /// `budget` or the keys are done (`cursor.key == keys.len()`).
-    #[expect(clippy::too_many_arguments, reason = "one call for a batch; each is used every time")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one call for a batch; each is used every time"
+    )]
     fn expand(
         &self,
         predicate: PredicateId,

@@ -15,21 +15,29 @@ pub struct Table {
     rows: usize,
     /// A column of `rows` ids for each bound variable that is still needed.
     columns: Vec<Option<Vec<TermId>>>,
-    /// The number of the first row among all rows that the query ever made.
-    first_solution: u64,
+    /// Numbers of the rows among all solutions of the query, once an expression has asked.
+    solutions: Option<Vec<u64>>,
 }
 
 impl Table {
     /// One row without columns, for `width` variables.
     #[must_use]
     pub fn unit(width: usize) -> Self {
-        Self { rows: 1, columns: vec![None; width], first_solution: 0 }
+        Self {
+            rows: 1,
+            columns: vec![None; width],
+            solutions: None,
+        }
     }
 
     /// `rows` rows without columns yet.
     #[must_use]
     pub fn with_rows(width: usize, rows: usize) -> Self {
-        Self { rows, columns: vec![None; width], first_solution: 0 }
+        Self {
+            rows,
+            columns: vec![None; width],
+            solutions: None,
+        }
     }
 
     /// Number of rows.
@@ -45,9 +53,12 @@ impl Table {
         self.columns.len()
     }
 
-    /// Numbers the rows, for functions that tell solutions apart.
-    pub fn set_first_solution(&mut self, number: u64) {
-        self.first_solution = number;
+    /// Numbers the rows from `first` on, for functions that tell solutions apart; rows that have
+    /// numbers keep them. Filters keep numbers, joins begin new solutions.
+    pub fn number_solutions(&mut self, first: u64) {
+        if self.solutions.is_none() {
+            self.solutions = Some((first..first + self.rows as u64).collect());
+        }
     }
 
     /// The column of a variable; `None` where it is unbound in all rows.
@@ -80,7 +91,9 @@ impl Table {
 
     /// The variables that have a column.
     pub fn bound(&self) -> impl Iterator<Item = Var> + '_ {
-        (0..self.columns.len()).filter(|i| self.columns[*i].is_some()).map(|i| Var(i as u16))
+        (0..self.columns.len())
+            .filter(|i| self.columns[*i].is_some())
+            .map(|i| Var(i as u16))
     }
 
     /// A table of the given rows of this one, with the columns of `keep` only.
@@ -95,7 +108,7 @@ impl Table {
         Self {
             rows: rows.len(),
             columns: self.columns.iter().enumerate().map(pick).collect(),
-            first_solution: 0,
+            solutions: None,
         }
     }
 
@@ -109,6 +122,9 @@ impl Table {
                 column[place] = column[*row as usize];
             }
             column.truncate(rows.len());
+        }
+        if let Some(solutions) = &mut self.solutions {
+            *solutions = rows.iter().map(|row| solutions[*row as usize]).collect();
         }
         self.rows = rows.len();
     }
@@ -129,11 +145,13 @@ impl Table {
             column.drain(..from);
         }
         self.rows = to - from;
+        self.solutions = None;
     }
 
     /// Appends the rows of another table; a variable that one of them lacks is unbound there.
     pub fn append(&mut self, other: &Self) {
         let rows = self.rows + other.rows;
+        self.solutions = None;
         for (mine, theirs) in self.columns.iter_mut().zip(&other.columns) {
             match (&mut *mine, theirs) {
                 (None, None) => (),
@@ -152,7 +170,11 @@ impl Table {
     /// Bytes of its columns.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.columns.iter().flatten().map(|column| column.capacity() * 8).sum()
+        self.columns
+            .iter()
+            .flatten()
+            .map(|column| column.capacity() * 8)
+            .sum()
     }
 }
 
@@ -162,7 +184,9 @@ impl Columns for Table {
     }
 
     fn solution(&self, row: usize) -> u64 {
-        self.first_solution + row as u64
+        self.solutions
+            .as_ref()
+            .map_or(0, |solutions| solutions[row])
     }
 }
 
@@ -186,7 +210,9 @@ impl VarSet {
     #[inline]
     #[must_use]
     pub fn contains(&self, var: Var) -> bool {
-        self.words.get(var.index() / 64).is_some_and(|word| word & (1 << (var.index() % 64)) != 0)
+        self.words
+            .get(var.index() / 64)
+            .is_some_and(|word| word & (1 << (var.index() % 64)) != 0)
     }
 }
 

@@ -4,8 +4,8 @@
 //! its work to idle workers; what nobody takes, it does itself.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -34,7 +34,10 @@ impl Workers {
                     .expect("the operating system starts a thread")
             })
             .collect();
-        Self { sender: Some(sender), threads }
+        Self {
+            sender: Some(sender),
+            threads,
+        }
     }
 
     /// Number of threads.
@@ -53,7 +56,10 @@ impl Workers {
 
 fn work(receiver: &Mutex<Receiver<Job>>) {
     loop {
-        let job = receiver.lock().expect("a worker only receives under the lock").recv();
+        let job = receiver
+            .lock()
+            .expect("a worker only receives under the lock")
+            .recv();
         match job {
             Ok(job) => job(),
             Err(_) => return,

@@ -281,6 +281,7 @@ impl<'a> Converter<'a> {
             }
             GraphPattern::Graph { name, inner } => self.graph(name, *inner)?,
             GraphPattern::Path { .. } => return Err(PlanError::unsupported("property paths")),
+            GraphPattern::Lateral { .. } => return Err(PlanError::unsupported("LATERAL")),
             GraphPattern::Minus { .. } => return Err(PlanError::unsupported("MINUS")),
             GraphPattern::Service { .. } => return Err(PlanError::unsupported("SERVICE")),
             GraphPattern::Project { .. }

@@ -149,6 +149,7 @@ impl Converter<'_> {
                     _ => return Err(PlanError::unsupported(format!("custom function {iri}"))),
                 }
             }
+            ParsedFunction::Adjust => return Err(PlanError::unsupported("ADJUST")),
             known => builtin(&known),
         };
         Ok(Expression::Call(function, self.expressions(list)?))
@@ -249,7 +250,9 @@ macro_rules! same_names {
     ($function:expr, $($name:ident)*) => {
         match $function {
             $(ParsedFunction::$name => Function::$name,)*
-            ParsedFunction::Custom(_) => unreachable!("custom functions are handled before"),
+            ParsedFunction::Custom(_) | ParsedFunction::Adjust => {
+                unreachable!("what is no function of SPARQL 1.1 is handled before")
+            }
         }
     };
 }

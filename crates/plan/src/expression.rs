@@ -229,4 +229,30 @@ impl Expression {
             }
         }
     }
+
+    /// True if this expression or a part of it calls `function`.
+    #[must_use]
+    pub fn calls(&self, function: Function) -> bool {
+        match self {
+            Self::Variable(_) | Self::Bound(_) | Self::Constant(_) => false,
+            Self::Call(called, list) => {
+                *called == function || list.iter().any(|part| part.calls(function))
+            }
+            Self::Or(list) | Self::And(list) | Self::Coalesce(list) => {
+                list.iter().any(|part| part.calls(function))
+            }
+            Self::Not(part) | Self::UnaryPlus(part) | Self::UnaryMinus(part) => {
+                part.calls(function)
+            }
+            Self::Compare(_, left, right) | Self::Arithmetic(_, left, right) => {
+                left.calls(function) || right.calls(function)
+            }
+            Self::In(part, list) => {
+                part.calls(function) || list.iter().any(|part| part.calls(function))
+            }
+            Self::If(condition, then, otherwise) => [condition, then, otherwise]
+                .iter()
+                .any(|part| part.calls(function)),
+        }
+    }
 }

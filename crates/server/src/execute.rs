@@ -545,15 +545,14 @@ fn run_solutions(
     let columns = solutions.variables().len();
     let mut writer = SolutionsWriter::new(format, solutions.variables());
     let mut out = Vec::with_capacity(4096);
-    let mut scratch = Default::default();
     writer.start(&mut out);
     while let Some(batch) = solutions.next_batch()? {
-        let decoder = solutions.decoder();
+        let mut decoder = solutions.decoder();
         let ids: Vec<_> = (0..columns).map(|column| batch.column(column)).collect();
         for row in 0..batch.rows() {
             writer.begin_row(&mut out);
             for column in &ids {
-                writer.cell(&mut out, decoder.text(column[row], &mut scratch))?;
+                writer.cell(&mut out, decoder.text(column[row]))?;
             }
             writer.end_row(&mut out);
             sink.offer(media_type, &mut out, false)?;

@@ -41,6 +41,8 @@ pub struct CompiledExpression {
     /// The variable on whose value alone the result depends, where it is worth remembering.
     pub(super) remembered: Option<Var>,
     variables: Box<[Var]>,
+    /// It makes blank nodes by label, which differ between solutions.
+    pub(super) tells_solutions_apart: bool,
 }
 
 impl CompiledExpression {
@@ -71,6 +73,7 @@ impl CompiledExpression {
             memories,
             remembered,
             variables: variables.into(),
+            tells_solutions_apart: expression.calls(Function::BNode),
         })
     }
 

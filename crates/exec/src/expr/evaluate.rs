@@ -118,11 +118,7 @@ impl Code {
             .map_or(TermId::NONE, |value| value.into_id(cx.terms()))
     }
 
-    fn operand<R: Row + ?Sized>(
-        &self,
-        row: &R,
-        cx: &Context,
-    ) -> Result<Operand<'_>, ExprError> {
+    fn operand<R: Row + ?Sized>(&self, row: &R, cx: &Context) -> Result<Operand<'_>, ExprError> {
         match self {
             Self::Constant(constant) => Ok(Operand::Constant(constant)),
             code => code.evaluate(row, cx).map(Operand::Value),

@@ -30,11 +30,21 @@ impl CompiledExpression {
     #[must_use]
     pub fn evaluator(self) -> Evaluator {
         let answers = vec![FxHashMap::default(); self.memories];
-        Evaluator { expression: self, answers, ids: FxHashMap::default() }
+        Evaluator {
+            expression: self,
+            answers,
+            ids: FxHashMap::default(),
+        }
     }
 }
 
 impl Evaluator {
+    /// True if rows need numbers that tell solutions apart: see [`Columns::solution`].
+    #[must_use]
+    pub fn tells_solutions_apart(&self) -> bool {
+        self.expression.tells_solutions_apart
+    }
+
     /// Replaces `keep` by the numbers of those of the first `rows` rows for which the effective
     /// boolean value is true, ascending.
     ///

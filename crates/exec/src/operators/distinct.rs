@@ -20,14 +20,21 @@ pub(super) struct Distinct {
 impl Distinct {
     pub(super) fn new(input: Boxed, vars: Vec<Var>) -> Self {
         let seen = RowSet::new(vars.len());
-        Self { input, vars, seen, charged: 0 }
+        Self {
+            input,
+            vars,
+            seen,
+            charged: 0,
+        }
     }
 }
 
 impl Operator for Distinct {
     fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
-        let Some(mut table) = self.input.next(cx)? else { return Ok(None) };
+        let Some(mut table) = self.input.next(cx)? else {
+            return Ok(None);
+        };
         let mut row = Vec::with_capacity(self.vars.len());
         let mut fresh: Vec<u32> = Vec::new();
         {

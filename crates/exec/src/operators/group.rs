@@ -147,7 +147,8 @@ impl Column {
             Operand::Values(evaluator) => {
                 let mut values = Vec::new();
                 evaluator.evaluate_column(table, table.rows(), &cx.expressions, &mut values);
-                self.accumulator.add_column(&values, groups, &cx.expressions);
+                self.accumulator
+                    .add_column(&values, groups, &cx.expressions);
             }
             Operand::Solutions => {
                 for (row, group) in groups.iter().enumerate() {
@@ -174,7 +175,12 @@ impl Operator for Group {
         self.next = Some(to);
         let mut table = Table::with_rows(self.width, to - from);
         for (place, var) in self.by.iter().enumerate() {
-            table.set(*var, (from..to).map(|group| self.groups.row(group)[place]).collect());
+            table.set(
+                *var,
+                (from..to)
+                    .map(|group| self.groups.row(group)[place])
+                    .collect(),
+            );
         }
         for column in &self.columns {
             let finish = |group| column.accumulator.finish(group, &cx.expressions);

@@ -123,7 +123,10 @@ impl Kept {
 
     fn is_compatible(&self, loose: &[Var], candidate: u32, table: &Table, row: usize) -> bool {
         loose.iter().all(|var| {
-            let (a, b) = (self.rows.value(*var, candidate as usize), table.value(*var, row));
+            let (a, b) = (
+                self.rows.value(*var, candidate as usize),
+                table.value(*var, row),
+            );
             a == b || a.is_none() || b.is_none()
         })
     }
@@ -139,10 +142,17 @@ impl Kept {
                     .into_iter()
                     .zip(kept_rows)
                     .map(|(id, kept)| {
-                        if id.is_none() { self.rows.value(var, *kept as usize) } else { id }
+                        if id.is_none() {
+                            self.rows.value(var, *kept as usize)
+                        } else {
+                            id
+                        }
                     })
                     .collect(),
-                None => kept_rows.iter().map(|row| self.rows.value(var, *row as usize)).collect(),
+                None => kept_rows
+                    .iter()
+                    .map(|row| self.rows.value(var, *row as usize))
+                    .collect(),
             };
             merged.set(var, column);
         }
@@ -171,7 +181,14 @@ impl Operator for HashJoin {
             };
             let kept = self.kept.as_ref().expect("the side was kept above");
             let pairs = find_pairs(kept, &mut probe, &self.keys, &self.loose);
-            let joined = join_pairs(kept, &mut probe, pairs, self.condition.as_mut(), &self.keep, cx);
+            let joined = join_pairs(
+                kept,
+                &mut probe,
+                pairs,
+                self.condition.as_mut(),
+                &self.keep,
+                cx,
+            );
             let rest = if probe.row < probe.table.rows() {
                 self.current = Some(probe);
                 None
@@ -193,12 +210,7 @@ impl Operator for HashJoin {
 }
 
 /// Pairs of streaming and kept rows that fit, about a batch of them.
-fn find_pairs(
-    kept: &Kept,
-    probe: &mut Probe,
-    keys: &[Var],
-    loose: &[Var],
-) -> (Vec<u32>, Vec<u32>) {
+fn find_pairs(kept: &Kept, probe: &mut Probe, keys: &[Var], loose: &[Var]) -> (Vec<u32>, Vec<u32>) {
     let mut pairs = (Vec::new(), Vec::new());
     let mut key = Vec::new();
     // Candidates that do not fit count too, so that the clock is looked at.
@@ -240,14 +252,18 @@ fn join_pairs(
         return None;
     }
     let Some(condition) = condition else {
-        pairs.0.iter().for_each(|row| probe.joined[*row as usize] = true);
+        pairs
+            .0
+            .iter()
+            .for_each(|row| probe.joined[*row as usize] = true);
         return Some(kept.merge(&probe.table, &pairs, keep));
     };
     let all: VarSet = probe.table.bound().chain(kept.rows.bound()).collect();
     let mut merged = kept.merge(&probe.table, &pairs, &all);
     let mut rows = Vec::new();
     condition.filter(&merged, merged.rows(), &cx.expressions, &mut rows);
-    rows.iter().for_each(|row| probe.joined[pairs.0[*row as usize] as usize] = true);
+    rows.iter()
+        .for_each(|row| probe.joined[pairs.0[*row as usize] as usize] = true);
     merged.retain_columns(keep);
     merged.retain_rows(&rows);
     Some(merged)
@@ -256,8 +272,9 @@ fn join_pairs(
 /// The streaming rows that found nothing.
 fn unjoined(probe: Probe, keep: &VarSet) -> Option<Table> {
     let mut table = probe.table;
-    let rows: Vec<u32> =
-        (0..table.rows() as u32).filter(|row| !probe.joined[*row as usize]).collect();
+    let rows: Vec<u32> = (0..table.rows() as u32)
+        .filter(|row| !probe.joined[*row as usize])
+        .collect();
     table.retain_columns(keep);
     table.retain_rows(&rows);
     (!rows.is_empty()).then_some(table)

@@ -27,13 +27,32 @@ pub(crate) fn build(
     };
     Ok(match planned {
         Planned::Explore { .. } => unreachable!("the builder makes explorations itself"),
-        Planned::Join { build, probe, keys, loose } => {
+        Planned::Join {
+            build,
+            probe,
+            keys,
+            loose,
+        } => {
             let inner = with(&mut |add| keys.iter().chain(loose).for_each(|var| add(*var)));
             let build = builder.node(build, &inner)?;
             let probe = builder.node(probe, &inner)?;
-            Box::new(join::HashJoin::new(build, probe, keys, loose, None, false, needed.clone()))
+            Box::new(join::HashJoin::new(
+                build,
+                probe,
+                keys,
+                loose,
+                None,
+                false,
+                needed.clone(),
+            ))
         }
-        Planned::LeftJoin { left, right, keys, loose, condition } => {
+        Planned::LeftJoin {
+            left,
+            right,
+            keys,
+            loose,
+            condition,
+        } => {
             let inner = with(&mut |add| {
                 keys.iter().chain(loose).for_each(|var| add(*var));
                 if let Some(condition) = condition {
@@ -47,7 +66,9 @@ pub(crate) fn build(
                 None => None,
             };
             let keep = needed.clone();
-            Box::new(join::HashJoin::new(right, left, keys, loose, condition, true, keep))
+            Box::new(join::HashJoin::new(
+                right, left, keys, loose, condition, true, keep,
+            ))
         }
         Planned::Union(inputs) => Box::new(Concatenation {
             inputs: inputs
@@ -59,15 +80,27 @@ pub(crate) fn build(
         Planned::Filter { input, expression } => {
             let inner = with(&mut |add| expression.for_each_variable(add));
             let input = builder.node(input, &inner)?;
-            Box::new(FilterRows::new(input, compile(expression, builder.cx)?, needed.clone()))
+            Box::new(FilterRows::new(
+                input,
+                compile(expression, builder.cx)?,
+                needed.clone(),
+            ))
         }
-        Planned::Extend { input, var, expression } => {
+        Planned::Extend {
+            input,
+            var,
+            expression,
+        } => {
             let inner = with(&mut |add| expression.for_each_variable(add));
             let input = builder.node(input, &inner)?;
             let compiled = compile(expression, builder.cx)?;
             Box::new(ExtendRows::new(input, *var, compiled, needed.clone()))
         }
-        Planned::Group { input, by, aggregates } => group::build(builder, input, by, aggregates)?,
+        Planned::Group {
+            input,
+            by,
+            aggregates,
+        } => group::build(builder, input, by, aggregates)?,
         Planned::OrderBy { input, keys, limit } => {
             order::build(builder, input, keys, *limit, needed)?
         }
@@ -80,18 +113,18 @@ pub(crate) fn build(
         // Duplicates in a row of rows are what is cheaply found, but the specification allows to
         // leave all of them.
         Planned::Reduced { input } => builder.node(input, needed)?,
-        Planned::Slice { input, offset, limit } => {
+        Planned::Slice {
+            input,
+            offset,
+            limit,
+        } => {
             let input = builder.node(input, needed)?;
             Box::new(slice::Slice::new(input, *offset, *limit))
         }
     })
 }
 
-fn distinct(
-    builder: &mut Builder<'_>,
-    input: &Node,
-    needed: &VarSet,
-) -> Result<Boxed, ExecError> {
+fn distinct(builder: &mut Builder<'_>, input: &Node, needed: &VarSet) -> Result<Boxed, ExecError> {
     // Rows are compared on the columns that the projection below leaves.
     let vars = match &input.operator {
         Planned::Project { vars, .. } => vars.clone(),
@@ -129,7 +162,9 @@ struct Projection {
 
 impl Operator for Projection {
     fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
-        let Some(mut table) = self.input.next(cx)? else { return Ok(None) };
+        let Some(mut table) = self.input.next(cx)? else {
+            return Ok(None);
+        };
         table.retain_columns(&self.wanted);
         Ok(Some(table))
     }

@@ -37,7 +37,8 @@ pub(super) fn build(
     let mut inner = needed.clone();
     let mut compiled = Vec::with_capacity(keys.len());
     for key in keys {
-        key.expression.for_each_variable(&mut |var| inner.insert(var));
+        key.expression
+            .for_each_variable(&mut |var| inner.insert(var));
         compiled.push(Key {
             evaluator: compile(&key.expression, builder.cx)?.evaluator(),
             descending: key.descending,
@@ -86,7 +87,8 @@ impl OrderBy {
         let mut bytes = 0;
         for key in &mut self.keys {
             let mut ids = Vec::new();
-            key.evaluator.evaluate_column(table, table.rows(), &cx.expressions, &mut ids);
+            key.evaluator
+                .evaluate_column(table, table.rows(), &cx.expressions, &mut ids);
             let column = SortColumn::new(&ids, cx.terms());
             bytes += column.bytes();
             columns.push((column, key.descending));
@@ -128,7 +130,9 @@ impl Operator for OrderBy {
             table.retain_columns(&self.keep);
             self.sorted = Some((table, 0));
         }
-        let Some((table, from)) = &mut self.sorted else { return Ok(None) };
+        let Some((table, from)) = &mut self.sorted else {
+            return Ok(None);
+        };
         let to = table.rows().min(*from + BATCH_ROWS);
         if *from == to {
             return Ok(None);

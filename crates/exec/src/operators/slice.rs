@@ -14,7 +14,11 @@ pub(super) struct Slice {
 
 impl Slice {
     pub(super) fn new(input: Boxed, offset: usize, limit: Option<usize>) -> Self {
-        Self { input, offset, limit }
+        Self {
+            input,
+            offset,
+            limit,
+        }
     }
 }
 
@@ -24,7 +28,9 @@ impl Operator for Slice {
             if self.limit == Some(0) {
                 return Ok(None);
             }
-            let Some(mut table) = self.input.next(cx)? else { return Ok(None) };
+            let Some(mut table) = self.input.next(cx)? else {
+                return Ok(None);
+            };
             if self.offset >= table.rows() {
                 self.offset -= table.rows();
                 continue;

@@ -36,14 +36,23 @@ impl Bind {
         keep: VarSet,
         cx: &Context,
     ) -> Self {
-        let sides: Vec<ResolvedSide> =
-            sides.iter().map(|side| ResolvedSide::new(side, cx)).collect();
+        let sides: Vec<ResolvedSide> = sides
+            .iter()
+            .map(|side| ResolvedSide::new(side, cx))
+            .collect();
         let allowed = if sides.iter().any(|side| side.predicate.is_none()) {
             Some(IdRanges::new())
         } else {
             required_ids(requires, sides.is_empty(), cx)
         };
-        Self { input, var, sides, allowed, keep, current: None }
+        Self {
+            input,
+            var,
+            sides,
+            allowed,
+            keep,
+            current: None,
+        }
     }
 }
 
@@ -61,14 +70,36 @@ impl Operator for Bind {
             let begin = cursor;
             let (mut rows, mut values) = (Vec::new(), Vec::new());
             match self.sides.as_slice() {
-                [] => scan(self.allowed.as_ref(), table.rows(), &mut cursor, &mut rows, &mut values),
+                [] => scan(
+                    self.allowed.as_ref(),
+                    table.rows(),
+                    &mut cursor,
+                    &mut rows,
+                    &mut values,
+                ),
                 [side] => {
                     let side = *side;
-                    expand(side, self.allowed.as_ref(), &table, cx, &mut cursor, &mut rows, &mut values);
+                    expand(
+                        side,
+                        self.allowed.as_ref(),
+                        &table,
+                        cx,
+                        &mut cursor,
+                        &mut rows,
+                        &mut values,
+                    );
                 }
                 sides => {
                     let allowed = self.allowed.as_ref();
-                    intersect(sides, allowed, &table, cx, &mut cursor, &mut rows, &mut values);
+                    intersect(
+                        sides,
+                        allowed,
+                        &table,
+                        cx,
+                        &mut cursor,
+                        &mut rows,
+                        &mut values,
+                    );
                 }
             }
             let done = cursor.key >= table.rows();
@@ -99,7 +130,11 @@ impl Operator for Bind {
 }
 
 fn is_identity(rows: &[u32], count: usize) -> bool {
-    rows.len() == count && rows.iter().enumerate().all(|(index, row)| index == *row as usize)
+    rows.len() == count
+        && rows
+            .iter()
+            .enumerate()
+            .all(|(index, row)| index == *row as usize)
 }
 
 /// Each row with each of the ids.
@@ -116,7 +151,10 @@ fn scan(
         cursor.offset += values.len() - rows.len();
         rows.resize(values.len(), cursor.key as u32);
         if cursor.offset as u64 >= ids.len() {
-            *cursor = Cursor { key: cursor.key + 1, offset: 0 };
+            *cursor = Cursor {
+                key: cursor.key + 1,
+                offset: 0,
+            };
         }
     }
 }
@@ -142,8 +180,16 @@ fn expand(
             &repeated
         }
     };
-    cx.source
-        .expand(predicate, side.direction, keys, cursor, allowed, BATCH_ROWS, rows, values);
+    cx.source.expand(
+        predicate,
+        side.direction,
+        keys,
+        cursor,
+        allowed,
+        BATCH_ROWS,
+        rows,
+        values,
+    );
     if keys.is_empty() {
         cursor.key = table.rows();
     }
@@ -194,11 +240,15 @@ fn locate<'a>(
     };
     match side.from {
         Slot::Const(id) => {
-            let list = cx.source.neighbours(predicate, side.direction, cx.constant(id));
+            let list = cx
+                .source
+                .neighbours(predicate, side.direction, cx.constant(id));
             out.resize(rows.len(), list);
         }
         Slot::Var(var) => match table.get(var) {
-            Some(column) => cx.source.locate(predicate, side.direction, &column[rows], out),
+            Some(column) => cx
+                .source
+                .locate(predicate, side.direction, &column[rows], out),
             None => out.resize(rows.len(), Neighbours::NONE),
         },
     }
@@ -212,7 +262,9 @@ fn intersect_row(
     values: &mut Vec<TermId>,
 ) {
     lists.sort_unstable_by_key(|list| list.len());
-    let (driver, others) = lists.split_first().expect("an intersection has two sides at least");
+    let (driver, others) = lists
+        .split_first()
+        .expect("an intersection has two sides at least");
     places.fill(0);
     'ids: for index in 0..driver.len() {
         let id = driver.get(index);
@@ -250,10 +302,19 @@ impl Seed {
     pub(crate) fn of(sides: &[Side], requires: &[Requirement], cx: &Context) -> Option<Self> {
         match sides {
             [] => required_ids(requires, true, cx).map(Self::Ids),
-            [Side { from: Slot::Const(from), predicate, direction }] => {
+            [
+                Side {
+                    from: Slot::Const(from),
+                    predicate,
+                    direction,
+                },
+            ] => {
                 let predicate = super::predicate(cx, *predicate)?;
                 let allowed = required_ids(requires, false, cx);
-                Some(Self::Edges { side: (cx.constant(*from), predicate, *direction), allowed })
+                Some(Self::Edges {
+                    side: (cx.constant(*from), predicate, *direction),
+                    allowed,
+                })
             }
             _ => None,
         }
@@ -263,9 +324,10 @@ impl Seed {
     pub(crate) fn len(&self, cx: &Context) -> u64 {
         match self {
             Self::Ids(ids) => ids.len(),
-            Self::Edges { side: (key, predicate, direction), .. } => {
-                cx.source.neighbours(*predicate, *direction, *key).len() as u64
-            }
+            Self::Edges {
+                side: (key, predicate, direction),
+                ..
+            } => cx.source.neighbours(*predicate, *direction, *key).len() as u64,
         }
     }
 
@@ -274,7 +336,10 @@ impl Seed {
             Self::Ids(ids) => {
                 ids.copy(from, count, out);
             }
-            Self::Edges { side: (key, predicate, direction), allowed } => {
+            Self::Edges {
+                side: (key, predicate, direction),
+                allowed,
+            } => {
                 let list = cx.source.neighbours(*predicate, *direction, *key);
                 list.copy(from as usize, count, out);
                 if let Some(allowed) = allowed {

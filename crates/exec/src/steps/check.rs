@@ -19,22 +19,32 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn new(input: Boxed, side: Side, to: Slot, keep: VarSet, cx: &Context) -> Self {
-        Self { input, side: ResolvedSide::new(&side, cx), to, keep }
+        Self {
+            input,
+            side: ResolvedSide::new(&side, cx),
+            to,
+            keep,
+        }
     }
 
     /// The rows whose edge exists.
     fn rows(&self, table: &Table, cx: &Context) -> Vec<u32> {
-        let Some(predicate) = self.side.predicate else { return Vec::new() };
+        let Some(predicate) = self.side.predicate else {
+            return Vec::new();
+        };
         let count = table.rows();
         let mut lists: Vec<Neighbours<'_>> = Vec::new();
         match self.side.from {
             Slot::Const(id) => {
-                let list = cx.source.neighbours(predicate, self.side.direction, cx.constant(id));
+                let list = cx
+                    .source
+                    .neighbours(predicate, self.side.direction, cx.constant(id));
                 lists.resize(count, list);
             }
             Slot::Var(var) => match table.get(var) {
                 Some(column) => {
-                    cx.source.locate(predicate, self.side.direction, column, &mut lists);
+                    cx.source
+                        .locate(predicate, self.side.direction, column, &mut lists);
                 }
                 None => return Vec::new(),
             },
@@ -48,7 +58,9 @@ impl Check {
 impl Operator for Check {
     fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
-        let Some(mut table) = self.input.next(cx)? else { return Ok(None) };
+        let Some(mut table) = self.input.next(cx)? else {
+            return Ok(None);
+        };
         let rows = self.rows(&table, cx);
         table.retain_columns(&self.keep);
         table.retain_rows(&rows);
@@ -72,14 +84,21 @@ impl Test {
         keep: VarSet,
         cx: &Context,
     ) -> Self {
-        Self { input, slot, allowed: required_ids(requires, false, cx), keep }
+        Self {
+            input,
+            slot,
+            allowed: required_ids(requires, false, cx),
+            keep,
+        }
     }
 }
 
 impl Operator for Test {
     fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
-        let Some(mut table) = self.input.next(cx)? else { return Ok(None) };
+        let Some(mut table) = self.input.next(cx)? else {
+            return Ok(None);
+        };
         if let Some(allowed) = &self.allowed {
             let rows: Vec<u32> = (0..table.rows() as u32)
                 .filter(|row| allowed.contains(cx.slot(self.slot, &table, *row as usize)))

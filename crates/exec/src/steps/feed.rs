@@ -16,12 +16,19 @@ pub(crate) struct Feed {
 impl Feed {
     /// Gives the chain its next input.
     pub(crate) fn put(&self, table: Table) {
-        *self.slot.lock().expect("no thread panics while it holds a table") = Some(table);
+        *self
+            .slot
+            .lock()
+            .expect("no thread panics while it holds a table") = Some(table);
     }
 }
 
 impl Operator for Feed {
     fn next(&mut self, _cx: &Context) -> Result<Option<Table>, ExecError> {
-        Ok(self.slot.lock().expect("no thread panics while it holds a table").take())
+        Ok(self
+            .slot
+            .lock()
+            .expect("no thread panics while it holds a table")
+            .take())
     }
 }

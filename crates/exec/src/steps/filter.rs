@@ -17,16 +17,23 @@ pub(crate) struct FilterRows {
 
 impl FilterRows {
     pub(crate) fn new(input: Boxed, expression: CompiledExpression, keep: VarSet) -> Self {
-        Self { input, expression: expression.evaluator(), keep }
+        Self {
+            input,
+            expression: expression.evaluator(),
+            keep,
+        }
     }
 }
 
 impl Operator for FilterRows {
     fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
-        let Some(mut table) = self.input.next(cx)? else { return Ok(None) };
+        let Some(mut table) = self.input.next(cx)? else {
+            return Ok(None);
+        };
         let mut rows = Vec::with_capacity(table.rows());
-        self.expression.filter(&table, table.rows(), &cx.expressions, &mut rows);
+        self.expression
+            .filter(&table, table.rows(), &cx.expressions, &mut rows);
         cx.check()?;
         table.retain_columns(&self.keep);
         table.retain_rows(&rows);
@@ -49,17 +56,27 @@ impl ExtendRows {
         expression: CompiledExpression,
         keep: VarSet,
     ) -> Self {
-        Self { input, var, expression: expression.evaluator(), keep }
+        Self {
+            input,
+            var,
+            expression: expression.evaluator(),
+            keep,
+        }
     }
 }
 
 impl Operator for ExtendRows {
     fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
-        let Some(mut table) = self.input.next(cx)? else { return Ok(None) };
-        cx.number_solutions(&mut table);
+        let Some(mut table) = self.input.next(cx)? else {
+            return Ok(None);
+        };
+        if self.expression.tells_solutions_apart() {
+            cx.number_solutions(&mut table);
+        }
         let mut column = Vec::new();
-        self.expression.evaluate_column(&table, table.rows(), &cx.expressions, &mut column);
+        self.expression
+            .evaluate_column(&table, table.rows(), &cx.expressions, &mut column);
         cx.check()?;
         table.retain_columns(&self.keep);
         if self.keep.contains(self.var) {

@@ -18,7 +18,12 @@ pub(crate) struct EachGraph {
 
 impl EachGraph {
     pub(crate) fn new(input: Boxed, graph: Slot, keep: VarSet) -> Self {
-        Self { input, graph, keep, current: None }
+        Self {
+            input,
+            graph,
+            keep,
+            current: None,
+        }
     }
 }
 
@@ -27,7 +32,13 @@ pub(super) fn named_graphs(cx: &Context) -> Vec<TermId> {
     let mut graphs = Vec::new();
     match &cx.dataset {
         Some(dataset) => {
-            graphs.extend(dataset.named.iter().copied().filter(|g| cx.source.has_graph(*g)));
+            graphs.extend(
+                dataset
+                    .named
+                    .iter()
+                    .copied()
+                    .filter(|g| cx.source.has_graph(*g)),
+            );
         }
         None => cx.source.graphs(&mut graphs),
     }
@@ -75,7 +86,13 @@ impl Operator for EachGraph {
 
 impl EachGraph {
     /// Some rows with their graphs; the rest stays in `current`.
-    fn extend(&mut self, table: Table, mut cursor: Cursor, var: Var, cx: &Context) -> Option<Table> {
+    fn extend(
+        &mut self,
+        table: Table,
+        mut cursor: Cursor,
+        var: Var,
+        cx: &Context,
+    ) -> Option<Table> {
         let graphs = named_graphs(cx);
         let (mut rows, mut values) = (Vec::new(), Vec::new());
         while cursor.key < table.rows() && values.len() < BATCH_ROWS {
@@ -84,7 +101,10 @@ impl EachGraph {
             rows.resize(values.len(), cursor.key as u32);
             cursor.offset = end;
             if end == graphs.len() {
-                cursor = Cursor { key: cursor.key + 1, offset: 0 };
+                cursor = Cursor {
+                    key: cursor.key + 1,
+                    offset: 0,
+                };
             }
         }
         let extended = (!values.is_empty()).then(|| {

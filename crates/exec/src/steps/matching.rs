@@ -3,9 +3,7 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use jindou_model::{
-    Cursor, Direction, Graphs, IdRanges, Membership, Pattern, PredicateId, TermId,
-};
+use jindou_model::{Cursor, Direction, Graphs, IdRanges, Membership, Pattern, PredicateId, TermId};
 use jindou_plan::physical::{Scope, Slot, Var};
 use rustc_hash::FxBuildHasher;
 
@@ -68,21 +66,33 @@ impl Match {
         keep: VarSet,
         _cx: &Context,
     ) -> Self {
-        Self { input, slots, scope, keep, current: None }
+        Self {
+            input,
+            slots,
+            scope,
+            keep,
+            current: None,
+        }
     }
 
     /// The graphs to read for a row: several only where a dataset merges them.
     fn graphs(&self, table: &Table, row: usize, cx: &Context) -> Vec<Graphs> {
         match (self.scope, &cx.dataset) {
             (Scope::Default, None) => vec![Graphs::Default],
-            (Scope::Default, Some(dataset)) => {
-                dataset.default.iter().map(|graph| Graphs::One(*graph)).collect()
-            }
+            (Scope::Default, Some(dataset)) => dataset
+                .default
+                .iter()
+                .map(|graph| Graphs::One(*graph))
+                .collect(),
             (Scope::Graph(slot), dataset) => {
                 let graph = cx.slot(slot, table, row);
                 if !graph.is_none() {
                     let named = is_named_graph(cx, graph);
-                    return if named { vec![Graphs::One(graph)] } else { Vec::new() };
+                    return if named {
+                        vec![Graphs::One(graph)]
+                    } else {
+                        Vec::new()
+                    };
                 }
                 match dataset {
                     None => vec![Graphs::Named],
@@ -100,11 +110,21 @@ impl Match {
     fn known(&self, table: &Table, row: usize, cx: &Context) -> Known {
         let of = |slot| Some(cx.slot(slot, table, row)).filter(|id| !id.is_none());
         let [subject, predicate, object] = self.slots;
-        Known { subject: of(subject), predicate: of(predicate), object: of(object) }
+        Known {
+            subject: of(subject),
+            predicate: of(predicate),
+            object: of(object),
+        }
     }
 
     /// Handles one row that has a known end, or begins its scan.
-    fn start_row(&self, table: &Table, row: usize, cx: &Context, found: &mut Found) -> Option<Scan> {
+    fn start_row(
+        &self,
+        table: &Table,
+        row: usize,
+        cx: &Context,
+        found: &mut Found,
+    ) -> Option<Scan> {
         let known = self.known(table, row, cx);
         let predicate = match known.predicate {
             None => None,
@@ -114,7 +134,11 @@ impl Match {
         if known.subject.is_none() && known.object.is_none() {
             return Some(Scan::new(graphs, predicate, self.merges(cx), cx));
         }
-        let pattern = Pattern { subject: known.subject, predicate, object: known.object };
+        let pattern = Pattern {
+            subject: known.subject,
+            predicate,
+            object: known.object,
+        };
         let mut seen = self.merges(cx).then(HashSet::default);
         for graph in graphs {
             visit(cx, &pattern, graph, row as u32, &mut seen, found);
@@ -154,7 +178,12 @@ impl Match {
         let mut extended = table.gather(&rows, &self.keep);
         for (place, var) in variables {
             if self.keep.contains(var) {
-                extended.set(var, kept.iter().map(|index| found.quads[*index][place]).collect());
+                extended.set(
+                    var,
+                    kept.iter()
+                        .map(|index| found.quads[*index][place])
+                        .collect(),
+                );
             }
         }
         extended
@@ -199,12 +228,7 @@ impl Operator for Match {
 }
 
 impl Scan {
-    fn new(
-        graphs: Vec<Graphs>,
-        predicate: Option<PredicateId>,
-        merge: bool,
-        cx: &Context,
-    ) -> Self {
+    fn new(graphs: Vec<Graphs>, predicate: Option<PredicateId>, merge: bool, cx: &Context) -> Self {
         let mut parts = Vec::new();
         for graph in graphs {
             match (graph, predicate) {
@@ -221,18 +245,25 @@ impl Scan {
                 (graph, predicate) => parts.push((graph, predicate)),
             }
         }
-        Self { parts: parts.into_iter(), part: None, seen: merge.then(HashSet::default) }
+        Self {
+            parts: parts.into_iter(),
+            part: None,
+            seen: merge.then(HashSet::default),
+        }
     }
 
     /// Finds some more quads; false at the end.
     fn advance(&mut self, row: u32, cx: &Context, found: &mut Found) -> Result<bool, ExecError> {
         while found.rows.len() < BATCH_ROWS {
             if self.part.is_none() {
-                self.part = self.parts.next().map(|(graphs, predicate)| {
-                    ScanPart::new(graphs, predicate, cx)
-                });
+                self.part = self
+                    .parts
+                    .next()
+                    .map(|(graphs, predicate)| ScanPart::new(graphs, predicate, cx));
             }
-            let Some(part) = &mut self.part else { return Ok(false) };
+            let Some(part) = &mut self.part else {
+                return Ok(false);
+            };
             cx.check()?;
             let before = found.rows.len();
             if !part.advance(row, cx, &mut self.seen, found) {
@@ -257,7 +288,9 @@ impl ScanPart {
         };
         match (graphs, predicate) {
             (Graphs::One(graph), _) => {
-                cx.source.graph_subjects(graph).copy(0, usize::MAX, &mut part.subjects);
+                cx.source
+                    .graph_subjects(graph)
+                    .copy(0, usize::MAX, &mut part.subjects);
             }
             (_, Some(predicate)) => {
                 let keys = [Membership::Has(predicate, Direction::Out)];
@@ -282,8 +315,11 @@ impl ScanPart {
         let from = self.done as usize;
         let to = self.subjects.len().min(from + SUBJECTS_AT_ONCE);
         for subject in &self.subjects[from..to] {
-            let pattern =
-                Pattern { subject: Some(*subject), predicate: self.predicate, object: None };
+            let pattern = Pattern {
+                subject: Some(*subject),
+                predicate: self.predicate,
+                object: None,
+            };
             visit(cx, &pattern, self.graphs, row, seen, found);
         }
         self.done = to as u64;
@@ -336,13 +372,18 @@ fn visit(
     seen: &mut Option<HashSet<[TermId; 3], FxBuildHasher>>,
     found: &mut Found,
 ) {
-    let flow = cx.source.for_each_match(pattern, graphs, &mut |s, p, o, g| {
-        let predicate = cx.source.predicate_term(p);
-        if seen.as_mut().is_none_or(|seen| seen.insert([s, predicate, o])) {
-            found.rows.push(row);
-            found.quads.push([s, predicate, o, g]);
-        }
-        ControlFlow::Continue(())
-    });
+    let flow = cx
+        .source
+        .for_each_match(pattern, graphs, &mut |s, p, o, g| {
+            let predicate = cx.source.predicate_term(p);
+            if seen
+                .as_mut()
+                .is_none_or(|seen| seen.insert([s, predicate, o]))
+            {
+                found.rows.push(row);
+                found.quads.push([s, predicate, o, g]);
+            }
+            ControlFlow::Continue(())
+        });
     debug_assert!(flow.is_continue(), "the visitor never breaks");
 }

@@ -11,9 +11,7 @@ mod union;
 mod values;
 
 use jindou_model::{IdRanges, Membership, PredicateId};
-use jindou_plan::physical::{
-    ConstId, PlannedStep, Requirement, Scope, Side, Slot, Step, Var,
-};
+use jindou_plan::physical::{ConstId, PlannedStep, Requirement, Scope, Side, Slot, Step, Var};
 
 pub(crate) use bind::{Seed, SeededBind};
 pub(crate) use filter::{ExtendRows, FilterRows};
@@ -33,14 +31,21 @@ pub(crate) fn build(
 ) -> Result<Boxed, ExecError> {
     let cx = builder.cx;
     Ok(match step {
-        Step::Bind { var, sides, requires } => {
-            Box::new(bind::Bind::new(input, *var, sides, requires, keep, cx))
-        }
+        Step::Bind {
+            var,
+            sides,
+            requires,
+        } => Box::new(bind::Bind::new(input, *var, sides, requires, keep, cx)),
         Step::Check { side, to } => Box::new(check::Check::new(input, *side, *to, keep, cx)),
         Step::Test { slot, requires } => {
             Box::new(check::Test::new(input, *slot, requires, keep, cx))
         }
-        Step::Match { subject, predicate, object, scope } => Box::new(matching::Match::new(
+        Step::Match {
+            subject,
+            predicate,
+            object,
+            scope,
+        } => Box::new(matching::Match::new(
             input,
             [*subject, *predicate, *object],
             *scope,
@@ -70,7 +75,11 @@ pub(crate) fn compile(
     expression: &jindou_plan::expression::Expression,
     cx: &Context,
 ) -> Result<CompiledExpression, ExecError> {
-    Ok(CompiledExpression::compile(expression, &cx.constants, &cx.expressions)?)
+    Ok(CompiledExpression::compile(
+        expression,
+        &cx.constants,
+        &cx.expressions,
+    )?)
 }
 
 /// The variables wanted before `steps`, if `needed` are wanted behind them.
@@ -98,8 +107,15 @@ fn for_each_variable(step: &Step, visit: &mut dyn FnMut(Var)) {
             slot(to, visit);
         }
         Step::Test { slot: tested, .. } => slot(tested, visit),
-        Step::Match { subject, predicate, object, scope } => {
-            [subject, predicate, object].into_iter().for_each(|part| slot(part, visit));
+        Step::Match {
+            subject,
+            predicate,
+            object,
+            scope,
+        } => {
+            [subject, predicate, object]
+                .into_iter()
+                .for_each(|part| slot(part, visit));
             if let Scope::Graph(graph) = scope {
                 slot(graph, visit);
             }
@@ -112,7 +128,9 @@ fn for_each_variable(step: &Step, visit: &mut dyn FnMut(Var)) {
         }
         Step::Values { vars, .. } => vars.iter().for_each(|var| visit(*var)),
         Step::Optional { steps, condition } => {
-            steps.iter().for_each(|planned| for_each_variable(&planned.step, visit));
+            steps
+                .iter()
+                .for_each(|planned| for_each_variable(&planned.step, visit));
             if let Some(condition) = condition {
                 condition.for_each_variable(visit);
             }

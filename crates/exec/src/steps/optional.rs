@@ -42,9 +42,20 @@ pub(super) fn build(
     let mut inner = builder.steps(Box::new(feed.clone()), steps, &inner_keep)?;
     if let Some(condition) = condition {
         let compiled = compile(condition, builder.cx)?;
-        inner = Box::new(FilterRows::new(inner, compiled, needed_before(&[], &inner_keep)));
+        inner = Box::new(FilterRows::new(
+            inner,
+            compiled,
+            needed_before(&[], &inner_keep),
+        ));
     }
-    Ok(Box::new(LeftJoinSteps { input, feed, inner, number, keep: keep.clone(), current: None }))
+    Ok(Box::new(LeftJoinSteps {
+        input,
+        feed,
+        inner,
+        number,
+        keep: keep.clone(),
+        current: None,
+    }))
 }
 
 /// Row numbers as ids, so that they can be a column.
@@ -56,7 +67,9 @@ impl Operator for LeftJoinSteps {
     fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
         if self.current.is_none() {
-            let Some(table) = self.input.next(cx)? else { return Ok(None) };
+            let Some(table) = self.input.next(cx)? else {
+                return Ok(None);
+            };
             let mut numbered = table.clone();
             numbered.set(self.number, (0..table.rows()).map(row_id).collect());
             self.feed.put(numbered);
@@ -74,8 +87,9 @@ impl Operator for LeftJoinSteps {
             return Ok(Some(found));
         }
         let (mut table, extended) = self.current.take().expect("a batch was taken above");
-        let alone: Vec<u32> =
-            (0..table.rows() as u32).filter(|row| !extended[*row as usize]).collect();
+        let alone: Vec<u32> = (0..table.rows() as u32)
+            .filter(|row| !extended[*row as usize])
+            .collect();
         table.retain_columns(&self.keep);
         table.retain_rows(&alone);
         Ok(Some(table))

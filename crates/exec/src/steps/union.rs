@@ -32,7 +32,11 @@ pub(super) fn build(
             Ok((feed, chain, before))
         })
         .collect::<Result<_, ExecError>>()?;
-    Ok(Box::new(Branches { input, branches, current: None }))
+    Ok(Box::new(Branches {
+        input,
+        branches,
+        current: None,
+    }))
 }
 
 impl Operator for Branches {
@@ -55,7 +59,9 @@ impl Operator for Branches {
                 }
                 continue;
             }
-            let Some(table) = self.input.next(cx)? else { return Ok(None) };
+            let Some(table) = self.input.next(cx)? else {
+                return Ok(None);
+            };
             if let Some((feed, _, before)) = self.branches.first() {
                 let mut copy = table.clone();
                 copy.retain_columns(before);

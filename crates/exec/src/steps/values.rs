@@ -28,8 +28,17 @@ impl JoinValues {
         cx: &Context,
     ) -> Self {
         let cell = |cell: &Option<ConstId>| cell.map_or(TermId::NONE, |id| cx.constant(id));
-        let rows = rows.iter().map(|row| row.iter().map(cell).collect()).collect();
-        Self { input, vars: vars.to_vec(), rows, keep, current: None }
+        let rows = rows
+            .iter()
+            .map(|row| row.iter().map(cell).collect())
+            .collect();
+        Self {
+            input,
+            vars: vars.to_vec(),
+            rows,
+            keep,
+            current: None,
+        }
     }
 }
 
