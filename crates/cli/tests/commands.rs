@@ -390,8 +390,9 @@ fn a_served_file_answers_queries() {
     .spawn()
     .unwrap();
     let mut child = Ending(child);
-    let said = BufReader::new(child.0.stderr.take().unwrap());
+    let mut said = BufReader::new(child.0.stderr.take().unwrap());
     let line = said
+        .by_ref()
         .lines()
         .map(Result::unwrap)
         .find(|line| line.contains("http://"))
@@ -419,6 +420,16 @@ fn a_served_file_answers_queries() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert_says(&answer, &["200 OK", "true"]);
+    #[cfg(unix)]
+    {
+        let id = child.0.id().to_string();
+        let sent = Command::new("kill").args(["-INT", &id]).status().unwrap();
+        assert!(sent.success());
+        let mut rest = String::new();
+        said.read_to_string(&mut rest).unwrap();
+        assert_says(&rest, &["Ctrl-C again"]);
+        assert!(child.0.wait().unwrap().success());
+    }
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
             eprintln!("no files and no --location: the database is empty");
             Database::new()
         }
-        None => open::in_memory(&arguments.files, &arguments.read)?,
+        None => open::in_memory(&arguments.files, &arguments.read, Duration::ZERO)?,
     };
     serve(database, config)
 }
