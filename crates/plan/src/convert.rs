@@ -20,7 +20,7 @@ use crate::physical::{
 };
 
 /// Patterns nested in each other above which a query is refused.
-const MAX_DEPTH: usize = 1000;
+const MAX_DEPTH: usize = 512;
 /// Triple patterns above which a query is refused: the search for their order is cubic.
 const MAX_TRIPLE_PATTERNS: usize = 4096;
 
@@ -263,10 +263,13 @@ impl<'a> Converter<'a> {
                 aggregates,
             } => {
                 let inner = in_graph(self.pattern(*inner, scope)?, scope);
-                let by = variables
-                    .into_iter()
-                    .map(|variable| self.variable(variable))
-                    .collect::<Result<_, _>>()?;
+                let mut by = Vec::with_capacity(variables.len());
+                for variable in variables {
+                    let var = self.variable(variable)?;
+                    if !by.contains(&var) {
+                        by.push(var);
+                    }
+                }
                 let aggregates = aggregates
                     .into_iter()
                     .map(|(variable, aggregate)| {
