@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Flat, Toy};
+use common::{Flat, Noise, Toy};
 use jindou_plan::physical::{Node, Operator, Slot, Step, Var};
 use jindou_plan::{Statistics, plan};
 use proptest::prelude::*;
@@ -94,7 +94,8 @@ proptest! {
     ) {
         let toy = Toy::parse(include_str!("plans/university.toy"));
         let text = bgp(&choices);
-        let all: [&(dyn Statistics + Sync); 2] = [&toy, &Flat];
+        let noise = Noise(choices.len() as u64);
+        let all: [&(dyn Statistics + Sync); 3] = [&toy, &Flat, &noise];
         for statistics in all {
             let planned = plan(&text, None, None, statistics).expect("a plan");
             assert_connected(&planned.root, &text);

@@ -6,7 +6,7 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::Flat;
+use common::Noise;
 use jindou_model::Direction;
 use jindou_plan::expression::{Comparison, Expression};
 use jindou_plan::physical::{
@@ -732,7 +732,7 @@ fn plans_answer_as_the_algebra_defines() {
         if let Some(dataset) = &dataset {
             quads = of_dataset(&quads, dataset);
         }
-        let planned = plan(&text, None, dataset.as_ref(), &Flat)
+        let planned = plan(&text, None, dataset.as_ref(), &Noise(seed))
             .unwrap_or_else(|error| panic!("{seed} {text}: {error}"));
         let Form::Select(_) = planned.form else {
             panic!("not a SELECT");
