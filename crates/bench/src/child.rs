@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::BenchError;
 use crate::machine::Memory;
-use crate::report::footprint_bytes;
 
 /// How to start a program that hands its remaining arguments to [`main`].
 #[derive(Debug, Clone)]
@@ -151,7 +150,7 @@ pub fn main(arguments: &[OsString]) -> Result<bool, BenchError> {
         seconds,
         triples: statistics.triples,
         memory,
-        footprint_bytes: footprint_bytes(&statistics),
+        footprint_bytes: statistics.total_bytes(),
     };
     let text = serde_json::to_string(&report).expect("numbers are JSON");
     println!("{text}");

@@ -12,7 +12,7 @@ use crate::data::{self, DataFile};
 use crate::http::{Connection, query_request};
 use crate::light;
 use crate::machine::Machine;
-use crate::report::{LoadFigures, QueryFigures, Report, StoredFigures, footprint_bytes};
+use crate::report::{LoadFigures, QueryFigures, Report, StoredFigures};
 use crate::run::{self, Outcome};
 use crate::serving::{QUERY_PATH, Serving};
 use crate::timing::Timing;
@@ -98,7 +98,7 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<Report, 
         statements: file.counts.statements(),
         triples: statistics.triples,
         seconds: alone.as_ref().map_or(seconds, |alone| alone.seconds),
-        footprint_bytes: footprint_bytes(&statistics),
+        footprint_bytes: statistics.total_bytes(),
         memory: alone.map(|alone| alone.memory),
     };
     let serving = match options.http {

@@ -2,7 +2,6 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use jindou_engine::DatabaseStatistics;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::{Machine, Memory};
@@ -139,12 +138,6 @@ pub struct StoredFigures {
     pub open_seconds: f64,
     /// Memory of that process right after.
     pub memory: Memory,
-}
-
-/// What a database itself says it holds, in bytes.
-#[must_use]
-pub fn footprint_bytes(statistics: &DatabaseStatistics) -> u64 {
-    statistics.bytes.segments + statistics.bytes.dictionary
 }
 
 impl Display for Report {

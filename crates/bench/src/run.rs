@@ -69,16 +69,15 @@ pub fn as_tsv(
     let mut solutions = solutions(database, text, threads)?;
     let columns = solutions.variables().len();
     let mut writer = SolutionsWriter::new(SolutionsFormat::Tsv, solutions.variables());
-    let mut scratch = Default::default();
     let mut text_bytes = 0;
     out.clear();
     writer.start(out);
     while let Some(batch) = solutions.next_batch()? {
-        let decoder = solutions.decoder();
+        let mut decoder = solutions.decoder();
         for row in 0..batch.rows() {
             writer.begin_row(out);
             for column in 0..columns {
-                writer.cell(out, decoder.text(batch.column(column)[row], &mut scratch))?;
+                writer.cell(out, decoder.text(batch.column(column)[row]))?;
             }
             writer.end_row(out);
         }

@@ -64,7 +64,7 @@ pub(crate) struct ReadArguments {
 Examples:
   jindou serve data.nt.gz                 in memory; ask at http://127.0.0.1:7878/sparql
   jindou serve --location store           a store made by `jindou load`
-  jindou serve --location new data.ttl    make the store first, if it is not there
+  jindou serve --location store data.ttl  load into the store first, as `jindou load` does
   curl http://127.0.0.1:7878/sparql -d query='SELECT * WHERE { ?s ?p ?o } LIMIT 10'
 
 Ctrl-C lets queries under way end; a second Ctrl-C ends at once.")]
@@ -85,7 +85,7 @@ pub(crate) struct ServeArguments {
     pub(crate) read: ReadArguments,
 }
 
-/// Load files into a new store in a folder
+/// Load files into a store in a folder
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -95,7 +95,7 @@ Examples:
 
 Files may end in .nt .nq .ttl .trig .rdf .jsonld and others, and in .gz .zst .bz2 after that.")]
 pub(crate) struct LoadArguments {
-    /// Folder to make; it must not be there yet
+    /// Folder of the store; made if it is not there, and what it holds stays
     #[arg(long, value_name = "DIR")]
     pub(crate) location: PathBuf,
     /// Files to load; `-` is standard input, which needs --format

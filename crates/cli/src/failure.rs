@@ -61,10 +61,7 @@ fn advice(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
 
 fn engine_advice(error: &EngineError) -> Option<&'static str> {
     match error {
-        EngineError::NotAStore { .. } => Some("make one with `jindou load --location DIR FILE...`"),
-        EngineError::Exists { .. } => Some("give a folder that is not there yet"),
         EngineError::Timeout { .. } => Some("allow more with --timeout SECONDS"),
-        EngineError::Corrupt { .. } => Some("load the data again into another folder"),
         EngineError::Ingest(IngestError::Syntax(_)) => {
             Some("mend the file, or leave such statements out with --lenient")
         }

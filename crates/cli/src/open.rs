@@ -1,7 +1,7 @@
 //! How do files, a folder or standard input become a database?
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use jindou_bench::table::{bytes, thousands};
@@ -54,23 +54,29 @@ pub(crate) fn load_options(read: &ReadArguments) -> LoadOptions {
     }
 }
 
-/// A database in memory with these files, loaded under a progress bar.
-pub(crate) fn in_memory(files: &[PathBuf], read: &ReadArguments) -> anyhow::Result<Database> {
+/// A database in memory with these files, loaded under a progress bar. Says what it came to if
+/// that took at least `patience`.
+pub(crate) fn in_memory(
+    files: &[PathBuf],
+    read: &ReadArguments,
+    patience: Duration,
+) -> anyhow::Result<Database> {
     let sources = sources(files, read, None)?;
     let database = Database::new();
-    load("loading", |progress| {
+    load("loading", patience, |progress| {
         let report = database.load(sources, &load_options(read), progress)?;
         Ok((database.clone(), report))
     })
 }
 
-/// A new store in a folder, made from these sources under a progress bar.
+/// The store in a folder with these sources beside what it holds, loaded under a progress bar;
+/// made if it is not there.
 pub(crate) fn create(
     location: &Path,
     sources: Vec<Source>,
     options: &LoadOptions,
 ) -> anyhow::Result<Database> {
-    load("loading", |progress| {
+    load("loading and storing", Duration::ZERO, |progress| {
         Ok(Database::create(
             location,
             sources,
@@ -92,9 +98,9 @@ pub(crate) fn stored(location: &Path) -> anyhow::Result<Database> {
     Ok(Database::open(location, Config::default())?)
 }
 
-/// Runs a load under a progress bar and tells on standard error what it came to.
-pub(crate) fn load(
+fn load(
     what: &str,
+    patience: Duration,
     work: impl FnOnce(&Progress) -> anyhow::Result<(Database, LoadReport)>,
 ) -> anyhow::Result<Database> {
     let progress = Progress::default();
@@ -103,30 +109,34 @@ pub(crate) fn load(
     let outcome = work(&progress);
     drop(watch);
     let (database, report) = outcome?;
-    let seconds = start.elapsed().as_secs_f64();
     for skipped in &report.errors {
-        let rest = if skipped.rest_dropped {
-            " (and the rest of the file)"
-        } else {
-            ""
+        let rest = match skipped.rest_dropped {
+            true => " (and the rest of the file)",
+            false => "",
         };
         eprintln!("left out{rest}: {}", skipped.error);
     }
     if report.skipped > report.errors.len() as u64 {
         eprintln!("left out: {} errors in all", thousands(report.skipped));
     }
-    told(&database, &progress, seconds);
+    if start.elapsed() >= patience {
+        tell(&report, start.elapsed());
+    }
     Ok(database)
 }
 
-/// Says how long a load took.
-pub(crate) fn told(database: &Database, progress: &Progress, seconds: f64) {
-    let statistics = database.statistics();
+/// Says what a load came to.
+pub(crate) fn tell(report: &LoadReport, time: Duration) {
+    let named = match report.named_quads {
+        0 => String::new(),
+        quads => format!(" and {} quads of named graphs", thousands(quads)),
+    };
+    let seconds = time.as_secs_f64();
     eprintln!(
-        "loaded {} triples from {} in {seconds:.2} s ({:.2} million statements a second)",
-        thousands(statistics.triples),
-        bytes(progress.bytes_read()),
-        progress.quads() as f64 / seconds / 1e6,
+        "read {} in {seconds:.2} s, {:.2} million statements a second; there are {} triples{named}",
+        bytes(report.bytes_read),
+        report.quads as f64 / seconds / 1e6,
+        thousands(report.triples),
     );
 }
 

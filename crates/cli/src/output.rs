@@ -64,15 +64,14 @@ fn write_solutions(
     let columns = solutions.variables().len();
     let mut writer = SolutionsWriter::new(format, solutions.variables());
     let mut text = Vec::with_capacity(2 * FLUSH_BYTES);
-    let mut scratch = Default::default();
     writer.start(&mut text);
     while let Some(batch) = solutions.next_batch()? {
-        let decoder = solutions.decoder();
+        let mut decoder = solutions.decoder();
         for row in 0..batch.rows() {
             writer.begin_row(&mut text);
             for column in 0..columns {
                 let id = batch.column(column)[row];
-                writer.cell(&mut text, decoder.text(id, &mut scratch))?;
+                writer.cell(&mut text, decoder.text(id))?;
             }
             writer.end_row(&mut text);
             if text.len() >= FLUSH_BYTES {

@@ -39,10 +39,18 @@ impl Watch {
                 thousands(quads),
                 bytes(read)
             );
-            match statements {
-                Some(total) => (quads, Some(total), words),
-                None => (read, progress.bytes_total(), words),
+            let (done, total) = match statements {
+                Some(total) => (quads, Some(total)),
+                None => (read, progress.bytes_total()),
+            };
+            if total.is_some_and(|total| done >= total) {
+                return (
+                    done,
+                    total,
+                    format!("{} triples; indexing", thousands(quads)),
+                );
             }
+            (done, total, words)
         })
     }
 

@@ -112,8 +112,9 @@ fn mistakes_are_told_in_one_line() {
     assert_says(&not_a_store, &["empty", "jindou load"]);
     let nowhere = error(&["query", "--location", "nowhere", "--query", "ASK {}"]);
     assert_says(&nowhere, &["nowhere", "jindou load"]);
-    let exists = error(&["load", "--location", "empty", "people.ttl"]);
-    assert_says(&exists, &["empty"]);
+    std::fs::write(path.join("empty/thing"), "").unwrap();
+    let others = error(&["load", "--location", "empty", "people.ttl"]);
+    assert_says(&others, &["empty", "name a new directory"]);
     assert_says(&error(&["load", "--location", "new", "-"]), &["--format"]);
     let missing = error(&["query", "--data", "people.ttl", "--query-file", "no.rq"]);
     assert_says(&missing, &["no.rq"]);
@@ -184,8 +185,19 @@ fn what_is_loaded_can_be_queried_and_counted() {
     }
     let plan = stdout(path, &["explain", "--location", "store", "--query", names]);
     assert!(plan.ends_with('\n') && plan.len() > 1);
-    let refused = error(path, &["load", "--location", "store", "people.ttl"]);
-    assert_says(&refused, &["store", "not there yet"]);
+    std::fs::write(path.join("more.nt"), "<http://a> <http://b> <http://c> .\n").unwrap();
+    stdout(path, &["load", "--location", "store", "more.nt"]);
+    let all = "SELECT * WHERE { ?s ?p ?o }";
+    let rows = [
+        "query",
+        "--location",
+        "store",
+        "--query",
+        all,
+        "--results-format",
+        "tsv",
+    ];
+    assert_eq!(stdout(path, &rows).lines().count(), 6);
 }
 
 #[test]
@@ -378,8 +390,9 @@ fn a_served_file_answers_queries() {
     .spawn()
     .unwrap();
     let mut child = Ending(child);
-    let said = BufReader::new(child.0.stderr.take().unwrap());
+    let mut said = BufReader::new(child.0.stderr.take().unwrap());
     let line = said
+        .by_ref()
         .lines()
         .map(Result::unwrap)
         .find(|line| line.contains("http://"))
@@ -401,10 +414,22 @@ fn a_served_file_answers_queries() {
     )
     .unwrap();
     // Far longer than it takes: a server that does not answer should fail, not hang.
-    stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+    stream
+        .set_read_timeout(Some(std::time::Duration::from_secs(60)))
+        .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert_says(&answer, &["200 OK", "true"]);
+    #[cfg(unix)]
+    {
+        let id = child.0.id().to_string();
+        let sent = Command::new("kill").args(["-INT", &id]).status().unwrap();
+        assert!(sent.success());
+        let mut rest = String::new();
+        said.read_to_string(&mut rest).unwrap();
+        assert_says(&rest, &["Ctrl-C again"]);
+        assert!(child.0.wait().unwrap().success());
+    }
 }
 
 #[test]

@@ -49,8 +49,7 @@ fn load(data: Lubm) -> anyhow::Result<Database> {
     let watch = Watch::load("generating and loading", progress.clone(), Some(statements));
     let loaded = database.load(sources.collect(), &LoadOptions::default(), &progress);
     drop(watch);
-    loaded?;
-    open::told(&database, &progress, start.elapsed().as_secs_f64());
+    open::tell(&loaded?, start.elapsed());
     Ok(database)
 }
 

@@ -1,10 +1,15 @@
 //! `jindou query` and `jindou explain`: one query, its result or its plan.
 
+use std::time::Duration;
+
 use anyhow::anyhow;
 use jindou_engine::{Database, EngineError, QueryOptions};
 
 use crate::args::{ExplainArguments, QueryArguments, TextArguments};
 use crate::{open, output};
+
+/// A load that takes less is not worth a line.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// # Errors
 /// A query or data that is wrong, and what else the engine reports.
@@ -14,10 +19,11 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
         Some(location) => open::stored(location)?,
         None => {
             // A wrong query should not wait for the files to be loaded.
-            Database::new()
-                .explain(&text)
+            let trial = Database::new()
+                .query(&text)
                 .map_err(|e| in_query(e, &name))?;
-            open::in_memory(&arguments.subject.data, &arguments.read)?
+            output::check_format(&trial, arguments.results_format)?;
+            open::in_memory(&arguments.subject.data, &arguments.read, PATIENCE)?
         }
     };
     if arguments.explain {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use jindou_engine::Database;
 use jindou_server::{Server, ServerConfig, ServerError};
 
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
             eprintln!("no files and no --location: the database is empty");
             Database::new()
         }
-        None => open::in_memory(&arguments.files, &arguments.read)?,
+        None => open::in_memory(&arguments.files, &arguments.read, Duration::ZERO)?,
     };
     serve(database, config)
 }
@@ -33,12 +33,6 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
 fn at_location(location: &Path, arguments: &ServeArguments) -> anyhow::Result<Database> {
     if arguments.files.is_empty() {
         return open::stored(location);
-    }
-    if location.exists() {
-        bail!(
-            "{}: is there already; serve it without files, or name a new folder to load them into",
-            location.display()
-        );
     }
     let sources = open::sources(&arguments.files, &arguments.read, None)?;
     open::create(location, sources, &open::load_options(&arguments.read))

@@ -2,65 +2,69 @@
 
 use anyhow::Context;
 use jindou_bench::table::{Table, bytes, thousands};
-use serde_json::Value;
+use jindou_engine::DatabaseStatistics;
 
 use crate::args::StatsArguments;
 use crate::{open, output};
+
+/// Predicates shown, the most frequent first; `--json` has all.
+const SHOWN_PREDICATES: usize = 30;
 
 /// # Errors
 /// A folder that is no store.
 pub(crate) fn run(arguments: &StatsArguments) -> anyhow::Result<()> {
     let statistics = open::stored(&arguments.location)?.statistics();
-    let value = serde_json::to_value(&statistics).context("the statistics are no JSON")?;
     if arguments.json {
-        let text = serde_json::to_string_pretty(&value).context("the statistics are no JSON")?;
+        let text = serde_json::to_string_pretty(&statistics);
+        let text = text.context("the statistics are no JSON")?;
         return output::print(&format!("{text}\n"));
     }
-    let mut table = Table::new([arguments.location.display().to_string(), String::new()]);
-    rows(&mut table, "", &value);
-    output::print(&table.to_string())
+    let name = arguments.location.display().to_string();
+    output::print(&format!(
+        "{}\n{}",
+        figures(name, &statistics),
+        predicates(&statistics)
+    ))
 }
 
-/// One line a figure, in the order of the statistics' fields: `bytes.dictionary` is `bytes:
-/// dictionary`, shown in the unit that fits.
-fn rows(table: &mut Table, name: &str, value: &Value) {
-    let readable = || name.replace('_', " ");
-    match value {
-        Value::Object(fields) => {
-            for (field, value) in fields {
-                let name = if name.is_empty() {
-                    field.clone()
-                } else {
-                    format!("{name}: {field}")
-                };
-                rows(table, &name, value);
-            }
-        }
-        Value::Number(number) => {
-            let shown = match number.as_u64() {
-                Some(count) if name.contains("bytes") => bytes(count),
-                Some(count) => thousands(count),
-                None => number.to_string(),
-            };
-            table.row([readable(), shown]);
-        }
-        Value::String(text) => table.row([readable(), text.clone()]),
-        other => table.row([readable(), other.to_string()]),
+fn figures(name: String, statistics: &DatabaseStatistics) -> Table {
+    let mut table = Table::new([name, String::new()]);
+    let held = statistics.triples + statistics.named_quads;
+    for (name, count) in [
+        ("triples of the default graph", statistics.triples),
+        ("quads of named graphs", statistics.named_quads),
+        ("named graphs", statistics.named_graphs),
+        ("IRIs and blank nodes", statistics.vertices),
+        ("literals in the dictionary", statistics.dictionary_literals),
+        ("classes", statistics.classes),
+        ("characteristic sets", statistics.characteristic_sets),
+        ("predicates", statistics.predicates.len() as u64),
+    ] {
+        table.row([name.to_owned(), thousands(count)]);
     }
+    for (name, count) in [
+        ("dictionary", statistics.dictionary_bytes),
+        ("segments", statistics.segment_bytes),
+        ("named graphs", statistics.named_bytes),
+        ("characteristic sets", statistics.characteristic_set_bytes),
+        ("all parts", statistics.total_bytes()),
+    ] {
+        table.row([format!("size: {name}"), bytes(count)]);
+    }
+    let each = statistics.total_bytes() as f64 / held.max(1) as f64;
+    table.row(["size: a triple".to_owned(), format!("{each:.1} B")]);
+    table
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_figure_has_a_line() {
-        let mut table = Table::new(["store", ""]);
-        let value = serde_json::json!({"triples": 1234567, "bytes": {"dictionary": 2048}});
-        rows(&mut table, "", &value);
-        assert_eq!(
-            table.to_string(),
-            "store\ntriples            1,234,567\nbytes: dictionary    2.0 KiB\n"
-        );
+fn predicates(statistics: &DatabaseStatistics) -> String {
+    let mut table = Table::new(["predicate", "triples", "subjects", "objects"]);
+    for predicate in statistics.predicates.iter().take(SHOWN_PREDICATES) {
+        let [triples, subjects, objects] =
+            [predicate.triples, predicate.subjects, predicate.objects].map(thousands);
+        table.row([format!("<{}>", predicate.iri), triples, subjects, objects]);
+    }
+    match statistics.predicates.len().checked_sub(SHOWN_PREDICATES) {
+        None | Some(0) => table.to_string(),
+        Some(more) => format!("{table}and {more} more; --json shows all\n"),
     }
 }
