@@ -19,14 +19,18 @@ const SHARDS: usize = 16;
 #[derive(Clone, Debug)]
 pub(crate) struct Template {
     pub(crate) plan: Arc<Plan>,
-    pub(crate) prefixes: Arc<[Option<Box<str>>]>,
+    pub(crate) prefixes: Prefixes,
 }
+
+/// For each argument slot the IRI of the prefix, for arguments that follow one.
+pub(crate) type Prefixes = Arc<[Option<Box<str>>]>;
 
 /// Which arguments of a shape are structural: their slots, ascending.
 pub(crate) type Structural = Arc<[u16]>;
 
 #[derive(Debug)]
 struct Entry {
+    key: Box<[u8]>,
     structural: Structural,
     /// By the texts of the structural arguments.
     templates: FxHashMap<Box<[u8]>, Template>,
@@ -44,7 +48,8 @@ pub(crate) enum Found {
 /// Plans by shape, a bounded number of them.
 #[derive(Debug)]
 pub(crate) struct Cache {
-    shards: Vec<RwLock<FxHashMap<Box<[u8]>, Entry>>>,
+    /// Entries by the hash of their key, of which each is computed once.
+    shards: Vec<RwLock<FxHashMap<u64, Entry>>>,
     plans_per_shard: usize,
     clock: AtomicU64,
     /// Counts how often the cache was emptied, so that no plan made before comes in after.
@@ -66,16 +71,15 @@ impl Cache {
         self.plans_per_shard > 0
     }
 
-    fn shard(&self, key: &[u8]) -> &RwLock<FxHashMap<Box<[u8]>, Entry>> {
-        // Bits in the middle: the map inside chooses its buckets by the others.
-        let hash = FxBuildHasher.hash_one(key);
+    fn shard(&self, hash: u64) -> &RwLock<FxHashMap<u64, Entry>> {
         &self.shards[(hash >> 32) as usize % SHARDS]
     }
 
     /// Looks a shape up; `structure` appends the texts of the given slots.
     pub(crate) fn find(&self, key: &[u8], structure: impl Fn(&[u16], &mut Vec<u8>)) -> Found {
-        let shard = self.shard(key).read();
-        let Some(entry) = shard.get(key) else {
+        let hash = FxBuildHasher.hash_one(key);
+        let shard = self.shard(hash).read();
+        let Some(entry) = shard.get(&hash).filter(|entry| *entry.key == *key) else {
             return Found::Nothing;
         };
         let mut texts = Vec::with_capacity(128);
@@ -103,7 +107,8 @@ impl Cache {
         template: Template,
         generation: u64,
     ) {
-        let mut shard = self.shard(key).write();
+        let hash = FxBuildHasher.hash_one(key);
+        let mut shard = self.shard(hash).write();
         if self.generation() != generation {
             return;
         }
@@ -113,17 +118,23 @@ impl Cache {
             let oldest = shard
                 .iter()
                 .min_by_key(|(_, entry)| entry.last_used.load(Ordering::Relaxed))
-                .map(|(key, _)| key.clone());
+                .map(|(hash, _)| *hash);
             let Some(entry) = oldest.and_then(|oldest| shard.remove(&oldest)) else {
                 break;
             };
             plans -= entry.templates.len();
         }
-        let entry = shard.entry(key.into()).or_insert_with(|| Entry {
+        let new = || Entry {
+            key: key.into(),
             structural: Arc::clone(structural),
             templates: FxHashMap::default(),
             last_used: AtomicU64::new(now),
-        });
+        };
+        let entry = shard.entry(hash).or_insert_with(new);
+        // Another shape with the same hash gives way.
+        if *entry.key != *key {
+            *entry = new();
+        }
         // More arguments turned out to be structural: the plans kept so far may be too general.
         if entry.structural != *structural {
             let mut all: Vec<u16> = entry.structural.to_vec();

@@ -20,7 +20,9 @@ use crate::physical::{
 };
 
 /// Patterns nested in each other above which a query is refused.
-const MAX_DEPTH: usize = 1000;
+const MAX_DEPTH: usize = 512;
+/// Triple patterns above which a query is refused: the search for their order is cubic.
+const MAX_TRIPLE_PATTERNS: usize = 4096;
 
 /// Converts one parsed query.
 pub(crate) struct Converter<'a> {
@@ -33,6 +35,7 @@ pub(crate) struct Converter<'a> {
     constants: Vec<Constant>,
     by_term: FxHashMap<Term, ConstId>,
     made_up: usize,
+    triple_patterns: usize,
     pub(crate) depth: usize,
 }
 
@@ -54,6 +57,7 @@ impl<'a> Converter<'a> {
             constants: Vec::new(),
             by_term: FxHashMap::default(),
             made_up: 0,
+            triple_patterns: 0,
             depth: 0,
         }
     }
@@ -259,10 +263,13 @@ impl<'a> Converter<'a> {
                 aggregates,
             } => {
                 let inner = in_graph(self.pattern(*inner, scope)?, scope);
-                let by = variables
-                    .into_iter()
-                    .map(|variable| self.variable(variable))
-                    .collect::<Result<_, _>>()?;
+                let mut by = Vec::with_capacity(variables.len());
+                for variable in variables {
+                    let var = self.variable(variable)?;
+                    if !by.contains(&var) {
+                        by.push(var);
+                    }
+                }
                 let aggregates = aggregates
                     .into_iter()
                     .map(|(variable, aggregate)| {
@@ -298,6 +305,13 @@ impl<'a> Converter<'a> {
             return Ok(Scoped {
                 pattern: Pattern::Unit,
                 in_graph: false,
+            });
+        }
+        self.triple_patterns += patterns.len();
+        if self.triple_patterns > MAX_TRIPLE_PATTERNS {
+            return Err(PlanError::TooLarge {
+                what: "triple patterns",
+                limit: MAX_TRIPLE_PATTERNS,
             });
         }
         let quads = patterns

@@ -15,7 +15,7 @@ use crate::expression::{
 
 /// Expressions nested in each other above which a query is refused; they are evaluated by
 /// recursion.
-const MAX_DEPTH: usize = 1000;
+const MAX_DEPTH: usize = 512;
 
 impl Converter<'_> {
     /// Converts an expression.

@@ -86,6 +86,14 @@ impl<'a> Source<'a> {
         degree
     }
 
+    pub(crate) fn is_iri(&self, id: ConstId) -> bool {
+        match &self.constants[id.index()] {
+            Constant::Fixed(term) => term.is_named_node(),
+            Constant::Iri { .. } => true,
+            Constant::Literal { .. } => false,
+        }
+    }
+
     /// True if edges of this pattern are found through segments: its predicate is a constant,
     /// it reads the store's own default graph, and its ends are not the same variable.
     pub(crate) fn is_edge(&self, quad: &Quad) -> bool {

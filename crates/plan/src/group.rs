@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 use crate::algebra::{Pattern, certain_of_values, never_fails};
 use crate::block::{Block, Item, Operation, conjuncts};
-use crate::expression::Expression;
+use crate::expression::{Comparison, Expression};
 use crate::facts::{Source, size};
 use crate::order::{Relation, explore};
 use crate::physical::{ConstId, Operator, Step, Var};
@@ -102,11 +102,12 @@ impl<'a> Grouper<'a> {
         place: Place,
         filters: Vec<Expression>,
     ) -> Option<Rows> {
-        let block = Block::of(pattern);
+        let mut block = Block::of(pattern);
         let shared = pattern.possible().intersection(&rows.possible);
         if !shared.is_subset(&rows.certain) || !block.commutes_with(&rows.possible) {
             return None;
         }
+        self.bind_by_equality(&mut block);
         let mut waiting = Waiting::default();
         let places: Vec<Option<usize>> = block
             .operations
@@ -143,6 +144,40 @@ impl<'a> Grouper<'a> {
             rows.filter(expression);
         }
         Some(rows)
+    }
+
+    /// Makes `FILTER(?x = <iri>)` and `FILTER(sameTerm(?x, term))` inline data, from which
+    /// patterns can be explored. An IRI equals nothing but itself, so this says the same where
+    /// the variable is bound by the patterns themselves.
+    fn bind_by_equality(&self, block: &mut Block) {
+        let mut certain = VarSet::default();
+        for item in &block.items {
+            certain.extend(&item.certain());
+        }
+        let items = &mut block.items;
+        block.operations.retain(|operation| {
+            let Operation::Filter(Expression::Compare(comparison, left, right)) = operation else {
+                return true;
+            };
+            let (var, constant) = match (&**left, &**right) {
+                (Expression::Variable(var), Expression::Constant(constant))
+                | (Expression::Constant(constant), Expression::Variable(var)) => (*var, *constant),
+                _ => return true,
+            };
+            let is_identity = match comparison {
+                Comparison::SameTerm => true,
+                Comparison::Equal => self.source.is_iri(constant),
+                _ => false,
+            };
+            if !is_identity || !certain.contains(var) {
+                return true;
+            }
+            items.push(Item::Values {
+                vars: vec![var],
+                rows: vec![vec![Some(constant)]],
+            });
+            false
+        });
     }
 
     /// OPTIONAL: for each row where that is right, else a left join.

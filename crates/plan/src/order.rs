@@ -20,6 +20,10 @@ use crate::varset::VarSet;
 const EXHAUSTIVE_VARIABLES: usize = 8;
 const EXHAUSTIVE_WIDTH: usize = 256;
 const WIDTH: usize = 16;
+/// Groups of more patterns than this are searched by their best move alone.
+const GREEDY_PATTERNS: usize = 64;
+/// Bounds the work of a search: moves tried, each of which looks at all patterns.
+const MAX_LOOKS: usize = 20_000_000;
 
 // Work in rows handled; a row of a scan is 1.
 const LOOK_UP: f64 = 5.0;
@@ -47,7 +51,10 @@ impl Relation {
     pub(crate) fn of_quad(source: &Source<'_>, quad: Quad) -> Self {
         match quad.predicate {
             Slot::Const(predicate) if source.is_edge(&quad) => match quad.object {
-                Slot::Const(class) if source.is_type(predicate) => Self::Type(quad.subject, class),
+                // A literal as a type is an edge like others: characteristic sets have no such.
+                Slot::Const(class) if source.is_type(predicate) && source.is_iri(class) => {
+                    Self::Type(quad.subject, class)
+                }
                 object => Self::Edge(Edge {
                     subject: quad.subject,
                     predicate,
@@ -231,11 +238,15 @@ impl Problem<'_> {
         for vars in &self.variables {
             all.extend(vars);
         }
+        let patterns = self.relations.len().max(1);
         let width = if all.iter().count() <= EXHAUSTIVE_VARIABLES {
             EXHAUSTIVE_WIDTH
-        } else {
+        } else if patterns <= GREEDY_PATTERNS {
             WIDTH
+        } else {
+            1
         };
+        let most_moves = (MAX_LOOKS / (patterns * patterns)).max(1);
         let mut best: Option<State<'_>> = None;
         let mut level = vec![start];
         while !level.is_empty() {
@@ -247,7 +258,7 @@ impl Problem<'_> {
                     }
                     continue;
                 }
-                for candidate in self.moves(&state) {
+                for candidate in self.moves(&state).into_iter().take(most_moves) {
                     let mut after = state.clone();
                     let mut done = std::mem::take(&mut after.done);
                     self.make(candidate, &mut done, &mut after);

@@ -8,7 +8,7 @@ use memchr::memmem;
 use crate::algebra::Query;
 use crate::arguments::{self, ArgumentKind, Placeholders};
 use crate::build::build;
-use crate::cache::{Cache, Found, Structural, Template};
+use crate::cache::{Cache, Found, Prefixes, Structural, Template};
 use crate::error::PlanError;
 use crate::parse::{on_fitting_stack, parse};
 use crate::physical::{Constant, Dataset, Plan};
@@ -196,7 +196,7 @@ fn push_structure(text: &str, arguments: &[Argument], slots: &[u16], texts: &mut
 /// A query, and what is needed to keep its plan for other texts of its shape, if that can be.
 struct Made {
     query: Query,
-    template: Option<(Structural, Arc<[Option<Box<str>>]>)>,
+    template: Option<(Structural, Prefixes)>,
 }
 
 /// Parses a text so that its plan serves all texts of its shape, as far as possible.
@@ -236,7 +236,7 @@ fn mentions_placeholders(text: &str) -> bool {
         .any(|word| memmem::find(text.as_bytes(), word.as_bytes()).is_some())
 }
 
-type General = (Query, Structural, Arc<[Option<Box<str>>]>);
+type General = (Query, Structural, Prefixes);
 
 /// Parses the text with placeholders for all arguments that are values.
 ///

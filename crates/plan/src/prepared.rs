@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jindou_model::key;
 use oxrdf::{Literal, NamedNode, Term};
 
+use crate::cache::Prefixes;
 use crate::explain::{Actual, explain, explain_profile};
 use crate::physical::{ConstId, Constant, Plan};
 use crate::shape::Argument;
@@ -16,7 +17,7 @@ pub struct Prepared<'a> {
     /// The plan, shared with other texts of the same shape.
     pub plan: Arc<Plan>,
     /// For each argument slot the IRI of the prefix, for arguments that follow one.
-    pub(crate) prefixes: Arc<[Option<Box<str>>]>,
+    pub(crate) prefixes: Prefixes,
     pub(crate) text: Cow<'a, str>,
     pub(crate) arguments: Vec<Argument>,
 }

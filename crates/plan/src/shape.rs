@@ -42,6 +42,7 @@ pub(crate) fn shape_of(text: &str) -> Option<Shape> {
     let mut lexer = Lexer {
         bytes: text.as_bytes(),
         at: 0,
+        kept: 0,
         depth: 0,
         names_datatype: false,
         shape: Shape {
@@ -52,12 +53,15 @@ pub(crate) fn shape_of(text: &str) -> Option<Shape> {
     while lexer.at < lexer.bytes.len() {
         lexer.token();
     }
+    lexer.flush(lexer.at);
     (lexer.shape.arguments.len() <= MAX_ARGUMENTS).then_some(lexer.shape)
 }
 
 struct Lexer<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// From here to `at` the text is as the shape has it, and still to be copied there.
+    kept: usize,
     /// Braces open.
     depth: u32,
     /// After `^^`, where an IRI is a datatype.
@@ -167,17 +171,20 @@ impl Lexer<'_> {
     }
 
     fn copy(&mut self, end: usize) {
-        self.shape.key.extend_from_slice(&self.bytes[self.at..end]);
         self.at = end;
+    }
+
+    fn flush(&mut self, end: usize) {
+        self.shape
+            .key
+            .extend_from_slice(&self.bytes[self.kept..end]);
     }
 
     /// Cuts `start..end` and goes on after it.
     fn cut(&mut self, start: usize, end: usize, kind: ArgumentKind) {
-        self.shape
-            .key
-            .extend_from_slice(&self.bytes[self.at..start]);
+        self.flush(start);
         self.shape.key.extend_from_slice(&[MARK, kind as u8]);
-        self.at = end;
+        (self.at, self.kept) = (end, end);
         let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(end)) else {
             unreachable!("texts are far smaller than 4 GiB");
         };
@@ -198,6 +205,16 @@ impl Lexer<'_> {
 
     /// White space and comments, as one space.
     fn space(&mut self) {
+        let is_one_space = self.bytes[self.at] == b' '
+            && self
+                .peek(1)
+                .is_none_or(|next| next != b'#' && !is(next, SPACE));
+        if is_one_space {
+            self.at += 1;
+            return;
+        }
+        self.flush(self.at);
+        self.shape.key.push(b' ');
         loop {
             match self.bytes.get(self.at) {
                 Some(b'#') => {
@@ -208,7 +225,7 @@ impl Lexer<'_> {
                 _ => break,
             }
         }
-        self.shape.key.push(b' ');
+        self.kept = self.at;
     }
 
     /// An IRI, or the sign `<` where what follows is none.
@@ -220,10 +237,8 @@ impl Lexer<'_> {
         }
         if self.may_cut() && !self.calls(end + 1) && is_plain_iri(&self.bytes[start..end]) {
             self.cut(start, end, ArgumentKind::Iri);
-            self.copy(end + 1);
-        } else {
-            self.copy(end + 1);
         }
+        self.copy(end + 1);
     }
 
     /// True if a parenthesis follows: then the name before it may be that of a function.

@@ -54,7 +54,10 @@ impl VarSet {
     }
 
     pub(crate) fn is_subset(&self, other: &Self) -> bool {
-        self.iter().all(|var| other.contains(var))
+        self.words.iter().enumerate().all(|(index, word)| {
+            let others = other.words.get(index).copied().unwrap_or_default();
+            word & !others == 0
+        })
     }
 
     pub(crate) fn is_empty(&self) -> bool {

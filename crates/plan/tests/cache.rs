@@ -206,3 +206,30 @@ fn options_are_part_of_the_key() {
         .expect("a plan");
     assert_eq!(with.plan.dataset.as_ref(), Some(&dataset));
 }
+
+#[test]
+fn threads_that_share_a_planner_get_their_own_arguments() {
+    let planner = Planner::new(&PlannerConfig { cached_plans: 16 });
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let planner = &planner;
+            scope.spawn(move || {
+                for number in 0..500 {
+                    let text = format!(
+                        "SELECT * {{ ?x <http://e/p{}> <http://e/{thread}/{number}> }}",
+                        number % 40
+                    );
+                    let prepared = planner.prepare(&text, None, None, &Flat).expect("a plan");
+                    let terms: Vec<String> = (0..prepared.plan.constants.len())
+                        .map(|id| prepared.term(ConstId(id as u16)).to_string())
+                        .collect();
+                    assert!(terms.contains(&format!("<http://e/{thread}/{number}>")));
+                    assert!(terms.contains(&format!("<http://e/p{}>", number % 40)));
+                    if number % 100 == 99 {
+                        planner.clear();
+                    }
+                }
+            });
+        }
+    });
+}

@@ -81,7 +81,31 @@ fn deep_texts_are_refused_or_planned_but_never_overflow() {
         let error = refused(&text);
         assert!(matches!(error, PlanError::TooLarge { .. }), "{error}");
     }
+    let many = |count: usize, pattern: fn(usize) -> String| -> String {
+        (0..count).map(pattern).collect()
+    };
+    let error = refused(&format!(
+        "SELECT * {{ {} }}",
+        many(5000, |i| format!("?x <p:{i}> ?y . "))
+    ));
+    assert!(matches!(error, PlanError::TooLarge { .. }), "{error}");
     for text in [
+        format!(
+            "SELECT * {{ {} }}",
+            many(1000, |i| format!("?x <p:{i}> ?y{i} . "))
+        ),
+        format!(
+            "SELECT * {{ {} }}",
+            many(60, |i| format!("?x <p:{i}> ?y{i} . "))
+        ),
+        format!(
+            "SELECT * {{ {} }}",
+            many(1000, |i| format!("?x{i} <p:p> ?x{} . ", i + 1))
+        ),
+        format!(
+            "SELECT * {{ {} }}",
+            many(200, |i| format!("?x{} ?p ?y{i} . ", i % 9))
+        ),
         format!("SELECT * {{ FILTER(1{}) }}", " || 1".repeat(20_000)),
         format!(
             "SELECT * {{ ?x ?y ?z {} }}",

@@ -6,14 +6,15 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::Flat;
+use common::Noise;
 use jindou_model::Direction;
 use jindou_plan::expression::{Comparison, Expression};
 use jindou_plan::physical::{
-    ConstId, Constant, Form, Node, Operator, Plan, PlannedStep, Requirement, Scope, Slot, Step, Var,
+    ConstId, Constant, Dataset, Form, Node, Operator, Plan, PlannedStep, Requirement, Scope, Slot,
+    Step, Var,
 };
 use jindou_plan::plan;
-use oxrdf::Term;
+use oxrdf::{NamedNode, Term};
 use spargebra::SparqlParser;
 use spargebra::algebra::{Expression as Parsed, GraphPattern};
 use spargebra::term::{GroundTerm, NamedNodePattern, TermPattern};
@@ -169,6 +170,23 @@ fn bind(solution: &Solution, var: &str, value: &str) -> Option<Solution> {
         Some(other) if other != value => None,
         _ => Some(solution),
     }
+}
+
+/// The quads as a dataset of these graphs shows them.
+fn of_dataset(quads: &Quads, dataset: &Dataset) -> Quads {
+    let in_list = |list: &[NamedNode], graph: &str| list.iter().any(|node| node.as_str() == graph);
+    let mut shown = Quads::new();
+    for quad in quads {
+        if in_list(&dataset.default, &quad.0) {
+            let mut quad = quad.clone();
+            quad.0.clear();
+            shown.insert(quad);
+        }
+        if in_list(&dataset.named, &quad.0) {
+            shown.insert(quad.clone());
+        }
+    }
+    shown
 }
 
 fn names(quads: &Quads) -> BTreeSet<&String> {
@@ -413,6 +431,11 @@ impl Run<'_> {
     }
 
     fn step_of_row(&self, step: &Step, row: Row) -> Vec<Row> {
+        let is_of_default_graph = matches!(
+            step,
+            Step::Bind { .. } | Step::Check { .. } | Step::Test { .. }
+        );
+        assert!(!is_of_default_graph || self.plan.dataset.is_none());
         match step {
             Step::Bind {
                 var,
@@ -692,7 +715,7 @@ impl Run<'_> {
 fn plans_answer_as_the_algebra_defines() {
     let mut compared = 0;
     let mut with_answers = 0;
-    for seed in 1..=20_000u64 {
+    for seed in 1..=30_000u64 {
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let text = format!("PREFIX e: <http://e/> SELECT * {}", group(&mut random, 2));
         let Ok(spargebra::Query::Select { pattern, .. }) = SparqlParser::new().parse_query(&text)
@@ -700,12 +723,20 @@ fn plans_answer_as_the_algebra_defines() {
             // BIND of a variable in scope, which the grammar forbids.
             continue;
         };
-        let planned =
-            plan(&text, None, None, &Flat).unwrap_or_else(|error| panic!("{seed} {text}: {error}"));
+        let mut quads = data(&mut random);
+        let graph = |number: u64| NamedNode::new_unchecked(format!("http://e/c{number}"));
+        let dataset = (random.below(4) == 0).then(|| Dataset {
+            default: (0..random.below(3)).map(graph).collect(),
+            named: vec![graph(random.below(2))],
+        });
+        if let Some(dataset) = &dataset {
+            quads = of_dataset(&quads, dataset);
+        }
+        let planned = plan(&text, None, dataset.as_ref(), &Noise(seed))
+            .unwrap_or_else(|error| panic!("{seed} {text}: {error}"));
         let Form::Select(_) = planned.form else {
             panic!("not a SELECT");
         };
-        let quads = data(&mut random);
         let mut wanted = define(&pattern, "", &quads);
         wanted.sort();
         compared += 1;

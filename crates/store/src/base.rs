@@ -282,7 +282,7 @@ impl Base {
             let list = self.neighbours(predicate, direction, keys[cursor.key]);
             let room = budget - out.len();
             let before = out.len();
-            let stop = list.len().min(cursor.offset + room);
+            let stop = list.len().min(cursor.offset.saturating_add(room));
             list.copy(cursor.offset, room, out);
             if let Some(filter) = filter {
                 let mut kept = before;

@@ -194,7 +194,7 @@ impl Segment {
         for (begin, end) in bounds {
             let begin = begin + cursor.offset;
             let room = budget.saturating_sub(out.len()).max(1);
-            let stop = end.min(begin + room);
+            let stop = end.min(begin.saturating_add(room));
             self.copy_run(begin..stop, filter, out);
             rows.resize(out.len(), cursor.key as u32);
             if stop < end {

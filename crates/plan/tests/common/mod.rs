@@ -268,3 +268,65 @@ impl Statistics for Flat {
         true
     }
 }
+
+/// Statistics that are made up from a seed, so that all sorts of plans seem best.
+pub struct Noise(pub u64);
+
+impl Noise {
+    fn pick(&self, of: impl std::hash::Hash, below: u64) -> u64 {
+        use std::hash::Hasher;
+        let mut hasher = std::hash::DefaultHasher::new();
+        of.hash(&mut hasher);
+        hasher.write_u64(self.0);
+        let hash = hasher.finish();
+        // Small numbers are as likely as large ones.
+        (hash >> 8) % (below >> (hash % 12)).max(2)
+    }
+}
+
+impl Statistics for Noise {
+    fn triples(&self) -> u64 {
+        self.pick("triples", 100_000)
+    }
+    fn named_quads(&self) -> u64 {
+        self.pick("quads", 100_000)
+    }
+    fn named_graphs(&self) -> u64 {
+        self.pick("graphs", 1000)
+    }
+    fn vertices(&self) -> u64 {
+        self.pick("vertices", 10_000)
+    }
+    fn predicates(&self) -> u32 {
+        self.pick("predicates", 100) as u32
+    }
+    fn term(&self, term: TermRef<'_>) -> Option<TermId> {
+        (self.pick(term.to_string(), 8) > 0).then(|| TermId::vertex(ShardId(0), 1))
+    }
+    fn predicate(&self, iri: &str) -> Option<PredicateId> {
+        Flat.predicate(iri)
+    }
+    fn segment(&self, predicate: PredicateId, direction: Direction) -> SegmentStatistics {
+        SegmentStatistics {
+            edges: self.pick((predicate, direction), 100_000),
+            keys: self.pick((predicate, direction, "keys"), 10_000),
+        }
+    }
+    fn vertices_with(&self, memberships: &[Membership]) -> f64 {
+        self.pick(memberships, 10_000) as f64
+    }
+    fn edges_from(
+        &self,
+        predicate: PredicateId,
+        direction: Direction,
+        memberships: &[Membership],
+    ) -> f64 {
+        self.pick((predicate, direction, memberships), 100_000) as f64
+    }
+    fn degree(&self, predicate: PredicateId, direction: Direction, key: TermId) -> u64 {
+        self.pick((predicate, direction, key), 1000)
+    }
+    fn is_member(&self, vertex: TermId, membership: Membership) -> bool {
+        self.pick((vertex, membership), 2) == 0
+    }
+}
