@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::peer;
 
-/// How often queries are run, after one run that is not timed.
+/// How often queries are timed; each time after a run that is not.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Runs {
     heavy: u32,
@@ -109,14 +109,12 @@ impl Sides {
         )?;
         let mut out = Vec::new();
         let mut times: [Vec<Duration>; 5] = Default::default();
-        // The first round warms both up.
-        for round in 0..=runs {
-            let parallel = || run::as_ids(&self.ours, text, self.threads);
-            let (single, single_time) = run::once(|| run::as_ids(&self.ours, text, 1))?;
-            let (theirs, theirs_time) = run::once(|| peer::rows(&self.theirs, text))?;
-            let (parallel, parallel_time) = run::once(parallel)?;
-            let (tsv, tsv_time) = run::once(|| run::as_tsv(&self.ours, text, 1, &mut out))?;
-            let (_, their_tsv_time) = run::once(|| peer::tsv(&self.theirs, text))?;
+        for _ in 0..runs.max(1) {
+            let (single, single_time) = warm(|| run::as_ids(&self.ours, text, 1))?;
+            let (theirs, theirs_time) = warm(|| peer::rows(&self.theirs, text))?;
+            let (parallel, parallel_time) = warm(|| run::as_ids(&self.ours, text, self.threads))?;
+            let (tsv, tsv_time) = warm(|| run::as_tsv(&self.ours, text, 1, &mut out))?;
+            let (_, their_tsv_time) = warm(|| peer::tsv(&self.theirs, text))?;
             for outcome in [single, theirs, parallel, tsv] {
                 run::check_rows(name, "when run again", rows, outcome.rows)?;
             }
@@ -127,12 +125,10 @@ impl Sides {
                 tsv_time,
                 their_tsv_time,
             ];
-            if round > 0 {
-                times
-                    .iter_mut()
-                    .zip(round_times)
-                    .for_each(|(all, time)| all.push(time));
-            }
+            times
+                .iter_mut()
+                .zip(round_times)
+                .for_each(|(all, time)| all.push(time));
         }
         let [ids, parallel, solutions, tsv, their_tsv] = times.map(Timing::of);
         Ok(QueryComparison {
@@ -147,11 +143,18 @@ impl Sides {
     }
 }
 
+/// Runs once for the caches, which the other engine has just filled with its own, then times a
+/// second run.
+fn warm<T>(mut run: impl FnMut() -> Result<T, BenchError>) -> Result<(T, Duration), BenchError> {
+    run()?;
+    run::once(run)
+}
+
 impl Display for Comparison {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "milliseconds: shortest / median; ratios are of the shortest, oxigraph / jindou\n\
+            "milliseconds, caches warm: shortest / median; ratios are of the shortest, oxigraph / jindou\n\
              rows read: ids in jindou, decoded terms in oxigraph, which has no other way"
         )?;
         let parallel = format!("jindou, {} threads", self.threads);
