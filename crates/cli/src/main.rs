@@ -18,7 +18,7 @@ use clap::Parser;
 use args::{Arguments, Command};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: jindou_fabric::allocator::Allocator = jindou_fabric::allocator::Allocator;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();

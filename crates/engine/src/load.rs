@@ -70,6 +70,7 @@ pub(crate) fn load(
         ..
     } = report;
     let base = build(sinks, next_blank_scope)?;
+    jindou_fabric::allocator::release_free_memory();
     let report = LoadReport {
         quads,
         bytes_read,

@@ -4,6 +4,7 @@
 //! anonymous memory advised for huge pages, or a mapped file. Registering regions for remote
 //! reads and passing messages join this crate when there is a second machine.
 
+pub mod allocator;
 mod region;
 
 pub use region::{Region, RegionBuilder};
