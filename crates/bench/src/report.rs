@@ -176,8 +176,10 @@ impl Report {
             line("resident at most", bytes(memory.peak_bytes));
         }
         line("held by the store", bytes(load.footprint_bytes));
+        let held = load.footprint_bytes as f64 / load.triples.max(1) as f64;
+        line("held bytes a triple", format!("{held:.1} B"));
         line(
-            "bytes a triple",
+            "resident bytes a triple",
             format!("{:.1} B", load.bytes_per_triple()),
         );
         if let Some(stored) = &self.stored {
