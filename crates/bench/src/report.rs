@@ -174,12 +174,12 @@ impl Report {
         if let Some(memory) = load.memory {
             line("resident after the load", bytes(memory.resident_bytes));
             line("resident at most", bytes(memory.peak_bytes));
+            let each = format!("{:.1} B", load.bytes_per_triple());
+            line("resident bytes a triple", each);
         }
         line("held by the store", bytes(load.footprint_bytes));
-        line(
-            "bytes a triple",
-            format!("{:.1} B", load.bytes_per_triple()),
-        );
+        let held = load.footprint_bytes as f64 / load.triples.max(1) as f64;
+        line("held bytes a triple", format!("{held:.1} B"));
         if let Some(stored) = &self.stored {
             if let Some(seconds) = stored.create_seconds {
                 line("time to store", format!("{seconds:.2} s"));

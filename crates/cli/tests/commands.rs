@@ -454,7 +454,12 @@ fn a_benchmark_prints_tables_and_json() {
     let text = stdout(folder.path(), &arguments);
     assert_says(
         &text,
-        &["q7", "bytes a triple", "time to open", "mixed light load"],
+        &[
+            "q7",
+            "resident bytes a triple",
+            "time to open",
+            "mixed light load",
+        ],
     );
     let json = std::fs::read_to_string(folder.path().join("report.json")).unwrap();
     let report: serde_json::Value = serde_json::from_str(&json).unwrap();
