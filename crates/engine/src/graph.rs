@@ -169,6 +169,17 @@ impl Statistics for StoredGraph {
             .edges_from(predicate, direction, memberships)
     }
 
+    fn edges_between(
+        &self,
+        predicate: PredicateId,
+        subjects: &[Membership],
+        objects: &[Membership],
+    ) -> Option<f64> {
+        self.base
+            .clusters()
+            .edges_between(predicate, subjects, objects)
+    }
+
     fn degree(&self, predicate: PredicateId, direction: Direction, key: TermId) -> u64 {
         self.base.neighbours(predicate, direction, key).len() as u64
     }

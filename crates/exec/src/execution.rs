@@ -13,10 +13,12 @@ use crate::steps::{Seed, SeededBind};
 use crate::table::{Table, VarSet};
 use crate::workers::Workers;
 
-/// Below so many rows of work a plan stays on one thread: waking another costs more.
-const PARALLEL_COST: f64 = 20_000.0;
+/// Below this cost a plan stays on one thread: waking another takes longer than it saves.
+const PARALLEL_COST: f64 = 150_000.0;
+/// Pieces of the first step's ids for each thread: the more, the more even the shares.
+const PIECES_PER_THREAD: u64 = 8;
 /// Ids of the first step that a thread takes at once.
-const PIECE: u64 = 512;
+const PIECE: std::ops::RangeInclusive<u64> = 128..=2048;
 /// Tables that may wait between the threads and the reader.
 const WAITING_TABLES: usize = 64;
 
@@ -120,21 +122,23 @@ impl Parallel<'_> {
         else {
             return Ok(None);
         };
-        let work: f64 = steps.iter().map(|step| step.rows).sum();
-        if threads < 2 || work < PARALLEL_COST || steps.len() < 2 {
+        if threads < 2 || self.plan.cost < PARALLEL_COST || steps.len() < 2 {
             return Ok(None);
         }
         let Some(seed) = Seed::of(sides, requires, self.cx) else {
             return Ok(None);
         };
         let len = seed.len(self.cx);
-        if len < 2 * PIECE {
+        let piece =
+            (len / (threads as u64 * PIECES_PER_THREAD)).clamp(*PIECE.start(), *PIECE.end());
+        if len < 2 * piece {
             return Ok(None);
         }
         let shared = SharedSeed {
             seed: Arc::new(seed),
             taken: Arc::new(AtomicU64::new(0)),
             len,
+            piece,
             var: *var,
             width,
         };
@@ -157,6 +161,7 @@ struct SharedSeed {
     seed: Arc<Seed>,
     taken: Arc<AtomicU64>,
     len: u64,
+    piece: u64,
     var: Var,
     width: usize,
 }
@@ -177,7 +182,7 @@ impl SharedSeed {
             seed: Arc::clone(&self.seed),
             taken: Arc::clone(&self.taken),
             len: self.len,
-            piece: PIECE,
+            piece: self.piece,
             var: self.var,
             width: self.width,
         });

@@ -3,12 +3,15 @@
 //! A light query never comes here: it runs to its end on the thread that got it. A heavy one lends
 //! its work to idle workers; what nobody takes, it does itself.
 
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
+use crossbeam::channel::{Receiver, Sender, TryRecvError, unbounded};
+
 type Job = Box<dyn FnOnce() + Send>;
+
+/// How often an idle worker looks for a job before it sleeps, some tens of microseconds: queries
+/// of a millisecond that follow each other would else wait for its waking.
+const LOOKS: u32 = 10_000;
 
 /// A fixed set of threads that run jobs in the order in which they were given.
 pub struct Workers {
@@ -23,14 +26,18 @@ impl Workers {
     /// If the operating system refuses a thread.
     #[must_use]
     pub fn new(count: usize) -> Self {
-        let (sender, receiver) = channel::<Job>();
-        let receiver = Arc::new(Mutex::new(receiver));
+        // Each query gives a job to each thread at most, and queries are bounded by the caller.
+        let (sender, receiver) = unbounded::<Job>();
         let threads = (0..count)
             .map(|number| {
-                let receiver = Arc::clone(&receiver);
+                let receiver = receiver.clone();
                 thread::Builder::new()
                     .name(format!("jindou-worker-{number}"))
-                    .spawn(move || work(&receiver))
+                    .spawn(move || {
+                        while let Some(job) = next_job(&receiver) {
+                            job();
+                        }
+                    })
                     .expect("the operating system starts a thread")
             })
             .collect();
@@ -54,17 +61,16 @@ impl Workers {
     }
 }
 
-fn work(receiver: &Mutex<Receiver<Job>>) {
-    loop {
-        let job = receiver
-            .lock()
-            .expect("a worker only receives under the lock")
-            .recv();
-        match job {
-            Ok(job) => job(),
-            Err(_) => return,
+/// The next job; `None` once there will be none.
+fn next_job(receiver: &Receiver<Job>) -> Option<Job> {
+    for _ in 0..LOOKS {
+        match receiver.try_recv() {
+            Ok(job) => return Some(job),
+            Err(TryRecvError::Disconnected) => return None,
+            Err(TryRecvError::Empty) => std::hint::spin_loop(),
         }
     }
+    receiver.recv().ok()
 }
 
 impl Drop for Workers {

@@ -173,6 +173,7 @@ pub(crate) struct Facts<'a> {
     /// Per-row fan-outs and parts, which the search asks for again and again.
     fanouts: RefCell<FxHashMap<(Slot, ConstId, Direction), f64>>,
     parts: RefCell<FxHashMap<(Slot, ConstId, Direction), f64>>,
+    between: RefCell<FxHashMap<(Slot, ConstId, Direction, Var), Option<f64>>>,
 }
 
 impl<'a> Facts<'a> {
@@ -223,6 +224,7 @@ impl<'a> Facts<'a> {
             asked,
             fanouts: RefCell::default(),
             parts: RefCell::default(),
+            between: RefCell::default(),
         }
     }
 
@@ -276,6 +278,54 @@ impl<'a> Facts<'a> {
             .borrow_mut()
             .insert((from, predicate, direction), fanout);
         fanout
+    }
+
+    /// Neighbours of one value of `from` that have all that is asked of `to`, on average: by
+    /// edges counted between characteristic sets where that was done, else as if the two ends
+    /// knew nothing of each other.
+    pub(crate) fn reached(
+        &self,
+        from: Slot,
+        predicate: ConstId,
+        direction: Direction,
+        to: Var,
+    ) -> f64 {
+        self.counted_between(from, predicate, direction, to)
+            .unwrap_or_else(|| {
+                self.fanout(from, predicate, direction)
+                    * self.part(Slot::Var(to), predicate, direction.reverse())
+            })
+    }
+
+    fn counted_between(
+        &self,
+        from: Slot,
+        predicate: ConstId,
+        direction: Direction,
+        to: Var,
+    ) -> Option<f64> {
+        let Slot::Var(from_var) = from else {
+            return None;
+        };
+        let key = (from, predicate, direction, to);
+        if let Some(known) = self.between.borrow().get(&key) {
+            return *known;
+        }
+        let (from, of) = (self.asked.get(&from_var)?, self.asked.get(&to)?);
+        let usable = !from.unknown && !of.unknown && !of.may_be_literal && !from.may_be_literal;
+        let counted = match self.source.predicate(predicate) {
+            Some(id) if usable && from.population > 0.0 && id != PredicateId::TYPE => {
+                let (subjects, objects) = match direction {
+                    Direction::Out => (&from.memberships, &of.memberships),
+                    Direction::In => (&of.memberships, &from.memberships),
+                };
+                let edges = self.source.statistics.edges_between(id, subjects, objects);
+                edges.map(|edges| edges / from.population)
+            }
+            _ => None,
+        };
+        self.between.borrow_mut().insert(key, counted);
+        counted
     }
 
     /// The part of the edges that arrive at `direction`'s known end `to` whose vertex there has

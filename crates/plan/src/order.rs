@@ -363,10 +363,9 @@ impl Problem<'_> {
             sides.sort_by(|a, b| raw(a).total_cmp(&raw(b)));
             let (mut found, mut least) = (population.max(1.0), f64::INFINITY);
             for side in &sides {
-                let of_side = raw(side)
-                    * self
-                        .facts
-                        .part(Slot::Var(var), side.predicate, side.direction.reverse());
+                let of_side = self
+                    .facts
+                    .reached(side.from, side.predicate, side.direction, var);
                 found *= of_side / population.max(1.0);
                 least = least.min(of_side);
             }

@@ -44,6 +44,14 @@ pub trait Statistics {
         direction: Direction,
         memberships: &[Membership],
     ) -> f64;
+    /// Edges of the predicate from subjects with all of `subjects` to vertices with all of
+    /// `objects`; `None` where that is not known.
+    fn edges_between(
+        &self,
+        predicate: PredicateId,
+        subjects: &[Membership],
+        objects: &[Membership],
+    ) -> Option<f64>;
     /// Exact number of neighbours of one term.
     fn degree(&self, predicate: PredicateId, direction: Direction, key: TermId) -> u64;
     /// True if the vertex has the membership (exact; literals have no types).

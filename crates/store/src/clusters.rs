@@ -76,6 +76,17 @@ impl<T> Lists<T> {
 /// Predicate and number of edges.
 type Edges = (PredicateId, u64);
 
+/// Beyond so many pairs of clusters a predicate's pairs are not kept.
+pub(crate) const MOST_PAIRS: usize = 2048;
+
+/// Edges of one predicate from the vertices of one cluster to those of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PairEdges {
+    pub(crate) subjects: u32,
+    pub(crate) objects: u32,
+    pub(crate) edges: u64,
+}
+
 /// The clusters of one shard.
 #[derive(Clone, Debug, Default)]
 pub struct Clusters {
@@ -85,6 +96,9 @@ pub struct Clusters {
     types: Lists<u64>,
     /// Predicates of each cluster and direction, sorted, with the number of edges.
     has: [Lists<Edges>; 2],
+    /// Edges by predicate and pair of clusters, where the pairs are few: which vertices lead to
+    /// which is what counts of one end cannot tell.
+    pairs: Lists<PairEdges>,
     // What follows is derived from the above.
     /// All types, sorted.
     type_ids: Vec<u64>,
@@ -99,14 +113,15 @@ pub struct Clusters {
 }
 
 impl Clusters {
-    /// The table from its parts: first local ids (and one more), types, and predicates with edge
-    /// counts by direction.
+    /// The table from its parts: first local ids (and one more), types, predicates with edge
+    /// counts by direction, and edges by pair of clusters for each predicate.
     pub(crate) fn new(
         starts: Vec<u64>,
         types: Lists<u64>,
         has: [Lists<Edges>; 2],
-        predicates: usize,
+        pairs: Lists<PairEdges>,
     ) -> Self {
+        let predicates = pairs.len();
         let mut type_ids = types.items.clone();
         type_ids.sort_unstable();
         type_ids.dedup();
@@ -122,6 +137,7 @@ impl Clusters {
             starts,
             types,
             has,
+            pairs,
             type_ids,
             type_clusters,
             has_clusters,
@@ -173,6 +189,7 @@ impl Clusters {
         self.starts.len() * 8
             + self.types.bytes()
             + self.has.iter().map(Lists::bytes).sum::<usize>()
+            + self.pairs.bytes()
             + self.type_ids.len() * 8
             + self.type_clusters.bytes()
             + self
@@ -378,6 +395,42 @@ impl Clusters {
             .sum()
     }
 
+    /// How many edges of a predicate lead from subjects with all of `subjects` to vertices with
+    /// all of `objects`; `None` where that was not counted.
+    ///
+    /// Costs the predicate's pairs of clusters, [`MOST_PAIRS`] at most.
+    #[must_use]
+    pub fn edges_between(
+        &self,
+        predicate: PredicateId,
+        subjects: &[Membership],
+        objects: &[Membership],
+    ) -> Option<f64> {
+        let pairs = self.pairs.get(predicate.index());
+        if pairs.is_empty() {
+            return None;
+        }
+        let has_all = |cluster: u32, asked: &[Membership]| {
+            asked
+                .iter()
+                .all(|one| self.cluster_has(cluster as usize, *one))
+        };
+        let mut sum = 0;
+        let mut last = None;
+        for pair in pairs {
+            // Pairs come by subject.
+            let fits = match last {
+                Some((cluster, fits)) if cluster == pair.subjects => fits,
+                _ => has_all(pair.subjects, subjects),
+            };
+            last = Some((pair.subjects, fits));
+            if fits && has_all(pair.objects, objects) {
+                sum += pair.edges;
+            }
+        }
+        Some(sum as f64)
+    }
+
     pub(crate) fn write(&self, image: &mut ImageWriter) {
         let words = |list: &[usize]| list.iter().map(|word| *word as u64).collect::<Vec<_>>();
         image.words(&self.starts);
@@ -398,6 +451,9 @@ impl Clusters {
                     .collect::<Vec<_>>(),
             );
         }
+        image.words(&words(&self.pairs.offsets));
+        let flat = |pair: &PairEdges| [pair.subjects.into(), pair.objects.into(), pair.edges];
+        image.words(&self.pairs.items.iter().flat_map(flat).collect::<Vec<u64>>());
     }
 
     pub(crate) fn read(image: &mut ImageReader, predicates: usize) -> Result<Self, StoreError> {
@@ -420,13 +476,28 @@ impl Clusters {
             })
         };
         let has = [has()?, has()?];
+        let offsets = image.words()?;
+        let pairs = lists(image, offsets, |image| {
+            let words = image.words()?;
+            let clusters = types.len() as u64;
+            let sound = |pair: &[u64]| pair[0] < clusters && pair[1] < clusters;
+            if !words.len().is_multiple_of(3) || !words.chunks(3).all(sound) {
+                return Err(image.corrupt("the pairs of clusters are broken"));
+            }
+            let pair = |pair: &[u64]| PairEdges {
+                subjects: pair[0] as u32,
+                objects: pair[1] as u32,
+                edges: pair[2],
+            };
+            Ok(words.chunks(3).map(pair).collect())
+        })?;
         let same_length =
             starts.len() == types.len() + 1 || (starts.is_empty() && types.len() == 0);
         if !same_length || !starts.is_sorted() || has.iter().any(|lists| lists.len() != types.len())
         {
             return Err(image.corrupt("the table of clusters contradicts itself"));
         }
-        Ok(Self::new(starts, types, has, predicates))
+        Ok(Self::new(starts, types, has, pairs))
     }
 }
 

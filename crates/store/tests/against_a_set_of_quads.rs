@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use jindou_model::{Direction, Graphs, Membership, Pattern, PredicateId, TermId, inline, key};
+use jindou_model::{
+    Direction, Graphs, Membership, Pattern, PredicateId, TermId, TermKind, inline, key,
+};
 use jindou_store::bulk::{BulkSink, build};
 use jindou_store::{Base, Directory};
 use oxrdf::vocab::{rdf, xsd};
@@ -181,6 +183,20 @@ fn compare_statistics(base: &Base, all: &BTreeSet<Row>) {
         .collect();
     traits.dedup();
     for pair in traits.windows(2) {
+        for number in 1..base.predicate_count() {
+            let predicate = PredicateId(number as u32);
+            if let Some(edges) = base
+                .clusters()
+                .edges_between(predicate, &pair[..1], &pair[1..])
+            {
+                let expected = of_default
+                    .iter()
+                    .filter(|row| row.1 == predicate && row.2.kind() == TermKind::Vertex)
+                    .filter(|row| has(row.0, pair[0]) && has(row.2, pair[1]))
+                    .count();
+                assert_eq!(edges, expected as f64, "{pair:?} by {predicate:?}");
+            }
+        }
         let expected: Vec<TermId> = terms
             .iter()
             .copied()

@@ -206,6 +206,10 @@ impl Statistics for Toy {
             .sum()
     }
 
+    fn edges_between(&self, _: PredicateId, _: &[Membership], _: &[Membership]) -> Option<f64> {
+        None
+    }
+
     fn degree(&self, predicate: PredicateId, direction: Direction, key: TermId) -> u64 {
         self.vertices
             .get(&key)
@@ -261,6 +265,10 @@ impl Statistics for Flat {
     fn edges_from(&self, _: PredicateId, _: Direction, memberships: &[Membership]) -> f64 {
         10_000.0 / (1 << memberships.len().min(20)) as f64
     }
+    fn edges_between(&self, _: PredicateId, _: &[Membership], _: &[Membership]) -> Option<f64> {
+        None
+    }
+
     fn degree(&self, _: PredicateId, _: Direction, _: TermId) -> u64 {
         10
     }
@@ -323,6 +331,16 @@ impl Statistics for Noise {
     ) -> f64 {
         self.pick((predicate, direction, memberships), 100_000) as f64
     }
+    fn edges_between(
+        &self,
+        predicate: PredicateId,
+        subjects: &[Membership],
+        objects: &[Membership],
+    ) -> Option<f64> {
+        let edges = self.pick((predicate, subjects, objects), 100_000);
+        (edges % 3 > 0).then_some(edges as f64)
+    }
+
     fn degree(&self, predicate: PredicateId, direction: Direction, key: TermId) -> u64 {
         self.pick((predicate, direction, key), 1000)
     }

@@ -11,7 +11,7 @@ use super::sink::{BulkSink, Edges, NamedEdges};
 use super::sort::sort_pairs;
 use crate::StoreError;
 use crate::base::Base;
-use crate::clusters::{Clusters, Lists};
+use crate::clusters::{Clusters, Lists, MOST_PAIRS, PairEdges};
 use crate::named::{NamedGraphs, NamedSegment};
 use crate::segment::Segment;
 
@@ -269,7 +269,57 @@ fn clusters(
         edges.into_iter().for_each(|list| lists.push(list));
         lists
     });
-    Clusters::new(starts, types, has, segments[0].len())
+    let mut pairs = Lists::default();
+    let counted: Vec<Vec<PairEdges>> = segments[0]
+        .par_iter()
+        .map(|segment| {
+            segment
+                .as_ref()
+                .map_or_else(Vec::new, |s| count_pairs(s, &starts))
+        })
+        .collect();
+    counted.into_iter().for_each(|list| pairs.push(list));
+    Clusters::new(starts, types, has, pairs)
+}
+
+/// The edges of one predicate by clusters of both ends, sorted; none where there are too many
+/// pairs, or where no object is a vertex.
+fn count_pairs(segment: &Segment, starts: &[u64]) -> Vec<PairEdges> {
+    let cluster_of = |id: TermId| starts.partition_point(|start| *start <= id.local()) as u32 - 1;
+    let mut counts: FxHashMap<(u32, u32), u64> = FxHashMap::default();
+    let mut last = (0..0, 0);
+    segment.domain().for_each(&mut |subject| {
+        let from = cluster_of(subject);
+        let list = segment.neighbours(subject);
+        for index in 0..list.len() {
+            let object = list.get(index);
+            if object.kind() != TermKind::Vertex || counts.len() > MOST_PAIRS {
+                continue;
+            }
+            // Neighbours mostly lie in one cluster.
+            if !last.0.contains(&object.local()) {
+                let cluster = cluster_of(object);
+                last = (
+                    starts[cluster as usize]..starts[cluster as usize + 1],
+                    cluster,
+                );
+            }
+            *counts.entry((from, last.1)).or_default() += 1;
+        }
+    });
+    if counts.len() > MOST_PAIRS {
+        return Vec::new();
+    }
+    let mut pairs: Vec<PairEdges> = counts
+        .into_iter()
+        .map(|((subjects, objects), edges)| PairEdges {
+            subjects,
+            objects,
+            edges,
+        })
+        .collect();
+    pairs.sort_unstable_by_key(|pair| (pair.subjects, pair.objects));
+    pairs
 }
 
 /// Adds the edges of one segment to the clusters of their keys.
