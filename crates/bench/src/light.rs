@@ -20,7 +20,7 @@ const REQUESTS: usize = 4_000;
 /// Seed of the draws; thread 0 takes it, the next ones the numbers after it.
 const SEED: u64 = 20;
 /// The classes of the load over HTTP: q4, q5 and q6 about changing constants.
-const HTTP_CLASSES: [LightClass; 3] = [LightClass::L4, LightClass::L5, LightClass::L6];
+pub(crate) const HTTP_CLASSES: [LightClass; 3] = [LightClass::L4, LightClass::L5, LightClass::L6];
 
 /// The mixed light load on this many threads, each running one query at a time, ids only.
 pub(crate) fn in_process(
@@ -80,13 +80,14 @@ fn mixed(
     Ok(times)
 }
 
-/// Light queries over loopback connections, each with one request under way at any time.
+/// Light queries of one class over loopback connections, each with one request under way at any time.
 ///
 /// A generating thread writes to all its connections before it reads from the first, so that
 /// the server always has work and the generator seldom waits.
 pub(crate) fn over_http(
     serving: &Serving,
     data: Lubm,
+    class: LightClass,
     connections: usize,
     length: Duration,
 ) -> Result<HttpLightFigures, BenchError> {
@@ -96,7 +97,7 @@ pub(crate) fn over_http(
     let parts = (0..threads)
         .map(|thread| {
             let held = connections / threads + usize::from(thread < connections % threads);
-            let requests = requests(address, data, SEED + thread as u64)?;
+            let requests = requests(address, data, class, SEED + thread as u64)?;
             let open = (0..held).map(|_| Connection::open(address));
             Ok((requests, open.collect::<Result<Vec<_>, _>>()?))
         })
@@ -109,6 +110,7 @@ pub(crate) fn over_http(
         .sum();
     let seconds = start.elapsed().as_secs_f64();
     Ok(HttpLightFigures {
+        class: class.name().to_owned(),
         connections,
         seconds,
         queries: answered,
@@ -118,12 +120,15 @@ pub(crate) fn over_http(
 
 type Part = (Vec<Vec<u8>>, Vec<Connection>);
 
-fn requests(address: SocketAddr, data: Lubm, seed: u64) -> Result<Vec<Vec<u8>>, BenchError> {
+fn requests(
+    address: SocketAddr,
+    data: Lubm,
+    class: LightClass,
+    seed: u64,
+) -> Result<Vec<Vec<u8>>, BenchError> {
     let mut load = LightLoad::over(data, seed)?;
-    let classes = HTTP_CLASSES.into_iter().cycle().take(REQUESTS);
-    let requests =
-        classes.map(|class| query_request(address, QUERY_PATH, &load.draw_of(class).text));
-    Ok(requests.collect())
+    let draw = |_| query_request(address, QUERY_PATH, &load.draw_of(class).text);
+    Ok((0..REQUESTS).map(draw).collect())
 }
 
 /// Keeps one request under way on each connection until the time is over, then reads what is

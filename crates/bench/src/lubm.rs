@@ -112,18 +112,14 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<Report, 
     }
     note("light queries");
     let light = light::in_process(&database, data, options.threads, options.light)?;
-    let http_light = match &serving {
-        Some(serving) => {
+    let mut http_light = Vec::new();
+    if let Some(serving) = &serving {
+        for class in light::HTTP_CLASSES {
             note("light queries over HTTP");
-            Some(light::over_http(
-                serving,
-                data,
-                HTTP_CONNECTIONS,
-                options.light,
-            )?)
+            let load = light::over_http(serving, data, class, HTTP_CONNECTIONS, options.light)?;
+            http_light.push(load);
         }
-        None => None,
-    };
+    }
     if let Some(serving) = serving {
         serving.stop()?;
     }

@@ -28,7 +28,7 @@ pub struct Report {
     /// The mixed light load in process.
     pub light: LightFigures,
     /// Light queries over HTTP.
-    pub http_light: Option<HttpLightFigures>,
+    pub http_light: Vec<HttpLightFigures>,
     /// A stored database.
     pub stored: Option<StoredFigures>,
 }
@@ -114,9 +114,11 @@ pub struct ClassFigures {
     pub timing: Timing,
 }
 
-/// Light queries over HTTP, the generator on the same cores as the server.
+/// Light queries of one class over HTTP, the generator on the same cores as the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HttpLightFigures {
+    /// The class.
+    pub class: String,
     /// Connections, each with one request at a time.
     pub connections: usize,
     /// How long it ran.
@@ -246,14 +248,17 @@ impl Report {
             table.row([class.class.clone(), queries, three(class.timing)]);
         }
         write!(f, "{table}")?;
-        if let Some(http) = &self.http_light {
+        if let Some(first) = self.http_light.first() {
             writeln!(
                 f,
-                "\nlight queries over HTTP (L4, L5, L6): {} queries/s on {} connections, with the \
-                 generator on the same cores",
-                thousands(http.queries_per_second as u64),
-                http.connections
+                "\nlight queries over HTTP on {} connections, the generator on the same cores:",
+                first.connections
             )?;
+            let mut table = Table::new(["class", "queries/s"]);
+            for http in &self.http_light {
+                table.row([http.class.clone(), thousands(http.queries_per_second as u64)]);
+            }
+            write!(f, "{table}")?;
         }
         Ok(())
     }

@@ -52,7 +52,8 @@ fn a_report_has_the_right_rows_and_survives_json() {
             .all(|q| q.ids.runs == 1 && q.http.is_some())
     );
     assert!(report.light.queries > 0 && !report.light.classes.is_empty());
-    assert!(report.http_light.as_ref().unwrap().queries > 0);
+    assert!(report.http_light.iter().all(|load| load.queries > 0));
+    assert_eq!(report.http_light.len(), 3);
     assert!(report.load.memory.is_none() && report.stored.is_none());
     assert!(steps.iter().any(|step| step == "q7"));
 
