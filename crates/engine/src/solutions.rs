@@ -252,15 +252,25 @@ impl<'a> TermDecoder<'a> {
     }
 }
 
+fn utf8(bytes: &[u8]) -> &str {
+    simdutf8::basic::from_utf8(bytes).expect("the dictionary holds UTF-8")
+}
+
+#[inline]
 fn vertex_text(key: &[u8]) -> TermText<'_> {
-    let text = std::str::from_utf8(key).expect("the dictionary holds UTF-8");
+    let text = utf8(key);
     match text.strip_prefix("_:") {
         Some(label) => TermText::Blank(label),
         None => TermText::Iri(text),
     }
 }
 
+#[inline]
 fn literal_text(key: &[u8]) -> TermText<'_> {
+    // A plain string ends with the border: most literals by far.
+    if let [value @ .., 0] = key {
+        return TermText::Literal { value: utf8(value), language: None, datatype: None };
+    }
     let (value, language, datatype) =
         key::literal_parts(key).expect("the dictionary holds keys of literals");
     let plain = language.is_some() || datatype == xsd::STRING;
