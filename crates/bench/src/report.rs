@@ -256,7 +256,10 @@ impl Report {
             )?;
             let mut table = Table::new(["class", "queries/s"]);
             for http in &self.http_light {
-                table.row([http.class.clone(), thousands(http.queries_per_second as u64)]);
+                table.row([
+                    http.class.clone(),
+                    thousands(http.queries_per_second as u64),
+                ]);
             }
             write!(f, "{table}")?;
         }

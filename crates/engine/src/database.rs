@@ -10,8 +10,8 @@ use jindou_exec::Workers;
 use jindou_ingest::{LoadOptions, Progress, Source};
 use jindou_plan::physical::Dataset;
 use jindou_plan::{Planner, PlannerConfig, Prepared};
-use jindou_store::Directory;
 use jindou_store::bulk::build;
+use jindou_store::{Base, Directory};
 
 use crate::EngineError;
 use crate::config::{Config, QueryOptions};
@@ -56,7 +56,7 @@ impl Database {
     #[must_use]
     pub fn with_config(config: Config) -> Self {
         let base = build(Vec::new(), 0).expect("an empty graph is not too large");
-        Self::from_parts(StoredGraph { base }, None, config)
+        Self::from_parts(base, None, config)
     }
 
     /// Opens a stored database. Its files are mapped, not read in: this takes as long as
@@ -67,11 +67,7 @@ impl Database {
     pub fn open(location: &Path, config: Config) -> Result<Self, EngineError> {
         let directory = Directory::open(location)?;
         let base = directory.read()?;
-        Ok(Self::from_parts(
-            StoredGraph { base },
-            Some(directory),
-            config,
-        ))
+        Ok(Self::from_parts(base, Some(directory), config))
     }
 
     /// Loads files into a store, which is made if it is not there; what it holds stays.
@@ -96,18 +92,18 @@ impl Database {
         directory.write(&base)?;
         drop(base);
         let base = directory.read()?;
-        Ok((
-            Self::from_parts(StoredGraph { base }, Some(directory), config),
-            report,
-        ))
+        Ok((Self::from_parts(base, Some(directory), config), report))
     }
 
-    fn from_parts(graph: StoredGraph, directory: Option<Directory>, config: Config) -> Self {
+    fn from_parts(base: Base, directory: Option<Directory>, config: Config) -> Self {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let inner = Inner {
-            graph: ArcSwap::from_pointee(graph),
+            graph: ArcSwap::from_pointee(StoredGraph {
+                base,
+                generation: 0,
+            }),
             planner: Planner::new(&PlannerConfig {
                 cached_plans: config.cached_plans,
             }),
@@ -145,7 +141,10 @@ impl Database {
                 directory.read()?
             }
         };
-        self.inner.graph.store(Arc::new(StoredGraph { base }));
+        let generation = existing.generation + 1;
+        self.inner
+            .graph
+            .store(Arc::new(StoredGraph { base, generation }));
         self.inner.planner.clear();
         Ok(report)
     }

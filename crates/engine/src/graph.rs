@@ -14,6 +14,8 @@ use oxrdf::TermRef;
 /// One generation of the graph. Readers hold it for as long as they need it.
 pub(crate) struct StoredGraph {
     pub(crate) base: Base,
+    /// Tells this graph from those that the database had before.
+    pub(crate) generation: u64,
 }
 
 impl TermSource for StoredGraph {

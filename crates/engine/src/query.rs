@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jindou_exec::{Context, ContextParts, Execution, Limits, Terms, Workers};
-use jindou_model::TermId;
+use jindou_model::{TermId, TermKind};
 use jindou_plan::Prepared;
 use jindou_plan::physical::{ConstId, Constant, Form, Plan};
 
@@ -43,7 +43,7 @@ impl Running {
     ) -> Result<Self, EngineError> {
         let plan = Arc::clone(&prepared.plan);
         let terms = Terms::new(graph.clone());
-        let constants = resolve_constants(&prepared, &terms);
+        let constants = resolve_constants(&prepared, &graph, &terms);
         let parts = ContextParts {
             source: graph.clone(),
             terms,
@@ -105,24 +105,37 @@ impl Running {
 }
 
 /// The ids of a plan's constants for this run.
-fn resolve_constants(prepared: &Prepared<'_>, terms: &Terms) -> Vec<TermId> {
+///
+/// Those that are the same at every run are looked up once in each generation of the graph.
+fn resolve_constants(prepared: &Prepared<'_>, graph: &StoredGraph, terms: &Terms) -> Vec<TermId> {
+    let plan = &prepared.plan;
+    let remembered = plan.remembered.get(graph.generation);
     let mut key = Vec::new();
-    let ids = prepared
-        .plan
-        .constants
-        .iter()
-        .enumerate()
-        .map(|(number, constant)| {
-            let id = ConstId(number as u16);
-            match constant {
-                Constant::Iri { .. } => {
-                    key.clear();
-                    prepared.push_key(id, &mut key);
-                    terms.intern_key(&key, false)
-                }
-                // Literals may be held inline, which their keys do not tell.
-                _ => terms.intern(prepared.term(id).as_ref()),
+    let mut ids = Vec::with_capacity(plan.constants.len());
+    for (number, constant) in plan.constants.iter().enumerate() {
+        let known = remembered.map_or(TermId::NONE, |known| known[number]);
+        let id = ConstId(number as u16);
+        ids.push(match constant {
+            _ if !known.is_none() => known,
+            Constant::Iri { .. } => {
+                key.clear();
+                prepared.push_key(id, &mut key);
+                terms.intern_key(&key, false)
             }
+            // Literals may be held inline, which their keys do not tell.
+            _ => terms.intern(prepared.term(id).as_ref()),
         });
-    ids.collect()
+    }
+    if remembered.is_none() {
+        // What the graph does not have gets an id of each query's own.
+        let lasting = |(id, constant): (&TermId, &Constant)| match constant {
+            Constant::Fixed(_) if id.kind() != TermKind::Computed => *id,
+            _ => TermId::NONE,
+        };
+        plan.remembered.set(
+            graph.generation,
+            ids.iter().zip(&plan.constants).map(lasting).collect(),
+        );
+    }
+    ids
 }

@@ -269,7 +269,11 @@ fn vertex_text(key: &[u8]) -> TermText<'_> {
 fn literal_text(key: &[u8]) -> TermText<'_> {
     // A plain string ends with the border: most literals by far.
     if let [value @ .., 0] = key {
-        return TermText::Literal { value: utf8(value), language: None, datatype: None };
+        return TermText::Literal {
+            value: utf8(value),
+            language: None,
+            datatype: None,
+        };
     }
     let (value, language, datatype) =
         key::literal_parts(key).expect("the dictionary holds keys of literals");

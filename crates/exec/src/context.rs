@@ -154,12 +154,7 @@ impl Context {
             .dataset
             .as_ref()
             .map(|dataset| ActiveDataset::new(dataset, &terms));
-        let expressions = expr::Context::new(
-            terms,
-            oxsdatatypes::DateTime::now(),
-            plan.base.as_ref(),
-            seed,
-        );
+        let expressions = expr::Context::new(terms, None, plan.base.as_ref(), seed);
         Self {
             source,
             expressions,

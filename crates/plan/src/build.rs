@@ -4,7 +4,8 @@ use crate::algebra::{Deduplicate, LogicalForm, Query};
 use crate::facts::Source;
 use crate::group::Grouper;
 use crate::physical::{
-    Form, Node, Operator, Plan, PlannedStep, Slot, Step, TemplateSlot, TemplateTriple, Var,
+    Form, Node, Operator, Plan, PlannedStep, RememberedIds, Slot, Step, TemplateSlot,
+    TemplateTriple, Var,
 };
 use crate::rows::node;
 use crate::statistics::Statistics;
@@ -72,6 +73,7 @@ pub(crate) fn build(query: Query, statistics: &dyn Statistics) -> Plan {
         base: query.base,
         cost,
         ids,
+        remembered: RememberedIds::default(),
     }
 }
 

@@ -4,7 +4,9 @@
 //! one [`Operator::Explore`]: a list of [`Step`]s, each of which extends or filters the table by
 //! walking the graph, with all that was bound before at hand (the full history).
 
-use jindou_model::Direction;
+use std::sync::OnceLock;
+
+use jindou_model::{Direction, TermId};
 use oxrdf::{NamedNode, Term};
 
 use crate::expression::{Aggregate, Expression};
@@ -350,6 +352,42 @@ pub struct Dataset {
     pub named: Vec<NamedNode>,
 }
 
+/// Ids of a plan's constants, remembered by whoever looked them up in one generation of a graph.
+///
+/// No part of the plan: all are equal, and a clone has forgotten everything.
+#[derive(Debug, Default)]
+pub struct RememberedIds(OnceLock<(u64, Box<[TermId]>)>);
+
+impl RememberedIds {
+    /// The ids by constant that were remembered for this generation of the graph;
+    /// [`TermId::NONE`] for a constant that must be looked up at each run.
+    #[must_use]
+    pub fn get(&self, generation: u64) -> Option<&[TermId]> {
+        self.0
+            .get()
+            .filter(|known| known.0 == generation)
+            .map(|known| &*known.1)
+    }
+
+    /// Remembers ids, unless some were remembered before.
+    pub fn set(&self, generation: u64, ids: Box<[TermId]>) {
+        // Whoever came first looked up the same.
+        let _ = self.0.set((generation, ids));
+    }
+}
+
+impl Clone for RememberedIds {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl PartialEq for RememberedIds {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
 /// A query, planned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
@@ -370,4 +408,6 @@ pub struct Plan {
     pub cost: f64,
     /// Ids given to steps and nodes are below this.
     pub ids: u32,
+    /// Ids of the constants in the graph that the plan last ran on.
+    pub remembered: RememberedIds,
 }

@@ -18,7 +18,7 @@ pub(super) const STRING_BYTES: usize = 1 << 26;
 /// What all expressions of one query share; threads use one together.
 pub struct Context {
     terms: Terms,
-    now: DateTime,
+    now: OnceLock<DateTime>,
     base: Option<Iri<String>>,
     seed: u64,
     drawn: AtomicU64,
@@ -27,13 +27,14 @@ pub struct Context {
 }
 
 impl Context {
-    /// A context in which `NOW()` is `now`, relative IRIs are resolved against `base`, and random
+    /// A context in which `NOW()` is `now` (the time at which it is first asked for, if none is
+    /// given: to read the clock costs as much as a light query), relative IRIs are resolved against `base`, and random
     /// numbers, UUIDs and blank nodes follow from `seed`, which no two queries should share.
     #[must_use]
-    pub fn new(terms: Terms, now: DateTime, base: Option<&NamedNode>, seed: u64) -> Self {
+    pub fn new(terms: Terms, now: Option<DateTime>, base: Option<&NamedNode>, seed: u64) -> Self {
         Self {
             terms,
-            now,
+            now: now.map_or_else(OnceLock::new, OnceLock::from),
             base: base.map(|base| Iri::parse_unchecked(base.as_str().to_owned())),
             seed,
             drawn: AtomicU64::new(0),
@@ -64,7 +65,7 @@ impl Context {
     }
 
     pub(super) fn now(&self) -> DateTime {
-        self.now
+        *self.now.get_or_init(DateTime::now)
     }
 
     /// An absolute IRI, resolved against the base if it is relative.

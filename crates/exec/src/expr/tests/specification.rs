@@ -629,7 +629,7 @@ fn what_patterns_lack_is_refused_by_name() {
 fn an_iri_is_not_resolved_without_a_base() {
     let world = World::default();
     let now = DateTime::from_str("2024-01-01T00:00:00Z").expect("a dateTime");
-    let cx = Context::new(world.terms.clone(), now, None, 1);
+    let cx = Context::new(world.terms.clone(), Some(now), None, 1);
     let row = Cells(Vec::new());
     assert!(
         Sample::parse("IRI(\"x\")")

@@ -89,7 +89,7 @@ impl World {
     pub(super) fn context(&self) -> Context {
         let now = DateTime::from_str("2024-02-29T12:34:56.789Z").expect("a dateTime");
         let base = NamedNode::new_unchecked("http://example.org/base/");
-        Context::new(self.terms.clone(), now, Some(&base), 7)
+        Context::new(self.terms.clone(), Some(now), Some(&base), 7)
     }
 
     pub(super) fn insert(&self, text: &str) -> TermId {
