@@ -101,8 +101,20 @@ impl GraphSource for StoredGraph {
             .for_each_graph(&mut |graph| out.push(graph));
     }
 
-    fn graph_subjects(&self, graph: TermId) -> Neighbours<'_> {
-        self.base.named().subjects(graph)
+    fn scan_graph(
+        &self,
+        graph: TermId,
+        predicate: Option<PredicateId>,
+        from: usize,
+        count: usize,
+        visit: &mut Visit<'_>,
+    ) -> bool {
+        self.base.scan_graph(graph, predicate, from, count, visit)
+    }
+
+    fn named_edges(&self, predicate: PredicateId) -> u64 {
+        let segment = self.base.named().segment(predicate, Direction::Out);
+        segment.map_or(0, |segment| segment.edges().edges() as u64)
     }
 }
 

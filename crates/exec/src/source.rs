@@ -77,6 +77,17 @@ pub trait GraphSource: TermSource {
     /// The named graphs, appended to `out`.
     fn graphs(&self, out: &mut Vec<TermId>);
 
-    /// The subjects of a named graph.
-    fn graph_subjects(&self, graph: TermId) -> Neighbours<'_>;
+    /// Calls `visit` with quads of a named graph, of one predicate where that is given, from the
+    /// `from`-th on and `count` at most, until it breaks; returns false where these are the last.
+    fn scan_graph(
+        &self,
+        graph: TermId,
+        predicate: Option<PredicateId>,
+        from: usize,
+        count: usize,
+        visit: &mut Visit<'_>,
+    ) -> bool;
+
+    /// Number of quads with this predicate in all named graphs.
+    fn named_edges(&self, predicate: PredicateId) -> u64;
 }

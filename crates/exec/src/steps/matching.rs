@@ -15,6 +15,8 @@ use crate::table::{BATCH_ROWS, Table, VarSet};
 
 /// Subjects of a scan that are visited between two looks at the clock.
 const SUBJECTS_AT_ONCE: usize = 256;
+/// A predicate with so few quads is read at once rather than graph by graph.
+const FEW_QUADS: u64 = 1 << 16;
 
 /// [`jindou_plan::physical::Step::Match`].
 pub(crate) struct Match {
@@ -34,13 +36,22 @@ struct Known {
     object: Option<TermId>,
 }
 
-/// One part of a scan without a known end: the quads of these subjects.
-struct ScanPart {
-    graphs: Graphs,
-    predicate: Option<PredicateId>,
-    subjects: Vec<TermId>,
-    ranges: IdRanges,
-    done: u64,
+/// One part of a scan without a known end.
+enum ScanPart {
+    /// What the default graph has of a predicate: the subjects, and how many of them are done.
+    Default {
+        predicate: PredicateId,
+        subjects: IdRanges,
+        done: u64,
+    },
+    /// A named graph, and how many of its quads are done.
+    Graph {
+        graph: TermId,
+        predicate: Option<PredicateId>,
+        done: usize,
+    },
+    /// What all named graphs have of a predicate, at once.
+    Named(PredicateId),
 }
 
 /// A scan of everything that a pattern without a known end may match.
@@ -237,6 +248,9 @@ impl Scan {
                     (0..cx.source.predicate_count())
                         .map(|number| (Graphs::Default, Some(PredicateId(number)))),
                 ),
+                (Graphs::Named, Some(predicate)) if is_quick(cx, predicate) => {
+                    parts.push((graph, Some(predicate)));
+                }
                 (Graphs::Named, _) => {
                     let mut all = Vec::new();
                     cx.source.graphs(&mut all);
@@ -277,31 +291,35 @@ impl Scan {
     }
 }
 
+/// True if the quads of a predicate in named graphs are so few that they are read at once.
+fn is_quick(cx: &Context, predicate: PredicateId) -> bool {
+    cx.source.named_edges(predicate) <= FEW_QUADS
+}
+
 impl ScanPart {
     fn new(graphs: Graphs, predicate: Option<PredicateId>, cx: &Context) -> Self {
-        let mut part = Self {
-            graphs,
-            predicate,
-            subjects: Vec::new(),
-            ranges: IdRanges::new(),
-            done: 0,
-        };
         match (graphs, predicate) {
-            (Graphs::One(graph), _) => {
-                cx.source
-                    .graph_subjects(graph)
-                    .copy(0, usize::MAX, &mut part.subjects);
-            }
-            (_, Some(predicate)) => {
+            (Graphs::One(graph), predicate) => Self::Graph {
+                graph,
+                predicate,
+                done: 0,
+            },
+            (Graphs::Default, Some(predicate)) => {
                 let keys = [Membership::Has(predicate, Direction::Out)];
-                part.ranges = cx.source.ids_with(&keys, true).unwrap_or_default();
+                Self::Default {
+                    predicate,
+                    subjects: cx.source.ids_with(&keys, true).unwrap_or_default(),
+                    done: 0,
+                }
             }
-            (_, None) => unreachable!("scans of the default graph go by predicate"),
+            (Graphs::Named, Some(predicate)) => Self::Named(predicate),
+            (Graphs::Default | Graphs::Named, None) => {
+                unreachable!("scans go by predicate or by named graph")
+            }
         }
-        part
     }
 
-    /// The quads of the next subjects; false at the end.
+    /// Some more quads; false at the end.
     fn advance(
         &mut self,
         row: u32,
@@ -309,57 +327,92 @@ impl ScanPart {
         seen: &mut Option<HashSet<[TermId; 3], FxBuildHasher>>,
         found: &mut Found,
     ) -> bool {
-        if let (Graphs::Default, Some(predicate)) = (self.graphs, self.predicate) {
-            return self.advance_default(predicate, row, cx, found);
+        match self {
+            Self::Default {
+                predicate,
+                subjects,
+                done,
+            } => advance_default(*predicate, subjects, done, row, cx, found),
+            Self::Graph {
+                graph,
+                predicate,
+                done,
+            } => {
+                let from = *done;
+                *done += BATCH_ROWS;
+                cx.source
+                    .scan_graph(*graph, *predicate, from, BATCH_ROWS, &mut |s, p, o, g| {
+                        found.add(cx, row, seen, (s, p, o, g));
+                        ControlFlow::Continue(())
+                    })
+            }
+            Self::Named(predicate) => {
+                let pattern = Pattern {
+                    subject: None,
+                    predicate: Some(*predicate),
+                    object: None,
+                };
+                visit(cx, &pattern, Graphs::Named, row, seen, found);
+                false
+            }
         }
-        let from = self.done as usize;
-        let to = self.subjects.len().min(from + SUBJECTS_AT_ONCE);
-        for subject in &self.subjects[from..to] {
-            let pattern = Pattern {
-                subject: Some(*subject),
-                predicate: self.predicate,
-                object: None,
-            };
-            visit(cx, &pattern, self.graphs, row, seen, found);
-        }
-        self.done = to as u64;
-        to < self.subjects.len()
     }
+}
 
-    fn advance_default(
+fn advance_default(
+    predicate: PredicateId,
+    subjects: &IdRanges,
+    done: &mut u64,
+    row: u32,
+    cx: &Context,
+    found: &mut Found,
+) -> bool {
+    let mut keys = Vec::with_capacity(SUBJECTS_AT_ONCE);
+    subjects.copy(*done, SUBJECTS_AT_ONCE, &mut keys);
+    if keys.is_empty() {
+        return false;
+    }
+    let term = cx.source.predicate_term(predicate);
+    let (mut rows, mut objects) = (Vec::new(), Vec::new());
+    let mut cursor = Cursor::default();
+    let all = usize::MAX;
+    cx.source.expand(
+        predicate,
+        Direction::Out,
+        &keys,
+        &mut cursor,
+        None,
+        all,
+        &mut rows,
+        &mut objects,
+    );
+    found.quads.extend(
+        rows.iter()
+            .zip(&objects)
+            .map(|(key, object)| [keys[*key as usize], term, *object, TermId::NONE]),
+    );
+    found.rows.resize(found.quads.len(), row);
+    *done += keys.len() as u64;
+    *done < subjects.len()
+}
+
+impl Found {
+    /// Adds a quad, unless its triple was seen in another graph.
+    fn add(
         &mut self,
-        predicate: PredicateId,
-        row: u32,
         cx: &Context,
-        found: &mut Found,
-    ) -> bool {
-        let mut keys = Vec::with_capacity(SUBJECTS_AT_ONCE);
-        self.ranges.copy(self.done, SUBJECTS_AT_ONCE, &mut keys);
-        if keys.is_empty() {
-            return false;
+        row: u32,
+        seen: &mut Option<HashSet<[TermId; 3], FxBuildHasher>>,
+        (subject, predicate, object, graph): (TermId, PredicateId, TermId, TermId),
+    ) {
+        let predicate = cx.source.predicate_term(predicate);
+        if seen
+            .as_mut()
+            .is_none_or(|seen| seen.insert([subject, predicate, object]))
+        {
+            self.rows.push(row);
+            self.quads.push([subject, predicate, object, graph]);
         }
-        let term = cx.source.predicate_term(predicate);
-        let (mut rows, mut objects) = (Vec::new(), Vec::new());
-        let mut cursor = Cursor::default();
-        let all = usize::MAX;
-        cx.source.expand(
-            predicate,
-            Direction::Out,
-            &keys,
-            &mut cursor,
-            None,
-            all,
-            &mut rows,
-            &mut objects,
-        );
-        found.quads.extend(
-            rows.iter()
-                .zip(&objects)
-                .map(|(key, object)| [keys[*key as usize], term, *object, TermId::NONE]),
-        );
-        found.rows.resize(found.quads.len(), row);
-        self.done += keys.len() as u64;
-        self.done < self.ranges.len()
     }
 }
 
@@ -375,14 +428,7 @@ fn visit(
     let flow = cx
         .source
         .for_each_match(pattern, graphs, &mut |s, p, o, g| {
-            let predicate = cx.source.predicate_term(p);
-            if seen
-                .as_mut()
-                .is_none_or(|seen| seen.insert([s, predicate, o]))
-            {
-                found.rows.push(row);
-                found.quads.push([s, predicate, o, g]);
-            }
+            found.add(cx, row, seen, (s, p, o, g));
             ControlFlow::Continue(())
         });
     debug_assert!(flow.is_continue(), "the visitor never breaks");
