@@ -305,9 +305,15 @@ impl Base {
     }
 
     /// The ids that have all of `traits`, literals too where these allow them; `None` if that
-    /// is no short list and `exact` is not asked for.
+    /// is no short list and `exact` is not asked for. Types are always honoured: without `exact`
+    /// only predicates are left out where the list would be long.
     #[must_use]
     pub fn ids_with(&self, traits: &[Membership], exact: bool) -> Option<IdRanges> {
+        if !exact && !self.clusters.is_short(traits) {
+            let is_type = |asked: &Membership| matches!(asked, Membership::Type(_));
+            let types: Vec<Membership> = traits.iter().copied().filter(is_type).collect();
+            return (!types.is_empty()).then(|| self.clusters.vertices_with(&types));
+        }
         let mut ids = self.clusters.vertices_with(traits);
         let incoming = traits.iter().map(|asked| match asked {
             Membership::Has(predicate, Direction::In) if *predicate != PredicateId::TYPE => {
