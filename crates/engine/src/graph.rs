@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use jindou_exec::{GraphSource, TermSource};
 use jindou_model::{
     Cursor, Direction, Graphs, IdRanges, Membership, Neighbours, Pattern, PredicateId, TermId,
-    Visit, inline, key,
+    TermKind, Visit, inline, key,
 };
 use jindou_plan::{SegmentStatistics, Statistics};
 use jindou_store::Base;
@@ -80,6 +80,15 @@ impl GraphSource for StoredGraph {
         self.base.expand(
             predicate, direction, keys, cursor, filter, budget, rows, out,
         );
+    }
+
+    fn predicates_of(&self, key: TermId, direction: Direction, out: &mut Vec<PredicateId>) {
+        if key.kind() == TermKind::Vertex {
+            out.push(PredicateId::TYPE);
+            out.extend(self.base.clusters().predicates_of_vertex(key, direction));
+        } else {
+            out.extend((0..self.base.predicate_count()).map(|number| PredicateId(number as u32)));
+        }
     }
 
     fn for_each_match(

@@ -63,6 +63,10 @@ pub trait GraphSource: TermSource {
         out: &mut Vec<TermId>,
     );
 
+    /// The predicates that a vertex has in a direction in the default graph, `rdf:type` perhaps
+    /// without an edge, appended to `out`; for a literal, those that it might have.
+    fn predicates_of(&self, key: TermId, direction: Direction, out: &mut Vec<PredicateId>);
+
     /// Calls `visit` with each quad that matches, until it breaks.
     fn for_each_match(
         &self,

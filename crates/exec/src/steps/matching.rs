@@ -15,6 +15,8 @@ use crate::table::{BATCH_ROWS, Table, VarSet};
 
 /// Subjects of a scan that are visited between two looks at the clock.
 const SUBJECTS_AT_ONCE: usize = 256;
+/// Quads of one end that are taken at once; an end with more is read piece by piece.
+const MANY_QUADS: usize = 4 * BATCH_ROWS;
 /// A predicate with so few quads is read at once rather than graph by graph.
 const FEW_QUADS: u64 = 1 << 16;
 
@@ -38,11 +40,21 @@ struct Known {
 
 /// One part of a scan without a known end.
 enum ScanPart {
-    /// What the default graph has of a predicate: the subjects, and how many of them are done.
+    /// What the default graph has of a predicate: the subjects, how many of them were taken, and
+    /// those in work.
     Default {
         predicate: PredicateId,
         subjects: IdRanges,
-        done: u64,
+        taken: u64,
+        keys: Vec<TermId>,
+        cursor: Cursor,
+    },
+    /// The edges of one end in the default graph, and how many are done.
+    Edges {
+        predicate: PredicateId,
+        direction: Direction,
+        key: TermId,
+        done: usize,
     },
     /// A named graph, and how many of its quads are done.
     Graph {
@@ -54,9 +66,15 @@ enum ScanPart {
     Named(PredicateId),
 }
 
+/// A part of a scan that has not begun.
+enum Part {
+    Quads(Graphs, Option<PredicateId>),
+    Edges(TermId, PredicateId, Direction),
+}
+
 /// A scan of everything that a pattern without a known end may match.
 struct Scan {
-    parts: std::vec::IntoIter<(Graphs, Option<PredicateId>)>,
+    parts: std::vec::IntoIter<Part>,
     part: Option<ScanPart>,
     /// Triples seen, where several graphs are merged.
     seen: Option<HashSet<[TermId; 3], FxBuildHasher>>,
@@ -150,6 +168,9 @@ impl Match {
             predicate,
             object: known.object,
         };
+        if let [Graphs::Default] = graphs.as_slice() {
+            return visit_some(cx, &pattern, row as u32, found).then(|| Scan::of_end(&pattern, cx));
+        }
         let mut seen = self.merges(cx).then(HashSet::default);
         for graph in graphs {
             visit(cx, &pattern, graph, row as u32, &mut seen, found);
@@ -246,17 +267,20 @@ impl Scan {
                 // By predicate, so that segments are read in order.
                 (Graphs::Default, None) => parts.extend(
                     (0..cx.source.predicate_count())
-                        .map(|number| (Graphs::Default, Some(PredicateId(number)))),
+                        .map(|number| Part::Quads(Graphs::Default, Some(PredicateId(number)))),
                 ),
                 (Graphs::Named, Some(predicate)) if is_quick(cx, predicate) => {
-                    parts.push((graph, Some(predicate)));
+                    parts.push(Part::Quads(graph, Some(predicate)));
                 }
                 (Graphs::Named, _) => {
                     let mut all = Vec::new();
                     cx.source.graphs(&mut all);
-                    parts.extend(all.into_iter().map(|graph| (Graphs::One(graph), predicate)));
+                    parts.extend(
+                        all.into_iter()
+                            .map(|graph| Part::Quads(Graphs::One(graph), predicate)),
+                    );
                 }
-                (graph, predicate) => parts.push((graph, predicate)),
+                (graph, predicate) => parts.push(Part::Quads(graph, predicate)),
             }
         }
         Self {
@@ -266,14 +290,33 @@ impl Scan {
         }
     }
 
+    /// What the default graph has around the known end of a pattern.
+    fn of_end(pattern: &Pattern, cx: &Context) -> Self {
+        let (key, direction) = match (pattern.subject, pattern.object) {
+            (Some(subject), _) => (subject, Direction::Out),
+            (None, object) => (object.expect("the pattern has a known end"), Direction::In),
+        };
+        let mut predicates = Vec::new();
+        match pattern.predicate {
+            Some(predicate) => predicates.push(predicate),
+            None => cx.source.predicates_of(key, direction, &mut predicates),
+        }
+        let parts: Vec<Part> = predicates
+            .into_iter()
+            .map(|predicate| Part::Edges(key, predicate, direction))
+            .collect();
+        Self {
+            parts: parts.into_iter(),
+            part: None,
+            seen: None,
+        }
+    }
+
     /// Finds some more quads; false at the end.
     fn advance(&mut self, row: u32, cx: &Context, found: &mut Found) -> Result<bool, ExecError> {
         while found.rows.len() < BATCH_ROWS {
             if self.part.is_none() {
-                self.part = self
-                    .parts
-                    .next()
-                    .map(|(graphs, predicate)| ScanPart::new(graphs, predicate, cx));
+                self.part = self.parts.next().map(|part| ScanPart::new(part, cx));
             }
             let Some(part) = &mut self.part else {
                 return Ok(false);
@@ -297,7 +340,18 @@ fn is_quick(cx: &Context, predicate: PredicateId) -> bool {
 }
 
 impl ScanPart {
-    fn new(graphs: Graphs, predicate: Option<PredicateId>, cx: &Context) -> Self {
+    fn new(part: Part, cx: &Context) -> Self {
+        let (graphs, predicate) = match part {
+            Part::Quads(graphs, predicate) => (graphs, predicate),
+            Part::Edges(key, predicate, direction) => {
+                return Self::Edges {
+                    predicate,
+                    direction,
+                    key,
+                    done: 0,
+                };
+            }
+        };
         match (graphs, predicate) {
             (Graphs::One(graph), predicate) => Self::Graph {
                 graph,
@@ -309,7 +363,9 @@ impl ScanPart {
                 Self::Default {
                     predicate,
                     subjects: cx.source.ids_with(&keys, true).unwrap_or_default(),
-                    done: 0,
+                    taken: 0,
+                    keys: Vec::new(),
+                    cursor: Cursor::default(),
                 }
             }
             (Graphs::Named, Some(predicate)) => Self::Named(predicate),
@@ -331,8 +387,38 @@ impl ScanPart {
             Self::Default {
                 predicate,
                 subjects,
+                taken,
+                keys,
+                cursor,
+            } => {
+                if cursor.key == keys.len() {
+                    keys.clear();
+                    *cursor = Cursor::default();
+                    *taken += subjects.copy(*taken, SUBJECTS_AT_ONCE, keys) as u64;
+                }
+                found.expand(cx, *predicate, keys, cursor, row);
+                cursor.key < keys.len() || *taken < subjects.len()
+            }
+            Self::Edges {
+                predicate,
+                direction,
+                key,
                 done,
-            } => advance_default(*predicate, subjects, done, row, cx, found),
+            } => {
+                let list = cx.source.neighbours(*predicate, *direction, *key);
+                let mut others = Vec::new();
+                list.copy(*done, BATCH_ROWS, &mut others);
+                *done += others.len();
+                for other in others {
+                    let (subject, object) = match direction {
+                        Direction::Out => (*key, other),
+                        Direction::In => (other, *key),
+                    };
+                    let quad = (subject, *predicate, object, TermId::NONE);
+                    found.add(cx, row, &mut None, quad);
+                }
+                *done < list.len()
+            }
             Self::Graph {
                 graph,
                 predicate,
@@ -359,44 +445,36 @@ impl ScanPart {
     }
 }
 
-fn advance_default(
-    predicate: PredicateId,
-    subjects: &IdRanges,
-    done: &mut u64,
-    row: u32,
-    cx: &Context,
-    found: &mut Found,
-) -> bool {
-    let mut keys = Vec::with_capacity(SUBJECTS_AT_ONCE);
-    subjects.copy(*done, SUBJECTS_AT_ONCE, &mut keys);
-    if keys.is_empty() {
-        return false;
-    }
-    let term = cx.source.predicate_term(predicate);
-    let (mut rows, mut objects) = (Vec::new(), Vec::new());
-    let mut cursor = Cursor::default();
-    let all = usize::MAX;
-    cx.source.expand(
-        predicate,
-        Direction::Out,
-        &keys,
-        &mut cursor,
-        None,
-        all,
-        &mut rows,
-        &mut objects,
-    );
-    found.quads.extend(
-        rows.iter()
-            .zip(&objects)
-            .map(|(key, object)| [keys[*key as usize], term, *object, TermId::NONE]),
-    );
-    found.rows.resize(found.quads.len(), row);
-    *done += keys.len() as u64;
-    *done < subjects.len()
-}
-
 impl Found {
+    /// Adds what the default graph has of a predicate and some subjects, about a batch of it.
+    fn expand(
+        &mut self,
+        cx: &Context,
+        predicate: PredicateId,
+        keys: &[TermId],
+        cursor: &mut Cursor,
+        row: u32,
+    ) {
+        let term = cx.source.predicate_term(predicate);
+        let (mut rows, mut objects) = (Vec::new(), Vec::new());
+        cx.source.expand(
+            predicate,
+            Direction::Out,
+            keys,
+            cursor,
+            None,
+            BATCH_ROWS,
+            &mut rows,
+            &mut objects,
+        );
+        self.quads.extend(
+            rows.iter()
+                .zip(&objects)
+                .map(|(key, object)| [keys[*key as usize], term, *object, TermId::NONE]),
+        );
+        self.rows.resize(self.quads.len(), row);
+    }
+
     /// Adds a quad, unless its triple was seen in another graph.
     fn add(
         &mut self,
@@ -414,6 +492,31 @@ impl Found {
             self.quads.push([subject, predicate, object, graph]);
         }
     }
+}
+
+/// Adds the quads of the default graph that match a pattern with a known end, or tells that they
+/// are too many to be taken at once and adds none.
+fn visit_some(cx: &Context, pattern: &Pattern, row: u32, found: &mut Found) -> bool {
+    let before = found.rows.len();
+    // Two known ends have one edge a predicate at most.
+    let most = match (pattern.subject, pattern.object) {
+        (Some(_), Some(_)) => usize::MAX,
+        _ => MANY_QUADS,
+    };
+    let flow = cx
+        .source
+        .for_each_match(pattern, Graphs::Default, &mut |s, p, o, g| {
+            if found.rows.len() - before >= most {
+                return ControlFlow::Break(());
+            }
+            found.add(cx, row, &mut None, (s, p, o, g));
+            ControlFlow::Continue(())
+        });
+    if flow.is_break() {
+        found.rows.truncate(before);
+        found.quads.truncate(before);
+    }
+    flow.is_break()
 }
 
 /// Adds the quads that match a pattern with a known end.
