@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use jindou_exec::{GraphSource, TermSource};
 use jindou_model::{
     Cursor, Direction, Graphs, IdRanges, Membership, Neighbours, Pattern, PredicateId, TermId,
-    Visit, inline, key,
+    TermKind, Visit, inline, key,
 };
 use jindou_plan::{SegmentStatistics, Statistics};
 use jindou_store::Base;
@@ -84,6 +84,15 @@ impl GraphSource for StoredGraph {
         );
     }
 
+    fn predicates_of(&self, key: TermId, direction: Direction, out: &mut Vec<PredicateId>) {
+        if key.kind() == TermKind::Vertex {
+            out.push(PredicateId::TYPE);
+            out.extend(self.base.clusters().predicates_of_vertex(key, direction));
+        } else {
+            out.extend((0..self.base.predicate_count()).map(|number| PredicateId(number as u32)));
+        }
+    }
+
     fn for_each_match(
         &self,
         pattern: &Pattern,
@@ -103,8 +112,20 @@ impl GraphSource for StoredGraph {
             .for_each_graph(&mut |graph| out.push(graph));
     }
 
-    fn graph_subjects(&self, graph: TermId) -> Neighbours<'_> {
-        self.base.named().subjects(graph)
+    fn scan_graph(
+        &self,
+        graph: TermId,
+        predicate: Option<PredicateId>,
+        from: usize,
+        count: usize,
+        visit: &mut Visit<'_>,
+    ) -> bool {
+        self.base.scan_graph(graph, predicate, from, count, visit)
+    }
+
+    fn named_edges(&self, predicate: PredicateId) -> u64 {
+        let segment = self.base.named().segment(predicate, Direction::Out);
+        segment.map_or(0, |segment| segment.edges().edges() as u64)
     }
 }
 

@@ -63,6 +63,10 @@ pub trait GraphSource: TermSource {
         out: &mut Vec<TermId>,
     );
 
+    /// The predicates that a vertex has in a direction in the default graph, `rdf:type` perhaps
+    /// without an edge, appended to `out`; for a literal, those that it might have.
+    fn predicates_of(&self, key: TermId, direction: Direction, out: &mut Vec<PredicateId>);
+
     /// Calls `visit` with each quad that matches, until it breaks.
     fn for_each_match(
         &self,
@@ -77,6 +81,17 @@ pub trait GraphSource: TermSource {
     /// The named graphs, appended to `out`.
     fn graphs(&self, out: &mut Vec<TermId>);
 
-    /// The subjects of a named graph.
-    fn graph_subjects(&self, graph: TermId) -> Neighbours<'_>;
+    /// Calls `visit` with quads of a named graph, of one predicate where that is given, from the
+    /// `from`-th on and `count` at most, until it breaks; returns false where these are the last.
+    fn scan_graph(
+        &self,
+        graph: TermId,
+        predicate: Option<PredicateId>,
+        from: usize,
+        count: usize,
+        visit: &mut Visit<'_>,
+    ) -> bool;
+
+    /// Number of quads with this predicate in all named graphs.
+    fn named_edges(&self, predicate: PredicateId) -> u64;
 }

@@ -1,15 +1,28 @@
 //! A set of ids as ranges: which vertices meet these requirements?
 
+use std::sync::Arc;
+
 use crate::TermId;
 
 /// Sorted, disjoint, non-adjacent half-open ranges of ids.
 ///
 /// Because bulk-loaded vertices are numbered by characteristic set, the vertices of a type are a
-/// few ranges, and membership is a comparison that touches no graph memory.
+/// few ranges, and membership is a comparison that touches no graph memory. Where they are many,
+/// each operation is a binary search; a clone shares the ranges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IdRanges {
-    ranges: Vec<(u64, u64)>,
+    /// The first id and the end of the last range: all there is to a set without gaps.
+    low: u64,
+    high: u64,
     len: u64,
+    list: Arc<List>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct List {
+    ranges: Vec<(u64, u64)>,
+    /// Ids in the ranges before each.
+    before: Vec<u64>,
 }
 
 impl IdRanges {
@@ -28,17 +41,23 @@ impl IdRanges {
         if first >= end {
             return;
         }
-        self.len += end - first;
-        match self.ranges.last_mut() {
+        let list = Arc::make_mut(&mut self.list);
+        match list.ranges.last_mut() {
             Some(last) if last.1 == first => last.1 = end,
             last => {
                 assert!(
                     last.is_none_or(|last| last.1 < first),
                     "ranges are pushed in order"
                 );
-                self.ranges.push((first, end));
+                list.ranges.push((first, end));
+                list.before.push(self.len);
             }
         }
+        if self.len == 0 {
+            self.low = first;
+        }
+        self.high = end;
+        self.len += end - first;
     }
 
     /// Number of ids in the set.
@@ -50,13 +69,13 @@ impl IdRanges {
     /// True of the empty set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.ranges.is_empty()
+        self.len == 0
     }
 
     /// The raw ranges, half-open.
     #[must_use]
     pub fn ranges(&self) -> &[(u64, u64)] {
-        &self.ranges
+        &self.list.ranges
     }
 
     /// True if the id is in the set: a few comparisons.
@@ -64,9 +83,15 @@ impl IdRanges {
     #[must_use]
     pub fn contains(&self, id: TermId) -> bool {
         let raw = id.raw();
-        match self.ranges.as_slice() {
-            [] => false,
-            [(first, end)] => raw >= *first && raw < *end,
+        let span = self.high - self.low;
+        if raw.wrapping_sub(self.low) >= span {
+            return false;
+        }
+        span == self.len || self.is_in_range(raw)
+    }
+
+    fn is_in_range(&self, raw: u64) -> bool {
+        match self.list.ranges.as_slice() {
             few if few.len() <= 4 => few.iter().fold(false, |found, (first, end)| {
                 found | (raw >= *first && raw < *end)
             }),
@@ -77,44 +102,46 @@ impl IdRanges {
         }
     }
 
+    /// The number of the range that holds the `index`-th id.
+    fn range_of(&self, index: u64) -> usize {
+        self.list.before.partition_point(|before| *before <= index) - 1
+    }
+
     /// The `index`-th id of the set.
     ///
     /// # Panics
     /// If the set has no so many.
     #[must_use]
     pub fn get(&self, index: u64) -> TermId {
-        let mut skip = index;
-        for (first, end) in &self.ranges {
-            if skip < end - first {
-                return TermId::from_raw(first + skip);
-            }
-            skip -= end - first;
-        }
-        panic!("id {index} of a set of {}", self.len)
+        assert!(index < self.len, "id {index} of a set of {}", self.len);
+        let range = self.range_of(index);
+        TermId::from_raw(self.list.ranges[range].0 + (index - self.list.before[range]))
     }
 
     /// Number of ids in the set that are below `id`.
     #[must_use]
     pub fn rank(&self, id: TermId) -> u64 {
         let raw = id.raw();
-        self.ranges
-            .iter()
-            .take_while(|(first, _)| *first < raw)
-            .map(|(first, end)| raw.min(*end) - first)
-            .sum()
+        let after = self.list.ranges.partition_point(|(first, _)| *first < raw);
+        match after.checked_sub(1) {
+            Some(range) => {
+                let (first, end) = self.list.ranges[range];
+                self.list.before[range] + (raw.min(end) - first)
+            }
+            None => 0,
+        }
     }
 
     /// Copies ids to `out`, from the `from`-th id of the set on and `count` at most; returns how
     /// many were copied.
     pub fn copy(&self, from: u64, count: usize, out: &mut Vec<TermId>) -> usize {
-        let mut skip = from;
+        if from >= self.len {
+            return 0;
+        }
+        let range = self.range_of(from);
+        let mut skip = from - self.list.before[range];
         let mut left = count as u64;
-        for (first, end) in &self.ranges {
-            let size = end - first;
-            if skip >= size {
-                skip -= size;
-                continue;
-            }
+        for (first, end) in &self.list.ranges[range..] {
             let begin = first + skip;
             let take = (end - begin).min(left);
             out.extend((begin..begin + take).map(TermId::from_raw));
@@ -132,8 +159,8 @@ impl IdRanges {
     pub fn intersect(&self, other: &Self) -> Self {
         let mut both = Self::new();
         let (mut left, mut right) = (
-            self.ranges.iter().peekable(),
-            other.ranges.iter().peekable(),
+            self.ranges().iter().peekable(),
+            other.ranges().iter().peekable(),
         );
         while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
             both.push(
@@ -175,6 +202,7 @@ mod tests {
         let both: Vec<u64> = in_a.iter().copied().filter(|i| in_b.contains(i)).collect();
         assert_eq!(list(&a.intersect(&b)), both);
         assert_eq!(a.len(), in_a.len() as u64);
+        assert!(!IdRanges::new().contains(TermId::from_raw(0)));
         for id in 0..100 {
             let below = in_a.iter().filter(|i| **i < id).count() as u64;
             assert_eq!(a.rank(TermId::from_raw(id)), below);
@@ -187,6 +215,16 @@ mod tests {
             assert_eq!(copied, expected.len());
             assert_eq!(out.iter().map(|id| id.raw()).collect::<Vec<_>>(), expected);
         }
+    }
+
+    #[test]
+    fn a_clone_shares_its_ranges_until_it_grows() {
+        let one = set(&[(1, 4), (6, 7)]);
+        let mut other = one.clone();
+        assert!(std::ptr::eq(one.ranges(), other.ranges()));
+        other.push(TermId::from_raw(9), TermId::from_raw(10));
+        assert_eq!((one.len(), other.len()), (4, 5));
+        assert!(!one.contains(TermId::from_raw(9)) && other.contains(TermId::from_raw(9)));
     }
 
     #[test]

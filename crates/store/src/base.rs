@@ -1,6 +1,6 @@
 //! The immutable base of a store: everything that a bulk load leaves behind, and how to read it.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use jindou_dictionary::StringTable;
 use jindou_model::{
@@ -305,9 +305,15 @@ impl Base {
     }
 
     /// The ids that have all of `traits`, literals too where these allow them; `None` if that
-    /// is no short list and `exact` is not asked for.
+    /// is no short list and `exact` is not asked for. Types are always honoured: without `exact`
+    /// only predicates are left out where the list would be long.
     #[must_use]
     pub fn ids_with(&self, traits: &[Membership], exact: bool) -> Option<IdRanges> {
+        if !exact && !self.clusters.is_short(traits) {
+            let is_type = |asked: &Membership| matches!(asked, Membership::Type(_));
+            let types: Vec<Membership> = traits.iter().copied().filter(is_type).collect();
+            return (!types.is_empty()).then(|| self.clusters.vertices_with(&types));
+        }
         let mut ids = self.clusters.vertices_with(traits);
         let incoming = traits.iter().map(|asked| match asked {
             Membership::Has(predicate, Direction::In) if *predicate != PredicateId::TYPE => {
@@ -360,7 +366,7 @@ impl Base {
     /// Calls `visit` with each quad that matches, until it breaks.
     ///
     /// Costs the matches where an end is known; else the edges of the predicate, or everything.
-    /// In one named graph at most the size of that graph.
+    /// In one named graph at most the size of that graph, and mostly only the matches.
     pub fn for_each_match(
         &self,
         pattern: &Pattern,
@@ -370,7 +376,7 @@ impl Base {
         match graphs {
             Graphs::Default => self.match_default(pattern, visit),
             Graphs::One(graph) => self.match_graph(pattern, graph, visit),
-            Graphs::Named => self.match_named(pattern, None, visit),
+            Graphs::Named => self.match_named(pattern, visit),
         }
     }
 
@@ -468,48 +474,116 @@ impl Base {
         flow
     }
 
-    /// Quads of one graph: by a known end, or by the graph's own subjects and predicates.
+    /// Quads of one graph, from its own index; where many have the object asked for, from the
+    /// edges of that object if these are fewer.
     fn match_graph(
         &self,
         pattern: &Pattern,
         graph: TermId,
         visit: &mut Visit<'_>,
     ) -> ControlFlow<()> {
-        if !self.named.contains(graph) {
-            return ControlFlow::Continue(());
+        let index = self.named.index();
+        let mut rest = index.quads(graph);
+        if let Some(predicate) = pattern.predicate {
+            let quads = index.of_predicate(rest, predicate);
+            return self.match_graph_predicate(pattern, graph, predicate, quads, visit);
         }
-        if pattern.subject.is_some() || pattern.object.is_some() {
-            return self.match_named(pattern, Some(graph), visit);
+        if pattern.subject.is_none() && pattern.object.is_none() {
+            return self.visit_quads(graph, rest, visit);
         }
-        let subjects = self.named.subjects(graph);
-        for index in 0..subjects.len() {
-            let one = Pattern {
-                subject: Some(subjects.get(index)),
-                ..*pattern
-            };
-            self.match_named(&one, Some(graph), visit)?;
+        while !rest.is_empty() {
+            let (_, predicate, _) = index.quad(rest.start);
+            let quads = index.of_predicate(rest.clone(), predicate);
+            rest.start = quads.end;
+            self.match_graph_predicate(pattern, graph, predicate, quads, visit)?;
         }
         ControlFlow::Continue(())
     }
 
-    fn match_named(
+    /// Those of `quads`, which are what one graph has of one predicate, that match.
+    fn match_graph_predicate(
         &self,
         pattern: &Pattern,
-        graph: Option<TermId>,
+        graph: TermId,
+        predicate: PredicateId,
+        quads: Range<usize>,
         visit: &mut Visit<'_>,
     ) -> ControlFlow<()> {
-        let mut flow = ControlFlow::Continue(());
-        let mut one = |predicate: PredicateId| {
-            if flow.is_continue() {
-                flow = self.match_named_predicate(pattern, predicate, graph, visit);
+        let index = self.named.index();
+        match (pattern.subject, pattern.object) {
+            (None, None) => self.visit_quads(graph, quads, visit),
+            (Some(subject), None) => {
+                self.visit_quads(graph, index.of_subject(quads, subject), visit)
             }
-        };
-        match (pattern.predicate, graph) {
-            (Some(predicate), _) => one(predicate),
-            (None, Some(graph)) => self.named.predicates(graph, &mut one),
-            (None, None) => (0..self.predicate_count()).for_each(|p| one(PredicateId(p as u32))),
+            (Some(subject), Some(object)) => {
+                let quads = index.of_object(index.of_subject(quads, subject), object);
+                self.visit_quads(graph, quads, visit)
+            }
+            (None, Some(object)) => {
+                let of_object = self
+                    .named
+                    .segment(predicate, Direction::In)
+                    .map_or(0, |segment| segment.edges().edge_range(object).len());
+                if of_object < quads.len() {
+                    return self.match_named_predicate(pattern, predicate, Some(graph), visit);
+                }
+                for number in quads {
+                    let (subject, _, found) = index.quad(number);
+                    if found == object {
+                        visit(subject, predicate, object, graph)?;
+                    }
+                }
+                ControlFlow::Continue(())
+            }
         }
-        flow
+    }
+
+    fn visit_quads(
+        &self,
+        graph: TermId,
+        quads: Range<usize>,
+        visit: &mut Visit<'_>,
+    ) -> ControlFlow<()> {
+        let index = self.named.index();
+        for number in quads {
+            let (subject, predicate, object) = index.quad(number);
+            visit(subject, predicate, object, graph)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Calls `visit` with quads of a named graph, of one predicate where that is given, from the
+    /// `from`-th on and `count` at most, until it breaks; returns false where these are the last.
+    pub fn scan_graph(
+        &self,
+        graph: TermId,
+        predicate: Option<PredicateId>,
+        from: usize,
+        count: usize,
+        visit: &mut Visit<'_>,
+    ) -> bool {
+        let index = self.named.index();
+        let mut quads = index.quads(graph);
+        if let Some(predicate) = predicate {
+            quads = index.of_predicate(quads, predicate);
+        }
+        let begin = quads.end.min(quads.start.saturating_add(from));
+        let end = quads.end.min(begin.saturating_add(count));
+        let _ = self.visit_quads(graph, begin..end, visit);
+        end < quads.end
+    }
+
+    fn match_named(&self, pattern: &Pattern, visit: &mut Visit<'_>) -> ControlFlow<()> {
+        match pattern.predicate {
+            Some(predicate) => self.match_named_predicate(pattern, predicate, None, visit),
+            None => {
+                for number in 0..self.predicate_count() {
+                    let predicate = PredicateId(number as u32);
+                    self.match_named_predicate(pattern, predicate, None, visit)?;
+                }
+                ControlFlow::Continue(())
+            }
+        }
     }
 
     fn match_named_predicate(

@@ -15,7 +15,11 @@ use crate::StoreError;
 use crate::image::{ImageReader, ImageWriter};
 
 /// Beyond so many clusters a sum over them is replaced by an estimate.
-const MOST_SUMMED: usize = 1 << 16;
+const MOST_SUMMED: usize = 1024;
+/// An estimate looks at the clusters of so many vertices, evenly spread over all in question.
+const SAMPLED: u64 = 256;
+/// Beyond so many clusters a list of ranges is no short one.
+const SHORT: usize = 1024;
 
 /// A list of lists.
 #[derive(Clone, Debug)]
@@ -87,6 +91,16 @@ pub(crate) struct PairEdges {
     pub(crate) edges: u64,
 }
 
+/// Clusters among which are all that meet some traits.
+struct Candidates<'a> {
+    /// `None` is all there are.
+    list: Option<&'a [u32]>,
+    /// The clusters of evenly spread vertices, if the list is long.
+    samples: &'a [u32],
+    /// Vertices of all clusters of the list.
+    vertices: u64,
+}
+
 /// The clusters of one shard.
 #[derive(Clone, Debug, Default)]
 pub struct Clusters {
@@ -108,6 +122,12 @@ pub struct Clusters {
     type_ranges: Vec<IdRanges>,
     /// Clusters of each predicate, by direction.
     has_clusters: [Lists<u32>; 2],
+    /// Vertices with each predicate, by direction.
+    has_vertices: [Vec<u64>; 2],
+    /// Samples of the lists above that are long, and of all clusters.
+    type_samples: Lists<u32>,
+    has_samples: [Lists<u32>; 2],
+    samples: Vec<u32>,
     typed_vertices: u64,
     type_edges: u64,
 }
@@ -151,7 +171,48 @@ impl Clusters {
             table.type_edges += count * table.size(cluster);
             table.typed_vertices += if count > 0 { table.size(cluster) } else { 0 };
         }
+        table.has_vertices = [0, 1].map(|direction| {
+            let lists: &Lists<u32> = &table.has_clusters[direction];
+            let sum = |list: &[u32]| list.iter().map(|c| table.size(*c as usize)).sum();
+            (0..lists.len())
+                .map(|number| sum(lists.get(number)))
+                .collect()
+        });
+        table.type_samples = table.samples_of(&table.type_clusters);
+        table.has_samples = [0, 1].map(|d| table.samples_of(&table.has_clusters[d]));
+        table.samples = table.sample(table.len(), |place| place);
         table
+    }
+
+    fn samples_of(&self, lists: &Lists<u32>) -> Lists<u32> {
+        let mut samples = Lists::default();
+        for number in 0..lists.len() {
+            let list = lists.get(number);
+            samples.push(self.sample(list.len(), |place| list[place] as usize));
+        }
+        samples
+    }
+
+    /// The clusters of [`SAMPLED`] vertices evenly spread over those of `count` clusters, if
+    /// these are too many to be summed.
+    fn sample(&self, count: usize, cluster: impl Fn(usize) -> usize) -> Vec<u32> {
+        if count <= MOST_SUMMED {
+            return Vec::new();
+        }
+        let vertices: u64 = (0..count).map(|place| self.size(cluster(place))).sum();
+        let mut samples = Vec::with_capacity(SAMPLED as usize);
+        let mut before = 0;
+        for place in 0..count {
+            before += self.size(cluster(place));
+            // The vertex in the middle of each of as many equal parts.
+            let wanted = |samples: &Vec<u32>| {
+                u128::from(vertices) * (2 * samples.len() as u128 + 1) / (2 * u128::from(SAMPLED))
+            };
+            while samples.len() < SAMPLED as usize && wanted(&samples) < u128::from(before) {
+                samples.push(cluster(place) as u32);
+            }
+        }
+        samples
     }
 
     /// Number of clusters.
@@ -195,9 +256,17 @@ impl Clusters {
             + self
                 .type_ranges
                 .iter()
-                .map(|r| r.ranges().len() * 16)
+                .map(|r| r.ranges().len() * 24)
                 .sum::<usize>()
             + self.has_clusters.iter().map(Lists::bytes).sum::<usize>()
+            + self
+                .has_vertices
+                .iter()
+                .map(|list| list.len() * 8)
+                .sum::<usize>()
+            + self.type_samples.bytes()
+            + self.has_samples.iter().map(Lists::bytes).sum::<usize>()
+            + self.samples.len() * 4
     }
 
     fn size(&self, cluster: usize) -> u64 {
@@ -280,27 +349,60 @@ impl Clusters {
         }
     }
 
+    /// The shortest list that holds all clusters with all traits.
+    fn candidates(&self, traits: &[Membership]) -> Candidates<'_> {
+        let of_trait = |asked: &Membership| {
+            let (lists, samples, vertices, number) = match asked {
+                Membership::Has(PredicateId::TYPE, _) => return None,
+                Membership::Type(class) => {
+                    let number = self.type_ids.binary_search(&class.raw());
+                    let vertices = number.map_or(0, |number| self.type_ranges[number].len());
+                    let number = number.unwrap_or(usize::MAX);
+                    (&self.type_clusters, &self.type_samples, vertices, number)
+                }
+                Membership::Has(predicate, direction) => {
+                    let (d, number) = (*direction as usize, predicate.index());
+                    let vertices = self.has_vertices[d].get(number).map_or(0, |v| *v);
+                    (
+                        &self.has_clusters[d],
+                        &self.has_samples[d],
+                        vertices,
+                        number,
+                    )
+                }
+            };
+            Some(match number < lists.len() {
+                true => Candidates {
+                    list: Some(lists.get(number)),
+                    samples: samples.get(number),
+                    vertices,
+                },
+                false => Candidates {
+                    list: Some(&[]),
+                    samples: &[],
+                    vertices: 0,
+                },
+            })
+        };
+        let all = Candidates {
+            list: None,
+            samples: &self.samples,
+            vertices: self.starts.last().map_or(0, |end| end - self.starts[0]),
+        };
+        traits
+            .iter()
+            .filter_map(of_trait)
+            .min_by_key(|candidates| candidates.list.map_or(usize::MAX, <[u32]>::len))
+            .unwrap_or(all)
+    }
+
+    fn has_all(&self, cluster: usize, traits: &[Membership]) -> bool {
+        traits.iter().all(|asked| self.cluster_has(cluster, *asked))
+    }
+
     /// The clusters that have all traits, in order; `Has(rdf:type, In)` is not looked at.
     fn clusters_with<'a>(&'a self, traits: &'a [Membership]) -> impl Iterator<Item = usize> + 'a {
-        let list_of = |asked: &Membership| match asked {
-            Membership::Type(class) => Some(match self.type_ids.binary_search(&class.raw()) {
-                Ok(number) => self.type_clusters.get(number),
-                Err(_) => &[],
-            }),
-            Membership::Has(PredicateId::TYPE, _) => None,
-            Membership::Has(predicate, direction) => {
-                let lists = &self.has_clusters[*direction as usize];
-                Some(if predicate.index() < lists.len() {
-                    lists.get(predicate.index())
-                } else {
-                    &[]
-                })
-            }
-        };
-        let shortest = traits
-            .iter()
-            .filter_map(list_of)
-            .min_by_key(|list| list.len());
+        let shortest = self.candidates(traits).list;
         let all = if shortest.is_none() {
             0..self.len()
         } else {
@@ -311,11 +413,32 @@ impl Clusters {
             .iter()
             .map(|cluster| *cluster as usize)
             .chain(all)
-            .filter(|cluster| {
-                traits
-                    .iter()
-                    .all(|asked| self.cluster_has(*cluster, *asked))
-            })
+            .filter(|cluster| self.has_all(*cluster, traits))
+    }
+
+    /// The sum of `weight` over the clusters that have all traits: exact where one of them leaves
+    /// no more than [`MOST_SUMMED`] clusters, else by a sample.
+    fn sum_over(&self, traits: &[Membership], weight: impl Fn(usize) -> f64) -> f64 {
+        let candidates = self.candidates(traits);
+        if candidates.samples.is_empty() {
+            return self.clusters_with(traits).map(weight).sum();
+        }
+        let of_vertices: f64 = candidates
+            .samples
+            .iter()
+            .map(|cluster| *cluster as usize)
+            .filter(|cluster| self.has_all(*cluster, traits))
+            .map(|cluster| weight(cluster) / self.size(cluster) as f64)
+            .sum();
+        // None found is not none there: half of what one would have stood for.
+        candidates.vertices as f64 / SAMPLED as f64 * of_vertices.max(0.5)
+    }
+
+    /// True if [`Clusters::vertices_with`] makes a short list in a short time.
+    #[must_use]
+    pub fn is_short(&self, traits: &[Membership]) -> bool {
+        let list = self.candidates(traits).list;
+        list.map_or(self.len(), <[u32]>::len) <= SHORT
     }
 
     fn ranges_of(&self, clusters: &[u32]) -> IdRanges {
@@ -329,9 +452,15 @@ impl Clusters {
 
     /// The vertices that have all of `traits`.
     ///
-    /// Costs the shortest of the traits' lists of clusters.
+    /// Costs the shortest of the traits' lists of clusters; nothing for a single type.
     #[must_use]
     pub fn vertices_with(&self, traits: &[Membership]) -> IdRanges {
+        if let [Membership::Type(class)] = traits {
+            return match self.type_ids.binary_search(&class.raw()) {
+                Ok(number) => self.type_ranges[number].clone(),
+                Err(_) => IdRanges::new(),
+            };
+        }
         let mut ranges = IdRanges::new();
         for cluster in self.clusters_with(traits) {
             let members = self.members(cluster);
@@ -350,16 +479,25 @@ impl Clusters {
         ranges
     }
 
-    /// How many vertices have all of `traits`; exact up to [`MOST_SUMMED`] clusters.
+    /// How many vertices have all of `traits`: exact for one trait, and for several while the
+    /// clusters that one of them leaves are few; else an estimate.
     #[must_use]
     pub fn count_with(&self, traits: &[Membership]) -> f64 {
         if traits.contains(&Membership::Has(PredicateId::TYPE, Direction::In)) {
             return self.type_ids.len() as f64;
         }
-        self.clusters_with(traits)
-            .take(MOST_SUMMED)
-            .map(|c| self.size(c) as f64)
-            .sum()
+        match traits {
+            [Membership::Type(class)] => {
+                let number = self.type_ids.binary_search(&class.raw());
+                number.map_or(0.0, |number| self.type_ranges[number].len() as f64)
+            }
+            [Membership::Has(PredicateId::TYPE, _)] => self.typed_vertices as f64,
+            [Membership::Has(predicate, direction)] => {
+                let vertices = self.has_vertices[*direction as usize].get(predicate.index());
+                vertices.map_or(0.0, |vertices| *vertices as f64)
+            }
+            traits => self.sum_over(traits, |cluster| self.size(cluster) as f64),
+        }
     }
 
     /// How many edges of (predicate, direction) have a key with all of `traits`; exactness as
@@ -373,26 +511,21 @@ impl Clusters {
     ) -> f64 {
         if predicate == PredicateId::TYPE {
             return match direction {
-                Direction::Out => self
-                    .clusters_with(traits)
-                    .take(MOST_SUMMED)
-                    .map(|c| self.size(c) as f64 * self.types.get(c).len() as f64)
-                    .sum(),
+                Direction::Out => self.sum_over(traits, |cluster| {
+                    self.size(cluster) as f64 * self.types.get(cluster).len() as f64
+                }),
                 Direction::In => self.type_edges as f64,
             };
         }
         let mut all = traits.to_vec();
         all.push(Membership::Has(predicate, direction));
-        self.clusters_with(&all)
-            .take(MOST_SUMMED)
-            .map(|cluster| {
-                let list = self.has[direction as usize].get(cluster);
-                let place = list
-                    .binary_search_by_key(&predicate, |(id, _)| *id)
-                    .expect("the cluster has the predicate");
-                list[place].1 as f64
-            })
-            .sum()
+        self.sum_over(&all, |cluster| {
+            let list = self.has[direction as usize].get(cluster);
+            let place = list
+                .binary_search_by_key(&predicate, |(id, _)| *id)
+                .expect("the cluster has the predicate");
+            list[place].1 as f64
+        })
     }
 
     /// How many edges of a predicate lead from subjects with all of `subjects` to vertices with
@@ -516,4 +649,79 @@ fn lists<T>(
         return Err(image.corrupt("the offsets of a list are broken"));
     }
     Ok(Lists { offsets, items })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// Clusters of one vertex each, but every thousandth of a thousand; a third have type 7, all
+    /// predicate 1, and every fifth predicate 2 with two edges.
+    fn many(count: usize) -> Clusters {
+        let size = |cluster: usize| {
+            if cluster.is_multiple_of(1000) {
+                1000
+            } else {
+                1
+            }
+        };
+        let mut starts = vec![0];
+        let (mut types, mut out) = (Lists::default(), Lists::default());
+        let mut incoming = Lists::default();
+        for cluster in 0..count {
+            starts.push(starts[cluster] + size(cluster));
+            types.push(cluster.is_multiple_of(3).then_some(vertex(7).raw()));
+            let second = cluster.is_multiple_of(5).then_some((PredicateId(2), 2));
+            out.push([(PredicateId(1), 1)].into_iter().chain(second));
+            incoming.push([]);
+        }
+        let mut pairs = Lists::default();
+        (0..3).for_each(|_| pairs.push([]));
+        Clusters::new(starts, types, [out, incoming], pairs)
+    }
+
+    #[test]
+    fn sums_over_many_clusters_look_at_few_and_come_near() {
+        let clusters = many(300_000);
+        let traits = [
+            Membership::Type(vertex(7)),
+            Membership::Has(PredicateId(2), Direction::Out),
+        ];
+        let exact: f64 = clusters
+            .clusters_with(&traits)
+            .map(|cluster| clusters.size(cluster) as f64)
+            .sum();
+        let looks = Cell::new(0);
+        let estimate = clusters.sum_over(&traits, |cluster| {
+            looks.set(looks.get() + 1);
+            clusters.size(cluster) as f64
+        });
+        assert!(looks.get() <= SAMPLED, "{} looks", looks.get());
+        let ratio = estimate / exact;
+        assert!((0.7..1.4).contains(&ratio), "{estimate} for {exact}");
+        assert_eq!(clusters.count_with(&traits[..1]), exact_type(&clusters));
+        assert!(!clusters.is_short(&traits));
+    }
+
+    fn exact_type(clusters: &Clusters) -> f64 {
+        let of_type = [Membership::Type(vertex(7))];
+        let sizes = clusters.clusters_with(&of_type).map(|c| clusters.size(c));
+        sizes.sum::<u64>() as f64
+    }
+
+    #[test]
+    fn sums_over_few_clusters_are_exact() {
+        let clusters = many(1000);
+        let traits = [
+            Membership::Type(vertex(7)),
+            Membership::Has(PredicateId(2), Direction::Out),
+        ];
+        // Clusters 0, 15, 30 ... 990, the first of a thousand vertices.
+        assert_eq!(clusters.count_with(&traits), 1066.0);
+        let edges = clusters.edges_from(PredicateId(2), Direction::Out, &traits[..1]);
+        assert_eq!(edges, 134.0);
+        assert!(clusters.is_short(&traits));
+    }
 }

@@ -1,13 +1,13 @@
 //! Quads outside the default graph: which edges has this graph?
 //!
 //! They live in segments of their own, with a column of graphs beside the neighbours, so that
-//! queries of the default graph never look at them. Each named graph also has an index vertex:
-//! its subjects and its predicates, so that reading one graph costs its own size.
+//! queries of the default graph never look at them. Each named graph also has an index vertex.
 
-use jindou_model::{Direction, Neighbours, PredicateId, TermId};
+use jindou_model::{Direction, PredicateId, TermId};
 
 use crate::StoreError;
 use crate::column::Column;
+use crate::graph_index::GraphIndex;
 use crate::image::{ImageReader, ImageWriter};
 use crate::segment::Segment;
 
@@ -34,6 +34,11 @@ impl NamedSegment {
     #[must_use]
     pub fn edges(&self) -> &Segment {
         &self.edges
+    }
+
+    /// The graph of each edge, by its number.
+    pub(crate) fn graphs(&self) -> &Column {
+        &self.graphs
     }
 
     /// Calls `visit` with each (neighbour, graph) of a key.
@@ -64,30 +69,21 @@ impl NamedSegment {
 #[derive(Clone, Debug)]
 pub struct NamedGraphs {
     segments: [Vec<Option<NamedSegment>>; 2],
-    /// Graph -> subjects.
-    subjects: Segment,
-    /// Graph -> predicate numbers.
-    predicates: Segment,
+    index: GraphIndex,
     quads: u64,
 }
 
 impl NamedGraphs {
-    /// The index of these segments, by direction and predicate; `graph_subjects` and
-    /// `graph_predicates` are sorted and distinct.
-    pub(crate) fn new(
-        segments: [Vec<Option<NamedSegment>>; 2],
-        graph_subjects: &[(u64, u64)],
-        graph_predicates: &[(u64, u64)],
-    ) -> Self {
+    /// These segments, by direction and predicate, with the index of their graphs.
+    pub(crate) fn new(segments: [Vec<Option<NamedSegment>>; 2]) -> Self {
         let quads = segments[0]
             .iter()
             .flatten()
             .map(|s| s.edges.edges() as u64)
             .sum();
         Self {
+            index: GraphIndex::from_segments(&segments[0]),
             segments,
-            subjects: Segment::from_sorted(graph_subjects),
-            predicates: Segment::from_sorted(graph_predicates),
             quads,
         }
     }
@@ -101,7 +97,7 @@ impl NamedGraphs {
     /// Number of graphs.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.subjects.domain().len()
+        self.index.graphs().len()
     }
 
     /// True of no named graph.
@@ -113,24 +109,18 @@ impl NamedGraphs {
     /// True if there is a quad in this graph.
     #[must_use]
     pub fn contains(&self, graph: TermId) -> bool {
-        self.subjects.domain().row(graph).is_some()
+        self.index.graphs().row(graph).is_some()
     }
 
     /// Calls `visit` with each graph.
     pub fn for_each_graph(&self, visit: &mut dyn FnMut(TermId)) {
-        self.subjects.domain().for_each(visit);
+        self.index.graphs().for_each(visit);
     }
 
-    /// The subjects of a graph.
+    /// What each graph has.
     #[must_use]
-    pub fn subjects(&self, graph: TermId) -> Neighbours<'_> {
-        self.subjects.neighbours(graph)
-    }
-
-    /// Calls `visit` with each predicate of a graph.
-    pub fn predicates(&self, graph: TermId, visit: &mut dyn FnMut(PredicateId)) {
-        let list = self.predicates.neighbours(graph);
-        (0..list.len()).for_each(|index| visit(PredicateId(list.get(index).raw() as u32)));
+    pub fn index(&self) -> &GraphIndex {
+        &self.index
     }
 
     /// The edges of a predicate, if any graph has some.
@@ -151,7 +141,7 @@ impl NamedGraphs {
             .flatten()
             .map(|segment| segment.edges.bytes() + segment.graphs.bytes())
             .sum();
-        segments + self.subjects.bytes() + self.predicates.bytes()
+        segments + self.index.bytes()
     }
 
     pub(crate) fn write(&self, image: &mut ImageWriter) {
@@ -162,8 +152,7 @@ impl NamedGraphs {
                 segment.graphs.write(image);
             }
         }
-        self.subjects.write(image);
-        self.predicates.write(image);
+        self.index.write(image);
         image.word(self.quads);
     }
 
@@ -184,12 +173,10 @@ impl NamedGraphs {
                 .collect::<Result<Vec<_>, _>>()
         };
         let segments = [list()?, list()?];
-        let subjects = Segment::read(image)?;
-        let predicates = Segment::read(image)?;
+        let index = GraphIndex::read(image)?;
         Ok(Self {
             segments,
-            subjects,
-            predicates,
+            index,
             quads: image.word()?,
         })
     }

@@ -155,7 +155,33 @@ fn compare(base: &Base, quads: &[Quad]) {
             }
         }
     }
+    compare_graphs(base, &all);
     compare_statistics(base, &all);
+}
+
+/// Reads each named graph piece by piece.
+fn compare_graphs(base: &Base, all: &BTreeSet<Row>) {
+    for (_, predicate, _, graph) in all.iter().filter(|row| !row.3.is_none()) {
+        for asked in [None, Some(*predicate)] {
+            let mut rows = Vec::new();
+            let mut more = true;
+            while more {
+                let before = rows.len();
+                more = base.scan_graph(*graph, asked, before, 3, &mut |s, p, o, g| {
+                    rows.push((s, p, o, g));
+                    ControlFlow::Continue(())
+                });
+                assert!(!more || rows.len() == before + 3);
+            }
+            rows.sort_unstable();
+            let expected: Vec<Row> = all
+                .iter()
+                .copied()
+                .filter(|row| row.3 == *graph && asked.is_none_or(|p| p == row.1))
+                .collect();
+            assert_eq!(rows, expected);
+        }
+    }
 }
 
 fn compare_statistics(base: &Base, all: &BTreeSet<Row>) {
@@ -233,4 +259,28 @@ proptest! {
         directory.write(&load(&quads, 2)).unwrap();
         compare(&directory.read().unwrap(), &quads);
     }
+}
+
+#[test]
+fn a_graph_knows_its_own_quads_of_a_subject_that_every_graph_has() {
+    let graph = |number: usize| NamedNode::new_unchecked(format!("http://example.org/g{number}"));
+    let quads: Vec<Quad> = (0..1000)
+        .map(|number| {
+            let value = Literal::new_typed_literal((number % 7).to_string(), xsd::INTEGER);
+            Quad::new(node(0), predicate(4), value, graph(number))
+        })
+        .collect();
+    let base = load(&quads, 2);
+    let index = base.named().index();
+    for number in [0, 1, 500, 999] {
+        let found = index.quads(id(&base, &graph(number).into()));
+        assert_eq!(found.len(), 1, "not the thousand edges of the subject");
+        let asked = base.find_predicate("http://example.org/p4").unwrap();
+        assert_eq!(index.of_predicate(found.clone(), asked), found);
+        assert_eq!(
+            index.of_subject(found.clone(), id(&base, &node(0).into())),
+            found
+        );
+    }
+    assert_eq!(base.named().len(), 1000);
 }

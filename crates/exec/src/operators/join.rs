@@ -1,39 +1,25 @@
 //! Joins of two independent sides: one is kept in a hash table, the other streams past it.
 
-use jindou_model::TermId;
 use jindou_plan::physical::Var;
 
+use super::kept::{Kept, Pairs, Place};
 use crate::ExecError;
 use crate::context::Context;
 use crate::expr::{CompiledExpression, Evaluator};
 use crate::operator::{Boxed, Operator};
-use crate::rows::RowSet;
 use crate::table::{BATCH_ROWS, Table, VarSet};
 
-/// No further row.
-const END: u32 = u32::MAX;
-
-/// The side that is kept: its rows by key.
-struct Kept {
-    rows: Table,
-    keys: RowSet,
-    /// First row of each key, and the next row of the same key for each row.
-    first: Vec<u32>,
-    next: Vec<u32>,
-    bytes: usize,
-}
-
-/// Join and left join on certainly bound keys, with compatibility of the loose variables.
+/// Join and left join by SPARQL's compatibility.
 pub(super) struct HashJoin {
     kept_input: Boxed,
     input: Boxed,
-    keys: Vec<Var>,
-    loose: Vec<Var>,
+    kept: Kept,
+    /// True once the kept side is all there.
+    is_kept: bool,
     condition: Option<Evaluator>,
     /// Rows of the streaming side that find nothing are handed over too.
     left: bool,
     keep: VarSet,
-    kept: Option<Kept>,
     /// The batch in work.
     current: Option<Probe>,
 }
@@ -41,9 +27,7 @@ pub(super) struct HashJoin {
 /// A batch of the streaming side and how far it has come.
 struct Probe {
     table: Table,
-    row: usize,
-    /// Candidate of the kept side for that row; `None` before its key was looked up.
-    candidate: Option<u32>,
+    place: Place,
     joined: Vec<bool>,
 }
 
@@ -60,136 +44,64 @@ impl HashJoin {
         Self {
             kept_input,
             input,
-            keys: keys.to_vec(),
-            loose: loose.to_vec(),
+            kept: Kept::new(keys, loose),
+            is_kept: false,
             condition: condition.map(CompiledExpression::evaluator),
             left,
             keep,
-            kept: None,
             current: None,
         }
     }
 
-    fn keep_side(&mut self, cx: &Context) -> Result<Kept, ExecError> {
-        let mut kept = Kept {
-            rows: Table::default(),
-            keys: RowSet::new(self.keys.len()),
-            first: Vec::new(),
-            next: Vec::new(),
-            bytes: 0,
-        };
-        let mut empty = true;
-        let mut last: Vec<u32> = Vec::new();
-        let mut key = Vec::new();
-        while let Some(table) = self.kept_input.next(cx)? {
-            cx.check()?;
-            if table.rows() == 0 {
-                continue;
-            }
-            for row in 0..table.rows() {
-                key.clear();
-                key.extend(self.keys.iter().map(|var| table.value(*var, row)));
-                let (number, new) = kept.keys.insert(&key);
-                let place = kept.next.len() as u32;
-                kept.next.push(END);
-                if new {
-                    kept.first.push(place);
-                    last.push(place);
-                } else {
-                    kept.next[last[number] as usize] = place;
-                    last[number] = place;
-                }
-            }
-            if std::mem::replace(&mut empty, false) {
-                kept.rows = table;
-            } else {
-                kept.rows.append(&table);
-            }
-            let bytes = kept.rows.bytes() + kept.keys.bytes() + kept.next.capacity() * 12;
-            cx.charge(bytes.max(kept.bytes) - kept.bytes)?;
-            kept.bytes = bytes.max(kept.bytes);
+    /// The next batch of the streaming side; `None` at the end.
+    fn next_probe(&mut self, cx: &Context) -> Result<Option<Probe>, ExecError> {
+        if let Some(probe) = self.current.take() {
+            return Ok(Some(probe));
         }
-        Ok(kept)
+        if !self.is_kept {
+            while let Some(table) = self.kept_input.next(cx)? {
+                self.kept.add(table, &|bytes| account(cx, bytes))?;
+            }
+            self.is_kept = true;
+        }
+        if self.kept.len() == 0 && !self.left {
+            // Nothing streaming can find anything.
+            return Ok(None);
+        }
+        Ok(self.input.next(cx)?.map(|table| Probe {
+            joined: vec![false; table.rows()],
+            table,
+            place: Place::default(),
+        }))
     }
 }
 
-impl Kept {
-    /// The first row with the key of a streaming row.
-    fn candidate(&self, keys: &[Var], table: &Table, row: usize, key: &mut Vec<TermId>) -> u32 {
-        key.clear();
-        key.extend(keys.iter().map(|var| table.value(*var, row)));
-        self.keys.find(key).map_or(END, |number| self.first[number])
-    }
-
-    fn is_compatible(&self, loose: &[Var], candidate: u32, table: &Table, row: usize) -> bool {
-        loose.iter().all(|var| {
-            let (a, b) = (
-                self.rows.value(*var, candidate as usize),
-                table.value(*var, row),
-            );
-            a == b || a.is_none() || b.is_none()
-        })
-    }
-
-    /// Pairs of rows as one table.
-    fn merge(&self, probe: &Table, pairs: &(Vec<u32>, Vec<u32>), keep: &VarSet) -> Table {
-        let (probe_rows, kept_rows) = pairs;
-        let mut merged = probe.gather(probe_rows, keep);
-        for var in self.rows.bound().filter(|var| keep.contains(*var)) {
-            let column: Vec<TermId> = match merged.take(var) {
-                // Where the streaming side is unbound, the kept side's value counts.
-                Some(column) => column
-                    .into_iter()
-                    .zip(kept_rows)
-                    .map(|(id, kept)| {
-                        if id.is_none() {
-                            self.rows.value(var, *kept as usize)
-                        } else {
-                            id
-                        }
-                    })
-                    .collect(),
-                None => kept_rows
-                    .iter()
-                    .map(|row| self.rows.value(var, *row as usize))
-                    .collect(),
-            };
-            merged.set(var, column);
-        }
-        merged
-    }
+fn account(cx: &Context, bytes: usize) -> Result<(), ExecError> {
+    cx.check()?;
+    cx.charge(bytes)
 }
 
 impl Operator for HashJoin {
     fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
-        if self.kept.is_none() {
-            self.kept = Some(self.keep_side(cx)?);
-        }
         loop {
             cx.check()?;
-            let mut probe = match self.current.take() {
-                Some(probe) => probe,
-                None => match self.input.next(cx)? {
-                    Some(table) => Probe {
-                        joined: vec![false; table.rows()],
-                        table,
-                        row: 0,
-                        candidate: None,
-                    },
-                    None => return Ok(None),
-                },
+            let Some(mut probe) = self.next_probe(cx)? else {
+                return Ok(None);
             };
-            let kept = self.kept.as_ref().expect("the side was kept above");
-            let pairs = find_pairs(kept, &mut probe, &self.keys, &self.loose);
+            let pairs = self
+                .kept
+                .find(&probe.table, &mut probe.place, BATCH_ROWS, &|bytes| {
+                    account(cx, bytes)
+                })?;
             let joined = join_pairs(
-                kept,
+                &self.kept,
                 &mut probe,
-                pairs,
+                &pairs,
                 self.condition.as_mut(),
                 &self.keep,
                 cx,
             );
-            let rest = if probe.row < probe.table.rows() {
+            let rest = if probe.place.row < probe.table.rows() {
                 self.current = Some(probe);
                 None
             } else if self.left {
@@ -209,61 +121,31 @@ impl Operator for HashJoin {
     }
 }
 
-/// Pairs of streaming and kept rows that fit, about a batch of them.
-fn find_pairs(kept: &Kept, probe: &mut Probe, keys: &[Var], loose: &[Var]) -> (Vec<u32>, Vec<u32>) {
-    let mut pairs = (Vec::new(), Vec::new());
-    let mut key = Vec::new();
-    // Candidates that do not fit count too, so that the clock is looked at.
-    let mut tried = 0;
-    while probe.row < probe.table.rows() && tried < BATCH_ROWS {
-        let mut candidate = match probe.candidate {
-            Some(candidate) => candidate,
-            None => kept.candidate(keys, &probe.table, probe.row, &mut key),
-        };
-        while candidate != END && tried < BATCH_ROWS {
-            if kept.is_compatible(loose, candidate, &probe.table, probe.row) {
-                pairs.0.push(probe.row as u32);
-                pairs.1.push(candidate);
-            }
-            tried += 1;
-            candidate = kept.next[candidate as usize];
-        }
-        if candidate == END {
-            probe.row += 1;
-            probe.candidate = None;
-            tried += 1;
-        } else {
-            probe.candidate = Some(candidate);
-        }
-    }
-    pairs
-}
-
 /// The pairs as rows, those that meet the condition.
 fn join_pairs(
     kept: &Kept,
     probe: &mut Probe,
-    pairs: (Vec<u32>, Vec<u32>),
+    pairs: &Pairs,
     condition: Option<&mut Evaluator>,
     keep: &VarSet,
     cx: &Context,
 ) -> Option<Table> {
-    if pairs.0.is_empty() {
+    if pairs.kept.is_empty() {
         return None;
     }
     let Some(condition) = condition else {
         pairs
-            .0
+            .streaming
             .iter()
             .for_each(|row| probe.joined[*row as usize] = true);
-        return Some(kept.merge(&probe.table, &pairs, keep));
+        return Some(kept.merge(&probe.table, pairs, keep));
     };
-    let all: VarSet = probe.table.bound().chain(kept.rows.bound()).collect();
-    let mut merged = kept.merge(&probe.table, &pairs, &all);
+    let all: VarSet = probe.table.bound().chain(kept.bound()).collect();
+    let mut merged = kept.merge(&probe.table, pairs, &all);
     let mut rows = Vec::new();
     condition.filter(&merged, merged.rows(), &cx.expressions, &mut rows);
     rows.iter()
-        .for_each(|row| probe.joined[pairs.0[*row as usize] as usize] = true);
+        .for_each(|row| probe.joined[pairs.streaming[*row as usize] as usize] = true);
     merged.retain_columns(keep);
     merged.retain_rows(&rows);
     Some(merged)

@@ -3,6 +3,7 @@
 mod distinct;
 mod group;
 mod join;
+mod kept;
 mod order;
 mod slice;
 

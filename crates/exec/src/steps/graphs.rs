@@ -13,6 +13,8 @@ pub(crate) struct EachGraph {
     input: Boxed,
     graph: Slot,
     keep: VarSet,
+    /// All graphs, once they were asked for.
+    graphs: Option<Vec<TermId>>,
     current: Option<(Table, Cursor)>,
 }
 
@@ -22,6 +24,7 @@ impl EachGraph {
             input,
             graph,
             keep,
+            graphs: None,
             current: None,
         }
     }
@@ -93,7 +96,7 @@ impl EachGraph {
         var: Var,
         cx: &Context,
     ) -> Option<Table> {
-        let graphs = named_graphs(cx);
+        let graphs = self.graphs.get_or_insert_with(|| named_graphs(cx));
         let (mut rows, mut values) = (Vec::new(), Vec::new());
         while cursor.key < table.rows() && values.len() < BATCH_ROWS {
             let end = graphs.len().min(cursor.offset + BATCH_ROWS - values.len());

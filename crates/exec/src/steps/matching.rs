@@ -15,6 +15,10 @@ use crate::table::{BATCH_ROWS, Table, VarSet};
 
 /// Subjects of a scan that are visited between two looks at the clock.
 const SUBJECTS_AT_ONCE: usize = 256;
+/// Quads of one end that are taken at once; an end with more is read piece by piece.
+const MANY_QUADS: usize = 4 * BATCH_ROWS;
+/// A predicate with so few quads is read at once rather than graph by graph.
+const FEW_QUADS: u64 = 1 << 16;
 
 /// [`jindou_plan::physical::Step::Match`].
 pub(crate) struct Match {
@@ -34,18 +38,43 @@ struct Known {
     object: Option<TermId>,
 }
 
-/// One part of a scan without a known end: the quads of these subjects.
-struct ScanPart {
-    graphs: Graphs,
-    predicate: Option<PredicateId>,
-    subjects: Vec<TermId>,
-    ranges: IdRanges,
-    done: u64,
+/// One part of a scan without a known end.
+enum ScanPart {
+    /// What the default graph has of a predicate: the subjects, how many of them were taken, and
+    /// those in work.
+    Default {
+        predicate: PredicateId,
+        subjects: IdRanges,
+        taken: u64,
+        keys: Vec<TermId>,
+        cursor: Cursor,
+    },
+    /// The edges of one end in the default graph, and how many are done.
+    Edges {
+        predicate: PredicateId,
+        direction: Direction,
+        key: TermId,
+        done: usize,
+    },
+    /// A named graph, and how many of its quads are done.
+    Graph {
+        graph: TermId,
+        predicate: Option<PredicateId>,
+        done: usize,
+    },
+    /// What all named graphs have of a predicate, at once.
+    Named(PredicateId),
+}
+
+/// A part of a scan that has not begun.
+enum Part {
+    Quads(Graphs, Option<PredicateId>),
+    Edges(TermId, PredicateId, Direction),
 }
 
 /// A scan of everything that a pattern without a known end may match.
 struct Scan {
-    parts: std::vec::IntoIter<(Graphs, Option<PredicateId>)>,
+    parts: std::vec::IntoIter<Part>,
     part: Option<ScanPart>,
     /// Triples seen, where several graphs are merged.
     seen: Option<HashSet<[TermId; 3], FxBuildHasher>>,
@@ -139,6 +168,9 @@ impl Match {
             predicate,
             object: known.object,
         };
+        if let [Graphs::Default] = graphs.as_slice() {
+            return visit_some(cx, &pattern, row as u32, found).then(|| Scan::of_end(&pattern, cx));
+        }
         let mut seen = self.merges(cx).then(HashSet::default);
         for graph in graphs {
             visit(cx, &pattern, graph, row as u32, &mut seen, found);
@@ -235,14 +267,20 @@ impl Scan {
                 // By predicate, so that segments are read in order.
                 (Graphs::Default, None) => parts.extend(
                     (0..cx.source.predicate_count())
-                        .map(|number| (Graphs::Default, Some(PredicateId(number)))),
+                        .map(|number| Part::Quads(Graphs::Default, Some(PredicateId(number)))),
                 ),
+                (Graphs::Named, Some(predicate)) if is_quick(cx, predicate) => {
+                    parts.push(Part::Quads(graph, Some(predicate)));
+                }
                 (Graphs::Named, _) => {
                     let mut all = Vec::new();
                     cx.source.graphs(&mut all);
-                    parts.extend(all.into_iter().map(|graph| (Graphs::One(graph), predicate)));
+                    parts.extend(
+                        all.into_iter()
+                            .map(|graph| Part::Quads(Graphs::One(graph), predicate)),
+                    );
                 }
-                (graph, predicate) => parts.push((graph, predicate)),
+                (graph, predicate) => parts.push(Part::Quads(graph, predicate)),
             }
         }
         Self {
@@ -252,14 +290,33 @@ impl Scan {
         }
     }
 
+    /// What the default graph has around the known end of a pattern.
+    fn of_end(pattern: &Pattern, cx: &Context) -> Self {
+        let (key, direction) = match (pattern.subject, pattern.object) {
+            (Some(subject), _) => (subject, Direction::Out),
+            (None, object) => (object.expect("the pattern has a known end"), Direction::In),
+        };
+        let mut predicates = Vec::new();
+        match pattern.predicate {
+            Some(predicate) => predicates.push(predicate),
+            None => cx.source.predicates_of(key, direction, &mut predicates),
+        }
+        let parts: Vec<Part> = predicates
+            .into_iter()
+            .map(|predicate| Part::Edges(key, predicate, direction))
+            .collect();
+        Self {
+            parts: parts.into_iter(),
+            part: None,
+            seen: None,
+        }
+    }
+
     /// Finds some more quads; false at the end.
     fn advance(&mut self, row: u32, cx: &Context, found: &mut Found) -> Result<bool, ExecError> {
         while found.rows.len() < BATCH_ROWS {
             if self.part.is_none() {
-                self.part = self
-                    .parts
-                    .next()
-                    .map(|(graphs, predicate)| ScanPart::new(graphs, predicate, cx));
+                self.part = self.parts.next().map(|part| ScanPart::new(part, cx));
             }
             let Some(part) = &mut self.part else {
                 return Ok(false);
@@ -277,31 +334,48 @@ impl Scan {
     }
 }
 
+/// True if the quads of a predicate in named graphs are so few that they are read at once.
+fn is_quick(cx: &Context, predicate: PredicateId) -> bool {
+    cx.source.named_edges(predicate) <= FEW_QUADS
+}
+
 impl ScanPart {
-    fn new(graphs: Graphs, predicate: Option<PredicateId>, cx: &Context) -> Self {
-        let mut part = Self {
-            graphs,
-            predicate,
-            subjects: Vec::new(),
-            ranges: IdRanges::new(),
-            done: 0,
+    fn new(part: Part, cx: &Context) -> Self {
+        let (graphs, predicate) = match part {
+            Part::Quads(graphs, predicate) => (graphs, predicate),
+            Part::Edges(key, predicate, direction) => {
+                return Self::Edges {
+                    predicate,
+                    direction,
+                    key,
+                    done: 0,
+                };
+            }
         };
         match (graphs, predicate) {
-            (Graphs::One(graph), _) => {
-                cx.source
-                    .graph_subjects(graph)
-                    .copy(0, usize::MAX, &mut part.subjects);
-            }
-            (_, Some(predicate)) => {
+            (Graphs::One(graph), predicate) => Self::Graph {
+                graph,
+                predicate,
+                done: 0,
+            },
+            (Graphs::Default, Some(predicate)) => {
                 let keys = [Membership::Has(predicate, Direction::Out)];
-                part.ranges = cx.source.ids_with(&keys, true).unwrap_or_default();
+                Self::Default {
+                    predicate,
+                    subjects: cx.source.ids_with(&keys, true).unwrap_or_default(),
+                    taken: 0,
+                    keys: Vec::new(),
+                    cursor: Cursor::default(),
+                }
             }
-            (_, None) => unreachable!("scans of the default graph go by predicate"),
+            (Graphs::Named, Some(predicate)) => Self::Named(predicate),
+            (Graphs::Default | Graphs::Named, None) => {
+                unreachable!("scans go by predicate or by named graph")
+            }
         }
-        part
     }
 
-    /// The quads of the next subjects; false at the end.
+    /// Some more quads; false at the end.
     fn advance(
         &mut self,
         row: u32,
@@ -309,58 +383,140 @@ impl ScanPart {
         seen: &mut Option<HashSet<[TermId; 3], FxBuildHasher>>,
         found: &mut Found,
     ) -> bool {
-        if let (Graphs::Default, Some(predicate)) = (self.graphs, self.predicate) {
-            return self.advance_default(predicate, row, cx, found);
+        match self {
+            Self::Default {
+                predicate,
+                subjects,
+                taken,
+                keys,
+                cursor,
+            } => {
+                if cursor.key == keys.len() {
+                    keys.clear();
+                    *cursor = Cursor::default();
+                    *taken += subjects.copy(*taken, SUBJECTS_AT_ONCE, keys) as u64;
+                }
+                found.expand(cx, *predicate, keys, cursor, row);
+                cursor.key < keys.len() || *taken < subjects.len()
+            }
+            Self::Edges {
+                predicate,
+                direction,
+                key,
+                done,
+            } => {
+                let list = cx.source.neighbours(*predicate, *direction, *key);
+                let mut others = Vec::new();
+                list.copy(*done, BATCH_ROWS, &mut others);
+                *done += others.len();
+                for other in others {
+                    let (subject, object) = match direction {
+                        Direction::Out => (*key, other),
+                        Direction::In => (other, *key),
+                    };
+                    let quad = (subject, *predicate, object, TermId::NONE);
+                    found.add(cx, row, &mut None, quad);
+                }
+                *done < list.len()
+            }
+            Self::Graph {
+                graph,
+                predicate,
+                done,
+            } => {
+                let from = *done;
+                *done += BATCH_ROWS;
+                cx.source
+                    .scan_graph(*graph, *predicate, from, BATCH_ROWS, &mut |s, p, o, g| {
+                        found.add(cx, row, seen, (s, p, o, g));
+                        ControlFlow::Continue(())
+                    })
+            }
+            Self::Named(predicate) => {
+                let pattern = Pattern {
+                    subject: None,
+                    predicate: Some(*predicate),
+                    object: None,
+                };
+                visit(cx, &pattern, Graphs::Named, row, seen, found);
+                false
+            }
         }
-        let from = self.done as usize;
-        let to = self.subjects.len().min(from + SUBJECTS_AT_ONCE);
-        for subject in &self.subjects[from..to] {
-            let pattern = Pattern {
-                subject: Some(*subject),
-                predicate: self.predicate,
-                object: None,
-            };
-            visit(cx, &pattern, self.graphs, row, seen, found);
-        }
-        self.done = to as u64;
-        to < self.subjects.len()
     }
+}
 
-    fn advance_default(
+impl Found {
+    /// Adds what the default graph has of a predicate and some subjects, about a batch of it.
+    fn expand(
         &mut self,
-        predicate: PredicateId,
-        row: u32,
         cx: &Context,
-        found: &mut Found,
-    ) -> bool {
-        let mut keys = Vec::with_capacity(SUBJECTS_AT_ONCE);
-        self.ranges.copy(self.done, SUBJECTS_AT_ONCE, &mut keys);
-        if keys.is_empty() {
-            return false;
-        }
+        predicate: PredicateId,
+        keys: &[TermId],
+        cursor: &mut Cursor,
+        row: u32,
+    ) {
         let term = cx.source.predicate_term(predicate);
         let (mut rows, mut objects) = (Vec::new(), Vec::new());
-        let mut cursor = Cursor::default();
-        let all = usize::MAX;
         cx.source.expand(
             predicate,
             Direction::Out,
-            &keys,
-            &mut cursor,
+            keys,
+            cursor,
             None,
-            all,
+            BATCH_ROWS,
             &mut rows,
             &mut objects,
         );
-        found.quads.extend(
+        self.quads.extend(
             rows.iter()
                 .zip(&objects)
                 .map(|(key, object)| [keys[*key as usize], term, *object, TermId::NONE]),
         );
-        found.rows.resize(found.quads.len(), row);
-        self.done += keys.len() as u64;
-        self.done < self.ranges.len()
+        self.rows.resize(self.quads.len(), row);
     }
+
+    /// Adds a quad, unless its triple was seen in another graph.
+    fn add(
+        &mut self,
+        cx: &Context,
+        row: u32,
+        seen: &mut Option<HashSet<[TermId; 3], FxBuildHasher>>,
+        (subject, predicate, object, graph): (TermId, PredicateId, TermId, TermId),
+    ) {
+        let predicate = cx.source.predicate_term(predicate);
+        if seen
+            .as_mut()
+            .is_none_or(|seen| seen.insert([subject, predicate, object]))
+        {
+            self.rows.push(row);
+            self.quads.push([subject, predicate, object, graph]);
+        }
+    }
+}
+
+/// Adds the quads of the default graph that match a pattern with a known end, or tells that they
+/// are too many to be taken at once and adds none.
+fn visit_some(cx: &Context, pattern: &Pattern, row: u32, found: &mut Found) -> bool {
+    let before = found.rows.len();
+    // Two known ends have one edge a predicate at most.
+    let most = match (pattern.subject, pattern.object) {
+        (Some(_), Some(_)) => usize::MAX,
+        _ => MANY_QUADS,
+    };
+    let flow = cx
+        .source
+        .for_each_match(pattern, Graphs::Default, &mut |s, p, o, g| {
+            if found.rows.len() - before >= most {
+                return ControlFlow::Break(());
+            }
+            found.add(cx, row, &mut None, (s, p, o, g));
+            ControlFlow::Continue(())
+        });
+    if flow.is_break() {
+        found.rows.truncate(before);
+        found.quads.truncate(before);
+    }
+    flow.is_break()
 }
 
 /// Adds the quads that match a pattern with a known end.
@@ -375,14 +531,7 @@ fn visit(
     let flow = cx
         .source
         .for_each_match(pattern, graphs, &mut |s, p, o, g| {
-            let predicate = cx.source.predicate_term(p);
-            if seen
-                .as_mut()
-                .is_none_or(|seen| seen.insert([s, predicate, o]))
-            {
-                found.rows.push(row);
-                found.quads.push([s, predicate, o, g]);
-            }
+            found.add(cx, row, seen, (s, p, o, g));
             ControlFlow::Continue(())
         });
     debug_assert!(flow.is_continue(), "the visitor never breaks");

@@ -347,10 +347,8 @@ fn count_edges(
 }
 
 fn named_graphs(named: Vec<NamedEdges>, renumbering: &Renumbering) -> NamedGraphs {
-    let mut subjects = Vec::new();
-    let mut predicates = Vec::new();
     let mut segments = [Vec::new(), Vec::new()];
-    for (number, mut list) in named.into_iter().enumerate() {
+    for mut list in named {
         if list.is_empty() {
             segments.iter_mut().for_each(|side| side.push(None));
             continue;
@@ -365,15 +363,11 @@ fn named_graphs(named: Vec<NamedEdges>, renumbering: &Renumbering) -> NamedGraph
         list.par_sort_unstable();
         list.dedup();
         segments[0].push(Some(NamedSegment::from_sorted(&list)));
-        subjects.extend(list.iter().map(|(subject, _, graph)| (*graph, *subject)));
-        predicates.extend(list.iter().map(|(_, _, graph)| (*graph, number as u64)));
-        sort_pairs(&mut predicates);
         for edge in &mut list {
             *edge = (edge.1, edge.0, edge.2);
         }
         list.par_sort_unstable();
         segments[1].push(Some(NamedSegment::from_sorted(&list)));
     }
-    sort_pairs(&mut subjects);
-    NamedGraphs::new(segments, &subjects, &predicates)
+    NamedGraphs::new(segments)
 }

@@ -1,0 +1,347 @@
+//! The side of a join that is kept in memory: which of its rows are compatible with this one?
+//!
+//! Rows are found by hash, by their certainly bound keys and also by their *loose* variables,
+//! which may be unbound on either side: an unbound one is compatible with anything. Kept rows are
+//! grouped by which loose variables they bind, and each group has a hash table for each subset of
+//! these that streaming rows have turned out to bind as well, made when first asked for.
+
+use jindou_model::TermId;
+use jindou_plan::physical::Var;
+
+use crate::ExecError;
+use crate::rows::RowSet;
+use crate::table::{Table, VarSet};
+
+/// No further row.
+const END: u32 = u32::MAX;
+/// Loose variables that a hash key may hold; values of others are compared row by row.
+const MOST_HASHED: usize = 16;
+/// Groups of kept rows; rows that bind yet another set of loose variables share the last one.
+const MOST_GROUPS: usize = 32;
+/// Hash tables of one group; further sets of loose variables make do with the plain key.
+const MOST_INDEXES: usize = 8;
+/// Rows that are put into a hash table between two looks at the clock.
+const ROWS_AT_ONCE: usize = 1 << 16;
+
+/// A set of loose variables, by their positions.
+type Mask = u32;
+
+/// Looks at the clock and books so many more bytes.
+pub(super) type Account<'a> = &'a dyn Fn(usize) -> Result<(), ExecError>;
+
+/// Rows kept in memory.
+pub(super) struct Kept {
+    keys: Vec<Var>,
+    loose: Vec<Var>,
+    rows: Table,
+    groups: Vec<Group>,
+    booked: usize,
+    /// Candidates that were compared so far: the work that was done.
+    tried: u64,
+}
+
+/// Rows that all bind the variables of `mask`, and no other ones if `exact`.
+struct Group {
+    mask: Mask,
+    rows: Vec<u32>,
+    indexes: Vec<Index>,
+}
+
+/// The rows of a group by the plain key and the variables of `mask`.
+struct Index {
+    mask: Mask,
+    keys: RowSet,
+    /// First place of each key in the group's rows, and the next place with the same key.
+    first: Vec<u32>,
+    next: Vec<u32>,
+}
+
+/// How far the rows of a streaming table have come.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Place {
+    /// The row in work.
+    pub(super) row: usize,
+    /// The group in work for that row.
+    group: usize,
+    /// Index of that group and the next candidate; `None` before the key was looked up.
+    candidate: Option<(usize, u32)>,
+}
+
+/// Rows of the streaming table and rows kept that fit.
+#[derive(Default)]
+pub(super) struct Pairs {
+    pub(super) streaming: Vec<u32>,
+    pub(super) kept: Vec<u32>,
+}
+
+impl Kept {
+    pub(super) fn new(keys: &[Var], loose: &[Var]) -> Self {
+        Self {
+            keys: keys.to_vec(),
+            loose: loose.to_vec(),
+            rows: Table::default(),
+            groups: Vec::new(),
+            booked: 0,
+            tried: 0,
+        }
+    }
+
+    /// Takes some more rows. All must be in before pairs are asked for.
+    pub(super) fn add(&mut self, table: Table, account: Account<'_>) -> Result<(), ExecError> {
+        if table.rows() == 0 {
+            return Ok(());
+        }
+        let before = self.rows.rows();
+        for row in 0..table.rows() {
+            let mask = bound(&self.loose, &table, row);
+            let group = self.group_of(mask);
+            self.groups[group].rows.push((before + row) as u32);
+        }
+        if before == 0 {
+            self.rows = table;
+        } else {
+            self.rows.append(&table);
+        }
+        self.book(account)
+    }
+
+    /// Number of rows.
+    pub(super) fn len(&self) -> usize {
+        self.rows.rows()
+    }
+
+    /// The variables that its rows have columns for.
+    pub(super) fn bound(&self) -> impl Iterator<Item = Var> + '_ {
+        self.rows.bound()
+    }
+
+    /// Candidates compared so far.
+    #[cfg(test)]
+    pub(super) fn tried(&self) -> u64 {
+        self.tried
+    }
+
+    fn group_of(&mut self, mask: Mask) -> usize {
+        if let Some(known) = self.groups.iter().position(|group| group.mask == mask) {
+            return known;
+        }
+        // The empty mask is true of every row: values are then compared row by row.
+        let mask = if self.groups.len() + 1 < MOST_GROUPS {
+            mask
+        } else {
+            0
+        };
+        if let Some(known) = self.groups.iter().position(|group| group.mask == mask) {
+            return known;
+        }
+        self.groups.push(Group {
+            mask,
+            rows: Vec::new(),
+            indexes: Vec::new(),
+        });
+        self.groups.len() - 1
+    }
+
+    fn book(&mut self, account: Account<'_>) -> Result<(), ExecError> {
+        let groups: usize = self.groups.iter().map(Group::bytes).sum();
+        let bytes = (self.rows.bytes() + groups).max(self.booked);
+        account(bytes - self.booked)?;
+        self.booked = bytes;
+        Ok(())
+    }
+
+    /// Pairs of rows that fit, until the table is done or about `budget` candidates were tried.
+    pub(super) fn find(
+        &mut self,
+        table: &Table,
+        place: &mut Place,
+        budget: usize,
+        account: Account<'_>,
+    ) -> Result<Pairs, ExecError> {
+        let mut pairs = Pairs::default();
+        let mut key = Vec::new();
+        // Candidates that do not fit count too, and so do keys, so that the clock is looked at.
+        let mut tried = 0;
+        while place.row < table.rows() && tried < budget {
+            if place.group == self.groups.len() {
+                *place = Place {
+                    row: place.row + 1,
+                    ..Place::default()
+                };
+                tried += 1;
+                continue;
+            }
+            let (index, mut at) = match place.candidate {
+                Some(candidate) => candidate,
+                None => self.look_up(table, place, &mut key, account)?,
+            };
+            let group = &self.groups[place.group];
+            while at != END && tried < budget {
+                let row = group.rows[at as usize];
+                if self.is_compatible(row, table, place.row) {
+                    pairs.streaming.push(place.row as u32);
+                    pairs.kept.push(row);
+                }
+                tried += 1;
+                self.tried += 1;
+                at = group.indexes[index].next[at as usize];
+            }
+            if at == END {
+                place.group += 1;
+                place.candidate = None;
+                tried += 1;
+            } else {
+                place.candidate = Some((index, at));
+            }
+        }
+        Ok(pairs)
+    }
+
+    /// The index to use for a row in a group, and the first candidate there.
+    fn look_up(
+        &mut self,
+        table: &Table,
+        place: &Place,
+        key: &mut Vec<TermId>,
+        account: Account<'_>,
+    ) -> Result<(usize, u32), ExecError> {
+        let mask = bound(&self.loose, table, place.row) & self.groups[place.group].mask;
+        let number = self.index(place.group, mask, account)?;
+        let index = &self.groups[place.group].indexes[number];
+        push_key(&self.keys, &self.loose, index.mask, table, place.row, key);
+        let first = index.keys.find(key).map_or(END, |found| index.first[found]);
+        Ok((number, first))
+    }
+
+    /// The number of a group's index by the loose variables of `mask`, made if it is not there.
+    fn index(
+        &mut self,
+        group: usize,
+        mask: Mask,
+        account: Account<'_>,
+    ) -> Result<usize, ExecError> {
+        let indexes = &self.groups[group].indexes;
+        let known = |mask| indexes.iter().position(|index: &Index| index.mask == mask);
+        if let Some(known) = known(mask) {
+            return Ok(known);
+        }
+        let mask = if indexes.len() + 1 < MOST_INDEXES {
+            mask
+        } else {
+            0
+        };
+        if let Some(known) = known(mask) {
+            return Ok(known);
+        }
+        self.make_index(group, mask, account)?;
+        Ok(self.groups[group].indexes.len() - 1)
+    }
+
+    fn make_index(
+        &mut self,
+        group: usize,
+        mask: Mask,
+        account: Account<'_>,
+    ) -> Result<(), ExecError> {
+        let count = self.groups[group].rows.len();
+        self.groups[group].indexes.push(Index {
+            mask,
+            keys: RowSet::new(self.keys.len() + mask.count_ones() as usize),
+            first: Vec::new(),
+            next: vec![END; count],
+        });
+        let mut key = Vec::new();
+        // From the last row to the first, so that a key's rows come in their order.
+        let mut end = count;
+        while end > 0 {
+            let begin = end.saturating_sub(ROWS_AT_ONCE);
+            let Group { rows, indexes, .. } = &mut self.groups[group];
+            let index = indexes.last_mut().expect("the index was pushed above");
+            for at in (begin..end).rev() {
+                push_key(
+                    &self.keys,
+                    &self.loose,
+                    mask,
+                    &self.rows,
+                    rows[at] as usize,
+                    &mut key,
+                );
+                let (number, new) = index.keys.insert(&key);
+                if new {
+                    index.first.push(at as u32);
+                } else {
+                    index.next[at] = std::mem::replace(&mut index.first[number], at as u32);
+                }
+            }
+            end = begin;
+            self.book(account)?;
+        }
+        Ok(())
+    }
+
+    fn is_compatible(&self, kept: u32, table: &Table, row: usize) -> bool {
+        self.loose.iter().all(|var| {
+            let (a, b) = (self.rows.value(*var, kept as usize), table.value(*var, row));
+            a == b || a.is_none() || b.is_none()
+        })
+    }
+
+    /// Pairs of rows as one table.
+    pub(super) fn merge(&self, streaming: &Table, pairs: &Pairs, keep: &VarSet) -> Table {
+        let mut merged = streaming.gather(&pairs.streaming, keep);
+        for var in self.rows.bound().filter(|var| keep.contains(*var)) {
+            let of_kept = |row: &u32| self.rows.value(var, *row as usize);
+            let column: Vec<TermId> = match merged.take(var) {
+                // Where the streaming side is unbound, the kept side's value counts.
+                Some(column) => column
+                    .into_iter()
+                    .zip(&pairs.kept)
+                    .map(|(id, kept)| if id.is_none() { of_kept(kept) } else { id })
+                    .collect(),
+                None => pairs.kept.iter().map(of_kept).collect(),
+            };
+            merged.set(var, column);
+        }
+        merged
+    }
+}
+
+impl Group {
+    fn bytes(&self) -> usize {
+        let indexes = self.indexes.iter().map(|index| {
+            index.keys.bytes() + (index.first.capacity() + index.next.capacity()) * size_of::<u32>()
+        });
+        self.rows.capacity() * size_of::<u32>() + indexes.sum::<usize>()
+    }
+}
+
+/// Which of the loose variables are bound in a row.
+fn bound(loose: &[Var], table: &Table, row: usize) -> Mask {
+    let hashed = loose.iter().take(MOST_HASHED).enumerate();
+    hashed
+        .filter(|(_, var)| !table.value(**var, row).is_none())
+        .fold(0, |mask, (place, _)| mask | 1 << place)
+}
+
+/// The plain key of a row, then its values of the loose variables of `mask`.
+fn push_key(
+    keys: &[Var],
+    loose: &[Var],
+    mask: Mask,
+    table: &Table,
+    row: usize,
+    key: &mut Vec<TermId>,
+) {
+    key.clear();
+    key.extend(keys.iter().map(|var| table.value(*var, row)));
+    let hashed = loose.iter().take(MOST_HASHED).enumerate();
+    key.extend(
+        hashed
+            .filter(|(place, _)| mask & (1 << place) != 0)
+            .map(|(_, var)| table.value(*var, row)),
+    );
+}
+
+#[cfg(test)]
+#[path = "kept_tests.rs"]
+mod tests;
