@@ -47,7 +47,7 @@ pub(crate) fn parse(
             return Err(if is_update {
                 PlanError::unsupported("updates")
             } else {
-                syntax_error(&error.to_string())
+                syntax_error(&error.to_string(), text)
             });
         }
     };
@@ -114,7 +114,7 @@ fn nesting(text: &str) -> usize {
 }
 
 /// The parser tells the position only in its message: `error at LINE:COLUMN: expected ...`.
-fn syntax_error(message: &str) -> PlanError {
+fn syntax_error(message: &str, text: &str) -> PlanError {
     let position = message.strip_prefix("error at ").and_then(|rest| {
         let (line, rest) = rest.split_once(':')?;
         let (column, rest) = rest.split_once(':')?;
@@ -124,6 +124,55 @@ fn syntax_error(message: &str) -> PlanError {
     PlanError::Syntax {
         line,
         column,
-        message: message.to_owned(),
+        message: readable(message, &token_at(text, line, column)),
+    }
+}
+
+/// What stands at a place of the text, for a message.
+fn token_at(text: &str, line: usize, column: usize) -> String {
+    let rest: String = text
+        .lines()
+        .nth(line.saturating_sub(1))
+        .unwrap_or_default()
+        .chars()
+        .skip(column.saturating_sub(1))
+        .collect();
+    let word = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '?' | '$' | '-');
+    let rest = rest.trim_start();
+    let token: String = match rest.chars().next() {
+        Some(first) if word(first) => rest.chars().take_while(|c| word(*c)).take(40).collect(),
+        Some(first) => first.to_string(),
+        None if text.lines().count() > line => return "the end of the line".to_owned(),
+        None => return "the end of the query".to_owned(),
+    };
+    format!("'{token}'")
+}
+
+/// So many expected tokens are listed; more would not be read.
+const MOST_EXPECTED: usize = 6;
+
+/// The parser's message without its classes of characters and our oracle's extensions.
+fn readable(message: &str, found: &str) -> String {
+    let Some(list) = message.strip_prefix("expected ") else {
+        return message.to_owned();
+    };
+    let expected: Vec<&str> = list
+        .strip_prefix("one of ")
+        .unwrap_or(list)
+        .split(", ")
+        .map(|token| token.trim_matches(['"', '`']))
+        .filter(|token| !token.starts_with('[') && !token.starts_with("['") && !token.is_empty())
+        .filter(|token| !matches!(*token, "LATERAL" | "ADJUST" | "SERVICE" | "#" | "EOF"))
+        .collect();
+    match expected.len() {
+        0 => format!("unexpected {found}"),
+        1 => format!("unexpected {found}, expected {}", expected[0]),
+        2..=MOST_EXPECTED => {
+            format!(
+                "unexpected {found}, expected one of {}",
+                expected.join(", ")
+            )
+        }
+        _ => format!("unexpected {found}"),
     }
 }
