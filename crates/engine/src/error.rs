@@ -50,6 +50,9 @@ pub enum EngineError {
         /// The budget.
         limit_bytes: u64,
     },
+    /// A mistake of ours ended the query.
+    #[error("an internal error ended the query; the log has its trace")]
+    Internal,
     /// Input could not be read.
     #[error(transparent)]
     Ingest(#[from] IngestError),
@@ -110,6 +113,7 @@ impl From<ExecError> for EngineError {
             ExecError::Timeout { limit } => Self::Timeout { limit },
             ExecError::Cancelled => Self::Cancelled,
             ExecError::Memory { limit_bytes } => Self::MemoryExceeded { limit_bytes },
+            ExecError::Panicked => Self::Internal,
             other => Self::Unsupported {
                 feature: other.to_string(),
             },

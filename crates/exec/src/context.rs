@@ -105,6 +105,8 @@ pub struct Context {
     limits: Limits,
     started: Instant,
     held_bytes: AtomicU64,
+    /// Nobody reads the query's rows any more.
+    finished: AtomicBool,
     solutions: AtomicU64,
     pub(crate) profile: Option<Profile>,
     /// Threads that a heavy part may use.
@@ -163,6 +165,7 @@ impl Context {
             limits,
             started: Instant::now(),
             held_bytes: AtomicU64::new(0),
+            finished: AtomicBool::new(false),
             solutions: AtomicU64::new(0),
             profile: profile.then(|| Profile::new(plan.ids)),
             threads: if profile { 1 } else { threads.max(1) },
@@ -200,7 +203,7 @@ impl Context {
     /// Ends the query here if it was cancelled, ran out of time, or met something refused. Every
     /// operator asks once a batch.
     pub(crate) fn check(&self) -> Result<(), ExecError> {
-        if self.limits.cancellation.is_cancelled() {
+        if self.limits.cancellation.is_cancelled() || self.finished.load(Ordering::Relaxed) {
             return Err(ExecError::Cancelled);
         }
         if let Some(limit) = self.limits.timeout
@@ -214,6 +217,11 @@ impl Context {
             }),
             None => Ok(()),
         }
+    }
+
+    /// Ends what other threads still do for the query.
+    pub(crate) fn finish(&self) {
+        self.finished.store(true, Ordering::Relaxed);
     }
 
     /// Books bytes that an operator holds beyond one batch.

@@ -23,6 +23,9 @@ pub enum ExecError {
         /// The budget.
         limit_bytes: u64,
     },
+    /// A thread of the query met a mistake of ours.
+    #[error("an internal error ended the query; the log has its trace")]
+    Panicked,
     /// An expression asks for something that is refused.
     #[error(transparent)]
     Expression(#[from] CompileError),

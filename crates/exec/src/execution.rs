@@ -1,8 +1,9 @@
 //! A query under way: its rows, batch by batch, on one thread or several.
 
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicU64;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 
 use jindou_plan::physical::{Form, Node, Operator as Planned, Plan, Slot, Step, TemplateSlot, Var};
 
@@ -151,7 +152,7 @@ impl Parallel<'_> {
             others: Some(others),
             cx: Arc::clone(self.cx),
             workers: Arc::clone(self.workers),
-            receiver: None,
+            started: None,
         })))
     }
 }
@@ -198,7 +199,23 @@ struct Gather {
     others: Option<Vec<Boxed>>,
     cx: Arc<Context>,
     workers: Arc<Workers>,
-    receiver: Option<Receiver<Result<Table, ExecError>>>,
+    started: Option<Started>,
+}
+
+type Message = Result<Table, ExecError>;
+
+/// The threads that were asked to help.
+struct Started {
+    receiver: Receiver<Message>,
+    /// Where a thread that begins finds its way to the reader; empty once its help comes too late,
+    /// so that nobody waits for threads that are busy with other queries.
+    door: Arc<Mutex<Option<SyncSender<Message>>>>,
+}
+
+impl Started {
+    fn close_door(&self) {
+        self.door.lock().expect("nobody panics at the door").take();
+    }
 }
 
 impl Gather {
@@ -207,44 +224,67 @@ impl Gather {
             return;
         };
         let (sender, receiver) = sync_channel(WAITING_TABLES);
-        for mut chain in others {
-            let sender = sender.clone();
+        let door = Arc::new(Mutex::new(Some(sender)));
+        for chain in others {
+            let door = Arc::clone(&door);
             let cx = Arc::clone(&self.cx);
             self.workers.spawn(Box::new(move || {
-                loop {
-                    let message = match chain.next(&cx) {
-                        Ok(None) => return,
-                        Ok(Some(table)) => Ok(table),
-                        Err(error) => Err(error),
-                    };
-                    let failed = message.is_err();
-                    // Without a reader the query has ended.
-                    if sender.send(message).is_err() || failed {
-                        return;
-                    }
+                let sender = door.lock().expect("nobody panics at the door").clone();
+                if let Some(sender) = sender {
+                    help(chain, &cx, &sender);
                 }
             }));
         }
-        self.receiver = Some(receiver);
+        self.started = Some(Started { receiver, door });
+    }
+}
+
+/// Runs a chain to its end and sends what it finds.
+fn help(mut chain: Boxed, cx: &Context, sender: &SyncSender<Message>) {
+    loop {
+        // A panic must reach the reader: rows that are silently missing are a wrong answer.
+        let next = catch_unwind(AssertUnwindSafe(|| chain.next(cx)));
+        let message = match next {
+            Ok(Ok(None)) => return,
+            Ok(Ok(Some(table))) if table.rows() == 0 => continue,
+            Ok(Ok(Some(table))) => Ok(table),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(ExecError::Panicked),
+        };
+        let failed = message.is_err();
+        // Without a reader the query has ended.
+        if sender.send(message).is_err() || failed {
+            return;
+        }
     }
 }
 
 impl Operator for Gather {
     fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         self.start();
-        let Some(receiver) = &self.receiver else {
+        let Some(started) = &self.started else {
             return Ok(None);
         };
         if let Some(own) = &mut self.own {
             // What others have ready is taken first, so that they need not wait.
-            if let Ok(message) = receiver.try_recv() {
+            if let Ok(message) = started.receiver.try_recv() {
                 return message.map(Some);
             }
             match own.next(cx)? {
                 Some(table) => return Ok(Some(table)),
-                None => self.own = None,
+                None => {
+                    self.own = None;
+                    started.close_door();
+                }
             }
         }
-        receiver.recv().ok().transpose()
+        started.receiver.recv().ok().transpose()
+    }
+}
+
+impl Drop for Execution {
+    fn drop(&mut self) {
+        // Threads that still look for rows stop at their next batch.
+        self.cx.finish();
     }
 }

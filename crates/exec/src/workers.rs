@@ -3,6 +3,7 @@
 //! A light query never comes here: it runs to its end on the thread that got it. A heavy one lends
 //! its work to idle workers; what nobody takes, it does itself.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
 use crossbeam::channel::{Receiver, Sender, TryRecvError, unbounded};
@@ -35,7 +36,7 @@ impl Workers {
                     .name(format!("jindou-worker-{number}"))
                     .spawn(move || {
                         while let Some(job) = next_job(&receiver) {
-                            job();
+                            run(job);
                         }
                     })
                     .expect("the operating system starts a thread")
@@ -59,6 +60,12 @@ impl Workers {
             sender.send(job).expect("workers run until this is dropped");
         }
     }
+}
+
+/// A panic ends its query, not the thread: the panic's own message is printed where it happens.
+fn run(job: Job) {
+    // Whoever waits for the job sees that its end of the channel is gone.
+    let _ = catch_unwind(AssertUnwindSafe(job));
 }
 
 /// The next job; `None` once there will be none.
