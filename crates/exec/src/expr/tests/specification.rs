@@ -10,7 +10,6 @@ use oxrdf::Term;
 use oxsdatatypes::DateTime;
 
 use super::support::{Cells, Sample, World};
-use crate::Terms;
 use crate::expr::{CompileError, CompiledExpression, Context, ExprError};
 
 /// The result of an expression without variables, in Turtle with the prefix `xsd:`.
