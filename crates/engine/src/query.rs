@@ -83,11 +83,11 @@ impl Running {
             }
             Form::Ask => QueryResults::Boolean(self.execution.next_table()?.is_some()),
             Form::Construct(template) => {
-                let form = GraphForm::Construct(template.clone());
+                let form = GraphForm::Construct(template.as_slice().into());
                 QueryResults::Graph(Graph::new(self, form))
             }
             Form::Describe(slots) => {
-                let form = GraphForm::Describe(slots.clone());
+                let form = GraphForm::Describe(slots.as_slice().into());
                 QueryResults::Graph(Graph::new(self, form))
             }
         })

@@ -2,6 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use jindou_exec::Table;
 use jindou_model::{Graphs, Pattern, TermId, TermKind};
@@ -15,74 +16,100 @@ use crate::query::Running;
 pub struct Graph {
     running: Running,
     form: GraphForm,
+    /// Nodes to describe, and those that were.
+    open: Vec<TermId>,
+    begun: HashSet<TermId>,
+    /// Triples found, which may be none or repeat others.
+    found: VecDeque<[TermId; 3]>,
     seen: HashSet<[TermId; 3]>,
     waiting: VecDeque<Triple>,
     solutions: u64,
+    /// Bytes booked for all of these.
+    booked: usize,
     done: bool,
 }
 
 /// How solutions become triples.
+#[derive(Clone)]
 pub(crate) enum GraphForm {
     /// By a template.
-    Construct(Vec<TemplateTriple>),
+    Construct(Arc<[TemplateTriple]>),
     /// Everything about these, and about the blank nodes that are met.
-    Describe(Vec<Slot>),
+    Describe(Arc<[Slot]>),
 }
 
-/// Bytes that a triple in the set of those seen takes, about.
-const SEEN_BYTES: u64 = 40;
+/// Triples made of ids at once, between two looks at the clock.
+const TRIPLES_AT_ONCE: usize = 2048;
 
 impl Graph {
     pub(crate) fn new(running: Running, form: GraphForm) -> Self {
         Self {
             running,
             form,
+            open: Vec::new(),
+            begun: HashSet::new(),
+            found: VecDeque::new(),
             seen: HashSet::new(),
             waiting: VecDeque::new(),
             solutions: 0,
+            booked: 0,
             done: false,
         }
     }
 
-    /// Reads some more solutions.
+    /// Makes some more triples: of what was found, of the next node, or of the next solutions.
     fn fill(&mut self) -> Result<(), EngineError> {
-        let Some(table) = self.running.execution.next_table()? else {
+        self.running.execution.context().check()?;
+        if !self.found.is_empty() {
+            for _ in 0..self.found.len().min(TRIPLES_AT_ONCE) {
+                let found = self.found.pop_front();
+                let [subject, predicate, object] = found.expect("as many were counted");
+                self.push(subject, predicate, object);
+            }
+        } else if let Some(node) = self.open.pop() {
+            self.describe(node)?;
+        } else if let Some(table) = self.running.execution.next_table()? {
+            self.add_solutions(&table);
+        } else {
             self.done = true;
-            return Ok(());
-        };
-        let form = std::mem::replace(&mut self.form, GraphForm::Construct(Vec::new()));
+        }
+        self.book()
+    }
+
+    fn add_solutions(&mut self, table: &Table) {
         for row in 0..table.rows() {
-            match &form {
-                GraphForm::Construct(template) => self.construct(template, &table, row),
+            match self.form.clone() {
+                GraphForm::Construct(template) => self.construct(&template, table, row),
                 GraphForm::Describe(slots) => {
-                    for slot in slots {
-                        let id = match slot {
-                            Slot::Var(var) => table.value(*var, row),
-                            Slot::Const(id) => self.running.execution.context().constant(*id),
-                        };
-                        self.describe(id);
-                    }
+                    self.open.extend(slots.iter().map(|slot| match slot {
+                        Slot::Var(var) => table.value(*var, row),
+                        Slot::Const(id) => self.running.execution.context().constant(*id),
+                    }));
                 }
             }
         }
-        self.form = form;
-        let limit_bytes = self.running.memory_bytes;
-        if self.seen.len() as u64 * SEEN_BYTES > limit_bytes {
-            return Err(EngineError::MemoryExceeded { limit_bytes });
-        }
+    }
+
+    fn book(&mut self) -> Result<(), EngineError> {
+        let triples = self.seen.capacity() + self.found.capacity();
+        let nodes = self.begun.capacity() + self.open.capacity();
+        let held = triples * size_of::<[TermId; 3]>() + nodes * size_of::<TermId>();
+        let bytes = held.max(self.booked);
+        let context = self.running.execution.context();
+        context.charge(bytes - self.booked)?;
+        self.booked = bytes;
         Ok(())
     }
 
     fn construct(&mut self, template: &[TemplateTriple], table: &Table, row: usize) {
         self.solutions += 1;
         for triple in template {
-            let [subject, predicate, object] = [triple.subject, triple.predicate, triple.object]
-                .map(|slot| match slot {
-                    TemplateSlot::Var(var) => table.value(var, row),
-                    TemplateSlot::Const(id) => self.running.execution.context().constant(id),
-                    TemplateSlot::Blank(number) => self.fresh_blank(number),
-                });
-            self.push(subject, predicate, object);
+            let ids = [triple.subject, triple.predicate, triple.object].map(|slot| match slot {
+                TemplateSlot::Var(var) => table.value(var, row),
+                TemplateSlot::Const(id) => self.running.execution.context().constant(id),
+                TemplateSlot::Blank(number) => self.fresh_blank(number),
+            });
+            self.found.push_back(ids);
         }
     }
 
@@ -97,36 +124,43 @@ impl Graph {
             .intern(node.as_ref().into())
     }
 
-    /// All triples with this subject in the default graph, and those of blank nodes behind them.
-    fn describe(&mut self, id: TermId) {
-        let mut open = vec![id];
-        let mut found = Vec::new();
-        let mut begun = HashSet::new();
-        while let Some(subject) = open.pop() {
-            if !begun.insert(subject) || subject.is_none() || subject.is_inline() {
-                continue;
-            }
-            let base = &self.running.graph.base;
-            let pattern = Pattern {
-                subject: Some(subject),
-                predicate: None,
-                object: None,
-            };
-            let _ = base.for_each_match(&pattern, Graphs::Default, &mut |s, p, o, _| {
-                found.push([s, base.predicate_term(p), o]);
-                if o.kind() == TermKind::Vertex {
-                    let mut key = Vec::new();
-                    base.push_key(o, &mut key);
-                    if key.starts_with(b"_:") {
-                        open.push(o);
-                    }
+    /// All triples with this subject in the default graph; blank nodes behind them come next.
+    fn describe(&mut self, subject: TermId) -> Result<(), EngineError> {
+        if subject.is_none() || subject.is_inline() || !self.begun.insert(subject) {
+            return Ok(());
+        }
+        let base = &self.running.graph.base;
+        let context = self.running.execution.context();
+        let pattern = Pattern {
+            subject: Some(subject),
+            predicate: None,
+            object: None,
+        };
+        let limit_bytes = self.running.memory_bytes;
+        let mut ended = Ok(());
+        let mut key = Vec::new();
+        let flow = base.for_each_match(&pattern, Graphs::Default, &mut |s, p, o, _| {
+            self.found.push_back([s, base.predicate_term(p), o]);
+            if o.kind() == TermKind::Vertex {
+                key.clear();
+                base.push_key(o, &mut key);
+                if key.starts_with(b"_:") {
+                    self.open.push(o);
                 }
-                ControlFlow::Continue(())
-            });
-        }
-        for [subject, predicate, object] in found {
-            self.push(subject, predicate, object);
-        }
+            }
+            if self.found.len().is_multiple_of(TRIPLES_AT_ONCE) {
+                ended = context.check().map_err(EngineError::from);
+                if (self.found.len() * size_of::<[TermId; 3]>()) as u64 > limit_bytes {
+                    ended = Err(EngineError::MemoryExceeded { limit_bytes });
+                }
+            }
+            match ended {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        });
+        debug_assert_eq!(flow.is_break(), ended.is_err());
+        ended
     }
 
     /// Adds a triple, if it is one and was not there.

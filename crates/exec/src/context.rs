@@ -201,8 +201,11 @@ impl Context {
     }
 
     /// Ends the query here if it was cancelled, ran out of time, or met something refused. Every
-    /// operator asks once a batch.
-    pub(crate) fn check(&self) -> Result<(), ExecError> {
+    /// operator asks once a batch, and so does what makes something else of rows.
+    ///
+    /// # Errors
+    /// What it ends for.
+    pub fn check(&self) -> Result<(), ExecError> {
         if self.limits.cancellation.is_cancelled() || self.finished.load(Ordering::Relaxed) {
             return Err(ExecError::Cancelled);
         }
@@ -224,8 +227,11 @@ impl Context {
         self.finished.store(true, Ordering::Relaxed);
     }
 
-    /// Books bytes that an operator holds beyond one batch.
-    pub(crate) fn charge(&self, bytes: usize) -> Result<(), ExecError> {
+    /// Books bytes that an operator, or what uses its rows, holds beyond one batch.
+    ///
+    /// # Errors
+    /// If the query then holds more than it may.
+    pub fn charge(&self, bytes: usize) -> Result<(), ExecError> {
         let held = self.held_bytes.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
         let computed = self.terms().computed_bytes() as u64;
         if held + computed > self.limits.memory_bytes {

@@ -134,15 +134,18 @@ impl Directory {
     pub fn write(&self, base: &Base) -> Result<(), StoreError> {
         let before = self.generation()?;
         let next = before + 1;
+        let mut checksums = Vec::with_capacity(TABLES.len());
         for (name, table) in TABLES
             .iter()
             .zip([&base.vertices, &base.literals, &base.predicates])
         {
             let mut image = ImageWriter::default();
             image.region(table.region());
-            image.finish(&self.file(name, next), KIND_TABLE)?;
+            checksums.push(image.finish(&self.file(name, next), KIND_TABLE)?);
         }
         let mut image = ImageWriter::default();
+        // Ids mean nothing beside other tables.
+        checksums.into_iter().for_each(|sum| image.word(sum));
         image.word(base.documents);
         image.word(base.predicate_count() as u64);
         for segment in base.segments.iter().flatten() {
@@ -188,11 +191,19 @@ impl Directory {
         let table = |name: &str| {
             let path = self.file(name, generation);
             let mut image = ImageReader::open(&path, KIND_TABLE)?;
-            StringTable::open(image.region()?).map_err(|error| image.corrupt(&error.to_string()))
+            let table = StringTable::open(image.region()?)
+                .map_err(|error| image.corrupt(&error.to_string()))?;
+            Ok::<_, StoreError>((table, image.checksum()))
         };
         let [vertices, literals, predicates] = TABLES.map(table);
-        let (vertices, literals, predicates) = (vertices?, literals?, predicates?);
+        let tables = [vertices?, literals?, predicates?];
         let mut image = ImageReader::open(&self.file("base", generation), KIND_BASE)?;
+        for (name, (_, checksum)) in TABLES.iter().zip(&tables) {
+            if image.word()? != *checksum {
+                return Err(image.corrupt(&format!("it does not belong to the table of {name}")));
+            }
+        }
+        let [vertices, literals, predicates] = tables.map(|(table, _)| table);
         let documents = image.word()?;
         let count = image.length()?;
         if count as u64 != predicates.len() {

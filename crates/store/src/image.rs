@@ -48,23 +48,25 @@ impl ImageWriter {
         self.region(&Region::copy_from(bytemuck::cast_slice(words)));
     }
 
-    /// Writes the file under a temporary name, syncs it and renames it to `path`.
-    pub(crate) fn finish(self, path: &Path, kind: u64) -> Result<(), StoreError> {
+    /// Writes the file under a temporary name, syncs it and renames it to `path`; returns the
+    /// checksum of what is in it.
+    pub(crate) fn finish(self, path: &Path, kind: u64) -> Result<u64, StoreError> {
         let temporary = path.with_extension("new");
         let failed = |source: io::Error| StoreError::Io {
             path: temporary.clone(),
             source,
         };
         let file = File::create(&temporary).map_err(failed)?;
-        self.write_to(&file, kind).map_err(failed)?;
+        let checksum = self.write_to(&file, kind).map_err(failed)?;
         file.sync_all().map_err(failed)?;
         std::fs::rename(&temporary, path).map_err(|source| StoreError::Io {
             path: path.to_owned(),
             source,
-        })
+        })?;
+        Ok(checksum)
     }
 
-    fn write_to(&self, file: &File, kind: u64) -> io::Result<()> {
+    fn write_to(&self, file: &File, kind: u64) -> io::Result<u64> {
         let words: &[u8] = bytemuck::cast_slice(&self.words);
         let mut hasher = Xxh3::new();
         for region in &self.regions {
@@ -72,6 +74,7 @@ impl ImageWriter {
             hasher.update(padding(region.len()));
         }
         hasher.update(words);
+        let checksum = hasher.digest();
         let mut header = [
             MAGIC,
             FORMAT_VERSION,
@@ -79,7 +82,7 @@ impl ImageWriter {
             (HEADER_BYTES + self.end + words.len()) as u64,
             self.end as u64,
             self.words.len() as u64,
-            hasher.digest(),
+            checksum,
             0,
         ];
         header[7] = header_checksum(&header);
@@ -90,7 +93,8 @@ impl ImageWriter {
             writer.write_all(padding(region.len()))?;
         }
         writer.write_all(words)?;
-        writer.flush()
+        writer.flush()?;
+        Ok(checksum)
     }
 }
 
@@ -108,9 +112,15 @@ pub(crate) struct ImageReader {
     data: Region,
     words: Region,
     next: usize,
+    checksum: u64,
 }
 
 impl ImageReader {
+    /// The checksum of what is in the file.
+    pub(crate) fn checksum(&self) -> u64 {
+        self.checksum
+    }
+
     /// Maps a file and compares its length and checksums.
     pub(crate) fn open(path: &Path, kind: u64) -> Result<Self, StoreError> {
         let failed = |source: io::Error| StoreError::Io {
@@ -174,6 +184,7 @@ impl ImageReader {
             data: map.slice(HEADER_BYTES..border),
             words: map.slice(border..map.len()),
             next: 0,
+            checksum,
         })
     }
 

@@ -259,6 +259,10 @@ fn duration_key(value: oxsdatatypes::Duration, month_seconds: i64) -> Key {
     }
 }
 
+fn integer(value: i64) -> SortKey {
+    SortKey(Key::Integer(value))
+}
+
 /// The sort keys of a column.
 #[derive(Clone, Debug)]
 pub enum SortColumn {
@@ -276,6 +280,20 @@ impl SortColumn {
         match integers {
             Some(integers) => Self::Integers(integers),
             None => Self::Keys(ids.iter().map(|id| SortKey::new(*id, terms)).collect()),
+        }
+    }
+
+    /// Adds the keys of another column behind those of this one.
+    pub fn append(&mut self, more: Self) {
+        match (&mut *self, more) {
+            (Self::Integers(all), Self::Integers(more)) => all.extend(more),
+            (Self::Keys(all), Self::Keys(more)) => all.extend(more),
+            (Self::Keys(all), Self::Integers(more)) => all.extend(more.into_iter().map(integer)),
+            (Self::Integers(all), Self::Keys(more)) => {
+                let mut keys: Vec<SortKey> = all.iter().copied().map(integer).collect();
+                keys.extend(more);
+                *self = Self::Keys(keys);
+            }
         }
     }
 
