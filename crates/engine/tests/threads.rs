@@ -17,20 +17,28 @@ fn database() -> Database {
     for subject in 0..SUBJECTS {
         for edge in 0..EDGES {
             let object = (subject * EDGES + edge) % OBJECTS;
-            writeln!(text, "<http://e.org/s{subject}> <http://e.org/p> <http://e.org/o{object}> .")
-                .unwrap();
+            writeln!(
+                text,
+                "<http://e.org/s{subject}> <http://e.org/p> <http://e.org/o{object}> ."
+            )
+            .unwrap();
         }
     }
     let mut config = Config::default();
     config.threads = 2;
     let database = Database::with_config(config);
     let source = Source::bytes("edges.nt", text);
-    database.load(vec![source], &LoadOptions::default(), &Progress::default()).unwrap();
+    database
+        .load(vec![source], &LoadOptions::default(), &Progress::default())
+        .unwrap();
     database
 }
 
 fn heavy(database: &Database, threads: usize) -> Solutions {
-    let options = QueryOptions { threads: Some(threads), ..QueryOptions::default() };
+    let options = QueryOptions {
+        threads: Some(threads),
+        ..QueryOptions::default()
+    };
     match database.query_with(HEAVY, options).unwrap() {
         QueryResults::Solutions(solutions) => solutions,
         other => panic!("not solutions: {other:?}"),
@@ -45,7 +53,9 @@ fn drain(solutions: &mut Solutions) -> (u64, u64) {
         for row in 0..batch.rows() {
             let cells = (0..3).map(|column| batch.column(column)[row].raw());
             let mixed = cells.fold(7_u64, |mixed, id| {
-                (mixed ^ id).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+                (mixed ^ id)
+                    .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                    .rotate_left(29)
             });
             sum = sum.wrapping_add(mixed);
         }

@@ -166,6 +166,9 @@ pub(crate) struct Asked {
     population: f64,
 }
 
+/// From a known end over an edge to a variable.
+type Reached = (Slot, ConstId, Direction, Var);
+
 /// What is known of the variables of one group of patterns.
 pub(crate) struct Facts<'a> {
     pub(crate) source: &'a Source<'a>,
@@ -173,7 +176,7 @@ pub(crate) struct Facts<'a> {
     /// Per-row fan-outs and parts, which the search asks for again and again.
     fanouts: RefCell<FxHashMap<(Slot, ConstId, Direction), f64>>,
     parts: RefCell<FxHashMap<(Slot, ConstId, Direction), f64>>,
-    between: RefCell<FxHashMap<(Slot, ConstId, Direction, Var), Option<f64>>>,
+    between: RefCell<FxHashMap<Reached, Option<f64>>>,
 }
 
 impl<'a> Facts<'a> {

@@ -7,6 +7,7 @@ mod kept;
 mod order;
 mod slice;
 
+use jindou_plan::expression::Expression;
 use jindou_plan::physical::{Node, Operator as Planned, Var};
 
 use crate::ExecError;
@@ -21,10 +22,15 @@ pub(crate) fn build(
     planned: &Planned,
     needed: &VarSet,
 ) -> Result<Boxed, ExecError> {
-    let with = |extra: &mut dyn FnMut(&mut dyn FnMut(Var))| {
-        let mut needed = needed.clone();
-        extra(&mut |var| needed.insert(var));
-        needed
+    let with_expression = |expression: &Expression| {
+        let mut inner = needed.clone();
+        expression.for_each_variable(&mut |var| inner.insert(var));
+        inner
+    };
+    let with_shared = |keys: &[Var], loose: &[Var]| {
+        let mut inner = needed.clone();
+        inner.extend(keys.iter().chain(loose).copied());
+        inner
     };
     Ok(match planned {
         Planned::Explore { .. } => unreachable!("the builder makes explorations itself"),
@@ -34,7 +40,7 @@ pub(crate) fn build(
             keys,
             loose,
         } => {
-            let inner = with(&mut |add| keys.iter().chain(loose).for_each(|var| add(*var)));
+            let inner = with_shared(keys, loose);
             let build = builder.node(build, &inner)?;
             let probe = builder.node(probe, &inner)?;
             Box::new(join::HashJoin::new(
@@ -54,12 +60,10 @@ pub(crate) fn build(
             loose,
             condition,
         } => {
-            let inner = with(&mut |add| {
-                keys.iter().chain(loose).for_each(|var| add(*var));
-                if let Some(condition) = condition {
-                    condition.for_each_variable(add);
-                }
-            });
+            let mut inner = with_shared(keys, loose);
+            if let Some(condition) = condition {
+                condition.for_each_variable(&mut |var| inner.insert(var));
+            }
             let left = builder.node(left, &inner)?;
             let right = builder.node(right, &inner)?;
             let condition = match condition {
@@ -79,7 +83,7 @@ pub(crate) fn build(
             next: 0,
         }),
         Planned::Filter { input, expression } => {
-            let inner = with(&mut |add| expression.for_each_variable(add));
+            let inner = with_expression(expression);
             let input = builder.node(input, &inner)?;
             Box::new(FilterRows::new(
                 input,
@@ -92,7 +96,7 @@ pub(crate) fn build(
             var,
             expression,
         } => {
-            let inner = with(&mut |add| expression.for_each_variable(add));
+            let inner = with_expression(expression);
             let input = builder.node(input, &inner)?;
             let compiled = compile(expression, builder.cx)?;
             Box::new(ExtendRows::new(input, *var, compiled, needed.clone()))

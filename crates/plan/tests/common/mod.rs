@@ -338,7 +338,7 @@ impl Statistics for Noise {
         objects: &[Membership],
     ) -> Option<f64> {
         let edges = self.pick((predicate, subjects, objects), 100_000);
-        (edges % 3 > 0).then_some(edges as f64)
+        (!edges.is_multiple_of(3)).then_some(edges as f64)
     }
 
     fn degree(&self, predicate: PredicateId, direction: Direction, key: TermId) -> u64 {
