@@ -138,6 +138,8 @@ fn the_edges_of_a_hub_come_in_batches() {
         "SELECT * { :hub ?p ?x }",
         "SELECT * { ?x ?p :hub }",
         "SELECT * { ?s ?p ?o }",
+        "SELECT * { ?h :out ?x . ?x :in ?h }",
+        "SELECT * { :hub :out ?x . ?x :in :hub }",
     ] {
         let text = format!("PREFIX : <http://e/> {query}");
         let Ok(QueryResults::Solutions(mut solutions)) = database.query(&text) else {

@@ -14,6 +14,10 @@ use crate::table::{BATCH_ROWS, Table, VarSet};
 
 /// Rows whose adjacency is located together in an intersection.
 const INTERSECT_ROWS: usize = 256;
+/// Ids of an intersection that are looked at between two looks at the clock.
+const INTERSECT_IDS: usize = 1 << 16;
+/// Ids found that end a batch of located rows early: these are located again.
+const INTERSECT_FOUND: usize = 4 * BATCH_ROWS;
 
 /// [`jindou_plan::physical::Step::Bind`].
 pub(crate) struct Bind {
@@ -217,13 +221,30 @@ fn intersect(
             out.clear();
             locate(*side, table, cursor.key..end, cx, out);
         }
-        for index in 0..end - cursor.key {
+        let begin = cursor.key;
+        let mut looked = 0;
+        while cursor.key < end && values.len() < INTERSECT_FOUND && looked < INTERSECT_IDS {
             lists.clear();
-            lists.extend(located.iter().map(|side| side[index]));
-            intersect_row(&mut lists, &mut places, allowed, values);
-            rows.resize(values.len(), (cursor.key + index) as u32);
+            lists.extend(located.iter().map(|side| side[cursor.key - begin]));
+            let from = cursor.offset;
+            let to = intersect_row(&mut lists, &mut places, allowed, from, values);
+            rows.resize(values.len(), cursor.key as u32);
+            // The shortest list is the first now.
+            looked += 1 + to.unwrap_or(lists[0].len()).saturating_sub(from);
+            *cursor = match to {
+                Some(to) => Cursor {
+                    key: cursor.key,
+                    offset: to,
+                },
+                None => Cursor {
+                    key: cursor.key + 1,
+                    offset: 0,
+                },
+            };
         }
-        cursor.key = end;
+        if looked >= INTERSECT_IDS {
+            return;
+        }
     }
 }
 
@@ -254,19 +275,25 @@ fn locate<'a>(
     }
 }
 
-/// What all lists hold: walks the shortest and gallops through the others.
+/// What all lists hold: walks the shortest, from an index on, and gallops through the others.
+/// Returns where it stopped for having looked at, or found, enough for now.
 fn intersect_row(
     lists: &mut [Neighbours<'_>],
     places: &mut [usize],
     allowed: Option<&IdRanges>,
+    from: usize,
     values: &mut Vec<TermId>,
-) {
+) -> Option<usize> {
     lists.sort_unstable_by_key(|list| list.len());
     let (driver, others) = lists
         .split_first()
         .expect("an intersection has two sides at least");
     places.fill(0);
-    'ids: for index in 0..driver.len() {
+    let end = driver.len().min(from.saturating_add(INTERSECT_IDS));
+    'ids: for index in from..end {
+        if values.len() >= INTERSECT_FOUND {
+            return Some(index);
+        }
         let id = driver.get(index);
         if allowed.is_some_and(|allowed| !allowed.contains(id)) {
             continue;
@@ -274,7 +301,7 @@ fn intersect_row(
         for (list, place) in others.iter().zip(places.iter_mut()) {
             *place = list.seek(*place, id);
             if *place >= list.len() {
-                return;
+                return None;
             }
             if list.get(*place) != id {
                 continue 'ids;
@@ -282,6 +309,7 @@ fn intersect_row(
         }
         values.push(id);
     }
+    (end < driver.len()).then_some(end)
 }
 
 /// Where an exploration starts, to be shared out among threads: a list of ids.
