@@ -73,16 +73,20 @@ fn a_query_that_was_cancelled_or_is_out_of_time_ends_wherever_it_is() {
     for query in HOLDING.iter().chain(&LONG) {
         let cancellation = CancellationToken::new();
         cancellation.cancel();
-        let mut options = QueryOptions::default();
-        options.cancellation = Some(cancellation);
+        let options = QueryOptions {
+            cancellation: Some(cancellation),
+            ..QueryOptions::default()
+        };
         let ended = count(&database, query, options);
         assert!(
             matches!(ended, Err(EngineError::Cancelled)),
             "{query}: {ended:?}"
         );
 
-        let mut options = QueryOptions::default();
-        options.timeout = Some(Duration::ZERO);
+        let options = QueryOptions {
+            timeout: Some(Duration::ZERO),
+            ..QueryOptions::default()
+        };
         let ended = count(&database, query, options);
         assert!(
             matches!(ended, Err(EngineError::Timeout { .. })),
@@ -95,8 +99,10 @@ fn a_query_that_was_cancelled_or_is_out_of_time_ends_wherever_it_is() {
 fn a_query_that_is_cancelled_between_batches_ends_there() {
     let database = database(4 << 30);
     let cancellation = CancellationToken::new();
-    let mut options = QueryOptions::default();
-    options.cancellation = Some(cancellation.clone());
+    let options = QueryOptions {
+        cancellation: Some(cancellation.clone()),
+        ..QueryOptions::default()
+    };
     let text = "SELECT * { ?a ?b ?c . ?d ?e ?f }";
     let Ok(QueryResults::Solutions(mut solutions)) = database.query_with(text, options) else {
         panic!("SELECT has solutions");

@@ -15,13 +15,16 @@ use crate::operator::{Boxed, Builder, Operator};
 use crate::steps::{ExtendRows, FilterRows, compile};
 use crate::table::{Table, VarSet};
 
+/// Calls what it is given with each of some variables.
+type EachVariable<'a> = &'a mut dyn FnMut(&mut dyn FnMut(Var));
+
 /// The operator of a node other than an exploration, of which `needed` is wanted.
 pub(crate) fn build(
     builder: &mut Builder<'_>,
     planned: &Planned,
     needed: &VarSet,
 ) -> Result<Boxed, ExecError> {
-    let with = |extra: &mut dyn FnMut(&mut dyn FnMut(Var))| {
+    let with = |extra: EachVariable<'_>| {
         let mut needed = needed.clone();
         extra(&mut |var| needed.insert(var));
         needed
