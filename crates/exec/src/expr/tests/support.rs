@@ -359,7 +359,7 @@ pub(super) fn pool() -> Vec<String> {
         ("duration", "P1Y2M3DT4H5M6S P1M P30D"),
         ("dayTimeDuration", "P1D PT24H -PT1H"),
         ("yearMonthDuration", "P1Y P12M"),
-        ("gYear", "2020"),
+        ("hexBinary", "0FB7"),
     ];
     let mut pool: Vec<String> = [
         "<http://example.org/s>",
