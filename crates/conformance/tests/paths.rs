@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use jindou_conformance::answer::Answer;
-use jindou_conformance::engines::{ask, load_quads};
+use jindou_conformance::engines::{ask, ask_oracle, load_quads};
 use jindou_conformance::path::Path;
 use jindou_conformance::random::Random;
 use oxrdf::{GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
@@ -438,4 +438,51 @@ fn paths_are_answered_as_defined() {
         cases < 100 || with_results > compared / 4,
         "nothing was tested"
     );
+}
+
+/// `cargo test -p jindou-conformance --test paths -- --ignored --nocapture`
+#[test]
+#[ignore = "a measurement"]
+fn a_closure_is_measured() {
+    const VERTICES: usize = 100_000;
+    let mut random = Random::new(1);
+    let vertex = |number: usize| iri(&format!("v{number}"));
+    let mut quads = Vec::new();
+    for from in 0..VERTICES {
+        // A random graph, in which most is reached from anywhere, and a tree.
+        for _ in 0..5 {
+            let to = vertex(random.below(VERTICES));
+            let graph = GraphName::DefaultGraph;
+            quads.push(Quad::new(vertex(from), iri("p0"), to, graph));
+        }
+        let graph = GraphName::DefaultGraph;
+        quads.push(Quad::new(vertex(from), iri("p1"), vertex(from / 3), graph));
+    }
+    let database = load_quads(&quads).expect("the data loads");
+    let dataset: oxrdf::Dataset = quads.iter().collect();
+    for pattern in [
+        ":v7 :p0+ ?y",
+        ":v7 (:p0/^:p1)* ?y",
+        "?x :p1* :v0",
+        "?x :p1+ ?y",
+        "?x :p1+ ?y . ?y :p0 :v5",
+        ":v99999 :p1* :v3",
+    ] {
+        let text =
+            format!("PREFIX : <http://example.org/> SELECT (COUNT(*) AS ?n) {{ {pattern} }}");
+        let mut times = Vec::new();
+        let mut answers = Vec::new();
+        for is_oracle in [false, true, false, true] {
+            let begin = std::time::Instant::now();
+            let answer = if is_oracle {
+                ask_oracle(&dataset, &text).expect("the oracle answers")
+            } else {
+                ask(&database, &text, None).expect("the engine answers")
+            };
+            times.push(begin.elapsed());
+            answers.push(answer.to_string());
+        }
+        println!("{pattern}: {:?}, oracle {:?}", times[2], times[3]);
+        assert_eq!(answers[2], answers[3]);
+    }
 }

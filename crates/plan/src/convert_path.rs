@@ -65,8 +65,16 @@ impl Converter<'_> {
                 Pattern::Join(Box::new(first), Box::new(second))
             }
             Parsed::Alternative(first, second) => {
+                // The parser makes chains that lean to the left.
+                let mut parts = vec![*second];
+                let mut rest = *first;
+                while let Parsed::Alternative(first, second) = rest {
+                    parts.push(*second);
+                    rest = *first;
+                }
+                parts.push(rest);
                 let mut branches = Vec::new();
-                for part in [*first, *second] {
+                for part in parts.into_iter().rev() {
                     match self.between(subject, part, object, scope)? {
                         Pattern::Union(more) => branches.extend(more),
                         branch => branches.push(branch),

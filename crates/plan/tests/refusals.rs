@@ -74,6 +74,12 @@ fn deep_texts_are_refused_or_planned_but_never_overflow() {
             "SELECT * {{ ?x ?y ?z {} }}",
             nested(2000, "OPTIONAL { ?x ?y ?z ", "", "}")
         ),
+        format!(
+            "SELECT * {{ ?x {} ?y }}",
+            nested(100_000, "(", "<p:p>", ")*")
+        ),
+        format!("SELECT * {{ ?x (<p:p>{}) ?y }}", "|<p:p>".repeat(5000)),
+        format!("SELECT * {{ ?x (<p:p>{})* ?y }}", "/<p:p>".repeat(20_000)),
     ] {
         let error = refused(&text);
         assert!(matches!(error, PlanError::TooLarge { .. }), "{error}");
@@ -103,6 +109,12 @@ fn deep_texts_are_refused_or_planned_but_never_overflow() {
             "SELECT * {{ {} }}",
             many(200, |i| format!("?x{} ?p ?y{i} . ", i % 9))
         ),
+        format!(
+            "SELECT * {{ ?x (<p:p>{}) ?y . ?y <p:q> ?z }}",
+            "|<p:p>".repeat(1000)
+        ),
+        format!("SELECT * {{ ?x <p:p>{} ?y }}", "/<p:p>*".repeat(200)),
+        format!("SELECT * {{ ?x {} ?y }}", nested(100, "(", "<p:p>", ")+")),
         format!("SELECT * {{ FILTER(1{}) }}", " || 1".repeat(20_000)),
         format!(
             "SELECT * {{ ?x ?y ?z {} }}",

@@ -298,7 +298,7 @@ impl FollowPath {
 
     /// True if a path leads from one known end to the other.
     ///
-    /// Searches from both ends by turns, so that the end from which less is reached decides how
+    /// Searches from both ends, with as much work from each, so that the end from which less is reached decides how
     /// long it takes; what was searched is kept for the next rows with one of these ends.
     fn are_connected(
         &mut self,
@@ -325,12 +325,12 @@ impl FollowPath {
             }
         }
         let mut searches = keys.map(|key| self.search(key, view, cx));
-        let connected = 'found: loop {
-            for (end, search) in searches.iter_mut().enumerate() {
-                search.advance(&self.automata[end], view, cx)?;
-                if let Some(known) = answer(search, ends[1 - end]) {
-                    break 'found known;
-                }
+        let mut work = [0, 0];
+        let connected = loop {
+            let end = usize::from(work[1] < work[0]);
+            work[end] += searches[end].advance(&self.automata[end], view, cx)?;
+            if let Some(known) = answer(&searches[end], ends[1 - end]) {
+                break known;
             }
         };
         let [first, second] = searches;

@@ -74,16 +74,16 @@ impl Search {
         self.current.is_none() && self.waiting.iter().all(Vec::is_empty)
     }
 
-    /// Follows some more edges.
+    /// Follows some more edges; returns how much work that was, 1 at least.
     pub(super) fn advance(
         &mut self,
         automaton: &Automaton,
         view: &View,
         cx: &Context,
-    ) -> Result<(), ExecError> {
+    ) -> Result<usize, ExecError> {
         cx.check()?;
         let Some(mut leaving) = self.current.take().or_else(|| self.next_terms()) else {
-            return Ok(());
+            return Ok(1);
         };
         let moves = &automaton.states[leaving.state];
         let step = &moves[leaving.next_move];
@@ -113,7 +113,8 @@ impl Search {
         if leaving.next_move < moves.len() {
             self.current = Some(leaving);
         }
-        self.charge(cx)
+        self.charge(cx)?;
+        Ok(1 + found.len())
     }
 
     fn next_terms(&mut self) -> Option<Leaving> {
