@@ -11,12 +11,13 @@
 //! | [`random`] | which number comes next? |
 //! | [`random_data`] | which small data sets make joins, types and values collide? |
 //! | [`random_expression`], [`random_query`] | which queries are worth asking of them? |
-//! | [`query`] | what is a generated query, and how is it written? |
+//! | [`query`], [`path`] | what is a generated query, and how is it written? |
 //! | [`differential`] | do our engine and the oracle answer alike? |
 //! | [`shrink`] | what is the smallest case that still fails? |
 //!
 //! The tests in `tests/`: the W3C SPARQL suites, reference data of published benchmarks with their
-//! answers, and random queries on random data against oxigraph.
+//! answers, property paths against their definitions, and random queries on random data against
+//! oxigraph.
 
 #![forbid(unsafe_code)]
 
@@ -26,6 +27,7 @@ pub mod differential;
 pub mod engines;
 pub mod isomorphism;
 pub mod manifest;
+pub mod path;
 pub mod query;
 pub mod random;
 pub mod random_data;

@@ -1,5 +1,6 @@
 //! What is a generated query, and how is it written as SPARQL?
 
+use crate::path::Path;
 use crate::random_data::NAMESPACE;
 use oxrdf::Term;
 use std::fmt;
@@ -61,6 +62,8 @@ pub struct Group(pub Vec<Element>);
 pub enum Element {
     /// Triple patterns.
     Triples(Vec<Pattern>),
+    /// A property path between two ends.
+    Path(Node, Path, Node),
     /// FILTER.
     Filter(Expression),
     /// OPTIONAL.
@@ -207,6 +210,21 @@ impl fmt::Display for Expression {
 }
 
 impl Group {
+    /// Whether there is a property path in it, however deep.
+    #[must_use]
+    pub fn has_path(&self) -> bool {
+        self.0.iter().any(|element| match element {
+            Element::Path(..) => true,
+            Element::Optional(inner) | Element::Nested(inner) | Element::Graph(_, inner) => {
+                inner.has_path()
+            }
+            Element::Union(branches) => branches.iter().any(Self::has_path),
+            Element::Triples(_) | Element::Filter(_) | Element::Values(..) | Element::Bind(..) => {
+                false
+            }
+        })
+    }
+
     fn write(&self, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
         f.write_str("{\n")?;
         for element in &self.0 {
@@ -225,6 +243,9 @@ impl Element {
                     writeln!(f, "{indent}{pattern}")?;
                 }
                 return Ok(());
+            }
+            Self::Path(subject, path, object) => {
+                write!(f, "{indent}{subject} {path} {object} .")?;
             }
             Self::Filter(expression) => write!(f, "{indent}FILTER({expression})")?,
             Self::Bind(expression, variable) => {

@@ -9,9 +9,14 @@
 //! - a group inside GRAPH starts with triple patterns: without any, the oracle has a solution even
 //!   for a graph that does not exist, and does not bind the variable of GRAPH;
 //! - the variable of GRAPH does not occur inside, where it has no value by the standard;
+//! - property paths are sequences of edges and of paths with `?`, `*` or `+`: the oracle drops
+//!   duplicates of alternatives, and of negated property sets between two known ends;
+//! - a constant at the end of a path that can be empty is in the graph, by a triple pattern
+//!   beside it: by the standard it is connected with itself wherever it is, by the oracle not;
 //! - one FROM graph: the oracle does not merge several;
 //! - DISTINCT does not go with SAMPLE or GROUP_CONCAT.
 
+use crate::path::Path;
 use crate::query::{Element, Expression, Form, Group, Item, Node, Pattern, Query};
 use crate::random::Random;
 use crate::random_data::{self, CLASSES, Domain, GRAPHS, Profile, VERTICES, iri};
@@ -78,18 +83,40 @@ pub fn query(random: &mut Random, profile: Profile) -> Query {
     query
 }
 
-/// Whether the groups inside GRAPH start with triple patterns.
+/// Whether the groups inside GRAPH start with triple patterns, and paths are such as the oracle
+/// answers by the standard.
 pub fn common_ground(group: &Group) -> bool {
     group.0.iter().all(|element| match element {
         Element::Graph(_, inner) => starts_with_triples(inner),
         Element::Optional(inner) | Element::Nested(inner) => common_ground(inner),
         Element::Union(branches) => branches.iter().all(common_ground),
+        Element::Path(subject, path, object) => is_common_path(group, path, [subject, object]),
         Element::Triples(_) | Element::Filter(_) | Element::Values(..) | Element::Bind(..) => true,
     })
 }
 
+/// Whether a path of the group is made of what both engines take alike, and its ends are what
+/// their names say: a path can lead anywhere, so only `a…` stands for whatever it finds.
+fn is_common_path(group: &Group, path: &Path, ends: [&Node; 2]) -> bool {
+    let is_in_triples = |end: &Node| {
+        group.0.iter().any(|element| match element {
+            Element::Triples(patterns) => patterns
+                .iter()
+                .any(|pattern| pattern.subject == *end || pattern.object == *end),
+            _ => false,
+        })
+    };
+    path.is_sequence()
+        && ends.iter().all(|end| match end {
+            Node::Variable(name) if domain_of(name) == Domain::Any => true,
+            Node::Term(_) if !path.is_nullable() => true,
+            end => is_in_triples(end),
+        })
+}
+
 fn starts_with_triples(group: &Group) -> bool {
     matches!(group.0.first(), Some(Element::Triples(patterns)) if !patterns.is_empty())
+        && common_ground(group)
         && group.0.iter().all(|element| match element {
             Element::Graph(_, inner) | Element::Optional(inner) | Element::Nested(inner) => {
                 starts_with_triples(inner)
@@ -191,7 +218,7 @@ impl Generator<'_> {
         scope: &mut Vec<Variable>,
         outer: &[Variable],
     ) -> Vec<Element> {
-        match self.random.below(16) {
+        match self.random.below(19) {
             0..=3 => vec![self.filter(scope, outer)],
             4..=6 if depth > 0 => {
                 let (group, inner) = self.group(depth - 1, scope);
@@ -211,6 +238,7 @@ impl Generator<'_> {
             }
             12 => vec![self.values(scope)],
             13 | 14 => self.bind(scope),
+            15..=17 => self.path(scope, outer),
             _ => vec![Element::Triples(self.triples(scope, outer))],
         }
     }
@@ -392,6 +420,40 @@ impl Generator<'_> {
             patterns.push(pattern);
         }
         patterns
+    }
+
+    /// A path, behind triple patterns that may share its ends.
+    fn path(&mut self, scope: &mut Vec<Variable>, outer: &[Variable]) -> Vec<Element> {
+        let patterns = self.triples(scope, outer);
+        let path = Path::random_sequence(self.random, 3);
+        let ends: Vec<Node> = patterns
+            .iter()
+            .flat_map(|pattern| [&pattern.subject, &pattern.object])
+            .filter(|end| !matches!(end, Node::Blank(_)))
+            .cloned()
+            .collect();
+        let end = |this: &mut Self, is_subject: bool| {
+            if !ends.is_empty() && this.random.chance(60) {
+                let end = this.random.pick(&ends).clone();
+                if !is_subject || !matches!(end, Node::Term(Term::Literal(_))) {
+                    return end;
+                }
+            }
+            if !path.is_nullable() && this.random.chance(30) {
+                return this.vertex();
+            }
+            Node::Variable(format!("a{}", this.random.below(2)))
+        };
+        let (subject, object) = (end(self, true), end(self, false));
+        for node in [&subject, &object] {
+            if let Node::Variable(name) = node {
+                note(scope, name, true);
+            }
+        }
+        vec![
+            Element::Triples(patterns),
+            Element::Path(subject, path, object),
+        ]
     }
 
     fn node_predicate(&mut self) -> Node {

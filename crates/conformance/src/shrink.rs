@@ -197,6 +197,12 @@ fn elements(element: &Element) -> Vec<Vec<Element>> {
                 }
             }
         }
+        Element::Path(subject, path, object) => {
+            for simpler in path.simpler() {
+                let ends = (subject.clone(), object.clone());
+                candidates.push(one(Element::Path(ends.0, simpler, ends.1)));
+            }
+        }
         Element::Filter(condition) => {
             for simpler in expressions(condition) {
                 candidates.push(one(Element::Filter(simpler)));

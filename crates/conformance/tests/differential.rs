@@ -53,8 +53,10 @@ fn random_queries_are_answered_as_by_the_oracle() {
     let mut unsupported: BTreeMap<String, u64> = BTreeMap::new();
     let mut with_results = 0;
     let mut too_large = 0;
+    let mut with_paths = 0;
     for seed in first..first + cases {
         let case = case(seed);
+        with_paths += u64::from(case.query.pattern.has_path());
         match outcome(&case) {
             Outcome::Same { something } => with_results += u64::from(something),
             Outcome::Unsupported(feature) => *unsupported.entry(feature).or_default() += 1,
@@ -70,7 +72,10 @@ fn random_queries_are_answered_as_by_the_oracle() {
             }
         }
     }
-    println!("{cases} cases from seed {first}, {with_results} with results, {too_large} too large");
+    println!(
+        "{cases} cases from seed {first}, {with_results} with results, {with_paths} with paths, \
+         {too_large} too large"
+    );
     for (feature, count) in &unsupported {
         println!("unsupported: {count:>4}  {feature}");
     }

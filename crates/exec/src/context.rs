@@ -242,6 +242,11 @@ impl Context {
         Ok(())
     }
 
+    /// Bytes that the query's operators may hold together.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.limits.memory_bytes
+    }
+
     /// Gives back what [`Context::charge`] booked.
     pub(crate) fn release(&self, bytes: usize) {
         self.held_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);

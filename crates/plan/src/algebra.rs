@@ -5,7 +5,9 @@
 //! and possibly bound in its solutions.
 
 use crate::expression::{Aggregate, Expression};
-use crate::physical::{ConstId, Constant, Dataset, OrderKey, Scope, Slot, TemplateTriple, Var};
+use crate::physical::{
+    ConstId, Constant, Dataset, OrderKey, PathExpression, Scope, Slot, TemplateTriple, Var,
+};
 use crate::varset::VarSet;
 use oxrdf::NamedNode;
 
@@ -40,6 +42,29 @@ impl Quad {
     }
 }
 
+/// A property path between two ends that no joins of quad patterns can stand for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PathPattern {
+    pub(crate) subject: Slot,
+    pub(crate) path: PathExpression,
+    pub(crate) object: Slot,
+    pub(crate) scope: Scope,
+}
+
+impl PathPattern {
+    /// The variables of its ends and graph, repeats included.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = Var> + use<> {
+        // Any predicate that is no variable of its own.
+        let quad = Quad {
+            subject: self.subject,
+            predicate: self.subject,
+            object: self.object,
+            scope: self.scope,
+        };
+        quad.variables()
+    }
+}
+
 /// A graph pattern.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Pattern {
@@ -47,6 +72,8 @@ pub(crate) enum Pattern {
     Unit,
     /// Quad patterns, joined.
     Quads(Vec<Quad>),
+    /// A property path.
+    Path(PathPattern),
     /// The named graphs of the dataset, or whether this one exists.
     Graphs(Slot),
     /// Inline data.
@@ -84,6 +111,7 @@ impl Pattern {
         match self {
             Self::Unit => VarSet::default(),
             Self::Quads(quads) => quads.iter().flat_map(Quad::variables).collect(),
+            Self::Path(path) => path.variables().collect(),
             Self::Graphs(Slot::Var(var)) => [*var].into_iter().collect(),
             Self::Graphs(Slot::Const(_)) => VarSet::default(),
             Self::Values { vars, rows } => certain_of_values(vars, rows),
@@ -119,7 +147,7 @@ impl Pattern {
     /// Variables bound in some solution, as far as the text tells.
     pub(crate) fn possible(&self) -> VarSet {
         match self {
-            Self::Unit | Self::Quads(_) | Self::Graphs(_) => self.certain(),
+            Self::Unit | Self::Quads(_) | Self::Path(_) | Self::Graphs(_) => self.certain(),
             Self::Values { vars, .. } => vars.iter().copied().collect(),
             Self::Join(left, right) | Self::LeftJoin { left, right, .. } => {
                 left.possible().union(&right.possible())
@@ -151,6 +179,7 @@ impl Pattern {
         match self {
             Self::Unit => false,
             Self::Quads(quads) => quads.iter().any(|quad| quad.variables().any(|v| v == var)),
+            Self::Path(path) => path.variables().any(|v| v == var),
             Self::Graphs(slot) => *slot == Slot::Var(var),
             Self::Values { vars, .. } => vars.contains(&var),
             Self::Join(left, right) => left.mentions(var) || right.mentions(var),

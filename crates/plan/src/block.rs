@@ -6,7 +6,7 @@
 //! operation looks at must have the same value then. Where that does not hold, the side stays
 //! apart and is evaluated by itself, as SPARQL's bottom-up semantics has it.
 
-use crate::algebra::{Pattern, Quad, certain_of_values, never_fails};
+use crate::algebra::{PathPattern, Pattern, Quad, certain_of_values, never_fails};
 use crate::expression::Expression;
 use crate::physical::{ConstId, Slot, Var};
 use crate::varset::VarSet;
@@ -22,6 +22,7 @@ pub(crate) struct Block {
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
     Quad(Quad),
+    Path(PathPattern),
     Graphs(Slot),
     Values {
         vars: Vec<Var>,
@@ -50,6 +51,7 @@ impl Item {
     pub(crate) fn certain(&self) -> VarSet {
         match self {
             Self::Quad(quad) => quad.variables().collect(),
+            Self::Path(path) => path.variables().collect(),
             Self::Graphs(slot) => Pattern::Graphs(*slot).certain(),
             Self::Values { vars, rows } => certain_of_values(vars, rows),
             Self::Union(branches) => branches
@@ -63,7 +65,7 @@ impl Item {
 
     pub(crate) fn possible(&self) -> VarSet {
         match self {
-            Self::Quad(_) | Self::Graphs(_) => self.certain(),
+            Self::Quad(_) | Self::Path(_) | Self::Graphs(_) => self.certain(),
             Self::Values { vars, .. } => vars.iter().copied().collect(),
             Self::Union(branches) => {
                 let mut set = VarSet::default();
@@ -89,6 +91,7 @@ impl Block {
                 }
                 block
             }
+            Pattern::Path(path) => Self::from_item(Item::Path(path.clone())),
             Pattern::Graphs(slot) => Self::from_item(Item::Graphs(*slot)),
             Pattern::Values { vars, rows } => Self::from_item(Item::Values {
                 vars: vars.clone(),

@@ -166,6 +166,7 @@ fn number_steps(steps: &mut [PlannedStep], next: &mut u32) {
             | Step::Check { .. }
             | Step::Test { .. }
             | Step::Match { .. }
+            | Step::Path { .. }
             | Step::Graphs { .. }
             | Step::Filter(_)
             | Step::Extend { .. }

@@ -178,6 +178,14 @@ impl<'a> Converter<'a> {
     }
 
     fn pattern(&mut self, pattern: GraphPattern, scope: Scope) -> Result<Scoped, PlanError> {
+        self.deepen()?;
+        let scoped = self.pattern_of_any_kind(pattern, scope)?;
+        self.depth -= 1;
+        Ok(scoped)
+    }
+
+    /// Counts one more level of nesting.
+    pub(crate) fn deepen(&mut self) -> Result<(), PlanError> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(PlanError::TooLarge {
@@ -185,9 +193,7 @@ impl<'a> Converter<'a> {
                 limit: MAX_DEPTH,
             });
         }
-        let scoped = self.pattern_of_any_kind(pattern, scope)?;
-        self.depth -= 1;
-        Ok(scoped)
+        Ok(())
     }
 
     fn pattern_of_any_kind(
@@ -287,7 +293,14 @@ impl<'a> Converter<'a> {
                 }
             }
             GraphPattern::Graph { name, inner } => self.graph(name, *inner)?,
-            GraphPattern::Path { .. } => return Err(PlanError::unsupported("property paths")),
+            GraphPattern::Path {
+                subject,
+                path,
+                object,
+            } => Scoped {
+                pattern: self.path(subject, path, object, scope)?,
+                in_graph: true,
+            },
             GraphPattern::Lateral { .. } => return Err(PlanError::unsupported("LATERAL")),
             GraphPattern::Minus { .. } => return Err(PlanError::unsupported("MINUS")),
             GraphPattern::Service { .. } => return Err(PlanError::unsupported("SERVICE")),
@@ -307,13 +320,7 @@ impl<'a> Converter<'a> {
                 in_graph: false,
             });
         }
-        self.triple_patterns += patterns.len();
-        if self.triple_patterns > MAX_TRIPLE_PATTERNS {
-            return Err(PlanError::TooLarge {
-                what: "triple patterns",
-                limit: MAX_TRIPLE_PATTERNS,
-            });
-        }
+        self.count_triple_patterns(patterns.len())?;
         let quads = patterns
             .into_iter()
             .map(|triple| self.quad(triple, scope))
@@ -322,6 +329,17 @@ impl<'a> Converter<'a> {
             pattern: Pattern::Quads(quads),
             in_graph: true,
         })
+    }
+
+    pub(crate) fn count_triple_patterns(&mut self, more: usize) -> Result<(), PlanError> {
+        self.triple_patterns += more;
+        if self.triple_patterns > MAX_TRIPLE_PATTERNS {
+            return Err(PlanError::TooLarge {
+                what: "triple patterns",
+                limit: MAX_TRIPLE_PATTERNS,
+            });
+        }
+        Ok(())
     }
 
     fn quad(&mut self, triple: TriplePattern, scope: Scope) -> Result<Quad, PlanError> {
@@ -343,7 +361,7 @@ impl<'a> Converter<'a> {
         })
     }
 
-    fn slot(&mut self, term: TermPattern, structural: bool) -> Result<Slot, PlanError> {
+    pub(crate) fn slot(&mut self, term: TermPattern, structural: bool) -> Result<Slot, PlanError> {
         Ok(match term {
             TermPattern::Variable(variable) => Slot::Var(self.variable(variable)?),
             TermPattern::BlankNode(node) => {
@@ -476,7 +494,7 @@ impl<'a> Converter<'a> {
         Ok(var)
     }
 
-    fn make_up_variable(&mut self) -> Result<Var, PlanError> {
+    pub(crate) fn make_up_variable(&mut self) -> Result<Var, PlanError> {
         let var = Var(narrow(self.variables.len(), "variables")?);
         self.variables.push(format!(".{}", self.made_up));
         self.made_up += 1;
@@ -658,6 +676,11 @@ fn rename_graph(pattern: &mut Pattern, from: Var, to: Var) {
                 if quad.scope == Scope::Graph(Slot::Var(from)) {
                     quad.scope = Scope::Graph(Slot::Var(to));
                 }
+            }
+        }
+        Pattern::Path(path) => {
+            if path.scope == Scope::Graph(Slot::Var(from)) {
+                path.scope = Scope::Graph(Slot::Var(to));
             }
         }
         Pattern::Graphs(slot) => {

@@ -12,8 +12,8 @@ use oxrdf::{Term, TermRef};
 
 use crate::expression::{Aggregate, AggregateFunction, Arithmetic, Comparison, Expression};
 use crate::physical::{
-    ConstId, Form, Node, Operator, OrderKey, Plan, PlannedStep, Requirement, Scope, Side, Slot,
-    Step, TemplateSlot, Var,
+    ConstId, Form, Node, Operator, OrderKey, PathExpression, Plan, PlannedStep, Requirement, Scope,
+    Side, Slot, Step, TemplateSlot, Var,
 };
 
 /// What a step or operator really did: rows that came out of it, and time spent in it alone.
@@ -291,6 +291,23 @@ impl Tree<'_> {
                 }
                 text
             }
+            Step::Path {
+                subject,
+                path,
+                object,
+                scope,
+            } => {
+                let mut text = format!(
+                    "path {} {} {}",
+                    self.slot(*subject),
+                    self.path(path),
+                    self.slot(*object)
+                );
+                if let Scope::Graph(graph) = scope {
+                    let _ = write!(text, " in graph {}", self.slot(*graph));
+                }
+                text
+            }
             Step::Graphs { graph } => format!("graphs {}", self.slot(*graph)),
             Step::Filter(expression) => format!("filter {}", self.expression(expression)),
             Step::Extend { var, expression } => {
@@ -320,6 +337,45 @@ impl Tree<'_> {
                 None => "optional".to_owned(),
             },
             Step::Union(_) => "union".to_owned(),
+        }
+    }
+
+    fn path(&self, path: &PathExpression) -> String {
+        let inverse = |direction: &Direction| match direction {
+            Direction::Out => "",
+            Direction::In => "^",
+        };
+        match path {
+            PathExpression::Edge(predicate, direction) => {
+                format!("{}{}", inverse(direction), self.constant(*predicate))
+            }
+            PathExpression::Negated(predicates, direction) => {
+                let sign = inverse(direction);
+                let parts: Vec<String> = predicates
+                    .iter()
+                    .map(|predicate| format!("{sign}{}", self.constant(*predicate)))
+                    .collect();
+                format!("!({})", parts.join("|"))
+            }
+            PathExpression::Sequence(parts) => {
+                format!("({}/{})", self.path(&parts[0]), self.path(&parts[1]))
+            }
+            PathExpression::Alternative(parts) => {
+                format!("({}|{})", self.path(&parts[0]), self.path(&parts[1]))
+            }
+            PathExpression::ZeroOrOne(inner) => self.repeated(inner, '?'),
+            PathExpression::ZeroOrMore(inner) => self.repeated(inner, '*'),
+            PathExpression::OneOrMore(inner) => self.repeated(inner, '+'),
+        }
+    }
+
+    fn repeated(&self, inner: &PathExpression, sign: char) -> String {
+        let text = self.path(inner);
+        match inner {
+            PathExpression::Edge(_, Direction::Out)
+            | PathExpression::Sequence(_)
+            | PathExpression::Alternative(_) => format!("{text}{sign}"),
+            _ => format!("({text}){sign}"),
         }
     }
 

@@ -330,6 +330,7 @@ impl<'a> Grouper<'a> {
     fn relation(&self, item: &Item) -> Option<Relation> {
         match item {
             Item::Quad(quad) => Some(Relation::of_quad(self.source, *quad)),
+            Item::Path(path) => Some(Relation::Path(path.clone())),
             Item::Graphs(slot) => Some(Relation::Graphs(*slot)),
             Item::Values { vars, rows }
                 if rows.iter().all(|row| row.iter().all(Option::is_some)) =>
@@ -463,8 +464,8 @@ impl<'a> Grouper<'a> {
             Item::Apart(pattern) => {
                 (place == Place::Free).then(|| join(rows, self.alone(&pattern)))
             }
-            Item::Quad(_) | Item::Graphs(_) => {
-                unreachable!("quad patterns and graphs are explored")
+            Item::Quad(_) | Item::Path(_) | Item::Graphs(_) => {
+                unreachable!("quad patterns, paths and graphs are explored")
             }
         }
     }

@@ -10,7 +10,8 @@
 use jindou_model::{Direction, PredicateId};
 use rustc_hash::FxHashMap;
 
-use crate::algebra::Quad;
+use crate::algebra::{PathPattern, Quad};
+use crate::estimate_path::Reach;
 use crate::expression::Expression;
 use crate::facts::{Edge, Facts, Source, count, size, type_population};
 use crate::physical::{ConstId, Requirement, Scope, Side, Slot, Step, Var};
@@ -42,6 +43,7 @@ pub(crate) enum Relation {
     Edge(Edge),
     Type(Slot, ConstId),
     Match(Quad),
+    Path(PathPattern),
     /// Without undefined cells.
     Values(Vec<Var>, Vec<Vec<Option<ConstId>>>),
     Graphs(Slot),
@@ -79,6 +81,7 @@ impl Relation {
             Self::Edge(edge) => of(&[edge.subject, edge.object]),
             Self::Type(slot, _) | Self::Graphs(slot) => of(&[*slot]),
             Self::Match(quad) => quad.variables().collect(),
+            Self::Path(path) => path.variables().collect(),
             Self::Values(vars, _) => vars.iter().copied().collect(),
         }
     }
@@ -313,7 +316,10 @@ impl Problem<'_> {
                         }
                     }
                 }
-                Relation::Match(_) | Relation::Values(..) | Relation::Graphs(_) => {
+                Relation::Match(_)
+                | Relation::Path(_)
+                | Relation::Values(..)
+                | Relation::Graphs(_) => {
                     add(Move::Join(index));
                 }
             }
@@ -454,6 +460,11 @@ impl Problem<'_> {
                 let after = rows * self.matches(quad, sink.bound());
                 sink.push(|| match_step(quad), after, rows * MATCH + after);
             }
+            Relation::Path(path) => {
+                let reach = Reach::of(path, self.facts.source, self.graphs(), sink.bound());
+                let after = rows * reach.found;
+                sink.push(|| path_step(path), after, rows * reach.visited + after);
+            }
             Relation::Values(vars, cells) => {
                 let mut found = size(cells.len());
                 for var in vars {
@@ -500,7 +511,10 @@ impl Problem<'_> {
                     done[index] = true;
                     self.check(edge, sink);
                 }
-                Relation::Match(_) | Relation::Values(..) | Relation::Graphs(_) => {
+                Relation::Match(_)
+                | Relation::Path(_)
+                | Relation::Values(..)
+                | Relation::Graphs(_) => {
                     self.join(index, done, sink);
                 }
             }
@@ -617,6 +631,15 @@ fn match_step(quad: &Quad) -> Step {
         predicate: quad.predicate,
         object: quad.object,
         scope: quad.scope,
+    }
+}
+
+fn path_step(path: &PathPattern) -> Step {
+    Step::Path {
+        subject: path.subject,
+        path: path.path.clone(),
+        object: path.object,
+        scope: path.scope,
     }
 }
 

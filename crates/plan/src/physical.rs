@@ -96,6 +96,76 @@ pub enum Requirement {
     Has(ConstId, Direction),
 }
 
+/// A property path in a [`Step::Path`].
+///
+/// Inverses are pushed down to the edges, so that each edge has its own direction.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum PathExpression {
+    /// One edge of this predicate, `Out` from subject to object.
+    Edge(ConstId, Direction),
+    /// One edge of any predicate but these, `Out` from subject to object.
+    Negated(Vec<ConstId>, Direction),
+    /// One path after the other.
+    Sequence(Box<[Self; 2]>),
+    /// Either of two paths.
+    Alternative(Box<[Self; 2]>),
+    /// The path or nothing.
+    ZeroOrOne(Box<Self>),
+    /// The path any number of times.
+    ZeroOrMore(Box<Self>),
+    /// The path at least once.
+    OneOrMore(Box<Self>),
+}
+
+impl PathExpression {
+    /// The path from the other end.
+    #[must_use]
+    pub fn reversed(&self) -> Self {
+        let reversed = |inner: &Self| Box::new(inner.reversed());
+        match self {
+            Self::Edge(predicate, direction) => Self::Edge(*predicate, direction.reverse()),
+            Self::Negated(predicates, direction) => {
+                Self::Negated(predicates.clone(), direction.reverse())
+            }
+            Self::Sequence(parts) => {
+                Self::Sequence(Box::new([parts[1].reversed(), parts[0].reversed()]))
+            }
+            Self::Alternative(parts) => {
+                Self::Alternative(Box::new([parts[0].reversed(), parts[1].reversed()]))
+            }
+            Self::ZeroOrOne(inner) => Self::ZeroOrOne(reversed(inner)),
+            Self::ZeroOrMore(inner) => Self::ZeroOrMore(reversed(inner)),
+            Self::OneOrMore(inner) => Self::OneOrMore(reversed(inner)),
+        }
+    }
+
+    /// True if each term of the graph is connected with itself, without any edge.
+    #[must_use]
+    pub fn is_nullable(&self) -> bool {
+        match self {
+            Self::Edge(..) | Self::Negated(..) => false,
+            Self::Sequence(parts) => parts.iter().all(Self::is_nullable),
+            Self::Alternative(parts) => parts.iter().any(Self::is_nullable),
+            Self::ZeroOrOne(_) | Self::ZeroOrMore(_) => true,
+            Self::OneOrMore(inner) => inner.is_nullable(),
+        }
+    }
+
+    /// True if a constant end is connected with itself although the graph does not have it.
+    ///
+    /// Not through a sequence: the term between its parts is one of the graph (SPARQL 1.1,
+    /// section 18.5, where it is a variable).
+    #[must_use]
+    pub fn matches_absent(&self) -> bool {
+        match self {
+            Self::Edge(..) | Self::Negated(..) | Self::Sequence(_) => false,
+            Self::Alternative(parts) => parts.iter().any(Self::matches_absent),
+            Self::ZeroOrOne(_) | Self::ZeroOrMore(_) => true,
+            Self::OneOrMore(inner) => inner.matches_absent(),
+        }
+    }
+}
+
 /// One step of exploration.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
@@ -137,6 +207,22 @@ pub enum Step {
         /// Object.
         object: Slot,
         /// Which graph.
+        scope: Scope,
+    },
+    /// Keeps or makes the rows whose ends are connected by a path, each pair of ends once;
+    /// ends (and the graph) unbound so far get columns.
+    ///
+    /// Paths without edges connect each subject and object of the graph with itself, and a
+    /// constant end with itself wherever [`PathExpression::matches_absent`] says so. What is
+    /// bound by other steps is a variable's value still: it must be in the graph.
+    Path {
+        /// Where the path begins.
+        subject: Slot,
+        /// The path; the outermost is `?`, `*` or `+`, what else there is was made patterns.
+        path: PathExpression,
+        /// Where it ends.
+        object: Slot,
+        /// Which graph: the whole path lies in one.
         scope: Scope,
     },
     /// Binds `var` to each named graph of the dataset (`GRAPH ?g {}`), or keeps rows whose bound
@@ -400,7 +486,7 @@ pub struct Plan {
     /// Where solutions come from.
     pub root: Node,
     /// The dataset, where the query or the request names one; then every step is a
-    /// [`Step::Match`] or [`Step::Graphs`].
+    /// [`Step::Match`], [`Step::Path`] or [`Step::Graphs`].
     pub dataset: Option<Dataset>,
     /// The base IRI of the query, which `IRI()` resolves against.
     pub base: Option<NamedNode>,

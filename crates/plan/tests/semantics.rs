@@ -7,11 +7,12 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use common::Noise;
+use common::paths::{Graph, Path, evaluate};
 use jindou_model::Direction;
 use jindou_plan::expression::{Comparison, Expression};
 use jindou_plan::physical::{
-    ConstId, Constant, Dataset, Form, Node, Operator, Plan, PlannedStep, Requirement, Scope, Slot,
-    Step, Var,
+    ConstId, Constant, Dataset, Form, Node, Operator, PathExpression, Plan, PlannedStep,
+    Requirement, Scope, Slot, Step, Var,
 };
 use jindou_plan::plan;
 use oxrdf::{NamedNode, Term};
@@ -68,8 +69,28 @@ fn end(random: &mut Random) -> String {
     }
 }
 
+fn path(random: &mut Random, depth: u64) -> String {
+    let inner = |random: &mut Random| path(random, depth - 1);
+    match random.below(if depth == 0 { 3 } else { 10 }) {
+        0 => "a".to_owned(),
+        1 | 2 => format!("e:p{}", random.below(3)),
+        3 => format!("(^{})", inner(random)),
+        4 => format!("({}/{})", inner(random), inner(random)),
+        5 => format!("({}|{})", inner(random), inner(random)),
+        6 => format!("({}?)", inner(random)),
+        7 => format!("({}*)", inner(random)),
+        8 => format!("({}+)", inner(random)),
+        _ => match random.below(3) {
+            0 => "!a".to_owned(),
+            1 => format!("!(e:p{}|^e:p{})", random.below(3), random.below(3)),
+            _ => format!("!(^e:p{})", random.below(3)),
+        },
+    }
+}
+
 fn triple(random: &mut Random) -> String {
-    match random.below(8) {
+    match random.below(10) {
+        8 | 9 => format!("{} {} {} .", end(random), path(random, 3), end(random)),
         0 => format!("{} a e:T{} .", variable(random), random.below(2)),
         1 => format!(
             "{} {} {} .",
@@ -197,6 +218,15 @@ fn names(quads: &Quads) -> BTreeSet<&String> {
         .collect()
 }
 
+/// One graph of the quads.
+fn graph_of(quads: &Quads, graph: &str) -> Graph {
+    quads
+        .iter()
+        .filter(|quad| quad.0 == graph)
+        .map(|(_, s, p, o)| (s.clone(), p.clone(), o.clone()))
+        .collect()
+}
+
 fn define(pattern: &GraphPattern, graph: &str, quads: &Quads) -> Vec<Solution> {
     match pattern {
         GraphPattern::Bgp { patterns } => {
@@ -236,6 +266,34 @@ fn define(pattern: &GraphPattern, graph: &str, quads: &Quads) -> Vec<Solution> {
                 solutions = next;
             }
             solutions
+        }
+        GraphPattern::Path {
+            subject,
+            path,
+            object,
+        } => {
+            let ends = [subject, object].map(|term| match term {
+                TermPattern::NamedNode(node) => (None, node.as_str().to_owned()),
+                TermPattern::Variable(variable) => {
+                    (Some(variable.as_str().to_owned()), String::new())
+                }
+                TermPattern::BlankNode(node) => (Some(node.to_string()), String::new()),
+                TermPattern::Literal(_) => unreachable!("no literals"),
+            });
+            let term = |end: usize| ends[end].0.is_none().then_some(ends[end].1.as_str());
+            let path = Path::of_text(path);
+            evaluate(&graph_of(quads, graph), &path, term(0), term(1))
+                .into_iter()
+                .filter_map(|(subject, object)| {
+                    let mut solution = Some(Solution::new());
+                    for ((var, _), value) in ends.iter().zip([subject, object]) {
+                        if let Some(var) = var {
+                            solution = bind(&solution?, var, &value);
+                        }
+                    }
+                    solution
+                })
+                .collect()
         }
         GraphPattern::Join { left, right } => {
             joined(&define(left, graph, quads), &define(right, graph, quads))
@@ -535,6 +593,12 @@ impl Run<'_> {
                 }
                 out
             }
+            Step::Path {
+                subject,
+                path,
+                object,
+                scope,
+            } => self.path(&row, [*subject, *object], path, *scope),
             Step::Graphs { graph } => names(self.quads)
                 .into_iter()
                 .filter_map(|name| match graph {
@@ -579,6 +643,38 @@ impl Run<'_> {
                 .flat_map(|steps| self.steps(steps, vec![row.clone()]))
                 .collect(),
         }
+    }
+
+    fn path(&self, row: &Row, ends: [Slot; 2], path: &PathExpression, scope: Scope) -> Vec<Row> {
+        let path = Path::of_plan(path, &|id| self.constant(id).to_owned());
+        // What rows bind is a variable's value still.
+        let terms = ends.map(|end| match end {
+            Slot::Const(id) => Some(self.constant(id)),
+            Slot::Var(_) => None,
+        });
+        let graphs: Vec<Option<&String>> = match scope {
+            Scope::Default => vec![None],
+            Scope::Graph(_) => names(self.quads).into_iter().map(Some).collect(),
+        };
+        let mut rows = Vec::new();
+        for name in graphs {
+            let graph = graph_of(self.quads, name.map_or("", String::as_str));
+            for (subject, object) in evaluate(&graph, &path, terms[0], terms[1]) {
+                let mut slots = vec![(ends[0], &subject), (ends[1], &object)];
+                if let (Scope::Graph(slot), Some(name)) = (scope, name) {
+                    slots.push((slot, name));
+                }
+                let mut found = row.clone();
+                let matches = slots.into_iter().all(|(slot, value)| match slot {
+                    Slot::Const(id) => self.constant(id) == value,
+                    Slot::Var(var) => found.entry(var).or_insert_with(|| value.clone()) == value,
+                });
+                if matches {
+                    rows.push(found);
+                }
+            }
+        }
+        rows
     }
 
     fn steps(&self, steps: &[PlannedStep], mut rows: Vec<Row>) -> Vec<Row> {
@@ -700,7 +796,9 @@ impl Run<'_> {
             other => panic!("{other:?}"),
         };
         match expression {
-            Expression::Compare(Comparison::Equal, a, b) => Some(value(a)? == value(b)?),
+            Expression::Compare(Comparison::Equal | Comparison::SameTerm, a, b) => {
+                Some(value(a)? == value(b)?)
+            }
             Expression::Compare(Comparison::NotEqual, a, b) => Some(value(a)? != value(b)?),
             Expression::Not(part) => self.truth(part, row).map(|value| !value),
             Expression::Bound(var) => Some(row.contains_key(var)),

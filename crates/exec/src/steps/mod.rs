@@ -7,6 +7,7 @@ mod filter;
 mod graphs;
 mod matching;
 mod optional;
+mod path;
 mod union;
 mod values;
 
@@ -48,6 +49,19 @@ pub(crate) fn build(
         } => Box::new(matching::Match::new(
             input,
             [*subject, *predicate, *object],
+            *scope,
+            keep,
+            cx,
+        )),
+        Step::Path {
+            subject,
+            path,
+            object,
+            scope,
+        } => Box::new(path::FollowPath::new(
+            input,
+            [*subject, *object],
+            path,
             *scope,
             keep,
             cx,
@@ -116,6 +130,18 @@ fn for_each_variable(step: &Step, visit: &mut dyn FnMut(Var)) {
             [subject, predicate, object]
                 .into_iter()
                 .for_each(|part| slot(part, visit));
+            if let Scope::Graph(graph) = scope {
+                slot(graph, visit);
+            }
+        }
+        Step::Path {
+            subject,
+            object,
+            scope,
+            ..
+        } => {
+            slot(subject, visit);
+            slot(object, visit);
             if let Scope::Graph(graph) = scope {
                 slot(graph, visit);
             }

@@ -6,6 +6,8 @@
 
 #![allow(unreachable_pub, dead_code, reason = "each test uses a part")]
 
+pub mod paths;
+
 use std::collections::BTreeMap;
 
 use jindou_model::{Direction, PredicateId, ShardId, TermId};

@@ -1,0 +1,482 @@
+//! Property paths that are repeated: which ends are connected?
+
+mod automaton;
+mod id_set;
+mod search;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use jindou_model::{Graphs, TermId};
+use jindou_plan::physical::{PathExpression, Scope, Slot, Var};
+use rustc_hash::FxHashMap;
+
+use super::graphs::{is_named_graph, named_graphs};
+use crate::ExecError;
+use crate::context::Context;
+use crate::operator::{Boxed, Operator};
+use crate::table::{BATCH_ROWS, Table, VarSet};
+use automaton::Automaton;
+use search::Search;
+use view::{Starts, View};
+
+/// Bytes of searches that are kept for rows to come.
+const KEPT_BYTES: usize = 64 << 20;
+/// The part of the query's memory that they may take.
+const KEPT_PART: u64 = 4;
+/// Terms that a scan takes at once.
+const STARTS_AT_ONCE: usize = 1024;
+
+/// [`jindou_plan::physical::Step::Path`].
+pub(crate) struct FollowPath {
+    input: Boxed,
+    /// Subject and object.
+    ends: [Slot; 2],
+    scope: Scope,
+    keep: VarSet,
+    /// From the subject and from the object.
+    automata: [Automaton; 2],
+    searches: Searches,
+    /// The graph that was asked last, if it is one of the dataset.
+    view: Option<(TermId, Option<View>)>,
+    /// The starts of a scan of one graph.
+    starts: Option<(TermId, Starts)>,
+    current: Option<Current>,
+}
+
+/// The input table in work, and how far.
+struct Current {
+    table: Table,
+    /// Its rows, those with the same ends together.
+    order: Vec<u32>,
+    /// The graphs to try for each row, where the rows do not tell; else `NONE` alone.
+    graphs: Vec<TermId>,
+    graph: usize,
+    row: usize,
+    /// Answers of the row's search that were handed on.
+    answers: usize,
+    scan: Option<Scan>,
+}
+
+/// A row without a known end: a search from each term.
+struct Scan {
+    /// Starts taken so far.
+    taken: usize,
+    /// The last ones taken, the next at the end.
+    starts: Vec<TermId>,
+    current: Option<(TermId, Search)>,
+}
+
+/// Rows found so far: row of the table; subject, object, graph.
+#[derive(Default)]
+struct Found {
+    rows: Vec<u32>,
+    terms: Vec<[TermId; 3]>,
+}
+
+impl Found {
+    fn push(&mut self, row: u32, terms: [TermId; 3]) {
+        self.rows.push(row);
+        self.terms.push(terms);
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows.len() >= BATCH_ROWS
+    }
+}
+
+/// Searches kept by end (0 from the subject, 1 from the object), graph and term.
+#[derive(Default)]
+struct Searches {
+    kept: FxHashMap<(usize, TermId, TermId), Search>,
+    bytes: usize,
+}
+
+impl Searches {
+    fn take(&mut self, key: (usize, TermId, TermId)) -> Option<Search> {
+        let search = self.kept.remove(&key)?;
+        self.bytes -= search.bytes();
+        Some(search)
+    }
+
+    /// Keeps searches just used; where the others are too many, they go.
+    fn keep<const N: usize>(&mut self, used: [((usize, TermId, TermId), Search); N], cx: &Context) {
+        let more: usize = used.iter().map(|(_, search)| search.bytes()).sum();
+        let most = KEPT_BYTES.min((cx.memory_bytes() / KEPT_PART) as usize);
+        if self.bytes + more > most {
+            for (_, search) in self.kept.drain() {
+                search.release(cx);
+            }
+            self.bytes = 0;
+        }
+        self.bytes += more;
+        self.kept.extend(used);
+    }
+}
+
+impl FollowPath {
+    pub(super) fn new(
+        input: Boxed,
+        ends: [Slot; 2],
+        path: &PathExpression,
+        scope: Scope,
+        keep: VarSet,
+        cx: &Context,
+    ) -> Self {
+        Self {
+            input,
+            ends,
+            scope,
+            keep,
+            automata: [
+                Automaton::new(path, cx),
+                Automaton::new(&path.reversed(), cx),
+            ],
+            searches: Searches::default(),
+            view: None,
+            starts: None,
+            current: None,
+        }
+    }
+
+    fn begin(&self, table: Table, cx: &Context) -> Current {
+        let mut order: Vec<u32> = (0..table.rows() as u32).collect();
+        let graph = match self.scope {
+            Scope::Graph(slot) => Some(slot),
+            Scope::Default => None,
+        };
+        let value = |slot: Slot, row: u32| cx.slot(slot, &table, row as usize);
+        order.sort_by_key(|row| {
+            let graph = graph.map_or(TermId::NONE, |slot| value(slot, *row));
+            (graph, self.ends.map(|end| value(end, *row)))
+        });
+        let is_unbound = |slot: Slot| match slot {
+            Slot::Var(var) => table.get(var).is_none(),
+            Slot::Const(_) => false,
+        };
+        let graphs = if graph.is_some_and(is_unbound) {
+            named_graphs(cx)
+        } else {
+            vec![TermId::NONE]
+        };
+        Current {
+            table,
+            order,
+            graphs,
+            graph: 0,
+            row: 0,
+            answers: 0,
+            scan: None,
+        }
+    }
+
+    /// The graph of a row (`NONE`: the default graph), and what is to be seen of it; `None`
+    /// where it is no graph of the dataset.
+    fn view(&mut self, current: &Current, row: u32, cx: &Context) -> (TermId, Option<View>) {
+        let asked = match self.scope {
+            Scope::Default => TermId::NONE,
+            Scope::Graph(slot) => match current.graphs[current.graph] {
+                TermId::NONE => cx.slot(slot, &current.table, row as usize),
+                graph => graph,
+            },
+        };
+        if let Some((graph, view)) = &self.view
+            && *graph == asked
+        {
+            return (asked, view.clone());
+        }
+        let graphs = match (self.scope, &cx.dataset) {
+            (Scope::Default, None) => Some(vec![Graphs::Default]),
+            (Scope::Default, Some(dataset)) => {
+                Some(dataset.default.iter().copied().map(Graphs::One).collect())
+            }
+            (Scope::Graph(_), _) => is_named_graph(cx, asked).then(|| vec![Graphs::One(asked)]),
+        };
+        let view = graphs.map(View::new);
+        self.view = Some((asked, view.clone()));
+        (asked, view)
+    }
+
+    /// True if the term at this end is connected with itself without an edge.
+    fn is_own_answer(&self, end: usize, term: TermId, view: &View, cx: &Context) -> bool {
+        let automaton = &self.automata[end];
+        let is_constant = matches!(self.ends[end], Slot::Const(_));
+        automaton.is_nullable && ((is_constant && automaton.matches_absent) || view.has(term, cx))
+    }
+
+    fn search(&mut self, key: (usize, TermId, TermId), view: &View, cx: &Context) -> Search {
+        self.searches.take(key).unwrap_or_else(|| {
+            let (end, _, term) = key;
+            let is_answer = self.is_own_answer(end, term, view, cx);
+            Search::new(term, is_answer, &self.automata[end])
+        })
+    }
+
+    /// Handles a piece of the row at hand; false at the end of the table.
+    fn go_on(
+        &mut self,
+        current: &mut Current,
+        found: &mut Found,
+        cx: &Context,
+    ) -> Result<bool, ExecError> {
+        if current.row == current.order.len() {
+            current.row = 0;
+            current.graph += 1;
+        }
+        if current.graph >= current.graphs.len() || current.order.is_empty() {
+            return Ok(false);
+        }
+        let row = current.order[current.row];
+        let (graph, view) = self.view(current, row, cx);
+        let Some(view) = view else {
+            current.row += 1;
+            return Ok(true);
+        };
+        let [subject, object] = self
+            .ends
+            .map(|end| cx.slot(end, &current.table, row as usize));
+        let is_done = match (subject.is_none(), object.is_none()) {
+            (false, false) => {
+                if self.are_connected([subject, object], graph, &view, cx)? {
+                    found.push(row, [subject, object, graph]);
+                }
+                true
+            }
+            (false, true) => {
+                let emit = |answer| [subject, answer, graph];
+                self.reach((0, graph, subject), row, current, &view, &emit, found, cx)?
+            }
+            (true, false) => {
+                let emit = |answer| [answer, object, graph];
+                self.reach((1, graph, object), row, current, &view, &emit, found, cx)?
+            }
+            (true, true) => self.scan(current, row, graph, &view, found, cx)?,
+        };
+        if is_done {
+            current.row += 1;
+            current.answers = 0;
+            current.scan = None;
+        }
+        Ok(true)
+    }
+
+    /// Hands on what is reached from one known end; true when that is all.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the place of the search and that of its answers"
+    )]
+    fn reach(
+        &mut self,
+        key: (usize, TermId, TermId),
+        row: u32,
+        current: &mut Current,
+        view: &View,
+        emit: &dyn Fn(TermId) -> [TermId; 3],
+        found: &mut Found,
+        cx: &Context,
+    ) -> Result<bool, ExecError> {
+        let mut search = self.search(key, view, cx);
+        let is_done = loop {
+            while let Some(answer) = search.answers().get(current.answers) {
+                if found.is_full() {
+                    break;
+                }
+                found.push(row, emit(*answer));
+                current.answers += 1;
+            }
+            if current.answers < search.answers().len() {
+                break false;
+            }
+            if search.is_done() {
+                break true;
+            }
+            search.advance(&self.automata[key.0], view, cx)?;
+        };
+        self.searches.keep([(key, search)], cx);
+        Ok(is_done)
+    }
+
+    /// True if a path leads from one known end to the other.
+    ///
+    /// Searches from both ends, with as much work from each, so that the end from which less is reached decides how
+    /// long it takes; what was searched is kept for the next rows with one of these ends.
+    fn are_connected(
+        &mut self,
+        ends: [TermId; 2],
+        graph: TermId,
+        view: &View,
+        cx: &Context,
+    ) -> Result<bool, ExecError> {
+        if ends[0] == ends[1]
+            && (self.is_own_answer(0, ends[0], view, cx)
+                || self.is_own_answer(1, ends[1], view, cx))
+        {
+            return Ok(true);
+        }
+        let keys = [(0, graph, ends[0]), (1, graph, ends[1])];
+        let answer = |search: &Search, other: TermId| {
+            let has = search.has_reached(other);
+            (has || search.is_done()).then_some(has)
+        };
+        for (key, other) in keys.iter().zip([ends[1], ends[0]]) {
+            let kept = self.searches.kept.get(key);
+            if let Some(known) = kept.and_then(|search| answer(search, other)) {
+                return Ok(known);
+            }
+        }
+        let mut searches = keys.map(|key| self.search(key, view, cx));
+        let mut work = [0, 0];
+        let connected = loop {
+            let end = usize::from(work[1] < work[0]);
+            work[end] += searches[end].advance(&self.automata[end], view, cx)?;
+            if let Some(known) = answer(&searches[end], ends[1 - end]) {
+                break known;
+            }
+        };
+        let [first, second] = searches;
+        self.searches
+            .keep([(keys[0], first), (keys[1], second)], cx);
+        Ok(connected)
+    }
+
+    /// Hands on all pairs that a path connects; true when that is all.
+    fn scan(
+        &mut self,
+        current: &mut Current,
+        row: u32,
+        graph: TermId,
+        view: &View,
+        found: &mut Found,
+        cx: &Context,
+    ) -> Result<bool, ExecError> {
+        let automaton = &self.automata[0];
+        if self.starts.as_ref().is_none_or(|(of, _)| *of != graph) {
+            let starts = view.starts(automaton, cx)?;
+            if let Some((_, old)) = self.starts.take() {
+                cx.release(old.bytes());
+            }
+            cx.charge(starts.bytes())?;
+            self.starts = Some((graph, starts));
+        }
+        let (_, starts) = self.starts.as_ref().expect("it was found above");
+        let scan = current.scan.get_or_insert_with(|| Scan {
+            taken: 0,
+            starts: Vec::new(),
+            current: None,
+        });
+        let is_loop = self.ends[0] == self.ends[1];
+        loop {
+            let (start, mut search) = match scan.current.take() {
+                Some(current) => current,
+                None => {
+                    if scan.starts.is_empty() {
+                        starts.copy(scan.taken, STARTS_AT_ONCE, &mut scan.starts);
+                        scan.taken += scan.starts.len();
+                        scan.starts.reverse();
+                        cx.check()?;
+                    }
+                    let Some(start) = scan.starts.pop() else {
+                        return Ok(true);
+                    };
+                    current.answers = 0;
+                    // All starts of a path that need not have an edge are terms of the graph.
+                    let search = Search::new(start, automaton.is_nullable, automaton);
+                    (start, search)
+                }
+            };
+            let is_done = loop {
+                if is_loop && search.has_reached(start) {
+                    found.push(row, [start, start, graph]);
+                    break true;
+                }
+                while !is_loop && !found.is_full() {
+                    let Some(answer) = search.answers().get(current.answers) else {
+                        break;
+                    };
+                    found.push(row, [start, *answer, graph]);
+                    current.answers += 1;
+                }
+                if found.is_full() {
+                    break false;
+                }
+                if search.is_done() {
+                    break true;
+                }
+                search.advance(automaton, view, cx)?;
+            };
+            if is_done {
+                search.release(cx);
+            } else {
+                scan.current = Some((start, search));
+            }
+            if found.is_full() {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// The rows found, as a table: variables that were unbound get columns, repeated ones are
+    /// compared.
+    fn extend(&self, table: &Table, found: Found) -> Table {
+        let graph = match self.scope {
+            Scope::Graph(slot) => Some(slot),
+            Scope::Default => None,
+        };
+        let slots = [Some(self.ends[0]), Some(self.ends[1]), graph];
+        let variables: Vec<(usize, Var)> = slots
+            .iter()
+            .enumerate()
+            .filter_map(|(place, slot)| match slot {
+                Some(Slot::Var(var)) => Some((place, *var)),
+                _ => None,
+            })
+            .collect();
+        let fits = |index: usize| {
+            let terms = &found.terms[index];
+            variables.iter().all(|(place, var)| {
+                let bound = table.value(*var, found.rows[index] as usize);
+                (bound.is_none() || bound == terms[*place])
+                    && variables
+                        .iter()
+                        .all(|(other, same)| same != var || terms[*other] == terms[*place])
+            })
+        };
+        let kept: Vec<usize> = (0..found.rows.len()).filter(|index| fits(*index)).collect();
+        let rows: Vec<u32> = kept.iter().map(|index| found.rows[*index]).collect();
+        let mut extended = table.gather(&rows, &self.keep);
+        for (place, var) in variables {
+            if self.keep.contains(var) {
+                let column = kept.iter().map(|index| found.terms[*index][place]);
+                extended.set(var, column.collect());
+            }
+        }
+        extended
+    }
+}
+
+impl Operator for FollowPath {
+    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+        loop {
+            cx.check()?;
+            let mut current = match self.current.take() {
+                Some(current) => current,
+                None => match self.input.next(cx)? {
+                    Some(table) => self.begin(table, cx),
+                    None => return Ok(None),
+                },
+            };
+            let mut found = Found::default();
+            let mut has_more = true;
+            while has_more && !found.is_full() {
+                has_more = self.go_on(&mut current, &mut found, cx)?;
+            }
+            let extended = (!found.rows.is_empty()).then(|| self.extend(&current.table, found));
+            if has_more {
+                self.current = Some(current);
+            }
+            if let Some(extended) = extended {
+                return Ok(Some(extended));
+            }
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! How much work is a path, and does it keep to its limits?
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use jindou_model::{
+    Cursor, Direction, Graphs, IdRanges, Membership, Narrow, Neighbours, Pattern, PredicateId,
+    ShardId, TermId, TermKind, Visit,
+};
+use jindou_plan::physical::{
+    ConstId, Form, Node, Operator as Planned, PathExpression, Plan, Scope, Slot, Var,
+};
+
+use super::FollowPath;
+use crate::context::{CancellationToken, Context, ContextParts, Limits};
+use crate::operator::Operator;
+use crate::table::{BATCH_ROWS, Table};
+use crate::{ExecError, GraphSource, TermSource, Terms};
+
+/// A default graph of vertices, which counts the edges that it shows.
+struct Toy {
+    edges: BTreeMap<(u8, PredicateId, TermId), Vec<u64>>,
+    predicates: u32,
+    shown: AtomicU64,
+}
+
+fn vertex(number: u64) -> TermId {
+    TermId::vertex(ShardId(0), number)
+}
+
+impl Toy {
+    /// Edges: subject, predicate, object.
+    fn new(triples: impl IntoIterator<Item = (u64, u32, u64)>) -> Self {
+        let mut edges: BTreeMap<(u8, PredicateId, TermId), Vec<u64>> = BTreeMap::new();
+        let mut predicates = 0;
+        for (subject, predicate, object) in triples {
+            predicates = predicates.max(predicate + 1);
+            let (subject, object) = (vertex(subject), vertex(object));
+            let predicate = PredicateId(predicate);
+            for (direction, key, to) in [
+                (Direction::Out, subject, object),
+                (Direction::In, object, subject),
+            ] {
+                let list = edges.entry((direction as u8, predicate, key)).or_default();
+                list.push(to.raw());
+                list.sort_unstable();
+            }
+        }
+        Self {
+            edges,
+            predicates,
+            shown: AtomicU64::new(0),
+        }
+    }
+
+    fn shown(&self) -> u64 {
+        self.shown.swap(0, Ordering::Relaxed)
+    }
+}
+
+impl TermSource for Toy {
+    fn push_key(&self, id: TermId, _: &mut Vec<u8>) {
+        panic!("nobody asks for the term of {id:?}");
+    }
+
+    fn lookup(&self, _: &[u8], _: bool) -> Option<TermId> {
+        None
+    }
+}
+
+impl GraphSource for Toy {
+    fn predicate(&self, term: TermId) -> Option<PredicateId> {
+        (term.kind() == TermKind::Predicate).then(|| PredicateId(term.payload() as u32))
+    }
+
+    fn predicate_term(&self, predicate: PredicateId) -> TermId {
+        TermId::predicate(predicate)
+    }
+
+    fn predicate_count(&self) -> u32 {
+        self.predicates
+    }
+
+    fn ids_with(&self, memberships: &[Membership], _: bool) -> Option<IdRanges> {
+        let [Membership::Has(predicate, direction)] = memberships else {
+            panic!("a path asks for one edge");
+        };
+        let keys: BTreeSet<TermId> = self
+            .edges
+            .keys()
+            .filter(|(d, p, _)| *d == *direction as u8 && p == predicate)
+            .map(|(_, _, key)| *key)
+            .collect();
+        let mut ids = IdRanges::new();
+        for key in keys {
+            ids.push(key, TermId::from_raw(key.raw() + 1));
+        }
+        Some(ids)
+    }
+
+    fn neighbours(
+        &self,
+        predicate: PredicateId,
+        direction: Direction,
+        key: TermId,
+    ) -> Neighbours<'_> {
+        let list = self.edges.get(&(direction as u8, predicate, key));
+        list.map_or(Neighbours::NONE, |list| Neighbours::Run {
+            base: 0,
+            items: Narrow::U64(list),
+        })
+    }
+
+    fn locate<'a>(
+        &'a self,
+        _: PredicateId,
+        _: Direction,
+        _: &[TermId],
+        _: &mut Vec<Neighbours<'a>>,
+    ) {
+        panic!("a path locates nothing");
+    }
+
+    fn expand(
+        &self,
+        predicate: PredicateId,
+        direction: Direction,
+        keys: &[TermId],
+        cursor: &mut Cursor,
+        filter: Option<&IdRanges>,
+        budget: usize,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) {
+        assert!(filter.is_none(), "a path filters nothing");
+        while cursor.key < keys.len() && out.len() < budget {
+            let list = self.neighbours(predicate, direction, keys[cursor.key]);
+            let before = out.len();
+            list.copy(cursor.offset, budget - before, out);
+            cursor.offset += out.len() - before;
+            rows.resize(out.len(), cursor.key as u32);
+            let shown = (out.len() - before) as u64;
+            self.shown.fetch_add(shown, Ordering::Relaxed);
+            if cursor.offset >= list.len() {
+                *cursor = Cursor {
+                    key: cursor.key + 1,
+                    offset: 0,
+                };
+            }
+        }
+    }
+
+    fn for_each_match(
+        &self,
+        pattern: &Pattern,
+        graphs: Graphs,
+        visit: &mut Visit<'_>,
+    ) -> ControlFlow<()> {
+        assert_eq!(graphs, Graphs::Default);
+        for ((direction, predicate, subject), objects) in &self.edges {
+            let is_asked = *direction == Direction::Out as u8
+                && pattern.subject.is_none_or(|asked| asked == *subject)
+                && pattern.predicate.is_none_or(|asked| asked == *predicate);
+            for object in objects.iter().map(|raw| TermId::from_raw(*raw)) {
+                if is_asked && pattern.object.is_none_or(|asked| asked == object) {
+                    visit(*subject, *predicate, object, TermId::NONE)?;
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn has_graph(&self, _: TermId) -> bool {
+        false
+    }
+
+    fn graphs(&self, _: &mut Vec<TermId>) {}
+
+    fn graph_subjects(&self, _: TermId) -> Neighbours<'_> {
+        Neighbours::NONE
+    }
+}
+
+/// Hands over tables made before.
+struct Given(Vec<Table>);
+
+impl Operator for Given {
+    fn next(&mut self, _: &Context) -> Result<Option<Table>, ExecError> {
+        Ok(self.0.pop())
+    }
+}
+
+const X: Slot = Slot::Var(Var(0));
+const Y: Slot = Slot::Var(Var(1));
+
+/// The first constants are the predicates, behind them vertices.
+fn predicate(number: u16) -> PathExpression {
+    PathExpression::Edge(ConstId(number), Direction::Out)
+}
+
+fn constant(vertex: u16) -> Slot {
+    Slot::Const(ConstId(8 + vertex))
+}
+
+fn star(inner: PathExpression) -> PathExpression {
+    PathExpression::ZeroOrMore(Box::new(inner))
+}
+
+fn plus(inner: PathExpression) -> PathExpression {
+    PathExpression::OneOrMore(Box::new(inner))
+}
+
+struct World {
+    toy: Arc<Toy>,
+    limits: Limits,
+}
+
+impl World {
+    fn new(triples: impl IntoIterator<Item = (u64, u32, u64)>) -> Self {
+        Self {
+            toy: Arc::new(Toy::new(triples)),
+            limits: Limits {
+                cancellation: CancellationToken::new(),
+                timeout: None,
+                memory_bytes: 1 << 30,
+            },
+        }
+    }
+
+    fn context(&self) -> Context {
+        let plan = Plan {
+            form: Form::Ask,
+            variables: vec!["x".to_owned(), "y".to_owned()],
+            constants: Vec::new(),
+            root: Node {
+                operator: Planned::Explore {
+                    input: None,
+                    steps: Vec::new(),
+                },
+                rows: 1.0,
+                id: 0,
+            },
+            dataset: None,
+            base: None,
+            cost: 0.0,
+            ids: 1,
+        };
+        let predicates = (0..8).map(|number| TermId::predicate(PredicateId(number)));
+        let parts = ContextParts {
+            source: Arc::clone(&self.toy) as Arc<dyn GraphSource>,
+            terms: Terms::new(Arc::clone(&self.toy) as Arc<dyn TermSource>),
+            constants: predicates.chain((0..100).map(vertex)).collect(),
+            limits: self.limits.clone(),
+            profile: false,
+            threads: 1,
+            seed: 1,
+        };
+        Context::new(&plan, parts)
+    }
+
+    /// Rows of a path whose subject or object may have these columns.
+    fn rows(
+        &self,
+        ends: [Slot; 2],
+        path: &PathExpression,
+        columns: &[(u16, Vec<u64>)],
+    ) -> Result<Vec<(u64, u64)>, ExecError> {
+        let mut table = match columns.first() {
+            Some((_, column)) => Table::with_rows(2, column.len()),
+            None => Table::unit(2),
+        };
+        for (var, column) in columns {
+            table.set(Var(*var), column.iter().copied().map(vertex).collect());
+        }
+        let cx = self.context();
+        let keep = [Var(0), Var(1)].into_iter().collect();
+        let input = Box::new(Given(vec![table]));
+        let mut step = FollowPath::new(input, ends, path, Scope::Default, keep, &cx);
+        let mut rows = Vec::new();
+        while let Some(table) = step.next(&cx)? {
+            assert!(table.rows() <= BATCH_ROWS, "a table of {}", table.rows());
+            rows.extend((0..table.rows()).map(|row| {
+                let number = |slot| cx.slot(slot, &table, row).local();
+                (number(ends[0]), number(ends[1]))
+            }));
+        }
+        rows.sort_unstable();
+        Ok(rows)
+    }
+}
+
+/// Every vertex to the three behind it, and back to the first: `3 * vertices` edges.
+fn dense(vertices: u64) -> Vec<(u64, u32, u64)> {
+    let mut triples = Vec::new();
+    for from in 0..vertices {
+        triples.extend((1..=3).map(|step| (from, 0, (from + step) % vertices)));
+    }
+    triples
+}
+
+#[test]
+fn a_closure_from_one_vertex_follows_each_edge_once() {
+    let world = World::new(dense(5000));
+    let all: Vec<u64> = (0..5000).collect();
+    for path in [
+        star(predicate(0)),
+        plus(predicate(0)),
+        star(star(predicate(0))),
+        plus(plus(predicate(0))),
+        star(PathExpression::ZeroOrOne(Box::new(predicate(0)))),
+    ] {
+        let rows = world.rows([constant(7), Y], &path, &[]).expect("an answer");
+        assert_eq!(rows.iter().map(|(_, y)| *y).collect::<Vec<_>>(), all);
+        assert_eq!(world.toy.shown(), 15_000, "{path:?}");
+        let rows = world.rows([X, constant(7)], &path, &[]).expect("an answer");
+        assert_eq!(rows.iter().map(|(x, _)| *x).collect::<Vec<_>>(), all);
+        assert_eq!(world.toy.shown(), 15_000, "{path:?}");
+    }
+}
+
+#[test]
+fn rows_with_the_same_source_share_one_search() {
+    let world = World::new(dense(1000));
+    let sources: Vec<u64> = (0..300).map(|row| row % 3).collect();
+    let rows = world
+        .rows([X, Y], &plus(predicate(0)), &[(0, sources)])
+        .expect("an answer");
+    assert_eq!(rows.len(), 300 * 1000);
+    assert_eq!(world.toy.shown(), 3 * 3000);
+}
+
+#[test]
+fn a_constant_end_is_searched_once_for_all_rows() {
+    // A chain: each vertex leads to the next.
+    let world = World::new((0..2000).map(|from| (from, 0, from + 1)));
+    let sources: Vec<u64> = (0..2000).rev().collect();
+    let path = star(predicate(0));
+    let rows = world
+        .rows([X, constant(90)], &path, &[(0, sources)])
+        .expect("an answer");
+    assert_eq!(rows.len(), 91);
+    // From the constant at most 90 edges lead back; a row goes as far only while it is asked.
+    let shown = world.toy.shown();
+    assert!(shown <= 4 * 90, "{shown} edges");
+}
+
+#[test]
+fn two_known_ends_cost_what_the_cheaper_end_costs() {
+    // From vertex 0 everything is reached, to vertex 50 leads one edge only.
+    let mut triples = dense(4000);
+    triples.push((9000, 0, 50_000));
+    triples.push((0, 0, 9000));
+    let world = World::new(triples);
+    let path = plus(predicate(0));
+    let rows = world
+        .rows([X, Y], &path, &[(0, vec![9000]), (1, vec![0])])
+        .expect("an answer");
+    assert_eq!(rows, []);
+    let shown = world.toy.shown();
+    assert!(shown < 100, "{shown} edges");
+}
+
+#[test]
+fn pairs_of_unbound_ends_are_each_found_once() {
+    let world = World::new(dense(60).into_iter().chain([(100, 1, 101), (101, 1, 100)]));
+    let both = PathExpression::Alternative(Box::new([predicate(0), predicate(1)]));
+    let rows = world.rows([X, Y], &star(both.clone()), &[]).expect("rows");
+    assert_eq!(rows.len(), 60 * 60 + 4);
+    assert_eq!(rows.iter().collect::<BTreeSet<_>>().len(), rows.len());
+    let loops = world.rows([X, X], &plus(both), &[]).expect("rows");
+    assert_eq!(loops.len(), 62);
+    // `+` of one predicate starts from that predicate's subjects alone.
+    world.toy.shown();
+    let rows = world.rows([X, Y], &plus(predicate(1)), &[]).expect("rows");
+    assert_eq!(rows, [(100, 100), (100, 101), (101, 100), (101, 101)]);
+    assert_eq!(world.toy.shown(), 4);
+}
+
+#[test]
+fn a_search_keeps_to_the_limits_of_its_query() {
+    let mut world = World::new(dense(20_000));
+    world.limits.memory_bytes = 50_000;
+    let path = star(predicate(0));
+    let error = world.rows([constant(0), Y], &path, &[]);
+    assert!(matches!(error, Err(ExecError::Memory { .. })), "{error:?}");
+    world.limits.memory_bytes = 1 << 30;
+    world.limits.timeout = Some(Duration::ZERO);
+    let error = world.rows([X, Y], &path, &[]);
+    assert!(matches!(error, Err(ExecError::Timeout { .. })), "{error:?}");
+    world.limits.timeout = None;
+    world.limits.cancellation.cancel();
+    let error = world.rows([X, Y], &path, &[]);
+    assert!(matches!(error, Err(ExecError::Cancelled)), "{error:?}");
+}
+
+#[test]
+fn kept_searches_give_way_where_memory_is_short() {
+    let mut world = World::new((0..4000).map(|from| (from, 0, from + 1)));
+    world.limits.memory_bytes = 3_000_000;
+    let sources: Vec<u64> = (3000..3900).collect();
+    let rows = world
+        .rows([X, Y], &plus(predicate(0)), &[(0, sources.clone())])
+        .expect("searches that are not needed any more are dropped");
+    let wanted: u64 = sources.iter().map(|from| 4000 - from).sum();
+    assert_eq!(rows.len() as u64, wanted);
+}

@@ -1,0 +1,248 @@
+//! One graph, or the merge of several, as a path sees it: what follows, and what is in it?
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use jindou_model::{
+    Cursor, Direction, Graphs, IdRanges, Membership, Pattern, PredicateId, TermId, TermKind,
+};
+use rustc_hash::FxHashSet;
+
+use super::automaton::{Automaton, Edge};
+use crate::ExecError;
+use crate::context::Context;
+
+/// Edges followed between two looks at the clock.
+pub(super) const EDGES_AT_ONCE: usize = 4096;
+/// Keys asked for together: not all of them need have edges.
+const KEYS_AT_ONCE: usize = 4096;
+
+/// The active graph of a path.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    /// Merged.
+    graphs: Arc<[Graphs]>,
+}
+
+/// The terms that a path can begin with.
+pub(super) enum Starts {
+    Ranges(IdRanges),
+    List(Vec<TermId>),
+}
+
+impl Starts {
+    /// Appends up to `count` of them from the `from`-th on.
+    pub(super) fn copy(&self, from: usize, count: usize, out: &mut Vec<TermId>) {
+        match self {
+            Self::Ranges(ranges) => {
+                ranges.copy(from as u64, count, out);
+            }
+            Self::List(list) => out.extend(list.iter().skip(from).take(count)),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Ranges(ranges) => size_of_val(ranges.ranges()),
+            Self::List(list) => size_of_val(list.as_slice()),
+        }
+    }
+}
+
+impl View {
+    pub(super) fn new(graphs: Vec<Graphs>) -> Self {
+        Self {
+            graphs: graphs.into(),
+        }
+    }
+
+    fn is_default(&self) -> bool {
+        *self.graphs == [Graphs::Default]
+    }
+
+    /// Appends neighbours of keys from the cursor on, about [`EDGES_AT_ONCE`] of them; the same
+    /// one may come twice. At the end `cursor.key` is the number of keys.
+    pub(super) fn follow(
+        &self,
+        edge: &Edge,
+        keys: &[TermId],
+        cursor: &mut Cursor,
+        out: &mut Vec<TermId>,
+        cx: &Context,
+    ) -> Result<(), ExecError> {
+        let end = keys.len().min(cursor.key + KEYS_AT_ONCE);
+        if let (Edge::Of(predicate, direction), true) = (edge, self.is_default()) {
+            let mut rows = Vec::new();
+            cx.source.expand(
+                *predicate,
+                *direction,
+                &keys[..end],
+                cursor,
+                None,
+                EDGES_AT_ONCE,
+                &mut rows,
+                out,
+            );
+            return Ok(());
+        }
+        while cursor.key < end && out.len() < EDGES_AT_ONCE {
+            self.follow_one(edge, keys[cursor.key], out, cx)?;
+            cursor.key += 1;
+        }
+        Ok(())
+    }
+
+    fn follow_one(
+        &self,
+        edge: &Edge,
+        key: TermId,
+        out: &mut Vec<TermId>,
+        cx: &Context,
+    ) -> Result<(), ExecError> {
+        let (predicate, excluded, direction) = match edge {
+            Edge::Of(predicate, direction) => (Some(*predicate), &[][..], *direction),
+            Edge::Except(excluded, direction) => (None, excluded.as_slice(), *direction),
+        };
+        let pattern = match direction {
+            Direction::Out => pattern(Some(key), predicate, None),
+            Direction::In => pattern(None, predicate, Some(key)),
+        };
+        self.visit(&pattern, cx, &mut |s, p, o| {
+            if excluded.binary_search(&p).is_err() {
+                out.push(match direction {
+                    Direction::Out => o,
+                    Direction::In => s,
+                });
+            }
+            out.capacity() * size_of::<TermId>()
+        })
+    }
+
+    /// Calls `add` with each matching edge of any of the graphs; it returns the bytes that it
+    /// holds, which are booked meanwhile.
+    fn visit(
+        &self,
+        pattern: &Pattern,
+        cx: &Context,
+        add: &mut dyn FnMut(TermId, PredicateId, TermId) -> usize,
+    ) -> Result<(), ExecError> {
+        let (mut edges, mut charged) = (0_usize, 0);
+        let mut result = Ok(());
+        for graphs in self.graphs.iter() {
+            let flow = cx
+                .source
+                .for_each_match(pattern, *graphs, &mut |s, p, o, _| {
+                    let bytes = add(s, p, o);
+                    edges += 1;
+                    if !edges.is_multiple_of(EDGES_AT_ONCE) {
+                        return ControlFlow::Continue(());
+                    }
+                    let more = bytes.saturating_sub(charged);
+                    result = cx.check().and_then(|()| cx.charge(more));
+                    charged += more;
+                    match result {
+                        Ok(()) => ControlFlow::Continue(()),
+                        Err(_) => ControlFlow::Break(()),
+                    }
+                });
+            if flow.is_break() {
+                break;
+            }
+        }
+        cx.release(charged);
+        result
+    }
+
+    /// True if the term is a subject or an object in the graph.
+    pub(super) fn has(&self, id: TermId, cx: &Context) -> bool {
+        let matches = |pattern: Pattern| {
+            self.graphs.iter().any(|graphs| {
+                cx.source
+                    .for_each_match(&pattern, *graphs, &mut |_, _, _, _| ControlFlow::Break(()))
+                    .is_break()
+            })
+        };
+        match id.kind() {
+            TermKind::None | TermKind::Predicate | TermKind::Computed => false,
+            TermKind::Vertex => {
+                matches(pattern(Some(id), None, None)) || matches(pattern(None, None, Some(id)))
+            }
+            _ => matches(pattern(None, None, Some(id))),
+        }
+    }
+
+    /// The terms at which a path may begin: all of the graph if it need not have an edge, else
+    /// at least those that have one of its first edges.
+    pub(super) fn starts(&self, automaton: &Automaton, cx: &Context) -> Result<Starts, ExecError> {
+        if !self.is_default() {
+            return self.terms(cx).map(Starts::List);
+        }
+        let mut edges = Vec::new();
+        for step in &automaton.states[0] {
+            match &step.edge {
+                Edge::Of(predicate, direction) if !automaton.is_nullable => {
+                    edges.push((*predicate, *direction));
+                }
+                // All of them, below.
+                _ => edges.clear(),
+            }
+        }
+        let is_all = automaton.is_nullable || edges.len() < automaton.states[0].len();
+        if is_all {
+            edges = (0..cx.source.predicate_count())
+                .flat_map(|p| [(p, Direction::Out), (p, Direction::In)])
+                .map(|(number, direction)| (PredicateId(number), direction))
+                .collect();
+        }
+        let mut ranges = Vec::new();
+        for (predicate, direction) in edges {
+            cx.check()?;
+            let has = [Membership::Has(predicate, direction)];
+            if let Some(ids) = cx.source.ids_with(&has, true) {
+                cx.charge(size_of_val(ids.ranges()))?;
+                ranges.extend_from_slice(ids.ranges());
+            }
+        }
+        let bytes = size_of_val(ranges.as_slice());
+        let merged = merged(ranges);
+        cx.release(bytes);
+        Ok(Starts::Ranges(merged))
+    }
+
+    /// All subjects and objects of named graphs, each once.
+    fn terms(&self, cx: &Context) -> Result<Vec<TermId>, ExecError> {
+        let mut terms = FxHashSet::default();
+        self.visit(&pattern(None, None, None), cx, &mut |s, _, o| {
+            terms.extend([s, o]);
+            terms.capacity() * (size_of::<TermId>() + 1)
+        })?;
+        Ok(terms.into_iter().collect())
+    }
+}
+
+fn pattern(
+    subject: Option<TermId>,
+    predicate: Option<PredicateId>,
+    object: Option<TermId>,
+) -> Pattern {
+    Pattern {
+        subject,
+        predicate,
+        object,
+    }
+}
+
+/// The union of ranges of ids.
+fn merged(mut ranges: Vec<(u64, u64)>) -> IdRanges {
+    ranges.sort_unstable();
+    let mut all = IdRanges::new();
+    let mut behind = 0;
+    for (begin, end) in ranges {
+        let begin = begin.max(behind);
+        if begin < end {
+            all.push(TermId::from_raw(begin), TermId::from_raw(end));
+            behind = end;
+        }
+    }
+    all
+}
