@@ -11,7 +11,7 @@ use jindou_model::{
     ShardId, TermId, TermKind, Visit,
 };
 use jindou_plan::physical::{
-    ConstId, Form, Node, Operator as Planned, PathExpression, Plan, Scope, Slot, Var,
+    ConstId, Form, Node, Operator as Planned, PathExpression, Plan, RememberedIds, Scope, Slot, Var,
 };
 
 use super::FollowPath;
@@ -179,8 +179,23 @@ impl GraphSource for Toy {
 
     fn graphs(&self, _: &mut Vec<TermId>) {}
 
-    fn graph_subjects(&self, _: TermId) -> Neighbours<'_> {
-        Neighbours::NONE
+    fn predicates_of(&self, _: TermId, _: Direction, _: &mut Vec<PredicateId>) {
+        panic!("a path asks for no predicates");
+    }
+
+    fn scan_graph(
+        &self,
+        _: TermId,
+        _: Option<PredicateId>,
+        _: usize,
+        _: usize,
+        _: &mut Visit<'_>,
+    ) -> bool {
+        panic!("there are no named graphs");
+    }
+
+    fn named_edges(&self, _: PredicateId) -> u64 {
+        0
     }
 }
 
@@ -247,6 +262,7 @@ impl World {
             base: None,
             cost: 0.0,
             ids: 1,
+            remembered: RememberedIds::default(),
         };
         let predicates = (0..8).map(|number| TermId::predicate(PredicateId(number)));
         let parts = ContextParts {
