@@ -77,7 +77,7 @@ pub fn as_tsv(
         for row in 0..batch.rows() {
             writer.begin_row(out);
             for column in 0..columns {
-                writer.cell(out, decoder.text(batch.column(column)[row]))?;
+                writer.term(out, batch.column(column)[row], &mut decoder)?;
             }
             writer.end_row(out);
         }

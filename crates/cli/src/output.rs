@@ -71,7 +71,7 @@ fn write_solutions(
             writer.begin_row(&mut text);
             for column in 0..columns {
                 let id = batch.column(column)[row];
-                writer.cell(&mut text, decoder.text(id))?;
+                writer.term(&mut text, id, &mut decoder)?;
             }
             writer.end_row(&mut text);
             if text.len() >= FLUSH_BYTES {

@@ -143,9 +143,20 @@ fn token_at(text: &str, line: usize, column: usize) -> String {
         Some(first) if word(first) => rest.chars().take_while(|c| word(*c)).take(40).collect(),
         Some(first) => first.to_string(),
         None if text.lines().count() > line => return "the end of the line".to_owned(),
+        // The parser looks past a bracket that closes too early.
+        None if nesting_at_end(text) == 0 && text.trim_end().ends_with('}') => "}".to_owned(),
         None => return "the end of the query".to_owned(),
     };
     format!("'{token}'")
+}
+
+/// Braces still open at the end of a text.
+fn nesting_at_end(text: &str) -> usize {
+    text.bytes().fold(0_usize, |open, byte| match byte {
+        b'{' => open + 1,
+        b'}' => open.saturating_sub(1),
+        _ => open,
+    })
 }
 
 /// So many expected tokens are listed; more would not be read.
@@ -164,6 +175,10 @@ fn readable(message: &str, found: &str) -> String {
         .filter(|token| !token.starts_with('[') && !token.starts_with("['") && !token.is_empty())
         .filter(|token| !matches!(*token, "LATERAL" | "ADJUST" | "SERVICE" | "#" | "EOF"))
         .collect();
+    // What the parser checks beyond the grammar it says in words.
+    if let Some(said) = expected.iter().find(|token| token.contains(' ')) {
+        return (*said).to_owned();
+    }
     match expected.len() {
         0 => format!("unexpected {found}"),
         1 => format!("unexpected {found}, expected {}", expected[0]),

@@ -56,6 +56,23 @@ fn syntax_errors_have_a_position() {
 }
 
 #[test]
+fn syntax_errors_can_be_read() {
+    let said = |text: &str| match refused(text) {
+        PlanError::Syntax { message, .. } => message,
+        other => panic!("{text}: {other}"),
+    };
+    assert_eq!(said("SELECT * { ?s ?p }"), "unexpected '}'");
+    assert_eq!(
+        said("SELECT * { ?s ?p ?o"),
+        "unexpected the end of the query, expected }"
+    );
+    assert_eq!(
+        said("SELECT ?x ?x { ?x ?p ?o }"),
+        "Duplicated variable name in SELECT"
+    );
+}
+
+#[test]
 fn a_bad_base_is_told() {
     let error = plan("ASK {}", Some("not an iri"), None, &Flat).expect_err("a bad base");
     assert!(matches!(error, PlanError::Base { .. }), "{error}");

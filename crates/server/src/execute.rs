@@ -552,7 +552,7 @@ fn run_solutions(
         for row in 0..batch.rows() {
             writer.begin_row(&mut out);
             for column in &ids {
-                writer.cell(&mut out, decoder.text(column[row]))?;
+                writer.term(&mut out, column[row], &mut decoder)?;
             }
             writer.end_row(&mut out);
             sink.offer(media_type, &mut out, false)?;

@@ -20,6 +20,7 @@ mod escape;
 mod format;
 mod graph;
 mod negotiate;
+mod repeats;
 mod solutions;
 mod table;
 mod term;

@@ -1,8 +1,12 @@
 //! How is a table of solutions written, row by row?
 
+use jindou_model::TermId;
+
 use super::escape::{push_csv, push_json, push_xml};
+use super::repeats::{Known, Repeats};
 use super::table::Table;
 use super::{ResultsError, SolutionsFormat, TermText, write_term};
+use crate::TermDecoder;
 
 /// Writes solutions in one format: [`start`](Self::start), rows, then [`finish`](Self::finish).
 ///
@@ -19,6 +23,7 @@ pub struct SolutionsWriter {
     row_has_cells: bool,
     rows: u64,
     table: Option<Table>,
+    repeats: Repeats,
 }
 
 struct Column {
@@ -46,6 +51,7 @@ impl SolutionsWriter {
             row_has_cells: false,
             rows: 0,
             table,
+            repeats: Repeats::default(),
         }
     }
 
@@ -191,6 +197,45 @@ impl SolutionsWriter {
         }
         self.column += 1;
         Ok(())
+    }
+
+    /// Appends the next cell of the row: the term of an id, all of one query. In TSV and CSV the
+    /// text of terms that come again is remembered.
+    ///
+    /// # Errors
+    /// As [`Self::cell`].
+    ///
+    /// # Panics
+    /// As [`Self::cell`].
+    #[inline]
+    pub fn term(
+        &mut self,
+        out: &mut Vec<u8>,
+        id: TermId,
+        decoder: &mut TermDecoder<'_>,
+    ) -> Result<(), ResultsError> {
+        let separator = match self.format {
+            SolutionsFormat::Tsv => b'\t',
+            SolutionsFormat::Csv => b',',
+            _ => return self.cell(out, decoder.text(id)),
+        };
+        match self.repeats.look_up(id, self.rows) {
+            Known::New => self.cell(out, decoder.text(id)),
+            Known::Text(text) => {
+                if self.column > 0 {
+                    out.push(separator);
+                }
+                out.extend_from_slice(text);
+                self.column += 1;
+                Ok(())
+            }
+            Known::Again(place) => {
+                let begin = out.len() + usize::from(self.column > 0);
+                self.cell(out, decoder.text(id))?;
+                self.repeats.keep(place, &out[begin..]);
+                Ok(())
+            }
+        }
     }
 
     /// Ends a row.
