@@ -142,10 +142,10 @@ fn token_at(text: &str, line: usize, column: usize) -> String {
     let token: String = match rest.chars().next() {
         Some(first) if word(first) => rest.chars().take_while(|c| word(*c)).take(40).collect(),
         Some(first) => first.to_string(),
-        None if text.lines().count() > line => return "the end of the line".to_owned(),
+        None if text.lines().count() > line => return "end of the line".to_owned(),
         // The parser looks past a bracket that closes too early.
         None if nesting_at_end(text) == 0 && text.trim_end().ends_with('}') => "}".to_owned(),
-        None => return "the end of the query".to_owned(),
+        None => return "end of the query".to_owned(),
     };
     format!("'{token}'")
 }
