@@ -15,13 +15,6 @@ fn unsupported_features_are_named() {
         ("SELECT * { ?x <p:p>* ?y }", "property paths"),
         ("SELECT * { ?x (<p:p>|<p:q>) ?y }", "property paths"),
         ("SELECT * { ?x !<p:p> ?y }", "property paths"),
-        ("SELECT * { { SELECT ?x { ?x ?p ?o } } }", "subqueries"),
-        ("SELECT * { ?x ?p ?o MINUS { ?x ?q ?o } }", "MINUS"),
-        ("SELECT * { ?x ?p ?o FILTER EXISTS { ?o ?q ?x } }", "EXISTS"),
-        (
-            "SELECT * { ?x ?p ?o FILTER NOT EXISTS { ?o ?q ?x } }",
-            "EXISTS",
-        ),
         ("SELECT * { SERVICE <http://e/s> { ?x ?p ?o } }", "SERVICE"),
         (
             "SELECT (<http://e/f>(?x) AS ?y) { ?x ?p ?o }",
@@ -115,6 +108,37 @@ fn deep_texts_are_refused_or_planned_but_never_overflow() {
         format!(
             "SELECT * {{ {} }}",
             nested(100, "{ ?x ?y ?z OPTIONAL ", "{}", "}")
+        ),
+        format!(
+            "SELECT * {{ {} }}",
+            nested(100, "?x ?y ?z FILTER EXISTS {", "", "}")
+        ),
+        format!(
+            "SELECT * {{ {} }}",
+            nested(
+                60,
+                "?x ?y ?z FILTER EXISTS { {} MINUS { ?z ?x ?w MINUS {?w ?x ?z} } OPTIONAL { ?x ?y ?z { SELECT DISTINCT ?y { ?x ?y ?z } } } ",
+                "",
+                "}"
+            )
+        ),
+        format!(
+            "SELECT * {{ {} }}",
+            nested(
+                60,
+                "{ SELECT DISTINCT ?x { ?x ?y ?z MINUS { ?y ?z ?w ",
+                "",
+                "} } }"
+            )
+        ),
+        format!(
+            "SELECT * {{ {} }}",
+            nested(
+                60,
+                "?x ?y ?z OPTIONAL { ?x ?y ?w FILTER(EXISTS { ?x ?z ?w } || ?w = 1) } FILTER NOT EXISTS { ",
+                "",
+                "}"
+            )
         ),
     ] {
         plan(&text, None, None, &Flat).expect("a plan");
