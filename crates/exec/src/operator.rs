@@ -287,7 +287,9 @@ fn count_in_steps(steps: &[PlannedStep]) -> usize {
 fn count_in_step(planned: &PlannedStep) -> usize {
     match &planned.step {
         Step::Optional { steps, .. } | Step::Exists { steps, .. } => 1 + count_in_steps(steps),
-        Step::ExistsGiven { node, .. } => count_hidden(node),
+        Step::ExistsGiven {
+            node, all_bound, ..
+        } => count_hidden(node) + all_bound.as_deref().map_or(0, count_hidden),
         Step::Union(branches) => branches.iter().flatten().map(count_in_step).sum(),
         _ => 0,
     }

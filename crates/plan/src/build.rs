@@ -125,7 +125,14 @@ fn number_steps(steps: &mut [PlannedStep], next: &mut u32) {
             Step::Optional { steps, .. } | Step::Exists { steps, .. } => {
                 number_steps(steps, next);
             }
-            Step::ExistsGiven { node, .. } => number(node, next),
+            Step::ExistsGiven {
+                node, all_bound, ..
+            } => {
+                number(node, next);
+                if let Some(node) = all_bound {
+                    number(node, next);
+                }
+            }
             Step::Union(branches) => {
                 for branch in branches {
                     number_steps(branch, next);

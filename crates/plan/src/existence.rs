@@ -131,20 +131,29 @@ impl Grouper<'_> {
                 return asked(rows, inside, outcome);
             }
         }
-        let general;
-        let (source, perhaps) = if can_explore {
-            (self.source, VarSet::default())
-        } else {
-            general = self.source.general();
-            (&general, shared.clone())
-        };
-        let plan = self.nested(source, &certain, &perhaps).alone(pattern);
+        let nothing = VarSet::default();
+        let explored = self.looks < EXPLORED_DEPTH;
+        let all_bound = (can_explore || explored)
+            .then(|| self.nested(self.source, &shared, &nothing).alone(pattern));
+        let anyhow = (!can_explore).then(|| {
+            let general = self.source.general();
+            self.nested(&general, &certain, &shared).alone(pattern)
+        });
+        // Where nobody knows, most variables are taken to be bound.
+        let likely = all_bound.as_ref().or(anyhow.as_ref());
+        let each = likely.map_or(0.0, |plan| plan.cost);
         let combinations = if shared.is_empty() { 1.0 } else { rows.rows };
-        let cost = combinations * (ANEW + plan.cost) + rows.rows;
+        let cost = combinations * (ANEW + each) + rows.rows;
+        let (node, all_bound) = match (anyhow, all_bound) {
+            (Some(anyhow), all_bound) => (anyhow, all_bound),
+            (None, Some(all_bound)) => (all_bound, None),
+            (None, None) => unreachable!("one of them is planned"),
+        };
         let mut rows = rows;
         let step = Step::ExistsGiven {
             given: shared.iter().collect(),
-            node: Box::new(plan.into_node()),
+            node: Box::new(node.into_node()),
+            all_bound: all_bound.map(|plan| Box::new(plan.into_node())),
             outcome,
         };
         push(&mut rows, step, cost, outcome);

@@ -265,7 +265,18 @@ impl Tree<'_> {
                 Step::Optional { steps, .. } | Step::Exists { steps, .. } => {
                     self.steps(steps, depth + 1);
                 }
-                Step::ExistsGiven { node, .. } => self.node(node, depth + 1),
+                Step::ExistsGiven {
+                    node, all_bound, ..
+                } => {
+                    if let Some(bound) = all_bound {
+                        self.line(depth + 1, "where all are bound".to_owned(), None);
+                        self.node(bound, depth + 2);
+                        self.line(depth + 1, "else".to_owned(), None);
+                        self.node(node, depth + 2);
+                    } else {
+                        self.node(node, depth + 1);
+                    }
+                }
                 Step::Union(branches) => {
                     for branch in branches {
                         self.line(depth + 1, "branch".to_owned(), None);

@@ -191,6 +191,8 @@ pub enum Step {
     ExistsGiven {
         /// What is looked for.
         node: Box<Node>,
+        /// A plan to be followed instead where all of `given` are bound: then better is known.
+        all_bound: Option<Box<Node>>,
         /// The variables to hand in, where they are bound.
         given: Vec<Var>,
         /// What becomes of the row.

@@ -741,9 +741,12 @@ impl Run<'_> {
             }
             Step::ExistsGiven {
                 node,
+                all_bound,
                 given,
                 outcome,
             } => {
+                let all = given.iter().all(|var| row.contains_key(var));
+                let node = all_bound.as_ref().filter(|_| all).unwrap_or(node);
                 let given = given
                     .iter()
                     .filter_map(|var| Some((*var, row.get(var)?.clone())));

@@ -17,6 +17,8 @@ const REMEMBERED: usize = 1 << 16;
 struct ExistsGiven {
     input: Boxed,
     template: Template,
+    /// For rows in which all that is given is bound.
+    all_bound: Option<Template>,
     given: Vec<Var>,
     outcome: Outcome,
     keep: VarSet,
@@ -30,7 +32,7 @@ struct ExistsGiven {
 pub(super) fn build(
     builder: &mut Builder<'_>,
     input: Boxed,
-    node: &Node,
+    (node, all_bound): (&Node, Option<&Node>),
     given: &[Var],
     outcome: Outcome,
     keep: VarSet,
@@ -38,6 +40,7 @@ pub(super) fn build(
     Box::new(ExistsGiven {
         input,
         template: builder.template(node, VarSet::default()),
+        all_bound: all_bound.map(|node| builder.template(node, VarSet::default())),
         given: given.to_vec(),
         outcome,
         keep,
@@ -60,7 +63,11 @@ impl ExistsGiven {
             .zip(values.iter().copied())
             .filter(|(_, value)| !value.is_none())
             .collect();
-        let mut rows = self.template.start(&bound, cx)?;
+        let template = match &self.all_bound {
+            Some(template) if bound.len() == values.len() => template,
+            _ => &self.template,
+        };
+        let mut rows = template.start(&bound, cx)?;
         let found = loop {
             match rows.next(cx)? {
                 None => break false,

@@ -75,9 +75,13 @@ pub(crate) fn build(
         Step::Exists { steps, outcome } => exists::build(builder, input, steps, *outcome, &keep)?,
         Step::ExistsGiven {
             node,
+            all_bound,
             given,
             outcome,
-        } => exists_given::build(builder, input, node, given, *outcome, keep),
+        } => {
+            let nodes = (&**node, all_bound.as_deref());
+            exists_given::build(builder, input, nodes, given, *outcome, keep)
+        }
     })
 }
 
