@@ -51,9 +51,9 @@ impl Grouper<'_> {
             Some((_, named)) => size(named),
             None => crate::facts::count(self.source.statistics.named_graphs()),
         };
-        let given = [scope].into_iter().collect();
+        let given = self.given.union(&[scope].into_iter().collect());
         let rows = self
-            .nested(self.source, &given, &VarSet::default())
+            .nested(self.source, given, self.perhaps.clone())
             .alone(inner);
         let (found, cost) = (graphs * rows.rows, graphs * (ANEW + rows.cost));
         let operator = Operator::EachGraph {
@@ -125,19 +125,25 @@ impl Grouper<'_> {
         let can_explore = shared.is_subset(&known);
         // What nothing is handed to is evaluated once, not for each row.
         if can_explore && !shared.is_empty() && self.looks < EXPLORED_DEPTH {
-            let nested = self.nested(self.source, &certain, &VarSet::default());
+            let nested = self.nested(
+                self.source,
+                self.given.union(&certain),
+                self.perhaps.clone(),
+            );
             let inside = nested.group(pattern, rows.as_left_side(), Place::Inside, Vec::new());
             if let Some(inside) = inside {
                 return asked(rows, inside, outcome);
             }
         }
-        let nothing = VarSet::default();
         let explored = self.looks < EXPLORED_DEPTH;
-        let all_bound = (can_explore || explored)
-            .then(|| self.nested(self.source, &shared, &nothing).alone(pattern));
+        let all_bound = (can_explore || explored).then(|| {
+            let nested = self.nested(self.source, shared.clone(), VarSet::default());
+            nested.alone(pattern)
+        });
         let anyhow = (!can_explore).then(|| {
             let general = self.source.general();
-            self.nested(&general, &certain, &shared).alone(pattern)
+            let nested = self.nested(&general, certain, shared.clone());
+            nested.alone(pattern)
         });
         // Where nobody knows, most variables are taken to be bound.
         let likely = all_bound.as_ref().or(anyhow.as_ref());

@@ -62,17 +62,17 @@ impl<'a> Grouper<'a> {
         }
     }
 
-    /// A planner of patterns nested in those of this one, for which more is given.
+    /// A planner of patterns nested in those of this one, for which this is given.
     pub(crate) fn nested<'b>(
         &'b self,
         source: &'b Source<'b>,
-        given: &VarSet,
-        perhaps: &VarSet,
+        given: VarSet,
+        perhaps: VarSet,
     ) -> Grouper<'b> {
         Grouper {
             source,
-            given: self.given.union(given),
-            perhaps: self.perhaps.union(perhaps),
+            given,
+            perhaps,
             looks: self.looks + 1,
             depth: Cell::new(self.depth.get()),
         }
