@@ -78,6 +78,10 @@ pub enum Element {
     Bind(Expression, String),
     /// A group in a group.
     Nested(Group),
+    /// MINUS.
+    Minus(Group),
+    /// A SELECT in a group.
+    Subquery(Box<Query>),
 }
 
 /// A triple pattern.
@@ -119,6 +123,8 @@ pub enum Expression {
     In(Box<Expression>, bool, Vec<Expression>),
     /// An aggregate: name, whether DISTINCT, and what of (`*` if nothing).
     Aggregate(&'static str, bool, Option<Box<Expression>>),
+    /// EXISTS, or NOT EXISTS when the flag is set.
+    Exists(bool, Group),
 }
 
 /// What GROUP_CONCAT puts between its parts; generated strings never contain it.
@@ -195,6 +201,11 @@ impl fmt::Display for Expression {
                 let not = if *negated { "NOT " } else { "" };
                 write!(f, "({inner} {not}IN ({}))", Listed(list))
             }
+            Self::Exists(negated, group) => {
+                f.write_str(if *negated { "(NOT EXISTS " } else { "(EXISTS " })?;
+                group.write(f, 1)?;
+                f.write_str(")")
+            }
             Self::Aggregate(name, distinct, inner) => {
                 let distinct = if *distinct { "DISTINCT " } else { "" };
                 match inner {
@@ -215,9 +226,11 @@ impl Group {
     pub fn has_path(&self) -> bool {
         self.0.iter().any(|element| match element {
             Element::Path(..) => true,
-            Element::Optional(inner) | Element::Nested(inner) | Element::Graph(_, inner) => {
-                inner.has_path()
-            }
+            Element::Optional(inner)
+            | Element::Nested(inner)
+            | Element::Minus(inner)
+            | Element::Graph(_, inner) => inner.has_path(),
+            Element::Subquery(query) => query.pattern.has_path(),
             Element::Union(branches) => branches.iter().any(Self::has_path),
             Element::Triples(_) | Element::Filter(_) | Element::Values(..) | Element::Bind(..) => {
                 false
@@ -259,6 +272,19 @@ impl Element {
                 write!(f, "{indent}")?;
                 group.write(f, depth)?;
             }
+            Self::Minus(group) => {
+                write!(f, "{indent}MINUS ")?;
+                group.write(f, depth)?;
+            }
+            Self::Subquery(query) => {
+                write!(f, "{indent}{{ ")?;
+                query.write_form(f)?;
+                f.write_str(" ")?;
+                query.pattern.write(f, depth)?;
+                f.write_str("\n")?;
+                query.write_modifiers(f)?;
+                write!(f, "{indent}}}")?;
+            }
             Self::Graph(name, group) => {
                 write!(f, "{indent}GRAPH {name} ")?;
                 group.write(f, depth)?;
@@ -295,6 +321,23 @@ impl fmt::Display for Query {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "PREFIX : <{NAMESPACE}>")?;
         writeln!(f, "PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>")?;
+        self.write_form(f)?;
+        f.write_str("\n")?;
+        for name in &self.from {
+            writeln!(f, "FROM {}", Shown(name))?;
+        }
+        for name in &self.from_named {
+            writeln!(f, "FROM NAMED {}", Shown(name))?;
+        }
+        f.write_str("WHERE ")?;
+        self.pattern.write(f, 0)?;
+        f.write_str("\n")?;
+        self.write_modifiers(f)
+    }
+}
+
+impl Query {
+    fn write_form(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.form {
             Form::Ask => f.write_str("ASK")?,
             Form::Construct(template) => {
@@ -321,21 +364,9 @@ impl fmt::Display for Query {
                 }
             }
         }
-        f.write_str("\n")?;
-        for name in &self.from {
-            writeln!(f, "FROM {}", Shown(name))?;
-        }
-        for name in &self.from_named {
-            writeln!(f, "FROM NAMED {}", Shown(name))?;
-        }
-        f.write_str("WHERE ")?;
-        self.pattern.write(f, 0)?;
-        f.write_str("\n")?;
-        self.write_modifiers(f)
+        Ok(())
     }
-}
 
-impl Query {
     fn write_modifiers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.group_by.is_empty() {
             f.write_str("GROUP BY")?;

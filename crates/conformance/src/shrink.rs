@@ -217,6 +217,14 @@ fn elements(element: &Element) -> Vec<Vec<Element>> {
             candidates.push(inner.0.clone());
             candidates.extend(groups(inner).into_iter().map(|g| one(Element::Optional(g))));
         }
+        Element::Minus(inner) => {
+            candidates.extend(groups(inner).into_iter().map(|g| one(Element::Minus(g))));
+        }
+        Element::Subquery(query) => {
+            candidates.push(query.pattern.0.clone());
+            let simpler = queries(query).into_iter();
+            candidates.extend(simpler.map(|q| one(Element::Subquery(Box::new(q)))));
+        }
         Element::Nested(inner) => {
             candidates.push(inner.0.clone());
             candidates.extend(groups(inner).into_iter().map(|g| one(Element::Nested(g))));
@@ -260,6 +268,10 @@ fn expressions(expression: &Expression) -> Vec<Expression> {
     let mut candidates = Vec::new();
     match expression {
         Expression::Variable(_) | Expression::Term(_) | Expression::Aggregate(..) => {}
+        Expression::Exists(negated, group) => {
+            let simpler = groups(group).into_iter();
+            candidates.extend(simpler.map(|group| Expression::Exists(*negated, group)));
+        }
         Expression::Unary(operator, inner) => {
             candidates.push((**inner).clone());
             for simpler in expressions(inner) {

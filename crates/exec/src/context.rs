@@ -104,7 +104,7 @@ pub struct Context {
     pub(crate) dataset: Option<ActiveDataset>,
     limits: Limits,
     started: Instant,
-    held_bytes: AtomicU64,
+    held_bytes: Arc<AtomicU64>,
     /// Nobody reads the query's rows any more.
     finished: AtomicBool,
     solutions: AtomicU64,
@@ -164,7 +164,7 @@ impl Context {
             dataset,
             limits,
             started: Instant::now(),
-            held_bytes: AtomicU64::new(0),
+            held_bytes: Arc::new(AtomicU64::new(0)),
             finished: AtomicBool::new(false),
             solutions: AtomicU64::new(0),
             profile: profile.then(|| Profile::new(plan.ids)),
@@ -247,6 +247,22 @@ impl Context {
         self.limits.memory_bytes
     }
 
+    /// Books what an operator holds beyond what it held before.
+    pub(crate) fn book_more(&self, booked: &mut Booked, more: usize) -> Result<(), ExecError> {
+        self.book(booked, booked.bytes + more)
+    }
+
+    /// Books what an operator holds now, where it held less before.
+    pub(crate) fn book(&self, booked: &mut Booked, bytes: usize) -> Result<(), ExecError> {
+        let more = bytes.saturating_sub(booked.bytes);
+        self.charge(more)?;
+        booked.bytes += more;
+        booked
+            .held
+            .get_or_insert_with(|| Arc::clone(&self.held_bytes));
+        Ok(())
+    }
+
     /// Gives back what [`Context::charge`] booked.
     pub(crate) fn release(&self, bytes: usize) {
         self.held_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
@@ -266,6 +282,22 @@ impl Context {
         match slot {
             Slot::Const(id) => self.constant(id),
             Slot::Var(var) => table.value(var, row),
+        }
+    }
+}
+
+/// Bytes that an operator holds beyond one batch; given back when it is dropped, as the operators
+/// of a nested plan are while the query goes on.
+#[derive(Default)]
+pub(crate) struct Booked {
+    bytes: usize,
+    held: Option<Arc<AtomicU64>>,
+}
+
+impl Drop for Booked {
+    fn drop(&mut self) {
+        if let Some(held) = &self.held {
+            held.fetch_sub(self.bytes as u64, Ordering::Relaxed);
         }
     }
 }

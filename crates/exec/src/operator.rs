@@ -1,5 +1,8 @@
 //! A plan's tree -> operators that hand over tables.
 
+use std::sync::Arc;
+
+use jindou_model::TermId;
 use jindou_plan::physical::{Node, Operator as Planned, Plan, PlannedStep, Step, Var};
 
 use crate::ExecError;
@@ -33,6 +36,48 @@ impl Operator for Unit {
     }
 }
 
+/// Variables that have a value from the start in a plan inside another: the current values of
+/// EXISTS, or a graph.
+pub(crate) type Given = Arc<[(Var, TermId)]>;
+
+/// One row of what is given, once.
+struct GivenRow {
+    width: usize,
+    given: Given,
+    done: bool,
+}
+
+impl Operator for GivenRow {
+    fn next(&mut self, _cx: &Context) -> Result<Option<Table>, ExecError> {
+        if std::mem::replace(&mut self.done, true) {
+            return Ok(None);
+        }
+        let mut table = Table::unit(self.width);
+        for (var, id) in self.given.iter() {
+            table.set(*var, vec![*id]);
+        }
+        Ok(Some(table))
+    }
+}
+
+/// Gives rows back what is given, after they lost it in a projection or group.
+struct GiveAgain {
+    input: Boxed,
+    given: Given,
+}
+
+impl Operator for GiveAgain {
+    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+        let Some(mut table) = self.input.next(cx)? else {
+            return Ok(None);
+        };
+        for (var, id) in self.given.iter() {
+            table.set(*var, vec![*id; table.rows()]);
+        }
+        Ok(Some(table))
+    }
+}
+
 /// Counts rows and time of the operator inside.
 struct Profiled {
     inner: Boxed,
@@ -51,11 +96,13 @@ impl Operator for Profiled {
 
 /// Turns plans into operators.
 pub(crate) struct Builder<'a> {
-    pub(crate) plan: &'a Plan,
     pub(crate) cx: &'a Context,
+    /// How many variables the plan has.
+    variables: usize,
     /// Columns of a table: the plan's variables, and a hidden one for each nested step.
     width: usize,
     hidden: u16,
+    given: Option<Given>,
     /// Set where explorations may be shared out among threads.
     pub(crate) parallel: Option<Parallel<'a>>,
 }
@@ -64,11 +111,31 @@ impl<'a> Builder<'a> {
     pub(crate) fn new(plan: &'a Plan, cx: &'a Context) -> Self {
         let variables = plan.variables.len();
         Self {
-            plan,
             cx,
-            width: variables + count_optionals(&plan.root),
+            variables,
+            width: variables + count_hidden(&plan.root),
             hidden: variables as u16,
+            given: None,
             parallel: None,
+        }
+    }
+
+    /// The variables of the plan.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = Var> + use<> {
+        (0..self.variables as u16).map(Var)
+    }
+
+    /// Sets a plan aside that is to be evaluated anew for each combination of given values.
+    pub(crate) fn template(&mut self, node: &Node, needed: VarSet) -> Template {
+        let hidden = self.hidden;
+        self.hidden += count_hidden(node) as u16;
+        Template {
+            node: node.clone(),
+            needed,
+            variables: self.variables,
+            width: self.width,
+            hidden,
+            outer: self.given.clone(),
         }
     }
 
@@ -83,10 +150,28 @@ impl<'a> Builder<'a> {
     }
 
     pub(crate) fn unit(&self) -> Boxed {
-        Box::new(Unit {
-            width: self.width,
-            done: false,
-        })
+        match &self.given {
+            Some(given) => Box::new(GivenRow {
+                width: self.width,
+                given: Arc::clone(given),
+                done: false,
+            }),
+            None => Box::new(Unit {
+                width: self.width,
+                done: false,
+            }),
+        }
+    }
+
+    /// An operator that drops columns, with what is given in its rows again.
+    pub(crate) fn give_again(&self, input: Boxed) -> Boxed {
+        match &self.given {
+            Some(given) => Box::new(GiveAgain {
+                input,
+                given: Arc::clone(given),
+            }),
+            None => input,
+        }
     }
 
     pub(crate) fn profiled(&self, inner: Boxed, id: u32) -> Boxed {
@@ -134,30 +219,77 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// How many OPTIONAL steps are in a plan: each needs a hidden column.
-fn count_optionals(node: &Node) -> usize {
-    let in_steps = |steps: &[PlannedStep]| steps.iter().map(count_in_step).sum::<usize>();
+/// A plan inside another that is evaluated many times, with other given values each time.
+pub(crate) struct Template {
+    node: Node,
+    needed: VarSet,
+    variables: usize,
+    width: usize,
+    hidden: u16,
+    /// What is given to the plan around.
+    outer: Option<Given>,
+}
+
+impl Template {
+    /// What the plan around has from the start.
+    pub(crate) fn given(&self, var: Var) -> Option<TermId> {
+        let outer = self.outer.as_ref()?;
+        outer
+            .iter()
+            .find(|(other, _)| *other == var)
+            .map(|(_, id)| *id)
+    }
+
+    /// Starts an evaluation.
+    pub(crate) fn start(&self, given: &[(Var, TermId)], cx: &Context) -> Result<Boxed, ExecError> {
+        let around = self.outer.iter().flat_map(|outer| outer.iter());
+        let around = around.filter(|(var, _)| !given.iter().any(|(other, _)| other == var));
+        let mut builder = Builder {
+            cx,
+            variables: self.variables,
+            width: self.width,
+            hidden: self.hidden,
+            given: Some(given.iter().chain(around).copied().collect()),
+            parallel: None,
+        };
+        builder.node(&self.node, &self.needed)
+    }
+}
+
+/// How many steps of a plan need a hidden column: those that number the rows they are asked for.
+fn count_hidden(node: &Node) -> usize {
     match &node.operator {
         Planned::Explore { input, steps } => {
-            input.as_deref().map_or(0, count_optionals) + in_steps(steps)
+            input.as_deref().map_or(0, count_hidden) + count_in_steps(steps)
         }
-        Planned::Join { build, probe, .. } => count_optionals(build) + count_optionals(probe),
-        Planned::LeftJoin { left, right, .. } => count_optionals(left) + count_optionals(right),
-        Planned::Union(inputs) => inputs.iter().map(count_optionals).sum(),
-        Planned::Filter { input, .. }
+        Planned::Join { build, probe, .. } => count_hidden(build) + count_hidden(probe),
+        Planned::LeftJoin {
+            left, right, marks, ..
+        } => count_hidden(left) + count_hidden(right) + count_in_steps(marks),
+        Planned::Minus { left, right, .. } => count_hidden(left) + count_hidden(right),
+        Planned::Union(inputs) => inputs.iter().map(count_hidden).sum(),
+        Planned::EachGraph { input, .. }
+        | Planned::Filter { input, .. }
         | Planned::Extend { input, .. }
         | Planned::Group { input, .. }
         | Planned::OrderBy { input, .. }
         | Planned::Project { input, .. }
         | Planned::Distinct { input }
         | Planned::Reduced { input }
-        | Planned::Slice { input, .. } => count_optionals(input),
+        | Planned::Slice { input, .. } => count_hidden(input),
     }
+}
+
+fn count_in_steps(steps: &[PlannedStep]) -> usize {
+    steps.iter().map(count_in_step).sum()
 }
 
 fn count_in_step(planned: &PlannedStep) -> usize {
     match &planned.step {
-        Step::Optional { steps, .. } => 1 + steps.iter().map(count_in_step).sum::<usize>(),
+        Step::Optional { steps, .. } | Step::Exists { steps, .. } => 1 + count_in_steps(steps),
+        Step::ExistsGiven {
+            node, all_bound, ..
+        } => count_hidden(node) + all_bound.as_deref().map_or(0, count_hidden),
         Step::Union(branches) => branches.iter().flatten().map(count_in_step).sum(),
         _ => 0,
     }

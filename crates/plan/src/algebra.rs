@@ -6,7 +6,7 @@
 
 use crate::expression::{Aggregate, Expression};
 use crate::physical::{
-    ConstId, Constant, Dataset, OrderKey, PathExpression, Scope, Slot, TemplateTriple, Var,
+    ConstId, Constant, Dataset, OrderKey, Outcome, PathExpression, Scope, Slot, TemplateTriple, Var,
 };
 use crate::varset::VarSet;
 use oxrdf::NamedNode;
@@ -85,7 +85,32 @@ pub(crate) enum Pattern {
     LeftJoin {
         left: Box<Self>,
         right: Box<Self>,
+        /// EXISTS of the condition, each with the variable that holds its answer there.
+        marks: Vec<(Var, Self)>,
         condition: Option<Expression>,
+    },
+    /// The solutions of the left side that none of the right side's agrees with on a shared
+    /// variable; `graph` is the variable of the GRAPH around, which does not count as shared.
+    Minus {
+        left: Box<Self>,
+        right: Box<Self>,
+        graph: Option<Var>,
+    },
+    /// Whether `pattern` has a solution once the variables of a solution of `inner` have their
+    /// values in it.
+    Exists {
+        inner: Box<Self>,
+        pattern: Box<Self>,
+        outcome: Outcome,
+    },
+    /// A nested SELECT whose modifiers keep it from being a part of the pattern around it.
+    Subquery(Box<Subquery>),
+    /// `inner` once for each named graph, which is the value of `scope` inside and of `name`
+    /// outside.
+    EachGraph {
+        scope: Var,
+        name: Var,
+        inner: Box<Self>,
     },
     /// Two branches at least.
     Union(Vec<Self>),
@@ -105,6 +130,32 @@ pub(crate) enum Pattern {
     },
 }
 
+/// A nested SELECT; the variables that it does not project have numbers of their own.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Subquery {
+    pub(crate) pattern: Pattern,
+    pub(crate) project: Vec<Var>,
+    pub(crate) modifiers: Modifiers,
+}
+
+/// What is done to the solutions of a SELECT, nested or not.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Modifiers {
+    pub(crate) order: Vec<OrderKey>,
+    pub(crate) deduplicate: Deduplicate,
+    pub(crate) offset: usize,
+    pub(crate) limit: Option<usize>,
+}
+
+impl Modifiers {
+    /// True if all solutions pass as they are (in no certain order).
+    pub(crate) fn keep_everything(&self) -> bool {
+        matches!(self.deduplicate, Deduplicate::No | Deduplicate::Reduced)
+            && self.offset == 0
+            && self.limit.is_none()
+    }
+}
+
 impl Pattern {
     /// Variables bound in every solution.
     pub(crate) fn certain(&self) -> VarSet {
@@ -116,7 +167,21 @@ impl Pattern {
             Self::Graphs(Slot::Const(_)) => VarSet::default(),
             Self::Values { vars, rows } => certain_of_values(vars, rows),
             Self::Join(left, right) => left.certain().union(&right.certain()),
-            Self::LeftJoin { left, .. } => left.certain(),
+            Self::LeftJoin { left, .. } | Self::Minus { left, .. } => left.certain(),
+            Self::Exists { inner, outcome, .. } => {
+                let mut set = inner.certain();
+                set.extend(&outcome.variable().into_iter().collect());
+                set
+            }
+            Self::Subquery(query) => query
+                .pattern
+                .certain()
+                .intersection(&query.project.iter().copied().collect()),
+            Self::EachGraph { scope, name, inner } => {
+                let mut set = inner.certain().without(*scope);
+                set.insert(*name);
+                set
+            }
             Self::Union(branches) => branches
                 .iter()
                 .map(Self::certain)
@@ -152,6 +217,21 @@ impl Pattern {
             Self::Join(left, right) | Self::LeftJoin { left, right, .. } => {
                 left.possible().union(&right.possible())
             }
+            Self::Minus { left, .. } => left.possible(),
+            Self::Exists { inner, outcome, .. } => {
+                let mut set = inner.possible();
+                set.extend(&outcome.variable().into_iter().collect());
+                set
+            }
+            Self::Subquery(query) => query
+                .pattern
+                .possible()
+                .intersection(&query.project.iter().copied().collect()),
+            Self::EachGraph { scope, name, inner } => {
+                let mut set = inner.possible().without(*scope);
+                set.insert(*name);
+                set
+            }
             Self::Union(branches) => {
                 let mut set = VarSet::default();
                 for branch in branches {
@@ -175,40 +255,95 @@ impl Pattern {
 
     /// True if `var` occurs anywhere in the pattern, be it in an expression.
     pub(crate) fn mentions(&self, var: Var) -> bool {
-        let in_expression = |expression: &Expression| expression.variables().contains(var);
+        self.mentioned().contains(var)
+    }
+
+    /// The variables that occur anywhere in the pattern, be it in an expression.
+    pub(crate) fn mentioned(&self) -> VarSet {
+        let mut set = VarSet::default();
+        self.add_mentioned(&mut set);
+        set
+    }
+
+    fn add_mentioned(&self, set: &mut VarSet) {
         match self {
-            Self::Unit => false,
-            Self::Quads(quads) => quads.iter().any(|quad| quad.variables().any(|v| v == var)),
-            Self::Path(path) => path.variables().any(|v| v == var),
-            Self::Graphs(slot) => *slot == Slot::Var(var),
-            Self::Values { vars, .. } => vars.contains(&var),
-            Self::Join(left, right) => left.mentions(var) || right.mentions(var),
+            Self::Unit => (),
+            Self::Quads(quads) => set.extend(&quads.iter().flat_map(Quad::variables).collect()),
+            Self::Path(path) => set.extend(&path.variables().collect()),
+            Self::Graphs(slot) => set.extend(&Self::Graphs(*slot).certain()),
+            Self::Values { vars, .. } => set.extend(&vars.iter().copied().collect()),
+            Self::Join(left, right) | Self::Minus { left, right, .. } => {
+                left.add_mentioned(set);
+                right.add_mentioned(set);
+            }
             Self::LeftJoin {
                 left,
                 right,
+                marks,
                 condition,
             } => {
-                left.mentions(var)
-                    || right.mentions(var)
-                    || condition.as_ref().is_some_and(in_expression)
+                left.add_mentioned(set);
+                right.add_mentioned(set);
+                for (var, pattern) in marks {
+                    set.insert(*var);
+                    pattern.add_mentioned(set);
+                }
+                if let Some(condition) = condition {
+                    set.extend(&condition.variables());
+                }
             }
-            Self::Union(branches) => branches.iter().any(|branch| branch.mentions(var)),
-            Self::Filter { inner, expression } => inner.mentions(var) || in_expression(expression),
+            Self::Exists {
+                inner,
+                pattern,
+                outcome,
+            } => {
+                inner.add_mentioned(set);
+                pattern.add_mentioned(set);
+                set.extend(&outcome.variable().into_iter().collect());
+            }
+            Self::Subquery(query) => {
+                query.pattern.add_mentioned(set);
+                set.extend(&query.project.iter().copied().collect());
+                for key in &query.modifiers.order {
+                    set.extend(&key.expression.variables());
+                }
+            }
+            Self::EachGraph { scope, name, inner } => {
+                set.insert(*scope);
+                set.insert(*name);
+                inner.add_mentioned(set);
+            }
+            Self::Union(branches) => {
+                for branch in branches {
+                    branch.add_mentioned(set);
+                }
+            }
+            Self::Filter { inner, expression } => {
+                inner.add_mentioned(set);
+                set.extend(&expression.variables());
+            }
             Self::Extend {
                 inner,
-                var: new,
+                var,
                 expression,
-            } => *new == var || inner.mentions(var) || in_expression(expression),
+            } => {
+                inner.add_mentioned(set);
+                set.insert(*var);
+                set.extend(&expression.variables());
+            }
             Self::Group {
                 inner,
                 by,
                 aggregates,
             } => {
-                inner.mentions(var)
-                    || by.contains(&var)
-                    || aggregates.iter().any(|(new, aggregate)| {
-                        *new == var || aggregate.operand.as_ref().is_some_and(in_expression)
-                    })
+                inner.add_mentioned(set);
+                set.extend(&by.iter().copied().collect());
+                for (var, aggregate) in aggregates {
+                    set.insert(*var);
+                    if let Some(operand) = &aggregate.operand {
+                        set.extend(&operand.variables());
+                    }
+                }
             }
         }
     }
@@ -258,8 +393,5 @@ pub(crate) struct Query {
     pub(crate) dataset: Option<Dataset>,
     pub(crate) base: Option<NamedNode>,
     pub(crate) pattern: Pattern,
-    pub(crate) order: Vec<OrderKey>,
-    pub(crate) deduplicate: Deduplicate,
-    pub(crate) offset: usize,
-    pub(crate) limit: Option<usize>,
+    pub(crate) modifiers: Modifiers,
 }

@@ -8,7 +8,7 @@
 
 use crate::algebra::{PathPattern, Pattern, Quad, certain_of_values, never_fails};
 use crate::expression::Expression;
-use crate::physical::{ConstId, Slot, Var};
+use crate::physical::{ConstId, Outcome, Slot, Var};
 use crate::varset::VarSet;
 
 /// Items to join, then operations.
@@ -43,7 +43,17 @@ pub(crate) enum Operation {
     },
     Optional {
         right: Pattern,
+        marks: Vec<(Var, Pattern)>,
         condition: Option<Expression>,
+    },
+    Minus {
+        right: Pattern,
+        /// The variables of the left side that count as shared if the right side has them.
+        domain: VarSet,
+    },
+    Exists {
+        pattern: Pattern,
+        outcome: Outcome,
     },
 }
 
@@ -80,8 +90,8 @@ impl Item {
 }
 
 impl Block {
-    /// The block of a pattern.
-    pub(crate) fn of(pattern: &Pattern) -> Self {
+    /// The block of a pattern, in which the variables of `given` have a value from the start.
+    pub(crate) fn of(pattern: &Pattern, given: &VarSet) -> Self {
         match pattern {
             Pattern::Unit => Self::default(),
             Pattern::Quads(quads) => {
@@ -98,22 +108,50 @@ impl Block {
                 rows: rows.clone(),
             }),
             Pattern::Union(branches) => Self::from_item(Item::Union(branches.clone())),
-            Pattern::Group { .. } => Self::from_item(Item::Apart(pattern.clone())),
-            Pattern::Join(left, right) => Self::join(left, right),
+            Pattern::Group { .. } | Pattern::Subquery(_) | Pattern::EachGraph { .. } => {
+                Self::from_item(Item::Apart(pattern.clone()))
+            }
+            Pattern::Join(left, right) => Self::join(left, right, given),
             Pattern::LeftJoin {
                 left,
                 right,
+                marks,
                 condition,
             } => {
-                let mut block = Self::of(left);
+                let mut block = Self::of(left, given);
                 block.operations.push(Operation::Optional {
                     right: (**right).clone(),
+                    marks: marks.clone(),
                     condition: condition.clone(),
                 });
                 block
             }
+            Pattern::Minus { left, right, graph } => {
+                let mut block = Self::of(left, given);
+                let possible = left.possible();
+                block.operations.push(Operation::Minus {
+                    right: (**right).clone(),
+                    domain: match graph {
+                        Some(graph) => possible.without(*graph),
+                        None => possible,
+                    },
+                });
+                block
+            }
+            Pattern::Exists {
+                inner,
+                pattern,
+                outcome,
+            } => {
+                let mut block = Self::of(inner, given);
+                block.operations.push(Operation::Exists {
+                    pattern: (**pattern).clone(),
+                    outcome: *outcome,
+                });
+                block
+            }
             Pattern::Filter { inner, expression } => {
-                let mut block = Self::of(inner);
+                let mut block = Self::of(inner, given);
                 for part in conjuncts(expression) {
                     block.operations.push(Operation::Filter(part));
                 }
@@ -124,7 +162,7 @@ impl Block {
                 var,
                 expression,
             } => {
-                let mut block = Self::of(inner);
+                let mut block = Self::of(inner, given);
                 block.operations.push(Operation::Extend {
                     var: *var,
                     expression: expression.clone(),
@@ -141,9 +179,9 @@ impl Block {
         }
     }
 
-    fn join(left: &Pattern, right: &Pattern) -> Self {
-        let mut joined = Self::of_side(left, &right.possible());
-        let right = Self::of_side(right, &left.possible());
+    fn join(left: &Pattern, right: &Pattern, given: &VarSet) -> Self {
+        let mut joined = Self::of_side(left, &right.possible(), given);
+        let right = Self::of_side(right, &left.possible(), given);
         for item in right.items {
             match item {
                 Item::Quad(quad) => joined.add_quad(quad),
@@ -154,9 +192,9 @@ impl Block {
         joined
     }
 
-    fn of_side(pattern: &Pattern, other: &VarSet) -> Self {
-        let block = Self::of(pattern);
-        if block.commutes_with(other) {
+    fn of_side(pattern: &Pattern, other: &VarSet, given: &VarSet) -> Self {
+        let block = Self::of(pattern, given);
+        if block.commutes_with(other, given) {
             block
         } else {
             Self::from_item(Item::Apart(pattern.clone()))
@@ -174,9 +212,10 @@ impl Block {
         }
     }
 
-    /// True if the operations may be done after joining solutions that bind at most `other`.
-    pub(crate) fn commutes_with(&self, other: &VarSet) -> bool {
-        let mut certain = VarSet::default();
+    /// True if the operations may be done after joining solutions that bind at most `other`,
+    /// where those of `given` have a value from the start.
+    pub(crate) fn commutes_with(&self, other: &VarSet, given: &VarSet) -> bool {
+        let mut certain = given.clone();
         for item in &self.items {
             certain.extend(&item.certain());
         }
@@ -193,8 +232,21 @@ impl Block {
                     }
                     same
                 }
-                Operation::Optional { right, condition } => {
+                Operation::Minus { right, .. } => same_value(&certain, &right.possible()),
+                Operation::Exists { pattern, outcome } => {
+                    let same = same_value(&certain, &pattern.mentioned());
+                    certain.extend(&outcome.variable().into_iter().collect());
+                    same
+                }
+                Operation::Optional {
+                    right,
+                    marks,
+                    condition,
+                } => {
                     let mut vars = right.possible();
+                    for (_, pattern) in marks {
+                        vars.extend(&pattern.mentioned());
+                    }
                     if let Some(condition) = condition {
                         vars.extend(&condition.variables());
                     }

@@ -1,13 +1,13 @@
 //! How does a query in its logical form become a plan?
 
-use crate::algebra::{Deduplicate, LogicalForm, Query};
+use crate::algebra::{LogicalForm, Query};
 use crate::facts::Source;
 use crate::group::Grouper;
+use crate::modifiers::modified;
 use crate::physical::{
     Form, Node, Operator, Plan, PlannedStep, RememberedIds, Slot, Step, TemplateSlot,
     TemplateTriple, Var,
 };
-use crate::rows::node;
 use crate::statistics::Statistics;
 
 /// Plans a query.
@@ -19,43 +19,8 @@ pub(crate) fn build(query: Query, statistics: &dyn Statistics) -> Plan {
     let source = Source::new(statistics, &query.constants, dataset);
     let rows = Grouper::new(&source).alone(&query.pattern);
     let mut cost = rows.cost;
-    let mut root = rows.into_node();
-    if !query.order.is_empty() {
-        let sorted = root.rows.max(1.0);
-        cost += sorted * sorted.log2().max(1.0);
-        // Repeated rows are removed after sorting, so no first rows can be told before.
-        let limit = match query.deduplicate {
-            Deduplicate::No => query.limit.map(|limit| limit.saturating_add(query.offset)),
-            Deduplicate::Distinct | Deduplicate::Reduced => None,
-        };
-        root = wrap(root, |input| Operator::OrderBy {
-            input,
-            keys: query.order,
-            limit,
-        });
-        if let Some(limit) = limit {
-            root.rows = root.rows.min(crate::facts::size(limit));
-        }
-    }
-    if let Some(vars) = columns(&query.form) {
-        root = wrap(root, |input| Operator::Project { input, vars });
-    }
-    root = match query.deduplicate {
-        Deduplicate::No => root,
-        Deduplicate::Distinct => wrap(root, |input| Operator::Distinct { input }),
-        Deduplicate::Reduced => wrap(root, |input| Operator::Reduced { input }),
-    };
-    if query.offset > 0 || query.limit.is_some() {
-        let (offset, limit) = (query.offset, query.limit);
-        let passed = (root.rows - crate::facts::size(offset)).max(0.0);
-        let passed = limit.map_or(passed, |limit| passed.min(crate::facts::size(limit)));
-        root = wrap(root, |input| Operator::Slice {
-            input,
-            offset,
-            limit,
-        });
-        root.rows = passed;
-    }
+    let (mut root, more) = modified(rows.into_node(), query.modifiers, columns(&query.form));
+    cost += more;
     cost += root.rows;
     let mut ids = 0;
     number(&mut root, &mut ids);
@@ -75,11 +40,6 @@ pub(crate) fn build(query: Query, statistics: &dyn Statistics) -> Plan {
         ids,
         remembered: RememberedIds::default(),
     }
-}
-
-fn wrap(input: Node, operator: impl FnOnce(Box<Node>) -> Operator) -> Node {
-    let rows = input.rows;
-    node(operator(Box::new(input)), rows)
 }
 
 /// The columns that the form needs; ASK needs none, and counts no rows.
@@ -132,7 +92,14 @@ fn number(node: &mut Node, next: &mut u32) {
             number(build, next);
             number(probe, next);
         }
-        Operator::LeftJoin { left, right, .. } => {
+        Operator::LeftJoin {
+            left, right, marks, ..
+        } => {
+            number_steps(marks, next);
+            number(left, next);
+            number(right, next);
+        }
+        Operator::Minus { left, right, .. } => {
             number(left, next);
             number(right, next);
         }
@@ -141,7 +108,8 @@ fn number(node: &mut Node, next: &mut u32) {
                 number(input, next);
             }
         }
-        Operator::Filter { input, .. }
+        Operator::EachGraph { input, .. }
+        | Operator::Filter { input, .. }
         | Operator::Extend { input, .. }
         | Operator::Group { input, .. }
         | Operator::OrderBy { input, .. }
@@ -156,7 +124,17 @@ fn number_steps(steps: &mut [PlannedStep], next: &mut u32) {
     for step in steps {
         step.id = take(next);
         match &mut step.step {
-            Step::Optional { steps, .. } => number_steps(steps, next),
+            Step::Optional { steps, .. } | Step::Exists { steps, .. } => {
+                number_steps(steps, next);
+            }
+            Step::ExistsGiven {
+                node, all_bound, ..
+            } => {
+                number(node, next);
+                if let Some(node) = all_bound {
+                    number(node, next);
+                }
+            }
             Step::Union(branches) => {
                 for branch in branches {
                     number_steps(branch, next);

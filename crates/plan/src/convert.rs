@@ -8,11 +8,12 @@ use oxrdf::vocab::rdf;
 use oxrdf::{BlankNode, Literal, NamedNode, Term, Variable};
 use rustc_hash::FxHashMap;
 use spargebra::Query as Parsed;
-use spargebra::algebra::{GraphPattern, OrderExpression, QueryDataset};
+use spargebra::algebra::{AggregateExpression, GraphPattern, OrderExpression, QueryDataset};
 use spargebra::term::{GroundTerm, NamedNodePattern, TermPattern, TriplePattern};
 
-use crate::algebra::{Deduplicate, LogicalForm, Pattern, Quad, Query};
+use crate::algebra::{Deduplicate, LogicalForm, Modifiers, Pattern, Quad, Query, Subquery};
 use crate::arguments::Placeholders;
+use crate::convert_nested::evaluates_apart;
 use crate::error::PlanError;
 use crate::expression::Expression;
 use crate::physical::{
@@ -30,20 +31,28 @@ pub(crate) struct Converter<'a> {
     text: &'a str,
     placeholders: Option<&'a mut Placeholders>,
     variables: Vec<String>,
-    by_name: FxHashMap<String, Var>,
+    pub(crate) by_name: FxHashMap<String, Var>,
     blanks: FxHashMap<BlankNode, Var>,
     constants: Vec<Constant>,
     by_term: FxHashMap<Term, ConstId>,
     made_up: usize,
     triple_patterns: usize,
     pub(crate) depth: usize,
+    /// Nested SELECTs around.
+    pub(crate) subqueries: usize,
+    /// EXISTS around.
+    pub(crate) exists: usize,
+    /// The current graph of the expression in work.
+    pub(crate) scope: Scope,
+    /// EXISTS of the expression in work, each with the variable that stands for it.
+    pub(crate) marks: Vec<(Var, Pattern)>,
 }
 
 /// A pattern, and whether each of its solutions comes from the current graph: where it does not
 /// (inline data, an empty group), the current GRAPH has still to be enumerated.
-struct Scoped {
-    pattern: Pattern,
-    in_graph: bool,
+pub(crate) struct Scoped {
+    pub(crate) pattern: Pattern,
+    pub(crate) in_graph: bool,
 }
 
 impl<'a> Converter<'a> {
@@ -59,6 +68,10 @@ impl<'a> Converter<'a> {
             made_up: 0,
             triple_patterns: 0,
             depth: 0,
+            subqueries: 0,
+            exists: 0,
+            scope: Scope::Default,
+            marks: Vec::new(),
         }
     }
 
@@ -90,29 +103,25 @@ impl<'a> Converter<'a> {
                 base_iri,
             } => (Kind::Construct, template, dataset, pattern, base_iri),
         };
-        let modifiers = Modifiers::split(pattern);
+        let select = Select::split(pattern);
         let (inner, described) = match kind {
-            Kind::Describe => split_described(self.text, modifiers.inner),
-            _ => (modifiers.inner, FxHashMap::default()),
+            Kind::Describe => split_described(self.text, select.inner),
+            _ => (select.inner, FxHashMap::default()),
         };
-        let pattern = self.pattern(inner, Scope::Default)?.pattern;
-        let order = modifiers
-            .order
-            .into_iter()
-            .map(|key| self.order_key(key))
-            .collect::<Result<_, _>>()?;
+        let scoped = self.pattern(inner, Scope::Default)?;
+        let (scoped, order) = self.order(scoped, select.order, Scope::Default)?;
         let form = match kind {
             Kind::Ask => LogicalForm::Ask,
             Kind::Construct => LogicalForm::Construct(self.template(template)?),
             Kind::Select => LogicalForm::Select(
-                modifiers
+                select
                     .project
                     .into_iter()
                     .map(|variable| self.variable(variable))
                     .collect::<Result<_, _>>()?,
             ),
             Kind::Describe => LogicalForm::Describe(
-                modifiers
+                select
                     .project
                     .into_iter()
                     .map(|variable| match described.get(&variable) {
@@ -128,11 +137,25 @@ impl<'a> Converter<'a> {
             constants: self.constants,
             dataset: dataset.map(convert_dataset),
             base: base.map(|iri| NamedNode::new_unchecked(iri.into_inner())),
-            pattern,
-            order,
-            deduplicate: modifiers.deduplicate,
-            offset: modifiers.offset,
-            limit: modifiers.limit,
+            pattern: scoped.pattern,
+            modifiers: Modifiers {
+                order,
+                deduplicate: select.deduplicate,
+                offset: select.offset,
+                limit: select.limit,
+            },
+        })
+    }
+
+    /// Converts the keys of ORDER BY; their EXISTS are answered in the pattern.
+    pub(crate) fn order(
+        &mut self,
+        scoped: Scoped,
+        keys: Vec<OrderExpression>,
+        scope: Scope,
+    ) -> Result<(Scoped, Vec<OrderKey>), PlanError> {
+        self.marking(scoped, scope, |this| {
+            keys.into_iter().map(|key| this.order_key(key)).collect()
         })
     }
 
@@ -177,7 +200,11 @@ impl<'a> Converter<'a> {
             .collect()
     }
 
-    fn pattern(&mut self, pattern: GraphPattern, scope: Scope) -> Result<Scoped, PlanError> {
+    pub(crate) fn pattern(
+        &mut self,
+        pattern: GraphPattern,
+        scope: Scope,
+    ) -> Result<Scoped, PlanError> {
         self.deepen()?;
         let scoped = self.pattern_of_any_kind(pattern, scope)?;
         self.depth -= 1;
@@ -220,14 +247,15 @@ impl<'a> Converter<'a> {
                 // The left side must bind the graph before the right side can be matched in it.
                 let left = in_graph(left, scope);
                 let right = self.pattern(*right, scope)?.pattern;
-                let condition = match expression {
-                    Some(expression) => Some(self.expression(expression)?),
-                    None => None,
-                };
+                let (condition, marks) = self.with_marks(scope, |this| match expression {
+                    Some(expression) => this.expression(expression).map(Some),
+                    None => Ok(None),
+                })?;
                 Scoped {
                     pattern: Pattern::LeftJoin {
                         left: Box::new(left),
                         right: Box::new(right),
+                        marks,
                         condition,
                     },
                     in_graph: true,
@@ -236,13 +264,7 @@ impl<'a> Converter<'a> {
             GraphPattern::Union { left, right } => self.union(*left, *right, scope)?,
             GraphPattern::Filter { expr, inner } => {
                 let inner = self.pattern(*inner, scope)?;
-                Scoped {
-                    pattern: Pattern::Filter {
-                        inner: Box::new(inner.pattern),
-                        expression: self.expression(expr)?,
-                    },
-                    in_graph: inner.in_graph,
-                }
+                self.filter(inner, expr, scope)?
             }
             GraphPattern::Extend {
                 inner,
@@ -250,10 +272,12 @@ impl<'a> Converter<'a> {
                 expression,
             } => {
                 let inner = self.pattern(*inner, scope)?;
+                let (inner, expression) =
+                    self.marking(inner, scope, |this| this.expression(expression))?;
                 Scoped {
                     pattern: Pattern::Extend {
                         inner: Box::new(inner.pattern),
-                        expression: self.expression(expression)?,
+                        expression,
                         var: self.variable(variable)?,
                     },
                     in_graph: inner.in_graph,
@@ -267,32 +291,23 @@ impl<'a> Converter<'a> {
                 inner,
                 variables,
                 aggregates,
-            } => {
-                let inner = in_graph(self.pattern(*inner, scope)?, scope);
-                let mut by = Vec::with_capacity(variables.len());
-                for variable in variables {
-                    let var = self.variable(variable)?;
-                    if !by.contains(&var) {
-                        by.push(var);
-                    }
-                }
-                let aggregates = aggregates
-                    .into_iter()
-                    .map(|(variable, aggregate)| {
-                        let aggregate = self.aggregate(aggregate)?;
-                        Ok((self.variable(variable)?, aggregate))
-                    })
-                    .collect::<Result<_, _>>()?;
+            } => self.group(*inner, variables, aggregates, scope)?,
+            GraphPattern::Graph { name, inner } => self.graph(name, *inner)?,
+            GraphPattern::Minus { left, right } => {
+                let left = in_graph(self.pattern(*left, scope)?, scope);
+                let right = in_graph(self.pattern(*right, scope)?, scope);
                 Scoped {
-                    pattern: Pattern::Group {
-                        inner: Box::new(inner),
-                        by,
-                        aggregates,
+                    pattern: Pattern::Minus {
+                        left: Box::new(left),
+                        right: Box::new(right),
+                        graph: match scope {
+                            Scope::Graph(Slot::Var(var)) => Some(var),
+                            _ => None,
+                        },
                     },
                     in_graph: true,
                 }
             }
-            GraphPattern::Graph { name, inner } => self.graph(name, *inner)?,
             GraphPattern::Path {
                 subject,
                 path,
@@ -302,15 +317,82 @@ impl<'a> Converter<'a> {
                 in_graph: true,
             },
             GraphPattern::Lateral { .. } => return Err(PlanError::unsupported("LATERAL")),
-            GraphPattern::Minus { .. } => return Err(PlanError::unsupported("MINUS")),
             GraphPattern::Service { .. } => return Err(PlanError::unsupported("SERVICE")),
-            GraphPattern::Project { .. }
+            select @ (GraphPattern::Project { .. }
             | GraphPattern::Distinct { .. }
             | GraphPattern::Reduced { .. }
             | GraphPattern::Slice { .. }
-            | GraphPattern::OrderBy { .. } => return Err(PlanError::unsupported("subqueries")),
+            | GraphPattern::OrderBy { .. }) => self.subquery(select, scope)?,
         };
         Ok(scoped)
+    }
+
+    fn group(
+        &mut self,
+        inner: GraphPattern,
+        variables: Vec<Variable>,
+        aggregates: Vec<(Variable, AggregateExpression)>,
+        scope: Scope,
+    ) -> Result<Scoped, PlanError> {
+        let inner = in_graph(self.pattern(inner, scope)?, scope);
+        let mut by = Vec::with_capacity(variables.len());
+        for variable in variables {
+            let var = self.variable(variable)?;
+            if !by.contains(&var) {
+                by.push(var);
+            }
+        }
+        let counts_solutions = aggregates.iter().any(|(_, aggregate)| {
+            matches!(
+                aggregate,
+                AggregateExpression::CountSolutions { distinct: true }
+            )
+        });
+        let inner = if counts_solutions {
+            self.solutions_only(inner)
+        } else {
+            inner
+        };
+        let inner = Scoped {
+            pattern: inner,
+            in_graph: true,
+        };
+        let (inner, aggregates) = self.marking(inner, scope, |this| {
+            aggregates
+                .into_iter()
+                .map(|(variable, aggregate)| {
+                    let aggregate = this.aggregate(aggregate)?;
+                    Ok((this.variable(variable)?, aggregate))
+                })
+                .collect()
+        })?;
+        Ok(Scoped {
+            pattern: Pattern::Group {
+                inner: Box::new(inner.pattern),
+                by,
+                aggregates,
+            },
+            // Without keys there is a group even where there is no graph.
+            in_graph: false,
+        })
+    }
+
+    /// Drops what the pattern binds beyond the variables of its own SELECT, such as blank nodes.
+    fn solutions_only(&mut self, pattern: Pattern) -> Pattern {
+        let possible = pattern.possible();
+        let mut project: Vec<Var> = self.by_name.values().copied().collect();
+        project.retain(|var| possible.contains(*var));
+        project.sort_unstable();
+        Pattern::Subquery(Box::new(Subquery {
+            pattern,
+            project,
+            modifiers: Modifiers {
+                order: Vec::new(),
+                deduplicate: Deduplicate::No,
+                offset: 0,
+                limit: None,
+            },
+        }))
     }
 
     fn basic(&mut self, patterns: Vec<TriplePattern>, scope: Scope) -> Result<Scoped, PlanError> {
@@ -451,10 +533,17 @@ impl<'a> Converter<'a> {
         };
         let text = inner.to_string();
         let outer = self.variable(variable.clone())?;
+        if evaluates_apart(&inner) {
+            return self.each_graph(outer, inner);
+        }
         let pattern = if memmem::find(text.as_bytes(), variable.to_string().as_bytes()).is_none() {
             let scope = Scope::Graph(Slot::Var(outer));
             in_graph(self.pattern(inner, scope)?, scope)
         } else {
+            if self.exists > 0 {
+                // Its value may be given from outside, so that it may not be computed here.
+                return self.each_graph(outer, inner);
+            }
             let hidden = self.make_up_variable()?;
             let scope = Scope::Graph(Slot::Var(hidden));
             let mut pattern = in_graph(self.pattern(inner, scope)?, scope);
@@ -483,7 +572,9 @@ impl<'a> Converter<'a> {
         if let Some(var) = self.by_name.get(&name) {
             return Ok(*var);
         }
-        let var = if is_named(self.text, &name) {
+        let var = if self.subqueries > 0 {
+            self.hidden_variable(&name)?
+        } else if is_named(self.text, &name) {
             let var = Var(narrow(self.variables.len(), "variables")?);
             self.variables.push(name.clone());
             var
@@ -491,6 +582,18 @@ impl<'a> Converter<'a> {
             self.make_up_variable()?
         };
         self.by_name.insert(name, var);
+        Ok(var)
+    }
+
+    /// A variable that is another than that of the same name outside.
+    pub(crate) fn hidden_variable(&mut self, name: &str) -> Result<Var, PlanError> {
+        if !is_named(self.text, name) {
+            return self.make_up_variable();
+        }
+        let var = Var(narrow(self.variables.len(), "variables")?);
+        // No name in a text has a dot.
+        self.variables.push(format!("{name}.{}", self.made_up));
+        self.made_up += 1;
         Ok(var)
     }
 
@@ -569,18 +672,18 @@ enum Kind {
     Describe,
 }
 
-/// The solution modifiers of the outermost SELECT, taken apart.
-struct Modifiers {
-    inner: GraphPattern,
-    project: Vec<Variable>,
-    order: Vec<OrderExpression>,
-    deduplicate: Deduplicate,
-    offset: usize,
-    limit: Option<usize>,
+/// A SELECT, taken apart.
+pub(crate) struct Select {
+    pub(crate) inner: GraphPattern,
+    pub(crate) project: Vec<Variable>,
+    pub(crate) order: Vec<OrderExpression>,
+    pub(crate) deduplicate: Deduplicate,
+    pub(crate) offset: usize,
+    pub(crate) limit: Option<usize>,
 }
 
-impl Modifiers {
-    fn split(pattern: GraphPattern) -> Self {
+impl Select {
+    pub(crate) fn split(pattern: GraphPattern) -> Self {
         let mut split = Self {
             inner: pattern,
             project: Vec::new(),
@@ -649,7 +752,7 @@ fn is_named(text: &str, name: &str) -> bool {
 }
 
 /// The pattern with the current graph enumerated where nothing in it does that already.
-fn in_graph(scoped: Scoped, scope: Scope) -> Pattern {
+pub(crate) fn in_graph(scoped: Scoped, scope: Scope) -> Pattern {
     match scope {
         Scope::Graph(graph) if !scoped.in_graph => match scoped.pattern {
             Pattern::Unit => Pattern::Graphs(graph),
@@ -689,10 +792,32 @@ fn rename_graph(pattern: &mut Pattern, from: Var, to: Var) {
             }
         }
         Pattern::Unit | Pattern::Values { .. } => (),
-        Pattern::Join(left, right) | Pattern::LeftJoin { left, right, .. } => {
+        Pattern::Join(left, right) => {
             rename_graph(left, from, to);
             rename_graph(right, from, to);
         }
+        Pattern::LeftJoin {
+            left, right, marks, ..
+        } => {
+            rename_graph(left, from, to);
+            rename_graph(right, from, to);
+            for (_, pattern) in marks {
+                rename_graph(pattern, from, to);
+            }
+        }
+        Pattern::Minus { left, right, graph } => {
+            rename_graph(left, from, to);
+            rename_graph(right, from, to);
+            if *graph == Some(from) {
+                *graph = Some(to);
+            }
+        }
+        Pattern::Exists { inner, pattern, .. } => {
+            rename_graph(inner, from, to);
+            rename_graph(pattern, from, to);
+        }
+        Pattern::Subquery(query) => rename_graph(&mut query.pattern, from, to),
+        Pattern::EachGraph { inner, .. } => rename_graph(inner, from, to),
         Pattern::Union(branches) => {
             for branch in branches {
                 rename_graph(branch, from, to);

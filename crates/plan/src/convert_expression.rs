@@ -21,7 +21,7 @@ impl Converter<'_> {
     /// Converts an expression.
     ///
     /// # Errors
-    /// [`PlanError::Unsupported`] for EXISTS and functions that SPARQL 1.1 does not have.
+    /// [`PlanError::Unsupported`] for functions that SPARQL 1.1 does not have.
     pub(crate) fn expression(&mut self, parsed: Parsed) -> Result<Expression, PlanError> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -85,7 +85,12 @@ impl Converter<'_> {
                 Parsed::Equal(left, right) => self.compare(Comparison::NotEqual, *left, *right)?,
                 part => Expression::Not(Box::new(self.expression(part)?)),
             },
-            Parsed::Exists(_) => return Err(PlanError::unsupported("EXISTS")),
+            Parsed::Exists(pattern) => {
+                let pattern = self.exists(*pattern, self.scope)?;
+                let var = self.make_up_variable()?;
+                self.marks.push((var, pattern));
+                Expression::Variable(var)
+            }
             Parsed::Bound(variable) => Expression::Bound(self.variable(variable)?),
             Parsed::If(condition, then, otherwise) => Expression::If(
                 Box::new(self.expression(*condition)?),
@@ -201,7 +206,7 @@ impl Converter<'_> {
 
 /// The operands of a chain of one operator, in order; the parser makes chains that lean to the
 /// left.
-fn chain(
+pub(crate) fn chain(
     left: Parsed,
     right: Parsed,
     split: impl Fn(Parsed) -> Result<(Parsed, Parsed), Parsed>,

@@ -12,8 +12,8 @@ use oxrdf::{Term, TermRef};
 
 use crate::expression::{Aggregate, AggregateFunction, Arithmetic, Comparison, Expression};
 use crate::physical::{
-    ConstId, Form, Node, Operator, OrderKey, PathExpression, Plan, PlannedStep, Requirement, Scope,
-    Side, Slot, Step, TemplateSlot, Var,
+    ConstId, Form, Node, Operator, OrderKey, Outcome, PathExpression, Plan, PlannedStep,
+    Requirement, Scope, Side, Slot, Step, TemplateSlot, Var,
 };
 
 /// What a step or operator really did: rows that came out of it, and time spent in it alone.
@@ -158,14 +158,39 @@ impl Tree<'_> {
                 right,
                 keys,
                 loose,
+                marks,
                 condition,
             } => {
                 let mut text = format!("left join{}", self.on(keys, loose));
                 if let Some(condition) = condition {
                     let _ = write!(text, " if {}", self.expression(condition));
                 }
+                self.line(depth, text, figures);
+                if !marks.is_empty() {
+                    self.line(depth + 1, "with".to_owned(), None);
+                    self.steps(marks, depth + 2);
+                }
+                self.node(left, depth + 1);
+                self.node(right, depth + 1);
+                return;
+            }
+            Operator::Minus {
+                left,
+                right,
+                keys,
+                loose,
+                overlaps,
+            } => {
+                let mut text = format!("minus{}", self.on(keys, loose));
+                if !overlaps {
+                    text.push_str(" where one is bound in both");
+                }
                 (text, vec![&**left, &**right])
             }
+            Operator::EachGraph { input, scope, name } => (
+                format!("each graph {} as {}", self.var(*scope), self.var(*name)),
+                vec![&**input],
+            ),
             Operator::Union(inputs) => ("union".to_owned(), inputs.iter().collect()),
             Operator::Filter { input, expression } => (
                 format!("filter {}", self.expression(expression)),
@@ -237,7 +262,21 @@ impl Tree<'_> {
             let text = self.step(&planned.step);
             self.line(depth, text, figures);
             match &planned.step {
-                Step::Optional { steps, .. } => self.steps(steps, depth + 1),
+                Step::Optional { steps, .. } | Step::Exists { steps, .. } => {
+                    self.steps(steps, depth + 1);
+                }
+                Step::ExistsGiven {
+                    node, all_bound, ..
+                } => {
+                    if let Some(bound) = all_bound {
+                        self.line(depth + 1, "where all are bound".to_owned(), None);
+                        self.node(bound, depth + 2);
+                        self.line(depth + 1, "else".to_owned(), None);
+                        self.node(node, depth + 2);
+                    } else {
+                        self.node(node, depth + 1);
+                    }
+                }
                 Step::Union(branches) => {
                     for branch in branches {
                         self.line(depth + 1, "branch".to_owned(), None);
@@ -337,6 +376,22 @@ impl Tree<'_> {
                 None => "optional".to_owned(),
             },
             Step::Union(_) => "union".to_owned(),
+            Step::Exists { outcome, .. } => self.outcome(*outcome),
+            Step::ExistsGiven { given, outcome, .. } => {
+                let mut text = self.outcome(*outcome);
+                if !given.is_empty() {
+                    let _ = write!(text, " given {}", self.vars(given));
+                }
+                text
+            }
+        }
+    }
+
+    fn outcome(&self, outcome: Outcome) -> String {
+        match outcome {
+            Outcome::Keep => "exists".to_owned(),
+            Outcome::Drop => "not exists".to_owned(),
+            Outcome::Mark(var) => format!("mark {} = exists", self.var(var)),
         }
     }
 

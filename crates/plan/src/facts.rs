@@ -25,6 +25,8 @@ pub(crate) struct Source<'a> {
     pub(crate) constants: &'a [Constant],
     /// Graphs merged into the default graph, and named graphs, where a dataset is given.
     pub(crate) dataset: Option<(usize, usize)>,
+    /// Every quad pattern is matched in full generality, as what is bound is not known before.
+    general: bool,
     degrees: RefCell<FxHashMap<(ConstId, ConstId, Direction), f64>>,
 }
 
@@ -38,7 +40,16 @@ impl<'a> Source<'a> {
             statistics,
             constants,
             dataset,
+            general: false,
             degrees: RefCell::default(),
+        }
+    }
+
+    /// The same data, in which quad patterns may find their variables bound or not.
+    pub(crate) fn general(&self) -> Self {
+        Self {
+            general: true,
+            ..Self::new(self.statistics, self.constants, self.dataset)
         }
     }
 
@@ -98,6 +109,7 @@ impl<'a> Source<'a> {
     /// it reads the store's own default graph, and its ends are not the same variable.
     pub(crate) fn is_edge(&self, quad: &Quad) -> bool {
         self.dataset.is_none()
+            && !self.general
             && quad.scope == Scope::Default
             && matches!(quad.predicate, Slot::Const(_))
             && !(quad.subject == quad.object && matches!(quad.subject, Slot::Var(_)))

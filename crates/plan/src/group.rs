@@ -12,17 +12,17 @@ use crate::block::{Block, Item, Operation, conjuncts};
 use crate::expression::{Comparison, Expression};
 use crate::facts::{Source, size};
 use crate::order::{Relation, explore};
-use crate::physical::{ConstId, Operator, Step, Var};
+use crate::physical::{ConstId, Node, Operator, Step, Var};
 use crate::rows::{Rows, Waiting, node};
 use crate::varset::VarSet;
 
 /// Ways to begin a group that are planned to the end and compared.
 const MAX_STARTS: usize = 6;
 /// Work of a row on either side of a hash join, in rows handled.
-const HASH: f64 = 4.0;
+pub(crate) const HASH: f64 = 4.0;
 /// How much dearer than a left join exploring may seem and still be chosen: its cost is bounded
 /// by the rows that there are, that of the other by an estimate of all the data.
-const APART: f64 = 4.0;
+pub(crate) const APART: f64 = 4.0;
 /// Parts nested deeper than this in each other are begun in one way only, as ways multiply.
 const COMPARED_DEPTH: usize = 3;
 
@@ -31,13 +31,20 @@ type Cells = Vec<Vec<Option<ConstId>>>;
 
 /// Plans the patterns of one query.
 pub(crate) struct Grouper<'a> {
-    source: &'a Source<'a>,
+    pub(crate) source: &'a Source<'a>,
+    /// Variables that have a value from the start: those of the row that EXISTS is asked for, or
+    /// a graph.
+    pub(crate) given: VarSet,
+    /// Variables that may have a value from the start.
+    pub(crate) perhaps: VarSet,
+    /// EXISTS and graphs around.
+    pub(crate) looks: usize,
     depth: Cell<usize>,
 }
 
 /// Where a group is planned.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+pub(crate) enum Place {
     /// Anything goes.
     Free,
     /// Inside a step, for each row of its left side: steps only.
@@ -48,8 +55,44 @@ impl<'a> Grouper<'a> {
     pub(crate) fn new(source: &'a Source<'a>) -> Self {
         Self {
             source,
+            given: VarSet::default(),
+            perhaps: VarSet::default(),
+            looks: 0,
             depth: Cell::new(0),
         }
+    }
+
+    /// A planner of patterns nested in those of this one, for which this is given.
+    pub(crate) fn nested<'b>(
+        &'b self,
+        source: &'b Source<'b>,
+        given: VarSet,
+        perhaps: VarSet,
+    ) -> Grouper<'b> {
+        Grouper {
+            source,
+            given,
+            perhaps,
+            looks: self.looks + 1,
+            depth: Cell::new(self.depth.get()),
+        }
+    }
+
+    /// What an independent evaluation begins with.
+    pub(crate) fn start(&self) -> Rows {
+        Rows::given(&self.given)
+    }
+
+    /// The rows of a node; what is given is in them too.
+    pub(crate) fn rows_of(
+        &self,
+        node: Node,
+        cost: f64,
+        certain: &VarSet,
+        possible: &VarSet,
+    ) -> Rows {
+        let certain = certain.union(&self.given);
+        Rows::of_node(node, cost, certain, possible.union(&self.given)).begun_with(&self.given)
     }
 
     /// Plans a pattern by itself.
@@ -80,14 +123,21 @@ impl<'a> Grouper<'a> {
                 by: by.clone(),
                 aggregates: aggregates.clone(),
             };
-            return Rows::of_node(
+            return self.rows_of(
                 node(operator, rows),
                 cost + HASH * input_rows,
-                pattern.certain(),
-                pattern.possible(),
+                &pattern.certain(),
+                &pattern.possible(),
             );
         }
-        self.group(pattern, Rows::unit(), Place::Free, Vec::new())
+        match pattern {
+            Pattern::Subquery(query) => return self.subquery(query),
+            Pattern::EachGraph { scope, name, inner } => {
+                return self.each_graph(*scope, *name, inner);
+            }
+            _ => (),
+        }
+        self.group(pattern, self.start(), Place::Free, Vec::new())
             .expect("a free group can always be planned")
     }
 
@@ -95,16 +145,16 @@ impl<'a> Grouper<'a> {
     ///
     /// `filters` are more conditions on the result. `None` where steps alone cannot do it, or
     /// would not give the bottom-up answer.
-    fn group(
+    pub(crate) fn group(
         &self,
         pattern: &Pattern,
         rows: Rows,
         place: Place,
         filters: Vec<Expression>,
     ) -> Option<Rows> {
-        let mut block = Block::of(pattern);
+        let mut block = Block::of(pattern, &self.given);
         let shared = pattern.possible().intersection(&rows.possible);
-        if !shared.is_subset(&rows.certain) || !block.commutes_with(&rows.possible) {
+        if !shared.is_subset(&rows.certain) || !block.commutes_with(&rows.possible, &self.given) {
             return None;
         }
         self.bind_by_equality(&mut block);
@@ -134,8 +184,18 @@ impl<'a> Grouper<'a> {
                     let certainly = never_fails(&expression, &rows.certain);
                     rows.extend(var, expression, certainly);
                 }
-                Operation::Optional { right, condition } => {
-                    rows = self.optional(rows, &right, condition, place)?;
+                Operation::Optional {
+                    right,
+                    marks,
+                    condition,
+                } => {
+                    rows = self.optional(rows, &right, &marks, condition, place)?;
+                }
+                Operation::Minus { right, domain } => {
+                    rows = self.minus(rows, &right, &domain, place)?;
+                }
+                Operation::Exists { pattern, outcome } => {
+                    rows = self.exists(rows, &pattern, outcome);
                 }
             }
         }
@@ -185,11 +245,23 @@ impl<'a> Grouper<'a> {
         &self,
         rows: Rows,
         right: &Pattern,
+        marks: &[(Var, Pattern)],
         condition: Option<Expression>,
         place: Place,
     ) -> Option<Rows> {
         let conditions = condition.as_ref().map(conjuncts).unwrap_or_default();
-        let inside = self.group(right, rows.as_left_side(), Place::Inside, conditions);
+        let inside = if marks.is_empty() {
+            self.group(right, rows.as_left_side(), Place::Inside, conditions)
+        } else {
+            self.group(right, rows.as_left_side(), Place::Inside, Vec::new())
+                .map(|inside| {
+                    let mut inside = self.marked(inside, marks);
+                    for condition in conditions {
+                        inside.filter(condition);
+                    }
+                    inside
+                })
+        };
         let alone = (place == Place::Free).then(|| self.alone(right));
         match (inside, alone) {
             (Some(inside), alone)
@@ -207,7 +279,7 @@ impl<'a> Grouper<'a> {
                 rows.possible.extend(&right.possible());
                 Some(rows)
             }
-            (_, Some(alone)) => Some(left_join(rows, alone, condition)),
+            (_, Some(alone)) => Some(self.left_join(rows, alone, marks, condition)),
             (_, None) => None,
         }
     }
@@ -232,7 +304,7 @@ impl<'a> Grouper<'a> {
         waiting.apply(&mut rows);
         let mut planned = Vec::new();
         for part in parts {
-            let start = std::mem::replace(&mut rows, Rows::unit());
+            let start = std::mem::replace(&mut rows, self.start());
             planned.push(self.connected(part.items, start, waiting));
         }
         if planned.is_empty() {
@@ -260,7 +332,7 @@ impl<'a> Grouper<'a> {
                 }
                 Start::Union(branches) => Some(self.union_alone(&branches)),
                 Start::Apart(pattern) => Some(self.alone(&pattern)),
-                Start::Values(vars, cells) => Some(values(Rows::unit(), vars, cells)),
+                Start::Values(vars, cells) => Some(values(self.start(), vars, cells)),
             };
             let Some(mut begun) = begun else {
                 continue;
@@ -372,7 +444,7 @@ impl<'a> Grouper<'a> {
                     }
                     let part = components(std::mem::take(&mut items));
                     for part in part {
-                        let alone = self.connected(part.items, Rows::unit(), waiting);
+                        let alone = self.connected(part.items, self.start(), waiting);
                         rows = join(rows, alone);
                     }
                 }
@@ -459,7 +531,7 @@ impl<'a> Grouper<'a> {
                 {
                     return Some(values(rows, vars, cells));
                 }
-                (place == Place::Free).then(|| join(rows, values(Rows::unit(), vars, cells)))
+                (place == Place::Free).then(|| join(rows, values(self.start(), vars, cells)))
             }
             Item::Apart(pattern) => {
                 (place == Place::Free).then(|| join(rows, self.alone(&pattern)))
@@ -503,12 +575,48 @@ impl<'a> Grouper<'a> {
             })
             .collect();
         let item = Item::Union(branches.to_vec());
-        Rows::of_node(
+        self.rows_of(
             node(Operator::Union(nodes), found),
             cost,
-            item.certain(),
-            item.possible(),
+            &item.certain(),
+            &item.possible(),
         )
+    }
+
+    fn left_join(
+        &self,
+        left: Rows,
+        right: Rows,
+        marks: &[(Var, Pattern)],
+        condition: Option<Expression>,
+    ) -> Rows {
+        let (keys, loose) = shared(&left, &right);
+        let found = joined_rows(&left, &right, &keys, &loose).max(left.rows);
+        let compared = if keys.is_empty() {
+            left.rows * right.rows
+        } else {
+            0.0
+        };
+        let cost = left.cost + right.cost + HASH * (left.rows + right.rows) + found + compared;
+        let certain = left.certain.clone();
+        let possible = left.possible.union(&right.possible);
+        let joined = Rows {
+            certain: left.certain.union(&right.certain),
+            possible: possible.clone(),
+            rows: found,
+            ..Rows::unit()
+        };
+        let marks = self.marked(joined, marks);
+        let cost = cost + marks.cost;
+        let operator = Operator::LeftJoin {
+            left: Box::new(left.into_node()),
+            right: Box::new(right.into_node()),
+            keys,
+            loose,
+            marks: marks.steps,
+            condition,
+        };
+        Rows::of_node(node(operator, found), cost, certain, possible).begun_with(&self.given)
     }
 }
 
@@ -577,7 +685,7 @@ fn values(mut rows: Rows, vars: Vec<Var>, cells: Cells) -> Rows {
 }
 
 /// Shared variables: certainly bound on both sides, and the others.
-fn shared(left: &Rows, right: &Rows) -> (Vec<Var>, Vec<Var>) {
+pub(crate) fn shared(left: &Rows, right: &Rows) -> (Vec<Var>, Vec<Var>) {
     let both = left.certain.intersection(&right.certain);
     left.possible
         .intersection(&right.possible)
@@ -612,6 +720,7 @@ fn join(left: Rows, right: Rows) -> Rows {
     let cost = left.cost + right.cost + HASH * (left.rows + right.rows) + found + compared;
     let certain = left.certain.union(&right.certain);
     let possible = left.possible.union(&right.possible);
+    let given = left.given.clone();
     let (build, probe) = if left.rows <= right.rows {
         (left, right)
     } else {
@@ -623,26 +732,5 @@ fn join(left: Rows, right: Rows) -> Rows {
         keys,
         loose,
     };
-    Rows::of_node(node(operator, found), cost, certain, possible)
-}
-
-fn left_join(left: Rows, right: Rows, condition: Option<Expression>) -> Rows {
-    let (keys, loose) = shared(&left, &right);
-    let found = joined_rows(&left, &right, &keys, &loose).max(left.rows);
-    let compared = if keys.is_empty() {
-        left.rows * right.rows
-    } else {
-        0.0
-    };
-    let cost = left.cost + right.cost + HASH * (left.rows + right.rows) + found + compared;
-    let certain = left.certain.clone();
-    let possible = left.possible.union(&right.possible);
-    let operator = Operator::LeftJoin {
-        left: Box::new(left.into_node()),
-        right: Box::new(right.into_node()),
-        keys,
-        loose,
-        condition,
-    };
-    Rows::of_node(node(operator, found), cost, certain, possible)
+    Rows::of_node(node(operator, found), cost, certain, possible).begun_with(&given)
 }

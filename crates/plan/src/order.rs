@@ -195,6 +195,7 @@ pub(crate) fn explore(
         })
         .collect();
     let problem = Problem {
+        given: rows.given.clone(),
         facts: Facts::gather(source, &edges, &types, &rows.certain, &rows.known),
         relations,
         variables: relations.iter().map(Relation::variables).collect(),
@@ -217,6 +218,8 @@ pub(crate) fn explore(
 }
 
 struct Problem<'a> {
+    /// What the one row that it begins with binds, if it is one.
+    given: VarSet,
     facts: Facts<'a>,
     relations: &'a [Relation],
     variables: Vec<VarSet>,
@@ -300,7 +303,7 @@ impl Problem<'_> {
                 moves.push(candidate);
             }
         };
-        let is_start = state.bound.is_empty();
+        let is_start = state.bound.is_subset(&self.given);
         for (index, relation) in self.relations.iter().enumerate() {
             if state.done[index] {
                 continue;

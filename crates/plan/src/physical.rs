@@ -261,6 +261,53 @@ pub enum Step {
     ///
     /// Only where each variable shared with the rows so far is certainly bound in them.
     Union(Vec<Vec<PlannedStep>>),
+    /// Whether `steps` find anything for a row: EXISTS, NOT EXISTS and MINUS with bindings from
+    /// their left side.
+    ///
+    /// Only where each variable shared with the rows so far is certainly bound in them.
+    Exists {
+        /// What is looked for.
+        steps: Vec<PlannedStep>,
+        /// What becomes of the row.
+        outcome: Outcome,
+    },
+    /// Whether `node` has a row, once the variables of `given` that a row binds have their
+    /// values in it: EXISTS of a pattern that cannot be explored from the rows.
+    ///
+    /// Explorations inside that have no input start with the given values, and projections and
+    /// groups inside keep them. It is evaluated once for each combination of given values.
+    ExistsGiven {
+        /// What is looked for.
+        node: Box<Node>,
+        /// A plan to be followed instead where all of `given` are bound: then better is known.
+        all_bound: Option<Box<Node>>,
+        /// The variables to hand in, where they are bound.
+        given: Vec<Var>,
+        /// What becomes of the row.
+        outcome: Outcome,
+    },
+}
+
+/// What becomes of a row for which something was looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is kept if something was found.
+    Keep,
+    /// It is kept if nothing was found.
+    Drop,
+    /// It is kept, and this variable says whether something was found.
+    Mark(Var),
+}
+
+impl Outcome {
+    /// The variable that is bound.
+    #[must_use]
+    pub const fn variable(self) -> Option<Var> {
+        match self {
+            Self::Keep | Self::Drop => None,
+            Self::Mark(var) => Some(var),
+        }
+    }
 }
 
 /// A step with what is expected of it.
@@ -318,8 +365,36 @@ pub enum Operator {
         keys: Vec<Var>,
         /// Shared variables that may be unbound on either side.
         loose: Vec<Var>,
+        /// Steps that only mark joined rows, for the condition to see.
+        marks: Vec<PlannedStep>,
         /// The filter of the left join; sees both sides.
         condition: Option<Expression>,
+    },
+    /// MINUS of two independent sides, where [`Step::Exists`] may not be used: the rows of `left`
+    /// for which no row of `right` is compatible and binds a variable that they bind too.
+    Minus {
+        /// Streams.
+        left: Box<Node>,
+        /// Kept in memory.
+        right: Box<Node>,
+        /// Shared variables, certainly bound on both sides.
+        keys: Vec<Var>,
+        /// Shared variables that may be unbound on either side.
+        loose: Vec<Var>,
+        /// True if the keys count as variables that both rows bind (a graph alone does not);
+        /// else one of `loose` must be bound in both.
+        overlaps: bool,
+    },
+    /// The rows of `input` for each named graph of the dataset in turn, as in
+    /// [`Step::ExistsGiven`] with `scope` given; `name` is the graph in the rows, which are
+    /// dropped where they bind it to something else.
+    EachGraph {
+        /// Evaluated anew for each graph.
+        input: Box<Node>,
+        /// The graph inside.
+        scope: Var,
+        /// The graph outside.
+        name: Var,
     },
     /// The rows of each input in turn; a variable that an input lacks is unbound.
     Union(Vec<Node>),

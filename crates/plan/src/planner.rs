@@ -342,7 +342,5 @@ fn says_the_same(
         && general.dataset == query.dataset
         && general.base == query.base
         && general.pattern == query.pattern
-        && general.order == query.order
-        && general.deduplicate == query.deduplicate
-        && (general.offset, general.limit) == (query.offset, query.limit)
+        && general.modifiers == query.modifiers
 }

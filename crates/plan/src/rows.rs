@@ -21,11 +21,23 @@ pub(crate) struct Rows {
     pub(crate) cost: f64,
     pub(crate) certain: VarSet,
     pub(crate) possible: VarSet,
+    /// The variables of the one row that it all began with.
+    pub(crate) given: VarSet,
     /// What is known of the vertices of bound variables.
     pub(crate) known: FxHashMap<Var, Vec<Membership>>,
 }
 
 impl Rows {
+    /// One row that binds these variables.
+    pub(crate) fn given(vars: &VarSet) -> Self {
+        Self {
+            certain: vars.clone(),
+            possible: vars.clone(),
+            given: vars.clone(),
+            ..Self::unit()
+        }
+    }
+
     /// One row without columns.
     pub(crate) fn unit() -> Self {
         Self {
@@ -35,6 +47,7 @@ impl Rows {
             cost: 0.0,
             certain: VarSet::default(),
             possible: VarSet::default(),
+            given: VarSet::default(),
             known: FxHashMap::default(),
         }
     }
@@ -48,7 +61,16 @@ impl Rows {
             cost,
             certain,
             possible,
+            given: VarSet::default(),
             known: FxHashMap::default(),
+        }
+    }
+
+    /// The same rows, which began with these variables.
+    pub(crate) fn begun_with(self, given: &VarSet) -> Self {
+        Self {
+            given: given.clone(),
+            ..self
         }
     }
 
@@ -61,13 +83,14 @@ impl Rows {
             cost: 0.0,
             certain: self.certain.clone(),
             possible: self.possible.clone(),
+            given: VarSet::default(),
             known: self.known.clone(),
         }
     }
 
-    /// True while it is still the one row without columns, with nothing asked of it.
+    /// True while it is still the one row to begin with, with nothing asked of it.
     pub(crate) fn is_unit(&self) -> bool {
-        self.input.is_none() && self.steps.is_empty() && self.possible.is_empty()
+        self.input.is_none() && self.steps.is_empty() && self.possible.is_subset(&self.given)
     }
 
     pub(crate) fn into_node(self) -> Node {

@@ -49,6 +49,14 @@ impl VarSet {
         )
     }
 
+    /// This set less one variable.
+    pub(crate) fn without(mut self, var: Var) -> Self {
+        if let Some(word) = self.words.get_mut(var.index() / 64) {
+            *word &= !(1 << (var.index() % 64));
+        }
+        Self::trimmed(self.words)
+    }
+
     pub(crate) fn intersects(&self, other: &Self) -> bool {
         self.words.iter().zip(&other.words).any(|(a, b)| a & b != 0)
     }

@@ -23,6 +23,9 @@ const TEXTS: &[&str] = &[
     "SELECT * { ?x ex:p ?y FILTER(?x < ?y && %n > ?y) FILTER(?a<?b&&?c>%n) FILTER(STRLEN(STR(%i)) = %n) }",
     "SELECT * { ?x %i/%i ?y . ?y ^%i %s }",
     "SELECT * { ?x ex:p %s@en , %s^^ex:t , %s^^<http://e/%n> ; ex:q 1.%n , %n.5 , %n }",
+    "SELECT * { ?x ex:p ?y { SELECT ?y (COUNT(?z) AS ?n) { ?y ex:q ?z, %i } GROUP BY ?y LIMIT %n } }",
+    "SELECT * { ?x ex:p ?y FILTER(EXISTS { ?y ex:q %i FILTER(?y != %s) } && ?x < %n) MINUS { ?x ex:r %s } }",
+    "SELECT * { { SELECT DISTINCT ?x { ?x ex:p ?y . GRAPH %i { ?x ex:q %n } } } FILTER NOT EXISTS { ?x ex:p %i } }",
     "SELECT * { ?x ex:p [ ex:q %i ; ex:r ( %n %s ) ] } VALUES ?x { %i }",
 ];
 

@@ -12,13 +12,6 @@ fn refused(text: &str) -> PlanError {
 #[test]
 fn unsupported_features_are_named() {
     for (text, feature) in [
-        ("SELECT * { { SELECT ?x { ?x ?p ?o } } }", "subqueries"),
-        ("SELECT * { ?x ?p ?o MINUS { ?x ?q ?o } }", "MINUS"),
-        ("SELECT * { ?x ?p ?o FILTER EXISTS { ?o ?q ?x } }", "EXISTS"),
-        (
-            "SELECT * { ?x ?p ?o FILTER NOT EXISTS { ?o ?q ?x } }",
-            "EXISTS",
-        ),
         ("SELECT * { SERVICE <http://e/s> { ?x ?p ?o } }", "SERVICE"),
         (
             "SELECT (<http://e/f>(?x) AS ?y) { ?x ?p ?o }",
@@ -138,6 +131,37 @@ fn deep_texts_are_refused_or_planned_but_never_overflow() {
         format!(
             "SELECT * {{ {} }}",
             nested(100, "{ ?x ?y ?z OPTIONAL ", "{}", "}")
+        ),
+        format!(
+            "SELECT * {{ {} }}",
+            nested(100, "?x ?y ?z FILTER EXISTS {", "", "}")
+        ),
+        format!(
+            "SELECT * {{ {} }}",
+            nested(
+                60,
+                "?x ?y ?z FILTER EXISTS { {} MINUS { ?z ?x ?w MINUS {?w ?x ?z} } OPTIONAL { ?x ?y ?z { SELECT DISTINCT ?y { ?x ?y ?z } } } ",
+                "",
+                "}"
+            )
+        ),
+        format!(
+            "SELECT * {{ {} }}",
+            nested(
+                60,
+                "{ SELECT DISTINCT ?x { ?x ?y ?z MINUS { ?y ?z ?w ",
+                "",
+                "} } }"
+            )
+        ),
+        format!(
+            "SELECT * {{ {} }}",
+            nested(
+                60,
+                "?x ?y ?z OPTIONAL { ?x ?y ?w FILTER(EXISTS { ?x ?z ?w } || ?w = 1) } FILTER NOT EXISTS { ",
+                "",
+                "}"
+            )
         ),
     ] {
         plan(&text, None, None, &Flat).expect("a plan");

@@ -11,7 +11,7 @@ use common::paths::{Graph, Path, evaluate};
 use jindou_model::Direction;
 use jindou_plan::expression::{Comparison, Expression};
 use jindou_plan::physical::{
-    ConstId, Constant, Dataset, Form, Node, Operator, PathExpression, Plan, PlannedStep,
+    ConstId, Constant, Dataset, Form, Node, Operator, Outcome, PathExpression, Plan, PlannedStep,
     Requirement, Scope, Slot, Step, Var,
 };
 use jindou_plan::plan;
@@ -103,23 +103,51 @@ fn triple(random: &mut Random) -> String {
     }
 }
 
-fn condition(random: &mut Random) -> String {
-    match random.below(6) {
+fn condition(random: &mut Random, depth: u64) -> String {
+    match random.below(if depth == 0 { 6 } else { 8 }) {
+        6 => format!("EXISTS {}", group(random, depth - 1)),
+        7 => format!("NOT EXISTS {}", group(random, depth - 1)),
         0 => format!("BOUND({})", variable(random)),
         1 => format!("!BOUND({})", variable(random)),
         2 => format!("{} = e:c{}", variable(random), random.below(5)),
-        3 => format!("({} || {})", condition(random), condition(random)),
-        4 => format!("({} && {})", condition(random), condition(random)),
+        3 => format!(
+            "({} || {})",
+            condition(random, depth),
+            condition(random, depth)
+        ),
+        4 => format!(
+            "({} && {})",
+            condition(random, depth),
+            condition(random, depth)
+        ),
         _ => format!("{} != {}", variable(random), variable(random)),
+    }
+}
+
+/// A nested SELECT. Without an order a slice is only determined if it passes all rows or none.
+fn subquery(random: &mut Random, depth: u64) -> String {
+    let inner = group(random, depth);
+    let (a, b) = (variable(random), variable(random));
+    match random.below(8) {
+        0 | 1 => format!("{{ SELECT {a} {inner} }}"),
+        2 => format!("{{ SELECT DISTINCT {a} {b} {inner} }}"),
+        3 => format!("{{ SELECT * {inner} LIMIT 1000 }}"),
+        4 => format!("{{ SELECT {a} {inner} OFFSET 1000 }}"),
+        5 => format!("{{ SELECT (COUNT(*) AS {a}) {inner} }}"),
+        6 => format!("{{ SELECT {a} (COUNT(*) AS ?n) {inner} GROUP BY {a} }}"),
+        _ => format!(
+            "{{ SELECT {a} {inner} GROUP BY {a} {b} HAVING({}) }}",
+            condition(random, depth)
+        ),
     }
 }
 
 fn group(random: &mut Random, depth: u64) -> String {
     let mut text = String::from("{ ");
     for _ in 0..1 + random.below(3) {
-        let element = match random.below(if depth == 0 { 7 } else { 14 }) {
+        let element = match random.below(if depth == 0 { 7 } else { 18 }) {
             0..=3 => triple(random).replace("_:x", &format!("_:x{}", random.below(1_000_000))),
-            4 => format!("FILTER({})", condition(random)),
+            4 => format!("FILTER({})", condition(random, depth)),
             5 => {
                 let cell = |random: &mut Random| match random.below(3) {
                     0 => "UNDEF".to_owned(),
@@ -145,6 +173,8 @@ fn group(random: &mut Random, depth: u64) -> String {
             7..=9 => format!("OPTIONAL {}", group(random, depth - 1)),
             10 => group(random, depth - 1),
             11 => format!("GRAPH {} {}", variable(random), group(random, depth - 1)),
+            13 | 14 => format!("MINUS {}", group(random, depth - 1)),
+            15 | 16 => subquery(random, depth - 1),
             12 => format!("GRAPH e:c{} {}", random.below(3), group(random, depth - 1)),
             _ => format!(
                 "{} UNION {}",
@@ -227,10 +257,12 @@ fn graph_of(quads: &Quads, graph: &str) -> Graph {
         .collect()
 }
 
-fn define(pattern: &GraphPattern, graph: &str, quads: &Quads) -> Vec<Solution> {
+/// The solutions of a pattern in which the variables of `given` have their values.
+fn define(pattern: &GraphPattern, graph: &str, quads: &Quads, given: &Solution) -> Vec<Solution> {
     match pattern {
         GraphPattern::Bgp { patterns } => {
-            let mut solutions = vec![Solution::new()];
+            let names: BTreeSet<String> = in_scope(pattern);
+            let mut solutions = vec![only(given, &names)];
             for pattern in patterns {
                 let position = |term: &TermPattern| match term {
                     TermPattern::NamedNode(node) => (false, node.as_str().to_owned()),
@@ -282,10 +314,11 @@ fn define(pattern: &GraphPattern, graph: &str, quads: &Quads) -> Vec<Solution> {
             });
             let term = |end: usize| ends[end].0.is_none().then_some(ends[end].1.as_str());
             let path = Path::of_text(path);
+            let names: BTreeSet<String> = in_scope(pattern);
             evaluate(&graph_of(quads, graph), &path, term(0), term(1))
                 .into_iter()
                 .filter_map(|(subject, object)| {
-                    let mut solution = Some(Solution::new());
+                    let mut solution = Some(only(given, &names));
                     for ((var, _), value) in ends.iter().zip([subject, object]) {
                         if let Some(var) = var {
                             solution = bind(&solution?, var, &value);
@@ -295,23 +328,24 @@ fn define(pattern: &GraphPattern, graph: &str, quads: &Quads) -> Vec<Solution> {
                 })
                 .collect()
         }
-        GraphPattern::Join { left, right } => {
-            joined(&define(left, graph, quads), &define(right, graph, quads))
-        }
+        GraphPattern::Join { left, right } => joined(
+            &define(left, graph, quads, given),
+            &define(right, graph, quads, given),
+        ),
         GraphPattern::LeftJoin {
             left,
             right,
             expression,
         } => {
-            let right = define(right, graph, quads);
+            let right = define(right, graph, quads, given);
             let mut out = Vec::new();
-            for a in define(left, graph, quads) {
+            for a in define(left, graph, quads, given) {
                 let before = out.len();
                 out.extend(joined(std::slice::from_ref(&a), &right).into_iter().filter(
                     |solution| {
-                        expression
-                            .as_ref()
-                            .is_none_or(|e| truth(e, solution) == Some(true))
+                        expression.as_ref().is_none_or(|e| {
+                            truth(e, &merge(given, solution), graph, quads) == Some(true)
+                        })
                     },
                 ));
                 if out.len() == before {
@@ -321,19 +355,21 @@ fn define(pattern: &GraphPattern, graph: &str, quads: &Quads) -> Vec<Solution> {
             out
         }
         GraphPattern::Filter { expr, inner } => {
-            let mut solutions = define(inner, graph, quads);
-            solutions.retain(|solution| truth(expr, solution) == Some(true));
+            let mut solutions = define(inner, graph, quads, given);
+            solutions.retain(|solution| {
+                truth(expr, &merge(given, solution), graph, quads) == Some(true)
+            });
             solutions
         }
         GraphPattern::Union { left, right } => {
-            let mut solutions = define(left, graph, quads);
-            solutions.extend(define(right, graph, quads));
+            let mut solutions = define(left, graph, quads, given);
+            solutions.extend(define(right, graph, quads, given));
             solutions
         }
         GraphPattern::Graph { name, inner } => match name {
             NamedNodePattern::NamedNode(node) => {
                 if names(quads).iter().any(|name| *name == node.as_str()) {
-                    define(inner, node.as_str(), quads)
+                    define(inner, node.as_str(), quads, given)
                 } else {
                     Vec::new()
                 }
@@ -341,10 +377,14 @@ fn define(pattern: &GraphPattern, graph: &str, quads: &Quads) -> Vec<Solution> {
             NamedNodePattern::Variable(variable) => names(quads)
                 .into_iter()
                 .flat_map(|name| {
-                    let solutions = define(inner, name, quads);
-                    solutions
-                        .into_iter()
-                        .filter_map(|s| bind(&s, variable.as_str(), name))
+                    let solutions = define(inner, name, quads, given);
+                    solutions.into_iter().filter_map(|s| {
+                        bind(
+                            &merge(&s, &only(given, &[variable.as_str().to_owned()].into())),
+                            variable.as_str(),
+                            name,
+                        )
+                    })
                 })
                 .collect(),
         },
@@ -353,11 +393,13 @@ fn define(pattern: &GraphPattern, graph: &str, quads: &Quads) -> Vec<Solution> {
             variable,
             expression,
         } => {
-            let mut solutions = define(inner, graph, quads);
+            let mut solutions = define(inner, graph, quads, given);
             for solution in &mut solutions {
                 let value = match expression {
                     Parsed::NamedNode(node) => Some(node.as_str().to_owned()),
-                    Parsed::Variable(variable) => solution.get(variable.as_str()).cloned(),
+                    Parsed::Variable(variable) => {
+                        merge(given, solution).get(variable.as_str()).cloned()
+                    }
                     other => unreachable!("{other}"),
                 };
                 if let Some(value) = value {
@@ -381,32 +423,147 @@ fn define(pattern: &GraphPattern, graph: &str, quads: &Quads) -> Vec<Solution> {
                         }
                         _ => None,
                     })
-                    .collect()
+                    .collect::<Solution>()
             })
+            .filter(|row| compatible(row, given))
+            .map(|row| merge(&row, &only(given, &in_scope(pattern))))
             .collect(),
-        GraphPattern::Project { inner, variables } => define(inner, graph, quads)
+        GraphPattern::Project { inner, variables } => {
+            let names = variables.iter().map(|v| v.as_str().to_owned()).collect();
+            define(inner, graph, quads, &only(given, &names))
+                .iter()
+                .map(|solution| only(solution, &names))
+                .collect()
+        }
+        GraphPattern::Minus { left, right } => {
+            let (left_names, right_names) = (in_scope(left), in_scope(right));
+            let right: Vec<Solution> = define(right, graph, quads, given)
+                .iter()
+                .map(|solution| merge(solution, &only(given, &right_names)))
+                .collect();
+            let mut solutions = define(left, graph, quads, given);
+            solutions.retain(|solution| {
+                let solution = merge(solution, &only(given, &left_names));
+                !right.iter().any(|other| {
+                    compatible(&solution, other) && solution.keys().any(|k| other.contains_key(k))
+                })
+            });
+            solutions
+        }
+        GraphPattern::Distinct { inner } => {
+            let distinct: BTreeSet<Solution> =
+                define(inner, graph, quads, given).into_iter().collect();
+            distinct.into_iter().collect()
+        }
+        GraphPattern::Slice {
+            inner,
+            start,
+            length,
+        } => define(inner, graph, quads, given)
             .into_iter()
-            .map(|mut solution| {
-                solution.retain(|name, _| variables.iter().any(|v| v.as_str() == name));
-                solution
-            })
+            .skip(*start)
+            .take(length.unwrap_or(usize::MAX))
             .collect(),
+        GraphPattern::Group {
+            inner,
+            variables,
+            aggregates,
+        } => {
+            let names = variables.iter().map(|v| v.as_str().to_owned()).collect();
+            let mut groups: BTreeMap<Solution, usize> = BTreeMap::new();
+            if variables.is_empty() {
+                groups.insert(Solution::new(), 0);
+            }
+            for solution in define(inner, graph, quads, given) {
+                *groups.entry(only(&solution, &names)).or_default() += 1;
+            }
+            groups
+                .into_iter()
+                .map(|(mut solution, count)| {
+                    for (var, _) in aggregates {
+                        solution.insert(var.as_str().to_owned(), count.to_string());
+                    }
+                    solution
+                })
+                .collect()
+        }
         other => unreachable!("{other}"),
     }
 }
 
-fn truth(expression: &Parsed, solution: &Solution) -> Option<bool> {
+/// Whether EXISTS of a pattern holds for a solution.
+///
+/// What the pattern computes itself is another variable, which must agree in the end.
+fn exists(pattern: &GraphPattern, solution: &Solution, graph: &str, quads: &Quads) -> bool {
+    let mut computed = BTreeSet::new();
+    add_computed(pattern, &mut computed);
+    let mut given = solution.clone();
+    given.retain(|name, _| !computed.contains(name));
+    define(pattern, graph, quads, &given)
+        .iter()
+        .any(|found| compatible(found, solution))
+}
+
+/// The variables that a pattern shows and computes.
+fn add_computed(pattern: &GraphPattern, names: &mut BTreeSet<String>) {
+    match pattern {
+        GraphPattern::Extend {
+            inner, variable, ..
+        } => {
+            names.insert(variable.as_str().to_owned());
+            add_computed(inner, names);
+        }
+        GraphPattern::Project { inner, variables } => {
+            let mut computed = BTreeSet::new();
+            add_computed(inner, &mut computed);
+            computed.retain(|name| variables.iter().any(|v| v.as_str() == name));
+            names.extend(computed);
+        }
+        GraphPattern::Join { left, right }
+        | GraphPattern::LeftJoin { left, right, .. }
+        | GraphPattern::Union { left, right }
+        | GraphPattern::Minus { left, right } => {
+            add_computed(left, names);
+            add_computed(right, names);
+        }
+        GraphPattern::Filter { inner, .. }
+        | GraphPattern::Graph { inner, .. }
+        | GraphPattern::Group { inner, .. }
+        | GraphPattern::Distinct { inner }
+        | GraphPattern::Slice { inner, .. } => add_computed(inner, names),
+        _ => (),
+    }
+}
+
+/// The variables that may be bound in a solution.
+fn in_scope(pattern: &GraphPattern) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    pattern.on_in_scope_variable(|variable| {
+        names.insert(variable.as_str().to_owned());
+    });
+    names
+}
+
+fn only(solution: &Solution, names: &BTreeSet<String>) -> Solution {
+    let mut solution = solution.clone();
+    solution.retain(|name, _| names.contains(name));
+    solution
+}
+
+fn truth(expression: &Parsed, solution: &Solution, graph: &str, quads: &Quads) -> Option<bool> {
+    let truth = |part: &Parsed| truth(part, solution, graph, quads);
     let value = |expression: &Parsed| match expression {
         Parsed::NamedNode(node) => Some(node.as_str().to_owned()),
         Parsed::Variable(variable) => solution.get(variable.as_str()).cloned(),
         other => unreachable!("{other}"),
     };
     match expression {
+        Parsed::Exists(pattern) => Some(exists(pattern, solution, graph, quads)),
         Parsed::Equal(a, b) => Some(value(a)? == value(b)?),
-        Parsed::Not(part) => truth(part, solution).map(|value| !value),
+        Parsed::Not(part) => truth(part).map(|value| !value),
         Parsed::Bound(variable) => Some(solution.contains_key(variable.as_str())),
-        Parsed::Or(a, b) => either([truth(a, solution), truth(b, solution)].into_iter(), true),
-        Parsed::And(a, b) => either([truth(a, solution), truth(b, solution)].into_iter(), false),
+        Parsed::Or(a, b) => either([truth(a), truth(b)].into_iter(), true),
+        Parsed::And(a, b) => either([truth(a), truth(b)].into_iter(), false),
         other => unreachable!("{other}"),
     }
 }
@@ -428,6 +585,8 @@ struct Run<'a> {
     quads: &'a Quads,
     /// Whether requirements that may be left out are left out.
     lazy: bool,
+    /// What explorations without an input begin with.
+    given: Row,
 }
 
 impl Run<'_> {
@@ -512,7 +671,10 @@ impl Run<'_> {
                     });
                 }
                 let is_scan = found.is_none();
-                assert!(!is_scan || row.is_empty(), "a scan for each of many rows");
+                assert!(
+                    !is_scan || row.keys().all(|var| self.given.contains_key(var)),
+                    "a scan for each of many rows"
+                );
                 let all = || {
                     let ends = self
                         .quads
@@ -638,6 +800,24 @@ impl Run<'_> {
                 }
                 if found.is_empty() { vec![row] } else { found }
             }
+            Step::Exists { steps, outcome } => {
+                let found = !self.steps(steps, vec![row.clone()]).is_empty();
+                Self::outcome(*outcome, row, found)
+            }
+            Step::ExistsGiven {
+                node,
+                all_bound,
+                given,
+                outcome,
+            } => {
+                let all = given.iter().all(|var| row.contains_key(var));
+                let node = all_bound.as_ref().filter(|_| all).unwrap_or(node);
+                let given = given
+                    .iter()
+                    .filter_map(|var| Some((*var, row.get(var)?.clone())));
+                let found = !self.with(given).node(node).is_empty();
+                Self::outcome(*outcome, row, found)
+            }
             Step::Union(branches) => branches
                 .iter()
                 .flat_map(|steps| self.steps(steps, vec![row.clone()]))
@@ -675,6 +855,26 @@ impl Run<'_> {
             }
         }
         rows
+    }
+
+    fn with(&self, given: impl Iterator<Item = (Var, String)>) -> Self {
+        Self {
+            given: self.given.clone().into_iter().chain(given).collect(),
+            ..*self
+        }
+    }
+
+    fn outcome(outcome: Outcome, mut row: Row, found: bool) -> Vec<Row> {
+        match outcome {
+            Outcome::Keep if !found => return Vec::new(),
+            Outcome::Drop if found => return Vec::new(),
+            Outcome::Keep | Outcome::Drop => (),
+            Outcome::Mark(var) => {
+                let marked = row.insert(var, found.to_string());
+                assert!(marked.is_none(), "marked twice");
+            }
+        }
+        vec![row]
     }
 
     fn steps(&self, steps: &[PlannedStep], mut rows: Vec<Row>) -> Vec<Row> {
@@ -717,7 +917,7 @@ impl Run<'_> {
     }
 
     /// What both sides bind must be a key, certainly bound, or loose.
-    fn check_keys(left: &[Row], right: &[Row], keys: &[Var], loose: &[Var]) {
+    fn check_keys(&self, left: &[Row], right: &[Row], keys: &[Var], loose: &[Var]) {
         for row in left.iter().chain(right) {
             assert!(
                 keys.iter().all(|key| row.contains_key(key)),
@@ -730,7 +930,7 @@ impl Run<'_> {
                 .filter(|var| right.iter().any(|b| b.contains_key(var)))
             {
                 assert!(
-                    keys.contains(var) || loose.contains(var),
+                    keys.contains(var) || loose.contains(var) || self.given.contains_key(var),
                     "a shared variable is missed"
                 );
             }
@@ -742,7 +942,7 @@ impl Run<'_> {
             Operator::Explore { input, steps } => {
                 let rows = input
                     .as_ref()
-                    .map_or_else(|| vec![Row::new()], |input| self.node(input));
+                    .map_or_else(|| vec![self.given.clone()], |input| self.node(input));
                 self.steps(steps, rows)
             }
             Operator::Join {
@@ -752,7 +952,7 @@ impl Run<'_> {
                 loose,
             } => {
                 let (build, probe) = (self.node(build), self.node(probe));
-                Self::check_keys(&build, &probe, keys, loose);
+                self.check_keys(&build, &probe, keys, loose);
                 self.join(&build, &probe)
             }
             Operator::LeftJoin {
@@ -760,15 +960,27 @@ impl Run<'_> {
                 right,
                 keys,
                 loose,
+                marks,
                 condition,
             } => {
                 let (left, right) = (self.node(left), self.node(right));
-                Self::check_keys(&left, &right, keys, loose);
+                self.check_keys(&left, &right, keys, loose);
                 let mut out = Vec::new();
                 for row in left {
-                    let mut found = self.join(std::slice::from_ref(&row), &right);
+                    let found = self.join(std::slice::from_ref(&row), &right);
+                    let before = found.len();
+                    let mut found = self.steps(marks, found);
+                    assert_eq!(found.len(), before, "marks keep all rows");
                     if let Some(condition) = condition {
                         found.retain(|row| self.truth(condition, row) == Some(true));
+                    }
+                    for planned in marks {
+                        if let Step::Exists { outcome, .. } | Step::ExistsGiven { outcome, .. } =
+                            &planned.step
+                        {
+                            let var = outcome.variable().expect("marks bind a variable");
+                            found.iter_mut().for_each(|row| drop(row.remove(&var)));
+                        }
                     }
                     if found.is_empty() {
                         found.push(row);
@@ -782,8 +994,80 @@ impl Run<'_> {
                 let mut rows = self.node(input);
                 for row in &mut rows {
                     row.retain(|var, _| vars.contains(var));
+                    row.extend(self.given.clone());
                 }
                 rows
+            }
+            Operator::Minus {
+                left,
+                right,
+                keys,
+                loose,
+                overlaps,
+            } => {
+                let (mut left, right) = (self.node(left), self.node(right));
+                self.check_keys(&left, &right, keys, loose);
+                left.retain(|a| {
+                    !right.iter().any(|b| {
+                        let agree = |var: &Var| match (a.get(var), b.get(var)) {
+                            (Some(a), Some(b)) => a == b,
+                            _ => true,
+                        };
+                        let both = |var: &Var| a.contains_key(var) && b.contains_key(var);
+                        keys.iter().chain(loose).all(agree) && (*overlaps || loose.iter().any(both))
+                    })
+                });
+                left
+            }
+            Operator::EachGraph { input, scope, name } => names(self.quads)
+                .into_iter()
+                .flat_map(|graph| {
+                    let given = std::iter::once((*scope, graph.clone()));
+                    let mut rows = self.with(given).node(input);
+                    rows.retain_mut(|row| {
+                        row.remove(scope);
+                        row.entry(*name).or_insert_with(|| graph.clone()) == graph
+                    });
+                    rows
+                })
+                .collect(),
+            Operator::Distinct { input } => {
+                let distinct: BTreeSet<Row> = self.node(input).into_iter().collect();
+                distinct.into_iter().collect()
+            }
+            Operator::Slice {
+                input,
+                offset,
+                limit,
+            } => self
+                .node(input)
+                .into_iter()
+                .skip(*offset)
+                .take(limit.unwrap_or(usize::MAX))
+                .collect(),
+            Operator::Group {
+                input,
+                by,
+                aggregates,
+            } => {
+                let mut groups: BTreeMap<Row, usize> = BTreeMap::new();
+                if by.is_empty() {
+                    groups.insert(Row::new(), 0);
+                }
+                for mut row in self.node(input) {
+                    row.retain(|var, _| by.contains(var));
+                    *groups.entry(row).or_default() += 1;
+                }
+                groups
+                    .into_iter()
+                    .map(|(mut row, count)| {
+                        for (var, _) in aggregates {
+                            row.insert(*var, count.to_string());
+                        }
+                        row.extend(self.given.clone());
+                        row
+                    })
+                    .collect()
             }
             other => panic!("{other:?}"),
         }
@@ -800,6 +1084,8 @@ impl Run<'_> {
                 Some(value(a)? == value(b)?)
             }
             Expression::Compare(Comparison::NotEqual, a, b) => Some(value(a)? != value(b)?),
+            // Only what stands for EXISTS is a condition by itself.
+            Expression::Variable(var) => Some(row[var] == "true"),
             Expression::Not(part) => self.truth(part, row).map(|value| !value),
             Expression::Bound(var) => Some(row.contains_key(var)),
             Expression::Or(parts) => either(parts.iter().map(|p| self.truth(p, row)), true),
@@ -835,7 +1121,7 @@ fn plans_answer_as_the_algebra_defines() {
         let Form::Select(_) = planned.form else {
             panic!("not a SELECT");
         };
-        let mut wanted = define(&pattern, "", &quads);
+        let mut wanted = define(&pattern, "", &quads, &Solution::new());
         wanted.sort();
         compared += 1;
         with_answers += usize::from(!wanted.is_empty());
@@ -844,6 +1130,7 @@ fn plans_answer_as_the_algebra_defines() {
                 plan: &planned,
                 quads: &quads,
                 lazy,
+                given: Row::new(),
             };
             let mut found: Vec<Solution> = run
                 .node(&planned.root)

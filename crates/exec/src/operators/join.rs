@@ -1,12 +1,16 @@
 //! Joins of two independent sides: one is kept in a hash table, the other streams past it.
 
-use jindou_plan::physical::Var;
+use std::cell::RefCell;
+
+use jindou_plan::expression::Expression;
+use jindou_plan::physical::{PlannedStep, Var};
 
 use super::kept::{Kept, Pairs, Place};
 use crate::ExecError;
-use crate::context::Context;
-use crate::expr::{CompiledExpression, Evaluator};
-use crate::operator::{Boxed, Operator};
+use crate::context::{Booked, Context};
+use crate::expr::Evaluator;
+use crate::operator::{Boxed, Builder, Operator};
+use crate::steps::{Feed, compile};
 use crate::table::{BATCH_ROWS, Table, VarSet};
 
 /// Join and left join by SPARQL's compatibility.
@@ -16,12 +20,65 @@ pub(super) struct HashJoin {
     kept: Kept,
     /// True once the kept side is all there.
     is_kept: bool,
-    condition: Option<Evaluator>,
+    /// What the kept side takes.
+    booked: RefCell<Booked>,
+    condition: Option<Condition>,
     /// Rows of the streaming side that find nothing are handed over too.
     left: bool,
     keep: VarSet,
     /// The batch in work.
     current: Option<Probe>,
+}
+
+/// The condition of a left join.
+pub(super) struct Condition {
+    /// The steps that mark joined rows for it, and where they take them from.
+    marks: Option<(Feed, Boxed)>,
+    expression: Evaluator,
+}
+
+impl Condition {
+    /// `judged` are the variables that the expression looks at, and those wanted behind the join.
+    pub(super) fn new(
+        builder: &mut Builder<'_>,
+        marks: &[PlannedStep],
+        expression: &Expression,
+        judged: &VarSet,
+    ) -> Result<Self, ExecError> {
+        let marks = if marks.is_empty() {
+            None
+        } else {
+            let feed = Feed::default();
+            let chain = builder.steps(Box::new(feed.clone()), marks, judged)?;
+            Some((feed, chain))
+        };
+        Ok(Self {
+            marks,
+            expression: compile(expression, builder.cx)?.evaluator(),
+        })
+    }
+
+    /// The rows that pass, and the table with what was found for them.
+    fn judge(&mut self, table: Table, cx: &Context) -> Result<(Table, Vec<u32>), ExecError> {
+        let table = match &mut self.marks {
+            None => table,
+            Some((feed, chain)) => {
+                let rows = table.rows();
+                feed.put(table);
+                let marked = chain
+                    .next(cx)?
+                    .expect("a table comes out for each that is put");
+                assert_eq!(marked.rows(), rows, "marking keeps all rows");
+                let end = chain.next(cx)?;
+                assert!(end.is_none(), "one table comes out for each that is put");
+                marked
+            }
+        };
+        let mut rows = Vec::new();
+        self.expression
+            .filter(&table, table.rows(), &cx.expressions, &mut rows);
+        Ok((table, rows))
+    }
 }
 
 /// A batch of the streaming side and how far it has come.
@@ -37,7 +94,7 @@ impl HashJoin {
         input: Boxed,
         keys: &[Var],
         loose: &[Var],
-        condition: Option<CompiledExpression>,
+        condition: Option<Condition>,
         left: bool,
         keep: VarSet,
     ) -> Self {
@@ -46,7 +103,8 @@ impl HashJoin {
             input,
             kept: Kept::new(keys, loose),
             is_kept: false,
-            condition: condition.map(CompiledExpression::evaluator),
+            booked: RefCell::default(),
+            condition,
             left,
             keep,
             current: None,
@@ -60,7 +118,8 @@ impl HashJoin {
         }
         if !self.is_kept {
             while let Some(table) = self.kept_input.next(cx)? {
-                self.kept.add(table, &|bytes| account(cx, bytes))?;
+                self.kept
+                    .add(table, &|bytes| account(cx, &self.booked, bytes))?;
             }
             self.is_kept = true;
         }
@@ -76,9 +135,9 @@ impl HashJoin {
     }
 }
 
-fn account(cx: &Context, bytes: usize) -> Result<(), ExecError> {
+fn account(cx: &Context, booked: &RefCell<Booked>, bytes: usize) -> Result<(), ExecError> {
     cx.check()?;
-    cx.charge(bytes)
+    cx.book_more(&mut booked.borrow_mut(), bytes)
 }
 
 impl Operator for HashJoin {
@@ -91,7 +150,7 @@ impl Operator for HashJoin {
             let pairs = self
                 .kept
                 .find(&probe.table, &mut probe.place, BATCH_ROWS, &|bytes| {
-                    account(cx, bytes)
+                    account(cx, &self.booked, bytes)
                 })?;
             let joined = join_pairs(
                 &self.kept,
@@ -100,7 +159,7 @@ impl Operator for HashJoin {
                 self.condition.as_mut(),
                 &self.keep,
                 cx,
-            );
+            )?;
             let rest = if probe.place.row < probe.table.rows() {
                 self.current = Some(probe);
                 None
@@ -126,29 +185,28 @@ fn join_pairs(
     kept: &Kept,
     probe: &mut Probe,
     pairs: &Pairs,
-    condition: Option<&mut Evaluator>,
+    condition: Option<&mut Condition>,
     keep: &VarSet,
     cx: &Context,
-) -> Option<Table> {
+) -> Result<Option<Table>, ExecError> {
     if pairs.kept.is_empty() {
-        return None;
+        return Ok(None);
     }
     let Some(condition) = condition else {
         pairs
             .streaming
             .iter()
             .for_each(|row| probe.joined[*row as usize] = true);
-        return Some(kept.merge(&probe.table, pairs, keep));
+        return Ok(Some(kept.merge(&probe.table, pairs, keep)));
     };
     let all: VarSet = probe.table.bound().chain(kept.bound()).collect();
-    let mut merged = kept.merge(&probe.table, pairs, &all);
-    let mut rows = Vec::new();
-    condition.filter(&merged, merged.rows(), &cx.expressions, &mut rows);
+    let merged = kept.merge(&probe.table, pairs, &all);
+    let (mut merged, rows) = condition.judge(merged, cx)?;
     rows.iter()
         .for_each(|row| probe.joined[pairs.streaming[*row as usize] as usize] = true);
     merged.retain_columns(keep);
     merged.retain_rows(&rows);
-    Some(merged)
+    Ok(Some(merged))
 }
 
 /// The streaming rows that found nothing.

@@ -1,9 +1,11 @@
 //! Operators beyond exploration: joins, groups, order, distinct rows.
 
 mod distinct;
+mod each_graph;
 mod group;
 mod join;
 mod kept;
+mod minus;
 mod order;
 mod slice;
 
@@ -13,7 +15,7 @@ use jindou_plan::physical::{Node, Operator as Planned, Var};
 use crate::ExecError;
 use crate::context::Context;
 use crate::operator::{Boxed, Builder, Operator};
-use crate::steps::{ExtendRows, FilterRows, compile};
+use crate::steps::{ExtendRows, FilterRows, compile, needed_before};
 use crate::table::{Table, VarSet};
 
 /// The operator of a node other than an exploration, of which `needed` is wanted.
@@ -58,21 +60,54 @@ pub(crate) fn build(
             right,
             keys,
             loose,
+            marks,
             condition,
         } => {
-            let mut inner = with_shared(keys, loose);
+            let mut judged = needed.clone();
             if let Some(condition) = condition {
-                condition.for_each_variable(&mut |var| inner.insert(var));
+                condition.for_each_variable(&mut |var| judged.insert(var));
             }
+            let mut inner = needed_before(marks, &judged);
+            inner.extend(keys.iter().chain(loose).copied());
             let left = builder.node(left, &inner)?;
             let right = builder.node(right, &inner)?;
             let condition = match condition {
-                Some(condition) => Some(compile(condition, builder.cx)?),
+                Some(condition) => Some(join::Condition::new(builder, marks, condition, &judged)?),
                 None => None,
             };
             let keep = needed.clone();
             Box::new(join::HashJoin::new(
                 right, left, keys, loose, condition, true, keep,
+            ))
+        }
+        Planned::Minus {
+            left,
+            right,
+            keys,
+            loose,
+            overlaps,
+        } => {
+            let shared: VarSet = keys.iter().chain(loose).copied().collect();
+            let right = builder.node(right, &shared)?;
+            let inner = with_shared(keys, loose);
+            let left = builder.node(left, &inner)?;
+            Box::new(minus::Minus::new(
+                left,
+                right,
+                keys,
+                loose,
+                *overlaps,
+                needed.clone(),
+            ))
+        }
+        Planned::EachGraph { input, scope, name } => {
+            let inner = with_shared(&[*name], &[]);
+            let input = builder.template(input, inner);
+            Box::new(each_graph::EachGraph::new(
+                input,
+                *scope,
+                *name,
+                needed.clone(),
             ))
         }
         Planned::Union(inputs) => Box::new(Concatenation {
@@ -105,14 +140,17 @@ pub(crate) fn build(
             input,
             by,
             aggregates,
-        } => group::build(builder, input, by, aggregates)?,
+        } => {
+            let group = group::build(builder, input, by, aggregates)?;
+            builder.give_again(group)
+        }
         Planned::OrderBy { input, keys, limit } => {
             order::build(builder, input, keys, *limit, needed)?
         }
         Planned::Project { input, vars } => {
             let wanted: VarSet = vars.iter().copied().collect();
             let input = builder.node(input, &wanted)?;
-            Box::new(Projection { input, wanted })
+            builder.give_again(Box::new(Projection { input, wanted }))
         }
         Planned::Distinct { input } => distinct(builder, input, needed)?,
         // Duplicates in a row of rows are what is cheaply found, but the specification allows to
@@ -133,7 +171,7 @@ fn distinct(builder: &mut Builder<'_>, input: &Node, needed: &VarSet) -> Result<
     // Rows are compared on the columns that the projection below leaves.
     let vars = match &input.operator {
         Planned::Project { vars, .. } => vars.clone(),
-        _ => (0..builder.plan.variables.len() as u16).map(Var).collect(),
+        _ => builder.variables().collect(),
     };
     let mut all = needed.clone();
     all.extend(vars.iter().copied());

@@ -31,7 +31,7 @@ impl EachGraph {
 }
 
 /// The named graphs of the query's dataset that have quads.
-pub(super) fn named_graphs(cx: &Context) -> Vec<TermId> {
+pub(crate) fn named_graphs(cx: &Context) -> Vec<TermId> {
     let mut graphs = Vec::new();
     match &cx.dataset {
         Some(dataset) => {
@@ -49,7 +49,7 @@ pub(super) fn named_graphs(cx: &Context) -> Vec<TermId> {
 }
 
 /// True if the graph is a named graph of the query's dataset.
-pub(super) fn is_named_graph(cx: &Context, graph: TermId) -> bool {
+pub(crate) fn is_named_graph(cx: &Context, graph: TermId) -> bool {
     let allowed = match &cx.dataset {
         Some(dataset) => dataset.named.binary_search(&graph).is_ok(),
         None => true,

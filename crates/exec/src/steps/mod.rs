@@ -2,6 +2,8 @@
 
 mod bind;
 mod check;
+mod exists;
+mod exists_given;
 mod feed;
 mod filter;
 mod graphs;
@@ -15,7 +17,9 @@ use jindou_model::{IdRanges, Membership, PredicateId};
 use jindou_plan::physical::{ConstId, PlannedStep, Requirement, Scope, Side, Slot, Step, Var};
 
 pub(crate) use bind::{Seed, SeededBind};
+pub(crate) use feed::Feed;
 pub(crate) use filter::{ExtendRows, FilterRows};
+pub(crate) use graphs::{is_named_graph, named_graphs};
 
 use crate::ExecError;
 use crate::context::Context;
@@ -82,6 +86,16 @@ pub(crate) fn build(
             optional::build(builder, input, steps, condition.as_ref(), &keep)?
         }
         Step::Union(branches) => union::build(builder, input, branches, &keep)?,
+        Step::Exists { steps, outcome } => exists::build(builder, input, steps, *outcome, &keep)?,
+        Step::ExistsGiven {
+            node,
+            all_bound,
+            given,
+            outcome,
+        } => {
+            let nodes = (&**node, all_bound.as_deref());
+            exists_given::build(builder, input, nodes, given, *outcome, keep)
+        }
     })
 }
 
@@ -160,6 +174,16 @@ fn for_each_variable(step: &Step, visit: &mut dyn FnMut(Var)) {
             if let Some(condition) = condition {
                 condition.for_each_variable(visit);
             }
+        }
+        Step::Exists { steps, outcome } => {
+            steps
+                .iter()
+                .for_each(|planned| for_each_variable(&planned.step, visit));
+            outcome.variable().into_iter().for_each(&mut *visit);
+        }
+        Step::ExistsGiven { given, outcome, .. } => {
+            given.iter().for_each(|var| visit(*var));
+            outcome.variable().into_iter().for_each(&mut *visit);
         }
         Step::Union(branches) => branches
             .iter()

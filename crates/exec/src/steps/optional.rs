@@ -59,7 +59,7 @@ pub(super) fn build(
 }
 
 /// Row numbers as ids, so that they can be a column.
-fn row_id(row: usize) -> TermId {
+pub(super) fn row_id(row: usize) -> TermId {
     TermId::new(TermKind::Computed, row as u64)
 }
 
