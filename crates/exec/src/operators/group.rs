@@ -5,7 +5,7 @@ use jindou_plan::expression::Aggregate;
 use jindou_plan::physical::{Node, Var};
 
 use crate::ExecError;
-use crate::context::{Booked, Context};
+use crate::context::Context;
 use crate::expr::{CompiledExpression, Evaluator, GroupedAccumulator};
 use crate::operator::{Boxed, Builder, Operator};
 use crate::rows::RowSet;
@@ -38,7 +38,7 @@ struct Group {
     width: usize,
     /// The next group to hand over, once all rows are in.
     next: Option<usize>,
-    booked: Booked,
+    charged: usize,
 }
 
 /// [`jindou_plan::physical::Operator::Group`].
@@ -79,7 +79,7 @@ pub(super) fn build(
         groups: RowSet::new(by.len()),
         width: builder.width(),
         next: None,
-        booked: Booked::default(),
+        charged: 0,
     }))
 }
 
@@ -96,7 +96,9 @@ impl Group {
                 column.add(&table, &groups, self.groups.len(), &self.variables, cx);
             }
             let accumulated: usize = self.columns.iter().map(|c| c.accumulator.bytes()).sum();
-            cx.book(&mut self.booked, self.groups.bytes() + accumulated)?;
+            let bytes = (self.groups.bytes() + accumulated).max(self.charged);
+            cx.charge(bytes - self.charged)?;
+            self.charged = bytes;
         }
         for column in &mut self.columns {
             column.accumulator.grow(self.groups.len());

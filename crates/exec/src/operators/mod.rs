@@ -1,5 +1,6 @@
 //! Operators beyond exploration: joins, groups, order, distinct rows.
 
+mod condition;
 mod distinct;
 mod each_graph;
 mod group;
@@ -66,7 +67,9 @@ pub(crate) fn build(
             let left = builder.node(left, &inner)?;
             let right = builder.node(right, &inner)?;
             let condition = match condition {
-                Some(condition) => Some(join::Condition::new(builder, marks, condition, &judged)?),
+                Some(condition) => Some(condition::Condition::new(
+                    builder, marks, condition, &judged,
+                )?),
                 None => None,
             };
             let keep = needed.clone();
