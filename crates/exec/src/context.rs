@@ -1,6 +1,5 @@
 //! What do all operators of one query share, and how is the query kept within its limits?
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -105,7 +104,7 @@ pub struct Context {
     pub(crate) dataset: Option<ActiveDataset>,
     limits: Limits,
     started: Instant,
-    held_bytes: AtomicU64,
+    held_bytes: Arc<AtomicU64>,
     solutions: AtomicU64,
     pub(crate) profile: Option<Profile>,
     /// Threads that a heavy part may use.
@@ -168,7 +167,7 @@ impl Context {
             dataset,
             limits,
             started: Instant::now(),
-            held_bytes: AtomicU64::new(0),
+            held_bytes: Arc::new(AtomicU64::new(0)),
             solutions: AtomicU64::new(0),
             profile: profile.then(|| Profile::new(plan.ids)),
             threads: if profile { 1 } else { threads.max(1) },
@@ -231,21 +230,23 @@ impl Context {
                 limit_bytes: self.limits.memory_bytes,
             });
         }
-        BOOKED_BYTES.set(BOOKED_BYTES.get() + bytes as i64);
         Ok(())
     }
 
-    /// What this thread has booked, less what it gave back: of use as a difference only. The
-    /// operators of a plan inside another run on one thread, and all they booked is given back
-    /// when they are dropped.
-    pub(crate) fn booked_by_thread() -> i64 {
-        BOOKED_BYTES.get()
+    /// Books what an operator holds now, where it held less before.
+    pub(crate) fn book(&self, booked: &mut Booked, bytes: usize) -> Result<(), ExecError> {
+        let more = bytes.saturating_sub(booked.bytes);
+        self.charge(more)?;
+        booked.bytes += more;
+        booked
+            .held
+            .get_or_insert_with(|| Arc::clone(&self.held_bytes));
+        Ok(())
     }
 
     /// Gives back what [`Context::charge`] booked.
     pub(crate) fn release(&self, bytes: usize) {
         self.held_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
-        BOOKED_BYTES.set(BOOKED_BYTES.get() - bytes as i64);
     }
 
     /// Numbers the rows of a table that expressions will look at.
@@ -266,9 +267,20 @@ impl Context {
     }
 }
 
-thread_local! {
-    /// See [`Context::booked_by_thread`].
-    static BOOKED_BYTES: Cell<i64> = const { Cell::new(0) };
+/// Bytes that an operator holds beyond one batch; given back when it is dropped, as the operators
+/// of a nested plan are while the query goes on.
+#[derive(Default)]
+pub(crate) struct Booked {
+    bytes: usize,
+    held: Option<Arc<AtomicU64>>,
+}
+
+impl Drop for Booked {
+    fn drop(&mut self) {
+        if let Some(held) = &self.held {
+            held.fetch_sub(self.bytes as u64, Ordering::Relaxed);
+        }
+    }
 }
 
 impl ActiveDataset {

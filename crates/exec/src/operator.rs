@@ -241,11 +241,7 @@ impl Template {
     }
 
     /// Starts an evaluation.
-    pub(crate) fn start(
-        &self,
-        given: &[(Var, TermId)],
-        cx: &Context,
-    ) -> Result<Evaluation, ExecError> {
+    pub(crate) fn start(&self, given: &[(Var, TermId)], cx: &Context) -> Result<Boxed, ExecError> {
         let around = self.outer.iter().flat_map(|outer| outer.iter());
         let around = around.filter(|(var, _)| !given.iter().any(|(other, _)| other == var));
         let mut builder = Builder {
@@ -256,33 +252,7 @@ impl Template {
             given: Some(given.iter().chain(around).copied().collect()),
             parallel: None,
         };
-        Ok(Evaluation {
-            rows: builder.node(&self.node, &self.needed)?,
-            held_bytes: 0,
-        })
-    }
-}
-
-/// One evaluation of a [`Template`].
-pub(crate) struct Evaluation {
-    rows: Boxed,
-    /// What its operators have booked.
-    held_bytes: i64,
-}
-
-impl Evaluation {
-    /// The next rows, as [`Operator::next`].
-    pub(crate) fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
-        let before = Context::booked_by_thread();
-        let table = self.rows.next(cx)?;
-        self.held_bytes += Context::booked_by_thread() - before;
-        Ok(table)
-    }
-
-    /// Drops the operators, and gives back what they booked while the query goes on.
-    pub(crate) fn end(self, cx: &Context) {
-        drop(self.rows);
-        cx.release(usize::try_from(self.held_bytes).unwrap_or(0));
+        builder.node(&self.node, &self.needed)
     }
 }
 

@@ -4,7 +4,7 @@ use jindou_model::TermId;
 use jindou_plan::physical::Var;
 
 use crate::ExecError;
-use crate::context::Context;
+use crate::context::{Booked, Context};
 use crate::operator::{Boxed, Operator};
 use crate::rows::RowSet;
 use crate::table::Table;
@@ -14,7 +14,7 @@ pub(super) struct Distinct {
     input: Boxed,
     vars: Vec<Var>,
     seen: RowSet,
-    charged: usize,
+    booked: Booked,
 }
 
 impl Distinct {
@@ -24,7 +24,7 @@ impl Distinct {
             input,
             vars,
             seen,
-            charged: 0,
+            booked: Booked::default(),
         }
     }
 }
@@ -49,8 +49,7 @@ impl Operator for Distinct {
             }
         }
         let bytes = self.seen.bytes();
-        cx.charge(bytes - self.charged)?;
-        self.charged = bytes;
+        cx.book(&mut self.booked, bytes)?;
         table.retain_rows(&fresh);
         Ok(Some(table))
     }

@@ -5,7 +5,7 @@ use jindou_plan::physical::Var;
 
 use crate::ExecError;
 use crate::context::Context;
-use crate::operator::{Evaluation, Operator, Template};
+use crate::operator::{Boxed, Operator, Template};
 use crate::steps::{is_named_graph, named_graphs};
 use crate::table::{Table, VarSet};
 
@@ -18,7 +18,7 @@ pub(super) struct EachGraph {
     /// The graphs still to come, the next one last.
     graphs: Option<Vec<TermId>>,
     /// The graph in work.
-    current: Option<(TermId, Evaluation)>,
+    current: Option<(TermId, Boxed)>,
 }
 
 impl EachGraph {
@@ -69,9 +69,7 @@ impl Operator for EachGraph {
                 if let Some(table) = rows.next(cx)? {
                     return Ok(Some(self.name_rows(table, graph)));
                 }
-                if let Some((_, evaluation)) = self.current.take() {
-                    evaluation.end(cx);
-                }
+                self.current = None;
             }
             let Some(graph) = self.graphs.as_mut().and_then(Vec::pop) else {
                 return Ok(None);

@@ -5,7 +5,7 @@ use jindou_plan::expression::Aggregate;
 use jindou_plan::physical::{Node, Var};
 
 use crate::ExecError;
-use crate::context::Context;
+use crate::context::{Booked, Context};
 use crate::expr::{CompiledExpression, Evaluator, GroupedAccumulator};
 use crate::operator::{Boxed, Builder, Operator};
 use crate::rows::RowSet;
@@ -38,7 +38,7 @@ struct Group {
     width: usize,
     /// The next group to hand over, once all rows are in.
     next: Option<usize>,
-    charged: usize,
+    booked: Booked,
 }
 
 /// [`jindou_plan::physical::Operator::Group`].
@@ -79,7 +79,7 @@ pub(super) fn build(
         groups: RowSet::new(by.len()),
         width: builder.width(),
         next: None,
-        charged: 0,
+        booked: Booked::default(),
     }))
 }
 
@@ -96,9 +96,7 @@ impl Group {
                 column.add(&table, &groups, self.groups.len(), &self.variables, cx);
             }
             let accumulated: usize = self.columns.iter().map(|c| c.accumulator.bytes()).sum();
-            let bytes = (self.groups.bytes() + accumulated).max(self.charged);
-            cx.charge(bytes - self.charged)?;
-            self.charged = bytes;
+            cx.book(&mut self.booked, self.groups.bytes() + accumulated)?;
         }
         for column in &mut self.columns {
             column.accumulator.grow(self.groups.len());

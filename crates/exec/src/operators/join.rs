@@ -1,13 +1,15 @@
 //! Joins of two independent sides: one is kept in a hash table, the other streams past it.
 
 use jindou_model::TermId;
-use jindou_plan::physical::Var;
+use jindou_plan::expression::Expression;
+use jindou_plan::physical::{PlannedStep, Var};
 
-use super::condition::Condition;
 use crate::ExecError;
-use crate::context::Context;
-use crate::operator::{Boxed, Operator};
+use crate::context::{Booked, Context};
+use crate::expr::Evaluator;
+use crate::operator::{Boxed, Builder, Operator};
 use crate::rows::RowSet;
+use crate::steps::{Feed, compile};
 use crate::table::{BATCH_ROWS, Table, VarSet};
 
 /// No further row.
@@ -20,7 +22,7 @@ struct Kept {
     /// First row of each key, and the next row of the same key for each row.
     first: Vec<u32>,
     next: Vec<u32>,
-    bytes: usize,
+    booked: Booked,
 }
 
 /// Join and left join on certainly bound keys, with compatibility of the loose variables.
@@ -36,6 +38,57 @@ pub(super) struct HashJoin {
     kept: Option<Kept>,
     /// The batch in work.
     current: Option<Probe>,
+}
+
+/// The condition of a left join.
+pub(super) struct Condition {
+    /// The steps that mark joined rows for it, and where they take them from.
+    marks: Option<(Feed, Boxed)>,
+    expression: Evaluator,
+}
+
+impl Condition {
+    /// `judged` are the variables that the expression looks at, and those wanted behind the join.
+    pub(super) fn new(
+        builder: &mut Builder<'_>,
+        marks: &[PlannedStep],
+        expression: &Expression,
+        judged: &VarSet,
+    ) -> Result<Self, ExecError> {
+        let marks = if marks.is_empty() {
+            None
+        } else {
+            let feed = Feed::default();
+            let chain = builder.steps(Box::new(feed.clone()), marks, judged)?;
+            Some((feed, chain))
+        };
+        Ok(Self {
+            marks,
+            expression: compile(expression, builder.cx)?.evaluator(),
+        })
+    }
+
+    /// The rows that pass, and the table with what was found for them.
+    fn judge(&mut self, table: Table, cx: &Context) -> Result<(Table, Vec<u32>), ExecError> {
+        let table = match &mut self.marks {
+            None => table,
+            Some((feed, chain)) => {
+                let rows = table.rows();
+                feed.put(table);
+                let marked = chain
+                    .next(cx)?
+                    .expect("a table comes out for each that is put");
+                assert_eq!(marked.rows(), rows, "marking keeps all rows");
+                let end = chain.next(cx)?;
+                assert!(end.is_none(), "one table comes out for each that is put");
+                marked
+            }
+        };
+        let mut rows = Vec::new();
+        self.expression
+            .filter(&table, table.rows(), &cx.expressions, &mut rows);
+        Ok((table, rows))
+    }
 }
 
 /// A batch of the streaming side and how far it has come.
@@ -76,7 +129,7 @@ impl HashJoin {
             keys: RowSet::new(self.keys.len()),
             first: Vec::new(),
             next: Vec::new(),
-            bytes: 0,
+            booked: Booked::default(),
         };
         let mut empty = true;
         let mut last: Vec<u32> = Vec::new();
@@ -106,8 +159,7 @@ impl HashJoin {
                 kept.rows.append(&table);
             }
             let bytes = kept.rows.bytes() + kept.keys.bytes() + kept.next.capacity() * 12;
-            cx.charge(bytes.max(kept.bytes) - kept.bytes)?;
-            kept.bytes = bytes.max(kept.bytes);
+            cx.book(&mut kept.booked, bytes)?;
         }
         Ok(kept)
     }

@@ -4,7 +4,7 @@ use jindou_model::TermId;
 use jindou_plan::physical::Var;
 
 use crate::ExecError;
-use crate::context::Context;
+use crate::context::{Booked, Context};
 use crate::operator::{Boxed, Operator};
 use crate::rows::RowSet;
 use crate::table::{Table, VarSet};
@@ -22,7 +22,7 @@ struct Kept {
     /// The last row of each key, and the row of the same key before each row.
     last: Vec<u32>,
     before: Vec<u32>,
-    bytes: usize,
+    booked: Booked,
 }
 
 /// [`jindou_plan::physical::Operator::Minus`].
@@ -63,7 +63,7 @@ impl Minus {
             rows: RowSet::new(self.keys.len() + self.loose.len()),
             last: Vec::new(),
             before: Vec::new(),
-            bytes: 0,
+            booked: Booked::default(),
         };
         let mut values = Vec::new();
         while let Some(table) = self.right.next(cx)? {
@@ -85,8 +85,7 @@ impl Minus {
             }
             let lists = (kept.last.capacity() + kept.before.capacity()) * 4;
             let bytes = kept.keys.bytes() + kept.rows.bytes() + lists;
-            cx.charge(bytes - kept.bytes)?;
-            kept.bytes = bytes;
+            cx.book(&mut kept.booked, bytes)?;
         }
         Ok(kept)
     }

@@ -1,6 +1,5 @@
 //! Operators beyond exploration: joins, groups, order, distinct rows.
 
-mod condition;
 mod distinct;
 mod each_graph;
 mod group;
@@ -72,9 +71,7 @@ pub(crate) fn build(
             let left = builder.node(left, &inner)?;
             let right = builder.node(right, &inner)?;
             let condition = match condition {
-                Some(condition) => Some(condition::Condition::new(
-                    builder, marks, condition, &judged,
-                )?),
+                Some(condition) => Some(join::Condition::new(builder, marks, condition, &judged)?),
                 None => None,
             };
             let keep = needed.clone();

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use jindou_plan::physical::{Node, OrderKey};
 
 use crate::ExecError;
-use crate::context::Context;
+use crate::context::{Booked, Context};
 use crate::expr::{Evaluator, SortColumn};
 use crate::operator::{Boxed, Builder, Operator};
 use crate::steps::compile;
@@ -23,7 +23,7 @@ struct OrderBy {
     keep: VarSet,
     /// The rows in order, once all are in, and how many were handed over.
     sorted: Option<(Table, usize)>,
-    charged: usize,
+    booked: Booked,
 }
 
 /// [`jindou_plan::physical::Operator::OrderBy`].
@@ -51,7 +51,7 @@ pub(super) fn build(
         limit,
         keep: needed.clone(),
         sorted: None,
-        charged: 0,
+        booked: Booked::default(),
     }))
 }
 
@@ -71,9 +71,7 @@ impl OrderBy {
             {
                 *held = self.sort(held, cx)?;
             }
-            let bytes = held.bytes().max(self.charged);
-            cx.charge(bytes - self.charged)?;
-            self.charged = bytes;
+            cx.book(&mut self.booked, held.bytes())?;
         }
         match held {
             Some(held) => self.sort(&held, cx),

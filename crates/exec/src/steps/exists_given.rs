@@ -6,7 +6,7 @@ use jindou_plan::physical::{Node, Outcome, Var};
 
 use super::exists::decide;
 use crate::ExecError;
-use crate::context::Context;
+use crate::context::{Booked, Context};
 use crate::operator::{Boxed, Builder, Operator, Template};
 use crate::rows::RowSet;
 use crate::table::{Table, VarSet};
@@ -25,8 +25,7 @@ struct ExistsGiven {
     /// Values met, and whether there was a row for them.
     met: RowSet,
     answers: Vec<bool>,
-    /// Bytes booked for them.
-    bytes: usize,
+    booked: Booked,
 }
 
 /// [`jindou_plan::physical::Step::ExistsGiven`].
@@ -47,7 +46,7 @@ pub(super) fn build(
         keep,
         met: RowSet::new(given.len()),
         answers: Vec::new(),
-        bytes: 0,
+        booked: Booked::default(),
     })
 }
 
@@ -68,24 +67,21 @@ impl ExistsGiven {
             Some(template) if bound.len() == values.len() => template,
             _ => &self.template,
         };
-        let mut evaluation = template.start(&bound, cx)?;
+        let mut rows = template.start(&bound, cx)?;
         let found = loop {
-            match evaluation.next(cx)? {
+            match rows.next(cx)? {
                 None => break false,
                 Some(table) if table.rows() > 0 => break true,
                 Some(_) => cx.check()?,
             }
         };
-        evaluation.end(cx);
         if self.met.len() == REMEMBERED {
             self.met = RowSet::new(self.given.len());
             self.answers.clear();
         }
         self.met.insert(values);
         self.answers.push(found);
-        let bytes = self.met.bytes() + self.answers.capacity();
-        cx.charge(bytes.saturating_sub(self.bytes))?;
-        self.bytes = self.bytes.max(bytes);
+        cx.book(&mut self.booked, self.met.bytes() + self.answers.capacity())?;
         Ok(found)
     }
 }
