@@ -8,7 +8,6 @@ mod minus;
 mod order;
 mod slice;
 
-use jindou_plan::expression::Expression;
 use jindou_plan::physical::{Node, Operator as Planned, Var};
 
 use crate::ExecError;
@@ -23,15 +22,10 @@ pub(crate) fn build(
     planned: &Planned,
     needed: &VarSet,
 ) -> Result<Boxed, ExecError> {
-    let with_expression = |expression: &Expression| {
-        let mut inner = needed.clone();
-        expression.for_each_variable(&mut |var| inner.insert(var));
-        inner
-    };
-    let with_shared = |keys: &[Var], loose: &[Var]| {
-        let mut inner = needed.clone();
-        inner.extend(keys.iter().chain(loose).copied());
-        inner
+    let with = |extra: &mut dyn FnMut(&mut dyn FnMut(Var))| {
+        let mut needed = needed.clone();
+        extra(&mut |var| needed.insert(var));
+        needed
     };
     Ok(match planned {
         Planned::Explore { .. } => unreachable!("the builder makes explorations itself"),
@@ -41,7 +35,7 @@ pub(crate) fn build(
             keys,
             loose,
         } => {
-            let inner = with_shared(keys, loose);
+            let inner = with(&mut |add| keys.iter().chain(loose).for_each(|var| add(*var)));
             let build = builder.node(build, &inner)?;
             let probe = builder.node(probe, &inner)?;
             Box::new(join::HashJoin::new(
@@ -62,10 +56,11 @@ pub(crate) fn build(
             marks,
             condition,
         } => {
-            let mut judged = needed.clone();
-            if let Some(condition) = condition {
-                condition.for_each_variable(&mut |var| judged.insert(var));
-            }
+            let judged = with(&mut |add| {
+                if let Some(condition) = condition {
+                    condition.for_each_variable(add);
+                }
+            });
             let mut inner = needed_before(marks, &judged);
             inner.extend(keys.iter().chain(loose).copied());
             let left = builder.node(left, &inner)?;
@@ -88,7 +83,7 @@ pub(crate) fn build(
         } => {
             let shared: VarSet = keys.iter().chain(loose).copied().collect();
             let right = builder.node(right, &shared)?;
-            let inner = with_shared(keys, loose);
+            let inner = with(&mut |add| keys.iter().chain(loose).for_each(|var| add(*var)));
             let left = builder.node(left, &inner)?;
             Box::new(minus::Minus::new(
                 left,
@@ -100,8 +95,7 @@ pub(crate) fn build(
             ))
         }
         Planned::EachGraph { input, scope, name } => {
-            let mut inner = needed.clone();
-            inner.insert(*name);
+            let inner = with(&mut |add| add(*name));
             let input = builder.template(input, inner);
             Box::new(each_graph::EachGraph::new(
                 input,
@@ -118,7 +112,7 @@ pub(crate) fn build(
             next: 0,
         }),
         Planned::Filter { input, expression } => {
-            let inner = with_expression(expression);
+            let inner = with(&mut |add| expression.for_each_variable(add));
             let input = builder.node(input, &inner)?;
             Box::new(FilterRows::new(
                 input,
@@ -131,7 +125,7 @@ pub(crate) fn build(
             var,
             expression,
         } => {
-            let inner = with_expression(expression);
+            let inner = with(&mut |add| expression.for_each_variable(add));
             let input = builder.node(input, &inner)?;
             let compiled = compile(expression, builder.cx)?;
             Box::new(ExtendRows::new(input, *var, compiled, needed.clone()))
