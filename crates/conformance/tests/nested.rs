@@ -3,8 +3,8 @@
 
 use jindou_conformance::answer::{Answer, Table};
 use jindou_conformance::engines::{ask, load};
-use jindou_engine::Database;
-use jindou_engine::ingest::Source;
+use jindou_engine::ingest::{Progress, Source};
+use jindou_engine::{Config, Database, LoadOptions};
 use oxrdf::Term;
 
 const DATA: &str = "
@@ -360,4 +360,25 @@ fn exists_decides_the_order() {
     let database = load(vec![source]).expect("the data loads");
     let query = "SELECT ?x { ?x :q ?n } ORDER BY EXISTS { ?x :p ?y } DESC(?x)";
     assert_eq!(rows(&database, query), ["c", "b", "a"]);
+}
+
+#[test]
+fn nested_evaluations_give_their_memory_back() {
+    let mut data = String::new();
+    for number in 0..4000 {
+        data.push_str(&format!(
+            "<http://e/n{number}> <http://e/p> <http://e/m> .\n"
+        ));
+    }
+    let mut config = Config::default();
+    config.query_memory_bytes = 200_000;
+    let database = Database::with_config(config);
+    let source = Source::bytes("data.nt", data.into_bytes());
+    database
+        .load(vec![source], &LoadOptions::default(), &Progress::default())
+        .expect("the data loads");
+    let query = "SELECT (COUNT(*) AS ?c) { ?x :p :m FILTER EXISTS { SELECT ?x \
+                 { ?x :p ?y { SELECT DISTINCT ?x { ?x :p ?y } } } GROUP BY ?x \
+                 HAVING(COUNT(*) > 0) } }";
+    assert_eq!(rows(&database, query), ["4000"]);
 }
