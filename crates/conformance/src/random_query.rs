@@ -83,6 +83,7 @@ pub fn query(random: &mut Random, profile: Profile) -> Query {
         computed: 10,
         blanks: 0,
         paths: 0,
+        optionals: 0,
         graph_variables: Vec::new(),
         graphs: 0,
         exists: 0,
@@ -139,7 +140,11 @@ fn fits(group: &Group, around: Around) -> bool {
         ),
         Element::Nested(inner) => fits(inner, inside),
         Element::Minus(inner) => {
-            !inner.0.is_empty() && !around.graph_variable && !around.exists && fits(inner, inside)
+            !inner.0.is_empty()
+                && !around.optional
+                && !around.graph_variable
+                && !around.exists
+                && fits(inner, inside)
         }
         Element::Subquery(query) => {
             let may_be_cut = around.counted && group.0.len() == 1;
@@ -235,6 +240,8 @@ struct Generator<'a> {
     computed: usize,
     blanks: usize,
     paths: usize,
+    /// OPTIONALs around.
+    optionals: usize,
     /// Variables of the GRAPHs around.
     graph_variables: Vec<String>,
     /// GRAPHs around.
@@ -327,7 +334,12 @@ impl Generator<'_> {
         outer: &[Variable],
     ) -> Vec<Element> {
         match self.random.below(23) {
-            16 | 17 if depth > 0 && self.graph_variables.is_empty() && self.exists == 0 => {
+            16 | 17
+                if depth > 0
+                    && self.optionals == 0
+                    && self.graph_variables.is_empty()
+                    && self.exists == 0 =>
+            {
                 let (group, _) = self.group(depth - 1, scope);
                 vec![Element::Minus(group)]
             }
@@ -341,7 +353,9 @@ impl Generator<'_> {
             20..=22 if self.exists == 0 => self.path(scope, outer),
             0..=3 => vec![self.filter(depth, scope, outer)],
             4..=6 if depth > 0 => {
+                self.optionals += 1;
                 let (group, inner) = self.group(depth - 1, scope);
+                self.optionals -= 1;
                 for variable in inner {
                     note(scope, &variable.name, false);
                 }
