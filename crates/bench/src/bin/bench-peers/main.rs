@@ -24,7 +24,7 @@ use jindou_datagen::lubm::Lubm;
 use sides::{Comparison, Runs};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: jindou_fabric::allocator::Allocator = jindou_fabric::allocator::Allocator;
 
 /// The hidden first argument of a process that measures one load.
 const CHILD: &str = "bench-child";
