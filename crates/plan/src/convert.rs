@@ -19,6 +19,7 @@ use crate::expression::Expression;
 use crate::physical::{
     ConstId, Constant, Dataset, OrderKey, Scope, Slot, TemplateSlot, TemplateTriple, Var,
 };
+use crate::star::order_variables;
 
 /// Patterns nested in each other above which a query is refused.
 const MAX_DEPTH: usize = 512;
@@ -103,7 +104,10 @@ impl<'a> Converter<'a> {
                 base_iri,
             } => (Kind::Construct, template, dataset, pattern, base_iri),
         };
-        let select = Select::split(pattern);
+        let mut select = Select::split(pattern);
+        if matches!(kind, Kind::Select) {
+            order_variables(self.text, &mut select.project);
+        }
         let (inner, described) = match kind {
             Kind::Describe => split_described(self.text, select.inner),
             _ => (select.inner, FxHashMap::default()),

@@ -30,6 +30,7 @@ mod planner;
 mod prepared;
 mod rows;
 mod shape;
+mod star;
 mod statistics;
 mod varset;
 
