@@ -14,6 +14,7 @@ mod progress;
 use std::process::ExitCode;
 
 use clap::Parser;
+use tracing_subscriber::EnvFilter;
 
 use args::{Arguments, Command};
 
@@ -22,6 +23,7 @@ static ALLOCATOR: jindou_fabric::allocator::Allocator = jindou_fabric::allocator
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    log_to_standard_error();
     let outcome = match arguments.command {
         Command::Serve(arguments) => commands::serve::run(arguments),
         Command::Load(arguments) => commands::load::run(arguments),
@@ -37,4 +39,13 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::report(&error),
     }
+}
+
+/// Warnings and errors, or what the variable `JINDOU_LOG` asks for (`debug`, `jindou_server=info`).
+fn log_to_standard_error() {
+    let filter = EnvFilter::try_from_env("JINDOU_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
 }

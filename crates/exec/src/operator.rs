@@ -269,8 +269,6 @@ fn count_hidden(node: &Node) -> usize {
         Planned::Minus { left, right, .. } => count_hidden(left) + count_hidden(right),
         Planned::Union(inputs) => inputs.iter().map(count_hidden).sum(),
         Planned::EachGraph { input, .. }
-        | Planned::Filter { input, .. }
-        | Planned::Extend { input, .. }
         | Planned::Group { input, .. }
         | Planned::OrderBy { input, .. }
         | Planned::Project { input, .. }

@@ -109,8 +109,6 @@ fn number(node: &mut Node, next: &mut u32) {
             }
         }
         Operator::EachGraph { input, .. }
-        | Operator::Filter { input, .. }
-        | Operator::Extend { input, .. }
         | Operator::Group { input, .. }
         | Operator::OrderBy { input, .. }
         | Operator::Project { input, .. }

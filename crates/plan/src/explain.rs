@@ -192,22 +192,6 @@ impl Tree<'_> {
                 vec![&**input],
             ),
             Operator::Union(inputs) => ("union".to_owned(), inputs.iter().collect()),
-            Operator::Filter { input, expression } => (
-                format!("filter {}", self.expression(expression)),
-                vec![&**input],
-            ),
-            Operator::Extend {
-                input,
-                var,
-                expression,
-            } => (
-                format!(
-                    "extend {} = {}",
-                    self.var(*var),
-                    self.expression(expression)
-                ),
-                vec![&**input],
-            ),
             Operator::Group {
                 input,
                 by,
@@ -371,10 +355,7 @@ impl Tree<'_> {
                 }
                 text + " }"
             }
-            Step::Optional { condition, .. } => match condition {
-                Some(condition) => format!("optional if {}", self.expression(condition)),
-                None => "optional".to_owned(),
-            },
+            Step::Optional { .. } => "optional".to_owned(),
             Step::Union(_) => "union".to_owned(),
             Step::Exists { outcome, .. } => self.outcome(*outcome),
             Step::ExistsGiven { given, outcome, .. } => {

@@ -273,7 +273,6 @@ impl<'a> Grouper<'a> {
                 let after = rows.rows.max(inside.rows);
                 let step = Step::Optional {
                     steps: inside.steps,
-                    condition: None,
                 };
                 rows.push(step, after, inside.cost);
                 rows.possible.extend(&right.possible());

@@ -248,14 +248,13 @@ pub enum Step {
         rows: Vec<Vec<Option<ConstId>>>,
     },
     /// OPTIONAL with bindings from its left side: each row is extended by `steps` and kept, with
-    /// the new variables unbound, where they (or `condition`) leave nothing.
+    /// the new variables unbound, where they leave nothing. The condition of the left join is
+    /// one of the steps.
     ///
     /// Only where each variable shared with the rows so far is certainly bound in them.
     Optional {
         /// The right side.
         steps: Vec<PlannedStep>,
-        /// The filter of the left join; sees both sides.
-        condition: Option<Expression>,
     },
     /// UNION with bindings from its left side: the rows of each branch in turn.
     ///
@@ -398,22 +397,6 @@ pub enum Operator {
     },
     /// The rows of each input in turn; a variable that an input lacks is unbound.
     Union(Vec<Node>),
-    /// Rows whose expression is true.
-    Filter {
-        /// Where rows come from.
-        input: Box<Node>,
-        /// The condition.
-        expression: Expression,
-    },
-    /// A new column.
-    Extend {
-        /// Where rows come from.
-        input: Box<Node>,
-        /// The new variable.
-        var: Var,
-        /// Its value; unbound on an error.
-        expression: Expression,
-    },
     /// Groups by the values of `by` (no variable: one group, also of no rows).
     Group {
         /// Where rows come from.

@@ -793,11 +793,8 @@ impl Run<'_> {
                     .collect();
                 self.join(&[row], &cells)
             }
-            Step::Optional { steps, condition } => {
-                let mut found = self.steps(steps, vec![row.clone()]);
-                if let Some(condition) = condition {
-                    found.retain(|row| self.truth(condition, row) == Some(true));
-                }
+            Step::Optional { steps } => {
+                let found = self.steps(steps, vec![row.clone()]);
                 if found.is_empty() { vec![row] } else { found }
             }
             Step::Exists { steps, outcome } => {

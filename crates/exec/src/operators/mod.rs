@@ -9,13 +9,12 @@ mod minus;
 mod order;
 mod slice;
 
-use jindou_plan::expression::Expression;
 use jindou_plan::physical::{Node, Operator as Planned, Var};
 
 use crate::ExecError;
 use crate::context::Context;
 use crate::operator::{Boxed, Builder, Operator};
-use crate::steps::{ExtendRows, FilterRows, compile, needed_before};
+use crate::steps::needed_before;
 use crate::table::{Table, VarSet};
 
 /// The operator of a node other than an exploration, of which `needed` is wanted.
@@ -24,11 +23,6 @@ pub(crate) fn build(
     planned: &Planned,
     needed: &VarSet,
 ) -> Result<Boxed, ExecError> {
-    let with_expression = |expression: &Expression| {
-        let mut inner = needed.clone();
-        expression.for_each_variable(&mut |var| inner.insert(var));
-        inner
-    };
     let with_shared = |keys: &[Var], loose: &[Var]| {
         let mut inner = needed.clone();
         inner.extend(keys.iter().chain(loose).copied());
@@ -117,25 +111,6 @@ pub(crate) fn build(
                 .collect::<Result<_, _>>()?,
             next: 0,
         }),
-        Planned::Filter { input, expression } => {
-            let inner = with_expression(expression);
-            let input = builder.node(input, &inner)?;
-            Box::new(FilterRows::new(
-                input,
-                compile(expression, builder.cx)?,
-                needed.clone(),
-            ))
-        }
-        Planned::Extend {
-            input,
-            var,
-            expression,
-        } => {
-            let inner = with_expression(expression);
-            let input = builder.node(input, &inner)?;
-            let compiled = compile(expression, builder.cx)?;
-            Box::new(ExtendRows::new(input, *var, compiled, needed.clone()))
-        }
         Planned::Group {
             input,
             by,

@@ -82,9 +82,7 @@ pub(crate) fn build(
         Step::Values { vars, rows } => {
             Box::new(values::JoinValues::new(input, vars, rows, keep, cx))
         }
-        Step::Optional { steps, condition } => {
-            optional::build(builder, input, steps, condition.as_ref(), &keep)?
-        }
+        Step::Optional { steps } => optional::build(builder, input, steps, &keep)?,
         Step::Union(branches) => union::build(builder, input, branches, &keep)?,
         Step::Exists { steps, outcome } => exists::build(builder, input, steps, *outcome, &keep)?,
         Step::ExistsGiven {
@@ -167,14 +165,9 @@ fn for_each_variable(step: &Step, visit: &mut dyn FnMut(Var)) {
             expression.for_each_variable(visit);
         }
         Step::Values { vars, .. } => vars.iter().for_each(|var| visit(*var)),
-        Step::Optional { steps, condition } => {
-            steps
-                .iter()
-                .for_each(|planned| for_each_variable(&planned.step, visit));
-            if let Some(condition) = condition {
-                condition.for_each_variable(visit);
-            }
-        }
+        Step::Optional { steps } => steps
+            .iter()
+            .for_each(|planned| for_each_variable(&planned.step, visit)),
         Step::Exists { steps, outcome } => {
             steps
                 .iter()

@@ -2,12 +2,9 @@
 //! they find nothing.
 
 use jindou_model::{TermId, TermKind};
-use jindou_plan::expression::Expression;
 use jindou_plan::physical::{PlannedStep, Var};
 
 use super::feed::Feed;
-use super::filter::FilterRows;
-use super::{compile, needed_before};
 use crate::ExecError;
 use crate::context::Context;
 use crate::operator::{Boxed, Builder, Operator};
@@ -29,25 +26,13 @@ pub(super) fn build(
     builder: &mut Builder<'_>,
     input: Boxed,
     steps: &[PlannedStep],
-    condition: Option<&Expression>,
     keep: &VarSet,
 ) -> Result<Boxed, ExecError> {
     let number = builder.hidden_variable();
     let mut inner_keep = keep.clone();
     inner_keep.insert(number);
-    if let Some(condition) = condition {
-        condition.for_each_variable(&mut |var| inner_keep.insert(var));
-    }
     let feed = Feed::default();
-    let mut inner = builder.steps(Box::new(feed.clone()), steps, &inner_keep)?;
-    if let Some(condition) = condition {
-        let compiled = compile(condition, builder.cx)?;
-        inner = Box::new(FilterRows::new(
-            inner,
-            compiled,
-            needed_before(&[], &inner_keep),
-        ));
-    }
+    let inner = builder.steps(Box::new(feed.clone()), steps, &inner_keep)?;
     Ok(Box::new(LeftJoinSteps {
         input,
         feed,
