@@ -11,6 +11,7 @@ mod open;
 mod output;
 mod progress;
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -46,6 +47,7 @@ fn log_to_standard_error() {
     let filter = EnvFilter::try_from_env("JINDOU_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .init();
 }
