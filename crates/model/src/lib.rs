@@ -10,7 +10,9 @@ mod id;
 pub mod inline;
 pub mod key;
 mod neighbours;
+mod patched;
 mod ranges;
+mod sorted_set;
 
 pub use access::{Cursor, Graphs, Membership, Pattern, Visit};
 pub use id::{
@@ -18,4 +20,6 @@ pub use id::{
     TermId, TermKind,
 };
 pub use neighbours::{Narrow, Neighbours};
+pub use patched::{Edge, EdgeRun, Patched, Unchanged};
 pub use ranges::IdRanges;
+pub use sorted_set::{Change, SortedSet};

@@ -1,6 +1,6 @@
 //! Neighbours of one vertex: a sorted run of ids, as narrow in memory as its segment keeps them.
 
-use crate::{IdRanges, TermId};
+use crate::{IdRanges, Patched, TermId};
 
 /// The differences of a column (or of a run of it) in their own width.
 #[derive(Clone, Copy, Debug)]
@@ -99,6 +99,8 @@ pub enum Neighbours<'a> {
     },
     /// The vertices of a type.
     Ranges(&'a IdRanges),
+    /// What has changed since the bulk load.
+    Patched(Patched<'a>),
 }
 
 impl<'a> Neighbours<'a> {
@@ -115,6 +117,7 @@ impl<'a> Neighbours<'a> {
         match self {
             Self::Run { items, .. } => items.len(),
             Self::Ranges(ranges) => ranges.len() as usize,
+            Self::Patched(list) => list.len(),
         }
     }
 
@@ -140,6 +143,7 @@ impl<'a> Neighbours<'a> {
             Self::Ranges(ranges) => {
                 ranges.copy(from as u64, count, out);
             }
+            Self::Patched(list) => list.copy(from, count, out),
         }
     }
 
@@ -153,6 +157,7 @@ impl<'a> Neighbours<'a> {
         match self {
             Self::Run { base, items } => TermId::from_raw(base.wrapping_add(items.get(index))),
             Self::Ranges(ranges) => ranges.get(index as u64),
+            Self::Patched(list) => list.get(index),
         }
     }
 
@@ -166,6 +171,7 @@ impl<'a> Neighbours<'a> {
                 None => from,
             },
             Self::Ranges(ranges) => (ranges.rank(value) as usize).max(from),
+            Self::Patched(list) => list.rank(value).max(from),
         }
     }
 
@@ -186,6 +192,7 @@ impl<'a> Neighbours<'a> {
                 })
             }
             Self::Ranges(ranges) => ranges.contains(value),
+            Self::Patched(list) => list.contains(value),
         }
     }
 }

@@ -154,6 +154,51 @@ impl IdRanges {
         count - left as usize
     }
 
+    /// The set without these ids, which are sorted.
+    #[must_use]
+    pub fn without(&self, ids: &[u64]) -> Self {
+        if ids.is_empty() {
+            return self.clone();
+        }
+        let mut rest = Self::new();
+        let mut ids = ids.iter().copied().peekable();
+        for (first, end) in self.ranges() {
+            let mut begin = *first;
+            while let Some(id) = ids.next_if(|id| *id < *end) {
+                if id >= begin {
+                    rest.push(TermId::from_raw(begin), TermId::from_raw(id));
+                    begin = id + 1;
+                }
+            }
+            rest.push(TermId::from_raw(begin), TermId::from_raw(*end));
+        }
+        rest
+    }
+
+    /// The set with these ids, which are sorted, too.
+    #[must_use]
+    pub fn with(&self, ids: &[u64]) -> Self {
+        if ids.is_empty() {
+            return self.clone();
+        }
+        let mut all = Self::new();
+        let mut add = |first: u64, end: u64| {
+            let first = first.max(all.high);
+            all.push(TermId::from_raw(first), TermId::from_raw(end));
+        };
+        let mut ids = ids.iter().copied().peekable();
+        for (first, end) in self.ranges() {
+            while let Some(id) = ids.next_if(|id| *id < *first) {
+                add(id, id + 1);
+            }
+            add(*first, *end);
+        }
+        for id in ids {
+            add(id, id + 1);
+        }
+        all
+    }
+
     /// The ids that are in both sets.
     #[must_use]
     pub fn intersect(&self, other: &Self) -> Self {
@@ -203,6 +248,14 @@ mod tests {
         assert_eq!(list(&a.intersect(&b)), both);
         assert_eq!(a.len(), in_a.len() as u64);
         assert!(!IdRanges::new().contains(TermId::from_raw(0)));
+        let some = [0, 3, 4, 5, 6, 12, 19, 20, 49, 50, 61, 99];
+        let without: Vec<u64> = in_a.iter().copied().filter(|i| !some.contains(i)).collect();
+        assert_eq!(list(&a.without(&some)), without);
+        let mut with = [in_a.as_slice(), &some].concat();
+        with.sort_unstable();
+        with.dedup();
+        assert_eq!(list(&a.with(&some)), with);
+        assert_eq!(a.with(&some).len(), with.len() as u64);
         for id in 0..100 {
             let below = in_a.iter().filter(|i| **i < id).count() as u64;
             assert_eq!(a.rank(TermId::from_raw(id)), below);

@@ -29,6 +29,8 @@ pub struct Base {
     pub(crate) named: NamedGraphs,
     /// Documents loaded so far: blank nodes of the next one get this scope.
     pub(crate) documents: u64,
+    /// Graphs that exist without quads, too, sorted.
+    pub(crate) declared: Vec<u64>,
 }
 
 /// Bytes by part.
@@ -406,7 +408,7 @@ impl Base {
         ControlFlow::Continue(())
     }
 
-    fn match_predicate(
+    pub(crate) fn match_predicate(
         &self,
         pattern: &Pattern,
         predicate: PredicateId,
@@ -550,6 +552,29 @@ impl Base {
             visit(subject, predicate, object, graph)?;
         }
         ControlFlow::Continue(())
+    }
+
+    /// Number of quads of a named graph, of one predicate where that is given.
+    pub(crate) fn graph_places(&self, graph: TermId, predicate: Option<PredicateId>) -> usize {
+        let index = self.named.index();
+        let quads = index.quads(graph);
+        match predicate {
+            Some(predicate) => index.of_predicate(quads, predicate).len(),
+            None => quads.len(),
+        }
+    }
+
+    /// True if a vertex or literal has a trait.
+    pub(crate) fn has_trait(&self, id: TermId, asked: Membership) -> bool {
+        match asked {
+            Membership::Has(predicate, direction) if id.kind() != TermKind::Vertex => {
+                !self.neighbours(predicate, direction, id).is_empty()
+            }
+            Membership::Has(PredicateId::TYPE, Direction::In) => !self
+                .neighbours(PredicateId::TYPE, Direction::In, id)
+                .is_empty(),
+            _ => self.clusters.is_member(id, asked),
+        }
     }
 
     /// Calls `visit` with quads of a named graph, of one predicate where that is given, from the

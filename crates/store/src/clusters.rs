@@ -539,6 +539,9 @@ impl Clusters {
         subjects: &[Membership],
         objects: &[Membership],
     ) -> Option<f64> {
+        if predicate.index() >= self.pairs.len() {
+            return None;
+        }
         let pairs = self.pairs.get(predicate.index());
         if pairs.is_empty() {
             return None;

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use jindou_model::{
-    Direction, Graphs, Membership, Pattern, PredicateId, TermId, TermKind, inline, key,
+    Cursor, Direction, Graphs, IdQuad, Membership, Pattern, PredicateId, SnapshotNumber, TermId,
+    TermKind, inline, key,
 };
 use jindou_store::bulk::{BulkSink, build};
-use jindou_store::{Base, Directory};
+use jindou_store::{Base, Changes, Directory, Snapshot};
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 use proptest::prelude::*;
@@ -53,6 +54,38 @@ fn quads() -> impl Strategy<Value = Vec<Quad>> {
         .prop_map(|list| list.into_iter().map(quad).collect())
 }
 
+/// Quads with terms of their own among them.
+fn quads_to_change() -> impl Strategy<Value = Vec<Quad>> {
+    prop::collection::vec((0..28_u8, 0..9_u8, 0..40_u8, 0..11_u8), 0..60)
+        .prop_map(|list| list.into_iter().map(quad).collect())
+}
+
+fn intern(snapshot: &mut Snapshot, quad: &Quad) -> IdQuad {
+    let term = |snapshot: &mut Snapshot, term: &Term| {
+        if let Term::Literal(literal) = term
+            && let Some(id) = inline::encode(literal.value(), literal.datatype().as_str())
+        {
+            return id;
+        }
+        let mut bytes = Vec::new();
+        match key::push_term(&mut bytes, term.as_ref()) {
+            true => snapshot.intern_literal(&bytes),
+            false => snapshot.intern_node(&bytes),
+        }
+        .unwrap()
+    };
+    IdQuad {
+        subject: term(snapshot, &quad.subject.clone().into()),
+        predicate: snapshot.intern_predicate(quad.predicate.as_str()).unwrap(),
+        object: term(snapshot, &quad.object),
+        graph: match &quad.graph_name {
+            GraphName::DefaultGraph => TermId::NONE,
+            GraphName::NamedNode(node) => term(snapshot, &node.clone().into()),
+            GraphName::BlankNode(node) => term(snapshot, &node.clone().into()),
+        },
+    }
+}
+
 fn load(quads: &[Quad], threads: usize) -> Base {
     let mut sinks: Vec<BulkSink> = (0..threads).map(|_| BulkSink::new()).collect();
     for (index, quad) in quads.iter().enumerate() {
@@ -61,7 +94,11 @@ fn load(quads: &[Quad], threads: usize) -> Base {
     build(sinks, 1).unwrap()
 }
 
-fn id(base: &Base, term: &Term) -> TermId {
+fn snapshot(base: Base) -> Snapshot {
+    Snapshot::of_base(base, 1, SnapshotNumber(1))
+}
+
+fn id(base: &Snapshot, term: &Term) -> TermId {
     if let Term::Literal(literal) = term
         && let Some(id) = inline::encode(literal.value(), literal.datatype().as_str())
     {
@@ -77,7 +114,7 @@ fn id(base: &Base, term: &Term) -> TermId {
 
 type Row = (TermId, PredicateId, TermId, TermId);
 
-fn matches(base: &Base, pattern: Pattern, graphs: Graphs) -> Vec<Row> {
+fn matches(base: &Snapshot, pattern: Pattern, graphs: Graphs) -> Vec<Row> {
     let mut rows = Vec::new();
     let flow = base.for_each_match(&pattern, graphs, &mut |s, p, o, g| {
         rows.push((s, p, o, g));
@@ -88,7 +125,7 @@ fn matches(base: &Base, pattern: Pattern, graphs: Graphs) -> Vec<Row> {
     rows
 }
 
-fn rows_of(base: &Base, quads: &[Quad]) -> BTreeSet<Row> {
+fn rows_of(base: &Snapshot, quads: &[Quad]) -> BTreeSet<Row> {
     quads
         .iter()
         .map(|quad| {
@@ -108,14 +145,14 @@ fn rows_of(base: &Base, quads: &[Quad]) -> BTreeSet<Row> {
 }
 
 /// Compares every pattern that some quad suggests, and a few that none does.
-fn compare(base: &Base, quads: &[Quad]) {
+fn compare(base: &Snapshot, quads: &[Quad]) {
     let all = rows_of(base, quads);
     assert_eq!(
         base.triples(),
         all.iter().filter(|row| row.3.is_none()).count() as u64
     );
     assert_eq!(
-        base.named().quads(),
+        base.named_quads(),
         all.iter().filter(|row| !row.3.is_none()).count() as u64
     );
     let stranger = inline::from_integer(99).unwrap();
@@ -160,18 +197,21 @@ fn compare(base: &Base, quads: &[Quad]) {
 }
 
 /// Reads each named graph piece by piece.
-fn compare_graphs(base: &Base, all: &BTreeSet<Row>) {
+fn compare_graphs(base: &Snapshot, all: &BTreeSet<Row>) {
     for (_, predicate, _, graph) in all.iter().filter(|row| !row.3.is_none()) {
         for asked in [None, Some(*predicate)] {
             let mut rows = Vec::new();
             let mut more = true;
+            let mut from = 0;
             while more {
                 let before = rows.len();
-                more = base.scan_graph(*graph, asked, before, 3, &mut |s, p, o, g| {
+                more = base.scan_graph(*graph, asked, from, 3, &mut |s, p, o, g| {
                     rows.push((s, p, o, g));
                     ControlFlow::Continue(())
                 });
-                assert!(!more || rows.len() == before + 3);
+                from += 3;
+                // Places of removed quads are passed over.
+                assert!(!more || base.changes() > 0 || rows.len() == before + 3);
             }
             rows.sort_unstable();
             let expected: Vec<Row> = all
@@ -184,7 +224,7 @@ fn compare_graphs(base: &Base, all: &BTreeSet<Row>) {
     }
 }
 
-fn compare_statistics(base: &Base, all: &BTreeSet<Row>) {
+fn compare_statistics(base: &Snapshot, all: &BTreeSet<Row>) {
     let of_default: Vec<&Row> = all.iter().filter(|row| row.3.is_none()).collect();
     let has = |vertex: TermId, asked: Membership| {
         of_default.iter().any(|(s, p, o, _)| match asked {
@@ -208,12 +248,15 @@ fn compare_statistics(base: &Base, all: &BTreeSet<Row>) {
         .filter(|t| !matches!(t, Membership::Has(PredicateId::TYPE, Direction::In)))
         .collect();
     traits.dedup();
+    compare_neighbours(base, &of_default, &terms);
     for pair in traits.windows(2) {
         for number in 1..base.predicate_count() {
             let predicate = PredicateId(number as u32);
             if let Some(edges) = base
+                .base()
                 .clusters()
                 .edges_between(predicate, &pair[..1], &pair[1..])
+                .filter(|_| base.changes() == 0)
             {
                 let expected = of_default
                     .iter()
@@ -221,6 +264,11 @@ fn compare_statistics(base: &Base, all: &BTreeSet<Row>) {
                     .filter(|row| has(row.0, pair[0]) && has(row.2, pair[1]))
                     .count();
                 assert_eq!(edges, expected as f64, "{pair:?} by {predicate:?}");
+            }
+        }
+        for vertex in &terms {
+            for asked in pair {
+                assert_eq!(base.is_member(*vertex, *asked), has(*vertex, *asked));
             }
         }
         let expected: Vec<TermId> = terms
@@ -235,19 +283,123 @@ fn compare_statistics(base: &Base, all: &BTreeSet<Row>) {
     }
 }
 
+/// Neighbours of all terms by each predicate: one by one, located and expanded together.
+fn compare_neighbours(base: &Snapshot, quads: &[&Row], terms: &[TermId]) {
+    for number in 0..base.predicate_count() {
+        let predicate = PredicateId(number as u32);
+        let edges = quads.iter().filter(|row| row.1 == predicate);
+        let edges: Vec<(TermId, TermId)> = edges.map(|row| (row.0, row.2)).collect();
+        for direction in [Direction::Out, Direction::In] {
+            let mut expected: Vec<(u32, TermId)> = Vec::new();
+            let mut keys = BTreeSet::new();
+            for (row, term) in terms.iter().enumerate() {
+                let mut list: Vec<TermId> = edges
+                    .iter()
+                    .map(|(s, o)| {
+                        if direction == Direction::Out {
+                            (s, o)
+                        } else {
+                            (o, s)
+                        }
+                    })
+                    .filter(|(key, _)| *key == term)
+                    .map(|(_, to)| *to)
+                    .collect();
+                list.sort_unstable();
+                if !list.is_empty() {
+                    keys.insert(*term);
+                }
+                expected.extend(list.into_iter().map(|to| (row as u32, to)));
+            }
+            let counts = (edges.len() as u64, keys.len() as u64);
+            assert_eq!(base.counts(predicate, direction), counts);
+            let mut located = Vec::new();
+            base.locate(predicate, direction, terms, &mut located);
+            let mut found = Vec::new();
+            for (row, list) in located.iter().enumerate() {
+                let one = base.neighbours(predicate, direction, terms[row]);
+                assert_eq!(one.len(), list.len());
+                found.extend((0..list.len()).map(|index| (row as u32, list.get(index))));
+            }
+            assert_eq!(found, expected);
+            let mut cursor = Cursor::default();
+            let (mut rows, mut out) = (Vec::new(), Vec::new());
+            while cursor.key < terms.len() {
+                let budget = out.len() + 3;
+                base.expand(
+                    predicate,
+                    direction,
+                    terms,
+                    &mut cursor,
+                    None,
+                    budget,
+                    &mut rows,
+                    &mut out,
+                );
+            }
+            assert_eq!(rows.into_iter().zip(out).collect::<Vec<_>>(), expected);
+            for term in terms.iter().filter(|term| term.kind() == TermKind::Vertex) {
+                let mut predicates = Vec::new();
+                base.predicates_of_vertex(*term, direction, &mut predicates);
+                let listed = predicates.contains(&predicate) || predicate == PredicateId::TYPE;
+                assert!(listed || !keys.contains(term));
+                assert!(keys.contains(term) || predicate == PredicateId::TYPE || !listed);
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn every_pattern_finds_the_quads_of_the_set(quads in quads(), threads in 1..4_usize) {
         let base = load(&quads, threads);
-        compare(&base, &quads);
+        compare(&snapshot(base), &quads);
+    }
+
+    #[test]
+    fn every_version_of_the_changes_finds_its_own_quads(
+        quads in quads(),
+        batches in prop::collection::vec((any::<prop::sample::Index>(), quads_to_change()), 1..6),
+    ) {
+        let mut model: BTreeSet<String> = quads.iter().map(ToString::to_string).collect();
+        let mut now = snapshot(load(&quads, 1));
+        let mut known = quads;
+        let mut versions = Vec::new();
+        for (cut, batch) in batches {
+            versions.push((now.clone(), model.clone()));
+            let (remove, add) = batch.split_at(cut.index(batch.len() + 1));
+            // Some of what is there, too.
+            let there = known.iter().filter(|quad| model.contains(&quad.to_string()));
+            let remove: Vec<Quad> = there.step_by(3).chain(remove).cloned().collect();
+            let changes = Changes {
+                remove: remove.iter().map(|quad| intern(&mut now, quad)).collect(),
+                add: add.iter().map(|quad| intern(&mut now, quad)).collect(),
+            };
+            let effect = now.apply(&changes);
+            let removed = remove.iter().filter(|quad| model.remove(&quad.to_string())).count();
+            let added = add.iter().filter(|quad| model.insert(quad.to_string())).count();
+            prop_assert_eq!((effect.removed, effect.added), (removed as u64, added as u64));
+            known.extend(batch);
+        }
+        versions.push((now, model));
+        for (version, model) in versions {
+            let mut there: Vec<Quad> = known
+                .iter()
+                .filter(|quad| model.contains(&quad.to_string()))
+                .cloned()
+                .collect();
+            there.sort_by_key(ToString::to_string);
+            there.dedup();
+            compare(&version, &there);
+        }
     }
 
     #[test]
     fn ids_do_not_depend_on_order_or_threads(mut quads in quads(), threads in 1..4_usize) {
-        let one = load(&quads, 1);
+        let one = snapshot(load(&quads, 1));
         quads.reverse();
-        let other = load(&quads, threads);
+        let other = snapshot(load(&quads, threads));
         prop_assert_eq!(rows_of(&one, &quads), rows_of(&other, &quads));
     }
 
@@ -257,7 +409,7 @@ proptest! {
         let directory = Directory::create(&folder.path().join("store")).unwrap();
         directory.write(&load(&[], 1)).unwrap();
         directory.write(&load(&quads, 2)).unwrap();
-        compare(&directory.read().unwrap(), &quads);
+        compare(&snapshot(directory.read().unwrap()), &quads);
     }
 }
 
@@ -270,8 +422,8 @@ fn a_graph_knows_its_own_quads_of_a_subject_that_every_graph_has() {
             Quad::new(node(0), predicate(4), value, graph(number))
         })
         .collect();
-    let base = load(&quads, 2);
-    let index = base.named().index();
+    let base = snapshot(load(&quads, 2));
+    let index = base.base().named().index();
     for number in [0, 1, 500, 999] {
         let found = index.quads(id(&base, &graph(number).into()));
         assert_eq!(found.len(), 1, "not the thousand edges of the subject");
@@ -282,5 +434,5 @@ fn a_graph_knows_its_own_quads_of_a_subject_that_every_graph_has() {
             found
         );
     }
-    assert_eq!(base.named().len(), 1000);
+    assert_eq!(base.named_graphs(), 1000);
 }

@@ -108,6 +108,7 @@ pub(crate) fn assemble(
         segments,
         named,
         documents,
+        declared: Vec::new(),
     }
 }
 

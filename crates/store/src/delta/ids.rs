@@ -1,0 +1,172 @@
+//! Which ids have these types and predicates, changes included?
+
+use jindou_model::{Direction, IdRanges, Membership, PredicateId, SortedSet, TermId};
+use parking_lot::RwLock;
+use rustc_hash::FxHashMap;
+
+use super::segment::SegmentDelta;
+use super::snapshot::Snapshot;
+
+/// Sets kept at most; all are dropped when there are more.
+const MOST_SETS: usize = 512;
+/// Sets of more ranges are not kept.
+const MOST_RANGES: usize = 1 << 20;
+
+/// Sets of ids asked for, with the versions of the changes they were made from.
+#[derive(Default)]
+pub(crate) struct SetCache {
+    sets: RwLock<FxHashMap<Box<[Membership]>, (Box<[u64]>, IdRanges)>>,
+}
+
+/// What changed for one trait.
+struct Touched<'a> {
+    asked: Membership,
+    delta: &'a SegmentDelta,
+}
+
+impl Touched<'_> {
+    /// Calls `visit` with each id that gained the trait, in order.
+    fn for_each_gained(&self, visit: &mut dyn FnMut(u64)) {
+        match self.asked {
+            Membership::Type(class) => for_each_of(&self.delta.added, class, visit),
+            Membership::Has(..) => self.delta.gained.iter().for_each(visit),
+        }
+    }
+
+    fn for_each_lost(&self, visit: &mut dyn FnMut(u64)) {
+        match self.asked {
+            Membership::Type(class) => for_each_of(&self.delta.removed, class, visit),
+            Membership::Has(..) => self.delta.lost.iter().for_each(visit),
+        }
+    }
+
+    fn lost(&self, id: TermId) -> bool {
+        match self.asked {
+            Membership::Type(class) => self.delta.removed.contains((class.raw(), id.raw())),
+            Membership::Has(..) => self.delta.lost.contains(id.raw()),
+        }
+    }
+
+    fn gained(&self, id: TermId) -> bool {
+        match self.asked {
+            Membership::Type(class) => self.delta.added.contains((class.raw(), id.raw())),
+            Membership::Has(..) => self.delta.gained.contains(id.raw()),
+        }
+    }
+
+    /// Numbers of ids that gained and lost the trait.
+    fn counts(&self) -> (usize, usize) {
+        let of_class = |set: &SortedSet<(u64, u64)>, class: TermId| {
+            set.rank_by(|edge| edge.0 <= class.raw()) - set.rank_by(|edge| edge.0 < class.raw())
+        };
+        match self.asked {
+            Membership::Type(class) => (
+                of_class(&self.delta.added, class),
+                of_class(&self.delta.removed, class),
+            ),
+            Membership::Has(..) => (self.delta.gained.len(), self.delta.lost.len()),
+        }
+    }
+}
+
+fn for_each_of(set: &SortedSet<(u64, u64)>, key: TermId, visit: &mut dyn FnMut(u64)) {
+    let key = key.raw();
+    let range = set.rank_by(|edge| edge.0 < key)..set.rank_by(|edge| edge.0 <= key);
+    for (_, id) in set.slices(range).flatten() {
+        visit(*id);
+    }
+}
+
+impl Snapshot {
+    fn touched(&self, asked: Membership) -> Option<Touched<'_>> {
+        let (predicate, direction) = match asked {
+            // The edges of a class are those of its key, incoming.
+            Membership::Type(_) => (PredicateId::TYPE, Direction::In),
+            Membership::Has(predicate, direction) => (predicate, direction),
+        };
+        let delta = self.delta.segment(predicate, direction)?;
+        let touched = Touched { asked, delta };
+        (touched.counts() != (0, 0)).then_some(touched)
+    }
+
+    /// Ids that gained and lost a trait since the bulk load.
+    pub(super) fn trait_changes(&self, asked: Membership) -> (usize, usize) {
+        self.touched(asked)
+            .map_or((0, 0), |touched| touched.counts())
+    }
+
+    /// True if the vertex, or any other term, has the trait.
+    #[must_use]
+    pub fn is_member(&self, id: TermId, asked: Membership) -> bool {
+        match self.touched(asked) {
+            Some(touched) if touched.gained(id) => true,
+            Some(touched) if touched.lost(id) => false,
+            _ => self.base().has_trait(id, asked),
+        }
+    }
+
+    /// The ids that have all of `traits`, literals too where these allow them; `None` if that is
+    /// no short list and `exact` is not asked for. Types are always honoured.
+    ///
+    /// Costs as [`crate::Base::ids_with`] and, the first time after a change of these traits, the
+    /// ids that gained or lost one of them.
+    #[must_use]
+    pub fn ids_with(&self, traits: &[Membership], exact: bool) -> Option<IdRanges> {
+        let touched: Vec<Touched<'_>> = traits.iter().filter_map(|t| self.touched(*t)).collect();
+        if touched.is_empty() {
+            return self.base().ids_with(traits, exact);
+        }
+        let kept;
+        let traits = if exact || self.base().clusters().is_short(traits) {
+            traits
+        } else {
+            let is_type = |asked: &Membership| matches!(asked, Membership::Type(_));
+            kept = traits.iter().copied().filter(is_type).collect::<Vec<_>>();
+            if kept.is_empty() {
+                return None;
+            }
+            &kept
+        };
+        let versions: Box<[u64]> = traits
+            .iter()
+            .map(|asked| {
+                self.touched(*asked)
+                    .map_or(0, |touched| touched.delta.version)
+            })
+            .collect();
+        let cache = &self.generation.sets;
+        if let Some((of, set)) = cache.sets.read().get(traits)
+            && *of == versions
+        {
+            return Some(set.clone());
+        }
+        let set = self.make_set(traits);
+        if set.ranges().len() <= MOST_RANGES {
+            let mut sets = cache.sets.write();
+            if sets.len() >= MOST_SETS {
+                sets.clear();
+            }
+            sets.insert(traits.into(), (versions, set.clone()));
+        }
+        Some(set)
+    }
+
+    fn make_set(&self, traits: &[Membership]) -> IdRanges {
+        let touched: Vec<Touched<'_>> = traits.iter().filter_map(|t| self.touched(*t)).collect();
+        let all = self.base().ids_with(traits, true);
+        let all = all.expect("an exact set is always made");
+        let (mut gained, mut lost) = (Vec::new(), Vec::new());
+        for one in &touched {
+            one.for_each_gained(&mut |id| gained.push(id));
+            one.for_each_lost(&mut |id| lost.push(id));
+        }
+        for list in [&mut gained, &mut lost] {
+            list.sort_unstable();
+            list.dedup();
+        }
+        for asked in traits {
+            gained.retain(|id| self.is_member(TermId::from_raw(*id), *asked));
+        }
+        all.without(&lost).with(&gained)
+    }
+}

@@ -1,0 +1,795 @@
+//! The graph at one snapshot: base and changes together, as readers see it.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use jindou_model::{
+    Cursor, Direction, Graphs, IdRanges, Neighbours, Pattern, PredicateId, SnapshotNumber, TermId,
+    TermKind, Visit,
+};
+
+use super::Delta;
+use super::ids::SetCache;
+use super::named::of_graph;
+use super::terms::{AppendedTerms, TermCounts};
+use crate::{Base, StoreError};
+
+/// What all snapshots between two merges share.
+pub(crate) struct Generation {
+    pub(crate) base: Base,
+    pub(crate) terms: AppendedTerms,
+    /// The number of the next version of a segment's changes.
+    pub(crate) versions: AtomicU64,
+    pub(crate) sets: SetCache,
+    number: u64,
+}
+
+/// A graph that does not change: the base of its generation and one version of the changes since.
+///
+/// Cloning costs kilobytes; a clone that is changed leaves this one as it is. The answers for
+/// predicates without changes are those of the base, at its cost and one comparison.
+#[derive(Clone)]
+pub struct Snapshot {
+    pub(crate) generation: Arc<Generation>,
+    pub(crate) delta: Delta,
+    known: TermCounts,
+    number: SnapshotNumber,
+    documents: u64,
+}
+
+impl Snapshot {
+    /// The first snapshot of a base; `generation` tells this base from all others that a reader
+    /// may have seen.
+    #[must_use]
+    pub fn of_base(base: Base, generation: u64, number: SnapshotNumber) -> Self {
+        let mut delta = Delta::default();
+        let declared: Vec<_> = base
+            .declared
+            .iter()
+            .map(|graph| (*graph, jindou_model::Change::Add))
+            .collect();
+        delta.declared.apply(&declared);
+        let documents = base.documents();
+        Self {
+            generation: Arc::new(Generation {
+                base,
+                terms: AppendedTerms::new(),
+                versions: AtomicU64::new(1),
+                sets: SetCache::default(),
+                number: generation,
+            }),
+            delta,
+            known: TermCounts::default(),
+            number,
+            documents,
+        }
+    }
+
+    /// What the bulk load or the last merge left.
+    #[must_use]
+    pub fn base(&self) -> &Base {
+        &self.generation.base
+    }
+
+    /// The number of the base among those that this database had: ids mean the same for as long
+    /// as it is the same.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation.number
+    }
+
+    /// True if both are of one generation object: their ids are the same, and so are the places
+    /// where new terms go.
+    #[must_use]
+    pub fn is_of_generation_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.generation, &other.generation)
+    }
+
+    /// The snapshot number: one more for each commit.
+    #[must_use]
+    pub fn number(&self) -> SnapshotNumber {
+        self.number
+    }
+
+    /// Gives this snapshot, which nobody else reads yet, its number.
+    pub fn set_number(&mut self, number: SnapshotNumber) {
+        self.number = number;
+    }
+
+    /// Documents and updates seen so far: blank nodes of the next one get this scope.
+    #[must_use]
+    pub fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    /// Sets the number of documents seen so far.
+    pub fn set_documents(&mut self, documents: u64) {
+        self.documents = documents;
+    }
+
+    /// Quads added or removed since the last merge.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.delta.changes()
+    }
+
+    /// Bytes of the changes and of the terms that came with them.
+    #[must_use]
+    pub fn delta_bytes(&self) -> usize {
+        self.delta.bytes() + self.generation.terms.bytes()
+    }
+
+    // Terms.
+
+    /// How many of the appended terms it knows.
+    #[must_use]
+    pub fn known_terms(&self) -> TermCounts {
+        self.known
+    }
+
+    /// Lets this snapshot, which nobody else reads yet, know all terms there are.
+    pub fn know_all_terms(&mut self) {
+        self.known = self.generation.terms.counts();
+    }
+
+    /// Lets this snapshot know so many of the appended terms.
+    pub fn know_terms(&mut self, counts: TermCounts) {
+        self.known = counts;
+    }
+
+    /// Number of predicates.
+    #[must_use]
+    pub fn predicate_count(&self) -> usize {
+        self.base().predicate_count() + self.known.predicates as usize
+    }
+
+    /// Number of vertices, those without edges included.
+    #[must_use]
+    pub fn vertex_count(&self) -> u64 {
+        self.base().vertex_count() + self.known.vertices
+    }
+
+    /// Number of literals in the dictionary.
+    #[must_use]
+    pub fn literal_count(&self) -> u64 {
+        self.base().literal_count() + self.known.literals
+    }
+
+    /// True if the id is one of this snapshot's: terms that came later are not.
+    #[must_use]
+    pub fn knows(&self, id: TermId) -> bool {
+        match id.kind() {
+            TermKind::Vertex => id.local() < self.vertex_count(),
+            TermKind::Literal => id.local() < self.literal_count(),
+            TermKind::Predicate => (id.payload() as usize) < self.predicate_count(),
+            _ => true,
+        }
+    }
+
+    /// The id of the vertex or predicate with this key.
+    #[must_use]
+    pub fn find_node(&self, key: &[u8]) -> Option<TermId> {
+        if let Some(id) = self.base().find_node(key) {
+            return Some(id);
+        }
+        if self.known == TermCounts::default() {
+            return None;
+        }
+        let terms = &self.generation.terms;
+        let vertex = terms.find_vertex(key, self.known.vertices);
+        if let Some(number) = vertex {
+            let local = self.base().vertex_count() + number;
+            return Some(TermId::vertex(jindou_model::ShardId(0), local));
+        }
+        let number = terms.find_predicate(key, self.known.predicates)?;
+        Some(terms.predicate_term(number))
+    }
+
+    /// The id of the dictionary literal with this key.
+    #[must_use]
+    pub fn find_literal(&self, key: &[u8]) -> Option<TermId> {
+        if let Some(id) = self.base().find_literal(key) {
+            return Some(id);
+        }
+        if self.known.literals == 0 {
+            return None;
+        }
+        let number = self
+            .generation
+            .terms
+            .find_literal(key, self.known.literals)?;
+        let local = self.base().literal_count() + number;
+        Some(TermId::literal(jindou_model::ShardId(0), local))
+    }
+
+    /// The predicate with this IRI.
+    #[must_use]
+    pub fn find_predicate(&self, iri: &str) -> Option<PredicateId> {
+        if let Some(id) = self.base().find_predicate(iri) {
+            return Some(id);
+        }
+        if self.known.predicates == 0 {
+            return None;
+        }
+        let terms = &self.generation.terms;
+        let number = terms.find_predicate(iri.as_bytes(), self.known.predicates)?;
+        Some(PredicateId(
+            (self.base().predicate_count() as u64 + number) as u32,
+        ))
+    }
+
+    /// The term of a predicate.
+    ///
+    /// # Panics
+    /// If there is no such predicate.
+    #[must_use]
+    pub fn predicate_term(&self, predicate: PredicateId) -> TermId {
+        match predicate.index().checked_sub(self.base().predicate_count()) {
+            None => self.base().predicate_term(predicate),
+            Some(number) => self.generation.terms.predicate_term(number as u64),
+        }
+    }
+
+    /// The predicate that a term is, if it is one.
+    #[must_use]
+    pub fn predicate_of_term(&self, term: TermId) -> Option<PredicateId> {
+        if term.kind() == TermKind::Vertex
+            && self.known.predicates > 0
+            && let Some(id) = self.generation.terms.predicate_of_vertex(term.local())
+        {
+            return (id.index() < self.predicate_count()).then_some(id);
+        }
+        self.base().predicate_of_term(term)
+    }
+
+    /// Appends the key of a vertex, dictionary literal or predicate.
+    ///
+    /// # Panics
+    /// If the id is not one of this generation.
+    pub fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
+        match self.appended_key(id) {
+            Some(bytes) => key.extend_from_slice(bytes),
+            None => self.base().push_key(id, key),
+        }
+    }
+
+    /// The key of a term that came after the bulk load; `None` of one that the base has.
+    #[inline]
+    #[must_use]
+    pub fn appended_key(&self, id: TermId) -> Option<&[u8]> {
+        let terms = &self.generation.terms;
+        let base = self.base();
+        match id.kind() {
+            TermKind::Vertex => {
+                let number = id.local().checked_sub(base.vertex_count())?;
+                Some(terms.vertex_key(number))
+            }
+            TermKind::Literal => {
+                let number = id.local().checked_sub(base.literal_count())?;
+                Some(terms.literal_key(number))
+            }
+            TermKind::Predicate => {
+                let number = id.payload().checked_sub(base.predicate_count() as u64)?;
+                Some(terms.predicate_key(number))
+            }
+            _ => None,
+        }
+    }
+
+    /// The id of a vertex, a new one if it is not known; the snapshot knows it from then on.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`] after 2^32 terms.
+    pub fn intern_node(&mut self, key: &[u8]) -> Result<TermId, StoreError> {
+        let id = self
+            .generation
+            .terms
+            .intern_node(&self.generation.base, key)?;
+        self.know_all_terms();
+        Ok(id)
+    }
+
+    /// The id of a dictionary literal, a new one if it is not known.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`] after 2^32 terms.
+    pub fn intern_literal(&mut self, key: &[u8]) -> Result<TermId, StoreError> {
+        let id = self
+            .generation
+            .terms
+            .intern_literal(&self.generation.base, key)?;
+        self.know_all_terms();
+        Ok(id)
+    }
+
+    /// The id of a predicate, a new one if it is not known.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`] after 2^32 terms.
+    pub fn intern_predicate(&mut self, iri: &str) -> Result<PredicateId, StoreError> {
+        let id = self
+            .generation
+            .terms
+            .intern_predicate(&self.generation.base, iri)?;
+        self.know_all_terms();
+        Ok(id)
+    }
+
+    // The default graph.
+
+    /// Number of triples of the default graph.
+    #[must_use]
+    pub fn triples(&self) -> u64 {
+        self.base().triples() + self.delta.added - self.delta.removed
+    }
+
+    /// Edges and distinct keys of any predicate in the default graph.
+    #[must_use]
+    pub fn counts(&self, predicate: PredicateId, direction: Direction) -> (u64, u64) {
+        let (edges, keys) = self.base().counts(predicate, direction);
+        match self.delta.segment(predicate, direction) {
+            None => (edges, keys),
+            Some(delta) => (
+                edges + delta.added.len() as u64 - delta.removed.len() as u64,
+                keys + delta.gained.len() as u64 - delta.lost.len() as u64,
+            ),
+        }
+    }
+
+    /// The neighbours of a key by any predicate in the default graph.
+    #[inline]
+    #[must_use]
+    pub fn neighbours(
+        &self,
+        predicate: PredicateId,
+        direction: Direction,
+        key: TermId,
+    ) -> Neighbours<'_> {
+        let base = self.base().neighbours(predicate, direction, key);
+        match self.delta.segment(predicate, direction) {
+            Some(delta) if delta.may_touch(key) => delta.patch(key, base),
+            _ => base,
+        }
+    }
+
+    /// The neighbours of many keys: appends one entry a key to `out`.
+    pub fn locate<'a>(
+        &'a self,
+        predicate: PredicateId,
+        direction: Direction,
+        keys: &[TermId],
+        out: &mut Vec<Neighbours<'a>>,
+    ) {
+        let begin = out.len();
+        self.base().locate(predicate, direction, keys, out);
+        if let Some(delta) = self.delta.segment(predicate, direction) {
+            for (key, list) in keys.iter().zip(&mut out[begin..]) {
+                if delta.may_touch(*key) {
+                    *list = delta.patch(*key, *list);
+                }
+            }
+        }
+    }
+
+    /// Follows the edges of many keys; see [`crate::Segment::expand`].
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the segment's arguments and which segment"
+    )]
+    pub fn expand(
+        &self,
+        predicate: PredicateId,
+        direction: Direction,
+        keys: &[TermId],
+        cursor: &mut Cursor,
+        filter: Option<&IdRanges>,
+        budget: usize,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) {
+        let base = self.base();
+        let Some(delta) = self.delta.segment(predicate, direction) else {
+            return base.expand(
+                predicate, direction, keys, cursor, filter, budget, rows, out,
+            );
+        };
+        while cursor.key < keys.len() && out.len() < budget {
+            let untouched = keys[cursor.key..]
+                .iter()
+                .position(|key| delta.may_touch(*key))
+                .map_or(keys.len(), |place| cursor.key + place);
+            if untouched > cursor.key {
+                let keys = &keys[..untouched];
+                base.expand(
+                    predicate, direction, keys, cursor, filter, budget, rows, out,
+                );
+                continue;
+            }
+            let key = keys[cursor.key];
+            let list = delta.patch(key, base.neighbours(predicate, direction, key));
+            let before = out.len();
+            list.copy(cursor.offset, budget - before, out);
+            let stop = cursor.offset + out.len() - before;
+            if let Some(filter) = filter {
+                let mut kept = before;
+                for index in before..out.len() {
+                    out[kept] = out[index];
+                    kept += usize::from(filter.contains(out[index]));
+                }
+                out.truncate(kept);
+            }
+            rows.resize(out.len(), cursor.key as u32);
+            if stop < list.len() {
+                cursor.offset = stop;
+            } else {
+                *cursor = Cursor {
+                    key: cursor.key + 1,
+                    offset: 0,
+                };
+            }
+        }
+    }
+
+    /// The predicates that a vertex has in a direction in the default graph, `rdf:type` perhaps
+    /// without an edge, appended to `out`.
+    pub fn predicates_of_vertex(
+        &self,
+        vertex: TermId,
+        direction: Direction,
+        out: &mut Vec<PredicateId>,
+    ) {
+        out.push(PredicateId::TYPE);
+        let begin = out.len();
+        let clusters = self.base().clusters();
+        out.extend(clusters.predicates_of_vertex(vertex, direction));
+        let of_vertex = |set: &jindou_model::SortedSet<(u64, u32)>| {
+            let key = vertex.raw();
+            set.rank_by(|entry| entry.0 < key)..set.rank_by(|entry| entry.0 <= key)
+        };
+        let (gained, lost) = (
+            &self.delta.gained[direction as usize],
+            &self.delta.lost[direction as usize],
+        );
+        let gone = of_vertex(lost);
+        if !gone.is_empty() {
+            let mut kept = begin;
+            for place in begin..out.len() {
+                out[kept] = out[place];
+                kept += usize::from(!lost.contains((vertex.raw(), out[place].0)));
+            }
+            out.truncate(kept);
+        }
+        let more = gained.slices(of_vertex(gained)).flatten();
+        let more = more.map(|(_, predicate)| PredicateId(*predicate));
+        out.extend(more.filter(|predicate| *predicate != PredicateId::TYPE));
+    }
+
+    /// Calls `visit` with each quad that matches, until it breaks.
+    ///
+    /// Costs as [`Base::for_each_match`], and the changes that match.
+    pub fn for_each_match(
+        &self,
+        pattern: &Pattern,
+        graphs: Graphs,
+        visit: &mut Visit<'_>,
+    ) -> ControlFlow<()> {
+        match graphs {
+            Graphs::Default => self.match_default(pattern, visit),
+            Graphs::One(graph) => self.match_named(pattern, Some(graph), visit),
+            Graphs::Named => self.match_named(pattern, None, visit),
+        }
+    }
+
+    fn match_default(&self, pattern: &Pattern, visit: &mut Visit<'_>) -> ControlFlow<()> {
+        if self.delta.added == 0 && self.delta.removed == 0 {
+            return self.base().for_each_match(pattern, Graphs::Default, visit);
+        }
+        if let Some(predicate) = pattern.predicate {
+            return self.match_predicate(pattern, predicate, visit);
+        }
+        let end = match (pattern.subject, pattern.object) {
+            (Some(subject), _) => Some((subject, Direction::Out)),
+            (None, Some(object)) => Some((object, Direction::In)),
+            _ => None,
+        };
+        let mut predicates = Vec::new();
+        match end {
+            Some((key, direction)) if key.kind() == TermKind::Vertex => {
+                self.predicates_of_vertex(key, direction, &mut predicates);
+            }
+            _ => predicates.extend((0..self.predicate_count()).map(|n| PredicateId(n as u32))),
+        }
+        for predicate in predicates {
+            self.match_predicate(pattern, predicate, visit)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn match_predicate(
+        &self,
+        pattern: &Pattern,
+        predicate: PredicateId,
+        visit: &mut Visit<'_>,
+    ) -> ControlFlow<()> {
+        let Some(delta) = self.delta.segment(predicate, Direction::Out) else {
+            return self.base().match_predicate(pattern, predicate, visit);
+        };
+        match (pattern.subject, pattern.object) {
+            (Some(subject), Some(object)) => {
+                let list = self.neighbours(predicate, Direction::Out, subject);
+                if list.contains(object) {
+                    visit(subject, predicate, object, TermId::NONE)?;
+                }
+            }
+            (Some(subject), None) => {
+                let list = self.neighbours(predicate, Direction::Out, subject);
+                for_each_neighbour(list, &mut |object| {
+                    visit(subject, predicate, object, TermId::NONE)
+                })?;
+            }
+            (None, Some(object)) => {
+                let list = self.neighbours(predicate, Direction::In, object);
+                for_each_neighbour(list, &mut |subject| {
+                    visit(subject, predicate, object, TermId::NONE)
+                })?;
+            }
+            (None, None) => {
+                let removed = &delta.removed;
+                self.base()
+                    .match_predicate(pattern, predicate, &mut |s, p, o, g| {
+                        if delta.may_touch(s) && removed.contains((s.raw(), o.raw())) {
+                            return ControlFlow::Continue(());
+                        }
+                        visit(s, p, o, g)
+                    })?;
+                for (s, o) in delta.added.iter() {
+                    let (s, o) = (TermId::from_raw(s), TermId::from_raw(o));
+                    visit(s, predicate, o, TermId::NONE)?;
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    // Named graphs.
+
+    /// Number of quads outside the default graph.
+    #[must_use]
+    pub fn named_quads(&self) -> u64 {
+        let named = &self.delta.named;
+        self.base().named().quads() + named.added.len() as u64 - named.removed.len() as u64
+    }
+
+    /// Number of quads with this predicate in all named graphs.
+    #[must_use]
+    pub fn named_edges(&self, predicate: PredicateId) -> u64 {
+        let segment = self.base().named().segment(predicate, Direction::Out);
+        let base = segment.map_or(0, |segment| segment.edges().edges() as u64);
+        match self.delta.named.segment(predicate, Direction::Out) {
+            Some(delta) => base + delta.added.len() as u64 - delta.removed.len() as u64,
+            None => base,
+        }
+    }
+
+    /// Number of named graphs: those that have quads or were declared.
+    #[must_use]
+    pub fn named_graphs(&self) -> u64 {
+        let named = &self.delta.named;
+        let with_quads = self.base().named().len() + named.gained.len() - named.lost.len();
+        let empty = self.delta.declared.iter();
+        let empty = empty.filter(|graph| !self.has_quads(TermId::from_raw(*graph)));
+        (with_quads + empty.count()) as u64
+    }
+
+    fn has_quads(&self, graph: TermId) -> bool {
+        let named = &self.delta.named;
+        if self.base().named().contains(graph) {
+            !named.lost.contains(graph.raw())
+        } else {
+            named.gained.contains(graph.raw())
+        }
+    }
+
+    /// True if a named graph has quads or was declared.
+    #[must_use]
+    pub fn has_graph(&self, graph: TermId) -> bool {
+        self.has_quads(graph) || self.delta.declared.contains(graph.raw())
+    }
+
+    /// Calls `visit` with each named graph.
+    pub fn for_each_graph(&self, visit: &mut dyn FnMut(TermId)) {
+        let named = &self.delta.named;
+        self.base().named().for_each_graph(&mut |graph| {
+            if !named.lost.contains(graph.raw()) {
+                visit(graph);
+            }
+        });
+        named
+            .gained
+            .iter()
+            .map(TermId::from_raw)
+            .for_each(&mut *visit);
+        let declared = self.delta.declared.iter().map(TermId::from_raw);
+        declared
+            .filter(|graph| !self.has_quads(*graph))
+            .for_each(visit);
+    }
+
+    /// Graphs that exist without quads, too.
+    pub fn declared_graphs(&self) -> impl Iterator<Item = TermId> + '_ {
+        self.delta.declared.iter().map(TermId::from_raw)
+    }
+
+    fn match_named(
+        &self,
+        pattern: &Pattern,
+        graph: Option<TermId>,
+        visit: &mut Visit<'_>,
+    ) -> ControlFlow<()> {
+        let graphs = graph.map_or(Graphs::Named, Graphs::One);
+        let named = &self.delta.named;
+        if named.is_empty() {
+            return self.base().for_each_match(pattern, graphs, visit);
+        }
+        self.base()
+            .for_each_match(pattern, graphs, &mut |s, p, o, g| {
+                if named.is_removed(g, (s, p, o)) {
+                    return ControlFlow::Continue(());
+                }
+                visit(s, p, o, g)
+            })?;
+        match (pattern.predicate, graph) {
+            (Some(predicate), graph) if pattern.subject.or(pattern.object).is_some() => {
+                self.match_added(pattern, predicate, graph, visit)
+            }
+            (_, Some(graph)) => self.match_added_to(pattern, graph, visit),
+            (Some(predicate), None) => self.match_added(pattern, predicate, None, visit),
+            (None, None) => {
+                for predicate in named.predicates() {
+                    self.match_added(pattern, predicate, None, visit)?;
+                }
+                ControlFlow::Continue(())
+            }
+        }
+    }
+
+    /// Quads that one graph gained since the bulk load.
+    fn match_added_to(
+        &self,
+        pattern: &Pattern,
+        graph: TermId,
+        visit: &mut Visit<'_>,
+    ) -> ControlFlow<()> {
+        let added = &self.delta.named.added;
+        for quad in added.slices(of_graph(added, graph.raw())).flatten() {
+            let (s, p, o) = (
+                TermId::from_raw(quad.2),
+                PredicateId(quad.1),
+                TermId::from_raw(quad.3),
+            );
+            let fits = pattern.subject.is_none_or(|known| known == s)
+                && pattern.predicate.is_none_or(|known| known == p)
+                && pattern.object.is_none_or(|known| known == o);
+            if fits {
+                visit(s, p, o, graph)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Quads of one predicate that named graphs gained since the bulk load.
+    fn match_added(
+        &self,
+        pattern: &Pattern,
+        predicate: PredicateId,
+        graph: Option<TermId>,
+        visit: &mut Visit<'_>,
+    ) -> ControlFlow<()> {
+        let direction = if pattern.subject.is_some() {
+            Direction::Out
+        } else {
+            Direction::In
+        };
+        let Some(delta) = self.delta.named.segment(predicate, direction) else {
+            return ControlFlow::Continue(());
+        };
+        let added = &delta.added;
+        let (key, other) = match direction {
+            Direction::Out => (pattern.subject, pattern.object),
+            Direction::In => (pattern.object, None),
+        };
+        let range = match key {
+            Some(key) => {
+                let key = key.raw();
+                added.rank_by(|edge| edge.0 < key)..added.rank_by(|edge| edge.0 <= key)
+            }
+            None => 0..added.len(),
+        };
+        for (key, to, found) in added.slices(range).flatten() {
+            let (key, to, found) = (
+                TermId::from_raw(*key),
+                TermId::from_raw(*to),
+                TermId::from_raw(*found),
+            );
+            let fits =
+                other.is_none_or(|other| other == to) && graph.is_none_or(|graph| graph == found);
+            if fits {
+                match direction {
+                    Direction::Out => visit(key, predicate, to, found)?,
+                    Direction::In => visit(to, predicate, key, found)?,
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Calls `visit` with quads of a named graph, of one predicate where that is given, from the
+    /// `from`-th place on and of `count` places, until it breaks; returns false where these are
+    /// the last. A place whose quad was removed is passed over.
+    pub fn scan_graph(
+        &self,
+        graph: TermId,
+        predicate: Option<PredicateId>,
+        from: usize,
+        count: usize,
+        visit: &mut Visit<'_>,
+    ) -> bool {
+        let named = &self.delta.named;
+        let base = self.base();
+        if named.is_empty() {
+            return base.scan_graph(graph, predicate, from, count, visit);
+        }
+        let in_base = base.graph_places(graph, predicate);
+        if from < in_base {
+            let mut visit = |s: TermId, p: PredicateId, o: TermId, g: TermId| {
+                if named.is_removed(g, (s, p, o)) {
+                    return ControlFlow::Continue(());
+                }
+                visit(s, p, o, g)
+            };
+            let count = count.min(in_base - from);
+            base.scan_graph(graph, predicate, from, count, &mut visit);
+        }
+        let added = &named.added;
+        let of_graph = match predicate {
+            None => of_graph(added, graph.raw()),
+            Some(predicate) => {
+                let key = (graph.raw(), predicate.0);
+                added.rank_by(|quad| (quad.0, quad.1) < key)
+                    ..added.rank_by(|quad| (quad.0, quad.1) <= key)
+            }
+        };
+        let places = in_base + of_graph.len();
+        let end = places.min(from.saturating_add(count));
+        if end > in_base {
+            let first = of_graph.start + from.max(in_base) - in_base;
+            let last = of_graph.start + end - in_base;
+            for (_, p, s, o) in added.slices(first..last).flatten() {
+                let (s, o) = (TermId::from_raw(*s), TermId::from_raw(*o));
+                if visit(s, PredicateId(*p), o, graph).is_break() {
+                    break;
+                }
+            }
+        }
+        end < places
+    }
+}
+
+fn for_each_neighbour(
+    list: Neighbours<'_>,
+    visit: &mut dyn FnMut(TermId) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    const AT_ONCE: usize = 1024;
+    let mut ids = Vec::new();
+    let mut from = 0;
+    while from < list.len() {
+        ids.clear();
+        list.copy(from, AT_ONCE, &mut ids);
+        from += ids.len();
+        for id in &ids {
+            visit(*id)?;
+        }
+    }
+    ControlFlow::Continue(())
+}
