@@ -32,6 +32,9 @@ mod rows;
 mod shape;
 mod star;
 mod statistics;
+mod update;
+mod update_convert;
+mod update_text;
 mod varset;
 
 pub use error::PlanError;
@@ -39,3 +42,6 @@ pub use explain::{Actual, explain, explain_profile};
 pub use planner::{Planner, PlannerConfig, plan};
 pub use prepared::Prepared;
 pub use statistics::{Membership, SegmentStatistics, Statistics};
+pub use update::{
+    DataQuad, DataTerm, GraphTarget, Modify, Operation, TemplateQuad, Update, parse_update,
+};
