@@ -17,7 +17,7 @@ use crate::planner::without_arguments;
 use crate::prepared::Prepared;
 use crate::statistics::Statistics;
 use crate::update_convert::{Source, blank_nodes, operation, shared_blank};
-use crate::update_text::{Outline, Run, place_of};
+use crate::update_text::{Outline, Run, misplaced, place_of};
 
 /// Bytes that the parser is given above which a request is refused: each run of operations after
 /// a prologue inside the request is parsed with all the prologues before it.
@@ -224,6 +224,18 @@ fn parse_run(
         let message = error.to_string();
         if let Some(label) = shared_blank(&message) {
             return shared_blank_error(text, outline, label);
+        }
+        if let Some((offset, message)) = run
+            .operations
+            .iter()
+            .find_map(|range| misplaced(text, range))
+        {
+            let (line, column) = place_of(text, offset);
+            return PlanError::Syntax {
+                line,
+                column,
+                message: message.to_owned(),
+            };
         }
         let (line, column, message) = place(&message);
         let (line, column) = outline.place(run, text, (line, column));

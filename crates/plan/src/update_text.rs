@@ -164,6 +164,48 @@ fn offset_of(text: &str, line: usize, column: usize) -> usize {
         + line_start
 }
 
+/// Where an operation has what its first block may not have, and a message that says so: blank
+/// nodes in what is deleted, variables in data. The parser is vague about these.
+pub(crate) fn misplaced(text: &str, operation: &Range<usize>) -> Option<(usize, &'static str)> {
+    let mut lexer = Lexer::new(&text.as_bytes()[..operation.end]);
+    lexer.at = operation.start;
+    let (mut deletes, mut is_data, mut is_where, mut braces) = (false, false, false, 0_usize);
+    while lexer.at < operation.end {
+        let start = lexer.at;
+        let token = lexer.token();
+        let bytes = &lexer.bytes[start..];
+        let is_blank = bytes.starts_with(b"_:") || bytes[0] == b'[';
+        match token {
+            Token::Word(word) if braces == 0 => {
+                let is = |keyword: &[u8]| lexer.bytes[word.clone()].eq_ignore_ascii_case(keyword);
+                deletes |= is(b"DELETE");
+                is_data |= is(b"DATA");
+                is_where |= is(b"WHERE");
+            }
+            Token::Open | Token::Other if braces > 0 && is_blank && deletes => {
+                let message = match (is_data, is_where) {
+                    (true, _) => "blank nodes are not allowed in DELETE DATA",
+                    (_, true) => "blank nodes are not allowed in DELETE WHERE",
+                    _ => "blank nodes are not allowed in what is deleted",
+                };
+                return Some((start, message));
+            }
+            Token::Other if braces > 0 && matches!(bytes[0], b'?' | b'$') && is_data => {
+                return Some((start, "variables are not allowed in data"));
+            }
+            Token::Open => braces += usize::from(bytes[0] == b'{'),
+            Token::Close if bytes[0] == b'}' => {
+                braces = braces.saturating_sub(1);
+                if braces == 0 {
+                    return None;
+                }
+            }
+            _ => (),
+        }
+    }
+    None
+}
+
 /// What an operation begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
