@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The text is not a SPARQL query.
+    /// The text is not a SPARQL query, or not an update where one is asked for.
     #[error("syntax error at line {line}, column {column}: {message}")]
     Syntax {
         /// Line of the error, from 1.

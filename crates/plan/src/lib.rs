@@ -2,7 +2,8 @@
 //!
 //! SPARQL is parsed by `spargebra`; its algebra is converted to the types of [`expression`] and
 //! [`physical`] at one boundary. Plans are cached by the shape of a query's text, so that one
-//! which differs only in constants is neither parsed nor planned anew. What is known of the data
+//! which differs only in constants is neither parsed nor planned anew. Updates become lists of
+//! operations ([`Update`]), whose patterns are planned when their turn comes. What is known of the data
 //! comes through the trait [`Statistics`], which stores implement.
 #![forbid(unsafe_code)]
 

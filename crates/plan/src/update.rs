@@ -173,7 +173,8 @@ impl Modify {
 ///
 /// `base` resolves relative IRIs. `dataset` is what the protocol's `using-graph-uri` and
 /// `using-named-graph-uri` say: the dataset of all WHERE clauses, those of DELETE WHERE included;
-/// COPY, MOVE and ADD have none. Costs some microseconds for each quad of the text.
+/// COPY, MOVE and ADD have none. Costs about two microseconds for each quad of data and ten
+/// for a small pattern.
 ///
 /// # Errors
 /// - [`PlanError::Syntax`] with the place of the error, also for a blank node label that is used
@@ -191,7 +192,7 @@ pub fn parse_update(
     // Before anything else, as the outline is as long as the text.
     Stack::fitting(text.len(), 0)?;
     let outline = Outline::new(text);
-    Stack::fitting(text.len(), outline.nesting)?.run(|| {
+    Stack::fitting(outline.recursive_bytes, outline.nesting)?.run(|| {
         if outline.parsed_bytes() > MAX_PARSED_BYTES {
             return Err(PlanError::TooLarge {
                 what: "bytes of operations with the prologues before them",

@@ -32,6 +32,8 @@ pub(crate) struct Outline {
     pub(crate) superfluous: Option<usize>,
     /// An upper bound of the brackets open at once.
     pub(crate) nesting: usize,
+    /// Bytes that may hold expressions and patterns, over whose length the parser recurses.
+    pub(crate) recursive_bytes: usize,
 }
 
 impl Outline {
@@ -42,6 +44,7 @@ impl Outline {
             runs: Vec::new(),
             superfluous: None,
             nesting: 0,
+            recursive_bytes: 0,
         };
         let mut lexer = Lexer::new(text.as_bytes());
         // The text from which on `<` may be an operator: there strings may not be what they seem,
@@ -65,8 +68,10 @@ impl Outline {
                 break;
             }
         }
-        let doubtful = doubtful.map_or(0, |start| nesting(&text[start..]));
-        outline.nesting = outline.nesting.max(doubtful);
+        if let Some(start) = doubtful {
+            outline.nesting = outline.nesting.max(nesting(&text[start..]));
+            outline.recursive_bytes = text.len() - start;
+        }
         outline
     }
 
