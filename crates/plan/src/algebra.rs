@@ -253,6 +253,43 @@ impl Pattern {
         }
     }
 
+    /// Calls `visit` with each pattern inside, those within a pattern before it, then with the
+    /// pattern itself.
+    pub(crate) fn for_each_mut(&mut self, visit: &mut dyn FnMut(&mut Self)) {
+        match self {
+            Self::Unit | Self::Quads(_) | Self::Path(_) | Self::Graphs(_) | Self::Values { .. } => {
+            }
+            Self::Join(left, right) | Self::Minus { left, right, .. } => {
+                left.for_each_mut(visit);
+                right.for_each_mut(visit);
+            }
+            Self::LeftJoin {
+                left, right, marks, ..
+            } => {
+                left.for_each_mut(visit);
+                right.for_each_mut(visit);
+                for (_, pattern) in marks {
+                    pattern.for_each_mut(visit);
+                }
+            }
+            Self::Exists { inner, pattern, .. } => {
+                inner.for_each_mut(visit);
+                pattern.for_each_mut(visit);
+            }
+            Self::Subquery(query) => query.pattern.for_each_mut(visit),
+            Self::Union(branches) => {
+                for branch in branches {
+                    branch.for_each_mut(visit);
+                }
+            }
+            Self::EachGraph { inner, .. }
+            | Self::Filter { inner, .. }
+            | Self::Extend { inner, .. }
+            | Self::Group { inner, .. } => inner.for_each_mut(visit),
+        }
+        visit(self);
+    }
+
     /// True if `var` occurs anywhere in the pattern, be it in an expression.
     pub(crate) fn mentions(&self, var: Var) -> bool {
         self.mentioned().contains(var)

@@ -135,20 +135,40 @@ impl<'a> Converter<'a> {
                     .collect::<Result<_, _>>()?,
             ),
         };
-        Ok(Query {
+        let modifiers = Modifiers {
+            order,
+            deduplicate: select.deduplicate,
+            offset: select.offset,
+            limit: select.limit,
+        };
+        let dataset = dataset.map(convert_dataset);
+        let base = base.map(|iri| NamedNode::new_unchecked(iri.into_inner()));
+        Ok(self.finish(form, scoped.pattern, modifiers, dataset, base))
+    }
+
+    /// The query of these parts, with the variables and constants met so far.
+    pub(crate) fn finish(
+        self,
+        form: LogicalForm,
+        pattern: Pattern,
+        modifiers: Modifiers,
+        dataset: Option<Dataset>,
+        base: Option<NamedNode>,
+    ) -> Query {
+        Query {
             form,
             variables: self.variables,
             constants: self.constants,
-            dataset: dataset.map(convert_dataset),
-            base: base.map(|iri| NamedNode::new_unchecked(iri.into_inner())),
-            pattern: scoped.pattern,
-            modifiers: Modifiers {
-                order,
-                deduplicate: select.deduplicate,
-                offset: select.offset,
-                limit: select.limit,
-            },
-        })
+            dataset,
+            base,
+            pattern,
+            modifiers,
+        }
+    }
+
+    /// The constants met so far, by their numbers.
+    pub(crate) fn constants(&self) -> &[Constant] {
+        &self.constants
     }
 
     /// Converts the keys of ORDER BY; their EXISTS are answered in the pattern.
@@ -175,33 +195,43 @@ impl<'a> Converter<'a> {
     }
 
     fn template(&mut self, triples: Vec<TriplePattern>) -> Result<Vec<TemplateTriple>, PlanError> {
-        let mut blanks: FxHashMap<BlankNode, u16> = FxHashMap::default();
-        let mut slot = |this: &mut Self, term: TermPattern| {
+        let mut blanks = FxHashMap::default();
+        triples
+            .into_iter()
+            .map(|triple| self.template_triple(triple, &mut blanks, false))
+            .collect()
+    }
+
+    /// A triple of a template whose blank nodes so far have the numbers in `blanks`; where it is
+    /// `structural`, equal constants share a number.
+    pub(crate) fn template_triple(
+        &mut self,
+        triple: TriplePattern,
+        blanks: &mut FxHashMap<BlankNode, u16>,
+        structural: bool,
+    ) -> Result<TemplateTriple, PlanError> {
+        let mut slot = |term: TermPattern| {
             Ok(match term {
                 TermPattern::BlankNode(node) => {
                     let next = blanks.len();
                     let number = *blanks.entry(node).or_insert(narrow(next, "blank nodes")?);
                     TemplateSlot::Blank(number)
                 }
-                TermPattern::Variable(variable) => TemplateSlot::Var(this.variable(variable)?),
-                TermPattern::NamedNode(node) => TemplateSlot::Const(this.value_iri(node)?),
-                TermPattern::Literal(literal) => TemplateSlot::Const(this.value_literal(literal)?),
+                term => match self.slot(term, structural)? {
+                    Slot::Var(var) => TemplateSlot::Var(var),
+                    Slot::Const(constant) => TemplateSlot::Const(constant),
+                },
             })
         };
-        triples
-            .into_iter()
-            .map(|triple| {
-                let predicate = match triple.predicate {
-                    NamedNodePattern::NamedNode(node) => TermPattern::NamedNode(node),
-                    NamedNodePattern::Variable(variable) => TermPattern::Variable(variable),
-                };
-                Ok(TemplateTriple {
-                    subject: slot(self, triple.subject)?,
-                    predicate: slot(self, predicate)?,
-                    object: slot(self, triple.object)?,
-                })
-            })
-            .collect()
+        let predicate = match triple.predicate {
+            NamedNodePattern::NamedNode(node) => TermPattern::NamedNode(node),
+            NamedNodePattern::Variable(variable) => TermPattern::Variable(variable),
+        };
+        Ok(TemplateTriple {
+            subject: slot(triple.subject)?,
+            predicate: slot(predicate)?,
+            object: slot(triple.object)?,
+        })
     }
 
     pub(crate) fn pattern(
@@ -777,63 +807,23 @@ fn is_filtered_quads_with(pattern: &Pattern, var: Var) -> bool {
 
 /// Gives the graph `from` the name `to`; `from` is made up, so it occurs as a graph only.
 fn rename_graph(pattern: &mut Pattern, from: Var, to: Var) {
-    match pattern {
-        Pattern::Quads(quads) => {
-            for quad in quads {
-                if quad.scope == Scope::Graph(Slot::Var(from)) {
-                    quad.scope = Scope::Graph(Slot::Var(to));
-                }
+    pattern.for_each_mut(&mut |pattern| {
+        let rename = |scope: &mut Scope| {
+            if *scope == Scope::Graph(Slot::Var(from)) {
+                *scope = Scope::Graph(Slot::Var(to));
             }
+        };
+        match pattern {
+            Pattern::Quads(quads) => quads.iter_mut().for_each(|quad| rename(&mut quad.scope)),
+            Pattern::Path(path) => rename(&mut path.scope),
+            Pattern::Graphs(slot) if *slot == Slot::Var(from) => *slot = Slot::Var(to),
+            Pattern::Minus { graph, .. } if *graph == Some(from) => *graph = Some(to),
+            _ => (),
         }
-        Pattern::Path(path) => {
-            if path.scope == Scope::Graph(Slot::Var(from)) {
-                path.scope = Scope::Graph(Slot::Var(to));
-            }
-        }
-        Pattern::Graphs(slot) => {
-            if *slot == Slot::Var(from) {
-                *slot = Slot::Var(to);
-            }
-        }
-        Pattern::Unit | Pattern::Values { .. } => (),
-        Pattern::Join(left, right) => {
-            rename_graph(left, from, to);
-            rename_graph(right, from, to);
-        }
-        Pattern::LeftJoin {
-            left, right, marks, ..
-        } => {
-            rename_graph(left, from, to);
-            rename_graph(right, from, to);
-            for (_, pattern) in marks {
-                rename_graph(pattern, from, to);
-            }
-        }
-        Pattern::Minus { left, right, graph } => {
-            rename_graph(left, from, to);
-            rename_graph(right, from, to);
-            if *graph == Some(from) {
-                *graph = Some(to);
-            }
-        }
-        Pattern::Exists { inner, pattern, .. } => {
-            rename_graph(inner, from, to);
-            rename_graph(pattern, from, to);
-        }
-        Pattern::Subquery(query) => rename_graph(&mut query.pattern, from, to),
-        Pattern::EachGraph { inner, .. } => rename_graph(inner, from, to),
-        Pattern::Union(branches) => {
-            for branch in branches {
-                rename_graph(branch, from, to);
-            }
-        }
-        Pattern::Filter { inner, .. }
-        | Pattern::Extend { inner, .. }
-        | Pattern::Group { inner, .. } => rename_graph(inner, from, to),
-    }
+    });
 }
 
-fn convert_dataset(dataset: QueryDataset) -> Dataset {
+pub(crate) fn convert_dataset(dataset: QueryDataset) -> Dataset {
     Dataset {
         default: dataset.default,
         named: dataset.named.unwrap_or_default(),

@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The text is not a SPARQL query.
+    /// The text is not a SPARQL query, or not an update where one is asked for.
     #[error("syntax error at line {line}, column {column}: {message}")]
     Syntax {
         /// Line of the error, from 1.
@@ -28,6 +28,12 @@ pub enum PlanError {
         /// What it uses.
         feature: String,
     },
+    /// An update names its dataset, which the request that brings it names too (SPARQL 1.1
+    /// Protocol, section 2.2.3).
+    #[error(
+        "the request names the dataset of an update that has USING, USING NAMED or WITH itself"
+    )]
+    DatasetNamedTwice,
     /// The query is larger than the planner's limits allow.
     #[error("the query is too large: {what}, the limit is {limit}")]
     TooLarge {

@@ -2,7 +2,8 @@
 //!
 //! SPARQL is parsed by `spargebra`; its algebra is converted to the types of [`expression`] and
 //! [`physical`] at one boundary. Plans are cached by the shape of a query's text, so that one
-//! which differs only in constants is neither parsed nor planned anew. What is known of the data
+//! which differs only in constants is neither parsed nor planned anew. Updates become lists of
+//! operations ([`Update`]), whose patterns are planned when their turn comes. What is known of the data
 //! comes through the trait [`Statistics`], which stores implement.
 #![forbid(unsafe_code)]
 
@@ -32,6 +33,9 @@ mod rows;
 mod shape;
 mod star;
 mod statistics;
+mod update;
+mod update_convert;
+mod update_text;
 mod varset;
 
 pub use error::PlanError;
@@ -39,3 +43,6 @@ pub use explain::{Actual, explain, explain_profile};
 pub use planner::{Planner, PlannerConfig, plan};
 pub use prepared::Prepared;
 pub use statistics::{Membership, SegmentStatistics, Statistics};
+pub use update::{
+    DataQuad, DataTerm, GraphTarget, Modify, Operation, TemplateQuad, Update, parse_update,
+};

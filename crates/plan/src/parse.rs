@@ -29,15 +29,7 @@ pub(crate) fn parse(
     base: Option<&str>,
     placeholders: Option<&mut Placeholders>,
 ) -> Result<Query, PlanError> {
-    let mut parser = SparqlParser::new();
-    if let Some(base) = base {
-        parser = parser
-            .with_base_iri(base)
-            .map_err(|error| PlanError::Base {
-                iri: base.to_owned(),
-                message: error.to_string(),
-            })?;
-    }
+    let parser = parser(base)?;
     let parsed = match parser.clone().parse_query(text) {
         Ok(parsed) => parsed,
         Err(error) => {
@@ -47,7 +39,8 @@ pub(crate) fn parse(
             return Err(if is_update {
                 PlanError::unsupported("updates")
             } else {
-                syntax_error(&error.to_string(), text)
+                let (line, column, message) = place(&error.to_string());
+                syntax_error(line, column, &message, text, "query")
             });
         }
     };
@@ -62,43 +55,71 @@ pub(crate) fn on_fitting_stack<T: Send>(
     text: &str,
     work: impl FnOnce() -> Result<T, PlanError> + Send,
 ) -> Result<T, PlanError> {
-    if text.len() > MAX_TEXT_BYTES {
-        return Err(PlanError::TooLarge {
-            what: "bytes of text",
-            limit: MAX_TEXT_BYTES,
-        });
-    }
-    let nesting = nesting(text);
-    if nesting > MAX_NESTING {
-        return Err(PlanError::TooLarge {
-            what: "brackets open at once",
-            limit: MAX_NESTING,
-        });
-    }
-    if text.len() <= PLAIN_TEXT_BYTES && nesting <= PLAIN_NESTING {
-        return work();
-    }
-    let stack = LARGE_STACK_BYTES + text.len() * STACK_BYTES_PER_TEXT_BYTE;
-    std::thread::scope(|scope| {
-        let handle = std::thread::Builder::new()
-            .name("plan".to_owned())
-            .stack_size(stack)
-            .spawn_scoped(scope, work);
-        match handle {
-            Ok(handle) => match handle.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            },
-            Err(_) => Err(PlanError::TooLarge {
-                what: "bytes of text for the memory that is left",
-                limit: PLAIN_TEXT_BYTES,
-            }),
+    Stack::fitting(text.len(), nesting(text))?.run(work)
+}
+
+/// The stack that a text's structure needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stack {
+    /// Bytes of a stack of its own, if the caller's will not do.
+    large: Option<usize>,
+}
+
+impl Stack {
+    /// The stack for a text of so many bytes and so many brackets open at once.
+    ///
+    /// # Errors
+    /// [`PlanError::TooLarge`].
+    pub(crate) fn fitting(bytes: usize, nesting: usize) -> Result<Self, PlanError> {
+        if bytes > MAX_TEXT_BYTES {
+            return Err(PlanError::TooLarge {
+                what: "bytes of text",
+                limit: MAX_TEXT_BYTES,
+            });
         }
-    })
+        if nesting > MAX_NESTING {
+            return Err(PlanError::TooLarge {
+                what: "brackets open at once",
+                limit: MAX_NESTING,
+            });
+        }
+        let is_plain = bytes <= PLAIN_TEXT_BYTES && nesting <= PLAIN_NESTING;
+        let large = (!is_plain).then_some(LARGE_STACK_BYTES + bytes * STACK_BYTES_PER_TEXT_BYTE);
+        Ok(Self { large })
+    }
+
+    /// Runs `work` with this stack.
+    ///
+    /// # Errors
+    /// Those of `work`, and [`PlanError::TooLarge`] where there is no memory for the stack.
+    pub(crate) fn run<T: Send>(
+        self,
+        work: impl FnOnce() -> Result<T, PlanError> + Send,
+    ) -> Result<T, PlanError> {
+        let Some(bytes) = self.large else {
+            return work();
+        };
+        std::thread::scope(|scope| {
+            let handle = std::thread::Builder::new()
+                .name("plan".to_owned())
+                .stack_size(bytes)
+                .spawn_scoped(scope, work);
+            match handle {
+                Ok(handle) => match handle.join() {
+                    Ok(result) => result,
+                    Err(panic) => std::panic::resume_unwind(panic),
+                },
+                Err(_) => Err(PlanError::TooLarge {
+                    what: "bytes of text for the memory that is left",
+                    limit: PLAIN_TEXT_BYTES,
+                }),
+            }
+        })
+    }
 }
 
 /// An upper bound of the brackets open at once (those in strings count too).
-fn nesting(text: &str) -> usize {
+pub(crate) fn nesting(text: &str) -> usize {
     let (mut open, mut most) = (0usize, 0);
     for byte in text.bytes() {
         match byte {
@@ -113,23 +134,51 @@ fn nesting(text: &str) -> usize {
     most
 }
 
-/// The parser tells the position only in its message: `error at LINE:COLUMN: expected ...`.
-fn syntax_error(message: &str, text: &str) -> PlanError {
+/// A parser that resolves relative IRIs against `base`.
+///
+/// # Errors
+/// [`PlanError::Base`].
+pub(crate) fn parser(base: Option<&str>) -> Result<SparqlParser, PlanError> {
+    let Some(base) = base else {
+        return Ok(SparqlParser::new());
+    };
+    SparqlParser::new()
+        .with_base_iri(base)
+        .map_err(|error| PlanError::Base {
+            iri: base.to_owned(),
+            message: error.to_string(),
+        })
+}
+
+/// Line, column and the rest of a message of the parser, which tells the position only there:
+/// `error at LINE:COLUMN: expected ...`.
+pub(crate) fn place(message: &str) -> (usize, usize, String) {
     let position = message.strip_prefix("error at ").and_then(|rest| {
         let (line, rest) = rest.split_once(':')?;
         let (column, rest) = rest.split_once(':')?;
         Some((line.parse().ok()?, column.parse().ok()?, rest.trim()))
     });
     let (line, column, message) = position.unwrap_or((1, 1, message));
+    (line, column, message.to_owned())
+}
+
+/// The error that the parser's `message` tells of a place of the text, which is a `whole`.
+pub(crate) fn syntax_error(
+    line: usize,
+    column: usize,
+    message: &str,
+    text: &str,
+    whole: &str,
+) -> PlanError {
     PlanError::Syntax {
         line,
         column,
-        message: readable(message, &token_at(text, line, column)),
+        message: readable(message, &token_at(text, line, column, whole)),
     }
 }
 
 /// What stands at a place of the text, for a message.
-fn token_at(text: &str, line: usize, column: usize) -> String {
+fn token_at(text: &str, line: usize, column: usize, whole: &str) -> String {
     let rest: String = text
         .lines()
         .nth(line.saturating_sub(1))
@@ -145,7 +194,7 @@ fn token_at(text: &str, line: usize, column: usize) -> String {
         None if text.lines().count() > line => return "end of the line".to_owned(),
         // The parser looks past a bracket that closes too early.
         None if nesting_at_end(text) == 0 && text.trim_end().ends_with('}') => "}".to_owned(),
-        None => return "end of the query".to_owned(),
+        None => return format!("end of the {whole}"),
     };
     format!("'{token}'")
 }

@@ -146,7 +146,8 @@ fn prepare_alone<'a>(
     Ok(without_arguments(Arc::new(plan), text))
 }
 
-fn without_arguments(plan: Arc<Plan>, text: &str) -> Prepared<'_> {
+/// A plan of a text none of whose constants are arguments.
+pub(crate) fn without_arguments(plan: Arc<Plan>, text: &str) -> Prepared<'_> {
     let template = Template {
         plan,
         prefixes: Arc::from([]),

@@ -3,6 +3,8 @@
 //! definitions of the algebra followed to the letter.
 
 mod common;
+#[path = "semantics/update.rs"]
+mod update;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,0 +1,507 @@
+//! Update requests read as the operations that they say, and what is wrong with them is said.
+
+mod common;
+
+use common::Flat;
+use jindou_plan::physical::{Constant, Dataset, Form, Plan, Slot, TemplateSlot, Var};
+use jindou_plan::{
+    DataQuad, DataTerm, GraphTarget, Modify, Operation, PlanError, TemplateQuad, parse_update,
+};
+use oxrdf::{GraphName, Literal, NamedNode, Quad, Term};
+
+fn parse(text: &str) -> Vec<Operation> {
+    match parse_update(text, None, None) {
+        Ok(update) => update.operations,
+        Err(error) => panic!("{text}: {error}"),
+    }
+}
+
+fn refused(text: &str) -> PlanError {
+    match parse_update(text, None, None) {
+        Ok(update) => panic!("{text}: {update:?}"),
+        Err(error) => error,
+    }
+}
+
+/// Line, column and message of a syntax error.
+fn wrong(text: &str) -> (usize, usize, String) {
+    match refused(text) {
+        PlanError::Syntax {
+            line,
+            column,
+            message,
+        } => (line, column, message),
+        other => panic!("{text}: {other}"),
+    }
+}
+
+fn iri(name: &str) -> NamedNode {
+    NamedNode::new_unchecked(format!("http://e/{name}"))
+}
+
+fn modify(text: &str) -> Modify {
+    match parse(text).pop() {
+        Some(Operation::Modify(modify)) => modify,
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+/// A template with the names that its plan has.
+fn written(plan: &Plan, quad: &TemplateQuad) -> String {
+    let var = |var: Var| format!("?{}", plan.variables[var.index()]);
+    let constant = |id: usize| match &plan.constants[id] {
+        Constant::Fixed(term) => term.to_string().replace("http://e/", ""),
+        other => panic!("{other:?}"),
+    };
+    let slot = |slot| match slot {
+        TemplateSlot::Var(v) => var(v),
+        TemplateSlot::Const(id) => constant(id.index()),
+        TemplateSlot::Blank(number) => format!("_:{number}"),
+    };
+    let graph = match quad.graph {
+        None => "default".to_owned(),
+        Some(Slot::Var(v)) => var(v),
+        Some(Slot::Const(id)) => constant(id.index()),
+    };
+    let [s, p, o] = [
+        quad.triple.subject,
+        quad.triple.predicate,
+        quad.triple.object,
+    ]
+    .map(slot);
+    format!("{graph} {s} {p} {o}")
+}
+
+fn templates(text: &str) -> (Vec<String>, Vec<String>, Vec<String>) {
+    let modify = modify(text);
+    let prepared = modify.plan(&Flat).expect("a plan");
+    let plan = &prepared.plan;
+    let Form::Select(columns) = &plan.form else {
+        panic!("{:?}", plan.form);
+    };
+    let all = |quads: &[TemplateQuad]| quads.iter().map(|quad| written(plan, quad)).collect();
+    let columns = columns.iter();
+    (
+        all(&modify.delete),
+        all(&modify.insert),
+        columns.map(|v| plan.variables[v.index()].clone()).collect(),
+    )
+}
+
+#[test]
+fn a_text_without_operations_is_a_request() {
+    for text in [
+        "",
+        "  # nothing\n",
+        "PREFIX e: <http://e/>",
+        "BASE <http://e/> ",
+    ] {
+        assert_eq!(parse(text), [], "{text}");
+    }
+    assert_eq!(parse("ADD <http://e/g> TO <http://e/g>"), []);
+}
+
+#[test]
+fn inserted_data_has_blank_nodes_of_its_own() {
+    let text = "PREFIX e: <http://e/>
+        INSERT DATA { _:a e:p _:b, 5 . GRAPH e:g { _:b e:p [] } e:s e:p _:a } ;
+        INSERT DATA { _:c e:p 'x'@en }";
+    let quad = |subject, object, graph| DataQuad {
+        subject,
+        predicate: iri("p"),
+        object,
+        graph,
+    };
+    let term = |term: Term| DataTerm::Term(term);
+    assert_eq!(
+        parse(text),
+        [
+            Operation::InsertData {
+                quads: vec![
+                    quad(DataTerm::Blank(0), DataTerm::Blank(1), None),
+                    quad(DataTerm::Blank(0), term(Literal::from(5).into()), None),
+                    quad(DataTerm::Blank(1), DataTerm::Blank(2), Some(iri("g"))),
+                    quad(term(iri("s").into()), DataTerm::Blank(0), None),
+                ],
+                blanks: 3,
+            },
+            Operation::InsertData {
+                quads: vec![quad(
+                    DataTerm::Blank(0),
+                    term(Literal::new_language_tagged_literal_unchecked("x", "en").into()),
+                    None
+                )],
+                blanks: 1,
+            },
+        ]
+    );
+}
+
+#[test]
+fn deleted_data_is_ground() {
+    let text = "PREFIX e: <http://e/> DELETE DATA { e:s e:p 01 . GRAPH e:g { e:s e:p e:o } }";
+    let integer = NamedNode::new_unchecked("http://www.w3.org/2001/XMLSchema#integer");
+    let number = Literal::new_typed_literal("01", integer);
+    assert_eq!(
+        parse(text),
+        [Operation::DeleteData {
+            quads: vec![
+                Quad::new(iri("s"), iri("p"), number, GraphName::DefaultGraph),
+                Quad::new(iri("s"), iri("p"), iri("o"), iri("g")),
+            ]
+        }]
+    );
+}
+
+#[test]
+fn graphs_are_managed() {
+    let text = "PREFIX e: <http://e/>
+        LOAD e:doc; LOAD SILENT e:doc INTO GRAPH e:g; CREATE GRAPH e:g; CREATE SILENT GRAPH e:g;
+        CLEAR ALL; CLEAR SILENT NAMED; CLEAR DEFAULT; DROP GRAPH e:g; DROP SILENT ALL ;";
+    let load = |silent, destination| Operation::Load {
+        silent,
+        source: iri("doc"),
+        destination,
+    };
+    let create = |silent| Operation::Create {
+        silent,
+        graph: iri("g"),
+    };
+    let clear = |silent, target| Operation::Clear { silent, target };
+    let drop = |silent, target| Operation::Drop { silent, target };
+    assert_eq!(
+        parse(text),
+        [
+            load(false, None),
+            load(true, Some(iri("g"))),
+            create(false),
+            create(true),
+            clear(false, GraphTarget::All),
+            clear(true, GraphTarget::Named),
+            clear(false, GraphTarget::Default),
+            drop(false, GraphTarget::Graph(iri("g"))),
+            drop(true, GraphTarget::All),
+        ]
+    );
+}
+
+#[test]
+fn templates_have_variables_constants_and_blank_nodes() {
+    let text = "PREFIX e: <http://e/>
+        DELETE { ?s e:p ?o . GRAPH ?g { ?s ?p 5 } GRAPH e:h { e:s e:p ?never } }
+        INSERT { _:a e:p _:b . GRAPH ?g { _:a e:q 'x' } }
+        WHERE { GRAPH ?g { ?s ?p ?o } BIND(STR(?o) AS ?other) }";
+    let (delete, insert, columns) = templates(text);
+    assert_eq!(
+        delete,
+        [
+            "default ?s <p> ?o",
+            "?g ?s ?p \"5\"^^<http://www.w3.org/2001/XMLSchema#integer>",
+            "<h> <s> <p> ?never",
+        ]
+    );
+    assert_eq!(insert, ["default _:0 <p> _:1", "?g _:0 <q> \"x\""]);
+    assert_eq!(columns, ["s", "o", "p", "g", "never"]);
+}
+
+#[test]
+fn with_is_the_graph_of_templates_that_name_none() {
+    for using in ["", "USING <http://e/u>"] {
+        let text = format!(
+            "PREFIX e: <http://e/> WITH e:w DELETE {{ ?s e:p ?o }}
+             INSERT {{ ?s e:p ?o . GRAPH e:h {{ ?s e:p ?o }} }} {using} WHERE {{ ?s e:q ?o }}"
+        );
+        let (delete, insert, _) = templates(&text);
+        assert_eq!(delete, ["<w> ?s <p> ?o"]);
+        assert_eq!(insert, ["<w> ?s <p> ?o", "<h> ?s <p> ?o"]);
+    }
+}
+
+#[test]
+fn equal_constants_of_templates_share_a_number() {
+    let quads = "<http://e/s> <http://e/p> 'o' . ".repeat(30_000);
+    let modify = modify(&format!("INSERT {{ {quads} }} WHERE {{}}"));
+    assert_eq!(modify.insert.len(), 30_000);
+    assert_eq!(modify.plan(&Flat).expect("a plan").plan.constants.len(), 3);
+}
+
+#[test]
+fn copy_move_and_add_are_what_they_stand_for() {
+    let kinds = |text: &str| -> Vec<String> {
+        let name = |target: GraphTarget| match target {
+            GraphTarget::Graph(graph) => graph.as_str().replace("http://e/", ""),
+            other => format!("{other:?}"),
+        };
+        let operations = parse(text).into_iter();
+        operations
+            .map(|operation| match operation {
+                Operation::Drop { silent, target } => format!("drop {silent} {}", name(target)),
+                Operation::Modify(modify) => {
+                    let plan = modify.plan(&Flat).expect("a plan").plan;
+                    written(&plan, &modify.insert[0])
+                        .split(' ')
+                        .next()
+                        .unwrap_or_default()
+                        .to_owned()
+                }
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    };
+    assert_eq!(kinds("ADD <http://e/a> TO <http://e/b>"), ["<b>"]);
+    assert_eq!(
+        kinds("COPY DEFAULT TO GRAPH <http://e/b>"),
+        ["drop true b", "<b>"]
+    );
+    assert_eq!(
+        kinds("MOVE SILENT <http://e/a> TO DEFAULT"),
+        ["drop true Default", "default", "drop true a"]
+    );
+    assert_eq!(
+        kinds("MOVE <http://e/a> TO DEFAULT"),
+        ["drop true Default", "default", "drop false a"]
+    );
+}
+
+#[test]
+fn a_prologue_may_stand_before_each_operation() {
+    let text = "PREFIX e: <http://wrong/>
+        PREFIX e: <http://e/> # ; a comment
+        CREATE GRAPH e:a ; # {
+        PREFIX f: <http://e/f;> BASE <http://e/>
+        CREATE GRAPH f:b ; CREATE GRAPH e:c ;
+        COPY <x> TO e:y ;
+        PREFIX e: <http://other/>
+        CREATE GRAPH e:d ; PREFIX g: <http://g/>";
+    let operations = parse(text);
+    let created: Vec<&str> = operations
+        .iter()
+        .filter_map(|operation| match operation {
+            Operation::Create { graph, .. } => Some(graph.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        created,
+        ["http://e/a", "http://e/f;b", "http://e/c", "http://other/d"]
+    );
+    assert_eq!(operations.len(), 6);
+}
+
+#[test]
+fn the_base_of_a_later_operation_is_its_own() {
+    let text =
+        "CREATE GRAPH <a> ; BASE <http://b/> INSERT { ?x ?y ?z } WHERE { BIND(IRI('c') AS ?x) }";
+    let update = parse_update(text, Some("http://e/"), None).expect("an update");
+    let [Operation::Create { graph, .. }, Operation::Modify(modify)] = &*update.operations else {
+        panic!("{update:?}");
+    };
+    assert_eq!(*graph, iri("a"));
+    let plan = modify.plan(&Flat).expect("a plan").plan;
+    assert_eq!(plan.base, Some(NamedNode::new_unchecked("http://b/")));
+}
+
+#[test]
+fn blank_nodes_are_not_deleted() {
+    for (text, message) in [
+        (
+            "DELETE DATA { _:a <a:p> <a:o> }",
+            "blank nodes are not allowed in DELETE DATA",
+        ),
+        (
+            "DELETE WHERE { [] <a:p> <a:o> }",
+            "blank nodes are not allowed in DELETE WHERE",
+        ),
+        (
+            "DELETE { ?s <a:p> _:a } INSERT { _:b ?p ?o } WHERE { ?s ?p ?o }",
+            "blank nodes are not allowed in what is deleted",
+        ),
+        (
+            "INSERT DATA { ?s <a:p> <a:o> }",
+            "variables are not allowed in data",
+        ),
+        (
+            "DELETE DATA { ?s <a:p> <a:o> }",
+            "variables are not allowed in data",
+        ),
+    ] {
+        assert_eq!(wrong(text).2, message, "{text}");
+    }
+    // A pattern may have them.
+    parse("DELETE { ?s ?p ?o } INSERT { _:a ?p [] } WHERE { ?s ?p ?o . _:a ?p [] }");
+}
+
+#[test]
+fn a_blank_node_belongs_to_one_insertion() {
+    let text = "INSERT DATA { _:a <a:p> <a:o> } ;\n CREATE GRAPH <a:g> ;\n";
+    for more in [
+        "INSERT DATA { <a:o> <a:p> _:a }",
+        "INSERT DATA { GRAPH <a:g> { _:a <a:p> 5 } }",
+        "PREFIX e: <a:> INSERT DATA { <a:o> <a:p> _:a }",
+    ] {
+        let text = format!("{text}{more}");
+        let (line, column, message) = wrong(&text);
+        assert_eq!(line, 3, "{text}");
+        assert_eq!(column, more.find("_:a").expect("a label") + 1, "{text}");
+        assert_eq!(
+            message,
+            "the blank node _:a is used in two INSERT DATA operations"
+        );
+    }
+    // Templates make a new one for each solution anyway.
+    parse(&format!(
+        "{text} INSERT {{ _:a ?p ?o }} WHERE {{ _:a ?p ?o }}"
+    ));
+}
+
+#[test]
+fn syntax_errors_have_a_place_in_the_whole_text() {
+    for (text, line, column) in [
+        (";", 1, 1),
+        ("CLEAR ALL ;;", 1, 12),
+        ("CLEAR ALL ;\n PREFIX e: <a:> ; CLEAR ALL", 2, 17),
+        (
+            "PREFIX e: <a:> CLEAR ALL ;\n PREFIX f: <a:é> CLEAR f:g",
+            2,
+            27,
+        ),
+    ] {
+        assert_eq!((wrong(text).0, wrong(text).1), (line, column), "{text}");
+    }
+    for text in [
+        "SELECT * { ?s ?p ?o }",
+        "INSERT DATA { <a:s> <a:p> }",
+        "CLEAR ALL CLEAR ALL",
+        "INSERT DATA { <a:s> <a:p> <a:o> ",
+        "INSERT DATA { <a:s> <a:p> 'o }",
+        "INSERT DATA { e:s <a:p> 'o' }",
+        "} ; CLEAR ALL",
+        "INSERT { ?s ?p ?o }",
+        "PREFIX e: <a:> CLEAR ALL ; PREFIX f <b:> CLEAR ALL",
+    ] {
+        wrong(text);
+    }
+    let (line, _, message) = wrong("CLEAR ALL ;\nPREFIX e: <a:>\nCREATE GRAPH");
+    assert_eq!(line, 3);
+    assert!(
+        message.starts_with("unexpected end of the update"),
+        "{message}"
+    );
+}
+
+#[test]
+fn unsupported_features_are_named() {
+    for (text, feature) in [
+        (
+            "INSERT { ?s ?p ?x } WHERE { ?s ?p ?o BIND(<http://e/f>(?o) AS ?x) }",
+            "custom function <http://e/f>",
+        ),
+        (
+            "CLEAR ALL ; DELETE { ?s ?p ?o } WHERE { SERVICE <http://e/s> { ?s ?p ?o } }",
+            "SERVICE",
+        ),
+    ] {
+        let feature = feature.to_owned();
+        assert_eq!(refused(text), PlanError::Unsupported { feature }, "{text}");
+    }
+    let base = parse_update("CLEAR ALL", Some("no iri"), None);
+    assert!(matches!(base, Err(PlanError::Base { .. })), "{base:?}");
+}
+
+#[test]
+fn what_is_too_large_or_deep_is_refused() {
+    let too_large = |text: &str| matches!(refused(text), PlanError::TooLarge { .. });
+    assert!(too_large(&" ".repeat(5 << 20)));
+    let nested = |depth: usize| {
+        format!(
+            "INSERT {{}} WHERE {{ FILTER({}1{}) }}",
+            "(".repeat(depth),
+            ")".repeat(depth)
+        )
+    };
+    parse(&nested(200));
+    assert!(too_large(&nested(10_000)));
+    // What looks like a string is none where `<` is an operator.
+    assert!(too_large(&format!(
+        "INSERT {{}} WHERE {{ FILTER(?a<'b>c' || {}1{} || 'd'='d') }}",
+        "(".repeat(10_000),
+        ")".repeat(10_000)
+    )));
+    let lists = |depth| {
+        format!(
+            "INSERT DATA {{ <a:s> <a:p> {}{} }}",
+            "(".repeat(depth),
+            ")".repeat(depth)
+        )
+    };
+    parse(&lists(200));
+    assert!(too_large(&lists(10_000)));
+    let prologue = format!("PREFIX e: <a:{}>", "x".repeat(40_000));
+    assert!(too_large(&format!("{prologue} CLEAR ALL;").repeat(80)));
+}
+
+#[test]
+fn brackets_in_the_strings_of_data_do_not_count() {
+    let quads = "<a:s> <a:p> ':-( {[', '''(''', \"\\\"(\" ; <a:(q> 5 . # (\n".repeat(1000);
+    let operations = parse(&format!("INSERT DATA {{ {quads} }} ; CLEAR ALL"));
+    assert_eq!(operations.len(), 2);
+}
+
+#[test]
+fn long_data_needs_no_deep_stack() {
+    let lists = format!("<a:s> <a:p> {}{} .", "(".repeat(14), ")".repeat(14));
+    let quads = "<a:s> <a:p> [ <a:q> 5, 'x' ; <a:r> _:b ] .".repeat(50_000);
+    let text = format!("INSERT DATA {{ {lists} {quads} }} ; DELETE DATA {{ <a:s> <a:p> 5 }}");
+    let small = std::thread::Builder::new().stack_size(1 << 20);
+    let parsed = small.spawn(move || parse(&text).len()).expect("a thread");
+    assert_eq!(parsed.join().expect("no overflow"), 2);
+}
+
+#[test]
+fn odd_texts_do_not_overrun() {
+    let dataset = Dataset::default();
+    for text in [
+        "INSERT DATA { '",
+        "INSERT DATA { \"\\",
+        "'''\\",
+        "e:\\",
+        "<",
+        "?",
+        "_:",
+        "\\",
+        "é;é\\é",
+        "DELETE DATA { _",
+        "PREFIX é:\\é",
+        "DELETE\n#",
+        "(((;)))",
+        "}};{{",
+        "INSERT",
+        "INSERT #",
+        "ADD",
+        "ADD;",
+        "COPY <a:b",
+        "'\\'\\'\\'\n\\'",
+    ] {
+        for dataset in [None, Some(&dataset)] {
+            assert!(parse_update(text, None, dataset).is_err(), "{text}");
+        }
+    }
+    // Each is looked at once, not once for each quote.
+    let quotes = "'\\".repeat(1 << 20);
+    assert!(parse_update(&quotes, None, None).is_err());
+}
+
+#[test]
+fn a_template_without_variables_needs_one_solution() {
+    use jindou_plan::physical::Operator;
+    let limit = |text: &str| match modify(text).plan(&Flat).expect("a plan").plan.root.operator {
+        Operator::Slice { limit, .. } => limit,
+        _ => None,
+    };
+    assert_eq!(
+        limit("INSERT { <a:s> <a:p> 1 } WHERE { ?s ?p ?o }"),
+        Some(1)
+    );
+    assert_eq!(limit("INSERT { <a:s> <a:p> [] } WHERE { ?s ?p ?o }"), None);
+    assert_eq!(limit("INSERT { <a:s> <a:p> ?o } WHERE { ?s ?p ?o }"), None);
+}
