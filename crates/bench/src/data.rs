@@ -1,6 +1,7 @@
 //! Where is the generated data kept between measurements?
 
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use jindou_datagen::lubm::{Counts, Lubm};
@@ -33,27 +34,38 @@ pub fn lubm_file(folder: &Path, data: Lubm) -> Result<DataFile, BenchError> {
         data.universities, data.first, data.seed
     );
     let path = folder.join(name);
-    if !path.is_file() {
-        fs::create_dir_all(folder).map_err(BenchError::io(folder))?;
-        // Written under another name first, so that an interrupted run leaves no short file.
-        let partial = path.with_extension(format!("nt.{}.part", std::process::id()));
-        let written = File::create(&partial).and_then(|mut file| data.write(&mut file).map(drop));
-        if let Err(source) = written {
-            // The write's own error is the one to report, whether or not its rest can be removed.
-            let _ = fs::remove_file(&partial);
-            return Err(BenchError::Io {
-                path: partial,
-                source,
-            });
-        }
-        fs::rename(&partial, &path).map_err(BenchError::io(&path))?;
-    }
+    written_once(&path, |file| data.write(file).map(drop))?;
     let bytes = fs::metadata(&path).map_err(BenchError::io(&path))?.len();
     Ok(DataFile {
         path,
         bytes,
         counts,
     })
+}
+
+/// Writes a file, unless an earlier call left it there.
+pub(crate) fn written_once(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<(), BenchError> {
+    if path.is_file() {
+        return Ok(());
+    }
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(BenchError::io(folder))?;
+    }
+    // Written under another name first, so that an interrupted run leaves no short file.
+    let partial = path.with_extension(format!("{}.part", std::process::id()));
+    let written = File::create(&partial).and_then(|mut file| write(&mut file));
+    if let Err(source) = written {
+        // The write's own error is the one to report, whether or not its rest can be removed.
+        let _ = fs::remove_file(&partial);
+        return Err(BenchError::Io {
+            path: partial,
+            source,
+        });
+    }
+    fs::rename(&partial, path).map_err(BenchError::io(path))
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub mod http;
 mod light;
 pub mod lubm;
 pub mod machine;
+pub mod operators;
 pub mod report;
 pub mod run;
 mod serving;

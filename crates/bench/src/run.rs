@@ -66,7 +66,17 @@ pub fn as_tsv(
     threads: usize,
     out: &mut Vec<u8>,
 ) -> Result<Outcome, BenchError> {
-    let mut solutions = solutions(database, text, threads)?;
+    write_tsv(solutions(database, text, threads)?, out)
+}
+
+/// Writes every row as TSV into `out`, which is emptied after each batch.
+///
+/// # Errors
+/// [`BenchError::Engine`], [`BenchError::Results`].
+pub(crate) fn write_tsv(
+    mut solutions: Solutions,
+    out: &mut Vec<u8>,
+) -> Result<Outcome, BenchError> {
     let columns = solutions.variables().len();
     let mut writer = SolutionsWriter::new(SolutionsFormat::Tsv, solutions.variables());
     let mut text_bytes = 0;

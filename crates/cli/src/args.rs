@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use jindou_bench::operators::{DEFAULT_SETS, Family, UNIVERSITIES};
 use jindou_engine::ingest::Format;
 use oxrdf::NamedNode;
 
@@ -221,6 +222,7 @@ pub(crate) struct GenerateArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
     Lubm(BenchArguments),
+    Operators(OperatorArguments),
 }
 
 /// Measure loading, the seven queries and a light load on LUBM data
@@ -259,6 +261,46 @@ pub(crate) struct BenchArguments {
     /// Folder of generated data
     #[arg(long, value_name = "DIR", default_value = jindou_bench::data::DEFAULT_FOLDER)]
     pub(crate) data: PathBuf,
+}
+
+/// Measure each operator: queries over LUBM, WatDiv and SSB, each heavy in one thing
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench operators
+  jindou bench operators --family path --family order
+  jindou bench operators --only 'count ' --json report.json
+
+LUBM is generated. WatDiv and SSB are read from --sets and left out, visibly, where they are
+absent. Every answer is compared with the recorded one; one that differs ends in an error.")]
+pub(crate) struct OperatorArguments {
+    /// Only queries with this in their name
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) only: Option<String>,
+    /// Only queries of this family; may be given several times
+    #[arg(long, value_name = "F")]
+    pub(crate) family: Vec<Family>,
+    /// Universities of the LUBM data; answers are recorded for the usual number
+    #[arg(long, value_name = "N", default_value_t = UNIVERSITIES)]
+    pub(crate) universities: u32,
+    /// Threads of one query [default: as the engine decides]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Time for the timed runs of one query, in seconds
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "1")]
+    pub(crate) budget: Duration,
+    /// Time after which a query is given up, in seconds
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "20")]
+    pub(crate) limit: Duration,
+    /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Folder of generated and unpacked data
+    #[arg(long, value_name = "DIR", default_value = jindou_bench::data::DEFAULT_FOLDER)]
+    pub(crate) data: PathBuf,
+    /// Folder of the packed data sets of WatDiv and SSB
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_SETS)]
+    pub(crate) sets: PathBuf,
 }
 
 #[derive(Debug, Args)]

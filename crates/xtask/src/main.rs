@@ -19,6 +19,7 @@ cargo xtask COMMAND
   test [--quick]       arrows, formatting, lints and all tests (--quick: without lints)
   arrows               which crate may depend on which, and where unsafe code may be
   bench-peers [ARGS]   measure beside other engines: the program of that name in jindou-bench
+                       (`bench-peers operators`: operator by operator)
 ";
 
 fn main() -> anyhow::Result<ExitCode> {

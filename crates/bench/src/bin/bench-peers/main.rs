@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod operators;
 mod peer;
 mod sides;
 
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use jindou_bench::child::{self, ChildProgram, ChildReport, Task};
 use jindou_bench::data::{self, DataFile};
 use jindou_bench::machine::Machine;
@@ -31,8 +32,10 @@ const CHILD: &str = "bench-child";
 
 /// Measure beside oxigraph: loads, memory, and the seven queries of LUBM
 #[derive(Debug, Parser)]
-#[command(name = "bench-peers", version)]
+#[command(name = "bench-peers", version, args_conflicts_with_subcommands = true)]
 struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// How many universities
     #[arg(long, value_name = "N", default_value_t = 40)]
     universities: u32,
@@ -50,10 +53,21 @@ struct Arguments {
     json: Option<PathBuf>,
 }
 
+#[derive(Debug, Subcommand)]
+enum Command {
+    Operators(operators::OperatorArguments),
+}
+
 fn main() -> ExitCode {
     let outcome = match std::env::args_os().nth(1) {
         Some(first) if first == CHILD => child(std::env::args_os().skip(2).collect()),
-        _ => compare(&Arguments::parse()),
+        _ => {
+            let mut arguments = Arguments::parse();
+            match arguments.command.take() {
+                Some(Command::Operators(arguments)) => operators::compare(arguments),
+                None => compare(&arguments),
+            }
+        }
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

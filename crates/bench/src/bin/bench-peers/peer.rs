@@ -98,13 +98,14 @@ fn not_solutions(text: &str) -> BenchError {
     }
 }
 
-fn failed(error: &dyn std::fmt::Display) -> BenchError {
+pub(crate) fn failed(error: &dyn std::fmt::Display) -> BenchError {
     BenchError::Peer {
         reason: error.to_string(),
     }
 }
 
-struct Counted(u64);
+/// Counts the bytes written to it and throws them away.
+pub(crate) struct Counted(pub(crate) u64);
 
 impl Write for Counted {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

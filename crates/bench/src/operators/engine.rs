@@ -1,0 +1,154 @@
+//! What must an engine do to be measured, and how does ours do it?
+
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jindou_engine::ingest::{LoadOptions, Progress, Source};
+use jindou_engine::results::{GraphFormat, GraphWriter};
+use jindou_engine::{Database, EngineError, Graph, QueryOptions, QueryResults};
+
+use super::answer::{Answer, Digest};
+use crate::BenchError;
+use crate::run;
+
+/// An engine under measurement, with at most one data set at a time.
+pub trait Engine {
+    /// Its name in tables.
+    fn name(&self) -> &'static str;
+
+    /// Drops what it holds and loads these files of N-Triples; gives the number of triples.
+    ///
+    /// # Errors
+    /// What the engine says.
+    fn load(&mut self, files: &[PathBuf], threads: usize) -> Result<u64, BenchError>;
+
+    /// The whole answer in short; `None` if it takes longer than `limit`.
+    ///
+    /// # Errors
+    /// What the engine says.
+    fn answer(&mut self, text: &str, limit: Duration) -> Result<Option<Answer>, BenchError>;
+
+    /// Runs a query and writes all of its result, rows as TSV and graphs as N-Triples, to where
+    /// it is thrown away; `None` if it takes longer than `limit`.
+    ///
+    /// # Errors
+    /// What the engine says.
+    fn run(&mut self, text: &str, limit: Duration) -> Result<Option<()>, BenchError>;
+}
+
+/// Our own engine, embedded.
+#[derive(Debug)]
+pub struct Jindou {
+    database: Database,
+    threads: Option<usize>,
+    out: Vec<u8>,
+}
+
+impl Jindou {
+    /// Without data; queries use as many threads as given, or as the engine decides.
+    #[must_use]
+    pub fn new(threads: Option<usize>) -> Self {
+        Self {
+            database: Database::new(),
+            threads,
+            out: Vec::new(),
+        }
+    }
+
+    fn query(&self, text: &str, limit: Duration) -> Result<QueryResults, EngineError> {
+        let options = QueryOptions {
+            threads: self.threads,
+            timeout: Some(limit),
+            ..QueryOptions::default()
+        };
+        self.database.query_with(text, options)
+    }
+
+    fn digest(&self, text: &str, limit: Duration) -> Result<Answer, EngineError> {
+        match self.query(text, limit)? {
+            QueryResults::Boolean(value) => Ok(Answer::boolean(value)),
+            QueryResults::Solutions(solutions) => {
+                let mut digest = Digest::new(solutions.variables());
+                for solution in solutions {
+                    let solution = solution?;
+                    digest.solution(|column| solution.get_index(column).map(|term| term.as_ref()));
+                }
+                Ok(digest.finish())
+            }
+            QueryResults::Graph(graph) => {
+                let mut digest = Digest::new::<&str>(&[]);
+                for triple in graph {
+                    digest.triple(triple?.as_ref());
+                }
+                Ok(digest.finish())
+            }
+        }
+    }
+}
+
+impl Engine for Jindou {
+    fn name(&self) -> &'static str {
+        "jindou"
+    }
+
+    fn load(&mut self, files: &[PathBuf], threads: usize) -> Result<u64, BenchError> {
+        self.database = Database::new();
+        let options = LoadOptions {
+            threads: threads.try_into().unwrap_or(std::num::NonZeroUsize::MIN),
+            ..LoadOptions::default()
+        };
+        let sources = files
+            .iter()
+            .map(|file: &PathBuf| Source::path(Path::new(file)));
+        self.database
+            .load(sources.collect(), &options, &Progress::default())?;
+        Ok(self.database.statistics().triples)
+    }
+
+    fn answer(&mut self, text: &str, limit: Duration) -> Result<Option<Answer>, BenchError> {
+        within_limit(self.digest(text, limit).map_err(BenchError::from))
+    }
+
+    fn run(&mut self, text: &str, limit: Duration) -> Result<Option<()>, BenchError> {
+        let results = self.query(text, limit).map_err(BenchError::from);
+        let outcome = results.and_then(|results| match results {
+            QueryResults::Boolean(value) => {
+                black_box(value);
+                Ok(())
+            }
+            QueryResults::Solutions(solutions) => {
+                run::write_tsv(solutions, &mut self.out).map(drop)
+            }
+            QueryResults::Graph(graph) => write_triples(graph, &mut self.out),
+        });
+        within_limit(outcome)
+    }
+}
+
+/// Text of a graph held at once.
+const HELD_BYTES: usize = 64 << 10;
+
+fn write_triples(graph: Graph, out: &mut Vec<u8>) -> Result<(), BenchError> {
+    let mut writer = GraphWriter::new(GraphFormat::NTriples);
+    out.clear();
+    for triple in graph {
+        writer.triple(out, triple?.as_ref())?;
+        if out.len() >= HELD_BYTES {
+            black_box(&*out);
+            out.clear();
+        }
+    }
+    writer.finish(out)?;
+    black_box(&*out);
+    Ok(())
+}
+
+/// A query that met its time limit has no outcome, which is not an error here.
+fn within_limit<T>(outcome: Result<T, BenchError>) -> Result<Option<T>, BenchError> {
+    match outcome {
+        Ok(value) => Ok(Some(value)),
+        Err(BenchError::Engine(EngineError::Timeout { .. })) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
