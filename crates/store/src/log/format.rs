@@ -17,11 +17,13 @@
 //! | 8..16 | sequence number; a mark or next has that of the record before it |
 //! | 16..24 | `durable`: the file was synced up to this byte before the record was written |
 //! | 24..32 | checksum of the salt, the record's place and bytes 0..24 |
-//! | 32..40 | chain value: checksum of the chain value before, bytes 24..32, payload, padding |
-//! | 40.. | payload, and zeros to a multiple of 8 |
+//! | 32.. | payload, and zeros to a multiple of 8 |
+//! | last 8 | chain value: checksum of the chain value before, bytes 24..32, payload, padding |
 //!
-//! The first checksum makes a record's header known wherever it is found in its file, also behind
-//! a damaged one; the second one makes a record valid only behind exactly those before it.
+//! The first checksum makes a record's head known wherever it is found in its file, also behind a
+//! damaged one; the second one makes a record valid only behind exactly those before it. The top
+//! bit of a chain value is always set: a record never ends in a zero, so that one that was cut
+//! short is not completed by the zeros behind it.
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -36,7 +38,10 @@ pub(super) const BLOCK_BYTES: u64 = 4096;
 const SECTOR_BYTES: usize = 512;
 const HEADER_WORDS: usize = 10;
 /// Of a record, before its payload.
-pub(super) const RECORD_BYTES: u64 = 40;
+pub(super) const HEAD_BYTES: u64 = 32;
+/// Of a record, besides its payload and padding.
+pub(super) const RECORD_BYTES: u64 = HEAD_BYTES + 8;
+const NOT_ZERO: u64 = 1 << 63;
 pub(super) const ALIGNMENT: u64 = 8;
 
 /// The payload of one record is at most this long, in bytes. A larger transaction is a group of
@@ -207,20 +212,18 @@ pub(super) enum Kind {
     Next = 4,
 }
 
-/// The 40 bytes before a payload.
+/// The 32 bytes before a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RecordHeader {
+pub(super) struct RecordHead {
     pub(super) kind: Kind,
     pub(super) length: u32,
     pub(super) sequence: u64,
     pub(super) durable: u64,
     own: u64,
-    /// The chain value behind this record.
-    pub(super) chain: u64,
 }
 
-impl RecordHeader {
-    /// The header of a record at `place`, behind the chain value `before`.
+impl RecordHead {
+    /// The head of a record at `place`.
     ///
     /// # Panics
     /// If the payload is too long, which callers have refused.
@@ -229,20 +232,18 @@ impl RecordHeader {
         sequence: u64,
         durable: u64,
         payload: &[u8],
-        (salt, place, before): (u64, u64, u64),
+        (salt, place): (u64, u64),
     ) -> Self {
         assert!(payload.len() as u64 <= MAX_PAYLOAD_BYTES);
-        let mut header = Self {
+        let mut head = Self {
             kind,
             length: payload.len() as u32,
             sequence,
             durable,
             own: 0,
-            chain: 0,
         };
-        header.own = header.own_checksum(salt, place);
-        header.chain = header.chain_behind(before, payload, padding(payload.len() as u64));
-        header
+        head.own = head.own_checksum(salt, place);
+        head
     }
 
     fn first_word(&self) -> u64 {
@@ -261,27 +262,21 @@ impl RecordHeader {
         hasher.update(&self.own.to_le_bytes());
         hasher.update(payload);
         hasher.update(padding);
-        hasher.digest()
+        hasher.digest() | NOT_ZERO
     }
 
-    pub(super) fn bytes(&self) -> [u8; RECORD_BYTES as usize] {
-        let mut bytes = [0; RECORD_BYTES as usize];
-        let words = [
-            self.first_word(),
-            self.sequence,
-            self.durable,
-            self.own,
-            self.chain,
-        ];
+    pub(super) fn bytes(&self) -> [u8; HEAD_BYTES as usize] {
+        let mut bytes = [0; HEAD_BYTES as usize];
+        let words = [self.first_word(), self.sequence, self.durable, self.own];
         put(&mut bytes, &words);
         bytes
     }
 
-    /// Reads the header of a record at `place`; `None` if there is none.
+    /// Reads the head of a record at `place`; `None` if there is none.
     pub(super) fn read(bytes: &[u8], salt: u64, place: u64) -> Option<Self> {
-        let mut words = [0; RECORD_BYTES as usize / 8];
+        let mut words = [0; HEAD_BYTES as usize / 8];
         get(bytes, &mut words);
-        let [first, sequence, durable, own, chain] = words;
+        let [first, sequence, durable, own] = words;
         let kind = match first >> 32 {
             1 => Kind::Part,
             2 => Kind::Last,
@@ -289,15 +284,14 @@ impl RecordHeader {
             4 => Kind::Next,
             _ => return None,
         };
-        let header = Self {
+        let head = Self {
             kind,
             length: first as u32,
             sequence,
             durable,
             own,
-            chain,
         };
-        (own == header.own_checksum(salt, place)).then_some(header)
+        (own == head.own_checksum(salt, place)).then_some(head)
     }
 
     /// Bytes of the whole record, with its padding.
@@ -373,18 +367,15 @@ mod tests {
 
     #[test]
     fn a_record_belongs_to_its_file_its_place_and_those_before_it() {
-        let record = RecordHeader::new(Kind::Last, 5, 4096, b"payload", (1, 4136, 2));
-        assert_eq!(
-            RecordHeader::read(&record.bytes(), 1, 4136),
-            Some(record),
-            "as written"
-        );
-        assert_eq!(RecordHeader::read(&record.bytes(), 2, 4136), None);
-        assert_eq!(RecordHeader::read(&record.bytes(), 1, 4144), None);
-        assert_eq!(record.chain_behind(2, b"payload", &[0]), record.chain);
-        assert_ne!(record.chain_behind(3, b"payload", &[0]), record.chain);
-        assert_ne!(record.chain_behind(2, b"payloaD", &[0]), record.chain);
-        assert_ne!(record.chain_behind(2, b"payload", &[1]), record.chain);
-        assert_eq!(record.total(), 48);
+        let head = RecordHead::new(Kind::Last, 5, 4096, b"payload", (1, 4136));
+        assert_eq!(RecordHead::read(&head.bytes(), 1, 4136), Some(head));
+        assert_eq!(RecordHead::read(&head.bytes(), 2, 4136), None);
+        assert_eq!(RecordHead::read(&head.bytes(), 1, 4144), None);
+        let chain = head.chain_behind(2, b"payload", &[0]);
+        assert_ne!(head.chain_behind(3, b"payload", &[0]), chain);
+        assert_ne!(head.chain_behind(2, b"payloaD", &[0]), chain);
+        assert_ne!(head.chain_behind(2, b"payload", &[1]), chain);
+        assert_ne!(chain >> 56, 0, "the last byte of a record");
+        assert_eq!(head.total(), 48);
     }
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use super::commit::Handle;
 use super::format::{
-    ALIGNMENT, BLOCK_BYTES, BadHeader, COUNT_LIMIT, FileHeader, Kind, LOG_VERSION, Promise,
-    RECORD_BYTES, RecordHeader,
+    ALIGNMENT, BLOCK_BYTES, BadHeader, COUNT_LIMIT, FileHeader, HEAD_BYTES, Kind, LOG_VERSION,
+    Promise, RECORD_BYTES, RecordHead,
 };
 use super::storage::{Storage, read_exact, write_all, write_zeros};
 use super::writer::Point;
@@ -87,39 +87,41 @@ impl Cursor {
     fn step(
         &mut self,
         reader: &mut Reader,
-    ) -> Result<Result<RecordHeader, &'static str>, StoreError> {
+    ) -> Result<Result<RecordHead, &'static str>, StoreError> {
         let place = self.place;
         let left = reader.length - place;
         if left < RECORD_BYTES {
             return Ok(Err("the file ends there"));
         }
         let salt = reader.handle.salt;
-        let bytes = reader.bytes(place..place + RECORD_BYTES)?;
-        let Some(header) = RecordHeader::read(bytes, salt, place) else {
+        let bytes = reader.bytes(place..place + HEAD_BYTES)?;
+        let Some(head) = RecordHead::read(bytes, salt, place) else {
             return Ok(Err(match bytes.iter().all(|&byte| byte == 0) {
                 true => "only zeros are there",
-                false => "the checksum of its first bytes is wrong",
+                false => "the checksum of its head is wrong",
             }));
         };
-        if header.total() > left {
+        if head.total() > left {
             return Ok(Err("it reaches beyond the end of the file"));
         }
-        let sequence = match header.kind {
+        let sequence = match head.kind {
             Kind::Part | Kind::Last => self.sequence + 1,
             Kind::Mark | Kind::Next => self.sequence,
         };
-        if header.sequence != sequence || header.durable > place {
+        if head.sequence != sequence || head.durable > place {
             return Ok(Err("it does not follow the record before it"));
         }
-        let body = reader.bytes(place + RECORD_BYTES..place + header.total())?;
-        let (payload, padding) = body.split_at(header.length as usize);
-        if header.chain_behind(self.chain, payload, padding) != header.chain {
+        let rest = reader.bytes(place + HEAD_BYTES..place + head.total())?;
+        let (payload, rest) = rest.split_at(head.length as usize);
+        let (padding, chain) = rest.split_at(rest.len() - 8);
+        let expected = head.chain_behind(self.chain, payload, padding);
+        if chain != expected.to_le_bytes() {
             return Ok(Err("its checksum is wrong"));
         }
-        self.place += header.total();
-        self.chain = header.chain;
+        self.place += head.total();
+        self.chain = expected;
         self.sequence = sequence;
-        Ok(Ok(header))
+        Ok(Ok(head))
     }
 }
 
@@ -222,7 +224,7 @@ impl Scan {
         self.used = place;
         while place < reader.length {
             let end = (place + WINDOW_BYTES).min(reader.length);
-            let whole = (end + RECORD_BYTES).min(reader.length);
+            let whole = (end + HEAD_BYTES).min(reader.length);
             let bytes = reader.bytes(place..whole)?;
             for begin in (0..end - place).step_by(ALIGNMENT as usize) {
                 let here = &bytes[begin as usize..];
@@ -232,8 +234,8 @@ impl Scan {
                     .rposition(|&byte| byte != 0);
                 let Some(used) = used else { continue };
                 self.used = place + begin + used as u64 + 1;
-                if here.len() as u64 >= RECORD_BYTES
-                    && let Some(record) = RecordHeader::read(here, salt, place + begin)
+                if here.len() as u64 >= HEAD_BYTES
+                    && let Some(record) = RecordHead::read(here, salt, place + begin)
                     && record.durable <= place + begin
                 {
                     self.certified = self.certified.max(record.durable);
@@ -317,19 +319,19 @@ impl Scan {
         let mut cursor = Cursor::start(&self.header);
         while cursor.place < self.records_end {
             let place = cursor.place;
-            let header = cursor
+            let head = cursor
                 .step(reader)?
                 .map_err(|reason| reader.corrupt(format!("byte {place}, read again: {reason}")))?;
-            let ends_group = match header.kind {
+            let ends_group = match head.kind {
                 Kind::Part => false,
                 Kind::Last => true,
                 Kind::Mark | Kind::Next => continue,
             };
-            let begin = place + RECORD_BYTES;
+            let begin = place + HEAD_BYTES;
             deliver(Record {
-                sequence: header.sequence,
+                sequence: head.sequence,
                 ends_group,
-                payload: reader.bytes(begin..begin + u64::from(header.length))?,
+                payload: reader.bytes(begin..begin + u64::from(head.length))?,
             })?;
         }
         Ok(())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::commit::{Commits, Handle, Position};
 use super::format::{
-    BLOCK_BYTES, FileHeader, Kind, MAX_PAYLOAD_BYTES, Promise, RECORD_BYTES, RecordHeader, padding,
+    BLOCK_BYTES, FileHeader, Kind, MAX_PAYLOAD_BYTES, Promise, RECORD_BYTES, RecordHead, padding,
 };
 use super::storage::{LogFile, Storage, is_full, write_all, write_zeros};
 use super::{Fsync, LogOptions, file_name, temporary_name};
@@ -124,31 +124,34 @@ impl Writer {
             .durable_in(self.handle.number)
             .unwrap_or(self.point.claimed);
         assert!(durable <= place);
-        let header = RecordHeader::new(
+        let head = RecordHead::new(
             kind,
             self.point.sequence,
             durable,
             payload,
-            (self.handle.salt, place, self.point.chain),
+            (self.handle.salt, place),
         );
         let padding = padding(payload.len() as u64);
+        let chain = head.chain_behind(self.point.chain, payload, padding);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        scratch.extend_from_slice(&head.bytes());
+        let mut result = Ok(());
         if payload.len() <= ONE_WRITE_BYTES {
-            let mut scratch = std::mem::take(&mut self.scratch);
-            scratch.clear();
-            scratch.extend_from_slice(&header.bytes());
             scratch.extend_from_slice(payload);
-            scratch.extend_from_slice(padding);
-            let result = self.write(shared, &scratch);
-            self.scratch = scratch;
-            result?;
         } else {
-            self.write(shared, &header.bytes())?;
-            self.write(shared, payload)?;
-            self.write(shared, padding)?;
+            result = self.write(shared, &scratch);
+            scratch.clear();
+            result = result.and_then(|()| self.write(shared, payload));
         }
-        self.point.end = place + header.total();
+        scratch.extend_from_slice(padding);
+        scratch.extend_from_slice(&chain.to_le_bytes());
+        result = result.and_then(|()| self.write(shared, &scratch));
+        self.scratch = scratch;
+        result?;
+        self.point.end = place + head.total();
         assert!(self.touched == self.point.end && self.point.end <= self.allocated);
-        self.point.chain = header.chain;
+        self.point.chain = chain;
         self.point.claimed = durable;
         Ok(())
     }

@@ -7,7 +7,7 @@ use jindou_store::log::{Log, Ticket};
 use proptest::prelude::*;
 
 use super::disk::{Disk, Fault, Random};
-use super::{Groups, cases, create, open};
+use super::{Groups, cases, create, create_unsynced, open};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -221,7 +221,10 @@ impl Beside {
             groups.len(),
             self.acknowledged
         );
-        assert!(possible.starts_with(&groups), "some other group is there");
+        assert!(
+            possible.starts_with(&groups),
+            "some other group is there: {groups:?} of {possible:?}"
+        );
         if !matches!(how, Some(Step::PowerLoss(_))) {
             assert!(groups.len() >= self.groups.len(), "a kill loses nothing");
         }
@@ -246,6 +249,25 @@ fn run(steps: &[Step]) {
 
 proptest! {
     #![proptest_config(cases(1500))]
+
+    #[test]
+    fn without_syncs_a_stopped_machine_leaves_a_beginning(sizes in prop::collection::vec(0..900_usize, 1..40), seed in any::<u64>()) {
+        let disk = Disk::default();
+        let log = create_unsynced(&disk);
+        let mut groups = Groups::new();
+        let mut in_last_file = 0;
+        for size in sizes {
+            let files = log.files().len();
+            groups.push(vec![vec![size as u8; size], vec![1]]);
+            let group = log.group().unwrap().append(&groups[groups.len() - 1][0]).unwrap();
+            log.sync(group.commit(&[1]).unwrap()).unwrap();
+            in_last_file = if log.files().len() > files { 1 } else { in_last_file + 1 };
+        }
+        prop_assert_eq!(&open(&disk.after_kill(), 1).unwrap().2, &groups);
+        let (_, _, found) = open(&disk.after_power_loss(seed), 1).unwrap();
+        prop_assert!(groups.starts_with(&found));
+        prop_assert!(found.len() >= groups.len() - in_last_file);
+    }
 
     #[test]
     fn what_was_acknowledged_is_there_after_any_crash(steps in steps()) {

@@ -37,6 +37,14 @@ fn create(disk: &Disk) -> Log {
     Log::create(Box::new(disk.clone()), options(), GENERATION).unwrap()
 }
 
+fn create_unsynced(disk: &Disk) -> Log {
+    let options = LogOptions {
+        fsync: Fsync::Never,
+        ..options()
+    };
+    Log::create(Box::new(disk.clone()), options, GENERATION).unwrap()
+}
+
 /// Gathers what is handed out into groups.
 struct Gather {
     groups: Groups,
