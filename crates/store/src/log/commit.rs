@@ -14,6 +14,9 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use super::storage::LogFile;
 use crate::StoreError;
 
+/// How often a leader lets others go first, as long as they append.
+const GATHER_ROUNDS: u32 = 6;
+
 /// An open file of the log.
 #[derive(Debug)]
 pub(super) struct Handle {
@@ -43,6 +46,10 @@ struct State {
     /// Everything up to here is on the device.
     durable: Position,
     leading: bool,
+    /// Threads that wait for a sync that is not theirs.
+    waiting: u32,
+    /// Some did when the last sync ended.
+    crowded: bool,
     failure: Option<Failure>,
     syncs: u64,
 }
@@ -62,6 +69,8 @@ impl Commits {
                 appended: position.clone(),
                 durable: position,
                 leading: false,
+                waiting: 0,
+                crowded: false,
                 failure: None,
                 syncs: 0,
             }),
@@ -130,7 +139,9 @@ impl Commits {
             if !state.leading {
                 return self.take(state).map(Some);
             }
+            state.waiting += 1;
             self.changed.wait(&mut state);
+            state.waiting -= 1;
         }
         Ok(None)
     }
@@ -166,6 +177,24 @@ pub(super) struct Lead<'a> {
 }
 
 impl Lead<'_> {
+    /// Lets those append who are about to, which all are who waited for the sync before this one:
+    /// without it each sync serves one half of the threads while the other half appends. Gives up
+    /// the processor, and only if others do append.
+    pub(super) fn gather(&self) {
+        let mut before = None;
+        for _ in 0..GATHER_ROUNDS {
+            {
+                let state = self.commits.state.lock();
+                let appended = Some(state.appended.sequence);
+                if !state.crowded || appended == before {
+                    return;
+                }
+                before = appended;
+            }
+            std::thread::yield_now();
+        }
+    }
+
     /// Syncs everything that is appended now.
     pub(super) fn sync(&self) -> Result<(), StoreError> {
         let target = {
@@ -189,7 +218,10 @@ impl Lead<'_> {
 
 impl Drop for Lead<'_> {
     fn drop(&mut self) {
-        self.commits.state.lock().leading = false;
+        let mut state = self.commits.state.lock();
+        state.leading = false;
+        state.crowded = state.waiting > 0;
+        drop(state);
         self.commits.changed.notify_all();
     }
 }

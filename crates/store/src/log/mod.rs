@@ -325,6 +325,7 @@ impl Log {
         let Some(lead) = commits.lead_for(ticket.0)? else {
             return Ok(());
         };
+        lead.gather();
         lead.sync()?;
         // Whoever appends at this moment says in its record what the mark would say.
         if let Some(mut writer) = self.writer.try_lock() {
