@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// An error of the store.
 #[derive(Debug, thiserror::Error)]
@@ -56,5 +57,29 @@ pub enum StoreError {
     TooLarge {
         /// Which limit.
         reason: String,
+    },
+    /// The log found no space; what was to be written is not there, everything else is.
+    #[error("{}: {source}; nothing can be written until there is space", path.display())]
+    DiskFull {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A write or a sync of the log failed, and nothing is acknowledged until it is opened again.
+    #[error("{}: the log failed and takes no more until the store is opened again: {source}", path.display())]
+    LogFailed {
+        /// The file.
+        path: PathBuf,
+        /// The first failure.
+        source: Arc<io::Error>,
+    },
+    /// A record is too large for the log.
+    #[error("a record of {bytes} bytes is too large for the log (at most {limit})")]
+    RecordTooLarge {
+        /// Its size.
+        bytes: u64,
+        /// The most that is possible.
+        limit: u64,
     },
 }

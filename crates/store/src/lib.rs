@@ -9,6 +9,7 @@ mod domain;
 mod error;
 mod graph_index;
 mod image;
+pub mod log;
 mod named;
 mod segment;
 
