@@ -8,8 +8,8 @@ use super::{Kept, Pairs, Place};
 use crate::ExecError;
 use crate::table::Table;
 
-fn free(_: usize) -> Result<(), ExecError> {
-    Ok(())
+fn free(_: usize) -> Result<bool, ExecError> {
+    Ok(true)
 }
 
 fn id(value: u64) -> TermId {
@@ -45,15 +45,14 @@ fn hashed(
 ) -> (Vec<(u32, u32)>, u64) {
     let mut side = Kept::new(&vars(0..keys), &vars(keys..width));
     for rows in kept.chunks(piece) {
-        side.add(table(width, rows), &free)
-            .expect("nothing is charged");
+        side.add(&table(width, rows));
     }
     let probe = table(width, streaming);
     let mut place = Place::default();
     let mut found = Vec::new();
     while place.row < probe.rows() {
         let Pairs { streaming, kept } = side
-            .find(&probe, &mut place, piece, &free)
+            .find(&probe, &mut place, piece, &mut free)
             .expect("nothing is charged");
         found.extend(streaming.into_iter().zip(kept));
     }
