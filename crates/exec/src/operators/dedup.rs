@@ -43,7 +43,8 @@ impl Dedup {
     /// Which rows of a table are met for the first time; those of which that is not known yet are
     /// kept for [`Dedup::next_late`].
     pub(super) fn fresh(&mut self, table: &Table, cx: &Context) -> Result<Vec<u32>, ExecError> {
-        if self.late.is_none() && !self.may_grow(table.rows(), cx)? {
+        // Each part brings some rows at least: those of its first batch.
+        if self.late.is_none() && !self.may_grow(table.rows(), cx)? && self.seen.len() > 0 {
             self.put_off(table, cx)?;
         }
         let columns: Vec<Option<&[TermId]>> = self.vars.iter().map(|var| table.get(*var)).collect();

@@ -54,6 +54,9 @@ struct Group {
     /// The next group to hand over, once all rows are in.
     next: Option<usize>,
     booked: Booked,
+    /// What was held when last something new could be kept, and whether there is room for more.
+    fixed_bytes: usize,
+    has_room: bool,
     /// Set once nothing new may be kept: where rows of other groups go.
     late: Option<Partitions>,
     /// How often the rows in work were put into parts.
@@ -105,6 +108,8 @@ pub(super) fn build(
         width: builder.width(),
         next: None,
         booked: builder.cx.spilling(),
+        fixed_bytes: 0,
+        has_room: true,
         late: None,
         level: 0,
         parts: Vec::new(),
@@ -193,7 +198,8 @@ impl Group {
     }
 
     fn add(&mut self, arguments: Table, cx: &Context) -> Result<(), ExecError> {
-        if self.late.is_none() && !self.may_grow(arguments.rows(), cx)? {
+        // Each part brings some groups at least: those of its first batch.
+        if self.late.is_none() && !self.may_grow(arguments.rows(), cx)? && self.groups.len() > 0 {
             self.put_off_new(&arguments, cx)?;
         }
         if self.late.is_none() {
@@ -209,19 +215,25 @@ impl Group {
             }
             self.put_off_values(cx)?;
         }
-        let rest = match self.late {
-            None => rest(cx),
-            Some(_) => 0,
-        };
+        self.book(cx)?;
+        if self.late.is_none() && !self.has_room {
+            self.put_off_new(&arguments, cx)?;
+        }
+        Ok(())
+    }
+
+    /// Books what is held, and a rest for texts that grow in groups that are there when nothing
+    /// new may be kept any more.
+    fn book(&mut self, cx: &Context) -> Result<(), ExecError> {
         let bytes = self.bytes();
-        if cx.room(&mut self.booked, bytes + rest)? {
-            return Ok(());
+        if self.late.is_none() {
+            self.has_room = cx.room(&mut self.booked, bytes + rest(cx))?;
+            self.fixed_bytes = bytes;
+        } else if bytes > self.fixed_bytes + rest(cx) && !cx.room(&mut self.booked, bytes)? {
+            // Texts must be held to be handed over.
+            return Err(cx.memory_exceeded());
         }
-        match self.late {
-            // What still grows are texts, and they must be held to be handed over.
-            Some(_) => Err(cx.memory_exceeded()),
-            None => self.put_off_new(&arguments, cx),
-        }
+        Ok(())
     }
 
     fn may_grow(&mut self, rows: usize, cx: &Context) -> Result<bool, ExecError> {
@@ -334,8 +346,6 @@ impl Group {
             let Some(mut late) = self.columns[number].late.take() else {
                 continue;
             };
-            let bytes = self.bytes();
-            cx.room(&mut self.booked, bytes)?;
             while let Some(values) = late.next_late(cx)? {
                 let column = &mut self.columns[number];
                 let groups = values.get(Var(0)).unwrap_or_default();
@@ -352,11 +362,7 @@ impl Group {
                         }
                     }
                 }
-                // Texts grow.
-                let bytes = self.bytes();
-                if !cx.room(&mut self.booked, bytes)? {
-                    return Err(cx.memory_exceeded());
-                }
+                self.book(cx)?;
             }
         }
         self.next = Some(0);

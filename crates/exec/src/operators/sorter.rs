@@ -76,7 +76,7 @@ impl Sorter {
             |held: &Blocks| held.bytes_with(table) + set_aside(cx) + held_places(held, table);
         let full = self.held.rows() + table.rows() > MOST_ROWS;
         if full || !cx.room(&mut self.booked, bytes(&self.held))? {
-            self.spill(cx)?;
+            self.spill(0, cx)?;
             // One table is held in any case.
             cx.room(&mut self.booked, bytes(&self.held))?;
         }
@@ -93,7 +93,7 @@ impl Sorter {
     fn shorten(&mut self, cx: &Context) -> Result<(), ExecError> {
         let (order, end) = self.order(0, cx)?;
         if end < self.held.rows() {
-            return self.spill(cx);
+            return self.spill(0, cx);
         }
         let mut first = Blocks::default();
         let all = self.held.bound();
@@ -142,9 +142,8 @@ impl Sorter {
         Ok((rows, end))
     }
 
-    /// Writes the rows held as sorted runs.
-    fn spill(&mut self, cx: &Context) -> Result<(), ExecError> {
-        let mut from = 0;
+    /// Writes the rows held from `from` on as sorted runs, and lets go of all.
+    fn spill(&mut self, mut from: usize, cx: &Context) -> Result<(), ExecError> {
         while from < self.held.rows() {
             let (order, end) = self.order(from, cx)?;
             self.write(&order, cx)?;
@@ -185,6 +184,7 @@ impl Sorter {
     }
 
     fn finish(&mut self, cx: &Context) -> Result<Output, ExecError> {
+        let mut written = 0;
         if self.runs.is_empty() {
             let (order, end) = self.order(0, cx)?;
             if end == self.held.rows() {
@@ -192,8 +192,9 @@ impl Sorter {
             }
             // The rows fit, their keys do not; what was sorted is the first run.
             self.write(&order, cx)?;
+            written = end;
         }
-        self.spill(cx)?;
+        self.spill(written, cx)?;
         let mut runs = self.runs.seal()?;
         let batch_bytes = batch_rows(cx, self.width) * self.width.max(1) * size_of::<TermId>();
         let at_once = cx.space().own_bytes() / (2 * batch_bytes);
