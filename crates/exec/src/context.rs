@@ -291,6 +291,11 @@ impl Context {
         self.space.spilled_bytes()
     }
 
+    #[cfg(test)]
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.held_bytes.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn space(&self) -> &Arc<Space> {
         &self.space
     }

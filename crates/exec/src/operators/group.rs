@@ -99,24 +99,38 @@ pub(super) fn build(
         });
     }
     let input = builder.node(input, &needed)?;
-    Ok(Box::new(Group {
-        input,
-        by: by.to_vec(),
-        variables,
-        columns,
-        groups: RowSet::new(by.len()),
-        width: builder.width(),
-        next: None,
-        booked: builder.cx.spilling(),
-        fixed_bytes: 0,
-        has_room: true,
-        late: None,
-        level: 0,
-        parts: Vec::new(),
-    }))
+    let width = builder.width();
+    Ok(Box::new(Group::new(
+        input, by, variables, columns, width, builder.cx,
+    )))
 }
 
 impl Group {
+    fn new(
+        input: Boxed,
+        by: &[Var],
+        variables: Vec<Var>,
+        columns: Vec<Column>,
+        width: usize,
+        cx: &Context,
+    ) -> Self {
+        Self {
+            input,
+            by: by.to_vec(),
+            variables,
+            columns,
+            groups: RowSet::new(by.len()),
+            width,
+            next: None,
+            booked: cx.spilling(),
+            fixed_bytes: 0,
+            has_room: true,
+            late: None,
+            level: 0,
+            parts: Vec::new(),
+        }
+    }
+
     /// Groups all rows of the input.
     fn consume(&mut self, cx: &Context) -> Result<(), ExecError> {
         if self.by.is_empty() {
@@ -441,4 +455,37 @@ impl Operator for Group {
             }
         }
     }
+}
+
+/// Groups the rows of an operator by a `COUNT(*)`, `DISTINCT` or not.
+#[cfg(test)]
+pub(super) fn of_tables(
+    input: Boxed,
+    by: &[Var],
+    (var, aggregate): (Var, Aggregate),
+    variables: &[Var],
+    cx: &Context,
+) -> Boxed {
+    let operand = if aggregate.distinct {
+        Operand::Solutions
+    } else {
+        Operand::Rows
+    };
+    let column = Column {
+        var,
+        operand,
+        accumulator: GroupedAccumulator::new(&aggregate),
+        aggregate,
+        late: None,
+    };
+    let width = variables.len() + 1;
+    let columns = vec![column];
+    Box::new(Group::new(
+        input,
+        by,
+        variables.to_vec(),
+        columns,
+        width,
+        cx,
+    ))
 }

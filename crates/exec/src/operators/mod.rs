@@ -208,3 +208,6 @@ impl Operator for Projection {
         Ok(Some(table))
     }
 }
+
+#[cfg(test)]
+mod spill_tests;
