@@ -50,6 +50,20 @@ pub enum EngineError {
         /// The budget.
         limit_bytes: u64,
     },
+    /// The query needs more memory than it may hold, and more temporary files than it may write.
+    #[error("the query needs more than its {limit_bytes} bytes of temporary files")]
+    SpillExceeded {
+        /// Bytes that it may have on disk.
+        limit_bytes: u64,
+    },
+    /// What does not fit into a query's memory cannot be put on disk.
+    #[error("temporary files in {}: {source}", directory.display())]
+    Spill {
+        /// Where they are.
+        directory: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
     /// A mistake of ours ended the query.
     #[error("an internal error ended the query; the log has its trace")]
     Internal,
@@ -113,6 +127,8 @@ impl From<ExecError> for EngineError {
             ExecError::Timeout { limit } => Self::Timeout { limit },
             ExecError::Cancelled => Self::Cancelled,
             ExecError::Memory { limit_bytes } => Self::MemoryExceeded { limit_bytes },
+            ExecError::SpillExceeded { limit_bytes } => Self::SpillExceeded { limit_bytes },
+            ExecError::Spill { directory, source } => Self::Spill { directory, source },
             ExecError::Panicked => Self::Internal,
             other => Self::Unsupported {
                 feature: other.to_string(),

@@ -32,10 +32,10 @@ mod solutions;
 mod statistics;
 mod triples;
 
-pub use config::{Config, QueryOptions};
+pub use config::{Config, DEFAULT_SPILL_BYTES, QueryOptions};
 pub use database::Database;
 pub use error::EngineError;
-pub use jindou_exec::CancellationToken;
+pub use jindou_exec::{CancellationToken, SpillLimits};
 pub use jindou_ingest as ingest;
 pub use jindou_ingest::LoadOptions;
 pub use jindou_model::TermId;

@@ -52,6 +52,7 @@ impl Running {
                 cancellation: options.cancellation.clone().unwrap_or_default(),
                 timeout: options.timeout.or(config.query_timeout),
                 memory_bytes: config.query_memory_bytes,
+                spill: config.spill.clone(),
             },
             profile: options.profile,
             threads: options.threads.unwrap_or(config.threads),

@@ -106,6 +106,12 @@ impl Solutions {
         )
     }
 
+    /// Bytes written so far to temporary files for what does not fit into the query's memory.
+    #[must_use]
+    pub fn spilled_bytes(&self) -> u64 {
+        self.running.execution.context().spilled_bytes()
+    }
+
     /// The plan with the rows and the time of each step, if the query was asked to gather them.
     #[must_use]
     pub fn profile(&self) -> Option<String> {

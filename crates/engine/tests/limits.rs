@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use jindou_engine::ingest::{Format, LoadOptions, Progress, Source};
-use jindou_engine::{CancellationToken, Config, Database, EngineError, QueryOptions, QueryResults};
+use jindou_engine::{
+    CancellationToken, Config, Database, EngineError, QueryOptions, QueryResults, SpillLimits,
+};
 
 const HUB_EDGES: usize = 30_000;
 
@@ -30,6 +32,7 @@ fn load(database: &Database, text: String) {
 fn database(memory_bytes: u64) -> Database {
     let mut config = Config::default();
     config.query_memory_bytes = memory_bytes;
+    config.spill = SpillLimits::off();
     config.threads = 2;
     let database = Database::with_config(config);
     load(&database, data());

@@ -8,6 +8,7 @@ use jindou_model::TermId;
 use jindou_plan::physical::{ConstId, Dataset, Plan, Slot};
 use oxrdf::TermRef;
 
+use crate::spill::{self, Space, SpillLimits};
 use crate::table::Table;
 use crate::{ExecError, GraphSource, Terms, expr};
 
@@ -15,6 +16,9 @@ use crate::{ExecError, GraphSource, Terms, expr};
 #[derive(Clone, Debug, Default)]
 pub struct CancellationToken {
     cancelled: Arc<AtomicBool>,
+    /// Looks at it so far, and the one at which it cancels itself: tests count work by them.
+    #[cfg(test)]
+    looks: Arc<(AtomicU64, AtomicU64)>,
 }
 
 impl CancellationToken {
@@ -32,7 +36,23 @@ impl CancellationToken {
     /// True once it was cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
+        #[cfg(test)]
+        if self.looks.0.fetch_add(1, Ordering::Relaxed) + 1 == self.looks.1.load(Ordering::Relaxed)
+        {
+            self.cancel();
+        }
         self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Cancels itself at this look at it, counted from 1.
+    #[cfg(test)]
+    pub(crate) fn cancel_at_look(&self, look: u64) {
+        self.looks.1.store(look, Ordering::Relaxed);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn looks(&self) -> u64 {
+        self.looks.0.load(Ordering::Relaxed)
     }
 }
 
@@ -45,6 +65,8 @@ pub struct Limits {
     pub timeout: Option<Duration>,
     /// Bytes that its operators may hold together.
     pub memory_bytes: u64,
+    /// Where sorts, groups, distinct rows and joins put what does not fit, and how much of it.
+    pub spill: SpillLimits,
 }
 
 /// Rows and time of one step or operator.
@@ -105,6 +127,9 @@ pub struct Context {
     limits: Limits,
     started: Instant,
     held_bytes: Arc<AtomicU64>,
+    /// Bytes that whoever comes first may hold: all but what is set aside.
+    pool_bytes: u64,
+    space: Arc<Space>,
     /// Nobody reads the query's rows any more.
     finished: AtomicBool,
     solutions: AtomicU64,
@@ -157,18 +182,24 @@ impl Context {
             .as_ref()
             .map(|dataset| ActiveDataset::new(dataset, &terms));
         let expressions = expr::Context::new(terms, None, plan.base.as_ref(), seed);
+        let threads = if profile { 1 } else { threads.max(1) };
+        let operators = spill::count_operators(&plan.root, threads as u64);
+        let space = Space::new(limits.spill.clone(), limits.memory_bytes, operators);
+        let set_aside = space.own_bytes() as u64 * operators;
         Self {
             source,
             expressions,
             constants,
             dataset,
+            pool_bytes: limits.memory_bytes.saturating_sub(set_aside),
+            space: Arc::new(space),
             limits,
             started: Instant::now(),
             held_bytes: Arc::new(AtomicU64::new(0)),
             finished: AtomicBool::new(false),
             solutions: AtomicU64::new(0),
             profile: profile.then(|| Profile::new(plan.ids)),
-            threads: if profile { 1 } else { threads.max(1) },
+            threads,
         }
     }
 
@@ -234,22 +265,82 @@ impl Context {
     pub fn charge(&self, bytes: usize) -> Result<(), ExecError> {
         let held = self.held_bytes.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
         let computed = self.terms().computed_bytes() as u64;
-        if held + computed > self.limits.memory_bytes {
-            return Err(ExecError::Memory {
-                limit_bytes: self.limits.memory_bytes,
-            });
+        if held + computed > self.pool_bytes {
+            return Err(self.memory_exceeded());
         }
         Ok(())
+    }
+
+    pub(crate) fn memory_exceeded(&self) -> ExecError {
+        ExecError::Memory {
+            limit_bytes: self.limits.memory_bytes,
+        }
+    }
+
+    /// Ends the query if the terms that it computed need more than its memory: they stay there.
+    pub(crate) fn check_computed(&self) -> Result<(), ExecError> {
+        if self.terms().computed_bytes() as u64 > self.pool_bytes {
+            return Err(self.memory_exceeded());
+        }
+        Ok(())
+    }
+
+    /// Bytes that the query has written to temporary files so far.
+    #[must_use]
+    pub fn spilled_bytes(&self) -> u64 {
+        self.space.spilled_bytes()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.held_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn space(&self) -> &Arc<Space> {
+        &self.space
+    }
+
+    /// The books of an operator that can spill.
+    pub(crate) fn spilling(&self) -> Booked {
+        Booked {
+            bytes: 0,
+            own: self.space.own_bytes(),
+            held: None,
+        }
+    }
+
+    /// Books what an operator that can spill is going to hold, be it more or less than before;
+    /// false if there is no room for it, and then nothing has changed.
+    ///
+    /// # Errors
+    /// If there is no room, and none would come by spilling.
+    pub(crate) fn room(&self, booked: &mut Booked, bytes: usize) -> Result<bool, ExecError> {
+        let from_pool = bytes.saturating_sub(booked.own);
+        if from_pool <= booked.bytes {
+            self.release(booked.bytes - from_pool);
+            booked.bytes = from_pool;
+            return Ok(true);
+        }
+        let more = from_pool - booked.bytes;
+        let computed = self.terms().computed_bytes() as u64;
+        let held = self.held_bytes.fetch_add(more as u64, Ordering::Relaxed) + more as u64;
+        if held + computed <= self.pool_bytes {
+            booked.bytes = from_pool;
+            booked
+                .held
+                .get_or_insert_with(|| Arc::clone(&self.held_bytes));
+            return Ok(true);
+        }
+        self.release(more);
+        if !self.space.is_allowed() || computed > self.pool_bytes {
+            return Err(self.memory_exceeded());
+        }
+        Ok(false)
     }
 
     /// Bytes that the query's operators may hold together.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.limits.memory_bytes
-    }
-
-    /// Books what an operator holds beyond what it held before.
-    pub(crate) fn book_more(&self, booked: &mut Booked, more: usize) -> Result<(), ExecError> {
-        self.book(booked, booked.bytes + more)
     }
 
     /// Books what an operator holds now, where it held less before.
@@ -290,7 +381,10 @@ impl Context {
 /// of a nested plan are while the query goes on.
 #[derive(Default)]
 pub(crate) struct Booked {
+    /// What is in the books of all.
     bytes: usize,
+    /// What the operator may hold beside that.
+    own: usize,
     held: Option<Arc<AtomicU64>>,
 }
 

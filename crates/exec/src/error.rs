@@ -1,5 +1,7 @@
 //! Why did a query end without its whole answer?
 
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::expr::CompileError;
@@ -22,6 +24,20 @@ pub enum ExecError {
     Memory {
         /// The budget.
         limit_bytes: u64,
+    },
+    /// It needs more memory than it may hold, and more on disk than it may put there.
+    #[error("the query needs more than its {limit_bytes} bytes of temporary files")]
+    SpillExceeded {
+        /// Bytes that it may have on disk.
+        limit_bytes: u64,
+    },
+    /// Temporary files cannot be made, written or read.
+    #[error("temporary files in {}: {source}", directory.display())]
+    Spill {
+        /// Where they are.
+        directory: PathBuf,
+        /// Why not.
+        source: io::Error,
     },
     /// A thread of the query met a mistake of ours.
     #[error("an internal error ended the query; the log has its trace")]

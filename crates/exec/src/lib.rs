@@ -4,7 +4,9 @@
 //! [`GraphSource`] for the graph. Stores, remote shards and simulated ones implement them.
 #![forbid(unsafe_code)]
 
+mod blocks;
 mod context;
+mod discard;
 mod error;
 mod execution;
 pub mod expr;
@@ -12,6 +14,7 @@ mod operator;
 mod operators;
 mod rows;
 mod source;
+mod spill;
 mod steps;
 mod table;
 mod terms;
@@ -21,6 +24,7 @@ pub use context::{CancellationToken, Context, ContextParts, Limits, Measured};
 pub use error::ExecError;
 pub use execution::Execution;
 pub use source::GraphSource;
+pub use spill::SpillLimits;
 pub use table::{BATCH_ROWS, Table, VarSet};
 pub use terms::{ComputedTerms, TermSource, Terms};
 pub use workers::Workers;

@@ -150,21 +150,56 @@ impl Table {
 
     /// Appends the rows of another table; a variable that one of them lacks is unbound there.
     pub fn append(&mut self, other: &Self) {
-        let rows = self.rows + other.rows;
+        self.append_with(other, other.rows, |mine, theirs| {
+            mine.extend_from_slice(theirs);
+        });
+    }
+
+    /// Appends the given rows of another table; a variable that one of them lacks is unbound there.
+    pub(crate) fn append_rows(&mut self, other: &Self, rows: &[u32]) {
+        self.append_with(other, rows.len(), |mine, theirs| {
+            mine.extend(rows.iter().map(|row| theirs[*row as usize]));
+        });
+    }
+
+    /// Appends the rows `from..to` of another table, and makes room for `most` rows at most.
+    pub(crate) fn append_range(&mut self, other: &Self, from: usize, to: usize, most: usize) {
+        let needed = self.rows + to - from;
+        let room = needed.max((2 * self.rows).min(most));
+        self.append_with(other, to - from, |mine, theirs| {
+            if mine.capacity() < needed {
+                mine.reserve_exact(room - mine.len());
+            }
+            mine.extend_from_slice(&theirs[from..to]);
+        });
+    }
+
+    fn append_with(
+        &mut self,
+        other: &Self,
+        count: usize,
+        extend: impl Fn(&mut Vec<TermId>, &[TermId]),
+    ) {
+        let rows = self.rows + count;
         self.solutions = None;
         for (mine, theirs) in self.columns.iter_mut().zip(&other.columns) {
             match (&mut *mine, theirs) {
                 (None, None) => (),
-                (Some(column), Some(more)) => column.extend_from_slice(more),
+                (Some(column), Some(more)) => extend(column, more),
                 (Some(column), None) => column.resize(rows, TermId::NONE),
                 (None, Some(more)) => {
                     let mut column = vec![TermId::NONE; self.rows];
-                    column.extend_from_slice(more);
+                    extend(&mut column, more);
                     *mine = Some(column);
                 }
             }
         }
         self.rows = rows;
+    }
+
+    /// Has room for so many variables from now on; columns of others are dropped.
+    pub(crate) fn set_width(&mut self, width: usize) {
+        self.columns.resize(width, None);
     }
 
     /// Bytes of its columns.

@@ -27,11 +27,14 @@ pub struct ComputedTerms {
     table: Mutex<ComputedTable>,
 }
 
+/// Bytes of a computed term beside its key: counts, both tables, and the room that they keep free.
+const TERM_BYTES: usize = 96;
+
 #[derive(Default)]
 struct ComputedTable {
-    ids: FxHashMap<Box<[u8]>, u32>,
+    ids: FxHashMap<Arc<[u8]>, u32>,
     /// Key and whether it is a literal's.
-    keys: Vec<(Box<[u8]>, bool)>,
+    keys: Vec<(Arc<[u8]>, bool)>,
     bytes: usize,
 }
 
@@ -43,9 +46,10 @@ impl ComputedTerms {
             Some(number) => *number,
             None => {
                 let number = u32::try_from(table.keys.len()).expect("under 2^32 computed terms");
-                table.ids.insert(key.into(), number);
-                table.keys.push((key.into(), literal));
-                table.bytes += 2 * key.len() + 64;
+                let key: Arc<[u8]> = key.into();
+                table.bytes += key.len() + TERM_BYTES;
+                table.ids.insert(Arc::clone(&key), number);
+                table.keys.push((key, literal));
                 number
             }
         };

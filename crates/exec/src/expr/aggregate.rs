@@ -2,12 +2,14 @@
 
 use jindou_model::{TermId, inline};
 use jindou_plan::expression::{Aggregate, AggregateFunction, Arithmetic};
+use jindou_plan::physical::Var;
 use oxsdatatypes::{Decimal, Double, Float, Integer};
-use rustc_hash::FxHashSet;
 
 use super::context::STRING_BYTES;
 use super::value::lexical;
 use super::{Context, ExprError, SortKey, Value, numeric};
+use crate::rows::RowSet;
+use crate::table::Table;
 
 /// One aggregate of all groups of one thread.
 ///
@@ -17,8 +19,8 @@ use super::{Context, ExprError, SortKey, Value, numeric};
 pub struct GroupedAccumulator {
     function: AggregateFunction,
     states: States,
-    /// What each group has seen, for DISTINCT.
-    seen: Option<Vec<Seen>>,
+    /// What the groups have seen, for DISTINCT.
+    seen: Option<Seen>,
     /// Bytes that groups hold beyond the tables' own.
     held: usize,
 }
@@ -34,18 +36,50 @@ enum States {
     Concat(Vec<Concat>),
 }
 
-/// Distinct values or solutions of a group, in the order in which they came.
-#[derive(Debug, Default)]
+/// Distinct values or solutions of the groups.
+#[derive(Default)]
 struct Seen {
-    known: FxHashSet<TermId>,
-    in_order: Vec<TermId>,
-    solutions: FxHashSet<Box<[TermId]>>,
+    /// The group, then the value or the solution; made once it is known how long that is.
+    rows: Option<RowSet>,
+    /// They hold solutions.
+    is_solutions: bool,
+    row: Vec<TermId>,
+    /// Nothing may be added to `rows` any more: what is not there is put off, row after row.
+    put_off: Option<Vec<TermId>>,
 }
 
-/// Bytes of one distinct value: in the set, with the room that it keeps free, and in the list.
-const DISTINCT_BYTES: usize = 3 * size_of::<TermId>() + 2;
-/// Bytes of one distinct solution beside its ids.
-const SOLUTION_BYTES: usize = 2 * size_of::<Box<[TermId]>>() + 2;
+impl std::fmt::Debug for Seen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let rows = self.rows.as_ref().map_or(0, RowSet::len);
+        f.debug_struct("Seen").field("rows", &rows).finish()
+    }
+}
+
+impl Seen {
+    /// True if a group has not seen these ids; where rows are put off, none is new.
+    fn is_new(&mut self, group: usize, ids: &[TermId]) -> bool {
+        self.row.clear();
+        self.row.push(group_id(group));
+        self.row.extend_from_slice(ids);
+        let rows = self.rows.get_or_insert_with(|| RowSet::new(1 + ids.len()));
+        let Some(put_off) = &mut self.put_off else {
+            return rows.insert(&self.row).1;
+        };
+        if rows.find(&self.row).is_none() {
+            put_off.extend_from_slice(&self.row);
+        }
+        false
+    }
+
+    fn bytes(&self) -> usize {
+        self.rows.as_ref().map_or(0, RowSet::bytes)
+    }
+}
+
+/// A group's number where ids are kept.
+fn group_id(group: usize) -> TermId {
+    TermId::from_raw(group as u64)
+}
 
 impl GroupedAccumulator {
     /// No groups yet.
@@ -61,7 +95,7 @@ impl GroupedAccumulator {
         Self {
             function: aggregate.function.clone(),
             states,
-            seen: aggregate.distinct.then(Vec::new),
+            seen: aggregate.distinct.then(Seen::default),
             held: 0,
         }
     }
@@ -79,9 +113,6 @@ impl GroupedAccumulator {
             States::Extreme(states) => grow(states, groups),
             States::Sample(states) => grow(states, groups),
             States::Concat(states) => grow(states, groups),
-        }
-        if let Some(seen) = &mut self.seen {
-            grow(seen, groups);
         }
     }
 
@@ -109,14 +140,19 @@ impl GroupedAccumulator {
     pub fn add(&mut self, group: usize, id: TermId, cx: &Context) {
         if let Some(seen) = &mut self.seen
             && !id.is_none()
+            && !seen.is_new(group, &[id])
         {
-            let seen = &mut seen[group];
-            if !seen.known.insert(id) {
-                return;
-            }
-            seen.in_order.push(id);
-            self.held += DISTINCT_BYTES;
+            return;
         }
+        self.add_new(group, id, cx);
+    }
+
+    /// Adds a value that the group has not seen, where that matters.
+    ///
+    /// # Panics
+    /// If the group is not there.
+    #[inline]
+    pub fn add_new(&mut self, group: usize, id: TermId, cx: &Context) {
         match &mut self.states {
             States::Count(counts) => counts[group] += u64::from(!id.is_none()),
             States::Sum(sums) => {
@@ -126,7 +162,8 @@ impl GroupedAccumulator {
             }
             States::Extreme(extremes) => {
                 let greatest = self.function == AggregateFunction::Max;
-                self.held += extremes[group].add(id, greatest, cx);
+                let more = extremes[group].add(id, greatest, cx);
+                self.held = self.held.saturating_add_signed(more);
             }
             States::Sample(samples) => {
                 if samples[group].is_none() {
@@ -163,12 +200,52 @@ impl GroupedAccumulator {
         let (States::Count(counts), Some(seen)) = (&mut self.states, &mut self.seen) else {
             panic!("only COUNT(DISTINCT *) counts solutions");
         };
-        let solutions = &mut seen[group].solutions;
-        if !solutions.contains(solution) {
-            solutions.insert(solution.into());
+        seen.is_solutions = true;
+        if seen.is_new(group, solution) {
             counts[group] += 1;
-            self.held += size_of_val(solution) + SOLUTION_BYTES;
         }
+    }
+
+    /// For `COUNT(DISTINCT *)`: counts a solution that the group has not seen.
+    ///
+    /// # Panics
+    /// If this is another aggregate, or the group is not there.
+    pub fn add_new_solution(&mut self, group: usize) {
+        let States::Count(counts) = &mut self.states else {
+            panic!("only COUNT(DISTINCT *) counts solutions");
+        };
+        counts[group] += 1;
+    }
+
+    /// For DISTINCT: from here on, values and solutions that their groups have not seen are not
+    /// added and not kept as seen, but put off, see [`GroupedAccumulator::take_put_off`].
+    pub fn put_off_new(&mut self) {
+        if let Some(seen) = &mut self.seen {
+            seen.put_off.get_or_insert_default();
+        }
+    }
+
+    /// What was put off since the last call, some of it perhaps more than once: the group's number
+    /// as raw id in the first column, then the value or the solution. `None` if it was nothing.
+    pub fn take_put_off(&mut self) -> Option<Table> {
+        let seen = self.seen.as_mut()?;
+        let ids = std::mem::take(seen.put_off.as_mut()?);
+        if ids.is_empty() {
+            return None;
+        }
+        let width = seen.row.len();
+        let rows = ids.len() / width;
+        let mut table = Table::with_rows(width, rows);
+        for column in 0..width {
+            let values = ids.iter().skip(column).step_by(width).copied();
+            table.set(Var(column as u16), values.collect());
+        }
+        Some(table)
+    }
+
+    /// Forgets what the groups have seen.
+    pub(crate) fn take_seen(&mut self) -> Option<RowSet> {
+        self.seen.as_mut()?.rows.take()
     }
 
     /// Adds what another thread has for the same aggregate: its group `g` is `group_of[g]` here.
@@ -182,16 +259,20 @@ impl GroupedAccumulator {
         );
         let groups = group_of.iter().map(|group| *group as usize);
         if let Some(seen) = other.seen {
-            let errors = other.states.errors();
-            for ((theirs, group), error) in seen.into_iter().zip(groups).zip(errors) {
-                for id in theirs.in_order {
-                    self.add(group, id, cx);
-                }
-                for solution in theirs.solutions {
-                    self.add_solution(group, &solution);
-                }
+            for (error, group) in other.states.errors().into_iter().zip(groups) {
                 if error {
                     self.add(group, TermId::NONE, cx);
+                }
+            }
+            let rows = seen.rows.unwrap_or_else(|| RowSet::new(0));
+            for number in 0..rows.len() {
+                let [group, ids @ ..] = rows.row(number) else {
+                    unreachable!("rows begin with their group");
+                };
+                let group = group_of[group.raw() as usize] as usize;
+                match (ids, seen.is_solutions) {
+                    ([id], false) => self.add(group, *id, cx),
+                    (solution, _) => self.add_solution(group, solution),
                 }
             }
             return;
@@ -211,7 +292,9 @@ impl GroupedAccumulator {
             (States::Extreme(ours), States::Extreme(theirs)) => {
                 let greatest = self.function == AggregateFunction::Max;
                 for (extreme, group) in theirs.into_iter().zip(groups) {
-                    self.held += ours[group].merge(extreme, greatest);
+                    let before = ours[group].bytes();
+                    ours[group].merge(extreme, greatest);
+                    self.held = self.held + ours[group].bytes() - before;
                 }
             }
             (States::Sample(ours), States::Sample(theirs)) => {
@@ -233,13 +316,12 @@ impl GroupedAccumulator {
         }
     }
 
-    /// The value of a group; [`TermId::NONE`] where it has none.
+    /// The value of a group; [`TermId::NONE`] where it has none. A text can be taken once.
     ///
     /// # Panics
     /// If the group is not there.
-    #[must_use]
-    pub fn finish(&self, group: usize, cx: &Context) -> TermId {
-        let value = match &self.states {
+    pub fn finish(&mut self, group: usize, cx: &Context) -> TermId {
+        let value = match &mut self.states {
             States::Count(counts) => {
                 let count = i64::try_from(counts[group]).map_err(|_| ExprError::Overflow);
                 count.map(|count| Value::Integer(Integer::from(count)))
@@ -253,7 +335,13 @@ impl GroupedAccumulator {
             }
             States::Extreme(extremes) => return extremes[group].id(),
             States::Sample(samples) => return samples[group],
-            States::Concat(texts) => texts[group].value(),
+            States::Concat(texts) => {
+                let text = texts[group].take();
+                self.held = self
+                    .held
+                    .saturating_sub(text.as_ref().map_or(0, String::len));
+                text.map(Value::String)
+            }
         };
         value.map_or(TermId::NONE, |value| value.into_id(cx.terms()))
     }
@@ -261,22 +349,36 @@ impl GroupedAccumulator {
     /// Bytes held, for the query's memory budget.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let states = match &self.states {
-            States::Count(states) => states.capacity() * size_of::<u64>(),
-            States::Sum(states) => states.capacity() * size_of::<(Sum, u64)>(),
-            States::Extreme(states) => states.capacity() * size_of::<Extreme>(),
-            States::Sample(states) => states.capacity() * size_of::<TermId>(),
-            States::Concat(states) => states.capacity() * size_of::<Concat>(),
+        let (capacity, bytes) = self.states.room();
+        capacity * bytes + self.seen.as_ref().map_or(0, Seen::bytes) + self.held
+    }
+
+    /// Bytes at most after so many more rows, each perhaps of a group of its own beside `groups`;
+    /// texts are not foreseen.
+    #[must_use]
+    pub fn bytes_with(&self, groups: usize, rows: usize) -> usize {
+        let (capacity, bytes) = self.states.room();
+        let grown = match groups + rows {
+            needed if needed > capacity => needed.max(2 * capacity) * bytes,
+            _ => 0,
         };
-        let seen = self
-            .seen
-            .as_ref()
-            .map_or(0, |seen| seen.capacity() * size_of::<Seen>());
-        states + seen + self.held
+        let rows_of = |seen: &Seen| seen.rows.as_ref().map_or(0, |set| set.bytes_with(rows));
+        self.bytes() + grown + self.seen.as_ref().map_or(0, rows_of)
     }
 }
 
 impl States {
+    /// Groups that there is room for, and bytes of one.
+    fn room(&self) -> (usize, usize) {
+        match self {
+            Self::Count(states) => (states.capacity(), size_of::<u64>()),
+            Self::Sum(states) => (states.capacity(), size_of::<(Sum, u64)>()),
+            Self::Extreme(states) => (states.capacity(), size_of::<Extreme>()),
+            Self::Sample(states) => (states.capacity(), size_of::<TermId>()),
+            Self::Concat(states) => (states.capacity(), size_of::<Concat>()),
+        }
+    }
+
     /// Which groups met an error.
     fn errors(&self) -> Vec<bool> {
         match self {
@@ -401,11 +503,12 @@ enum Extreme {
 }
 
 impl Extreme {
-    /// Bytes that this added.
-    fn add(&mut self, id: TermId, greatest: bool, cx: &Context) -> usize {
+    /// Bytes that this added, or took away.
+    fn add(&mut self, id: TermId, greatest: bool, cx: &Context) -> isize {
         if id.is_none() {
+            let before = self.bytes();
             *self = Self::Error;
-            return 0;
+            return -(before as isize);
         }
         let is_integer = inline::as_integer(id).is_some();
         match self {
@@ -417,11 +520,13 @@ impl Extreme {
                 }
             }
             _ => {
+                let before = self.bytes();
                 let key = SortKey::new(id, cx.terms());
                 let known = std::mem::take(self).into_term(cx);
                 let candidate = Self::Term(Box::new((key, id)));
                 *self = known;
-                return self.merge(candidate, greatest);
+                self.merge(candidate, greatest);
+                return self.bytes() as isize - before as isize;
             }
         }
         0
@@ -435,7 +540,7 @@ impl Extreme {
     }
 
     /// Takes the other where it is the better; the earlier of two equal ones stays.
-    fn merge(&mut self, other: Self, greatest: bool) -> usize {
+    fn merge(&mut self, other: Self, greatest: bool) {
         let better = match (&*self, &other) {
             (Self::Error, _) | (_, Self::Empty) => false,
             (_, Self::Error) | (Self::Empty, _) => true,
@@ -454,10 +559,13 @@ impl Extreme {
                 theirs != ours.0 && (theirs > ours.0) == greatest
             }
         };
-        if !better {
-            return 0;
+        if better {
+            *self = other;
         }
-        *self = other;
+    }
+
+    /// Bytes that it holds beyond its own size.
+    fn bytes(&self) -> usize {
         match self {
             Self::Term(term) => size_of_val(&**term) + term.0.heap_bytes(),
             Self::Empty | Self::Integer(_) | Self::Error => 0,
@@ -515,10 +623,10 @@ impl Concat {
         separator.len() + value.len()
     }
 
-    fn value(&self) -> Result<Value, ExprError> {
+    fn take(&mut self) -> Result<String, ExprError> {
         if self.error {
             return Err(ExprError::Type);
         }
-        Ok(Value::String(self.text.clone().unwrap_or_default()))
+        Ok(self.text.take().unwrap_or_default())
     }
 }

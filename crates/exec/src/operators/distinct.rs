@@ -1,56 +1,109 @@
 //! DISTINCT: has this row been seen before?
 
-use jindou_model::TermId;
+use jindou_model::inline;
 use jindou_plan::physical::Var;
 
+use super::dedup::Dedup;
+use super::sorter::{SortBy, Sorter};
 use crate::ExecError;
-use crate::context::{Booked, Context};
+use crate::context::Context;
 use crate::operator::{Boxed, Operator};
-use crate::rows::RowSet;
-use crate::table::Table;
+use crate::table::{Table, VarSet};
 
 /// Passes each row once.
 pub(super) struct Distinct {
     input: Boxed,
-    vars: Vec<Var>,
-    seen: RowSet,
-    booked: Booked,
+    dedup: Dedup,
+    /// Set where rows come in an order that must be kept.
+    order: Option<Order>,
+    /// The input is at its end.
+    is_read: bool,
+}
+
+/// What brings rows into their order again that were put off.
+struct Order {
+    /// The column behind those of the plan that numbers the rows.
+    number: Var,
+    rows: i64,
+    sorter: Sorter,
+    is_sorted: bool,
 }
 
 impl Distinct {
-    pub(super) fn new(input: Boxed, vars: Vec<Var>) -> Self {
-        let seen = RowSet::new(vars.len());
+    /// `width` is the columns of a row, and `ordered` tells that the order of rows matters.
+    pub(super) fn new(
+        input: Boxed,
+        vars: Vec<Var>,
+        ordered: bool,
+        width: usize,
+        cx: &Context,
+    ) -> Self {
+        let number = Var(u16::try_from(width).expect("a plan has fewer than 2^16 columns"));
+        let by = SortBy {
+            var: number,
+            descending: false,
+        };
+        let all: VarSet = (0..number.0).map(Var).collect();
         Self {
             input,
-            vars,
-            seen,
-            booked: Booked::default(),
+            dedup: Dedup::new(vars, cx),
+            order: ordered.then(|| Order {
+                number,
+                rows: 0,
+                sorter: Sorter::new(vec![by], None, all, cx),
+                is_sorted: false,
+            }),
+            is_read: false,
         }
+    }
+}
+
+impl Order {
+    fn number(&mut self, table: &mut Table) {
+        let first = self.rows;
+        self.rows += table.rows() as i64;
+        let id = |row| inline::from_integer(row).expect("fewer than 2^59 rows");
+        table.set_width(self.number.index() + 1);
+        table.set(self.number, (first..self.rows).map(id).collect());
+    }
+
+    fn next(&mut self, dedup: &mut Dedup, cx: &Context) -> Result<Option<Table>, ExecError> {
+        if !self.is_sorted {
+            while let Some(table) = dedup.next_late(cx)? {
+                self.sorter.push(&table, cx)?;
+            }
+            self.is_sorted = true;
+        }
+        self.sorter.next(cx)
     }
 }
 
 impl Operator for Distinct {
     fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
-        let Some(mut table) = self.input.next(cx)? else {
-            return Ok(None);
-        };
-        let mut row = Vec::with_capacity(self.vars.len());
-        let mut fresh: Vec<u32> = Vec::new();
-        {
-            let columns: Vec<Option<&[TermId]>> =
-                self.vars.iter().map(|var| table.get(*var)).collect();
-            for index in 0..table.rows() {
-                row.clear();
-                row.extend(columns.iter().map(|c| c.map_or(TermId::NONE, |c| c[index])));
-                if self.seen.insert(&row).1 {
-                    fresh.push(index as u32);
+        if !self.is_read {
+            if let Some(mut table) = self.input.next(cx)? {
+                if let Some(order) = &mut self.order {
+                    order.number(&mut table);
                 }
+                let fresh = self.dedup.fresh(&table, cx)?;
+                table.retain_rows(&fresh);
+                if let Some(order) = &self.order {
+                    table.set_width(order.number.index());
+                }
+                return Ok(Some(table));
             }
+            self.is_read = true;
         }
-        let bytes = self.seen.bytes();
-        cx.book(&mut self.booked, bytes)?;
-        table.retain_rows(&fresh);
-        Ok(Some(table))
+        let table = match &mut self.order {
+            None => self.dedup.next_late(cx)?,
+            Some(order) => order.next(&mut self.dedup, cx)?,
+        };
+        Ok(table.map(|mut table| {
+            if let Some(order) = &self.order {
+                table.set_width(order.number.index());
+            }
+            table
+        }))
     }
 }

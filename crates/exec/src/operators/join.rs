@@ -1,33 +1,25 @@
 //! Joins of two independent sides: one is kept in a hash table, the other streams past it.
 
-use std::cell::RefCell;
-
 use jindou_plan::expression::Expression;
 use jindou_plan::physical::{PlannedStep, Var};
 
-use super::kept::{Kept, Pairs, Place};
+use super::kept::{Kept, Pairs};
+use super::two_sided::{Probe, Side};
 use crate::ExecError;
 use crate::context::{Booked, Context};
+use crate::discard::discard;
 use crate::expr::Evaluator;
-use crate::operator::{Boxed, Builder, Operator};
+use crate::operator::{Boxed, Builder};
 use crate::steps::{Feed, compile};
 use crate::table::{BATCH_ROWS, Table, VarSet};
 
-/// Join and left join by SPARQL's compatibility.
-pub(super) struct HashJoin {
-    kept_input: Boxed,
-    input: Boxed,
+/// The kept side of a join or left join by SPARQL's compatibility.
+pub(super) struct JoinSide {
+    keys: Vec<Var>,
+    loose: Vec<Var>,
     kept: Kept,
-    /// True once the kept side is all there.
-    is_kept: bool,
-    /// What the kept side takes.
-    booked: RefCell<Booked>,
     condition: Option<Condition>,
-    /// Rows of the streaming side that find nothing are handed over too.
-    left: bool,
     keep: VarSet,
-    /// The batch in work.
-    current: Option<Probe>,
 }
 
 /// The condition of a left join.
@@ -81,102 +73,71 @@ impl Condition {
     }
 }
 
-/// A batch of the streaming side and how far it has come.
-struct Probe {
-    table: Table,
-    place: Place,
-    joined: Vec<bool>,
-}
-
-impl HashJoin {
+impl JoinSide {
     pub(super) fn new(
-        kept_input: Boxed,
-        input: Boxed,
         keys: &[Var],
         loose: &[Var],
         condition: Option<Condition>,
-        left: bool,
         keep: VarSet,
     ) -> Self {
         Self {
-            kept_input,
-            input,
+            keys: keys.to_vec(),
+            loose: loose.to_vec(),
             kept: Kept::new(keys, loose),
-            is_kept: false,
-            booked: RefCell::default(),
             condition,
-            left,
             keep,
-            current: None,
         }
-    }
-
-    /// The next batch of the streaming side; `None` at the end.
-    fn next_probe(&mut self, cx: &Context) -> Result<Option<Probe>, ExecError> {
-        if let Some(probe) = self.current.take() {
-            return Ok(Some(probe));
-        }
-        if !self.is_kept {
-            while let Some(table) = self.kept_input.next(cx)? {
-                self.kept
-                    .add(table, &|bytes| account(cx, &self.booked, bytes))?;
-            }
-            self.is_kept = true;
-        }
-        if self.kept.len() == 0 && !self.left {
-            // Nothing streaming can find anything.
-            return Ok(None);
-        }
-        Ok(self.input.next(cx)?.map(|table| Probe {
-            joined: vec![false; table.rows()],
-            table,
-            place: Place::default(),
-        }))
     }
 }
 
-fn account(cx: &Context, booked: &RefCell<Booked>, bytes: usize) -> Result<(), ExecError> {
-    cx.check()?;
-    cx.book_more(&mut booked.borrow_mut(), bytes)
-}
+impl Side for JoinSide {
+    fn add(&mut self, table: &Table) {
+        self.kept.add(table);
+    }
 
-impl Operator for HashJoin {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
-        loop {
+    fn bytes_with(&self, table: &Table) -> usize {
+        self.kept.bytes_with(table)
+    }
+
+    fn is_full(&self, table: &Table) -> bool {
+        self.kept.len() + table.rows() >= u32::MAX as usize
+    }
+
+    fn is_empty(&self) -> bool {
+        self.kept.len() == 0
+    }
+
+    fn pop(&mut self) -> Option<Table> {
+        self.kept.pop()
+    }
+
+    fn clear(&mut self) {
+        let kept = std::mem::replace(&mut self.kept, Kept::new(&self.keys, &self.loose));
+        let bytes = kept.bytes();
+        discard(kept, bytes);
+    }
+
+    fn probe(
+        &mut self,
+        probe: &mut Probe,
+        booked: &mut Booked,
+        cx: &Context,
+    ) -> Result<Option<Table>, ExecError> {
+        let mut room = |bytes| {
             cx.check()?;
-            let Some(mut probe) = self.next_probe(cx)? else {
-                return Ok(None);
-            };
-            let pairs = self
-                .kept
-                .find(&probe.table, &mut probe.place, BATCH_ROWS, &|bytes| {
-                    account(cx, &self.booked, bytes)
-                })?;
-            let joined = join_pairs(
-                &self.kept,
-                &mut probe,
-                &pairs,
-                self.condition.as_mut(),
-                &self.keep,
-                cx,
-            )?;
-            let rest = if probe.place.row < probe.table.rows() {
-                self.current = Some(probe);
-                None
-            } else if self.left {
-                unjoined(probe, &self.keep)
-            } else {
-                None
-            };
-            match (joined, rest) {
-                (None, None) => (),
-                (Some(mut joined), Some(rest)) => {
-                    joined.append(&rest);
-                    return Ok(Some(joined));
-                }
-                (Some(table), None) | (None, Some(table)) => return Ok(Some(table)),
-            }
-        }
+            cx.room(booked, bytes)
+        };
+        let pairs = self
+            .kept
+            .find(&probe.table, &mut probe.place, BATCH_ROWS, &mut room)?;
+        join_pairs(
+            &self.kept,
+            probe,
+            &pairs,
+            self.condition.as_mut(),
+            &self.keep,
+            cx,
+        )
     }
 }
 
@@ -196,26 +157,16 @@ fn join_pairs(
         pairs
             .streaming
             .iter()
-            .for_each(|row| probe.joined[*row as usize] = true);
+            .for_each(|row| probe.met[*row as usize] = true);
         return Ok(Some(kept.merge(&probe.table, pairs, keep)));
     };
-    let all: VarSet = probe.table.bound().chain(kept.bound()).collect();
+    let mut all = kept.bound();
+    all.extend(probe.table.bound());
     let merged = kept.merge(&probe.table, pairs, &all);
     let (mut merged, rows) = condition.judge(merged, cx)?;
     rows.iter()
-        .for_each(|row| probe.joined[pairs.streaming[*row as usize] as usize] = true);
+        .for_each(|row| probe.met[pairs.streaming[*row as usize] as usize] = true);
     merged.retain_columns(keep);
     merged.retain_rows(&rows);
     Ok(Some(merged))
-}
-
-/// The streaming rows that found nothing.
-fn unjoined(probe: Probe, keep: &VarSet) -> Option<Table> {
-    let mut table = probe.table;
-    let rows: Vec<u32> = (0..table.rows() as u32)
-        .filter(|row| !probe.joined[*row as usize])
-        .collect();
-    table.retain_columns(keep);
-    table.retain_rows(&rows);
-    (!rows.is_empty()).then_some(table)
 }

@@ -9,11 +9,12 @@ use jindou_model::TermId;
 use jindou_plan::physical::Var;
 
 use crate::ExecError;
+use crate::blocks::Blocks;
 use crate::rows::RowSet;
 use crate::table::{Table, VarSet};
 
-/// No further row.
-const END: u32 = u32::MAX;
+/// No further row: places are counted from 1.
+const END: u32 = 0;
 /// Loose variables that a hash key may hold; values of others are compared row by row.
 const MOST_HASHED: usize = 16;
 /// Groups of kept rows; rows that bind yet another set of loose variables share the last one.
@@ -23,19 +24,21 @@ const MOST_INDEXES: usize = 8;
 /// Rows that are put into a hash table between two looks at the clock.
 const ROWS_AT_ONCE: usize = 1 << 16;
 
+/// Bytes of a row at most, beside its ids: in its group, and in an index beside the key's ids.
+const PLACE_BYTES: usize = 32;
+
 /// A set of loose variables, by their positions.
 type Mask = u32;
 
-/// Looks at the clock and books so many more bytes.
-pub(super) type Account<'a> = &'a dyn Fn(usize) -> Result<(), ExecError>;
+/// Looks at the clock, and tells whether so many bytes may be held in all.
+pub(super) type Room<'a> = &'a mut dyn FnMut(usize) -> Result<bool, ExecError>;
 
 /// Rows kept in memory.
 pub(super) struct Kept {
     keys: Vec<Var>,
     loose: Vec<Var>,
-    rows: Table,
+    rows: Blocks,
     groups: Vec<Group>,
-    booked: usize,
     /// Candidates that were compared so far: the work that was done.
     tried: u64,
 }
@@ -45,6 +48,8 @@ struct Group {
     mask: Mask,
     rows: Vec<u32>,
     indexes: Vec<Index>,
+    /// There is memory for one index only, that by the plain key.
+    plain_only: bool,
 }
 
 /// The rows of a group by the plain key and the variables of `mask`.
@@ -79,30 +84,45 @@ impl Kept {
         Self {
             keys: keys.to_vec(),
             loose: loose.to_vec(),
-            rows: Table::default(),
+            rows: Blocks::default(),
             groups: Vec::new(),
-            booked: 0,
             tried: 0,
         }
     }
 
     /// Takes some more rows. All must be in before pairs are asked for.
-    pub(super) fn add(&mut self, table: Table, account: Account<'_>) -> Result<(), ExecError> {
-        if table.rows() == 0 {
-            return Ok(());
-        }
+    pub(super) fn add(&mut self, table: &Table) {
         let before = self.rows.rows();
         for row in 0..table.rows() {
-            let mask = bound(&self.loose, &table, row);
+            let mask = bound(&self.loose, table, row);
             let group = self.group_of(mask);
             self.groups[group].rows.push((before + row) as u32);
         }
-        if before == 0 {
-            self.rows = table;
-        } else {
-            self.rows.append(&table);
-        }
-        self.book(account)
+        self.rows.push(table);
+    }
+
+    /// Gives some of the rows back, after which no pairs may be asked for; `None` if there are no
+    /// more.
+    pub(super) fn pop(&mut self) -> Option<Table> {
+        self.groups.clear();
+        self.rows.pop()
+    }
+
+    /// Bytes held, those of an index by the plain key included, made or not.
+    pub(super) fn bytes(&self) -> usize {
+        let groups = self.groups.iter();
+        let places = groups.map(|group| group.bytes().max(self.index_bytes(group.rows.len(), 0)));
+        self.rows.bytes() + places.sum::<usize>()
+    }
+
+    /// Bytes at most after these rows were taken.
+    pub(super) fn bytes_with(&self, table: &Table) -> usize {
+        self.rows.bytes_with(table) + self.index_bytes(self.rows.rows() + table.rows(), 0)
+    }
+
+    fn index_bytes(&self, rows: usize, mask: Mask) -> usize {
+        let ids = self.keys.len() + mask.count_ones() as usize;
+        rows * (ids * size_of::<TermId>() + PLACE_BYTES)
     }
 
     /// Number of rows.
@@ -111,7 +131,7 @@ impl Kept {
     }
 
     /// The variables that its rows have columns for.
-    pub(super) fn bound(&self) -> impl Iterator<Item = Var> + '_ {
+    pub(super) fn bound(&self) -> VarSet {
         self.rows.bound()
     }
 
@@ -138,16 +158,9 @@ impl Kept {
             mask,
             rows: Vec::new(),
             indexes: Vec::new(),
+            plain_only: false,
         });
         self.groups.len() - 1
-    }
-
-    fn book(&mut self, account: Account<'_>) -> Result<(), ExecError> {
-        let groups: usize = self.groups.iter().map(Group::bytes).sum();
-        let bytes = (self.rows.bytes() + groups).max(self.booked);
-        account(bytes - self.booked)?;
-        self.booked = bytes;
-        Ok(())
     }
 
     /// Pairs of rows that fit, until the table is done or about `budget` candidates were tried.
@@ -156,7 +169,7 @@ impl Kept {
         table: &Table,
         place: &mut Place,
         budget: usize,
-        account: Account<'_>,
+        room: Room<'_>,
     ) -> Result<Pairs, ExecError> {
         let mut pairs = Pairs::default();
         let mut key = Vec::new();
@@ -173,18 +186,18 @@ impl Kept {
             }
             let (index, mut at) = match place.candidate {
                 Some(candidate) => candidate,
-                None => self.look_up(table, place, &mut key, account)?,
+                None => self.look_up(table, place, &mut key, room)?,
             };
             let group = &self.groups[place.group];
             while at != END && tried < budget {
-                let row = group.rows[at as usize];
+                let row = group.rows[at as usize - 1];
                 if self.is_compatible(row, table, place.row) {
                     pairs.streaming.push(place.row as u32);
                     pairs.kept.push(row);
                 }
                 tried += 1;
                 self.tried += 1;
-                at = group.indexes[index].next[at as usize];
+                at = group.indexes[index].next[at as usize - 1];
             }
             if at == END {
                 place.group += 1;
@@ -203,46 +216,43 @@ impl Kept {
         table: &Table,
         place: &Place,
         key: &mut Vec<TermId>,
-        account: Account<'_>,
+        room: Room<'_>,
     ) -> Result<(usize, u32), ExecError> {
         let mask = bound(&self.loose, table, place.row) & self.groups[place.group].mask;
-        let number = self.index(place.group, mask, account)?;
+        let number = self.index(place.group, mask, room)?;
         let index = &self.groups[place.group].indexes[number];
-        push_key(&self.keys, &self.loose, index.mask, table, place.row, key);
+        let value = |var| table.value(var, place.row);
+        push_key(&self.keys, &self.loose, index.mask, value, key);
         let first = index.keys.find(key).map_or(END, |found| index.first[found]);
         Ok((number, first))
     }
 
     /// The number of a group's index by the loose variables of `mask`, made if it is not there.
-    fn index(
-        &mut self,
-        group: usize,
-        mask: Mask,
-        account: Account<'_>,
-    ) -> Result<usize, ExecError> {
-        let indexes = &self.groups[group].indexes;
+    fn index(&mut self, group: usize, mask: Mask, room: Room<'_>) -> Result<usize, ExecError> {
+        let Group { indexes, rows, .. } = &self.groups[group];
         let known = |mask| indexes.iter().position(|index: &Index| index.mask == mask);
         if let Some(known) = known(mask) {
             return Ok(known);
         }
-        let mask = if indexes.len() + 1 < MOST_INDEXES {
-            mask
-        } else {
-            0
-        };
+        let is_plain = self.groups[group].plain_only || indexes.len() + 1 >= MOST_INDEXES;
+        let mut mask = if is_plain { 0 } else { mask };
         if let Some(known) = known(mask) {
             return Ok(known);
         }
-        self.make_index(group, mask, account)?;
+        // The first index by the plain key is booked with the rows.
+        if mask != 0 || !indexes.is_empty() {
+            let more = self.index_bytes(rows.len(), mask);
+            if !room(self.bytes() + more)? {
+                mask = 0;
+                self.groups[group].plain_only = true;
+                self.groups[group].indexes.clear();
+            }
+        }
+        self.make_index(group, mask, room)?;
         Ok(self.groups[group].indexes.len() - 1)
     }
 
-    fn make_index(
-        &mut self,
-        group: usize,
-        mask: Mask,
-        account: Account<'_>,
-    ) -> Result<(), ExecError> {
+    fn make_index(&mut self, group: usize, mask: Mask, room: Room<'_>) -> Result<(), ExecError> {
         let count = self.groups[group].rows.len();
         self.groups[group].indexes.push(Index {
             mask,
@@ -258,23 +268,19 @@ impl Kept {
             let Group { rows, indexes, .. } = &mut self.groups[group];
             let index = indexes.last_mut().expect("the index was pushed above");
             for at in (begin..end).rev() {
-                push_key(
-                    &self.keys,
-                    &self.loose,
-                    mask,
-                    &self.rows,
-                    rows[at] as usize,
-                    &mut key,
-                );
+                let value = |var| self.rows.value(var, rows[at] as usize);
+                push_key(&self.keys, &self.loose, mask, value, &mut key);
+                let place = at as u32 + 1;
                 let (number, new) = index.keys.insert(&key);
                 if new {
-                    index.first.push(at as u32);
+                    index.first.push(place);
                 } else {
-                    index.next[at] = std::mem::replace(&mut index.first[number], at as u32);
+                    index.next[at] = std::mem::replace(&mut index.first[number], place);
                 }
             }
             end = begin;
-            self.book(account)?;
+            // There is room: it was asked for before.
+            room(self.bytes())?;
         }
         Ok(())
     }
@@ -289,7 +295,9 @@ impl Kept {
     /// Pairs of rows as one table.
     pub(super) fn merge(&self, streaming: &Table, pairs: &Pairs, keep: &VarSet) -> Table {
         let mut merged = streaming.gather(&pairs.streaming, keep);
-        for var in self.rows.bound().filter(|var| keep.contains(*var)) {
+        let bound = self.rows.bound();
+        let vars = (0..streaming.width()).map(|number| Var(number as u16));
+        for var in vars.filter(|var| keep.contains(*var) && bound.contains(*var)) {
             let of_kept = |row: &u32| self.rows.value(var, *row as usize);
             let column: Vec<TermId> = match merged.take(var) {
                 // Where the streaming side is unbound, the kept side's value counts.
@@ -323,22 +331,21 @@ fn bound(loose: &[Var], table: &Table, row: usize) -> Mask {
         .fold(0, |mask, (place, _)| mask | 1 << place)
 }
 
-/// The plain key of a row, then its values of the loose variables of `mask`.
+/// The plain key of a row with these values, then its values of the loose variables of `mask`.
 fn push_key(
     keys: &[Var],
     loose: &[Var],
     mask: Mask,
-    table: &Table,
-    row: usize,
+    value: impl Fn(Var) -> TermId,
     key: &mut Vec<TermId>,
 ) {
     key.clear();
-    key.extend(keys.iter().map(|var| table.value(*var, row)));
+    key.extend(keys.iter().map(|var| value(*var)));
     let hashed = loose.iter().take(MOST_HASHED).enumerate();
     key.extend(
         hashed
             .filter(|(place, _)| mask & (1 << place) != 0)
-            .map(|(_, var)| table.value(*var, row)),
+            .map(|(_, var)| value(*var)),
     );
 }
 

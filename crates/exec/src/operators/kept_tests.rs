@@ -4,12 +4,12 @@ use jindou_model::{ShardId, TermId};
 use jindou_plan::physical::Var;
 use proptest::prelude::*;
 
-use super::{Kept, Pairs, Place};
+use super::{Kept, Pairs, Place, Room};
 use crate::ExecError;
 use crate::table::Table;
 
-fn free(_: usize) -> Result<(), ExecError> {
-    Ok(())
+fn free(_: usize) -> Result<bool, ExecError> {
+    Ok(true)
 }
 
 fn id(value: u64) -> TermId {
@@ -43,17 +43,27 @@ fn hashed(
     streaming: &[Vec<u64>],
     piece: usize,
 ) -> (Vec<(u32, u32)>, u64) {
+    hashed_within(keys, width, kept, streaming, piece, &mut free)
+}
+
+fn hashed_within(
+    keys: usize,
+    width: usize,
+    kept: &[Vec<u64>],
+    streaming: &[Vec<u64>],
+    piece: usize,
+    room: Room<'_>,
+) -> (Vec<(u32, u32)>, u64) {
     let mut side = Kept::new(&vars(0..keys), &vars(keys..width));
     for rows in kept.chunks(piece) {
-        side.add(table(width, rows), &free)
-            .expect("nothing is charged");
+        side.add(&table(width, rows));
     }
     let probe = table(width, streaming);
     let mut place = Place::default();
     let mut found = Vec::new();
     while place.row < probe.rows() {
         let Pairs { streaming, kept } = side
-            .find(&probe, &mut place, piece, &free)
+            .find(&probe, &mut place, piece, room)
             .expect("nothing is charged");
         found.extend(streaming.into_iter().zip(kept));
     }
@@ -96,7 +106,11 @@ proptest! {
         piece in 1..200_usize,
     ) {
         let (found, _) = hashed(keys, width, &kept, &streaming, piece);
-        prop_assert_eq!(found, nested(keys, &kept, &streaming));
+        prop_assert_eq!(&found, &nested(keys, &kept, &streaming));
+        // One index by the plain key does as well.
+        let mut none = |_| Ok(false);
+        let (again, _) = hashed_within(keys, width, &kept, &streaming, piece, &mut none);
+        prop_assert_eq!(again, found);
     }
 }
 

@@ -3,18 +3,37 @@
 use jindou_model::TermId;
 use jindou_plan::physical::Var;
 
+use super::two_sided::{Probe, Side};
 use crate::ExecError;
 use crate::context::{Booked, Context};
-use crate::operator::{Boxed, Operator};
+use crate::discard::discard;
 use crate::rows::RowSet;
-use crate::table::{Table, VarSet};
+use crate::spill::push_values;
+use crate::table::Table;
 
 /// No further row.
 const END: u32 = u32::MAX;
 /// Rows of the right side looked at between two looks at the clock.
 const LOOKS_AT_ONCE: usize = 1 << 20;
+/// Rows that are given back at once.
+const ROWS_AT_ONCE: usize = 1 << 13;
 
-/// The right side: its distinct rows, by key.
+/// The right side. A row of the left side that meets one of its rows is removed.
+pub(super) struct MinusSide {
+    /// Keys, then loose variables.
+    vars: Vec<Var>,
+    /// How many of them are keys.
+    keys: usize,
+    /// The keys count as variables that both rows bind.
+    overlaps: bool,
+    kept: Kept,
+    /// Columns of a table.
+    width: usize,
+    /// Rows that were not given back, once some were.
+    left: Option<usize>,
+}
+
+/// Distinct rows, by key.
 struct Kept {
     keys: RowSet,
     /// Keys and loose variables.
@@ -22,76 +41,32 @@ struct Kept {
     /// The last row of each key, and the row of the same key before each row.
     last: Vec<u32>,
     before: Vec<u32>,
-    booked: Booked,
-}
-
-/// [`jindou_plan::physical::Operator::Minus`].
-pub(super) struct Minus {
-    input: Boxed,
-    right: Boxed,
-    keys: Vec<Var>,
-    loose: Vec<Var>,
-    /// The keys count as variables that both rows bind.
-    overlaps: bool,
-    keep: VarSet,
-    kept: Option<Kept>,
-}
-
-impl Minus {
-    pub(super) fn new(
-        input: Boxed,
-        right: Boxed,
-        keys: &[Var],
-        loose: &[Var],
-        overlaps: bool,
-        keep: VarSet,
-    ) -> Self {
-        Self {
-            input,
-            right,
-            keys: keys.to_vec(),
-            loose: loose.to_vec(),
-            overlaps,
-            keep,
-            kept: None,
-        }
-    }
-
-    fn keep_right(&mut self, cx: &Context) -> Result<Kept, ExecError> {
-        let mut kept = Kept {
-            keys: RowSet::new(self.keys.len()),
-            rows: RowSet::new(self.keys.len() + self.loose.len()),
-            last: Vec::new(),
-            before: Vec::new(),
-            booked: Booked::default(),
-        };
-        let mut values = Vec::new();
-        while let Some(table) = self.right.next(cx)? {
-            cx.check()?;
-            for row in 0..table.rows() {
-                values.clear();
-                let all = self.keys.iter().chain(&self.loose);
-                values.extend(all.map(|var| table.value(*var, row)));
-                let (place, new) = kept.rows.insert(&values);
-                if !new {
-                    continue;
-                }
-                let (key, new) = kept.keys.insert(&values[..self.keys.len()]);
-                if new {
-                    kept.last.push(END);
-                }
-                kept.before.push(kept.last[key]);
-                kept.last[key] = place as u32;
-            }
-            let lists = (kept.last.capacity() + kept.before.capacity()) * 4;
-            let bytes = kept.keys.bytes() + kept.rows.bytes() + lists;
-            cx.book(&mut kept.booked, bytes)?;
-        }
-        Ok(kept)
-    }
 }
 
 impl Kept {
+    fn new(keys: usize, vars: usize) -> Self {
+        Self {
+            keys: RowSet::new(keys),
+            rows: RowSet::new(vars),
+            last: Vec::new(),
+            before: Vec::new(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let lists = self.last.capacity() + self.before.capacity();
+        self.keys.bytes() + self.rows.bytes() + lists * size_of::<u32>()
+    }
+
+    fn bytes_with(&self, rows: usize) -> usize {
+        let grown = |list: &Vec<u32>| match list.len() + rows {
+            needed if needed > list.capacity() => needed.max(2 * list.capacity()),
+            _ => list.capacity(),
+        };
+        let lists = grown(&self.last) + grown(&self.before);
+        self.keys.bytes_with(rows) + self.rows.bytes_with(rows) + lists * size_of::<u32>()
+    }
+
     /// True if a row agrees with these values of keys and loose variables.
     fn removes(&self, values: &[TermId], keys: usize, overlaps: bool, looks: &mut usize) -> bool {
         let Some(key) = self.keys.find(&values[..keys]) else {
@@ -115,33 +90,97 @@ impl Kept {
     }
 }
 
-impl Operator for Minus {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
-        cx.check()?;
-        if self.kept.is_none() {
-            self.kept = Some(self.keep_right(cx)?);
+impl MinusSide {
+    pub(super) fn new(keys: &[Var], loose: &[Var], overlaps: bool) -> Self {
+        let vars: Vec<Var> = keys.iter().chain(loose).copied().collect();
+        Self {
+            kept: Kept::new(keys.len(), vars.len()),
+            keys: keys.len(),
+            vars,
+            overlaps,
+            width: 0,
+            left: None,
         }
-        let kept = self.kept.as_ref().expect("the right side was kept above");
-        let Some(mut table) = self.input.next(cx)? else {
-            return Ok(None);
-        };
-        let mut rows = Vec::with_capacity(table.rows());
-        let mut values = Vec::new();
-        let mut looks = 0;
+    }
+}
+
+impl Side for MinusSide {
+    fn add(&mut self, table: &Table) {
+        self.width = table.width();
+        let kept = &mut self.kept;
+        let mut values = Vec::with_capacity(self.vars.len());
         for row in 0..table.rows() {
-            values.clear();
-            let all = self.keys.iter().chain(&self.loose);
-            values.extend(all.map(|var| table.value(*var, row)));
-            if !kept.removes(&values, self.keys.len(), self.overlaps, &mut looks) {
-                rows.push(row as u32);
+            push_values(&self.vars, table, row, &mut values);
+            let (place, new) = kept.rows.insert(&values);
+            if !new {
+                continue;
             }
+            let (key, new) = kept.keys.insert(&values[..self.keys]);
+            if new {
+                kept.last.push(END);
+            }
+            kept.before.push(kept.last[key]);
+            kept.last[key] = place as u32;
+        }
+    }
+
+    fn bytes_with(&self, table: &Table) -> usize {
+        self.kept.bytes_with(table.rows())
+    }
+
+    fn is_full(&self, table: &Table) -> bool {
+        self.kept.rows.is_full(table.rows())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.kept.rows.len() == 0
+    }
+
+    fn pop(&mut self) -> Option<Table> {
+        let to = self.left.unwrap_or(self.kept.rows.len());
+        let from = to.saturating_sub(ROWS_AT_ONCE);
+        self.left = Some(from);
+        if from == to {
+            return None;
+        }
+        let mut table = Table::with_rows(self.width, to - from);
+        for (place, var) in self.vars.iter().enumerate() {
+            let value = |row| self.kept.rows.row(row)[place];
+            table.set(*var, (from..to).map(value).collect());
+        }
+        Some(table)
+    }
+
+    fn clear(&mut self) {
+        let empty = Kept::new(self.keys, self.vars.len());
+        let kept = std::mem::replace(&mut self.kept, empty);
+        let bytes = kept.bytes();
+        discard(kept, bytes);
+        self.left = None;
+    }
+
+    fn probe(
+        &mut self,
+        probe: &mut Probe,
+        _booked: &mut Booked,
+        cx: &Context,
+    ) -> Result<Option<Table>, ExecError> {
+        let mut values = Vec::with_capacity(self.vars.len());
+        let mut looks = 0;
+        for row in 0..probe.table.rows() {
+            if probe.met[row] {
+                continue;
+            }
+            push_values(&self.vars, &probe.table, row, &mut values);
+            probe.met[row] = self
+                .kept
+                .removes(&values, self.keys, self.overlaps, &mut looks);
             if looks > LOOKS_AT_ONCE {
                 looks = 0;
                 cx.check()?;
             }
         }
-        table.retain_columns(&self.keep);
-        table.retain_rows(&rows);
-        Ok(Some(table))
+        probe.place.row = probe.table.rows();
+        Ok(None)
     }
 }

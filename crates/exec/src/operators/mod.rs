@@ -1,5 +1,6 @@
 //! Operators beyond exploration: joins, groups, order, distinct rows.
 
+mod dedup;
 mod distinct;
 mod each_graph;
 mod group;
@@ -8,8 +9,12 @@ mod kept;
 mod minus;
 mod order;
 mod slice;
+mod sorter;
+mod two_sided;
 
 use jindou_plan::physical::{Node, Operator as Planned, Var};
+
+use two_sided::TwoSided;
 
 use crate::ExecError;
 use crate::context::Context;
@@ -39,14 +44,10 @@ pub(crate) fn build(
             let inner = with_shared(keys, loose);
             let build = builder.node(build, &inner)?;
             let probe = builder.node(probe, &inner)?;
-            Box::new(join::HashJoin::new(
-                build,
-                probe,
-                keys,
-                loose,
-                None,
-                false,
-                needed.clone(),
+            let side = join::JoinSide::new(keys, loose, None, needed.clone());
+            let keep = needed.clone();
+            Box::new(TwoSided::new(
+                build, probe, side, keys, false, keep, builder.cx,
             ))
         }
         Planned::LeftJoin {
@@ -70,8 +71,9 @@ pub(crate) fn build(
                 None => None,
             };
             let keep = needed.clone();
-            Box::new(join::HashJoin::new(
-                right, left, keys, loose, condition, true, keep,
+            let side = join::JoinSide::new(keys, loose, condition, needed.clone());
+            Box::new(TwoSided::new(
+                right, left, side, keys, true, keep, builder.cx,
             ))
         }
         Planned::Minus {
@@ -85,13 +87,10 @@ pub(crate) fn build(
             let right = builder.node(right, &shared)?;
             let inner = with_shared(keys, loose);
             let left = builder.node(left, &inner)?;
-            Box::new(minus::Minus::new(
-                left,
-                right,
-                keys,
-                loose,
-                *overlaps,
-                needed.clone(),
+            let side = minus::MinusSide::new(keys, loose, *overlaps);
+            let keep = needed.clone();
+            Box::new(TwoSided::new(
+                right, left, side, keys, true, keep, builder.cx,
             ))
         }
         Planned::EachGraph { input, scope, name } => {
@@ -150,8 +149,30 @@ fn distinct(builder: &mut Builder<'_>, input: &Node, needed: &VarSet) -> Result<
     };
     let mut all = needed.clone();
     all.extend(vars.iter().copied());
+    let ordered = is_ordered(input);
     let input = builder.node(input, &all)?;
-    Ok(Box::new(distinct::Distinct::new(input, vars)))
+    Ok(Box::new(distinct::Distinct::new(
+        input,
+        vars,
+        ordered,
+        builder.width(),
+        builder.cx,
+    )))
+}
+
+/// True if the rows of a node come in the order of an ORDER BY.
+fn is_ordered(node: &Node) -> bool {
+    match &node.operator {
+        Planned::OrderBy { .. } => true,
+        Planned::Explore {
+            input: Some(input), ..
+        }
+        | Planned::Project { input, .. }
+        | Planned::Distinct { input }
+        | Planned::Reduced { input }
+        | Planned::Slice { input, .. } => is_ordered(input),
+        _ => false,
+    }
 }
 
 /// One input after the other.
@@ -187,3 +208,6 @@ impl Operator for Projection {
         Ok(Some(table))
     }
 }
+
+#[cfg(test)]
+mod spill_tests;

@@ -231,7 +231,7 @@ fn merged_parts_agree_with_the_whole() {
                     part.add_column(&ids, &groups, &cx);
                     part
                 };
-                let whole = part(&rows, 0);
+                let mut whole = part(&rows, 0);
                 let mut merged = part(&rows[..cut], 0);
                 // The other thread met its groups in another order.
                 merged.merge(part(&rows[cut..], 1), &[1, 0, 3, 2], &cx);

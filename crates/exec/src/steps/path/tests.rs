@@ -15,6 +15,7 @@ use jindou_plan::physical::{
 };
 
 use super::FollowPath;
+use crate::SpillLimits;
 use crate::context::{CancellationToken, Context, ContextParts, Limits};
 use crate::operator::Operator;
 use crate::table::{BATCH_ROWS, Table};
@@ -241,6 +242,7 @@ impl World {
                 cancellation: CancellationToken::new(),
                 timeout: None,
                 memory_bytes: 1 << 30,
+                spill: SpillLimits::off(),
             },
         }
     }
