@@ -8,45 +8,43 @@ use jindou_model::{
     TermKind, Visit, inline, key,
 };
 use jindou_plan::{SegmentStatistics, Statistics};
-use jindou_store::Base;
+use jindou_store::Snapshot;
 use oxrdf::TermRef;
 
-/// One generation of the graph. Readers hold it for as long as they need it.
+/// The graph at one snapshot. Readers hold it for as long as they need it.
 pub(crate) struct StoredGraph {
-    pub(crate) base: Base,
-    /// Tells this graph from those that the database had before.
-    pub(crate) generation: u64,
+    pub(crate) snapshot: Snapshot,
 }
 
 impl TermSource for StoredGraph {
     fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
-        self.base.push_key(id, key);
+        self.snapshot.push_key(id, key);
     }
 
     fn lookup(&self, key: &[u8], literal: bool) -> Option<TermId> {
         if literal {
-            self.base.find_literal(key)
+            self.snapshot.find_literal(key)
         } else {
-            self.base.find_node(key)
+            self.snapshot.find_node(key)
         }
     }
 }
 
 impl GraphSource for StoredGraph {
     fn predicate(&self, term: TermId) -> Option<PredicateId> {
-        self.base.predicate_of_term(term)
+        self.snapshot.predicate_of_term(term)
     }
 
     fn predicate_term(&self, predicate: PredicateId) -> TermId {
-        self.base.predicate_term(predicate)
+        self.snapshot.predicate_term(predicate)
     }
 
     fn predicate_count(&self) -> u32 {
-        self.base.predicate_count() as u32
+        self.snapshot.predicate_count() as u32
     }
 
     fn ids_with(&self, memberships: &[Membership], exact: bool) -> Option<IdRanges> {
-        self.base.ids_with(memberships, exact)
+        self.snapshot.ids_with(memberships, exact)
     }
 
     fn neighbours(
@@ -55,7 +53,7 @@ impl GraphSource for StoredGraph {
         direction: Direction,
         key: TermId,
     ) -> Neighbours<'_> {
-        self.base.neighbours(predicate, direction, key)
+        self.snapshot.neighbours(predicate, direction, key)
     }
 
     fn locate<'a>(
@@ -65,7 +63,7 @@ impl GraphSource for StoredGraph {
         keys: &[TermId],
         out: &mut Vec<Neighbours<'a>>,
     ) {
-        self.base.locate(predicate, direction, keys, out);
+        self.snapshot.locate(predicate, direction, keys, out);
     }
 
     fn expand(
@@ -79,17 +77,16 @@ impl GraphSource for StoredGraph {
         rows: &mut Vec<u32>,
         out: &mut Vec<TermId>,
     ) {
-        self.base.expand(
+        self.snapshot.expand(
             predicate, direction, keys, cursor, filter, budget, rows, out,
         );
     }
 
     fn predicates_of(&self, key: TermId, direction: Direction, out: &mut Vec<PredicateId>) {
         if key.kind() == TermKind::Vertex {
-            out.push(PredicateId::TYPE);
-            out.extend(self.base.clusters().predicates_of_vertex(key, direction));
+            self.snapshot.predicates_of_vertex(key, direction, out);
         } else {
-            out.extend((0..self.base.predicate_count()).map(|number| PredicateId(number as u32)));
+            out.extend((0..self.snapshot.predicate_count()).map(|number| PredicateId(number as u32)));
         }
     }
 
@@ -99,16 +96,15 @@ impl GraphSource for StoredGraph {
         graphs: Graphs,
         visit: &mut Visit<'_>,
     ) -> ControlFlow<()> {
-        self.base.for_each_match(pattern, graphs, visit)
+        self.snapshot.for_each_match(pattern, graphs, visit)
     }
 
     fn has_graph(&self, graph: TermId) -> bool {
-        self.base.named().contains(graph)
+        self.snapshot.has_graph(graph)
     }
 
     fn graphs(&self, out: &mut Vec<TermId>) {
-        self.base
-            .named()
+        self.snapshot
             .for_each_graph(&mut |graph| out.push(graph));
     }
 
@@ -120,34 +116,33 @@ impl GraphSource for StoredGraph {
         count: usize,
         visit: &mut Visit<'_>,
     ) -> bool {
-        self.base.scan_graph(graph, predicate, from, count, visit)
+        self.snapshot.scan_graph(graph, predicate, from, count, visit)
     }
 
     fn named_edges(&self, predicate: PredicateId) -> u64 {
-        let segment = self.base.named().segment(predicate, Direction::Out);
-        segment.map_or(0, |segment| segment.edges().edges() as u64)
+        self.snapshot.named_edges(predicate)
     }
 }
 
 impl Statistics for StoredGraph {
     fn triples(&self) -> u64 {
-        self.base.triples()
+        self.snapshot.triples()
     }
 
     fn named_quads(&self) -> u64 {
-        self.base.named().quads()
+        self.snapshot.named_quads()
     }
 
     fn named_graphs(&self) -> u64 {
-        self.base.named().len() as u64
+        self.snapshot.named_graphs()
     }
 
     fn vertices(&self) -> u64 {
-        self.base.vertex_count()
+        self.snapshot.vertex_count()
     }
 
     fn predicates(&self) -> u32 {
-        self.base.predicate_count() as u32
+        self.snapshot.predicate_count() as u32
     }
 
     fn term(&self, term: TermRef<'_>) -> Option<TermId> {
@@ -163,19 +158,16 @@ impl Statistics for StoredGraph {
     }
 
     fn predicate(&self, iri: &str) -> Option<PredicateId> {
-        self.base.find_predicate(iri)
+        self.snapshot.find_predicate(iri)
     }
 
     fn segment(&self, predicate: PredicateId, direction: Direction) -> SegmentStatistics {
-        let (edges, keys) = self.base.counts(predicate, direction);
+        let (edges, keys) = self.snapshot.counts(predicate, direction);
         SegmentStatistics { edges, keys }
     }
 
     fn vertices_with(&self, memberships: &[Membership]) -> f64 {
-        if memberships.is_empty() {
-            return self.base.vertex_count() as f64;
-        }
-        self.base.clusters().count_with(memberships)
+        self.snapshot.count_with(memberships)
     }
 
     fn edges_from(
@@ -184,11 +176,7 @@ impl Statistics for StoredGraph {
         direction: Direction,
         memberships: &[Membership],
     ) -> f64 {
-        if memberships.is_empty() {
-            return self.base.counts(predicate, direction).0 as f64;
-        }
-        self.base
-            .clusters()
+        self.snapshot
             .edges_from(predicate, direction, memberships)
     }
 
@@ -198,16 +186,15 @@ impl Statistics for StoredGraph {
         subjects: &[Membership],
         objects: &[Membership],
     ) -> Option<f64> {
-        self.base
-            .clusters()
+        self.snapshot
             .edges_between(predicate, subjects, objects)
     }
 
     fn degree(&self, predicate: PredicateId, direction: Direction, key: TermId) -> u64 {
-        self.base.neighbours(predicate, direction, key).len() as u64
+        self.snapshot.neighbours(predicate, direction, key).len() as u64
     }
 
     fn is_member(&self, vertex: TermId, membership: Membership) -> bool {
-        self.base.clusters().is_member(vertex, membership)
+        self.snapshot.is_member(vertex, membership)
     }
 }

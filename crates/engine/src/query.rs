@@ -110,14 +110,15 @@ impl Running {
 /// Those that are the same at every run are looked up once in each generation of the graph.
 fn resolve_constants(prepared: &Prepared<'_>, graph: &StoredGraph, terms: &Terms) -> Vec<TermId> {
     let plan = &prepared.plan;
-    let remembered = plan.remembered.get(graph.generation);
+    let remembered = plan.remembered.get(graph.snapshot.generation());
     let mut key = Vec::new();
     let mut ids = Vec::with_capacity(plan.constants.len());
     for (number, constant) in plan.constants.iter().enumerate() {
         let known = remembered.map_or(TermId::NONE, |known| known[number]);
         let id = ConstId(number as u16);
         ids.push(match constant {
-            _ if !known.is_none() => known,
+            // A plan may have been used at a later snapshot, with terms that came after this one.
+            _ if !known.is_none() && graph.snapshot.knows(known) => known,
             Constant::Iri { .. } => {
                 key.clear();
                 prepared.push_key(id, &mut key);
@@ -134,7 +135,7 @@ fn resolve_constants(prepared: &Prepared<'_>, graph: &StoredGraph, terms: &Terms
             _ => TermId::NONE,
         };
         plan.remembered.set(
-            graph.generation,
+            graph.snapshot.generation(),
             ids.iter().zip(&plan.constants).map(lasting).collect(),
         );
     }

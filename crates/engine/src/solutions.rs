@@ -6,6 +6,7 @@ use jindou_dictionary::Decoder;
 use jindou_exec::{Execution, Table, Terms};
 use jindou_model::{TermId, TermKind, inline, key};
 use jindou_plan::physical::Var;
+use jindou_store::Snapshot;
 use oxrdf::Term;
 use oxrdf::vocab::xsd;
 
@@ -191,6 +192,7 @@ impl Solution {
 
 /// Turns ids of one query into text, remembering what it has just decoded.
 pub struct TermDecoder<'a> {
+    snapshot: &'a Snapshot,
     vertices: Decoder<'a>,
     literals: Decoder<'a>,
     terms: &'a Terms,
@@ -201,8 +203,9 @@ pub struct TermDecoder<'a> {
 impl<'a> TermDecoder<'a> {
     pub(crate) fn new(graph: &'a StoredGraph, terms: &'a Terms) -> Self {
         Self {
-            vertices: graph.base.vertex_table().decoder(),
-            literals: graph.base.literal_table().decoder(),
+            snapshot: &graph.snapshot,
+            vertices: graph.snapshot.base().vertex_table().decoder(),
+            literals: graph.snapshot.base().literal_table().decoder(),
             terms,
             scratch: Vec::new(),
             lexical: String::new(),
@@ -218,6 +221,9 @@ impl<'a> TermDecoder<'a> {
         match id.kind() {
             TermKind::None => None,
             TermKind::Vertex => {
+                if let Some(key) = self.snapshot.appended_key(id) {
+                    return Some(vertex_text(key));
+                }
                 let key = self
                     .vertices
                     .get(id.local())
@@ -225,6 +231,9 @@ impl<'a> TermDecoder<'a> {
                 Some(vertex_text(key))
             }
             TermKind::Literal => {
+                if let Some(key) = self.snapshot.appended_key(id) {
+                    return Some(literal_text(key));
+                }
                 let key = self
                     .literals
                     .get(id.local())

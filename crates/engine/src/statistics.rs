@@ -1,7 +1,7 @@
 //! Figures of a database, for people and programs.
 
 use jindou_model::{Direction, PredicateId};
-use jindou_store::Base;
+use jindou_store::Snapshot;
 use serde::Serialize;
 
 /// What is in a database and what it takes.
@@ -30,6 +30,10 @@ pub struct DatabaseStatistics {
     pub named_bytes: u64,
     /// Bytes of the characteristic sets.
     pub characteristic_set_bytes: u64,
+    /// Quads added or removed since the last merge.
+    pub changes: u64,
+    /// Bytes of these changes and of the terms that came with them.
+    pub change_bytes: u64,
     /// The predicates, the most frequent first.
     pub predicates: Vec<PredicateStatistics>,
 }
@@ -48,8 +52,8 @@ pub struct PredicateStatistics {
 }
 
 impl DatabaseStatistics {
-    pub(crate) fn of(base: &Base) -> Self {
-        let footprint = base.footprint();
+    pub(crate) fn of(base: &Snapshot) -> Self {
+        let footprint = base.base().footprint();
         let mut predicates: Vec<PredicateStatistics> = (0..base.predicate_count())
             .map(|number| {
                 let id = PredicateId(number as u32);
@@ -70,16 +74,18 @@ impl DatabaseStatistics {
         predicates.sort_by(|a, b| b.triples.cmp(&a.triples).then_with(|| a.iri.cmp(&b.iri)));
         Self {
             triples: base.triples(),
-            named_quads: base.named().quads(),
-            named_graphs: base.named().len() as u64,
+            named_quads: base.named_quads(),
+            named_graphs: base.named_graphs(),
             vertices: base.vertex_count(),
             dictionary_literals: base.literal_count(),
-            characteristic_sets: base.clusters().len() as u64,
-            classes: base.clusters().types().len() as u64,
+            characteristic_sets: base.base().clusters().len() as u64,
+            classes: base.base().clusters().types().len() as u64,
             dictionary_bytes: footprint.dictionary as u64,
             segment_bytes: footprint.segments as u64,
             named_bytes: footprint.named as u64,
             characteristic_set_bytes: footprint.clusters as u64,
+            changes: base.changes(),
+            change_bytes: base.delta_bytes() as u64,
             predicates,
         }
     }

@@ -129,7 +129,7 @@ impl Graph {
         if subject.is_none() || subject.is_inline() || !self.begun.insert(subject) {
             return Ok(());
         }
-        let base = &self.running.graph.base;
+        let base = &self.running.graph.snapshot;
         let context = self.running.execution.context();
         let pattern = Pattern {
             subject: Some(subject),

@@ -16,7 +16,10 @@ mod segment;
 pub use base::{Base, Footprint};
 pub use clusters::Clusters;
 pub use column::Column;
-pub use delta::{Changes, Effect, Snapshot, TermCounts};
+pub use delta::{
+    Changes, Effect, Replay, ReplayError, Snapshot, Stage, TermCounts, Transaction,
+    TransactionError, Translator,
+};
 pub use directory::Directory;
 pub use domain::Domain;
 pub use error::StoreError;

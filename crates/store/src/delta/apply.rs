@@ -7,6 +7,7 @@ use jindou_model::{Change, Direction, Edge, IdQuad, Neighbours, PredicateId, Ter
 
 use super::named::GraphQuad;
 use super::snapshot::Snapshot;
+use super::transaction::Stage;
 
 /// Quads to remove, then quads to add; repeats and quads that are absent or there are allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -219,6 +220,41 @@ impl Snapshot {
             .named
             .change(generation.base.named(), &split.added, &split.removed);
         (split.added.len() + split.removed.len()) as u64
+    }
+
+    /// Makes one step of a transaction in this snapshot, which nobody else reads yet.
+    pub fn apply_stage(&mut self, stage: &Stage) -> Effect {
+        let effect = self.apply(&stage.changes);
+        stage.forget.iter().for_each(|graph| self.forget_graph(*graph));
+        stage.declare.iter().for_each(|graph| self.declare_graph(*graph));
+        effect
+    }
+
+    /// One step from the base of this generation to this snapshot.
+    pub(super) fn all_changes(&self) -> Stage {
+        let quad = |(graph, predicate, subject, object): GraphQuad| IdQuad {
+            subject: TermId::from_raw(subject),
+            predicate: PredicateId(predicate),
+            object: TermId::from_raw(object),
+            graph: TermId::from_raw(graph),
+        };
+        let mut changes = Changes::default();
+        for (number, segment) in self.delta.segments[Direction::Out as usize].iter() {
+            let of_default = |(subject, object): Edge| {
+                quad((TermId::NONE.raw(), number as u32, subject, object))
+            };
+            changes.remove.extend(segment.removed.iter().map(of_default));
+            changes.add.extend(segment.added.iter().map(of_default));
+        }
+        changes.remove.extend(self.delta.named.removed.iter().map(quad));
+        changes.add.extend(self.delta.named.added.iter().map(quad));
+        let in_base = self.base().declared.iter().map(|raw| TermId::from_raw(*raw));
+        let forget = in_base.filter(|graph| !self.delta.declared.contains(graph.raw()));
+        Stage {
+            changes,
+            forget: forget.collect(),
+            declare: self.declared_graphs().collect(),
+        }
     }
 
     /// Lets a named graph exist without quads.

@@ -13,6 +13,7 @@ mod segment;
 mod snapshot;
 mod statistics;
 mod terms;
+mod transaction;
 
 use std::sync::Arc;
 
@@ -21,6 +22,9 @@ use jindou_model::{Direction, PredicateId, SortedSet};
 pub use apply::{Changes, Effect};
 pub use snapshot::Snapshot;
 pub use terms::TermCounts;
+pub use transaction::{
+    Replay, ReplayError, Stage, Transaction, TransactionError, Translator,
+};
 
 use named::NamedDelta;
 use paged::Paged;

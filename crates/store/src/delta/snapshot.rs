@@ -13,6 +13,7 @@ use super::Delta;
 use super::ids::SetCache;
 use super::named::of_graph;
 use super::terms::{AppendedTerms, TermCounts};
+use super::transaction::{ReplayError, TransactionError};
 use crate::{Base, StoreError};
 
 /// What all snapshots between two merges share.
@@ -314,6 +315,47 @@ impl Snapshot {
             .intern_predicate(&self.generation.base, iri)?;
         self.know_all_terms();
         Ok(id)
+    }
+
+    /// The keys of vertices, literals and predicates appended after the first `known`.
+    pub(super) fn terms_since(&self, known: TermCounts) -> [Vec<Box<[u8]>>; 3] {
+        let terms = &self.generation.terms;
+        [
+            (known.vertices..self.known.vertices)
+                .map(|number| terms.vertex_key(number).into())
+                .collect(),
+            (known.literals..self.known.literals)
+                .map(|number| terms.literal_key(number).into())
+                .collect(),
+            (known.predicates..self.known.predicates)
+                .map(|number| terms.predicate_key(number).into())
+                .collect(),
+        ]
+    }
+
+    /// Appends terms of a log, in its order.
+    pub(super) fn append_terms(&mut self, terms: &[Vec<Box<[u8]>>; 3]) -> Result<(), ReplayError> {
+        let [vertices, literals, predicates] = terms;
+        let mut expected = self.known;
+        expected.vertices += vertices.len() as u64;
+        expected.literals += literals.len() as u64;
+        expected.predicates += predicates.len() as u64;
+        for key in vertices {
+            self.intern_node(key)?;
+        }
+        for key in literals {
+            self.intern_literal(key)?;
+        }
+        for key in predicates {
+            let iri = std::str::from_utf8(key).map_err(|_| TransactionError::UnknownTerm)?;
+            self.intern_predicate(iri)?;
+        }
+        // Each of them was new, or ids would mean something else.
+        if self.known == expected {
+            Ok(())
+        } else {
+            Err(TransactionError::Unrelated.into())
+        }
     }
 
     // The default graph.

@@ -1,0 +1,501 @@
+//! A transaction as the log keeps it: which terms were new, and what changed?
+//!
+//! Little-endian words. Ids are those of the generation that the log belongs to; the keys of new
+//! terms come in the order of their ids.
+
+use jindou_model::{Change, IdQuad, PredicateId, SnapshotNumber, TermId};
+use rustc_hash::FxHashMap;
+
+use super::apply::Changes;
+use super::snapshot::Snapshot;
+use super::terms::TermCounts;
+use crate::StoreError;
+
+/// One step of a transaction, in this order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stage {
+    /// Quads removed and added.
+    pub changes: Changes,
+    /// Named graphs that exist only while they have quads from then on.
+    pub forget: Vec<TermId>,
+    /// Named graphs that exist without quads, too, from then on.
+    pub declare: Vec<TermId>,
+}
+
+impl Stage {
+    /// True if nothing is asked for.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.forget.is_empty() && self.declare.is_empty()
+    }
+}
+
+/// What one transaction did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Transaction {
+    /// The snapshot that it made.
+    pub number: SnapshotNumber,
+    /// Documents and updates seen after it.
+    pub documents: u64,
+    /// Terms appended before it.
+    pub known: TermCounts,
+    /// Keys of the vertices, literals and predicates that it appended.
+    pub terms: [Vec<Box<[u8]>>; 3],
+    /// Its steps.
+    pub stages: Vec<Stage>,
+}
+
+/// Why bytes are no transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransactionError {
+    /// They end too early.
+    #[error("a transaction ends in the middle")]
+    Short,
+    /// There are bytes behind it.
+    #[error("bytes follow the end of a transaction")]
+    Long,
+    /// It was made beside other terms.
+    #[error("a transaction does not follow from the terms before it")]
+    Unrelated,
+    /// It names a term that nobody appended.
+    #[error("a transaction names a term that is not known")]
+    UnknownTerm,
+}
+
+impl Transaction {
+    /// The transaction of these steps, between two snapshots of one generation.
+    ///
+    /// # Panics
+    /// If they are not of one generation.
+    #[must_use]
+    pub fn between(before: &Snapshot, after: &Snapshot, stages: Vec<Stage>) -> Self {
+        assert!(
+            before.is_of_generation_of(after),
+            "a transaction stays in its generation"
+        );
+        Self {
+            number: after.number(),
+            documents: after.documents(),
+            known: before.known_terms(),
+            terms: after.terms_since(before.known_terms()),
+            stages,
+        }
+    }
+
+    /// The transaction that leads from the base of a snapshot's generation to the snapshot.
+    #[must_use]
+    pub fn from_base(snapshot: &Snapshot) -> Self {
+        Self {
+            number: snapshot.number(),
+            documents: snapshot.documents(),
+            known: TermCounts::default(),
+            terms: snapshot.terms_since(TermCounts::default()),
+            stages: vec![snapshot.all_changes()],
+        }
+    }
+
+    /// Appends its bytes to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let word = |out: &mut Vec<u8>, word: u64| out.extend_from_slice(&word.to_le_bytes());
+        word(out, self.number.0);
+        word(out, self.documents);
+        word(out, self.known.vertices);
+        word(out, self.known.literals);
+        word(out, self.known.predicates);
+        for keys in &self.terms {
+            word(out, keys.len() as u64);
+            for key in keys {
+                word(out, key.len() as u64);
+                out.extend_from_slice(key);
+            }
+        }
+        word(out, self.stages.len() as u64);
+        for stage in &self.stages {
+            for quads in [&stage.changes.remove, &stage.changes.add] {
+                word(out, quads.len() as u64);
+                for quad in quads {
+                    word(out, quad.subject.raw());
+                    word(out, quad.object.raw());
+                    word(out, quad.graph.raw());
+                    out.extend_from_slice(&quad.predicate.0.to_le_bytes());
+                }
+            }
+            for graphs in [&stage.forget, &stage.declare] {
+                word(out, graphs.len() as u64);
+                graphs.iter().for_each(|graph| word(out, graph.raw()));
+            }
+        }
+    }
+
+    /// The transaction of these bytes.
+    ///
+    /// # Errors
+    /// [`TransactionError`]; never allocates more than a few times the bytes.
+    pub fn decode(bytes: &[u8]) -> Result<Self, TransactionError> {
+        let mut reader = Reader { rest: bytes };
+        let number = SnapshotNumber(reader.word()?);
+        let documents = reader.word()?;
+        let known = TermCounts {
+            vertices: reader.word()?,
+            literals: reader.word()?,
+            predicates: reader.word()?,
+        };
+        let mut terms = [const { Vec::new() }; 3];
+        for keys in &mut terms {
+            let count = reader.count(8)?;
+            keys.reserve_exact(count);
+            for _ in 0..count {
+                let length = reader.count(1)?;
+                keys.push(reader.bytes(length)?.into());
+            }
+        }
+        let count = reader.count(32)?;
+        let mut stages = Vec::with_capacity(count);
+        for _ in 0..count {
+            stages.push(Stage {
+                changes: Changes {
+                    remove: reader.quads()?,
+                    add: reader.quads()?,
+                },
+                forget: reader.graphs()?,
+                declare: reader.graphs()?,
+            });
+        }
+        if !reader.rest.is_empty() {
+            return Err(TransactionError::Long);
+        }
+        Ok(Self {
+            number,
+            documents,
+            known,
+            terms,
+            stages,
+        })
+    }
+}
+
+struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn bytes(&mut self, count: usize) -> Result<&'a [u8], TransactionError> {
+        let (bytes, rest) = self
+            .rest
+            .split_at_checked(count)
+            .ok_or(TransactionError::Short)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    fn word(&mut self) -> Result<u64, TransactionError> {
+        let bytes = self.bytes(8)?;
+        Ok(u64::from_le_bytes(bytes.try_into().expect("eight bytes")))
+    }
+
+    /// A number of things of `size` bytes at least, which must be there.
+    fn count(&mut self, size: usize) -> Result<usize, TransactionError> {
+        let count = usize::try_from(self.word()?).map_err(|_| TransactionError::Short)?;
+        match count.checked_mul(size) {
+            Some(bytes) if bytes <= self.rest.len() => Ok(count),
+            _ => Err(TransactionError::Short),
+        }
+    }
+
+    fn quads(&mut self) -> Result<Vec<IdQuad>, TransactionError> {
+        let count = self.count(28)?;
+        let mut quads = Vec::with_capacity(count);
+        for _ in 0..count {
+            let subject = TermId::from_raw(self.word()?);
+            let object = TermId::from_raw(self.word()?);
+            let graph = TermId::from_raw(self.word()?);
+            let predicate = self.bytes(4)?.try_into().expect("four bytes");
+            quads.push(IdQuad {
+                subject,
+                predicate: PredicateId(u32::from_le_bytes(predicate)),
+                object,
+                graph,
+            });
+        }
+        Ok(quads)
+    }
+
+    fn graphs(&mut self) -> Result<Vec<TermId>, TransactionError> {
+        let count = self.count(8)?;
+        (0..count)
+            .map(|_| self.word().map(TermId::from_raw))
+            .collect()
+    }
+}
+
+/// Applies transactions of a log to a snapshot, many at once.
+pub struct Replay {
+    snapshot: Snapshot,
+    /// The last word on each quad since the last time these were applied.
+    waiting: FxHashMap<IdQuad, Change>,
+}
+
+/// Quads that wait before they are applied together.
+const REPLAYED_TOGETHER: usize = 1 << 16;
+
+impl Replay {
+    /// Goes on from a snapshot.
+    #[must_use]
+    pub fn new(snapshot: Snapshot) -> Self {
+        Self {
+            snapshot,
+            waiting: FxHashMap::default(),
+        }
+    }
+
+    /// Adds what a transaction did.
+    ///
+    /// # Errors
+    /// [`TransactionError`] if it does not follow from those before it.
+    pub fn add(&mut self, transaction: &Transaction) -> Result<(), ReplayError> {
+        if transaction.known != self.snapshot.known_terms() {
+            return Err(TransactionError::Unrelated.into());
+        }
+        self.snapshot.append_terms(&transaction.terms)?;
+        for stage in &transaction.stages {
+            self.add_stage(stage)?;
+        }
+        self.snapshot.set_number(transaction.number);
+        self.snapshot.set_documents(transaction.documents);
+        Ok(())
+    }
+
+    fn add_stage(&mut self, stage: &Stage) -> Result<(), ReplayError> {
+        let quads = stage.changes.remove.iter().chain(&stage.changes.add);
+        let graphs = stage.forget.iter().chain(&stage.declare);
+        let is_known = quads.clone().all(|quad| {
+            let ids = [quad.subject, quad.object, quad.graph];
+            ids.iter().all(|id| self.snapshot.knows(*id))
+                && quad.predicate.index() < self.snapshot.predicate_count()
+        });
+        if !is_known || !graphs.clone().all(|id| self.snapshot.knows(*id)) {
+            return Err(TransactionError::UnknownTerm.into());
+        }
+        for quad in &stage.changes.remove {
+            self.waiting.insert(*quad, Change::Remove);
+        }
+        for quad in &stage.changes.add {
+            self.waiting.insert(*quad, Change::Add);
+        }
+        for graph in &stage.forget {
+            self.snapshot.forget_graph(*graph);
+        }
+        for graph in &stage.declare {
+            self.snapshot.declare_graph(*graph);
+        }
+        if self.waiting.len() >= REPLAYED_TOGETHER {
+            self.apply();
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self) {
+        let mut changes = Changes::default();
+        for (quad, change) in self.waiting.drain() {
+            match change {
+                Change::Add => changes.add.push(quad),
+                Change::Remove => changes.remove.push(quad),
+            }
+        }
+        self.snapshot.apply(&changes);
+    }
+
+    /// The snapshot behind all transactions.
+    #[must_use]
+    pub fn finish(mut self) -> Snapshot {
+        self.apply();
+        self.snapshot
+    }
+}
+
+/// Why a log cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// It holds something else than transactions that follow each other.
+    #[error(transparent)]
+    Transaction(#[from] TransactionError),
+    /// See the error inside.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Brings transactions of one generation into another.
+pub struct Translator {
+    /// A snapshot of the old generation that knows all terms of the transactions.
+    from: Snapshot,
+    terms: FxHashMap<TermId, TermId>,
+    predicates: FxHashMap<PredicateId, PredicateId>,
+}
+
+impl Translator {
+    /// A translator of transactions that led to `from`.
+    #[must_use]
+    pub fn new(from: Snapshot) -> Self {
+        Self {
+            from,
+            terms: FxHashMap::default(),
+            predicates: FxHashMap::default(),
+        }
+    }
+
+    /// Makes the steps of a transaction in a snapshot of the other generation, and returns them
+    /// in its ids.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`] after 2^32 terms.
+    pub fn apply(
+        &mut self,
+        transaction: &Transaction,
+        to: &mut Snapshot,
+    ) -> Result<Transaction, StoreError> {
+        let before = to.clone();
+        let mut stages = Vec::with_capacity(transaction.stages.len());
+        for stage in &transaction.stages {
+            let stage = self.stage(stage, to)?;
+            to.apply_stage(&stage);
+            stages.push(stage);
+        }
+        to.set_number(transaction.number);
+        to.set_documents(transaction.documents);
+        Ok(Transaction::between(&before, to, stages))
+    }
+
+    fn stage(&mut self, stage: &Stage, to: &mut Snapshot) -> Result<Stage, StoreError> {
+        Ok(Stage {
+            changes: Changes {
+                remove: self.quads(&stage.changes.remove, to)?,
+                add: self.quads(&stage.changes.add, to)?,
+            },
+            forget: self.graphs(&stage.forget, to)?,
+            declare: self.graphs(&stage.declare, to)?,
+        })
+    }
+
+    fn quads(&mut self, quads: &[IdQuad], to: &mut Snapshot) -> Result<Vec<IdQuad>, StoreError> {
+        quads
+            .iter()
+            .map(|quad| {
+                Ok(IdQuad {
+                    subject: self.term(quad.subject, to)?,
+                    predicate: self.predicate(quad.predicate, to)?,
+                    object: self.term(quad.object, to)?,
+                    graph: self.term(quad.graph, to)?,
+                })
+            })
+            .collect()
+    }
+
+    fn graphs(&mut self, graphs: &[TermId], to: &mut Snapshot) -> Result<Vec<TermId>, StoreError> {
+        graphs.iter().map(|graph| self.term(*graph, to)).collect()
+    }
+
+    fn term(&mut self, id: TermId, to: &mut Snapshot) -> Result<TermId, StoreError> {
+        use jindou_model::TermKind;
+        let literal = match id.kind() {
+            TermKind::Vertex | TermKind::Predicate => false,
+            TermKind::Literal => true,
+            _ => return Ok(id),
+        };
+        if let Some(known) = self.terms.get(&id) {
+            return Ok(*known);
+        }
+        let mut key = Vec::new();
+        self.from.push_key(id, &mut key);
+        let new = if literal {
+            to.intern_literal(&key)?
+        } else {
+            to.intern_node(&key)?
+        };
+        self.terms.insert(id, new);
+        Ok(new)
+    }
+
+    fn predicate(
+        &mut self,
+        id: PredicateId,
+        to: &mut Snapshot,
+    ) -> Result<PredicateId, StoreError> {
+        if let Some(known) = self.predicates.get(&id) {
+            return Ok(*known);
+        }
+        let mut key = Vec::new();
+        self.from.push_key(self.from.predicate_term(id), &mut key);
+        let iri = std::str::from_utf8(&key).expect("predicates are IRIs, which are UTF-8");
+        let new = to.intern_predicate(iri)?;
+        self.predicates.insert(id, new);
+        Ok(new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sample() -> Transaction {
+        let quad = |number: u64| IdQuad {
+            subject: TermId::from_raw(number),
+            predicate: PredicateId(number as u32),
+            object: TermId::from_raw(number * 3),
+            graph: TermId::NONE,
+        };
+        Transaction {
+            number: SnapshotNumber(7),
+            documents: 3,
+            known: TermCounts {
+                vertices: 1,
+                literals: 2,
+                predicates: 3,
+            },
+            terms: [
+                vec![b"http://a".as_slice().into(), b"_:b".as_slice().into()],
+                vec![],
+                vec![b"".as_slice().into()],
+            ],
+            stages: vec![
+                Stage::default(),
+                Stage {
+                    changes: Changes {
+                        remove: vec![quad(1)],
+                        add: vec![quad(2), quad(3)],
+                    },
+                    forget: vec![],
+                    declare: vec![TermId::from_raw(9)],
+                },
+            ],
+        }
+    }
+
+    #[test]
+    fn a_transaction_comes_back_and_no_part_of_it_is_one() {
+        let mut bytes = Vec::new();
+        sample().encode(&mut bytes);
+        assert_eq!(Transaction::decode(&bytes), Ok(sample()));
+        for end in 0..bytes.len() {
+            assert_eq!(
+                Transaction::decode(&bytes[..end]),
+                Err(TransactionError::Short)
+            );
+        }
+        bytes.push(0);
+        assert_eq!(Transaction::decode(&bytes), Err(TransactionError::Long));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_without_harm(mut bytes: Vec<u8>, at: usize, with: u8) {
+            let _ = Transaction::decode(&bytes);
+            sample().encode(&mut bytes);
+            let place = at % bytes.len();
+            bytes[place] ^= with;
+            let _ = Transaction::decode(&bytes);
+        }
+    }
+}
