@@ -2,11 +2,15 @@
 
 use std::env;
 use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
 use jindou_exec::{CancellationToken, SpillLimits};
+use jindou_store::DurabilityOptions;
 use oxrdf::NamedNode;
+
+use crate::merge::MergePolicy;
 
 /// Bytes that a query may put into temporary files if nothing else was set: 16 GiB.
 pub const DEFAULT_SPILL_BYTES: u64 = 16 << 30;
@@ -27,6 +31,41 @@ pub struct Config {
     pub query_timeout: Option<Duration>,
     /// Plans kept for queries of the same shape. Default: 1,024.
     pub cached_plans: usize,
+    /// When transactions of a stored database are on the device: before they are acknowledged,
+    /// unless its `fsync` says otherwise.
+    pub durability: DurabilityOptions,
+    /// When changes are merged into the base.
+    pub merge: MergePolicy,
+    /// Which files LOAD may read. Default: all that the process may.
+    pub load: LoadPolicy,
+}
+
+/// Which files an update's LOAD may read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LoadPolicy {
+    /// All that the process may.
+    #[default]
+    Any,
+    /// Those in these folders.
+    Folders(Vec<PathBuf>),
+    /// None.
+    None,
+}
+
+impl LoadPolicy {
+    /// True if LOAD may read the file; symbolic links are followed first.
+    pub(crate) fn allows(&self, path: &Path) -> bool {
+        match self {
+            Self::Any => true,
+            Self::None => false,
+            Self::Folders(folders) => path.canonicalize().is_ok_and(|path| {
+                folders
+                    .iter()
+                    .filter_map(|folder| folder.canonicalize().ok())
+                    .any(|folder| path.starts_with(folder))
+            }),
+        }
+    }
 }
 
 impl Default for Config {
@@ -37,6 +76,9 @@ impl Default for Config {
             spill: SpillLimits::new(&env::temp_dir(), DEFAULT_SPILL_BYTES),
             query_timeout: None,
             cached_plans: 1024,
+            durability: DurabilityOptions::default(),
+            merge: MergePolicy::default(),
+            load: LoadPolicy::default(),
         }
     }
 }

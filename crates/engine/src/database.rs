@@ -2,41 +2,70 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use jindou_exec::Workers;
 use jindou_ingest::{LoadOptions, Progress, Source};
+use jindou_model::SnapshotNumber;
 use jindou_plan::physical::Dataset;
 use jindou_plan::{Planner, PlannerConfig, Prepared};
 use jindou_store::bulk::build;
-use jindou_store::{Base, Directory};
+use jindou_store::{Directory, DurableStore, Recovery, Snapshot};
+use parking_lot::Mutex;
 
 use crate::EngineError;
 use crate::config::{Config, QueryOptions};
 use crate::graph::StoredGraph;
 use crate::load::{self, LoadReport};
+use crate::merge::Signal;
 use crate::query::{QueryResults, Running};
 use crate::statistics::DatabaseStatistics;
+use crate::writer::Writer;
 
 /// A database. Clones share one graph; all methods may be called from many threads.
 ///
-/// A query sees the graph as it was when the query began, whatever is loaded meanwhile.
+/// A query sees the graph as it was when the query began, whatever is loaded or updated meanwhile.
 #[derive(Clone)]
 pub struct Database {
     inner: Arc<Inner>,
 }
 
-struct Inner {
-    graph: ArcSwap<StoredGraph>,
-    planner: Planner,
-    workers: Arc<Workers>,
-    config: Config,
-    /// Held while a load replaces the graph; the directory of a stored database.
-    writer: Mutex<Option<Directory>>,
+pub(crate) struct Inner {
+    /// What readers see.
+    pub(crate) graph: ArcSwap<StoredGraph>,
+    /// Held while `graph` is replaced.
+    pub(crate) showing: Mutex<()>,
+    /// Held while a transaction is executed and appended to the log.
+    pub(crate) writer: Mutex<Writer>,
+    /// Held during a load, a merge or a checkpoint.
+    pub(crate) maintenance: Mutex<()>,
+    pub(crate) signal: Arc<Signal>,
+    pub(crate) builders: OnceLock<rayon::ThreadPool>,
+    pub(crate) planner: Planner,
+    /// Quads of the graph that plans were last made for.
+    pub(crate) planned_quads: AtomicU64,
+    pub(crate) workers: Arc<Workers>,
+    pub(crate) config: Config,
+    recovery: Recovery,
     /// The seed of the next query.
     seed: AtomicU64,
+}
+
+impl Inner {
+    /// A seed that no other query has.
+    pub(crate) fn next_seed(&self) -> u64 {
+        // Odd steps through all 64-bit numbers.
+        self.seed
+            .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.signal.stop();
+    }
 }
 
 impl Database {
@@ -56,18 +85,38 @@ impl Database {
     #[must_use]
     pub fn with_config(config: Config) -> Self {
         let base = build(Vec::new(), 0).expect("an empty graph is not too large");
-        Self::from_parts(base, None, config)
+        let snapshot = Snapshot::of_base(base, 0, SnapshotNumber(1));
+        Self::from_parts(snapshot, None, config, Recovery::default())
     }
 
     /// Opens a stored database. Its files are mapped, not read in: this takes as long as
-    /// comparing their checksums. The directory stays locked until the last clone is dropped.
+    /// comparing their checksums and replaying what was logged since the last merge or
+    /// checkpoint. The directory stays locked until the last clone is dropped.
     ///
     /// # Errors
     /// If the directory is no store, is in use, or has a file that is damaged.
     pub fn open(location: &Path, config: Config) -> Result<Self, EngineError> {
         let directory = Directory::open(location)?;
-        let base = directory.read()?;
-        Ok(Self::from_parts(base, Some(directory), config))
+        let (store, snapshot, recovery) = DurableStore::open(directory, config.durability.clone())?;
+        Ok(Self::from_parts(snapshot, Some(store), config, recovery))
+    }
+
+    /// Opens a stored database, or makes an empty one if the directory is absent or empty.
+    ///
+    /// # Errors
+    /// As [`Database::open`]; if the directory holds other things.
+    pub fn open_or_create(location: &Path, config: Config) -> Result<Self, EngineError> {
+        let directory = Directory::create(location)?;
+        if directory.has_store() {
+            let (store, snapshot, recovery) =
+                DurableStore::open(directory, config.durability.clone())?;
+            return Ok(Self::from_parts(snapshot, Some(store), config, recovery));
+        }
+        let base = build(Vec::new(), 0).expect("an empty graph is not too large");
+        let (store, base) = DurableStore::create(directory, config.durability.clone(), &base)?;
+        let snapshot = Snapshot::of_base(base, store.generation(), SnapshotNumber(1));
+        let recovery = Recovery::default();
+        Ok(Self::from_parts(snapshot, Some(store), config, recovery))
     }
 
     /// Loads files into a store, which is made if it is not there; what it holds stays.
@@ -82,34 +131,52 @@ impl Database {
         config: Config,
     ) -> Result<(Self, LoadReport), EngineError> {
         let directory = Directory::create(location)?;
-        let existing = if directory.has_store() {
-            Some(directory.read()?)
-        } else {
-            None
-        };
-        let (base, report) = load::load(existing.as_ref(), sources, options, progress)?;
-        drop(existing);
-        directory.write(&base)?;
-        drop(base);
-        let base = directory.read()?;
-        Ok((Self::from_parts(base, Some(directory), config), report))
+        if directory.has_store() {
+            drop(directory);
+            let database = Self::open(location, config)?;
+            let report = database.load(sources, options, progress)?;
+            return Ok((database, report));
+        }
+        let (base, report) = load::load(None, sources, options, progress)?;
+        let (store, base) = DurableStore::create(directory, config.durability.clone(), &base)?;
+        let snapshot = Snapshot::of_base(base, store.generation(), SnapshotNumber(1));
+        let recovery = Recovery::default();
+        let database = Self::from_parts(snapshot, Some(store), config, recovery);
+        Ok((database, report))
     }
 
-    fn from_parts(base: Base, directory: Option<Directory>, config: Config) -> Self {
+    fn from_parts(
+        snapshot: Snapshot,
+        store: Option<DurableStore>,
+        config: Config,
+        recovery: Recovery,
+    ) -> Self {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
+        let quads = snapshot.triples() + snapshot.named_quads();
         let inner = Inner {
             graph: ArcSwap::from_pointee(StoredGraph {
-                base,
-                generation: 0,
+                snapshot: snapshot.clone(),
             }),
+            showing: Mutex::new(()),
+            writer: Mutex::new(Writer {
+                latest: snapshot,
+                store,
+                last: None,
+                since_merge: None,
+                failed: None,
+            }),
+            maintenance: Mutex::new(()),
+            signal: Arc::default(),
+            builders: OnceLock::new(),
             planner: Planner::new(&PlannerConfig {
                 cached_plans: config.cached_plans,
             }),
+            planned_quads: AtomicU64::new(quads),
             workers: Arc::new(Workers::new(config.threads.saturating_sub(1))),
             config,
-            writer: Mutex::new(directory),
+            recovery,
             seed: AtomicU64::new(now.as_nanos() as u64),
         };
         Self {
@@ -117,8 +184,12 @@ impl Database {
         }
     }
 
-    /// Loads files, beside what is there. For a stored database the new generation is on disk
-    /// when this returns.
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+
+    /// Loads files, beside what is there: a new base is built. For a stored database it is on
+    /// disk when this returns. Updates wait meanwhile, queries do not.
     ///
     /// # Errors
     /// The first bad statement with its file, line and column, or what the operating system says;
@@ -130,31 +201,50 @@ impl Database {
         options: &LoadOptions,
         progress: &Progress,
     ) -> Result<LoadReport, EngineError> {
-        let writer = self.writer();
-        let existing = self.inner.graph.load_full();
-        let (base, report) = load::load(Some(&existing.base), sources, options, progress)?;
-        let base = match &*writer {
+        let _one = self.inner.maintenance.lock();
+        let mut writer = self.inner.writer.lock();
+        let existing = writer.begin()?;
+        let (base, report) = load::load(Some(&existing), sources, options, progress)?;
+        let generation = existing.generation() + 1;
+        let base = match &mut writer.store {
             None => base,
-            Some(directory) => {
-                directory.write(&base)?;
-                drop(base);
-                directory.read()?
+            Some(store) => {
+                let directory = Arc::clone(store.directory());
+                let mapped = DurableStore::write_next_base(&directory, &base, generation)?;
+                store.replace(generation, &[])?;
+                mapped
             }
         };
-        let generation = existing.generation + 1;
-        self.inner
-            .graph
-            .store(Arc::new(StoredGraph { base, generation }));
+        let number = SnapshotNumber(existing.number().0 + 1);
+        writer.latest = Snapshot::of_base(base, generation, number);
+        writer.last = None;
         self.inner.planner.clear();
+        self.inner.show(writer.latest.clone());
         Ok(report)
     }
 
-    fn writer(&self) -> MutexGuard<'_, Option<Directory>> {
-        // A load that panicked changed nothing: the graph is swapped at its very end.
-        self.inner
-            .writer
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    /// Merges all changes since the last load or merge into the base, which makes queries as fast
+    /// as after a load. Queries and updates go on meanwhile. Returns false if there were none.
+    ///
+    /// # Errors
+    /// What the operating system says; the database is then as it was.
+    pub fn compact(&self) -> Result<bool, EngineError> {
+        self.inner.merge()
+    }
+
+    /// Writes what has changed since the base to a file of its own, so that the log can begin
+    /// anew and the next opening has less to replay. Does nothing for a database in memory.
+    ///
+    /// # Errors
+    /// What the operating system says; nothing is lost then.
+    pub fn checkpoint(&self) -> Result<(), EngineError> {
+        self.inner.checkpoint()
+    }
+
+    /// What opening the stored database found in its log.
+    #[must_use]
+    pub fn recovery(&self) -> Recovery {
+        self.inner.recovery
     }
 
     /// Answers a query with the default options.
@@ -177,10 +267,7 @@ impl Database {
         let graph = self.inner.graph.load_full();
         let prepared = self.prepare(text, &options, &graph)?;
         let inner = &*self.inner;
-        // Odd steps through all 64-bit numbers, so that no two queries share a seed.
-        let seed = inner
-            .seed
-            .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        let seed = inner.next_seed();
         Running::start(
             graph,
             prepared,
@@ -223,7 +310,7 @@ impl Database {
     /// Figures of the graph.
     #[must_use]
     pub fn statistics(&self) -> DatabaseStatistics {
-        DatabaseStatistics::of(&self.inner.graph.load().base)
+        DatabaseStatistics::of(&self.inner.graph.load().snapshot)
     }
 
     /// The settings.
@@ -241,7 +328,7 @@ impl Default for Database {
 
 impl std::fmt::Debug for Database {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let triples = self.inner.graph.load().base.triples();
+        let triples = self.inner.graph.load().snapshot.triples();
         f.debug_struct("Database")
             .field("triples", &triples)
             .finish_non_exhaustive()

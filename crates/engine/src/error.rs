@@ -64,6 +64,30 @@ pub enum EngineError {
         /// Why not.
         source: io::Error,
     },
+    /// Nothing can be written; queries are answered.
+    #[error("the store takes no updates: {reason}")]
+    ReadOnly {
+        /// Why.
+        reason: String,
+    },
+    /// The settings do not allow it.
+    #[error("{what} is not allowed by the settings")]
+    Forbidden {
+        /// What was asked for.
+        what: String,
+    },
+    /// An update is about a graph that is not there.
+    #[error("there is no graph <{graph}> (SILENT would pass over it)")]
+    GraphAbsent {
+        /// Its name.
+        graph: String,
+    },
+    /// An update would create a graph that is there.
+    #[error("the graph <{graph}> exists already (SILENT would pass over it)")]
+    GraphExists {
+        /// Its name.
+        graph: String,
+    },
     /// A mistake of ours ended the query.
     #[error("an internal error ended the query; the log has its trace")]
     Internal,

@@ -86,7 +86,9 @@ impl GraphSource for StoredGraph {
         if key.kind() == TermKind::Vertex {
             self.snapshot.predicates_of_vertex(key, direction, out);
         } else {
-            out.extend((0..self.snapshot.predicate_count()).map(|number| PredicateId(number as u32)));
+            out.extend(
+                (0..self.snapshot.predicate_count()).map(|number| PredicateId(number as u32)),
+            );
         }
     }
 
@@ -104,8 +106,7 @@ impl GraphSource for StoredGraph {
     }
 
     fn graphs(&self, out: &mut Vec<TermId>) {
-        self.snapshot
-            .for_each_graph(&mut |graph| out.push(graph));
+        self.snapshot.for_each_graph(&mut |graph| out.push(graph));
     }
 
     fn scan_graph(
@@ -116,7 +117,8 @@ impl GraphSource for StoredGraph {
         count: usize,
         visit: &mut Visit<'_>,
     ) -> bool {
-        self.snapshot.scan_graph(graph, predicate, from, count, visit)
+        self.snapshot
+            .scan_graph(graph, predicate, from, count, visit)
     }
 
     fn named_edges(&self, predicate: PredicateId) -> u64 {
@@ -176,8 +178,7 @@ impl Statistics for StoredGraph {
         direction: Direction,
         memberships: &[Membership],
     ) -> f64 {
-        self.snapshot
-            .edges_from(predicate, direction, memberships)
+        self.snapshot.edges_from(predicate, direction, memberships)
     }
 
     fn edges_between(
@@ -186,8 +187,7 @@ impl Statistics for StoredGraph {
         subjects: &[Membership],
         objects: &[Membership],
     ) -> Option<f64> {
-        self.snapshot
-            .edges_between(predicate, subjects, objects)
+        self.snapshot.edges_between(predicate, subjects, objects)
     }
 
     fn degree(&self, predicate: PredicateId, direction: Direction, key: TermId) -> u64 {

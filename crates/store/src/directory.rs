@@ -1,15 +1,18 @@
 //! A store in a directory: which files is it made of, and are they whole?
 //!
-//! `CURRENT` names the generation (a number); its files are `base-N.jnd` (segments, clusters),
-//! `vertices-N.jnd`, `literals-N.jnd` and `predicates-N.jnd`. A new generation is written beside
-//! the old one and becomes current by one rename, so that a failed load leaves the store as it
-//! was. `LOCK` is locked for as long as a process has the store open.
+//! `CURRENT` names the generation G and the checkpoint C (two numbers). The generation's files are
+//! `base-G.jnd` (segments, clusters), `vertices-G.jnd`, `literals-G.jnd` and `predicates-G.jnd`;
+//! `changes-G-C.jnd` holds all that changed since, up to the checkpoint, and is absent where C is
+//! 0; `log-G-N.jnd` with N > C what was committed after it. New files are written beside the old
+//! ones and become current by one rename of `CURRENT`, so that whatever fails before leaves the
+//! store as it was. `LOCK` is locked for as long as a process has the store open.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use jindou_dictionary::StringTable;
+use jindou_fabric::Region;
 
 use crate::StoreError;
 use crate::base::Base;
@@ -25,8 +28,17 @@ const LOCK: &str = "LOCK";
 /// What a file holds, as its header says.
 const KIND_BASE: u64 = 1;
 const KIND_TABLE: u64 = 2;
+const KIND_CHANGES: u64 = 3;
 
 const TABLES: [&str; 3] = ["vertices", "literals", "predicates"];
+
+/// What a store is made of now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Current {
+    pub(crate) generation: u64,
+    /// The last log file that the checkpoint covers; 0 for no checkpoint.
+    pub(crate) checkpoint: u64,
+}
 
 /// A directory that this process has locked.
 #[derive(Debug)]
@@ -111,15 +123,23 @@ impl Directory {
         self.path.join(CURRENT).is_file()
     }
 
-    fn generation(&self) -> Result<u64, StoreError> {
+    pub(crate) fn current(&self) -> Result<Current, StoreError> {
         let path = self.path.join(CURRENT);
-        match fs::read_to_string(&path) {
-            Ok(text) => text.trim().parse().map_err(|_| StoreError::Corrupt {
-                path,
-                reason: "it does not name a generation".to_owned(),
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Current::default()),
+            Err(source) => return Err(StoreError::Io { path, source }),
+        };
+        let mut numbers = text.split_whitespace().map(str::parse);
+        match (numbers.next(), numbers.next(), numbers.next()) {
+            (Some(Ok(generation)), Some(Ok(checkpoint)), None) => Ok(Current {
+                generation,
+                checkpoint,
             }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
-            Err(source) => Err(StoreError::Io { path, source }),
+            _ => Err(StoreError::Corrupt {
+                path,
+                reason: "it does not name a generation and a checkpoint".to_owned(),
+            }),
         }
     }
 
@@ -127,13 +147,12 @@ impl Directory {
         self.path.join(format!("{part}-{generation}.jnd"))
     }
 
-    /// Writes a new generation, makes it current and removes the one before.
+    /// Writes the files of a generation that is not current.
     ///
     /// # Errors
-    /// What the operating system says; the store is then as it was.
-    pub fn write(&self, base: &Base) -> Result<(), StoreError> {
-        let before = self.generation()?;
-        let next = before + 1;
+    /// What the operating system says; the store is as it was.
+    pub(crate) fn write_base(&self, base: &Base, generation: u64) -> Result<(), StoreError> {
+        let next = generation;
         let mut checksums = Vec::with_capacity(TABLES.len());
         for (name, table) in TABLES
             .iter()
@@ -147,6 +166,7 @@ impl Directory {
         // Ids mean nothing beside other tables.
         checksums.into_iter().for_each(|sum| image.word(sum));
         image.word(base.documents);
+        image.words(&base.declared);
         image.word(base.predicate_count() as u64);
         for segment in base.segments.iter().flatten() {
             image.word(u64::from(segment.is_some()));
@@ -157,15 +177,56 @@ impl Directory {
         base.clusters.write(&mut image);
         base.named.write(&mut image);
         image.finish(&self.file("base", next), KIND_BASE)?;
-        self.make_current(next)?;
-        for part in TABLES.iter().chain(&["base"]) {
-            // A file that stays behind costs space only; the next write removes nothing of it.
-            let _ = fs::remove_file(self.file(part, before));
+        Ok(())
+    }
+
+    /// Removes files of other generations and checkpoints than the current one, which a crash may
+    /// have left. A file that cannot be removed costs space only.
+    pub(crate) fn remove_leftovers(&self, current: Current) -> Result<(), StoreError> {
+        let failed = |source| StoreError::Io {
+            path: self.path.clone(),
+            source,
+        };
+        for entry in fs::read_dir(&self.path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { continue };
+            if is_leftover(name, current) {
+                let _ = fs::remove_file(entry.path());
+            }
         }
         Ok(())
     }
 
-    fn make_current(&self, generation: u64) -> Result<(), StoreError> {
+    /// Writes the bytes of a checkpoint that is not current.
+    ///
+    /// # Errors
+    /// What the operating system says; the store is as it was.
+    pub(crate) fn write_changes(&self, at: Current, bytes: &[u8]) -> Result<(), StoreError> {
+        let mut image = ImageWriter::default();
+        image.region(&Region::copy_from(bytes));
+        image.finish(&self.changes_file(at), KIND_CHANGES)?;
+        Ok(())
+    }
+
+    /// The bytes of a checkpoint.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if they are not what was written.
+    pub(crate) fn read_changes(&self, at: Current) -> Result<Region, StoreError> {
+        ImageReader::open(&self.changes_file(at), KIND_CHANGES)?.region()
+    }
+
+    pub(crate) fn changes_file(&self, at: Current) -> PathBuf {
+        let Current {
+            generation,
+            checkpoint,
+        } = at;
+        self.path
+            .join(format!("changes-{generation}-{checkpoint}.jnd"))
+    }
+
+    pub(crate) fn make_current(&self, current: Current) -> Result<(), StoreError> {
         use std::io::Write as _;
         let failed = |path: &Path, source| StoreError::Io {
             path: path.to_owned(),
@@ -173,7 +234,8 @@ impl Directory {
         };
         let temporary = self.path.join("CURRENT.new");
         let mut file = File::create(&temporary).map_err(|e| failed(&temporary, e))?;
-        writeln!(file, "{generation}").map_err(|e| failed(&temporary, e))?;
+        writeln!(file, "{} {}", current.generation, current.checkpoint)
+            .map_err(|e| failed(&temporary, e))?;
         file.sync_all().map_err(|e| failed(&temporary, e))?;
         let current = self.path.join(CURRENT);
         fs::rename(&temporary, &current).map_err(|e| failed(&current, e))?;
@@ -182,12 +244,11 @@ impl Directory {
         folder.sync_all().map_err(|e| failed(&self.path, e))
     }
 
-    /// Maps the current generation. Every file is compared with its checksum.
+    /// Maps the files of a generation. Every file is compared with its checksum.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] with the name of the file that is missing bytes or altered.
-    pub fn read(&self) -> Result<Base, StoreError> {
-        let generation = self.generation()?;
+    pub(crate) fn read_base(&self, generation: u64) -> Result<Base, StoreError> {
         let table = |name: &str| {
             let path = self.file(name, generation);
             let mut image = ImageReader::open(&path, KIND_TABLE)?;
@@ -205,6 +266,7 @@ impl Directory {
         }
         let [vertices, literals, predicates] = tables.map(|(table, _)| table);
         let documents = image.word()?;
+        let declared = image.words()?;
         let count = image.length()?;
         if count as u64 != predicates.len() {
             return Err(image.corrupt("it does not belong to the table of predicates"));
@@ -220,8 +282,29 @@ impl Directory {
         let segments = [list()?, list()?];
         let clusters = Clusters::read(&mut image, count)?;
         let named = NamedGraphs::read(&mut image, count)?;
-        Ok(assemble(
+        let mut base = assemble(
             vertices, literals, predicates, clusters, segments, named, documents,
-        ))
+        );
+        base.declared = declared;
+        Ok(base)
+    }
+}
+
+/// True of a file of ours that the current generation and checkpoint do not use; files of the
+/// current log are its own affair.
+fn is_leftover(name: &str, current: Current) -> bool {
+    let Some(stem) = name.strip_suffix(".jnd") else {
+        return Path::new(name).extension().is_some_and(|e| e == "new");
+    };
+    let mut parts = stem.split('-');
+    let kind = parts.next().unwrap_or_default();
+    let mut number = || parts.next().and_then(|part| part.parse::<u64>().ok());
+    let Some(generation) = number() else {
+        return false;
+    };
+    match kind {
+        "base" | "vertices" | "literals" | "predicates" | "log" => generation != current.generation,
+        "changes" => generation != current.generation || number() != Some(current.checkpoint),
+        _ => false,
     }
 }

@@ -6,6 +6,7 @@ mod column;
 mod delta;
 mod directory;
 mod domain;
+mod durable;
 mod error;
 mod graph_index;
 mod image;
@@ -22,6 +23,7 @@ pub use delta::{
 };
 pub use directory::Directory;
 pub use domain::Domain;
+pub use durable::{Checkpoint, DurabilityOptions, DurableStore, OpenStorage, Recovery};
 pub use error::StoreError;
 pub use graph_index::GraphIndex;
 pub use named::{NamedGraphs, NamedSegment};

@@ -7,8 +7,8 @@ use jindou_model::{
     Cursor, Direction, Graphs, IdQuad, Membership, Pattern, PredicateId, SnapshotNumber, TermId,
     TermKind, inline, key,
 };
-use jindou_store::bulk::{BulkSink, build};
-use jindou_store::{Base, Changes, Directory, Snapshot};
+use jindou_store::bulk::{BulkSink, build, rebuild};
+use jindou_store::{Base, Changes, Directory, DurabilityOptions, DurableStore, Snapshot};
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 use proptest::prelude::*;
@@ -392,6 +392,7 @@ proptest! {
             there.sort_by_key(ToString::to_string);
             there.dedup();
             compare(&version, &there);
+            compare(&snapshot(rebuild(&version).unwrap()), &there);
         }
     }
 
@@ -407,9 +408,15 @@ proptest! {
     fn a_store_comes_back_from_its_directory(quads in quads()) {
         let folder = tempfile::tempdir().unwrap();
         let directory = Directory::create(&folder.path().join("store")).unwrap();
-        directory.write(&load(&[], 1)).unwrap();
-        directory.write(&load(&quads, 2)).unwrap();
-        compare(&snapshot(directory.read().unwrap()), &quads);
+        let options = DurabilityOptions::default();
+        let (store, _) = DurableStore::create(directory, options.clone(), &load(&[], 1)).unwrap();
+        drop(store);
+        let directory = Directory::open(&folder.path().join("store")).unwrap();
+        let (store, _) = DurableStore::create(directory, options.clone(), &load(&quads, 2)).unwrap();
+        drop(store);
+        let directory = Directory::open(&folder.path().join("store")).unwrap();
+        let (_, snapshot, _) = DurableStore::open(directory, options).unwrap();
+        compare(&snapshot, &quads);
     }
 }
 

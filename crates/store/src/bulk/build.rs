@@ -9,11 +9,11 @@ use super::cluster::{Clustering, cluster};
 use super::merge::{Merged, merge};
 use super::sink::{BulkSink, Edges, NamedEdges};
 use super::sort::sort_pairs;
-use crate::StoreError;
 use crate::base::Base;
 use crate::clusters::{Clusters, Lists, MOST_PAIRS, PairEdges};
 use crate::named::{NamedGraphs, NamedSegment};
 use crate::segment::Segment;
+use crate::{Snapshot, StoreError};
 
 /// Makes the base of a store from everything that the sinks collected.
 ///
@@ -68,6 +68,38 @@ pub fn build(sinks: Vec<BulkSink>, documents: u64) -> Result<Base, StoreError> {
         named,
         documents,
     ))
+}
+
+/// Makes the base of what a snapshot holds: the graph is the same, numbered anew.
+///
+/// # Errors
+/// As [`build`].
+pub fn rebuild(snapshot: &Snapshot) -> Result<Base, StoreError> {
+    rebuild_with(snapshot, Vec::new(), snapshot.documents())
+}
+
+/// As [`rebuild`], with what some sinks collected.
+///
+/// # Errors
+/// As [`build`].
+pub fn rebuild_with(
+    snapshot: &Snapshot,
+    mut sinks: Vec<BulkSink>,
+    documents: u64,
+) -> Result<Base, StoreError> {
+    sinks.push(BulkSink::of_snapshot(snapshot)?);
+    let mut base = build(sinks, documents)?;
+    let mut key = Vec::new();
+    let declared = snapshot.declared_graphs().map(|graph| {
+        key.clear();
+        snapshot.push_key(graph, &mut key);
+        let id = base.find_node(&key);
+        id.expect("the sink has the terms of declared graphs").raw()
+    });
+    let mut declared: Vec<u64> = declared.collect();
+    declared.sort_unstable();
+    base.declared = declared;
+    Ok(base)
 }
 
 /// Joins the parts of a base and derives the maps between predicates and vertices.

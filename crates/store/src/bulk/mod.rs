@@ -12,5 +12,5 @@ mod sink;
 mod sort;
 
 pub(crate) use build::assemble;
-pub use build::build;
+pub use build::{build, rebuild, rebuild_with};
 pub use sink::BulkSink;

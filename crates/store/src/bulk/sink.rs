@@ -1,11 +1,13 @@
 //! What one parsing thread collects: which terms and which edges has it seen?
 
+use std::ops::ControlFlow;
+
 use jindou_dictionary::Interner;
-use jindou_model::{ShardId, TermId, inline, key};
+use jindou_model::{Graphs, Pattern, PredicateId, ShardId, TermId, TermKind, inline, key};
 use oxrdf::vocab::rdf;
 use oxrdf::{GraphNameRef, LiteralRef, NamedOrBlankNodeRef, QuadRef, TermRef};
 
-use crate::StoreError;
+use crate::{Snapshot, StoreError};
 
 /// Edges (subject, object) of one predicate in the sink's own ids.
 pub(super) type Edges = Vec<(u64, u64)>;
@@ -50,6 +52,14 @@ impl BulkSink {
         sink.predicate(rdf::TYPE.as_str())
             .expect("one predicate fits");
         sink
+    }
+
+    /// The quads of a snapshot, with the terms that occur in them alone, and its declared graphs.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`] beyond 2^32 - 1 distinct vertices or literals.
+    pub fn of_snapshot(snapshot: &Snapshot) -> Result<Self, StoreError> {
+        Collector::new(snapshot).collect()
     }
 
     /// Number of quads collected, repeats included.
@@ -134,6 +144,115 @@ impl BulkSink {
         key::push_literal(&mut self.scratch, literal);
         let local = intern(&mut self.literals, &self.scratch)?;
         Ok(TermId::literal(ShardId(0), u64::from(local)).raw())
+    }
+}
+
+/// Brings ids of a snapshot into those of a sink.
+struct Collector<'a> {
+    snapshot: &'a Snapshot,
+    sink: BulkSink,
+    /// New local ids by old ones; `u32::MAX` where a term has none yet.
+    vertices: Vec<u32>,
+    literals: Vec<u32>,
+    key: Vec<u8>,
+}
+
+impl<'a> Collector<'a> {
+    fn new(snapshot: &'a Snapshot) -> Self {
+        Self {
+            snapshot,
+            sink: BulkSink::new(),
+            vertices: vec![u32::MAX; snapshot.vertex_count() as usize],
+            literals: vec![u32::MAX; snapshot.literal_count() as usize],
+            key: Vec::new(),
+        }
+    }
+
+    fn collect(mut self) -> Result<BulkSink, StoreError> {
+        let snapshot = self.snapshot;
+        for graphs in [Graphs::Default, Graphs::Named] {
+            for number in 0..snapshot.predicate_count() {
+                let predicate = PredicateId(number as u32);
+                let pattern = Pattern {
+                    subject: None,
+                    predicate: Some(predicate),
+                    object: None,
+                };
+                let mut place = None;
+                let mut result = Ok(());
+                let _ = snapshot.for_each_match(&pattern, graphs, &mut |s, _, o, g| {
+                    result = self.quad(predicate, &mut place, [s, o, g]);
+                    match result {
+                        Ok(()) => ControlFlow::Continue(()),
+                        Err(_) => ControlFlow::Break(()),
+                    }
+                });
+                result?;
+            }
+        }
+        for graph in snapshot.declared_graphs() {
+            self.term(graph)?;
+        }
+        Ok(self.sink)
+    }
+
+    fn quad(
+        &mut self,
+        predicate: PredicateId,
+        place: &mut Option<usize>,
+        [subject, object, graph]: [TermId; 3],
+    ) -> Result<(), StoreError> {
+        let number = match *place {
+            Some(number) => number,
+            None => {
+                self.key.clear();
+                let term = self.snapshot.predicate_term(predicate);
+                self.snapshot.push_key(term, &mut self.key);
+                let iri = std::str::from_utf8(&self.key).expect("predicates are IRIs");
+                *place.insert(self.sink.predicate(iri)?)
+            }
+        };
+        let (subject, object) = (self.term(subject)?, self.term(object)?);
+        if graph.is_none() {
+            self.sink.edges[number].push((subject, object));
+        } else {
+            let graph = self.term(graph)?;
+            self.sink.named[number].push((subject, object, graph));
+        }
+        Ok(())
+    }
+
+    fn term(&mut self, id: TermId) -> Result<u64, StoreError> {
+        let known = match id.kind() {
+            TermKind::Vertex => self.vertices[id.local() as usize],
+            TermKind::Literal => self.literals[id.local() as usize],
+            TermKind::Predicate => u32::MAX,
+            _ => return Ok(id.raw()),
+        };
+        let literal = id.kind() == TermKind::Literal;
+        let local = if known == u32::MAX {
+            self.key.clear();
+            self.snapshot.push_key(id, &mut self.key);
+            let interner = if literal {
+                &mut self.sink.literals
+            } else {
+                &mut self.sink.vertices
+            };
+            intern(interner, &self.key)?
+        } else {
+            known
+        };
+        match id.kind() {
+            TermKind::Vertex => self.vertices[id.local() as usize] = local,
+            TermKind::Literal => self.literals[id.local() as usize] = local,
+            _ => {}
+        }
+        let local = u64::from(local);
+        Ok(if literal {
+            TermId::literal(ShardId(0), local).raw()
+        } else {
+            TermId::vertex(ShardId(0), local).raw()
+        })
     }
 }
 

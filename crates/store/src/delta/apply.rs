@@ -225,8 +225,14 @@ impl Snapshot {
     /// Makes one step of a transaction in this snapshot, which nobody else reads yet.
     pub fn apply_stage(&mut self, stage: &Stage) -> Effect {
         let effect = self.apply(&stage.changes);
-        stage.forget.iter().for_each(|graph| self.forget_graph(*graph));
-        stage.declare.iter().for_each(|graph| self.declare_graph(*graph));
+        stage
+            .forget
+            .iter()
+            .for_each(|graph| self.forget_graph(*graph));
+        stage
+            .declare
+            .iter()
+            .for_each(|graph| self.declare_graph(*graph));
         effect
     }
 
@@ -243,12 +249,20 @@ impl Snapshot {
             let of_default = |(subject, object): Edge| {
                 quad((TermId::NONE.raw(), number as u32, subject, object))
             };
-            changes.remove.extend(segment.removed.iter().map(of_default));
+            changes
+                .remove
+                .extend(segment.removed.iter().map(of_default));
             changes.add.extend(segment.added.iter().map(of_default));
         }
-        changes.remove.extend(self.delta.named.removed.iter().map(quad));
+        changes
+            .remove
+            .extend(self.delta.named.removed.iter().map(quad));
         changes.add.extend(self.delta.named.added.iter().map(quad));
-        let in_base = self.base().declared.iter().map(|raw| TermId::from_raw(*raw));
+        let in_base = self
+            .base()
+            .declared
+            .iter()
+            .map(|raw| TermId::from_raw(*raw));
         let forget = in_base.filter(|graph| !self.delta.declared.contains(graph.raw()));
         Stage {
             changes,

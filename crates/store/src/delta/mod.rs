@@ -22,9 +22,7 @@ use jindou_model::{Direction, PredicateId, SortedSet};
 pub use apply::{Changes, Effect};
 pub use snapshot::Snapshot;
 pub use terms::TermCounts;
-pub use transaction::{
-    Replay, ReplayError, Stage, Transaction, TransactionError, Translator,
-};
+pub use transaction::{Replay, ReplayError, Stage, Transaction, TransactionError, Translator};
 
 use named::NamedDelta;
 use paged::Paged;

@@ -417,11 +417,7 @@ impl Translator {
         Ok(new)
     }
 
-    fn predicate(
-        &mut self,
-        id: PredicateId,
-        to: &mut Snapshot,
-    ) -> Result<PredicateId, StoreError> {
+    fn predicate(&mut self, id: PredicateId, to: &mut Snapshot) -> Result<PredicateId, StoreError> {
         if let Some(known) = self.predicates.get(&id) {
             return Ok(*known);
         }

@@ -1,0 +1,733 @@
+//! SPARQL Update: how does a request change the graph?
+//!
+//! All operations of a request work on one copy of the latest snapshot, each on what those before
+//! it left; the copy becomes the next snapshot as a whole, or is thrown away.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jindou_exec::{CancellationToken, Table};
+use jindou_ingest::{Progress, QuadSink, Source};
+use jindou_model::{Graphs, IdQuad, Pattern, SnapshotNumber, TermId, TermKind, inline, key};
+use jindou_plan::physical::{Dataset, Slot, TemplateSlot};
+use jindou_plan::{DataQuad, DataTerm, GraphTarget, Modify, Operation, TemplateQuad, parse_update};
+use jindou_store::{Changes, Effect, Snapshot, Stage};
+use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, QuadRef, Term, TermRef};
+
+use crate::database::Inner;
+use crate::graph::StoredGraph;
+use crate::query::Running;
+use crate::{Database, EngineError, LoadOptions, QueryOptions};
+
+/// Settings of one update request.
+#[derive(Clone, Debug, Default)]
+pub struct UpdateOptions {
+    /// Time that it may take, waiting for its turn included; else the database's setting.
+    pub timeout: Option<Duration>,
+    /// Ends it from outside, until it is written.
+    pub cancellation: Option<CancellationToken>,
+    /// With `using_named_graphs`, the dataset of WHERE clauses if either is not empty.
+    pub using_graphs: Vec<NamedNode>,
+    /// See `using_graphs`.
+    pub using_named_graphs: Vec<NamedNode>,
+    /// What relative IRIs are resolved against.
+    pub base: Option<NamedNode>,
+}
+
+/// What an update did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UpdateReport {
+    /// Quads that were not there before, by operation, summed.
+    pub inserted: u64,
+    /// Quads that were there before, by operation, summed.
+    pub deleted: u64,
+    /// The first snapshot that has what was done.
+    pub snapshot: SnapshotNumber,
+}
+
+impl Database {
+    /// Executes an update request as one transaction, with the default options.
+    ///
+    /// # Errors
+    /// As [`Database::update_with`].
+    pub fn update(&self, text: &str) -> Result<UpdateReport, EngineError> {
+        self.update_with(text, UpdateOptions::default())
+    }
+
+    /// Executes an update request as one transaction: all of it, or nothing. When this returns,
+    /// a stored database has it on the device (unless it was opened with `fsync` off), and every
+    /// query that begins later sees it.
+    ///
+    /// Updates are executed one after another; queries go on meanwhile.
+    ///
+    /// # Errors
+    /// What is wrong with the request, the limit that it met, or [`EngineError::ReadOnly`].
+    pub fn update_with(
+        &self,
+        text: &str,
+        options: UpdateOptions,
+    ) -> Result<UpdateReport, EngineError> {
+        let inner = self.inner();
+        let begin = Instant::now();
+        let timeout = options.timeout.or(inner.config.query_timeout);
+        let replaced = !options.using_graphs.is_empty() || !options.using_named_graphs.is_empty();
+        let dataset = replaced.then(|| Dataset {
+            default: options.using_graphs.clone(),
+            named: options.using_named_graphs.clone(),
+        });
+        let base = options.base.as_ref().map(NamedNode::as_str);
+        let update = parse_update(text, base, dataset.as_ref())?;
+        // Documents are read before anybody has to wait for it.
+        let documents = update
+            .operations
+            .iter()
+            .map(|operation| inner.read_document(operation))
+            .collect::<Result<Vec<_>, _>>()?;
+        self.transact(timeout.map(|limit| (begin, limit)), |working| {
+            let mut run = Run {
+                inner,
+                options: &options,
+                deadline: timeout.map(|limit| (begin, limit)),
+                stages: Vec::new(),
+                effect: Effect::default(),
+                working,
+            };
+            for (operation, document) in update.operations.iter().zip(documents) {
+                run.execute(operation, document)?;
+            }
+            Ok((run.stages, run.effect))
+        })
+    }
+
+    /// Executes one transaction on a copy of the latest snapshot.
+    pub(crate) fn transact(
+        &self,
+        deadline: Option<(Instant, Duration)>,
+        execute: impl FnOnce(&mut Snapshot) -> Result<(Vec<Stage>, Effect), EngineError>,
+    ) -> Result<UpdateReport, EngineError> {
+        let inner = self.inner();
+        inner.wait_for_merge()?;
+        let mut writer = match deadline {
+            None => inner.writer.lock(),
+            Some((begin, limit)) => inner
+                .writer
+                .try_lock_for(limit.saturating_sub(begin.elapsed()))
+                .ok_or(EngineError::Timeout { limit })?,
+        };
+        let mut working = writer.begin()?;
+        let documents = working.documents();
+        working.set_documents(documents + 1);
+        let (stages, effect) = execute(&mut working)?;
+        let appended = writer.append(working, stages)?;
+        let snapshot = writer.latest.number();
+        drop(writer);
+        inner.publish(appended)?;
+        inner.note_transaction();
+        Ok(UpdateReport {
+            inserted: effect.added,
+            deleted: effect.removed,
+            snapshot,
+        })
+    }
+}
+
+impl Inner {
+    /// Waits while the changes have outgrown what a merge is meant for.
+    fn wait_for_merge(self: &Arc<Self>) -> Result<(), EngineError> {
+        if !self.config.merge.is_overdue(&self.graph.load().snapshot) {
+            return Ok(());
+        }
+        // Whoever merges holds the lock; if nobody does, this thread merges.
+        let waited = self.maintenance.lock();
+        drop(waited);
+        if self.config.merge.is_overdue(&self.graph.load().snapshot) {
+            self.merge()?;
+        }
+        Ok(())
+    }
+
+    /// The quads of a LOAD's document.
+    fn read_document(&self, operation: &Operation) -> Result<Option<Vec<Quad>>, EngineError> {
+        let Operation::Load {
+            silent,
+            source,
+            destination,
+        } = operation
+        else {
+            return Ok(None);
+        };
+        let read = || -> Result<Vec<Quad>, EngineError> {
+            let source = self.document(source)?;
+            let options = LoadOptions {
+                graph: destination.clone(),
+                blank_scope_start: 0,
+                threads: std::num::NonZeroUsize::MIN,
+                ..LoadOptions::default()
+            };
+            let limit_bytes = self.config.query_memory_bytes;
+            let sink = |_| DocumentSink {
+                quads: Vec::new(),
+                bytes: 0,
+                limit_bytes,
+            };
+            let (sinks, _) =
+                jindou_ingest::load(vec![source], &options, sink, &Progress::default())?;
+            Ok(sinks.into_iter().flat_map(|sink| sink.quads).collect())
+        };
+        match read() {
+            Ok(quads) => Ok(Some(quads)),
+            Err(_) if *silent => Ok(Some(Vec::new())),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn document(&self, iri: &NamedNode) -> Result<Source, EngineError> {
+        let Some(path) = iri.as_str().strip_prefix("file://") else {
+            return Err(EngineError::Unsupported {
+                feature: format!("LOAD <{}>: only file: IRIs can be loaded", iri.as_str()),
+            });
+        };
+        let path = decode_path(path);
+        if !self.config.load.allows(&path) {
+            return Err(EngineError::Forbidden {
+                what: format!("LOAD <{}>", iri.as_str()),
+            });
+        }
+        Ok(Source::path(path).with_base_iri(iri.as_str()))
+    }
+}
+
+/// A path with its percent escapes decoded.
+fn decode_path(path: &str) -> std::path::PathBuf {
+    use std::os::unix::ffi::OsStringExt as _;
+    let bytes = path.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let digits = path
+            .get(at + 1..at + 3)
+            .filter(|_| bytes[at] == b'%')
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match digits {
+            Some(byte) => {
+                out.push(byte);
+                at += 3;
+            }
+            None => {
+                out.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    std::ffi::OsString::from_vec(out).into()
+}
+
+struct DocumentSink {
+    quads: Vec<Quad>,
+    bytes: u64,
+    limit_bytes: u64,
+}
+
+impl QuadSink for DocumentSink {
+    type Error = jindou_store::StoreError;
+
+    fn quad(&mut self, quad: QuadRef<'_>) -> Result<(), Self::Error> {
+        let text = match quad.object {
+            TermRef::Literal(literal) => literal.value().len(),
+            TermRef::NamedNode(node) => node.as_str().len(),
+            TermRef::BlankNode(node) => node.as_str().len(),
+        };
+        self.bytes += (size_of::<Quad>() + text + 64) as u64;
+        if self.bytes > self.limit_bytes {
+            return Err(jindou_store::StoreError::TooLarge {
+                reason: format!(
+                    "the document needs more than the {} bytes that a request may hold",
+                    self.limit_bytes
+                ),
+            });
+        }
+        self.quads.push(quad.into_owned());
+        Ok(())
+    }
+}
+
+/// A request under way.
+struct Run<'a> {
+    inner: &'a Inner,
+    options: &'a UpdateOptions,
+    deadline: Option<(Instant, Duration)>,
+    stages: Vec<Stage>,
+    effect: Effect,
+    working: &'a mut Snapshot,
+}
+
+impl Run<'_> {
+    fn execute(
+        &mut self,
+        operation: &Operation,
+        document: Option<Vec<Quad>>,
+    ) -> Result<(), EngineError> {
+        match operation {
+            Operation::InsertData { quads, .. } => self.insert_data(quads),
+            Operation::DeleteData { quads } => self.delete_data(quads),
+            Operation::Modify(modify) => self.modify(modify),
+            Operation::Load { .. } => self.insert_document(&document.unwrap_or_default()),
+            Operation::Clear { silent, target } => self.clear(target, *silent, true),
+            Operation::Drop { silent, target } => self.clear(target, *silent, false),
+            Operation::Create { silent, graph } => self.create(graph, *silent),
+        }
+    }
+
+    /// Makes a step, and notes it if it changed anything.
+    fn apply(&mut self, stage: Stage) {
+        let is_about_graphs = !stage.forget.is_empty() || !stage.declare.is_empty();
+        let declared = |working: &Snapshot| -> Vec<TermId> {
+            let graphs = working.declared_graphs();
+            graphs.filter(|_| is_about_graphs).collect()
+        };
+        let before = declared(self.working);
+        let effect = self.working.apply_stage(&stage);
+        let declares = declared(self.working) != before;
+        if effect != Effect::default() || declares {
+            self.effect.added += effect.added;
+            self.effect.removed += effect.removed;
+            self.stages.push(stage);
+        }
+    }
+
+    fn change(&mut self, changes: Changes) {
+        self.apply(Stage {
+            changes,
+            ..Stage::default()
+        });
+    }
+
+    /// The prefix of this operation's own blank nodes: no other operation's begins like it.
+    fn scope(&mut self) -> String {
+        let documents = self.working.documents();
+        self.working.set_documents(documents + 1);
+        format!("f{documents}_")
+    }
+
+    fn insert_data(&mut self, quads: &[DataQuad]) -> Result<(), EngineError> {
+        let scope = self.scope();
+        let mut add = Vec::with_capacity(quads.len());
+        for quad in quads {
+            let subject = self.data_term(&quad.subject, &scope)?;
+            let predicate = self.working.intern_predicate(quad.predicate.as_str())?;
+            let object = self.data_term(&quad.object, &scope)?;
+            let graph = match &quad.graph {
+                Some(graph) => self.working.intern_node(graph.as_str().as_bytes())?,
+                None => TermId::NONE,
+            };
+            add.push(IdQuad {
+                subject,
+                predicate,
+                object,
+                graph,
+            });
+        }
+        self.change(Changes {
+            add,
+            ..Changes::default()
+        });
+        Ok(())
+    }
+
+    fn data_term(&mut self, term: &DataTerm, scope: &str) -> Result<TermId, EngineError> {
+        match term {
+            DataTerm::Term(term) => self.intern(term.as_ref()),
+            DataTerm::Blank(number) => {
+                let key = format!("_:{scope}{number}");
+                Ok(self.working.intern_node(key.as_bytes())?)
+            }
+        }
+    }
+
+    fn intern(&mut self, term: TermRef<'_>) -> Result<TermId, EngineError> {
+        if let Some(id) = inline_id(term) {
+            return Ok(id);
+        }
+        let mut bytes = Vec::new();
+        Ok(if key::push_term(&mut bytes, term) {
+            self.working.intern_literal(&bytes)?
+        } else {
+            self.working.intern_node(&bytes)?
+        })
+    }
+
+    fn find(&self, term: TermRef<'_>) -> Option<TermId> {
+        if let Some(id) = inline_id(term) {
+            return Some(id);
+        }
+        let mut bytes = Vec::new();
+        if key::push_term(&mut bytes, term) {
+            self.working.find_literal(&bytes)
+        } else {
+            self.working.find_node(&bytes)
+        }
+    }
+
+    fn delete_data(&mut self, quads: &[Quad]) -> Result<(), EngineError> {
+        let ids = |quad: &Quad| {
+            Some(IdQuad {
+                subject: self.find(quad.subject.as_ref().into())?,
+                predicate: self.working.find_predicate(quad.predicate.as_str())?,
+                object: self.find(quad.object.as_ref())?,
+                graph: match &quad.graph_name {
+                    GraphName::DefaultGraph => TermId::NONE,
+                    GraphName::NamedNode(node) => self.find(node.as_ref().into())?,
+                    GraphName::BlankNode(node) => self.find(node.as_ref().into())?,
+                },
+            })
+        };
+        // A term that the store does not have is in no quad.
+        let remove = quads.iter().filter_map(ids).collect();
+        self.change(Changes {
+            remove,
+            ..Changes::default()
+        });
+        Ok(())
+    }
+
+    fn insert_document(&mut self, quads: &[Quad]) -> Result<(), EngineError> {
+        let scope = self.scope();
+        let mut add = Vec::with_capacity(quads.len());
+        for quad in quads {
+            let subject: Term = match &quad.subject {
+                NamedOrBlankNode::NamedNode(node) => node.clone().into(),
+                NamedOrBlankNode::BlankNode(node) => node.clone().into(),
+            };
+            let graph = match &quad.graph_name {
+                GraphName::DefaultGraph => TermId::NONE,
+                GraphName::NamedNode(node) => self.scoped(&node.clone().into(), &scope)?,
+                GraphName::BlankNode(node) => self.scoped(&node.clone().into(), &scope)?,
+            };
+            add.push(IdQuad {
+                subject: self.scoped(&subject, &scope)?,
+                predicate: self.working.intern_predicate(quad.predicate.as_str())?,
+                object: self.scoped(&quad.object, &scope)?,
+                graph,
+            });
+        }
+        self.change(Changes {
+            add,
+            ..Changes::default()
+        });
+        Ok(())
+    }
+
+    /// The id of a document's term: its blank nodes are its own.
+    fn scoped(&mut self, term: &Term, scope: &str) -> Result<TermId, EngineError> {
+        match term {
+            Term::BlankNode(node) => {
+                let key = format!("_:{scope}{}", node.as_str());
+                Ok(self.working.intern_node(key.as_bytes())?)
+            }
+            other => self.intern(other.as_ref()),
+        }
+    }
+
+    // DELETE and INSERT by templates.
+
+    fn modify(&mut self, modify: &Modify) -> Result<(), EngineError> {
+        let graph = Arc::new(StoredGraph {
+            snapshot: self.working.clone(),
+        });
+        let prepared = modify.plan(&*graph)?;
+        let options = QueryOptions {
+            timeout: self.time_left()?,
+            cancellation: self.options.cancellation.clone(),
+            ..QueryOptions::default()
+        };
+        let inner = self.inner;
+        let seed = inner.next_seed();
+        let mut running = Running::start(
+            graph,
+            prepared,
+            &options,
+            &inner.config,
+            &inner.workers,
+            seed,
+        )?;
+        let scope = self.scope();
+        let mut changes = Changes::default();
+        let mut solutions = 0_u64;
+        let mut booked = 0;
+        while let Some(table) = running.execution.next_table()? {
+            for row in 0..table.rows() {
+                solutions += 1;
+                let made = self.instantiate(modify, &running, &table, (row, solutions, &scope))?;
+                changes.remove.extend(made.remove);
+                changes.add.extend(made.add);
+            }
+            let quads = changes.remove.capacity() + changes.add.capacity();
+            let bytes = quads * size_of::<IdQuad>();
+            running
+                .execution
+                .context()
+                .charge(bytes.saturating_sub(booked))?;
+            booked = bytes.max(booked);
+        }
+        self.change(changes);
+        Ok(())
+    }
+
+    fn time_left(&self) -> Result<Option<Duration>, EngineError> {
+        let Some((begin, limit)) = self.deadline else {
+            return Ok(None);
+        };
+        match limit.checked_sub(begin.elapsed()) {
+            Some(left) if !left.is_zero() => Ok(Some(left)),
+            _ => Err(EngineError::Timeout { limit }),
+        }
+    }
+
+    /// What the templates make of one solution; what is no quad is left out.
+    fn instantiate(
+        &mut self,
+        modify: &Modify,
+        running: &Running,
+        table: &Table,
+        (row, solution, scope): (usize, u64, &str),
+    ) -> Result<Changes, EngineError> {
+        let mut changes = Changes::default();
+        for template in &modify.delete {
+            let ids = ids_of(template, running, table, row, &mut |_| {
+                unreachable!("a DELETE template has no blank nodes")
+            });
+            // What the query computed and the store does not have is in no quad.
+            if let Some(quad) = ids.and_then(|ids| self.known_quad(running, ids)) {
+                changes.remove.push(quad);
+            }
+        }
+        for template in &modify.insert {
+            let mut blanks = Ok(());
+            let ids = ids_of(template, running, table, row, &mut |number| {
+                let key = format!("_:{scope}{solution}x{number}");
+                match self.working.intern_node(key.as_bytes()) {
+                    Ok(id) => id,
+                    Err(error) => {
+                        blanks = Err(error);
+                        TermId::NONE
+                    }
+                }
+            });
+            blanks?;
+            if let Some(ids) = ids
+                && let Some(quad) = self.new_quad(running, ids)?
+            {
+                changes.add.push(quad);
+            }
+        }
+        Ok(changes)
+    }
+
+    fn known_quad(&self, running: &Running, ids: [TermId; 4]) -> Option<IdQuad> {
+        let [subject, predicate, object, graph] = ids;
+        if ids.iter().any(|id| id.kind() == TermKind::Computed) || !is_quad(running, ids) {
+            return None;
+        }
+        Some(IdQuad {
+            subject,
+            predicate: self.working.predicate_of_term(predicate)?,
+            object,
+            graph,
+        })
+    }
+
+    fn new_quad(
+        &mut self,
+        running: &Running,
+        ids: [TermId; 4],
+    ) -> Result<Option<IdQuad>, EngineError> {
+        if !is_quad(running, ids) {
+            return Ok(None);
+        }
+        let [subject, predicate, object, graph] = ids;
+        let known = self.working.predicate_of_term(predicate);
+        let predicate = match known.filter(|_| predicate.kind() != TermKind::Computed) {
+            Some(known) => known,
+            None => {
+                let mut bytes = Vec::new();
+                running
+                    .execution
+                    .context()
+                    .terms()
+                    .push_key(predicate, &mut bytes);
+                let iri = std::str::from_utf8(&bytes).expect("IRIs are UTF-8");
+                self.working.intern_predicate(iri)?
+            }
+        };
+        Ok(Some(IdQuad {
+            subject: self.lasting(running, subject)?,
+            predicate,
+            object: self.lasting(running, object)?,
+            graph: self.lasting(running, graph)?,
+        }))
+    }
+
+    /// The store's id of a term that a query computed, perhaps.
+    fn lasting(&mut self, running: &Running, id: TermId) -> Result<TermId, EngineError> {
+        if id.kind() != TermKind::Computed {
+            return Ok(id);
+        }
+        let mut bytes = Vec::new();
+        let terms = running.execution.context().terms();
+        Ok(if terms.push_key(id, &mut bytes) {
+            self.working.intern_literal(&bytes)?
+        } else {
+            self.working.intern_node(&bytes)?
+        })
+    }
+
+    // Graphs as a whole.
+
+    fn clear(
+        &mut self,
+        target: &GraphTarget,
+        silent: bool,
+        stays: bool,
+    ) -> Result<(), EngineError> {
+        let mut stage = Stage::default();
+        if matches!(target, GraphTarget::Default | GraphTarget::All) {
+            self.collect(Graphs::Default, &mut stage.changes.remove);
+        }
+        let mut graphs = Vec::new();
+        match target {
+            GraphTarget::Graph(name) => match self.find(name.as_ref().into()) {
+                Some(graph) if self.working.has_graph(graph) => graphs.push(graph),
+                _ if silent => {}
+                _ => {
+                    return Err(EngineError::GraphAbsent {
+                        graph: name.as_str().to_owned(),
+                    });
+                }
+            },
+            GraphTarget::Named | GraphTarget::All => {
+                self.working.for_each_graph(&mut |graph| graphs.push(graph));
+            }
+            GraphTarget::Default => {}
+        }
+        for graph in graphs {
+            self.collect(Graphs::One(graph), &mut stage.changes.remove);
+            if stays {
+                stage.declare.push(graph);
+            } else {
+                stage.forget.push(graph);
+            }
+        }
+        self.apply(stage);
+        Ok(())
+    }
+
+    fn collect(&self, graphs: Graphs, quads: &mut Vec<IdQuad>) {
+        let all = Pattern {
+            subject: None,
+            predicate: None,
+            object: None,
+        };
+        let flow = self
+            .working
+            .for_each_match(&all, graphs, &mut |s, p, o, g| {
+                quads.push(IdQuad {
+                    subject: s,
+                    predicate: p,
+                    object: o,
+                    graph: g,
+                });
+                ControlFlow::Continue(())
+            });
+        debug_assert!(flow.is_continue());
+    }
+
+    fn create(&mut self, graph: &NamedNode, silent: bool) -> Result<(), EngineError> {
+        let id = self.working.intern_node(graph.as_str().as_bytes())?;
+        if self.working.has_graph(id) && !silent {
+            return Err(EngineError::GraphExists {
+                graph: graph.as_str().to_owned(),
+            });
+        }
+        self.apply(Stage {
+            declare: vec![id],
+            ..Stage::default()
+        });
+        Ok(())
+    }
+}
+
+fn inline_id(term: TermRef<'_>) -> Option<TermId> {
+    match term {
+        TermRef::Literal(literal) if literal.language().is_none() => {
+            inline::encode(literal.value(), literal.datatype().as_str())
+        }
+        _ => None,
+    }
+}
+
+/// Subject, predicate, object and graph of a template for one solution; `None` if one is unbound.
+fn ids_of(
+    template: &TemplateQuad,
+    running: &Running,
+    table: &Table,
+    row: usize,
+    blank: &mut dyn FnMut(u16) -> TermId,
+) -> Option<[TermId; 4]> {
+    let context = running.execution.context();
+    let mut id = |slot: TemplateSlot| match slot {
+        TemplateSlot::Var(var) => table.value(var, row),
+        TemplateSlot::Const(id) => context.constant(id),
+        TemplateSlot::Blank(number) => blank(number),
+    };
+    let triple = &template.triple;
+    let ids = [triple.subject, triple.predicate, triple.object].map(&mut id);
+    let graph = match template.graph {
+        None => TermId::NONE,
+        Some(slot) => {
+            let graph = match slot {
+                Slot::Var(var) => table.value(var, row),
+                Slot::Const(id) => context.constant(id),
+            };
+            if graph.is_none() {
+                return None;
+            }
+            graph
+        }
+    };
+    let [subject, predicate, object] = ids;
+    let bound = ids.iter().all(|id| !id.is_none());
+    bound.then_some([subject, predicate, object, graph])
+}
+
+/// True if RDF allows these terms in their places.
+fn is_quad(running: &Running, [subject, predicate, _, graph]: [TermId; 4]) -> bool {
+    let is_node = |id: TermId| kind_of(running, id) != Kind::Literal;
+    is_node(subject)
+        && kind_of(running, predicate) == Kind::Iri
+        && (graph.is_none() || kind_of(running, graph) == Kind::Iri)
+}
+
+#[derive(PartialEq, Eq)]
+enum Kind {
+    Iri,
+    Blank,
+    Literal,
+}
+
+fn kind_of(running: &Running, id: TermId) -> Kind {
+    match id.kind() {
+        TermKind::Vertex | TermKind::Computed => {
+            let mut bytes = Vec::new();
+            let literal = running.execution.context().terms().push_key(id, &mut bytes);
+            match literal {
+                true => Kind::Literal,
+                false if bytes.starts_with(b"_:") => Kind::Blank,
+                false => Kind::Iri,
+            }
+        }
+        TermKind::Predicate => Kind::Iri,
+        _ => Kind::Literal,
+    }
+}

@@ -1,0 +1,141 @@
+//! The one write path: how does a transaction become the snapshot that readers see?
+//!
+//! A writer changes a copy of the latest snapshot, appends what it did to the log, and makes its
+//! copy the latest: so transactions follow one another. Then it waits until the log is on the
+//! device, together with all others that wait, and only then readers see what it did and its
+//! client gets an answer.
+
+use std::sync::Arc;
+
+use jindou_model::SnapshotNumber;
+use jindou_store::log::{Log, Ticket};
+use jindou_store::{DurableStore, Snapshot, Stage, StoreError, Transaction};
+
+use crate::EngineError;
+use crate::database::Inner;
+use crate::graph::StoredGraph;
+
+/// What the thread that holds the writer's lock may change.
+pub(crate) struct Writer {
+    /// Behind the last transaction, on the device or not yet.
+    pub(crate) latest: Snapshot,
+    /// The files of a stored database.
+    pub(crate) store: Option<DurableStore>,
+    /// The last transaction's place in the log.
+    pub(crate) last: Option<(Arc<Log>, Ticket)>,
+    /// Transactions since a merge began, while one runs.
+    pub(crate) since_merge: Option<Vec<Transaction>>,
+    /// Why nothing may be written any more.
+    pub(crate) failed: Option<String>,
+}
+
+/// A transaction that was appended to the log, or had nothing to append.
+#[must_use = "a transaction is lasting, and seen, once it was published"]
+pub(crate) struct Appended {
+    snapshot: Snapshot,
+    place: Option<(Arc<Log>, Ticket)>,
+}
+
+impl Writer {
+    /// A copy of the latest snapshot, to be changed.
+    ///
+    /// # Errors
+    /// [`EngineError::ReadOnly`] after the log failed.
+    pub(crate) fn begin(&self) -> Result<Snapshot, EngineError> {
+        match &self.failed {
+            Some(reason) => Err(EngineError::ReadOnly {
+                reason: reason.clone(),
+            }),
+            None => Ok(self.latest.clone()),
+        }
+    }
+
+    /// Appends what led from the latest snapshot to `changed` to the log.
+    ///
+    /// # Errors
+    /// [`EngineError::ReadOnly`] if the log takes no more; nothing has changed then.
+    pub(crate) fn append(
+        &mut self,
+        mut changed: Snapshot,
+        stages: Vec<Stage>,
+    ) -> Result<Appended, EngineError> {
+        if stages.iter().all(Stage::is_empty) {
+            // What it found to be so already may not be on the device yet.
+            return Ok(Appended {
+                snapshot: self.latest.clone(),
+                place: self.last.clone(),
+            });
+        }
+        changed.set_number(SnapshotNumber(self.latest.number().0 + 1));
+        let transaction = Transaction::between(&self.latest, &changed, stages);
+        if let Some(store) = &self.store {
+            let ticket = store
+                .append(&transaction)
+                .map_err(|error| self.refused(error))?;
+            self.last = Some((Arc::clone(store.log()), ticket));
+        }
+        if let Some(list) = &mut self.since_merge {
+            list.push(transaction);
+        }
+        self.latest = changed.clone();
+        Ok(Appended {
+            snapshot: changed,
+            place: self.last.clone(),
+        })
+    }
+
+    /// What a failure to write means for the transactions to come.
+    fn refused(&self, error: StoreError) -> EngineError {
+        match error {
+            // The log is as it was: there may be room again later.
+            error @ StoreError::DiskFull { .. } => EngineError::ReadOnly {
+                reason: error.to_string(),
+            },
+            StoreError::LogFailed { .. } => EngineError::ReadOnly {
+                reason: error.to_string(),
+            },
+            other => other.into(),
+        }
+    }
+}
+
+impl Inner {
+    /// Waits until a transaction is on the device and lets readers see it.
+    ///
+    /// # Errors
+    /// [`EngineError::ReadOnly`] if the log failed: nobody knows whether the transaction is
+    /// lasting, so no reader sees it, and no later one is taken.
+    pub(crate) fn publish(&self, appended: Appended) -> Result<(), EngineError> {
+        if let Some((log, ticket)) = &appended.place
+            && let Err(error) = log.sync(*ticket)
+        {
+            let reason = error.to_string();
+            self.writer.lock().failed = Some(reason.clone());
+            return Err(EngineError::ReadOnly { reason });
+        }
+        self.show(appended.snapshot);
+        Ok(())
+    }
+
+    /// Lets readers see a snapshot, unless they see a later one.
+    pub(crate) fn show(&self, snapshot: Snapshot) {
+        let place = |snapshot: &Snapshot| (snapshot.generation(), snapshot.number());
+        let _one = self.showing.lock();
+        if place(&snapshot) > place(&self.graph.load().snapshot) {
+            self.forget_old_plans(&snapshot);
+            self.graph.store(Arc::new(StoredGraph { snapshot }));
+        }
+    }
+
+    /// Plans stay right when the graph changes, but may become slow: they are forgotten after
+    /// many changes.
+    fn forget_old_plans(&self, snapshot: &Snapshot) {
+        use std::sync::atomic::Ordering::Relaxed;
+        let quads = snapshot.triples() + snapshot.named_quads();
+        let planned = self.planned_quads.load(Relaxed);
+        if quads.abs_diff(planned) > 100 + planned.min(quads) / 4 {
+            self.planned_quads.store(quads, Relaxed);
+            self.planner.clear();
+        }
+    }
+}
