@@ -17,8 +17,10 @@ use crate::convert_nested::evaluates_apart;
 use crate::error::PlanError;
 use crate::expression::Expression;
 use crate::physical::{
-    ConstId, Constant, Dataset, OrderKey, Scope, Slot, TemplateSlot, TemplateTriple, Var,
+    ConstId, Constant, Dataset, OrderKey, RemoteQuery, Scope, Service, Slot, TemplateSlot,
+    TemplateTriple, Var,
 };
+use crate::remote;
 use crate::star::order_variables;
 
 /// Patterns nested in each other above which a query is refused.
@@ -39,6 +41,10 @@ pub(crate) struct Converter<'a> {
     made_up: usize,
     triple_patterns: usize,
     pub(crate) depth: usize,
+    /// The base IRI of the query.
+    base: Option<NamedNode>,
+    /// There is a SERVICE somewhere.
+    calls_services: bool,
     /// Nested SELECTs around.
     pub(crate) subqueries: usize,
     /// EXISTS around.
@@ -69,6 +75,8 @@ impl<'a> Converter<'a> {
             made_up: 0,
             triple_patterns: 0,
             depth: 0,
+            base: None,
+            calls_services: false,
             subqueries: 0,
             exists: 0,
             scope: Scope::Default,
@@ -104,6 +112,7 @@ impl<'a> Converter<'a> {
                 base_iri,
             } => (Kind::Construct, template, dataset, pattern, base_iri),
         };
+        self.base = base.map(|iri| NamedNode::new_unchecked(iri.into_inner()));
         let mut select = Select::split(pattern);
         if matches!(kind, Kind::Select) {
             order_variables(self.text, &mut select.project);
@@ -140,7 +149,7 @@ impl<'a> Converter<'a> {
             variables: self.variables,
             constants: self.constants,
             dataset: dataset.map(convert_dataset),
-            base: base.map(|iri| NamedNode::new_unchecked(iri.into_inner())),
+            base: self.base,
             pattern: scoped.pattern,
             modifiers: Modifiers {
                 order,
@@ -148,6 +157,7 @@ impl<'a> Converter<'a> {
                 offset: select.offset,
                 limit: select.limit,
             },
+            calls_services: self.calls_services,
         })
     }
 
@@ -321,7 +331,11 @@ impl<'a> Converter<'a> {
                 in_graph: true,
             },
             GraphPattern::Lateral { .. } => return Err(PlanError::unsupported("LATERAL")),
-            GraphPattern::Service { .. } => return Err(PlanError::unsupported("SERVICE")),
+            GraphPattern::Service {
+                name,
+                inner,
+                silent,
+            } => self.service(name, &inner, silent)?,
             select @ (GraphPattern::Project { .. }
             | GraphPattern::Distinct { .. }
             | GraphPattern::Reduced { .. }
@@ -571,6 +585,49 @@ impl<'a> Converter<'a> {
         })
     }
 
+    /// SERVICE: its pattern is another endpoint's to answer, and so is only written down.
+    fn service(
+        &mut self,
+        name: NamedNodePattern,
+        inner: &GraphPattern,
+        silent: bool,
+    ) -> Result<Scoped, PlanError> {
+        self.calls_services = true;
+        let pattern = remote::group(inner)?;
+        let endpoint = match name {
+            NamedNodePattern::NamedNode(node) => Slot::Const(self.iri(node)?),
+            NamedNodePattern::Variable(variable) => Slot::Var(self.variable(variable)?),
+        };
+        let certain = remote::certain(inner);
+        let visible = remote::visible(inner);
+        let mut service = Service {
+            endpoint,
+            silent,
+            query: RemoteQuery {
+                base: self.base.clone(),
+                names: Vec::with_capacity(visible.len()),
+                spare: remote::unused(&pattern),
+                plain: remote::is_plain(inner),
+                pattern,
+            },
+            columns: Vec::with_capacity(visible.len()),
+            certain: Vec::new(),
+        };
+        for variable in visible {
+            let is_certain = certain.contains(&variable);
+            service.query.names.push(variable.as_str().to_owned());
+            let var = self.variable(variable)?;
+            service.columns.push(var);
+            if is_certain {
+                service.certain.push(var);
+            }
+        }
+        Ok(Scoped {
+            pattern: Pattern::Service(Box::new(service)),
+            in_graph: false,
+        })
+    }
+
     pub(crate) fn variable(&mut self, variable: Variable) -> Result<Var, PlanError> {
         let name = variable.into_string();
         if let Some(var) = self.by_name.get(&name) {
@@ -795,7 +852,8 @@ fn rename_graph(pattern: &mut Pattern, from: Var, to: Var) {
                 *slot = Slot::Var(to);
             }
         }
-        Pattern::Unit | Pattern::Values { .. } => (),
+        // An endpoint has graphs of its own.
+        Pattern::Unit | Pattern::Values { .. } | Pattern::Service(_) => (),
         Pattern::Join(left, right) => {
             rename_graph(left, from, to);
             rename_graph(right, from, to);
