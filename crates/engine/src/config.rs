@@ -1,11 +1,14 @@
 //! What can be set: for a database, and for one query.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use jindou_exec::CancellationToken;
+use jindou_exec::{CancellationToken, ServiceCaller};
 use oxrdf::NamedNode;
+
+use crate::ServicePolicy;
 
 /// Settings of a database.
 #[derive(Clone, Debug)]
@@ -19,6 +22,18 @@ pub struct Config {
     pub query_timeout: Option<Duration>,
     /// Plans kept for queries of the same shape. Default: 1,024.
     pub cached_plans: usize,
+    /// Which endpoints SERVICE may call. Default: any.
+    pub services: ServicePolicy,
+    /// Time that one call of an endpoint may take, and never more than its query has left.
+    /// Default: 30 s.
+    pub service_timeout: Duration,
+    /// Time that connecting to an endpoint may take. Default: 10 s.
+    pub service_connect_timeout: Duration,
+    /// Bytes that the answer of one call may have; its query's memory budget pays for them, too.
+    /// Default: 256 MiB.
+    pub service_response_bytes: u64,
+    /// What calls endpoints, instead of the network. Default: none.
+    pub service_caller: Option<Arc<dyn ServiceCaller>>,
 }
 
 impl Default for Config {
@@ -28,6 +43,11 @@ impl Default for Config {
             query_memory_bytes: 4 << 30,
             query_timeout: None,
             cached_plans: 1024,
+            services: ServicePolicy::Any,
+            service_timeout: Duration::from_secs(30),
+            service_connect_timeout: Duration::from_secs(10),
+            service_response_bytes: 256 << 20,
+            service_caller: None,
         }
     }
 }
@@ -50,4 +70,9 @@ pub struct QueryOptions {
     pub threads: Option<usize>,
     /// What relative IRIs in the query are resolved against.
     pub base: Option<NamedNode>,
+    /// Which endpoints SERVICE may call; the database's setting must allow them, too.
+    pub services: Option<ServicePolicy>,
+    /// Refuse a query that would wait for others, as one with SERVICE does, with
+    /// [`EngineError::WouldWait`](crate::EngineError::WouldWait): for threads that must not block.
+    pub must_not_wait: bool,
 }

@@ -176,6 +176,9 @@ impl Database {
     ) -> Result<QueryResults, EngineError> {
         let graph = self.inner.graph.load_full();
         let prepared = self.prepare(text, &options, &graph)?;
+        if options.must_not_wait && prepared.plan.calls_services {
+            return Err(EngineError::WouldWait);
+        }
         let inner = &*self.inner;
         // Odd steps through all 64-bit numbers, so that no two queries share a seed.
         let seed = inner

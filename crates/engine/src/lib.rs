@@ -26,8 +26,10 @@ mod database;
 mod error;
 mod graph;
 mod load;
+mod policy;
 mod query;
 pub mod results;
+mod service;
 mod solutions;
 mod statistics;
 mod triples;
@@ -35,11 +37,14 @@ mod triples;
 pub use config::{Config, QueryOptions};
 pub use database::Database;
 pub use error::EngineError;
-pub use jindou_exec::CancellationToken;
+pub use jindou_exec::{
+    CancellationToken, ServiceCall, ServiceCaller, ServiceError, ServiceNext, ServiceRows,
+};
 pub use jindou_ingest as ingest;
 pub use jindou_ingest::LoadOptions;
 pub use jindou_model::TermId;
 pub use load::LoadReport;
+pub use policy::{InvalidServicePrefix, ServicePolicy, ServicePrefix};
 pub use query::QueryResults;
 pub use solutions::{Batch, Solution, Solutions, TermDecoder};
 pub use statistics::{DatabaseStatistics, PredicateStatistics};

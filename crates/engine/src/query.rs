@@ -8,6 +8,7 @@ use jindou_plan::Prepared;
 use jindou_plan::physical::{ConstId, Constant, Form, Plan};
 
 use crate::graph::StoredGraph;
+use crate::service::services;
 use crate::solutions::Solutions;
 use crate::triples::{Graph, GraphForm};
 use crate::{Config, EngineError, QueryOptions};
@@ -53,6 +54,7 @@ impl Running {
                 timeout: options.timeout.or(config.query_timeout),
                 memory_bytes: config.query_memory_bytes,
             },
+            services: plan.calls_services.then(|| services(config, options)),
             profile: options.profile,
             threads: options.threads.unwrap_or(config.threads),
             seed,

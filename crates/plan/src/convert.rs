@@ -594,14 +594,18 @@ impl<'a> Converter<'a> {
     ) -> Result<Scoped, PlanError> {
         self.calls_services = true;
         let pattern = remote::group(inner)?;
-        let endpoint = match name {
-            NamedNodePattern::NamedNode(node) => Slot::Const(self.iri(node)?),
-            NamedNodePattern::Variable(variable) => Slot::Var(self.variable(variable)?),
+        let (endpoint, endpoint_name) = match name {
+            NamedNodePattern::NamedNode(node) => (Slot::Const(self.iri(node)?), String::new()),
+            NamedNodePattern::Variable(variable) => {
+                let name = variable.as_str().to_owned();
+                (Slot::Var(self.variable(variable)?), name)
+            }
         };
         let certain = remote::certain(inner);
         let visible = remote::visible(inner);
         let mut service = Service {
             endpoint,
+            endpoint_name,
             silent,
             query: RemoteQuery {
                 base: self.base.clone(),

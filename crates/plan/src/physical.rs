@@ -469,6 +469,8 @@ pub enum Operator {
 pub struct Service {
     /// The endpoint: a constant, or a variable that the rows bind to an IRI.
     pub endpoint: Slot,
+    /// The name of the variable of the endpoint, for messages.
+    pub endpoint_name: String,
     /// Where the endpoint cannot be asked, its answer is one solution that binds nothing.
     pub silent: bool,
     /// The query to send.
