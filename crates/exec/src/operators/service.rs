@@ -247,7 +247,7 @@ impl Begin {
                 None => everything,
                 Some(rows) => Ask {
                     endpoint: *endpoint,
-                    requests: requests(&rows),
+                    requests: requests(&rows, self.service.silent),
                 },
             });
         }
@@ -255,8 +255,9 @@ impl Begin {
     }
 }
 
-/// The rows in as many requests as they need.
-fn requests(rows: &[(usize, usize)]) -> VecDeque<Request> {
+/// The rows in as many requests as they need; one at least if the service is silent, as then an
+/// endpoint that fails is answered otherwise than one that has nothing.
+fn requests(rows: &[(usize, usize)], silent: bool) -> VecDeque<Request> {
     let mut requests = VecDeque::new();
     let mut batch = Vec::new();
     let mut bytes = 0;
@@ -268,7 +269,7 @@ fn requests(rows: &[(usize, usize)]) -> VecDeque<Request> {
         batch.push(*number);
         bytes += length;
     }
-    if !batch.is_empty() {
+    if !batch.is_empty() || (silent && requests.is_empty()) {
         requests.push_back(Request::For(batch));
     }
     requests
