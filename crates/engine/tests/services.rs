@@ -403,8 +403,10 @@ fn an_endpoint_must_be_bound_to_an_iri_of_http() {
         ),
         ("SELECT * { ?x :p ?e SERVICE SILENT ?e { ?x :q ?y } }", 3),
     ] {
-        let mut options = QueryOptions::default();
-        options.services = Some(ServicePolicy::None);
+        let options = QueryOptions {
+            services: Some(ServicePolicy::None),
+            ..QueryOptions::default()
+        };
         let found = rows_with(&database, query, options).expect(query);
         assert_eq!(found.len(), count, "{query}: {found:?}");
     }
@@ -429,8 +431,10 @@ fn an_endpoint_that_never_answers_costs_no_more_than_its_time() {
     // Where the query has less time, it is the query that ends, silent or not.
     for silent in ["", "SILENT "] {
         let endpoint = mute();
-        let mut options = QueryOptions::default();
-        options.timeout = Some(limit);
+        let options = QueryOptions {
+            timeout: Some(limit),
+            ..QueryOptions::default()
+        };
         let query = format!(
             "SELECT * {{ SERVICE {silent}<{}> {{ ?x :q ?y }} }}",
             endpoint.iri()
@@ -457,8 +461,10 @@ fn cancelling_a_query_hangs_up() {
         endpoint.iri()
     );
     let token = CancellationToken::new();
-    let mut options = QueryOptions::default();
-    options.cancellation = Some(token.clone());
+    let options = QueryOptions {
+        cancellation: Some(token.clone()),
+        ..QueryOptions::default()
+    };
     let running = std::thread::spawn(move || {
         rows_with(
             &database(|config| config.service_timeout = LONG),
@@ -560,8 +566,10 @@ fn only_what_the_policy_allows_is_called_redirections_included() {
         "{error}"
     );
     // A query may narrow what the database allows, and not widen it.
-    let mut options = QueryOptions::default();
-    options.services = Some(ServicePolicy::Any);
+    let options = QueryOptions {
+        services: Some(ServicePolicy::Any),
+        ..QueryOptions::default()
+    };
     let error = rows_with(&strict, &query(&target.iri()), options).expect_err("not allowed");
     assert!(
         matches!(error, EngineError::ServiceNotAllowed { .. }),
@@ -586,8 +594,10 @@ fn a_loop_of_redirections_ends() {
 
 #[test]
 fn a_thread_that_must_not_wait_is_told_before_any_call() {
-    let mut options = QueryOptions::default();
-    options.must_not_wait = true;
+    let options = QueryOptions {
+        must_not_wait: true,
+        ..QueryOptions::default()
+    };
     let query = "SELECT * { ?x :p ?v FILTER EXISTS { SERVICE <http://e/none> { ?x :q ?y } } }";
     let error = rows_with(&database(|_| {}), query, options.clone()).expect_err("it waits");
     assert!(matches!(error, EngineError::WouldWait), "{error}");

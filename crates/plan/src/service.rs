@@ -19,14 +19,16 @@ const REQUEST: f64 = 10_000.0;
 /// Rows whose values go with one request.
 const ROWS_A_REQUEST: f64 = 500.0;
 
+/// What a left join has beside its sides: the EXISTS of its condition, and the condition.
+pub(crate) type LeftJoin<'a> = (&'a [(Var, Pattern)], Option<Expression>);
+
 impl Grouper<'_> {
-    /// Joins the rows with what an endpoint answers; a left join, if `left_join` has what else
-    /// belongs to it: the EXISTS of its condition, and the condition.
+    /// Joins the rows with what an endpoint answers; as a left join, if `left_join` is given.
     pub(crate) fn service(
         &self,
         rows: Rows,
         service: &Service,
-        left_join: Option<(&[(Var, Pattern)], Option<Expression>)>,
+        left_join: Option<LeftJoin<'_>>,
     ) -> Rows {
         let answered = Rows {
             rows: SOLUTIONS,
