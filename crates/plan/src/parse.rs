@@ -173,7 +173,7 @@ fn readable(message: &str, found: &str) -> String {
         .split(", ")
         .map(|token| token.trim_matches(['"', '`']))
         .filter(|token| !token.starts_with('[') && !token.starts_with("['") && !token.is_empty())
-        .filter(|token| !matches!(*token, "LATERAL" | "ADJUST" | "#" | "EOF"))
+        .filter(|token| !matches!(*token, "LATERAL" | "ADJUST" | "SERVICE" | "#" | "EOF"))
         .collect();
     // What the parser checks beyond the grammar it says in words.
     if let Some(said) = expected.iter().find(|token| token.contains(' ')) {
