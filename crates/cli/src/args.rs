@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use jindou_bench::operators::{DEFAULT_SETS, Family, UNIVERSITIES};
 use jindou_engine::ingest::Format;
+use jindou_engine::{ServicePolicy, ServicePrefix};
 use oxrdf::NamedNode;
 
 const EXAMPLES: &str = "\
@@ -82,6 +83,10 @@ pub(crate) struct ServeArguments {
     /// Longest time a query may take, in seconds [default: 60, and 600 for those that ask for it]
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) timeout: Option<Duration>,
+    /// Endpoints that queries may call with SERVICE: those whose IRI begins so, or `any`; may be
+    /// given more than once [default: none, as clients could else reach what only this machine can]
+    #[arg(long, value_name = "PREFIX", value_parser = parse_service)]
+    pub(crate) allow_service: Vec<AllowService>,
     #[command(flatten)]
     pub(crate) read: ReadArguments,
 }
@@ -139,6 +144,10 @@ pub(crate) struct QueryArguments {
     /// Threads one query may use [default: as the engine decides]
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<NonZeroUsize>,
+    /// Endpoints that the query may call with SERVICE: those whose IRI begins so, `any` or `none`;
+    /// may be given more than once [default: any]
+    #[arg(long, value_name = "PREFIX", value_parser = parse_service)]
+    pub(crate) allow_service: Vec<AllowService>,
     /// Print rows and time of each step on standard error, after the result
     #[arg(long)]
     pub(crate) profile: bool,
@@ -350,6 +359,47 @@ pub(crate) enum ResultsFormat {
     Rdfxml,
 }
 
+/// What SERVICE may call, by one of possibly several options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum AllowService {
+    Any,
+    None,
+    Prefix(ServicePrefix),
+}
+
+/// What SERVICE may call, by all options together; `None` if there is no option.
+pub(crate) fn service_policy(allowed: &[AllowService]) -> Option<ServicePolicy> {
+    if allowed.is_empty() {
+        return None;
+    }
+    if allowed.contains(&AllowService::Any) {
+        return Some(ServicePolicy::Any);
+    }
+    let prefixes: Vec<ServicePrefix> = allowed
+        .iter()
+        .filter_map(|allow| match allow {
+            AllowService::Prefix(prefix) => Some(prefix.clone()),
+            AllowService::Any | AllowService::None => None,
+        })
+        .collect();
+    Some(if prefixes.is_empty() {
+        ServicePolicy::None
+    } else {
+        ServicePolicy::Allowed(prefixes.into())
+    })
+}
+
+fn parse_service(text: &str) -> Result<AllowService, String> {
+    match text {
+        "any" => Ok(AllowService::Any),
+        "none" => Ok(AllowService::None),
+        prefix => prefix
+            .parse()
+            .map(AllowService::Prefix)
+            .map_err(|error: jindou_engine::InvalidServicePrefix| error.reason),
+    }
+}
+
 fn parse_format(name: &str) -> Result<Format, String> {
     Format::from_name(name).map_err(|e| e.to_string())
 }
@@ -384,6 +434,21 @@ mod tests {
         for wrong in ["0", "-1", "x", "inf", "NaN", "1e300"] {
             assert!(parse_seconds(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn services_are_allowed_by_all_options_together() {
+        let policy = |texts: &[&str]| {
+            let allowed: Vec<_> = texts.iter().map(|text| parse_service(text)).collect();
+            service_policy(&allowed.into_iter().collect::<Result<Vec<_>, _>>().unwrap())
+        };
+        assert_eq!(policy(&[]), None);
+        assert_eq!(policy(&["none"]), Some(ServicePolicy::None));
+        assert_eq!(policy(&["http://e/", "any"]), Some(ServicePolicy::Any));
+        let prefix = "http://e/".parse().unwrap();
+        let allowed = ServicePolicy::Allowed([prefix].into());
+        assert_eq!(policy(&["none", "http://e/"]), Some(allowed));
+        assert!(parse_service("e").is_err() && parse_service("file:///e").is_err());
     }
 
     #[test]

@@ -61,6 +61,9 @@ fn advice(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
 
 fn engine_advice(error: &EngineError) -> Option<&'static str> {
     match error {
+        EngineError::ServiceNotAllowed { .. } => {
+            Some("allow it with --allow-service PREFIX, or --allow-service any")
+        }
         EngineError::Timeout { .. } => Some("allow more with --timeout SECONDS"),
         EngineError::Ingest(IngestError::Syntax(_)) => {
             Some("mend the file, or leave such statements out with --lenient")

@@ -116,6 +116,14 @@ fn mistakes_are_told_in_one_line() {
     let others = error(&["load", "--location", "empty", "people.ttl"]);
     assert_says(&others, &["empty", "name a new directory"]);
     assert_says(&error(&["load", "--location", "new", "-"]), &["--format"]);
+    let call = "SELECT * { SERVICE <http://127.0.0.1:1/> { ?s ?p ?o } }";
+    assert_says(
+        &query("people.ttl", call),
+        &["SERVICE <http://127.0.0.1:1/>", "cannot be reached"],
+    );
+    let options = ["query", "--data", "people.ttl", "--query", call];
+    let kept = error(&[&options[..], &["--allow-service", "http://e/"]].concat());
+    assert_says(&kept, &["not allowed", "--allow-service"]);
     let missing = error(&["query", "--data", "people.ttl", "--query-file", "no.rq"]);
     assert_says(&missing, &["no.rq"]);
     let written = error(&[

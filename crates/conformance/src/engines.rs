@@ -2,12 +2,18 @@
 
 use crate::answer::{Answer, Table};
 use jindou_engine::ingest::{Progress, Source};
-use jindou_engine::{Database, EngineError, LoadOptions, QueryOptions};
+use jindou_engine::{
+    Config, Database, EngineError, LoadOptions, QueryOptions, ServiceCall, ServiceCaller,
+    ServiceError, ServiceNext, ServiceRows,
+};
 use oxigraph::sparql::SparqlEvaluator;
 use oxrdf::{Dataset, NamedNode, Quad};
 use oxrdfio::{RdfFormat, RdfSerializer};
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// Loads files, their formats and compression told by their names, into an empty database in
 /// memory.
@@ -23,7 +29,15 @@ pub fn load_files(paths: &[&Path]) -> Result<Database, EngineError> {
 /// # Errors
 /// Whatever the engine says of them.
 pub fn load(sources: Vec<Source>) -> Result<Database, EngineError> {
-    let database = Database::new();
+    load_with(sources, Config::default())
+}
+
+/// Loads sources into an empty database in memory, with settings.
+///
+/// # Errors
+/// Whatever the engine says of them.
+pub fn load_with(sources: Vec<Source>, config: Config) -> Result<Database, EngineError> {
+    let database = Database::with_config(config);
     database.load(sources, &LoadOptions::default(), &Progress::default())?;
     Ok(database)
 }
@@ -34,6 +48,17 @@ pub fn load(sources: Vec<Source>) -> Result<Database, EngineError> {
 /// # Errors
 /// Whatever the engine says of them.
 pub fn load_quads<'a>(quads: impl IntoIterator<Item = &'a Quad>) -> Result<Database, EngineError> {
+    load_quads_with(quads, Config::default())
+}
+
+/// As [`load_quads`], with settings.
+///
+/// # Errors
+/// Whatever the engine says of them.
+pub fn load_quads_with<'a>(
+    quads: impl IntoIterator<Item = &'a Quad>,
+    config: Config,
+) -> Result<Database, EngineError> {
     let mut writer = RdfSerializer::from_format(RdfFormat::NQuads).for_writer(Vec::new());
     for quad in quads {
         writer
@@ -41,7 +66,80 @@ pub fn load_quads<'a>(quads: impl IntoIterator<Item = &'a Quad>) -> Result<Datab
             .expect("writing to memory never fails");
     }
     let bytes = writer.finish().expect("writing to memory never fails");
-    load(vec![Source::bytes("data.nq", bytes)])
+    load_with(vec![Source::bytes("data.nq", bytes)], config)
+}
+
+/// Endpoints in this process: for each IRI the database that answers. Others cannot be reached.
+#[derive(Debug, Default)]
+pub struct Endpoints {
+    databases: OnceLock<BTreeMap<String, Database>>,
+}
+
+impl Endpoints {
+    /// Endpoints that are given their data by [`Endpoints::serve`].
+    #[must_use]
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// The settings of a database that calls these endpoints.
+    #[must_use]
+    pub fn config(self: &Arc<Self>) -> Config {
+        let mut config = Config::default();
+        config.service_caller = Some(self.clone());
+        config
+    }
+
+    /// Gives the endpoints their databases.
+    ///
+    /// # Panics
+    /// If they have some already.
+    pub fn serve(&self, databases: BTreeMap<String, Database>) {
+        let given = self.databases.set(databases);
+        given.expect("endpoints are given their databases once");
+    }
+}
+
+impl ServiceCaller for Endpoints {
+    fn call(&self, call: &ServiceCall<'_>) -> Result<Box<dyn ServiceRows>, ServiceError> {
+        let database = self.databases.get().and_then(|all| all.get(call.endpoint));
+        let Some(database) = database else {
+            return Err(ServiceError::Unreachable {
+                reason: "there is no such endpoint".to_owned(),
+            });
+        };
+        let malformed = |reason: String| ServiceError::Malformed { reason };
+        let answer = ask(database, call.query, None)
+            .map_err(|error| malformed(format!("{error} in {}", call.query)))?;
+        let Answer::Solutions(table) = answer else {
+            return Err(malformed("not a table".to_owned()));
+        };
+        let place = |name: &String| table.variables.iter().position(|known| known == name);
+        let places: Vec<_> = call.variables.iter().map(place).collect();
+        let pick = |row: Vec<Option<oxrdf::Term>>| {
+            let cell = |place: &Option<usize>| place.and_then(|place| row[place].clone());
+            places.iter().map(cell).collect()
+        };
+        Ok(Box::new(Answered(
+            table.rows.into_iter().map(pick).collect(),
+        )))
+    }
+}
+
+/// Rows that are all there.
+struct Answered(VecDeque<Vec<Option<oxrdf::Term>>>);
+
+impl ServiceRows for Answered {
+    fn next(&mut self, _: Duration) -> Result<ServiceNext, ServiceError> {
+        Ok(match self.0.pop_front() {
+            Some(row) => ServiceNext::Rows(vec![row]),
+            None => ServiceNext::End,
+        })
+    }
+
+    fn received_bytes(&self) -> u64 {
+        0
+    }
 }
 
 /// The label a blank node had in its source: our engine keeps the nodes of several sources apart

@@ -33,8 +33,11 @@ pub struct Test {
     pub result: Option<String>,
     /// Whether a row may be repeated less often than expected (REDUCED).
     pub lax_cardinality: bool,
-    /// Whether the test asks for an entailment regime or a remote service.
-    pub needs_more_than_a_query: bool,
+    /// Endpoints that SERVICE may call: their IRIs, and the paths of the files of their default
+    /// graphs.
+    pub service_data: Vec<(String, Vec<String>)>,
+    /// Whether the test asks for an entailment regime.
+    pub needs_entailment: bool,
 }
 
 /// Why a manifest or a file it names could not be read.
@@ -130,7 +133,8 @@ fn test(graph: &Graph, path: &str, node: &NamedNode) -> Result<Test, ManifestErr
         lax_cardinality: graph
             .object_for_subject_predicate(node, &mf("resultCardinality"))
             .is_some_and(|value| value == mf("LaxCardinality").as_ref().into()),
-        needs_more_than_a_query: false,
+        service_data: Vec::new(),
+        needs_entailment: false,
     };
     match graph.object_for_subject_predicate(node, &mf("action")) {
         Some(TermRef::NamedNode(query)) => test.query = file(query.into()).unwrap_or_default(),
@@ -161,11 +165,22 @@ fn action_of(graph: &Graph, action: NamedOrBlankNodeRef<'_>, test: &mut Test) {
     test.query = files("query").pop().unwrap_or_default();
     test.data = files("data");
     test.graph_data = files("graphData");
-    test.needs_more_than_a_query = graph.triples_for_subject(action).any(|triple| {
-        let predicate = triple.predicate.as_str();
-        predicate == "http://www.w3.org/ns/sparql-service-description#entailmentRegime"
-            || predicate == qt("serviceData").as_str()
+    test.needs_entailment = graph.triples_for_subject(action).any(|triple| {
+        triple.predicate.as_str()
+            == "http://www.w3.org/ns/sparql-service-description#entailmentRegime"
     });
+    for service in graph.objects_for_subject_predicate(action, &qt("serviceData")) {
+        let TermRef::BlankNode(service) = service else {
+            continue;
+        };
+        let endpoint = graph.object_for_subject_predicate(service, &qt("endpoint"));
+        if let Some(TermRef::NamedNode(endpoint)) = endpoint {
+            let data = graph.objects_for_subject_predicate(service, &qt("data"));
+            let data = data.filter_map(file).collect();
+            let endpoint = endpoint.as_str().to_owned();
+            test.service_data.push((endpoint, data));
+        }
+    }
 }
 
 fn mf(name: &str) -> NamedNode {

@@ -3,13 +3,15 @@
 use std::env;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use jindou_exec::{CancellationToken, SpillLimits};
+use jindou_exec::{CancellationToken, ServiceCaller, SpillLimits};
 use jindou_store::DurabilityOptions;
 use oxrdf::NamedNode;
 
+use crate::ServicePolicy;
 use crate::merge::MergePolicy;
 
 /// Bytes that a query may put into temporary files if nothing else was set: 16 GiB.
@@ -38,6 +40,18 @@ pub struct Config {
     pub merge: MergePolicy,
     /// Which files LOAD may read. Default: all that the process may.
     pub load: LoadPolicy,
+    /// Which endpoints SERVICE may call. Default: any.
+    pub services: ServicePolicy,
+    /// Time that one call of an endpoint may take, and never more than its query has left.
+    /// Default: 30 s.
+    pub service_timeout: Duration,
+    /// Time that connecting to an endpoint may take. Default: 10 s.
+    pub service_connect_timeout: Duration,
+    /// Bytes that the answer of one call may have; its query's memory budget pays for them, too.
+    /// Default: 256 MiB.
+    pub service_response_bytes: u64,
+    /// What calls endpoints, instead of the network. Default: none.
+    pub service_caller: Option<Arc<dyn ServiceCaller>>,
 }
 
 /// Which files an update's LOAD may read.
@@ -79,6 +93,11 @@ impl Default for Config {
             durability: DurabilityOptions::default(),
             merge: MergePolicy::default(),
             load: LoadPolicy::default(),
+            services: ServicePolicy::Any,
+            service_timeout: Duration::from_secs(30),
+            service_connect_timeout: Duration::from_secs(10),
+            service_response_bytes: 256 << 20,
+            service_caller: None,
         }
     }
 }
@@ -101,4 +120,9 @@ pub struct QueryOptions {
     pub threads: Option<usize>,
     /// What relative IRIs in the query are resolved against.
     pub base: Option<NamedNode>,
+    /// Which endpoints SERVICE may call; the database's setting must allow them, too.
+    pub services: Option<ServicePolicy>,
+    /// Refuse a query that would wait for others, as one with SERVICE does, with
+    /// [`EngineError::WouldWait`](crate::EngineError::WouldWait): for threads that must not block.
+    pub must_not_wait: bool,
 }

@@ -266,6 +266,9 @@ impl Database {
     ) -> Result<QueryResults, EngineError> {
         let graph = self.inner.graph.load_full();
         let prepared = self.prepare(text, &options, &graph)?;
+        if options.must_not_wait && prepared.plan.calls_services {
+            return Err(EngineError::WouldWait);
+        }
         let inner = &*self.inner;
         let seed = inner.next_seed();
         Running::start(

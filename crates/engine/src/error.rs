@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use jindou_exec::ExecError;
+use jindou_exec::{ExecError, ServiceError};
 use jindou_ingest::IngestError;
 use jindou_plan::PlanError;
 use jindou_store::StoreError;
@@ -88,6 +88,23 @@ pub enum EngineError {
         /// Its name.
         graph: String,
     },
+    /// The query calls an endpoint that the settings do not allow it to call.
+    #[error("SERVICE {endpoint}: calling it is not allowed here")]
+    ServiceNotAllowed {
+        /// The endpoint, as a query would write it.
+        endpoint: String,
+    },
+    /// An endpoint that the query calls did not answer.
+    #[error("SERVICE {endpoint}: {source}")]
+    Service {
+        /// The endpoint, as a query would write it.
+        endpoint: String,
+        /// Why not.
+        source: ServiceError,
+    },
+    /// The query would wait for others, and [`must_not_wait`](crate::QueryOptions) was asked for.
+    #[error("the query waits for other services, which this thread must not")]
+    WouldWait,
     /// A mistake of ours ended the query.
     #[error("an internal error ended the query; the log has its trace")]
     Internal,
@@ -154,6 +171,11 @@ impl From<ExecError> for EngineError {
             ExecError::SpillExceeded { limit_bytes } => Self::SpillExceeded { limit_bytes },
             ExecError::Spill { directory, source } => Self::Spill { directory, source },
             ExecError::Panicked => Self::Internal,
+            ExecError::Service {
+                endpoint,
+                source: ServiceError::NotAllowed,
+            } => Self::ServiceNotAllowed { endpoint },
+            ExecError::Service { endpoint, source } => Self::Service { endpoint, source },
             other => Self::Unsupported {
                 feature: other.to_string(),
             },

@@ -27,8 +27,10 @@ mod error;
 mod graph;
 mod load;
 mod merge;
+mod policy;
 mod query;
 pub mod results;
+mod service;
 mod solutions;
 mod statistics;
 mod triples;
@@ -38,7 +40,10 @@ mod writer;
 pub use config::{Config, DEFAULT_SPILL_BYTES, LoadPolicy, QueryOptions};
 pub use database::Database;
 pub use error::EngineError;
-pub use jindou_exec::{CancellationToken, SpillLimits};
+pub use jindou_exec::{
+    CancellationToken, ServiceCall, ServiceCaller, ServiceError, ServiceNext, ServiceRows,
+    SpillLimits,
+};
 pub use jindou_ingest as ingest;
 pub use jindou_ingest::LoadOptions;
 pub use jindou_model::SnapshotNumber;
@@ -47,6 +52,7 @@ pub use jindou_store::log::Fsync;
 pub use jindou_store::{DurabilityOptions, Recovery};
 pub use load::LoadReport;
 pub use merge::MergePolicy;
+pub use policy::{InvalidServicePrefix, ServicePolicy, ServicePrefix};
 pub use query::QueryResults;
 pub use solutions::{Batch, Solution, Solutions, TermDecoder};
 pub use statistics::{DatabaseStatistics, PredicateStatistics};

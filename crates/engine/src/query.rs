@@ -8,6 +8,7 @@ use jindou_plan::Prepared;
 use jindou_plan::physical::{ConstId, Constant, Form, Plan};
 
 use crate::graph::StoredGraph;
+use crate::service::services;
 use crate::solutions::Solutions;
 use crate::triples::{Graph, GraphForm};
 use crate::{Config, EngineError, QueryOptions};
@@ -54,6 +55,7 @@ impl Running {
                 memory_bytes: config.query_memory_bytes,
                 spill: config.spill.clone(),
             },
+            services: plan.calls_services.then(|| services(config, options)),
             profile: options.profile,
             threads: options.threads.unwrap_or(config.threads),
             seed,

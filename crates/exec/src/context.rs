@@ -10,7 +10,7 @@ use oxrdf::TermRef;
 
 use crate::spill::{self, Space, SpillLimits};
 use crate::table::Table;
-use crate::{ExecError, GraphSource, Terms, expr};
+use crate::{ExecError, GraphSource, Services, Terms, expr};
 
 /// Ends a query from outside: clones share one switch.
 #[derive(Clone, Debug, Default)]
@@ -124,6 +124,8 @@ pub struct Context {
     /// Ids of the plan's constants; those that no edge has are ids of this query only.
     pub(crate) constants: Vec<TermId>,
     pub(crate) dataset: Option<ActiveDataset>,
+    /// How other endpoints are called, if they are.
+    pub(crate) services: Option<Services>,
     limits: Limits,
     started: Instant,
     held_bytes: Arc<AtomicU64>,
@@ -156,6 +158,8 @@ pub struct ContextParts {
     pub constants: Vec<TermId>,
     /// Its limits.
     pub limits: Limits,
+    /// How other endpoints are called; without it they may not be.
+    pub services: Option<Services>,
     /// Gather rows and times.
     pub profile: bool,
     /// Threads that heavy parts may use, this one included.
@@ -173,6 +177,7 @@ impl Context {
             terms,
             constants,
             limits,
+            services,
             profile,
             threads,
             seed,
@@ -193,6 +198,7 @@ impl Context {
             dataset,
             pool_bytes: limits.memory_bytes.saturating_sub(set_aside),
             space: Arc::new(space),
+            services,
             limits,
             started: Instant::now(),
             held_bytes: Arc::new(AtomicU64::new(0)),
@@ -219,6 +225,19 @@ impl Context {
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// The time that the query has left, if that is limited.
+    pub(crate) fn time_left(&self) -> Option<Duration> {
+        let limit = self.limits.timeout?;
+        Some(limit.saturating_sub(self.started.elapsed()))
+    }
+
+    /// What a query without any time left ends for.
+    pub(crate) fn out_of_time(&self) -> ExecError {
+        ExecError::Timeout {
+            limit: self.limits.timeout.unwrap_or_default(),
+        }
     }
 
     /// What a step or operator did, if the query is profiled.
@@ -341,6 +360,11 @@ impl Context {
     /// Bytes that the query's operators may hold together.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.limits.memory_bytes
+    }
+
+    /// Books what an operator holds beyond what it held before.
+    pub(crate) fn book_more(&self, booked: &mut Booked, more: usize) -> Result<(), ExecError> {
+        self.book(booked, booked.bytes + more)
     }
 
     /// Books what an operator holds now, where it held less before.

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::ServiceError;
 use crate::expr::CompileError;
 
 /// An error of execution.
@@ -42,6 +43,14 @@ pub enum ExecError {
     /// A thread of the query met a mistake of ours.
     #[error("an internal error ended the query; the log has its trace")]
     Panicked,
+    /// Another endpoint did not answer.
+    #[error("{endpoint}: {source}")]
+    Service {
+        /// The endpoint, as the query would write it.
+        endpoint: String,
+        /// Why not.
+        source: ServiceError,
+    },
     /// An expression asks for something that is refused.
     #[error(transparent)]
     Expression(#[from] CompileError),

@@ -266,6 +266,9 @@ fn count_hidden(node: &Node) -> usize {
         Planned::LeftJoin {
             left, right, marks, ..
         } => count_hidden(left) + count_hidden(right) + count_in_steps(marks),
+        Planned::Service { input, marks, .. } => {
+            input.as_deref().map_or(0, count_hidden) + count_in_steps(marks)
+        }
         Planned::Minus { left, right, .. } => count_hidden(left) + count_hidden(right),
         Planned::Union(inputs) => inputs.iter().map(count_hidden).sum(),
         Planned::EachGraph { input, .. }

@@ -6,7 +6,8 @@
 
 use crate::expression::{Aggregate, Expression};
 use crate::physical::{
-    ConstId, Constant, Dataset, OrderKey, Outcome, PathExpression, Scope, Slot, TemplateTriple, Var,
+    ConstId, Constant, Dataset, OrderKey, Outcome, PathExpression, Scope, Service, Slot,
+    TemplateTriple, Var,
 };
 use crate::varset::VarSet;
 use oxrdf::NamedNode;
@@ -112,6 +113,8 @@ pub(crate) enum Pattern {
         name: Var,
         inner: Box<Self>,
     },
+    /// What another endpoint answers.
+    Service(Box<Service>),
     /// Two branches at least.
     Union(Vec<Self>),
     Filter {
@@ -182,6 +185,7 @@ impl Pattern {
                 set.insert(*name);
                 set
             }
+            Self::Service(service) => service_certain(service),
             Self::Union(branches) => branches
                 .iter()
                 .map(Self::certain)
@@ -232,6 +236,7 @@ impl Pattern {
                 set.insert(*name);
                 set
             }
+            Self::Service(service) => service_possible(service),
             Self::Union(branches) => {
                 let mut set = VarSet::default();
                 for branch in branches {
@@ -257,8 +262,12 @@ impl Pattern {
     /// pattern itself.
     pub(crate) fn for_each_mut(&mut self, visit: &mut dyn FnMut(&mut Self)) {
         match self {
-            Self::Unit | Self::Quads(_) | Self::Path(_) | Self::Graphs(_) | Self::Values { .. } => {
-            }
+            Self::Unit
+            | Self::Quads(_)
+            | Self::Path(_)
+            | Self::Graphs(_)
+            | Self::Values { .. }
+            | Self::Service(_) => {}
             Self::Join(left, right) | Self::Minus { left, right, .. } => {
                 left.for_each_mut(visit);
                 right.for_each_mut(visit);
@@ -350,6 +359,7 @@ impl Pattern {
                 set.insert(*name);
                 inner.add_mentioned(set);
             }
+            Self::Service(service) => set.extend(&service_possible(service)),
             Self::Union(branches) => {
                 for branch in branches {
                     branch.add_mentioned(set);
@@ -383,6 +393,29 @@ impl Pattern {
                 }
             }
         }
+    }
+}
+
+/// The variables that each answer of an endpoint binds; the answer of one that fails binds none.
+pub(crate) fn service_certain(service: &Service) -> VarSet {
+    if service.silent {
+        return VarSet::default();
+    }
+    let certain = service.certain.iter().copied();
+    certain.chain(endpoint_variable(service)).collect()
+}
+
+/// The variables that an answer of an endpoint may bind, that of the endpoint itself included.
+pub(crate) fn service_possible(service: &Service) -> VarSet {
+    let columns = service.columns.iter().copied();
+    columns.chain(endpoint_variable(service)).collect()
+}
+
+/// The variable that holds the endpoint.
+pub(crate) fn endpoint_variable(service: &Service) -> Option<Var> {
+    match service.endpoint {
+        Slot::Var(var) => Some(var),
+        Slot::Const(_) => None,
     }
 }
 
@@ -431,4 +464,6 @@ pub(crate) struct Query {
     pub(crate) base: Option<NamedNode>,
     pub(crate) pattern: Pattern,
     pub(crate) modifiers: Modifiers,
+    /// There is a SERVICE somewhere.
+    pub(crate) calls_services: bool,
 }

@@ -6,9 +6,11 @@
 //! operation looks at must have the same value then. Where that does not hold, the side stays
 //! apart and is evaluated by itself, as SPARQL's bottom-up semantics has it.
 
-use crate::algebra::{PathPattern, Pattern, Quad, certain_of_values, never_fails};
+use crate::algebra::{
+    PathPattern, Pattern, Quad, certain_of_values, never_fails, service_certain, service_possible,
+};
 use crate::expression::Expression;
-use crate::physical::{ConstId, Outcome, Slot, Var};
+use crate::physical::{ConstId, Outcome, Service, Slot, Var};
 use crate::varset::VarSet;
 
 /// Items to join, then operations.
@@ -29,6 +31,7 @@ pub(crate) enum Item {
         rows: Vec<Vec<Option<ConstId>>>,
     },
     Union(Vec<Pattern>),
+    Service(Box<Service>),
     /// Evaluated by itself.
     Apart(Pattern),
 }
@@ -69,6 +72,7 @@ impl Item {
                 .map(Pattern::certain)
                 .reduce(|a, b| a.intersection(&b))
                 .unwrap_or_default(),
+            Self::Service(service) => service_certain(service),
             Self::Apart(pattern) => pattern.certain(),
         }
     }
@@ -84,6 +88,7 @@ impl Item {
                 }
                 set
             }
+            Self::Service(service) => service_possible(service),
             Self::Apart(pattern) => pattern.possible(),
         }
     }
@@ -108,6 +113,7 @@ impl Block {
                 rows: rows.clone(),
             }),
             Pattern::Union(branches) => Self::from_item(Item::Union(branches.clone())),
+            Pattern::Service(service) => Self::from_item(Item::Service(service.clone())),
             Pattern::Group { .. } | Pattern::Subquery(_) | Pattern::EachGraph { .. } => {
                 Self::from_item(Item::Apart(pattern.clone()))
             }

@@ -36,6 +36,7 @@ pub(crate) fn build(query: Query, statistics: &dyn Statistics) -> Plan {
         root,
         dataset: query.dataset,
         base: query.base,
+        calls_services: query.calls_services,
         cost,
         ids,
         remembered: RememberedIds::default(),
@@ -102,6 +103,12 @@ fn number(node: &mut Node, next: &mut u32) {
         Operator::Minus { left, right, .. } => {
             number(left, next);
             number(right, next);
+        }
+        Operator::Service { input, marks, .. } => {
+            number_steps(marks, next);
+            if let Some(input) = input {
+                number(input, next);
+            }
         }
         Operator::Union(inputs) => {
             for input in inputs {

@@ -17,8 +17,10 @@ use crate::convert_nested::evaluates_apart;
 use crate::error::PlanError;
 use crate::expression::Expression;
 use crate::physical::{
-    ConstId, Constant, Dataset, OrderKey, Scope, Slot, TemplateSlot, TemplateTriple, Var,
+    ConstId, Constant, Dataset, OrderKey, RemoteQuery, Scope, Service, Slot, TemplateSlot,
+    TemplateTriple, Var,
 };
+use crate::remote;
 use crate::star::order_variables;
 
 /// Patterns nested in each other above which a query is refused.
@@ -39,6 +41,10 @@ pub(crate) struct Converter<'a> {
     made_up: usize,
     triple_patterns: usize,
     pub(crate) depth: usize,
+    /// The base IRI of the query.
+    pub(crate) base: Option<NamedNode>,
+    /// There is a SERVICE somewhere.
+    calls_services: bool,
     /// Nested SELECTs around.
     pub(crate) subqueries: usize,
     /// EXISTS around.
@@ -69,6 +75,8 @@ impl<'a> Converter<'a> {
             made_up: 0,
             triple_patterns: 0,
             depth: 0,
+            base: None,
+            calls_services: false,
             subqueries: 0,
             exists: 0,
             scope: Scope::Default,
@@ -104,6 +112,7 @@ impl<'a> Converter<'a> {
                 base_iri,
             } => (Kind::Construct, template, dataset, pattern, base_iri),
         };
+        self.base = base.map(|iri| NamedNode::new_unchecked(iri.into_inner()));
         let mut select = Select::split(pattern);
         if matches!(kind, Kind::Select) {
             order_variables(self.text, &mut select.project);
@@ -142,8 +151,7 @@ impl<'a> Converter<'a> {
             limit: select.limit,
         };
         let dataset = dataset.map(convert_dataset);
-        let base = base.map(|iri| NamedNode::new_unchecked(iri.into_inner()));
-        Ok(self.finish(form, scoped.pattern, modifiers, dataset, base))
+        Ok(self.finish(form, scoped.pattern, modifiers, dataset))
     }
 
     /// The query of these parts, with the variables and constants met so far.
@@ -153,16 +161,16 @@ impl<'a> Converter<'a> {
         pattern: Pattern,
         modifiers: Modifiers,
         dataset: Option<Dataset>,
-        base: Option<NamedNode>,
     ) -> Query {
         Query {
             form,
             variables: self.variables,
             constants: self.constants,
             dataset,
-            base,
+            base: self.base,
             pattern,
             modifiers,
+            calls_services: self.calls_services,
         }
     }
 
@@ -351,7 +359,11 @@ impl<'a> Converter<'a> {
                 in_graph: true,
             },
             GraphPattern::Lateral { .. } => return Err(PlanError::unsupported("LATERAL")),
-            GraphPattern::Service { .. } => return Err(PlanError::unsupported("SERVICE")),
+            GraphPattern::Service {
+                name,
+                inner,
+                silent,
+            } => self.service(name, &inner, silent)?,
             select @ (GraphPattern::Project { .. }
             | GraphPattern::Distinct { .. }
             | GraphPattern::Reduced { .. }
@@ -597,6 +609,53 @@ impl<'a> Converter<'a> {
         };
         Ok(Scoped {
             pattern,
+            in_graph: false,
+        })
+    }
+
+    /// SERVICE: its pattern is another endpoint's to answer, and so is only written down.
+    fn service(
+        &mut self,
+        name: NamedNodePattern,
+        inner: &GraphPattern,
+        silent: bool,
+    ) -> Result<Scoped, PlanError> {
+        self.calls_services = true;
+        let pattern = remote::group(inner)?;
+        let (endpoint, endpoint_name) = match name {
+            NamedNodePattern::NamedNode(node) => (Slot::Const(self.iri(node)?), String::new()),
+            NamedNodePattern::Variable(variable) => {
+                let name = variable.as_str().to_owned();
+                (Slot::Var(self.variable(variable)?), name)
+            }
+        };
+        let certain = remote::certain(inner);
+        let visible = remote::visible(inner);
+        let mut service = Service {
+            endpoint,
+            endpoint_name,
+            silent,
+            query: RemoteQuery {
+                base: self.base.clone(),
+                names: Vec::with_capacity(visible.len()),
+                spare: remote::unused(&pattern),
+                plain: remote::is_plain(inner),
+                pattern,
+            },
+            columns: Vec::with_capacity(visible.len()),
+            certain: Vec::new(),
+        };
+        for variable in visible {
+            let is_certain = certain.contains(&variable);
+            service.query.names.push(variable.as_str().to_owned());
+            let var = self.variable(variable)?;
+            service.columns.push(var);
+            if is_certain {
+                service.certain.push(var);
+            }
+        }
+        Ok(Scoped {
+            pattern: Pattern::Service(Box::new(service)),
             in_graph: false,
         })
     }

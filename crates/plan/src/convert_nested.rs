@@ -268,10 +268,9 @@ pub(crate) fn evaluates_apart(pattern: &GraphPattern) -> bool {
         | GraphPattern::Filter { inner, .. }
         | GraphPattern::Extend { inner, .. }
         | GraphPattern::OrderBy { inner, .. }
-        | GraphPattern::Reduced { inner }
-        | GraphPattern::Service { inner, .. } => evaluates_apart(inner),
-        // It has graphs of its own.
-        GraphPattern::Graph { .. } => false,
+        | GraphPattern::Reduced { inner } => evaluates_apart(inner),
+        // They have graphs of their own.
+        GraphPattern::Graph { .. } | GraphPattern::Service { .. } => false,
         GraphPattern::Bgp { .. } | GraphPattern::Path { .. } | GraphPattern::Values { .. } => false,
     }
 }

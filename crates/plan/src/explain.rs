@@ -58,7 +58,8 @@ fn render(
         }
     }
     let width = |line: &Line| line.text.chars().count() + 2 * line.depth;
-    let widest = tree.lines.iter().map(width).max().unwrap_or(0);
+    let measured = tree.lines.iter().filter(|line| line.figures.is_some());
+    let widest = measured.map(width).max().unwrap_or(0);
     for line in &tree.lines {
         let _ = write!(text, "{:1$}{2}", "", 2 * line.depth, line.text);
         if let Some((id, rows)) = line.figures {
@@ -191,6 +192,44 @@ impl Tree<'_> {
                 format!("each graph {} as {}", self.var(*scope), self.var(*name)),
                 vec![&**input],
             ),
+            Operator::Service {
+                input,
+                service,
+                keys,
+                loose,
+                send,
+                optional,
+                marks,
+                condition,
+            } => {
+                let mut text = if *optional { "left join" } else { "join" }.to_owned();
+                text += &self.on(keys, loose);
+                let silent = if service.silent { "silent " } else { "" };
+                let endpoint = match service.endpoint {
+                    Slot::Var(var) => self.var(var),
+                    // In full: it is an address.
+                    Slot::Const(id) => (self.term)(id).to_string(),
+                };
+                let _ = write!(text, " service {silent}{endpoint}");
+                if !send.is_empty() {
+                    let _ = write!(text, " sending {}", self.vars(send));
+                }
+                if let Some(condition) = condition {
+                    let _ = write!(text, " if {}", self.expression(condition));
+                }
+                self.line(depth, text, figures);
+                for line in service.query.text().lines() {
+                    self.line(depth + 1, line.to_owned(), None);
+                }
+                if !marks.is_empty() {
+                    self.line(depth + 1, "with".to_owned(), None);
+                    self.steps(marks, depth + 2);
+                }
+                if let Some(input) = input {
+                    self.node(input, depth + 1);
+                }
+                return;
+            }
             Operator::Union(inputs) => ("union".to_owned(), inputs.iter().collect()),
             Operator::Group {
                 input,

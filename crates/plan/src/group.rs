@@ -7,12 +7,12 @@
 
 use std::cell::Cell;
 
-use crate::algebra::{Pattern, certain_of_values, never_fails};
+use crate::algebra::{Pattern, certain_of_values, endpoint_variable, never_fails};
 use crate::block::{Block, Item, Operation, conjuncts};
 use crate::expression::{Comparison, Expression};
 use crate::facts::{Source, size};
 use crate::order::{Relation, explore};
-use crate::physical::{ConstId, Node, Operator, Step, Var};
+use crate::physical::{ConstId, Node, Operator, Service, Step, Var};
 use crate::rows::{Rows, Waiting, node};
 use crate::varset::VarSet;
 
@@ -249,6 +249,9 @@ impl<'a> Grouper<'a> {
         condition: Option<Expression>,
         place: Place,
     ) -> Option<Rows> {
+        if let (Pattern::Service(service), Place::Free) = (right, place) {
+            return Some(self.service(rows, service, Some((marks, condition))));
+        }
         let conditions = condition.as_ref().map(conjuncts).unwrap_or_default();
         let inside = if marks.is_empty() {
             self.group(right, rows.as_left_side(), Place::Inside, conditions)
@@ -324,7 +327,7 @@ impl<'a> Grouper<'a> {
         let mut best: Option<(Rows, Waiting)> = None;
         for (start, rest) in self.starts(&items) {
             let mut left = waiting.clone();
-            let is_apart = !matches!(start, Start::Explore(_));
+            let is_apart = !matches!(start, Start::Explore(_) | Start::Service(_));
             let begun = match start {
                 Start::Explore(relations) => {
                     explore(self.source, rows.clone(), &relations, &mut left)
@@ -332,6 +335,7 @@ impl<'a> Grouper<'a> {
                 Start::Union(branches) => Some(self.union_alone(&branches)),
                 Start::Apart(pattern) => Some(self.alone(&pattern)),
                 Start::Values(vars, cells) => Some(values(self.start(), vars, cells)),
+                Start::Service(service) => Some(self.service(rows.clone(), &service, None)),
             };
             let Some(mut begun) = begun else {
                 continue;
@@ -375,8 +379,14 @@ impl<'a> Grouper<'a> {
                 .collect();
             starts.push((Start::Explore(explored), rest));
         }
+        let is_asked_anyone = |service: &Service| {
+            endpoint_variable(service).is_none_or(|var| self.given.contains(var))
+        };
         for (index, item) in items.iter().enumerate() {
             let start = match item {
+                Item::Service(service) if is_asked_anyone(service) => {
+                    Start::Service(service.clone())
+                }
                 Item::Union(branches) => Start::Union(branches.clone()),
                 Item::Apart(pattern) => Start::Apart(pattern.clone()),
                 Item::Values { vars, rows } if self.relation(item).is_none() => {
@@ -387,6 +397,16 @@ impl<'a> Grouper<'a> {
             let mut rest = items.to_vec();
             rest.remove(index);
             starts.push((start, rest));
+        }
+        if starts.is_empty() {
+            // Nothing binds the endpoint, which is an error once the query runs.
+            for (index, item) in items.iter().enumerate() {
+                if let Item::Service(service) = item {
+                    let mut rest = items.to_vec();
+                    rest.remove(index);
+                    starts.push((Start::Service(service.clone()), rest));
+                }
+            }
         }
         let most = if self.depth.get() <= COMPARED_DEPTH {
             MAX_STARTS
@@ -425,12 +445,7 @@ impl<'a> Grouper<'a> {
                 rows = explore(self.source, rows, &taken, waiting)?;
                 continue;
             }
-            let next = items
-                .iter()
-                .position(|item| {
-                    self.relation(item).is_none() && item.possible().intersects(&rows.possible)
-                })
-                .or_else(|| items.iter().position(|item| self.relation(item).is_none()));
+            let next = self.next_item(&items, &rows);
             match next {
                 Some(next) => {
                     let item = items.remove(next);
@@ -441,8 +456,9 @@ impl<'a> Grouper<'a> {
                     if place == Place::Inside {
                         return None;
                     }
-                    let part = components(std::mem::take(&mut items));
-                    for part in part {
+                    let (later, now) = self.put_off(std::mem::take(&mut items), &rows);
+                    items = later;
+                    for part in components(now) {
                         let alone = self.connected(part.items, self.start(), waiting);
                         rows = join(rows, alone);
                     }
@@ -451,6 +467,36 @@ impl<'a> Grouper<'a> {
             waiting.apply(&mut rows);
         }
         Some(rows)
+    }
+
+    /// The item to join next, relations aside: connected ones first, endpoints last, and those
+    /// that a variable holds once it is bound for certain, or nothing else is left.
+    fn next_item(&self, items: &[Item], rows: &Rows) -> Option<usize> {
+        let place = |fits: &dyn Fn(&Item) -> bool| {
+            items
+                .iter()
+                .position(|item| self.relation(item).is_none() && fits(item))
+        };
+        let is_service = |item: &Item| matches!(item, Item::Service(_));
+        let connected = |item: &Item| item.possible().intersects(&rows.possible);
+        let ready = |item: &Item| awaited(item).is_none_or(|var| rows.certain.contains(var));
+        let only_services = items.iter().all(is_service);
+        place(&|item| !is_service(item) && connected(item))
+            .or_else(|| place(&|item| ready(item) && connected(item)))
+            .or_else(|| place(&|item| !is_service(item)))
+            .or_else(|| place(&ready))
+            .or_else(|| place(&|_| only_services))
+    }
+
+    /// Parts endpoints that none of the relations left tells from the other items.
+    fn put_off(&self, items: Vec<Item>, rows: &Rows) -> (Vec<Item>, Vec<Item>) {
+        let mut bound = VarSet::default();
+        for item in items.iter().filter(|item| self.relation(item).is_some()) {
+            bound.extend(&item.possible());
+        }
+        items.into_iter().partition(|item| {
+            awaited(item).is_some_and(|var| rows.possible.contains(var) || !bound.contains(var))
+        })
     }
 
     /// Takes out the relations that can be explored from the rows.
@@ -534,6 +580,9 @@ impl<'a> Grouper<'a> {
             }
             Item::Apart(pattern) => {
                 (place == Place::Free).then(|| join(rows, self.alone(&pattern)))
+            }
+            Item::Service(service) => {
+                (place == Place::Free).then(|| self.service(rows, &service, None))
             }
             Item::Quad(_) | Item::Path(_) | Item::Graphs(_) => {
                 unreachable!("quad patterns, paths and graphs are explored")
@@ -619,12 +668,21 @@ impl<'a> Grouper<'a> {
     }
 }
 
+/// The variable that must be bound before an endpoint can be asked.
+fn awaited(item: &Item) -> Option<Var> {
+    match item {
+        Item::Service(service) => endpoint_variable(service),
+        _ => None,
+    }
+}
+
 /// What a connected group begins with.
 enum Start {
     Explore(Vec<Relation>),
     Union(Vec<Pattern>),
     Apart(Pattern),
     Values(Vec<Var>, Cells),
+    Service(Box<Service>),
 }
 
 /// Items connected by variables.
@@ -693,7 +751,7 @@ pub(crate) fn shared(left: &Rows, right: &Rows) -> (Vec<Var>, Vec<Var>) {
 }
 
 /// Rows of a join, where nothing is known of how its keys match.
-fn joined_rows(left: &Rows, right: &Rows, keys: &[Var], loose: &[Var]) -> f64 {
+pub(crate) fn joined_rows(left: &Rows, right: &Rows, keys: &[Var], loose: &[Var]) -> f64 {
     if keys.is_empty() && loose.is_empty() {
         left.rows * right.rows
     } else {

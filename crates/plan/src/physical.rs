@@ -4,6 +4,7 @@
 //! one [`Operator::Explore`]: a list of [`Step`]s, each of which extends or filters the table by
 //! walking the graph, with all that was bound before at hand (the full history).
 
+use std::fmt::Write as _;
 use std::sync::OnceLock;
 
 use jindou_model::{Direction, TermId};
@@ -395,6 +396,26 @@ pub enum Operator {
         /// The graph outside.
         name: Var,
     },
+    /// Join, or left join, of the rows of `input` with what a SPARQL endpoint answers.
+    Service {
+        /// The left side; one row without columns, where there is none.
+        input: Option<Box<Node>>,
+        /// What is asked of whom.
+        service: Box<Service>,
+        /// Shared variables, certainly bound on both sides: the hash key.
+        keys: Vec<Var>,
+        /// Shared variables that may be unbound on either side.
+        loose: Vec<Var>,
+        /// Shared variables that every row and every answer binds: their values may be sent
+        /// with the query, so that no more is answered than is needed.
+        send: Vec<Var>,
+        /// Rows that find nothing are kept, with the new variables unbound.
+        optional: bool,
+        /// Steps that only mark joined rows, for the condition to see.
+        marks: Vec<PlannedStep>,
+        /// The filter of the left join; sees both sides.
+        condition: Option<Expression>,
+    },
     /// The rows of each input in turn; a variable that an input lacks is unbound.
     Union(Vec<Node>),
     /// Groups by the values of `by` (no variable: one group, also of no rows).
@@ -441,6 +462,92 @@ pub enum Operator {
         /// Rows to pass.
         limit: Option<usize>,
     },
+}
+
+/// A SPARQL endpoint and what is asked of it (SPARQL 1.1 Federated Query).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Service {
+    /// The endpoint: a constant, or a variable that the rows bind to an IRI.
+    pub endpoint: Slot,
+    /// The name of the variable of the endpoint, for messages.
+    pub endpoint_name: String,
+    /// Where the endpoint cannot be asked, its answer is one solution that binds nothing.
+    pub silent: bool,
+    /// The query to send.
+    pub query: RemoteQuery,
+    /// The variables of the query's columns.
+    pub columns: Vec<Var>,
+    /// Those of `columns` that each solution binds.
+    pub certain: Vec<Var>,
+}
+
+/// A query for an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteQuery {
+    /// The base IRI.
+    pub base: Option<NamedNode>,
+    /// The names of the columns that are of interest, without their question marks.
+    pub names: Vec<String>,
+    /// A column to ask for where there are none of interest, as a SELECT must have one.
+    pub spare: String,
+    /// What stands between the outermost braces.
+    pub pattern: String,
+    /// The pattern means the same with more patterns beside it.
+    pub plain: bool,
+}
+
+impl RemoteQuery {
+    /// The text of the query.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.text_with("", &self.pattern)
+    }
+
+    /// The text of the query, for solutions that agree with one of `rows` on the given columns.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    #[must_use]
+    pub fn text_for<'r>(
+        &self,
+        columns: &[usize],
+        rows: impl IntoIterator<Item = &'r [Term]>,
+    ) -> String {
+        let mut values = "VALUES (".to_owned();
+        for column in columns {
+            let _ = write!(values, " ?{}", self.names[*column]);
+        }
+        values.push_str(" ) {");
+        for row in rows {
+            values.push_str(" (");
+            for term in row {
+                let _ = write!(values, " {term}");
+            }
+            values.push_str(" )");
+        }
+        values.push_str(" } ");
+        if self.plain {
+            self.text_with(&values, &self.pattern)
+        } else {
+            self.text_with(&values, &format!("{{ {} }}", self.pattern))
+        }
+    }
+
+    fn text_with(&self, values: &str, pattern: &str) -> String {
+        let mut text = String::new();
+        if let Some(base) = &self.base {
+            let _ = writeln!(text, "BASE {base}");
+        }
+        text.push_str("SELECT");
+        for name in &self.names {
+            let _ = write!(text, " ?{name}");
+        }
+        if self.names.is_empty() {
+            let _ = write!(text, " ?{}", self.spare);
+        }
+        let _ = write!(text, " WHERE {{ {values}{pattern} }}");
+        text
+    }
 }
 
 /// A key of ORDER BY.
@@ -548,6 +655,8 @@ pub struct Plan {
     pub dataset: Option<Dataset>,
     /// The base IRI of the query, which `IRI()` resolves against.
     pub base: Option<NamedNode>,
+    /// It asks other endpoints, and so waits for them.
+    pub calls_services: bool,
     /// Work expected in rows handled by all steps, to tell light queries from heavy ones.
     pub cost: f64,
     /// Ids given to steps and nodes are below this.

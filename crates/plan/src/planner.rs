@@ -208,7 +208,8 @@ fn make(
     known: &Structural,
 ) -> Result<Made, PlanError> {
     let query = parse(text, base, None)?;
-    let general = if mentions_placeholders(text) {
+    // What is sent to other endpoints holds the arguments as text.
+    let general = if query.calls_services || mentions_placeholders(text) {
         None
     } else {
         generalize(text, base, &shape.arguments, known)

@@ -157,6 +157,7 @@ fn modify(
         return Err(PlanError::DatasetNamedTwice);
     }
     let mut converter = Converter::new(source.text, None);
+    converter.base = source.base.cloned();
     let mut pattern = converter.pattern(pattern, Scope::Default)?.pattern;
     let dataset = match using {
         None => source.dataset.cloned(),
@@ -190,13 +191,7 @@ fn modify(
         offset: 0,
         limit: all_alike.then_some(1),
     };
-    let query = converter.finish(
-        LogicalForm::Select(variables),
-        pattern,
-        modifiers,
-        dataset,
-        source.base.cloned(),
-    );
+    let query = converter.finish(LogicalForm::Select(variables), pattern, modifiers, dataset);
     Ok(Modify {
         delete,
         insert,

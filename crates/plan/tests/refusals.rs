@@ -12,7 +12,10 @@ fn refused(text: &str) -> PlanError {
 #[test]
 fn unsupported_features_are_named() {
     for (text, feature) in [
-        ("SELECT * { SERVICE <http://e/s> { ?x ?p ?o } }", "SERVICE"),
+        (
+            "SELECT * { SERVICE <http://e/s> { ?x ?p ?o LATERAL { ?o ?q ?y } } }",
+            "LATERAL",
+        ),
         (
             "SELECT (<http://e/f>(?x) AS ?y) { ?x ?p ?o }",
             "custom function <http://e/f>",

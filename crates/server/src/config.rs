@@ -3,6 +3,8 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use jindou_engine::ServicePolicy;
+
 /// Settings of a [`Server`](crate::Server), with defaults for a machine of one's own.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -35,6 +37,10 @@ pub struct ServerConfig {
     pub cors: Cors,
     /// Whether to compress for clients that accept gzip: yes.
     pub gzip: bool,
+    /// Which endpoints SERVICE may call: none, as whoever may query could else make the server
+    /// send requests to places that only it can reach. The database's own setting must allow
+    /// them, too.
+    pub services: ServicePolicy,
 }
 
 /// Which pages of other origins a browser lets read the answers.
@@ -64,6 +70,7 @@ impl Default for ServerConfig {
             shutdown_grace: Duration::from_secs(10),
             cors: Cors::Any,
             gzip: true,
+            services: ServicePolicy::None,
         }
     }
 }

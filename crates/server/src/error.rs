@@ -5,8 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 
 use hyper::StatusCode;
-use jindou_engine::EngineError;
 use jindou_engine::results::ResultsError;
+use jindou_engine::{EngineError, ServiceError};
 
 /// Why a server cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -84,6 +84,24 @@ impl From<EngineError> for Refusal {
                 StatusCode::SERVICE_UNAVAILABLE,
                 format!("the query needs more memory than its limit of {limit_bytes} bytes"),
             ),
+            EngineError::ServiceNotAllowed { endpoint } => {
+                let text = endpoint.trim_matches(['<', '>']);
+                Self::new(
+                    StatusCode::FORBIDDEN,
+                    format!(
+                        "SERVICE {endpoint}: this server may not call it; it may, if it is \
+                         started with --allow-service {text} (or --allow-service any)"
+                    ),
+                )
+            }
+            EngineError::Service { ref source, .. } => {
+                let status = match source {
+                    ServiceError::Unbound => StatusCode::BAD_REQUEST,
+                    ServiceError::Timeout { .. } => StatusCode::GATEWAY_TIMEOUT,
+                    _ => StatusCode::BAD_GATEWAY,
+                };
+                Self::new(status, error.to_string())
+            }
             // What is left is about the server's files, which are not the client's business.
             error => {
                 tracing::error!(error = &error as &dyn std::error::Error, "a query failed");

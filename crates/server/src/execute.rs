@@ -22,7 +22,8 @@ use jindou_engine::results::{
     negotiate, write_boolean,
 };
 use jindou_engine::{
-    CancellationToken, Database, EngineError, Graph, QueryOptions, QueryResults, Solutions,
+    CancellationToken, Database, EngineError, Graph, QueryOptions, QueryResults, ServicePolicy,
+    Solutions,
 };
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
@@ -49,6 +50,7 @@ pub(crate) struct Executor {
     pub(crate) max_queries: usize,
     pub(crate) inline_budget: Duration,
     pub(crate) write_timeout: Duration,
+    services: ServicePolicy,
     heavy: HeavyTexts,
 }
 
@@ -77,6 +79,7 @@ impl Executor {
         max_queries: usize,
         inline_budget: Duration,
         write_timeout: Duration,
+        services: ServicePolicy,
     ) -> Self {
         let (metrics, heavy) = (Metrics::new(), HeavyTexts::new());
         Self {
@@ -85,6 +88,7 @@ impl Executor {
             max_queries,
             inline_budget,
             write_timeout,
+            services,
             heavy,
         }
     }
@@ -135,6 +139,7 @@ impl Executor {
         let options = QueryOptions {
             timeout: Some(self.inline_budget.min(query.limit)),
             threads: Some(1),
+            must_not_wait: true,
             ..query.options()
         };
         let mut sink = Inline;
@@ -147,7 +152,8 @@ impl Executor {
                 self.finished(Ending::Ok, started, rows, bytes.len() as u64);
                 Ok(Some(respond::results(media_type, bytes, query.gzip)))
             }
-            Err(Stop::Full) => Ok(None),
+            // One with SERVICE waits for others, which this thread must not.
+            Err(Stop::Full | Stop::Engine(EngineError::WouldWait)) => Ok(None),
             Err(Stop::Engine(EngineError::Timeout { .. })) if query.limit > self.inline_budget => {
                 Ok(None)
             }
@@ -200,6 +206,7 @@ impl Executor {
         let options = QueryOptions {
             timeout: Some(query.limit.saturating_sub(started.elapsed())),
             cancellation: Some(token.clone()),
+            services: Some(self.services.clone()),
             ..query.options()
         };
         let began = Instant::now();

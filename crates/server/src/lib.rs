@@ -21,9 +21,13 @@
 //! One that proves long ([`ServerConfig::inline_budget`]) starts over on a thread of its own,
 //! which nothing has seen yet, and its results are streamed.
 //!
+//! A query with `SERVICE` makes the server call other endpoints, which it does only as far as
+//! [`ServerConfig::services`] allows, and never on the thread that read the request.
+//!
 //! What went wrong is a line of plain text: 400 for a query that is wrong (`line 3, column 14:
 //! ...`), 501 for what the engine lacks, 504 when the time is up, 503 when the server has too
-//! much to do or the query needs too much memory. Once results are under way an error cuts the
+//! much to do or the query needs too much memory, 403 for an endpoint that may not be called, 502
+//! for one that does not answer. Once results are under way an error cuts the
 //! connection before the last chunk, so that no client takes a part for the whole. A client that
 //! goes away cancels its query.
 #![forbid(unsafe_code)]

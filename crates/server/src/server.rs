@@ -52,6 +52,7 @@ impl Server {
             config.max_queries,
             config.inline_budget,
             config.write_timeout,
+            config.services.clone(),
         ));
         Self {
             service: Arc::new(Service::new(executor, config.clone())),

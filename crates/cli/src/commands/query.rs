@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use jindou_engine::{Database, EngineError, QueryOptions};
 
-use crate::args::{ExplainArguments, QueryArguments, TextArguments};
+use crate::args::{ExplainArguments, QueryArguments, TextArguments, service_policy};
 use crate::{open, output};
 
 /// A load that takes less is not worth a line.
@@ -19,10 +19,16 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
         Some(location) => open::stored(location)?,
         None => {
             // A wrong query should not wait for the files to be loaded.
-            let trial = Database::new()
-                .query(&text)
-                .map_err(|e| in_query(e, &name))?;
-            output::check_format(&trial, arguments.results_format)?;
+            // Other endpoints should not be called for a trial.
+            let options = QueryOptions {
+                must_not_wait: true,
+                ..QueryOptions::default()
+            };
+            match Database::new().query_with(&text, options) {
+                Ok(trial) => output::check_format(&trial, arguments.results_format)?,
+                Err(EngineError::WouldWait) => (),
+                Err(error) => return Err(in_query(error, &name)),
+            }
             open::in_memory(&arguments.subject.data, &arguments.read, PATIENCE)?
         }
     };
@@ -33,6 +39,7 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
         timeout: arguments.timeout,
         profile: arguments.profile,
         threads: arguments.threads.map(usize::from),
+        services: service_policy(&arguments.allow_service),
         ..QueryOptions::default()
     };
     let results = database

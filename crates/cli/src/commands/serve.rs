@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use jindou_engine::Database;
 use jindou_server::{Server, ServerConfig, ServerError};
 
-use crate::args::ServeArguments;
+use crate::args::{ServeArguments, service_policy};
 use crate::open;
 
 /// Exit status after a second Ctrl-C: 128 and the number of the signal, as shells have it.
@@ -17,7 +17,10 @@ const INTERRUPTED: i32 = 130;
 /// # Errors
 /// Files, a store or an address that cannot be used.
 pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
-    let config = config(arguments.bind, arguments.timeout);
+    let mut config = config(arguments.bind, arguments.timeout);
+    if let Some(services) = service_policy(&arguments.allow_service) {
+        config.services = services;
+    }
     check_address(arguments.bind)?;
     let database = match &arguments.location {
         Some(location) => at_location(location, &arguments)?,

@@ -118,7 +118,7 @@ impl Context {
     }
 
     /// The label of a new blank node.
-    pub(super) fn fresh_label(&self) -> String {
+    pub(crate) fn fresh_label(&self) -> String {
         label(self.random(), self.random())
     }
 

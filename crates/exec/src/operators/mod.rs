@@ -8,11 +8,15 @@ mod join;
 mod kept;
 mod minus;
 mod order;
+mod service;
+mod service_fetch;
 mod slice;
 mod sorter;
 mod two_sided;
 
-use jindou_plan::physical::{Node, Operator as Planned, Var};
+use std::sync::Arc;
+
+use jindou_plan::physical::{Node, Operator as Planned, Slot, Var};
 
 use two_sided::TwoSided;
 
@@ -92,6 +96,46 @@ pub(crate) fn build(
             Box::new(TwoSided::new(
                 right, left, side, keys, true, keep, builder.cx,
             ))
+        }
+        Planned::Service {
+            input,
+            service,
+            keys,
+            loose,
+            send,
+            optional,
+            marks,
+            condition,
+        } => {
+            let mut judged = needed.clone();
+            if let Some(condition) = condition {
+                condition.for_each_variable(&mut |var| judged.insert(var));
+            }
+            let mut inner = needed_before(marks, &judged);
+            inner.extend(keys.iter().chain(loose).chain(send).copied());
+            if let Slot::Var(endpoint) = service.endpoint {
+                inner.insert(endpoint);
+            }
+            let input = match input {
+                Some(input) => builder.node(input, &inner)?,
+                None => builder.unit(),
+            };
+            let condition = match condition {
+                Some(condition) => Some(join::Condition::new(builder, marks, condition, &judged)?),
+                None => None,
+            };
+            let begin = service::Begin {
+                input,
+                service: Arc::new((**service).clone()),
+                keys: keys.clone(),
+                loose: loose.clone(),
+                send: send.clone(),
+                condition,
+                left: *optional,
+                inner,
+                width: builder.width(),
+            };
+            Box::new(service::ServiceJoin::new(begin, needed.clone()))
         }
         Planned::EachGraph { input, scope, name } => {
             let inner = with_shared(&[*name], &[]);

@@ -144,6 +144,9 @@ fn count(node: &Node, threads: u64, copies: u64) -> u64 {
             left, right, marks, ..
         } => copies + below(left) + below(right) + count_in_steps(marks, threads),
         Planned::Minus { left, right, .. } => copies + below(left) + below(right),
+        Planned::Service { input, marks, .. } => {
+            copies + input.as_deref().map_or(0, below) + count_in_steps(marks, threads)
+        }
         Planned::Union(inputs) => inputs.iter().map(below).sum(),
         // Rows that are found again must be put in order again, where they had one.
         Planned::Distinct { input } => 2 * copies + below(input),

@@ -263,9 +263,9 @@ fn wrong_queries_are_told_where_and_lacking_features_by_name() {
         Some("text/plain; charset=utf-8")
     );
 
-    let answer = server.query("SELECT * { SERVICE <http://e/other> { ?s ?p ?o } }", "");
+    let answer = server.query("SELECT * { ?s ?p ?o LATERAL { ?o ?q ?x } }", "");
     assert_eq!(answer.status, 501);
-    assert!(answer.text().contains("SERVICE"), "{}", answer.text());
+    assert!(answer.text().contains("LATERAL"), "{}", answer.text());
 }
 
 #[test]
