@@ -149,6 +149,11 @@ impl Database {
         Ok(report)
     }
 
+    /// The graph as it is now.
+    pub(crate) fn graph(&self) -> Arc<StoredGraph> {
+        self.inner.graph.load_full()
+    }
+
     fn writer(&self) -> MutexGuard<'_, Option<Directory>> {
         // A load that panicked changed nothing: the graph is swapped at its very end.
         self.inner
