@@ -302,6 +302,39 @@ proptest! {
 }
 
 #[test]
+fn rdf_xml_refuses_predicates_that_no_element_can_stand_for() {
+    const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
+    let write = |predicate: &str| {
+        let node = NamedNode::new_unchecked("http://e/s");
+        let predicate = NamedNode::new_unchecked(predicate);
+        write_graph(
+            GraphFormat::RdfXml,
+            &[Triple::new(node.clone(), predicate, node)],
+        )
+    };
+    for good in [
+        "http://e/a",
+        "http://e/1a",
+        "urn:p",
+        "http://e#é-1",
+        &format!("{RDF}_1"),
+    ] {
+        assert!(write(good).is_ok(), "{good}");
+    }
+    let li = format!("{RDF}li");
+    for bad in [
+        "http://e/",
+        "http://e/1",
+        "http://e/a=",
+        "http://e/a?-",
+        &li,
+    ] {
+        let error = write(bad).expect_err(bad).to_string();
+        assert!(error.contains(bad), "{error}");
+    }
+}
+
+#[test]
 fn booleans_read_back() {
     for value in [true, false] {
         for (ours, theirs) in [
