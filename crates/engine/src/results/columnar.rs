@@ -51,7 +51,7 @@ pub(super) struct Columnar {
 }
 
 enum Encoder {
-    Arrow(StreamWriter<Vec<u8>>),
+    Arrow(Box<StreamWriter<Vec<u8>>>),
     Parquet(Box<ArrowWriter<Vec<u8>>>),
 }
 
@@ -69,7 +69,9 @@ impl Columnar {
             .collect();
         let schema = Arc::new(Schema::new(fields));
         let encoder = match encoding {
-            Encoding::ArrowStream => Encoder::Arrow(StreamWriter::try_new(Vec::new(), &schema)?),
+            Encoding::ArrowStream => {
+                Encoder::Arrow(Box::new(StreamWriter::try_new(Vec::new(), &schema)?))
+            }
             // A file without columns is none that readers take.
             Encoding::Parquet if columns.is_empty() => return Err(ResultsError::NoColumns),
             Encoding::Parquet => Encoder::Parquet(Box::new(ArrowWriter::try_new(
