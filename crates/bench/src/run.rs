@@ -81,7 +81,7 @@ pub(crate) fn write_tsv(
     let mut writer = SolutionsWriter::new(SolutionsFormat::Tsv, solutions.variables());
     let mut text_bytes = 0;
     out.clear();
-    writer.start(out);
+    writer.start(out)?;
     while let Some(batch) = solutions.next_batch()? {
         let mut decoder = solutions.decoder();
         for row in 0..batch.rows() {
@@ -89,12 +89,12 @@ pub(crate) fn write_tsv(
             for column in 0..columns {
                 writer.term(out, batch.column(column)[row], &mut decoder)?;
             }
-            writer.end_row(out);
+            writer.end_row(out)?;
         }
         text_bytes += black_box(&*out).len() as u64;
         out.clear();
     }
-    writer.finish(out);
+    writer.finish(out)?;
     text_bytes += black_box(&*out).len() as u64;
     Ok(Outcome {
         rows: writer.rows(),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use jindou_bench::operators::{DEFAULT_SETS, Family, UNIVERSITIES};
 use jindou_engine::ingest::Format;
+use jindou_engine::results::GraphFormat;
 use jindou_engine::{ServicePolicy, ServicePrefix};
 use oxrdf::NamedNode;
 
@@ -19,6 +20,7 @@ Examples:
   jindou query --data data.ttl --query 'SELECT * WHERE { ?s ?p ?o } LIMIT 10'
   jindou load --location store data.nt.gz more.ttl
   jindou query --location store --query-file q.rq --results-format csv
+  jindou dump --location store --output store.nq.zst
   jindou generate lubm --universities 10 --output lubm10.nt.zst
 ";
 
@@ -36,6 +38,7 @@ pub(crate) enum Command {
     Load(LoadArguments),
     Query(QueryArguments),
     Explain(ExplainArguments),
+    Dump(DumpArguments),
     Stats(StatsArguments),
     /// Generate benchmark data
     #[command(subcommand)]
@@ -126,18 +129,25 @@ pub(crate) struct LoadArguments {
 Examples:
   jindou query --data data.ttl --query 'SELECT * WHERE { ?s ?p ?o } LIMIT 10'
   jindou query --location store --query-file q.rq --results-format json > result.json
+  jindou query --location store --query-file q.rq --output result.parquet
   jindou query --location store --query-file q.rq --profile
 
-Truth values (ASK) are printed as table, tsv, csv, json or xml; graphs (CONSTRUCT, DESCRIBE) as
-nt (the default), turtle or rdfxml.")]
+Tables (SELECT) are written as table (the default), tsv, csv, json, xml, arrow or parquet; truth
+values (ASK) as table, tsv, csv, json or xml; graphs (CONSTRUCT, DESCRIBE) as nt (the default),
+turtle, rdfxml, jsonld, trig, nq, n3, arrow or parquet. In arrow (an IPC stream) and parquet each
+variable is a struct of kind, value, datatype and language.")]
 pub(crate) struct QueryArguments {
     #[command(flatten)]
     pub(crate) subject: SubjectArguments,
     #[command(flatten)]
     pub(crate) text: TextArguments,
-    /// Form of the result [default: table, for graphs nt]
+    /// Form of the result [default: what the output's name tells; table, for graphs nt]
     #[arg(long, value_name = "F", value_enum)]
     pub(crate) results_format: Option<ResultsFormat>,
+    /// File to write instead of standard output, compressed if it ends in .gz or .zst; it appears
+    /// when it is whole
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
     /// Longest time the query may take, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) timeout: Option<Duration>,
@@ -152,7 +162,7 @@ pub(crate) struct QueryArguments {
     #[arg(long)]
     pub(crate) profile: bool,
     /// Print the plan instead of running it
-    #[arg(long, conflicts_with_all = ["profile", "results_format"])]
+    #[arg(long, conflicts_with_all = ["profile", "results_format", "output"])]
     pub(crate) explain: bool,
     #[command(flatten)]
     pub(crate) read: ReadArguments,
@@ -190,6 +200,37 @@ pub(crate) struct ExplainArguments {
     pub(crate) location: PathBuf,
     #[command(flatten)]
     pub(crate) text: TextArguments,
+}
+
+/// Write what a store holds as a file
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou dump --location store --output store.nq.zst
+  jindou dump --location store --graph http://example.org/g --format ttl
+  jindou dump --location store --output store.parquet
+
+Formats: nq (the default), trig, jsonld, parquet and arrow hold all graphs; nt, ttl, rdf and n3 hold
+one. Parquet and arrow (an IPC stream) have the columns subject, predicate, object (a struct of
+kind, value, datatype and language) and graph (null in the default graph); blank nodes are written
+as _:label. What is dumped loads as the same dataset, but for the names of blank nodes.")]
+pub(crate) struct DumpArguments {
+    /// Folder of the store
+    #[arg(long, value_name = "DIR")]
+    pub(crate) location: PathBuf,
+    /// File to write, compressed if it ends in .gz or .zst; it appears when it is whole
+    /// [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Format [default: what the output's name tells, or nq]
+    #[arg(long, value_name = "F", value_parser = parse_graph_format)]
+    pub(crate) format: Option<GraphFormat>,
+    /// Write this named graph only
+    #[arg(long, value_name = "IRI", value_parser = parse_iri, conflicts_with = "default_graph")]
+    pub(crate) graph: Option<NamedNode>,
+    /// Write the default graph only
+    #[arg(long)]
+    pub(crate) default_graph: bool,
 }
 
 /// Print what a store holds
@@ -357,6 +398,53 @@ pub(crate) enum ResultsFormat {
     /// RDF/XML, for graphs
     #[value(alias = "rdf")]
     Rdfxml,
+    /// JSON-LD, for graphs
+    Jsonld,
+    /// TriG, for graphs
+    Trig,
+    /// N-Quads, for graphs
+    Nq,
+    /// Notation3, for graphs
+    N3,
+    /// Apache Arrow IPC stream
+    Arrow,
+    /// Apache Parquet
+    Parquet,
+}
+
+impl ResultsFormat {
+    /// The format of files with this ending, in lower case and without the dot.
+    pub(crate) fn from_ending(ending: &str) -> Option<Self> {
+        Some(match ending {
+            "txt" => Self::Table,
+            "tsv" => Self::Tsv,
+            "csv" => Self::Csv,
+            "json" | "srj" => Self::Json,
+            "xml" | "srx" => Self::Xml,
+            "nt" => Self::Nt,
+            "ttl" => Self::Turtle,
+            "rdf" => Self::Rdfxml,
+            "jsonld" => Self::Jsonld,
+            "trig" => Self::Trig,
+            "nq" => Self::Nq,
+            "n3" => Self::N3,
+            "arrows" => Self::Arrow,
+            "parquet" => Self::Parquet,
+            _ => return None,
+        })
+    }
+
+    /// Whether it is no text, and has compression of its own or none at all.
+    pub(crate) fn is_binary(self) -> bool {
+        matches!(self, Self::Arrow | Self::Parquet)
+    }
+}
+
+fn parse_graph_format(name: &str) -> Result<GraphFormat, String> {
+    GraphFormat::from_name(name).ok_or_else(|| {
+        let names = GraphFormat::ALL.map(GraphFormat::name).join(", ");
+        format!("give one of {names}")
+    })
 }
 
 /// What SERVICE may call, by one of possibly several options.

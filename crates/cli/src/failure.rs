@@ -7,7 +7,13 @@ use jindou_bench::BenchError;
 use jindou_engine::EngineError;
 use jindou_engine::ingest::IngestError;
 
-/// Prints `error: what, where and what to do` on standard error; gives the exit status, 1. A
+use crate::interrupt::Interrupted;
+
+/// The exit status of what Ctrl-C ended, as shells have it.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// Prints `error: what, where and what to do` on standard error; gives the exit status, 1, or 130
+/// after Ctrl-C. A
 /// reader that went away (as in `jindou ... | head`) wanted no more: no line then, and status 0.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if is_broken_pipe(error) {
@@ -20,6 +26,9 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
         ("", "")
     };
     eprintln!("{before}error:{after} {}", one_line(error));
+    if error.is::<Interrupted>() {
+        return ExitCode::from(INTERRUPTED);
+    }
     ExitCode::FAILURE
 }
 

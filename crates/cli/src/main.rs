@@ -7,9 +7,11 @@
 mod args;
 mod commands;
 mod failure;
+mod interrupt;
 mod open;
 mod output;
 mod progress;
+mod target;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
         Command::Load(arguments) => commands::load::run(arguments),
         Command::Query(arguments) => commands::query::run(arguments),
         Command::Explain(arguments) => commands::query::explain(&arguments),
+        Command::Dump(arguments) => commands::dump::run(&arguments),
         Command::Stats(arguments) => commands::stats::run(&arguments),
         Command::Generate(arguments) => commands::generate::run(arguments),
         Command::Bench(arguments) => commands::bench::run(arguments),

@@ -1,6 +1,7 @@
-//! How does a result reach standard output?
+//! How does a result reach standard output or a file?
 
 use std::io::{self, Write};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use jindou_engine::results::{
@@ -10,8 +11,10 @@ use jindou_engine::{Graph, QueryResults, Solutions};
 
 use crate::args::ResultsFormat;
 
-/// Text held back before it is written.
+/// Text held back before it is written,
 const FLUSH_BYTES: usize = 64 << 10;
+/// if what came before was written less than this long ago.
+const FLUSH_AGE: Duration = Duration::from_millis(50);
 
 /// Writes a result in the format asked for; gives the profile if there is one.
 ///
@@ -64,7 +67,8 @@ fn write_solutions(
     let columns = solutions.variables().len();
     let mut writer = SolutionsWriter::new(format, solutions.variables());
     let mut text = Vec::with_capacity(2 * FLUSH_BYTES);
-    writer.start(&mut text);
+    writer.start(&mut text)?;
+    let mut written_at = None;
     while let Some(batch) = solutions.next_batch()? {
         let mut decoder = solutions.decoder();
         for row in 0..batch.rows() {
@@ -73,13 +77,20 @@ fn write_solutions(
                 let id = batch.column(column)[row];
                 writer.term(&mut text, id, &mut decoder)?;
             }
-            writer.end_row(&mut text);
+            writer.end_row(&mut text)?;
             if text.len() >= FLUSH_BYTES {
                 put(out, &mut text)?;
+                written_at = Some(Instant::now());
             }
         }
+        // The next batch may be long in coming: the first rows should not wait for the last.
+        writer.pause(&mut text)?;
+        if written_at.is_none_or(|at| at.elapsed() >= FLUSH_AGE) {
+            put(out, &mut text)?;
+            written_at = Some(Instant::now());
+        }
     }
-    writer.finish(&mut text);
+    writer.finish(&mut text)?;
     if matches!(format, SolutionsFormat::Json | SolutionsFormat::Xml) {
         end_line(&mut text);
     }
@@ -97,7 +108,7 @@ fn write_graph(graph: Graph, format: GraphFormat, out: &mut impl Write) -> anyho
         }
     }
     writer.finish(&mut text)?;
-    if !text.is_empty() {
+    if !text.is_empty() && !matches!(format, GraphFormat::Arrow | GraphFormat::Parquet) {
         end_line(&mut text);
     }
     put(out, &mut text)
@@ -122,9 +133,12 @@ fn solutions_format(format: Option<ResultsFormat>) -> anyhow::Result<SolutionsFo
         Some(ResultsFormat::Csv) => SolutionsFormat::Csv,
         Some(ResultsFormat::Json) => SolutionsFormat::Json,
         Some(ResultsFormat::Xml) => SolutionsFormat::Xml,
-        Some(ResultsFormat::Nt | ResultsFormat::Turtle | ResultsFormat::Rdfxml) => {
-            bail!("the query gives a table, not a graph; ask for table, tsv, csv, json or xml")
-        }
+        Some(ResultsFormat::Arrow) => SolutionsFormat::Arrow,
+        Some(ResultsFormat::Parquet) => SolutionsFormat::Parquet,
+        Some(_) => bail!(
+            "the query gives a table, not a graph; ask for table, tsv, csv, json, xml, arrow or \
+             parquet"
+        ),
     })
 }
 
@@ -135,11 +149,10 @@ fn boolean_format(format: Option<ResultsFormat>) -> anyhow::Result<BooleanFormat
         Some(ResultsFormat::Csv) => BooleanFormat::Csv,
         Some(ResultsFormat::Json) => BooleanFormat::Json,
         Some(ResultsFormat::Xml) => BooleanFormat::Xml,
-        Some(ResultsFormat::Nt | ResultsFormat::Turtle | ResultsFormat::Rdfxml) => {
-            bail!(
-                "the query gives true or false, not a graph; ask for table, tsv, csv, json or xml"
-            )
-        }
+        Some(_) => bail!(
+            "the query gives true or false, not a graph or columns; ask for table, tsv, csv, json \
+             or xml"
+        ),
     })
 }
 
@@ -148,7 +161,22 @@ fn graph_format(format: Option<ResultsFormat>) -> anyhow::Result<GraphFormat> {
         None | Some(ResultsFormat::Nt) => GraphFormat::NTriples,
         Some(ResultsFormat::Turtle) => GraphFormat::Turtle,
         Some(ResultsFormat::Rdfxml) => GraphFormat::RdfXml,
-        Some(_) => bail!("the query gives a graph, not a table; ask for nt, turtle or rdfxml"),
+        Some(ResultsFormat::Jsonld) => GraphFormat::JsonLd,
+        Some(ResultsFormat::Trig) => GraphFormat::TriG,
+        Some(ResultsFormat::Nq) => GraphFormat::NQuads,
+        Some(ResultsFormat::N3) => GraphFormat::N3,
+        Some(ResultsFormat::Arrow) => GraphFormat::Arrow,
+        Some(ResultsFormat::Parquet) => GraphFormat::Parquet,
+        Some(
+            ResultsFormat::Table
+            | ResultsFormat::Tsv
+            | ResultsFormat::Csv
+            | ResultsFormat::Json
+            | ResultsFormat::Xml,
+        ) => bail!(
+            "the query gives a graph, not a table; ask for nt, turtle, rdfxml, jsonld, trig, nq, \
+             n3, arrow or parquet"
+        ),
     })
 }
 

@@ -1,7 +1,7 @@
 //! How is a long step's progress shown without disturbing anything else?
 //!
 //! On standard error, only where that is a terminal, and only for what takes longer than half a
-//! second.
+//! second or the patience a command has.
 
 use std::borrow::Cow;
 use std::io::IsTerminal;
@@ -55,7 +55,16 @@ impl Watch {
     }
 
     /// Watches whatever `look` tells.
-    pub(crate) fn start(what: String, mut look: impl FnMut() -> Look + Send + 'static) -> Self {
+    pub(crate) fn start(what: String, look: impl FnMut() -> Look + Send + 'static) -> Self {
+        Self::after(PATIENCE, what, look)
+    }
+
+    /// Watches whatever `look` tells, once that took so long.
+    pub(crate) fn after(
+        patience: Duration,
+        what: String,
+        mut look: impl FnMut() -> Look + Send + 'static,
+    ) -> Self {
         if !std::io::stderr().is_terminal() {
             return Self {
                 stop: None,
@@ -64,7 +73,7 @@ impl Watch {
         }
         let (stop, stopped) = sync_channel::<()>(0);
         let thread = std::thread::spawn(move || {
-            let mut wait = PATIENCE;
+            let mut wait = patience;
             let mut bar = None;
             // Nothing is ever sent: the channel ends when the watch does.
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(wait) {

@@ -247,6 +247,11 @@ impl Database {
         self.inner.recovery
     }
 
+    /// The graph as it is now.
+    pub(crate) fn graph(&self) -> Arc<StoredGraph> {
+        self.inner.graph.load_full()
+    }
+
     /// Answers a query with the default options.
     ///
     /// # Errors

@@ -57,8 +57,8 @@ fn repeated_terms_are_written_as_single_ones() {
                     remembering.term(&mut one, id, &mut decoder).unwrap();
                     plain.cell(&mut other, decoder.text(id)).unwrap();
                 }
-                remembering.end_row(&mut one);
-                plain.end_row(&mut other);
+                remembering.end_row(&mut one).unwrap();
+                plain.end_row(&mut other).unwrap();
             }
         }
         assert_eq!(remembering.rows(), ROWS as u64);

@@ -552,7 +552,7 @@ fn run_solutions(
     let columns = solutions.variables().len();
     let mut writer = SolutionsWriter::new(format, solutions.variables());
     let mut out = Vec::with_capacity(4096);
-    writer.start(&mut out);
+    writer.start(&mut out)?;
     while let Some(batch) = solutions.next_batch()? {
         let mut decoder = solutions.decoder();
         let ids: Vec<_> = (0..columns).map(|column| batch.column(column)).collect();
@@ -561,14 +561,15 @@ fn run_solutions(
             for column in &ids {
                 writer.term(&mut out, column[row], &mut decoder)?;
             }
-            writer.end_row(&mut out);
+            writer.end_row(&mut out)?;
             sink.offer(media_type, &mut out, false)?;
         }
+        writer.pause(&mut out)?;
         sink.offer(media_type, &mut out, true)?;
     }
     match solutions.profile() {
         Some(profile) if query.profile() => writer.finish_with_profile(&mut out, &profile)?,
-        _ => writer.finish(&mut out),
+        _ => writer.finish(&mut out)?,
     }
     Ok(Output {
         media_type,
@@ -592,7 +593,11 @@ fn run_graph(graph: Graph, query: &Query, sink: &mut impl Sink) -> Result<Output
     for (index, triple) in graph.enumerate() {
         writer.triple(&mut out, triple?.as_ref())?;
         // There are no batches to see here; this many triples make a first chunk.
-        sink.offer(media_type, &mut out, index % 256 == 255)?;
+        let pause = index % 256 == 255;
+        if pause {
+            writer.pause(&mut out)?;
+        }
+        sink.offer(media_type, &mut out, pause)?;
     }
     let rows = writer.triples();
     writer.finish(&mut out)?;

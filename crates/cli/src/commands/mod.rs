@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod demo;
+pub(crate) mod dump;
 pub(crate) mod generate;
 pub(crate) mod load;
 pub(crate) mod query;

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use jindou_engine::{Database, EngineError, QueryOptions};
 
-use crate::args::{ExplainArguments, QueryArguments, TextArguments, service_policy};
+use crate::args::{ExplainArguments, QueryArguments, ResultsFormat, TextArguments, service_policy};
+use crate::interrupt::{self, Interrupted};
+use crate::target::{Name, Target, refuse_terminal};
 use crate::{open, output};
 
 /// A load that takes less is not worth a line.
@@ -14,6 +16,17 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// # Errors
 /// A query or data that is wrong, and what else the engine reports.
 pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
+    let path = arguments
+        .output
+        .as_deref()
+        .filter(|path| path.as_os_str() != "-");
+    let file = Name::of(path)?;
+    let format = results_format(arguments.results_format, &file)?;
+    if let Some(binary) = format.filter(|format| format.is_binary()) {
+        let called = format!("{binary:?}").to_lowercase();
+        file.refuse_compression(&called)?;
+        refuse_terminal(path, &called)?;
+    }
     let (text, name) = open::query_text(arguments.text)?;
     let database = match &arguments.subject.location {
         Some(location) => open::stored(location)?,
@@ -25,7 +38,7 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
                 ..QueryOptions::default()
             };
             match Database::new().query_with(&text, options) {
-                Ok(trial) => output::check_format(&trial, arguments.results_format)?,
+                Ok(trial) => output::check_format(&trial, format)?,
                 Err(EngineError::WouldWait) => (),
                 Err(error) => return Err(in_query(error, &name)),
             }
@@ -35,18 +48,37 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
     if arguments.explain {
         return print_plan(&database, &text, &name);
     }
+    // Without a file there is nothing to tidy up, and Ctrl-C may end the process as it always does.
+    let token = match path {
+        Some(_) => Some(interrupt::watch()?),
+        None => None,
+    };
     let options = QueryOptions {
+        cancellation: token.clone(),
         timeout: arguments.timeout,
         profile: arguments.profile,
         threads: arguments.threads.map(usize::from),
         services: service_policy(&arguments.allow_service),
         ..QueryOptions::default()
     };
-    let results = database
-        .query_with(&text, options)
-        .map_err(|e| in_query(e, &name))?;
-    let mut out = std::io::stdout().lock();
-    let profile = output::write(results, arguments.results_format, &mut out)?;
+    let answer = || -> anyhow::Result<Option<String>> {
+        let results = database
+            .query_with(&text, options)
+            .map_err(|e| in_query(e, &name))?;
+        // Before a file is begun that could not be ended.
+        output::check_format(&results, format)?;
+        let mut target = Target::create(path, &file)?;
+        let profile = output::write(results, format, &mut target)?;
+        if token.as_ref().is_none_or(|token| !token.is_cancelled()) {
+            target.finish()?;
+        }
+        Ok(profile)
+    };
+    let answer = answer();
+    if token.is_some_and(|token| token.is_cancelled()) {
+        return Err(Interrupted.into());
+    }
+    let profile = answer?;
     if arguments.profile {
         match profile {
             Some(profile) => eprintln!("{}", profile.trim_end()),
@@ -54,6 +86,28 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The format asked for, or the one that the output's name tells.
+fn results_format(
+    given: Option<ResultsFormat>,
+    file: &Name,
+) -> anyhow::Result<Option<ResultsFormat>> {
+    if given.is_some() {
+        return Ok(given);
+    }
+    let Some(ending) = file.ending.as_deref() else {
+        return Ok(None);
+    };
+    match ResultsFormat::from_ending(ending) {
+        Some(format) => Ok(Some(format)),
+        None if matches!(ending, "arrow" | "feather") => {
+            bail!(
+                "what is written is an Arrow stream; name it .arrows, or give --results-format arrow"
+            )
+        }
+        None => bail!("the ending .{ending} tells no format; name it with --results-format"),
+    }
 }
 
 /// # Errors

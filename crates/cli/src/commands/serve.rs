@@ -9,10 +9,8 @@ use jindou_engine::Database;
 use jindou_server::{Server, ServerConfig, ServerError};
 
 use crate::args::{ServeArguments, service_policy};
+use crate::failure::INTERRUPTED;
 use crate::open;
-
-/// Exit status after a second Ctrl-C: 128 and the number of the signal, as shells have it.
-const INTERRUPTED: i32 = 130;
 
 /// # Errors
 /// Files, a store or an address that cannot be used.
@@ -87,7 +85,7 @@ pub(crate) fn serve(database: Database, config: ServerConfig) -> anyhow::Result<
             eprintln!("ending once the queries under way have; Ctrl-C again ends at once");
             tokio::spawn(async {
                 if tokio::signal::ctrl_c().await.is_ok() {
-                    std::process::exit(INTERRUPTED);
+                    std::process::exit(INTERRUPTED.into());
                 }
             });
         };

@@ -2,6 +2,9 @@
 
 use super::negotiate::Offer;
 
+const ARROW_STREAM: &str = "application/vnd.apache.arrow.stream";
+const PARQUET: &str = "application/vnd.apache.parquet";
+
 /// Formats of a table of solutions (SELECT).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SolutionsFormat {
@@ -15,11 +18,24 @@ pub enum SolutionsFormat {
     Tsv,
     /// Aligned columns for people; long values are cut.
     Table,
+    /// An Apache Arrow IPC stream: a struct column (kind, value, datatype, language) for each
+    /// variable, null where it is unbound.
+    Arrow,
+    /// An Apache Parquet file with the same columns.
+    Parquet,
 }
 
 impl SolutionsFormat {
     /// All formats, in order of preference.
-    pub const ALL: [Self; 5] = [Self::Json, Self::Xml, Self::Csv, Self::Tsv, Self::Table];
+    pub const ALL: [Self; 7] = [
+        Self::Json,
+        Self::Xml,
+        Self::Csv,
+        Self::Tsv,
+        Self::Table,
+        Self::Arrow,
+        Self::Parquet,
+    ];
 
     /// Media types this format is offered under, in order of preference.
     pub const OFFERS: &[Offer<Self>] = &[
@@ -31,6 +47,8 @@ impl SolutionsFormat {
         Offer::new("text/tab-separated-values", Self::Tsv),
         Offer::new("text/xml", Self::Xml),
         Offer::new("text/plain", Self::Table),
+        Offer::new(ARROW_STREAM, Self::Arrow),
+        Offer::new(PARQUET, Self::Parquet),
     ];
 
     /// The short name used on command lines and in `format=`.
@@ -42,6 +60,8 @@ impl SolutionsFormat {
             Self::Csv => "csv",
             Self::Tsv => "tsv",
             Self::Table => "table",
+            Self::Arrow => "arrow",
+            Self::Parquet => "parquet",
         }
     }
 
@@ -60,6 +80,8 @@ impl SolutionsFormat {
             Self::Csv => "text/csv",
             Self::Tsv => "text/tab-separated-values",
             Self::Table => "text/plain",
+            Self::Arrow => ARROW_STREAM,
+            Self::Parquet => PARQUET,
         }
     }
 }
@@ -130,7 +152,7 @@ impl BooleanFormat {
     }
 }
 
-/// Formats of a graph (CONSTRUCT and DESCRIBE).
+/// Formats of a graph (CONSTRUCT and DESCRIBE) or of a whole dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GraphFormat {
     /// Turtle.
@@ -141,21 +163,30 @@ pub enum GraphFormat {
     RdfXml,
     /// JSON-LD.
     JsonLd,
-    /// TriG; the triples are in the default graph.
+    /// TriG.
     TriG,
-    /// N-Quads; the triples are in the default graph.
+    /// N-Quads.
     NQuads,
+    /// Notation3, of which only what is Turtle too is written.
+    N3,
+    /// An Apache Arrow IPC stream with the columns subject, predicate, object and graph.
+    Arrow,
+    /// An Apache Parquet file with the same columns.
+    Parquet,
 }
 
 impl GraphFormat {
     /// All formats, in order of preference.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 9] = [
         Self::Turtle,
         Self::NTriples,
         Self::RdfXml,
         Self::JsonLd,
         Self::TriG,
         Self::NQuads,
+        Self::N3,
+        Self::Arrow,
+        Self::Parquet,
     ];
 
     /// Media types this format is offered under, in order of preference.
@@ -171,7 +202,19 @@ impl GraphFormat {
         Offer::new("application/json", Self::JsonLd),
         Offer::new("text/plain", Self::NTriples),
         Offer::new("text/xml", Self::RdfXml),
+        Offer::new("text/n3", Self::N3),
+        Offer::new(ARROW_STREAM, Self::Arrow),
+        Offer::new(PARQUET, Self::Parquet),
     ];
+
+    /// Whether quads outside the default graph can be written.
+    #[must_use]
+    pub const fn has_named_graphs(self) -> bool {
+        match self {
+            Self::TriG | Self::NQuads | Self::JsonLd | Self::Arrow | Self::Parquet => true,
+            Self::Turtle | Self::NTriples | Self::RdfXml | Self::N3 => false,
+        }
+    }
 
     /// The short name used on command lines and in `format=`; also the usual file extension.
     #[must_use]
@@ -183,6 +226,9 @@ impl GraphFormat {
             Self::JsonLd => "jsonld",
             Self::TriG => "trig",
             Self::NQuads => "nq",
+            Self::N3 => "n3",
+            Self::Arrow => "arrow",
+            Self::Parquet => "parquet",
         }
     }
 
@@ -207,6 +253,9 @@ impl GraphFormat {
             Self::JsonLd => "application/ld+json",
             Self::TriG => "application/trig",
             Self::NQuads => "application/n-quads",
+            Self::N3 => "text/n3",
+            Self::Arrow => ARROW_STREAM,
+            Self::Parquet => PARQUET,
         }
     }
 }

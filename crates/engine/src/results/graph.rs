@@ -1,128 +1,293 @@
-//! How is a graph written, triple by triple?
+//! How is a graph or a dataset written, quad by quad?
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use oxrdf::{GraphNameRef, NamedOrBlankNodeRef, QuadRef, TermRef, TripleRef};
+use oxrdf::{
+    BlankNodeRef, GraphNameRef, LiteralRef, NamedNodeRef, NamedOrBlankNodeRef, QuadRef, TermRef,
+    TripleRef,
+};
 use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfSerializer, WriterQuadSerializer};
 
+use super::columnar::{Columnar, Encoding};
+use super::columns::Shape;
 use super::escape::not_xml;
-use super::{GraphFormat, ResultsError, TermText, write_term};
+use super::{GraphFormat, QuadText, ResultsError, TermText, write_term};
 
-/// Writes a graph in one format: triples, then [`finish`](Self::finish). Nothing is held back
-/// but what the format needs to group triples of one subject.
+/// The columns of quads: their shapes, names, and whether a cell may be empty.
+const COLUMNS: [(Shape, &str, bool); 4] = [
+    (Shape::Node, "subject", false),
+    (Shape::RepeatedNode, "predicate", false),
+    (Shape::Term, "object", false),
+    (Shape::RepeatedNode, "graph", true),
+];
+
+/// Writes a graph or a dataset in one format: triples or quads, then [`finish`](Self::finish).
+///
+/// Text holds nothing back but what the format needs to group triples of one subject. Arrow and
+/// Parquet hold some 16 MiB at most; their columns are `subject` and `predicate` (the IRI, or
+/// `_:label`), `object` (a struct of kind, value, datatype and language) and `graph` (null in the
+/// default graph).
 pub struct GraphWriter {
     format: GraphFormat,
-    triples: u64,
-    /// `None`: a line per triple, written here.
-    serializer: Option<(WriterQuadSerializer<Shared>, Shared)>,
+    quads: u64,
+    encoder: Encoder,
+}
+
+enum Encoder {
+    /// A line per triple, written here.
+    Lines,
+    Foreign(Box<WriterQuadSerializer<Shared>>, Shared),
+    /// Not made before there is something to append to.
+    Columns(Encoding, Option<Box<Columnar>>),
 }
 
 impl GraphWriter {
     /// A writer in this format.
     #[must_use]
     pub fn new(format: GraphFormat) -> Self {
-        let foreign = match format {
-            GraphFormat::NTriples | GraphFormat::NQuads => None,
-            GraphFormat::Turtle => Some(RdfFormat::Turtle),
-            GraphFormat::RdfXml => Some(RdfFormat::RdfXml),
-            GraphFormat::TriG => Some(RdfFormat::TriG),
-            GraphFormat::JsonLd => Some(RdfFormat::JsonLd {
+        let foreign = |format| {
+            let shared = Shared::default();
+            let serializer = RdfSerializer::from_format(format).for_writer(shared.clone());
+            Encoder::Foreign(Box::new(serializer), shared)
+        };
+        let encoder = match format {
+            GraphFormat::NTriples | GraphFormat::NQuads => Encoder::Lines,
+            GraphFormat::Turtle => foreign(RdfFormat::Turtle),
+            GraphFormat::N3 => foreign(RdfFormat::N3),
+            GraphFormat::RdfXml => foreign(RdfFormat::RdfXml),
+            GraphFormat::TriG => foreign(RdfFormat::TriG),
+            GraphFormat::JsonLd => foreign(RdfFormat::JsonLd {
                 profile: JsonLdProfileSet::empty(),
             }),
+            GraphFormat::Arrow => Encoder::Columns(Encoding::ArrowStream, None),
+            GraphFormat::Parquet => Encoder::Columns(Encoding::Parquet, None),
         };
-        let serializer = foreign.map(|format| {
-            let shared = Shared::default();
-            (
-                RdfSerializer::from_format(format).for_writer(shared.clone()),
-                shared,
-            )
-        });
         Self {
             format,
-            triples: 0,
-            serializer,
+            quads: 0,
+            encoder,
         }
     }
 
-    /// Triples written so far.
+    /// Triples and quads written so far.
     #[must_use]
     pub fn triples(&self) -> u64 {
-        self.triples
+        self.quads
     }
 
-    /// Appends one triple.
+    /// Appends one triple, of the default graph.
     ///
     /// # Errors
-    /// [`ResultsError::NotXml`] and [`ResultsError::Graph`] when the format cannot hold it; the
-    /// output is then of no use.
+    /// As [`Self::quad`].
     pub fn triple(&mut self, out: &mut Vec<u8>, triple: TripleRef<'_>) -> Result<(), ResultsError> {
+        self.quad(out, triple.into())
+    }
+
+    /// Appends one quad.
+    ///
+    /// # Errors
+    /// What the format cannot hold: [`ResultsError::NoNamedGraphs`], [`ResultsError::NotXml`],
+    /// [`ResultsError::Graph`] and [`ResultsError::TooLong`]; the output is then of no use.
+    ///
+    /// # Panics
+    /// If the subject or the graph is a literal.
+    pub fn quad(&mut self, out: &mut Vec<u8>, quad: QuadText<'_>) -> Result<(), ResultsError> {
         let format = self.format;
-        match &mut self.serializer {
-            None => {
-                let subject = match triple.subject {
-                    NamedOrBlankNodeRef::NamedNode(node) => TermText::Iri(node.as_str()),
-                    NamedOrBlankNodeRef::BlankNode(node) => TermText::Blank(node.as_str()),
-                };
-                write_term(out, subject, false);
-                out.push(b' ');
-                write_term(out, TermText::Iri(triple.predicate.as_str()), false);
-                out.push(b' ');
-                write_term(out, triple.object.into(), false);
-                out.extend_from_slice(b" .\n");
-            }
-            Some((serializer, shared)) => {
+        if let Some(graph) = quad.graph.filter(|_| !format.has_named_graphs()) {
+            let mut name = Vec::new();
+            write_term(&mut name, graph, false);
+            let graph = String::from_utf8_lossy(&name).into_owned();
+            return Err(ResultsError::NoNamedGraphs { format, graph });
+        }
+        match &mut self.encoder {
+            Encoder::Lines => write_line(out, quad),
+            Encoder::Foreign(serializer, shared) => {
                 if format == GraphFormat::RdfXml {
-                    check_xml(triple)?;
+                    check_xml(quad)?;
                 }
-                let quad = QuadRef::new(
-                    triple.subject,
-                    triple.predicate,
-                    triple.object,
-                    GraphNameRef::DefaultGraph,
-                );
                 serializer
-                    .serialize_quad(quad)
+                    .serialize_quad(quad_ref(quad))
                     .map_err(|source| ResultsError::Graph { format, source })?;
                 out.append(&mut shared.lock());
             }
+            Encoder::Columns(encoding, columns) => {
+                let columns = begun(*encoding, columns, out)?;
+                columns.cell(Some(quad.subject))?;
+                columns.cell(Some(TermText::Iri(quad.predicate)))?;
+                columns.cell(Some(quad.object))?;
+                columns.cell(quad.graph)?;
+                columns.end_row(out)?;
+            }
         }
-        self.triples += 1;
+        self.quads += 1;
         Ok(())
     }
 
-    /// Appends what comes after the last triple.
+    /// Told, between quads, that the next one may be long in coming: what an Arrow stream held
+    /// back is written, if it is much or the last ones left a while ago.
     ///
     /// # Errors
-    /// [`ResultsError::Graph`] when the serializer cannot end here.
+    /// [`ResultsError::Arrow`].
+    pub fn pause(&mut self, out: &mut Vec<u8>) -> Result<(), ResultsError> {
+        match &mut self.encoder {
+            Encoder::Columns(_, Some(columns)) => columns.pause(out),
+            _ => Ok(()),
+        }
+    }
+
+    /// Appends what comes after the last quad.
+    ///
+    /// # Errors
+    /// [`ResultsError::Graph`], [`ResultsError::Arrow`] or [`ResultsError::Parquet`] when the
+    /// serializer cannot end here.
     pub fn finish(self, out: &mut Vec<u8>) -> Result<(), ResultsError> {
         let format = self.format;
-        if let Some((serializer, shared)) = self.serializer {
-            serializer
-                .finish()
-                .map_err(|source| ResultsError::Graph { format, source })?;
-            out.append(&mut shared.lock());
+        match self.encoder {
+            Encoder::Lines => {}
+            Encoder::Foreign(serializer, shared) => {
+                serializer
+                    .finish()
+                    .map_err(|source| ResultsError::Graph { format, source })?;
+                out.append(&mut shared.lock());
+            }
+            Encoder::Columns(encoding, mut columns) => {
+                begun(encoding, &mut columns, out)?.finish(out)?;
+            }
         }
         Ok(())
     }
 }
 
-fn check_xml(triple: TripleRef<'_>) -> Result<(), ResultsError> {
-    let subject = match triple.subject {
-        NamedOrBlankNodeRef::NamedNode(node) => node.as_str(),
-        NamedOrBlankNodeRef::BlankNode(node) => node.as_str(),
-    };
-    let object = match triple.object {
-        TermRef::NamedNode(node) => node.as_str(),
-        TermRef::BlankNode(node) => node.as_str(),
-        TermRef::Literal(literal) => literal.value(),
-    };
-    for text in [subject, triple.predicate.as_str(), object] {
-        if let Some(character) = not_xml(text) {
-            return Err(ResultsError::NotXml { character });
+fn begun<'c>(
+    encoding: Encoding,
+    columns: &'c mut Option<Box<Columnar>>,
+    out: &mut Vec<u8>,
+) -> Result<&'c mut Columnar, ResultsError> {
+    if columns.is_none() {
+        *columns = Some(Box::new(Columnar::new(encoding, &COLUMNS, out)?));
+    }
+    Ok(columns.as_mut().expect("made above"))
+}
+
+fn write_line(out: &mut Vec<u8>, quad: QuadText<'_>) {
+    write_term(out, quad.subject, false);
+    out.push(b' ');
+    write_term(out, TermText::Iri(quad.predicate), false);
+    out.push(b' ');
+    write_term(out, quad.object, false);
+    if let Some(graph) = quad.graph {
+        out.push(b' ');
+        write_term(out, graph, false);
+    }
+    out.extend_from_slice(b" .\n");
+}
+
+fn quad_ref(quad: QuadText<'_>) -> QuadRef<'_> {
+    QuadRef::new(
+        node_ref(quad.subject),
+        NamedNodeRef::new_unchecked(quad.predicate),
+        term_ref(quad.object),
+        quad.graph
+            .map_or(GraphNameRef::DefaultGraph, |graph| node_ref(graph).into()),
+    )
+}
+
+fn node_ref(node: TermText<'_>) -> NamedOrBlankNodeRef<'_> {
+    match node {
+        TermText::Iri(iri) => NamedNodeRef::new_unchecked(iri).into(),
+        TermText::Blank(label) => BlankNodeRef::new_unchecked(label).into(),
+        TermText::Literal { value, .. } => panic!("the literal {value:?} stands for a node"),
+    }
+}
+
+fn term_ref(term: TermText<'_>) -> TermRef<'_> {
+    match term {
+        TermText::Literal {
+            value,
+            language,
+            datatype,
+        } => match (language, datatype) {
+            (Some(language), _) => {
+                LiteralRef::new_language_tagged_literal_unchecked(value, language)
+            }
+            (None, Some(datatype)) => {
+                LiteralRef::new_typed_literal(value, NamedNodeRef::new_unchecked(datatype))
+            }
+            (None, None) => LiteralRef::new_simple_literal(value),
         }
+        .into(),
+        node => node_ref(node).into(),
+    }
+}
+
+fn check_xml(quad: QuadText<'_>) -> Result<(), ResultsError> {
+    let text = |term: TermText<'_>| match term {
+        TermText::Iri(text) | TermText::Blank(text) | TermText::Literal { value: text, .. } => {
+            not_xml(text)
+        }
+    };
+    let found = text(quad.subject)
+        .or_else(|| not_xml(quad.predicate))
+        .or_else(|| text(quad.object));
+    if let Some(character) = found {
+        return Err(ResultsError::NotXml { character });
+    }
+    if !is_property_element(quad.predicate) {
+        let reason = format!(
+            "no XML element can stand for the predicate <{}>",
+            quad.predicate
+        );
+        return Err(ResultsError::Graph {
+            format: GraphFormat::RdfXml,
+            source: io::Error::new(io::ErrorKind::InvalidInput, reason),
+        });
     }
     Ok(())
+}
+
+/// Whether an IRI ends in a name that XML allows for an element, and is not one that means
+/// something else there (section 7.2.5 of RDF 1.1 XML Syntax).
+fn is_property_element(iri: &str) -> bool {
+    const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
+    const OTHER: [&str; 12] = [
+        "Description",
+        "RDF",
+        "ID",
+        "about",
+        "parseType",
+        "resource",
+        "nodeID",
+        "datatype",
+        "li",
+        "aboutEach",
+        "aboutEachPrefix",
+        "bagID",
+    ];
+    if iri
+        .strip_prefix(RDF)
+        .is_some_and(|name| OTHER.contains(&name))
+    {
+        return false;
+    }
+    let name = iri.trim_end_matches(is_name_char);
+    iri[name.len()..].contains(is_name_start_char)
+}
+
+/// `NameStartChar` of XML 1.0, without the colon.
+fn is_name_start_char(c: char) -> bool {
+    matches!(c,
+        'A'..='Z' | '_' | 'a'..='z' | '\u{c0}'..='\u{d6}' | '\u{d8}'..='\u{f6}'
+        | '\u{f8}'..='\u{2ff}' | '\u{370}'..='\u{37d}' | '\u{37f}'..='\u{1fff}'
+        | '\u{200c}'..='\u{200d}' | '\u{2070}'..='\u{218f}' | '\u{2c00}'..='\u{2fef}'
+        | '\u{3001}'..='\u{d7ff}' | '\u{f900}'..='\u{fdcf}' | '\u{fdf0}'..='\u{fffd}'
+        | '\u{10000}'..='\u{effff}')
+}
+
+/// `NameChar` of XML 1.0, without the colon.
+fn is_name_char(c: char) -> bool {
+    is_name_start_char(c)
+        || matches!(c, '-' | '.' | '0'..='9' | '\u{b7}' | '\u{300}'..='\u{36f}' | '\u{203f}'..='\u{2040}')
 }
 
 /// A buffer that the serializer fills and the writer drains: the serializer keeps what it writes

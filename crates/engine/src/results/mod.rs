@@ -1,4 +1,4 @@
-//! How are results written as text: terms, solutions, booleans and graphs?
+//! How are results written: terms, solutions, booleans and graphs, as text or as columns?
 //!
 //! Every writer appends to a `Vec<u8>` that the caller owns, drains and reuses, so that a row
 //! costs no allocation. Nothing here looks anything up: terms arrive as borrowed text.
@@ -8,14 +8,18 @@
 //!
 //! let mut out = Vec::new();
 //! let mut writer = SolutionsWriter::new(SolutionsFormat::Tsv, &["s", "name"]);
-//! writer.start(&mut out);
+//! writer.start(&mut out)?;
 //! writer.row(&mut out, [Some(TermText::Iri("http://example.org/a")), None])?;
-//! writer.finish(&mut out);
+//! writer.finish(&mut out)?;
 //! assert_eq!(out, b"?s\t?name\n<http://example.org/a>\t\n");
 //! # Ok::<(), jindou_engine::results::ResultsError>(())
 //! ```
 
 mod boolean;
+mod columnar;
+#[cfg(test)]
+mod columnar_tests;
+mod columns;
 mod escape;
 mod format;
 mod graph;
@@ -32,7 +36,7 @@ pub use format::{BooleanFormat, GraphFormat, SolutionsFormat};
 pub use graph::GraphWriter;
 pub use negotiate::{Offer, negotiate};
 pub use solutions::SolutionsWriter;
-pub use term::{TermText, write_term};
+pub use term::{QuadText, TermText, write_term};
 
 /// Why a result could not be written in the format asked for.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +57,29 @@ pub enum ResultsError {
     NoProfile {
         /// The format that was asked for.
         format: SolutionsFormat,
+    },
+    /// A value is too long for a column of Arrow or Parquet.
+    #[error("a value of {bytes} bytes is too long for Arrow and Parquet; ask for JSON")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// A table without columns cannot be a Parquet file.
+    #[error("the result has no variables, and a Parquet file needs a column; ask for JSON")]
+    NoColumns,
+    /// The columns cannot be written as Arrow.
+    #[error("the result cannot be written as Arrow: {0}")]
+    Arrow(#[from] arrow_schema::ArrowError),
+    /// The columns cannot be written as Parquet.
+    #[error("the result cannot be written as Parquet: {0}")]
+    Parquet(#[from] parquet::errors::ParquetError),
+    /// The format holds one graph without a name.
+    #[error("{} cannot hold the named graph {graph}; ask for N-Quads or TriG", .format.name())]
+    NoNamedGraphs {
+        /// The format that was asked for.
+        format: GraphFormat,
+        /// The graph.
+        graph: String,
     },
     /// The graph cannot be written in this format, for instance because RDF/XML cannot name one
     /// of its predicates.

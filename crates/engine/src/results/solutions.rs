@@ -2,6 +2,8 @@
 
 use jindou_model::TermId;
 
+use super::columnar::{Columnar, Encoding};
+use super::columns::Shape;
 use super::escape::{push_csv, push_json, push_xml};
 use super::repeats::{Known, Repeats};
 use super::table::Table;
@@ -12,8 +14,10 @@ use crate::TermDecoder;
 ///
 /// A row is given at once by [`row`](Self::row), or cell by cell between
 /// [`begin_row`](Self::begin_row) and [`end_row`](Self::end_row) when each cell's text borrows
-/// the same scratch memory. Apart from [`SolutionsFormat::Table`], nothing is held back and
-/// nothing allocated beyond the output's growth.
+/// the same scratch memory. Text is written at once, and nothing allocated beyond the output's
+/// growth, apart from [`SolutionsFormat::Table`]. [`SolutionsFormat::Arrow`] holds rows back until
+/// they make a batch or [`pause`](Self::pause) is called, [`SolutionsFormat::Parquet`] until they
+/// make a row group of some 16 MiB.
 pub struct SolutionsWriter {
     format: SolutionsFormat,
     columns: Vec<Column>,
@@ -23,6 +27,8 @@ pub struct SolutionsWriter {
     row_has_cells: bool,
     rows: u64,
     table: Option<Table>,
+    /// From `start` on, in formats of columns.
+    columnar: Option<Box<Columnar>>,
     repeats: Repeats,
 }
 
@@ -51,6 +57,7 @@ impl SolutionsWriter {
             row_has_cells: false,
             rows: 0,
             table,
+            columnar: None,
             repeats: Repeats::default(),
         }
     }
@@ -62,7 +69,10 @@ impl SolutionsWriter {
     }
 
     /// Appends what comes before the first row.
-    pub fn start(&mut self, out: &mut Vec<u8>) {
+    ///
+    /// # Errors
+    /// [`ResultsError::NoColumns`] for Parquet without variables.
+    pub fn start(&mut self, out: &mut Vec<u8>) -> Result<(), ResultsError> {
         match self.format {
             SolutionsFormat::Json => {
                 out.extend_from_slice(br#"{"head":{"vars":["#);
@@ -103,13 +113,26 @@ impl SolutionsWriter {
                 out.push(b'\n');
             }
             SolutionsFormat::Table => {}
+            SolutionsFormat::Arrow => self.start_columns(Encoding::ArrowStream, out)?,
+            SolutionsFormat::Parquet => self.start_columns(Encoding::Parquet, out)?,
         }
+        Ok(())
+    }
+
+    fn start_columns(&mut self, encoding: Encoding, out: &mut Vec<u8>) -> Result<(), ResultsError> {
+        let columns: Vec<_> = self
+            .columns
+            .iter()
+            .map(|column| (Shape::Term, &*column.name, true))
+            .collect();
+        self.columnar = Some(Box::new(Columnar::new(encoding, &columns, out)?));
+        Ok(())
     }
 
     /// Appends one row; `None` is an unbound variable.
     ///
     /// # Errors
-    /// [`ResultsError::NotXml`]; the output is then of no use.
+    /// What the format cannot hold; the output is then of no use.
     ///
     /// # Panics
     /// If there are more or fewer cells than variables.
@@ -123,8 +146,7 @@ impl SolutionsWriter {
         for cell in cells {
             self.cell(out, cell)?;
         }
-        self.end_row(out);
-        Ok(())
+        self.end_row(out)
     }
 
     /// Begins a row.
@@ -135,7 +157,11 @@ impl SolutionsWriter {
                 out.extend_from_slice(if self.rows > 0 { b",{" } else { b"{" })
             }
             SolutionsFormat::Xml => out.extend_from_slice(b"<result>"),
-            SolutionsFormat::Csv | SolutionsFormat::Tsv | SolutionsFormat::Table => {}
+            SolutionsFormat::Csv
+            | SolutionsFormat::Tsv
+            | SolutionsFormat::Table
+            | SolutionsFormat::Arrow
+            | SolutionsFormat::Parquet => {}
         }
         self.column = 0;
         self.row_has_cells = false;
@@ -144,7 +170,7 @@ impl SolutionsWriter {
     /// Appends the next cell of the row; `None` is an unbound variable.
     ///
     /// # Errors
-    /// [`ResultsError::NotXml`]; the output is then of no use.
+    /// [`ResultsError::NotXml`] and [`ResultsError::TooLong`]; the output is then of no use.
     ///
     /// # Panics
     /// If the row has a cell for every variable already.
@@ -194,6 +220,7 @@ impl SolutionsWriter {
                 }
             }
             SolutionsFormat::Table => self.table.as_mut().expect("made for Table").cell(cell),
+            SolutionsFormat::Arrow | SolutionsFormat::Parquet => self.columnar().cell(cell)?,
         }
         self.column += 1;
         Ok(())
@@ -240,10 +267,13 @@ impl SolutionsWriter {
 
     /// Ends a row.
     ///
+    /// # Errors
+    /// [`ResultsError::Arrow`] and [`ResultsError::Parquet`]; the output is then of no use.
+    ///
     /// # Panics
     /// If the row lacks cells.
     #[inline]
-    pub fn end_row(&mut self, out: &mut Vec<u8>) {
+    pub fn end_row(&mut self, out: &mut Vec<u8>) -> Result<(), ResultsError> {
         assert_eq!(
             self.column,
             self.columns.len(),
@@ -255,12 +285,33 @@ impl SolutionsWriter {
             SolutionsFormat::Csv => out.extend_from_slice(b"\r\n"),
             SolutionsFormat::Tsv => out.push(b'\n'),
             SolutionsFormat::Table => self.table.as_mut().expect("made for Table").end_row(out),
+            SolutionsFormat::Arrow | SolutionsFormat::Parquet => self.columnar().end_row(out)?,
         }
         self.rows += 1;
+        Ok(())
+    }
+
+    /// Told, between rows, that the next one may be long in coming: rows of an Arrow stream that
+    /// were held back are written, if they are many or the last ones left a while ago.
+    ///
+    /// # Errors
+    /// As [`Self::end_row`].
+    pub fn pause(&mut self, out: &mut Vec<u8>) -> Result<(), ResultsError> {
+        match &mut self.columnar {
+            Some(columnar) => columnar.pause(out),
+            None => Ok(()),
+        }
+    }
+
+    fn columnar(&mut self) -> &mut Columnar {
+        self.columnar.as_mut().expect("the writer was started")
     }
 
     /// Appends what comes after the last row.
-    pub fn finish(&mut self, out: &mut Vec<u8>) {
+    ///
+    /// # Errors
+    /// As [`Self::end_row`].
+    pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), ResultsError> {
         match self.format {
             SolutionsFormat::Json => out.extend_from_slice(b"]}}"),
             SolutionsFormat::Xml => out.extend_from_slice(b"</results></sparql>"),
@@ -271,7 +322,9 @@ impl SolutionsWriter {
                     .expect("made for Table")
                     .finish(out, self.rows);
             }
+            SolutionsFormat::Arrow | SolutionsFormat::Parquet => self.columnar().finish(out)?,
         }
+        Ok(())
     }
 
     /// Appends what comes after the last row, and a profile as the last member, `"profile"`, of
@@ -311,7 +364,11 @@ fn opening(format: SolutionsFormat, name: &str) -> Vec<u8> {
             opening.extend_from_slice(name.as_bytes());
             opening.extend_from_slice(b"\">");
         }
-        SolutionsFormat::Csv | SolutionsFormat::Tsv | SolutionsFormat::Table => {}
+        SolutionsFormat::Csv
+        | SolutionsFormat::Tsv
+        | SolutionsFormat::Table
+        | SolutionsFormat::Arrow
+        | SolutionsFormat::Parquet => {}
     }
     opening
 }

@@ -178,11 +178,11 @@ mod tests {
     fn table(names: &[&str], rows: &[Vec<Option<TermText<'_>>>]) -> String {
         let mut out = Vec::new();
         let mut writer = SolutionsWriter::new(SolutionsFormat::Table, names);
-        writer.start(&mut out);
+        writer.start(&mut out).unwrap();
         for row in rows {
             writer.row(&mut out, row.iter().copied()).unwrap();
         }
-        writer.finish(&mut out);
+        writer.finish(&mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 

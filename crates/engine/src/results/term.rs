@@ -1,7 +1,7 @@
 //! What is a term as text, and how is it written in the syntax of N-Triples?
 
-use oxrdf::TermRef;
 use oxrdf::vocab::xsd;
+use oxrdf::{NamedOrBlankNodeRef, TermRef, TripleRef};
 
 use super::escape::{push_turtle_iri, push_turtle_string};
 
@@ -47,6 +47,33 @@ impl<'a> From<TermRef<'a>> for TermText<'a> {
                     Some(literal.datatype().as_str()),
                 ),
             },
+        }
+    }
+}
+
+/// A quad as borrowed text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct QuadText<'a> {
+    /// An IRI or a blank node.
+    pub subject: TermText<'a>,
+    /// An IRI, without angle brackets.
+    pub predicate: &'a str,
+    /// Any term.
+    pub object: TermText<'a>,
+    /// An IRI or a blank node; `None` is the default graph.
+    pub graph: Option<TermText<'a>>,
+}
+
+impl<'a> From<TripleRef<'a>> for QuadText<'a> {
+    fn from(triple: TripleRef<'a>) -> Self {
+        Self {
+            subject: match triple.subject {
+                NamedOrBlankNodeRef::NamedNode(node) => TermText::Iri(node.as_str()),
+                NamedOrBlankNodeRef::BlankNode(node) => TermText::Blank(node.as_str()),
+            },
+            predicate: triple.predicate.as_str(),
+            object: triple.object.into(),
+            graph: None,
         }
     }
 }

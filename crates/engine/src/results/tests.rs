@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use oxrdf::{BlankNode, Literal, NamedNode, NamedOrBlankNode, Term, Triple};
-use oxrdfio::{RdfFormat, RdfParser};
+use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfParser};
 use proptest::prelude::*;
 use sparesults::{QueryResultsFormat, QueryResultsParser, SliceQueryResultsParserOutput as Parsed};
 
 use super::escape::not_xml;
 use super::*;
 
-type Row = Vec<Option<Term>>;
+pub(super) type Row = Vec<Option<Term>>;
 
 fn iri() -> impl Strategy<Value = NamedNode> {
     "http://[a-z]{1,3}/[a-zA-Z0-9é漢?=&;,.()'~/-]{0,60}(#[a-z]{0,5})?"
@@ -56,7 +56,7 @@ fn term() -> impl Strategy<Value = Term> {
     ]
 }
 
-fn solutions() -> impl Strategy<Value = (Vec<String>, Vec<Row>)> {
+pub(super) fn solutions() -> impl Strategy<Value = (Vec<String>, Vec<Row>)> {
     (0_usize..5).prop_flat_map(|columns| {
         let names = (0..columns).map(|n| format!("v{n}_é")).collect();
         let row = prop::collection::vec(prop::option::of(term()), columns);
@@ -64,10 +64,14 @@ fn solutions() -> impl Strategy<Value = (Vec<String>, Vec<Row>)> {
     })
 }
 
-fn write(format: SolutionsFormat, names: &[String], rows: &[Row]) -> Result<Vec<u8>, ResultsError> {
+pub(super) fn write(
+    format: SolutionsFormat,
+    names: &[String],
+    rows: &[Row],
+) -> Result<Vec<u8>, ResultsError> {
     let mut out = Vec::new();
     let mut writer = SolutionsWriter::new(format, names);
-    writer.start(&mut out);
+    writer.start(&mut out)?;
     for row in rows {
         writer.row(
             &mut out,
@@ -76,7 +80,7 @@ fn write(format: SolutionsFormat, names: &[String], rows: &[Row]) -> Result<Vec<
         )?;
     }
     assert_eq!(writer.rows(), rows.len() as u64);
-    writer.finish(&mut out);
+    writer.finish(&mut out)?;
     Ok(out)
 }
 
@@ -148,7 +152,7 @@ fn read_csv(text: &str) -> Vec<Vec<String>> {
     records
 }
 
-fn triple() -> impl Strategy<Value = Triple> {
+pub(super) fn triple() -> impl Strategy<Value = Triple> {
     let subject = prop_oneof![
         iri().prop_map(NamedOrBlankNode::from),
         blank().prop_map(NamedOrBlankNode::from)
@@ -185,7 +189,10 @@ fn canonical(triples: Vec<Triple>) -> Vec<Triple> {
         .collect()
 }
 
-fn write_graph(format: GraphFormat, triples: &[Triple]) -> Result<Vec<u8>, ResultsError> {
+pub(super) fn write_graph(
+    format: GraphFormat,
+    triples: &[Triple],
+) -> Result<Vec<u8>, ResultsError> {
     let mut out = Vec::new();
     let mut writer = GraphWriter::new(format);
     for triple in triples {
@@ -252,6 +259,7 @@ proptest! {
             (GraphFormat::NQuads, RdfFormat::NQuads),
             (GraphFormat::Turtle, RdfFormat::Turtle),
             (GraphFormat::TriG, RdfFormat::TriG),
+            (GraphFormat::N3, RdfFormat::N3),
         ] {
             let text = write_graph(ours, &triples).unwrap();
             let read: Vec<Triple> = RdfParser::from_format(theirs)
@@ -260,6 +268,17 @@ proptest! {
                 .collect();
             prop_assert_eq!(&read, &triples, "{}", ours.name());
         }
+    }
+
+    #[test]
+    fn json_ld_reads_back(triples in prop::collection::vec(triple(), 0..8)) {
+        let text = write_graph(GraphFormat::JsonLd, &triples).unwrap();
+        let profile = JsonLdProfileSet::empty();
+        let read = RdfParser::from_format(RdfFormat::JsonLd { profile })
+            .for_slice(&text)
+            .map(|quad| quad.expect("valid text").into())
+            .collect();
+        prop_assert_eq!(canonical(read), canonical(triples));
     }
 
     #[test]
@@ -279,6 +298,39 @@ proptest! {
             Err(ResultsError::NotXml { character }) => prop_assert_eq!(lacking, Some(character)),
             Err(error) => panic!("{error}"),
         }
+    }
+}
+
+#[test]
+fn rdf_xml_refuses_predicates_that_no_element_can_stand_for() {
+    const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
+    let write = |predicate: &str| {
+        let node = NamedNode::new_unchecked("http://e/s");
+        let predicate = NamedNode::new_unchecked(predicate);
+        write_graph(
+            GraphFormat::RdfXml,
+            &[Triple::new(node.clone(), predicate, node)],
+        )
+    };
+    for good in [
+        "http://e/a",
+        "http://e/1a",
+        "urn:p",
+        "http://e#é-1",
+        &format!("{RDF}_1"),
+    ] {
+        assert!(write(good).is_ok(), "{good}");
+    }
+    let li = format!("{RDF}li");
+    for bad in [
+        "http://e/",
+        "http://e/1",
+        "http://e/a=",
+        "http://e/a?-",
+        &li,
+    ] {
+        let error = write(bad).expect_err(bad).to_string();
+        assert!(error.contains(bad), "{error}");
     }
 }
 
@@ -309,7 +361,7 @@ fn booleans_read_back() {
 fn a_profile_is_the_last_member_of_json_and_of_nothing_else() {
     let mut out = Vec::new();
     let mut writer = SolutionsWriter::new(SolutionsFormat::Json, &["x"]);
-    writer.start(&mut out);
+    writer.start(&mut out).unwrap();
     writer.row(&mut out, [None]).unwrap();
     writer
         .finish_with_profile(&mut out, "scan\t\"1\"\n")

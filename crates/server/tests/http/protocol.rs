@@ -124,6 +124,9 @@ fn accept_and_format_choose_the_form() {
         (construct, "rdf", "<?xml version=\"1.0\""),
         (construct, "jsonld", "["),
         (construct, "json", "["),
+        (construct, "trig", "<http://e/x>"),
+        (construct, "nq", "<http://e/x>"),
+        (construct, "n3", "<http://e/x>"),
     ] {
         let answer = server.query(query, &format!("&format={format}"));
         assert_eq!(answer.status, 200, "{format}: {}", answer.text());
@@ -141,6 +144,20 @@ fn what_cannot_be_had_is_not_acceptable_and_the_rest_is_listed() {
     let construct = "CONSTRUCT WHERE { ?s <http://e/age> ?o }";
     for (query, more, headers, listed) in [
         (AGE, "", "Accept: image/png\r\n", "text/csv"),
+        (
+            AGE,
+            "",
+            "Accept: image/*, text/turtle;q=0.9, */*;q=0\r\n",
+            "text/csv",
+        ),
+        (
+            AGE,
+            "&format=ttl",
+            "",
+            "application/vnd.apache.arrow.stream",
+        ),
+        ("ASK {}", "&format=parquet", "", "text/boolean"),
+        (construct, "&format=tsv", "", "text/n3"),
         (AGE, "&format=ttl", "", "text/csv"),
         (AGE, "&format=nonsense", "", "text/csv"),
         ("ASK {}", "&format=ttl", "", "text/boolean"),

@@ -1,0 +1,260 @@
+//! What is in the files that `query --output` and `dump` write, and what is left of those that
+//! they could not write?
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+const DATA: &str = "\
+<http://e/a> <http://e/p> <http://e/b> .\n\
+<http://e/a> <http://e/n> \"Zo\\u00EB \\\"Z\\\"\\n\"@nl .\n\
+<http://e/a> <http://e/n> \"01\"^^<http://www.w3.org/2001/XMLSchema#integer> .\n\
+<http://e/a> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://e/T> <http://e/g> .\n\
+<http://e/a> <http://e/n> \"plain\" <http://e/g> .\n";
+
+/// A folder with a store of these quads.
+fn store() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("data.nq"), DATA).unwrap();
+    run(folder.path(), &["load", "--location", "store", "data.nq"]);
+    folder
+}
+
+fn output(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jindou"));
+    command.current_dir(folder).args(arguments);
+    command.output().unwrap()
+}
+
+#[track_caller]
+fn run(folder: &Path, arguments: &[&str]) -> Vec<u8> {
+    let output = output(folder, arguments);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {said}");
+    output.stdout
+}
+
+#[track_caller]
+fn refused(folder: &Path, arguments: &[&str], parts: &[&str]) {
+    let output = output(folder, arguments);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+    for part in parts {
+        assert!(said.contains(part), "{part:?} is not in {said:?}");
+    }
+}
+
+/// The lines of a text in N-Quads, sorted.
+fn lines(text: &[u8]) -> Vec<String> {
+    let text = String::from_utf8(text.to_vec()).unwrap();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_dump_holds_the_store_in_every_format_and_compression() {
+    let folder = store();
+    let path = folder.path();
+    // One line is written otherwise than it was read: the character itself for its escape.
+    let expected = lines(DATA.replace("\\u00EB", "ë").as_bytes());
+    let all = ["dump", "--location", "store"];
+    assert_eq!(lines(&run(path, &all)), expected);
+    for file in [
+        "d.nq",
+        "d.nq.gz",
+        "d.nq.zst",
+        "d.trig",
+        "d.trig.gz",
+        "d.jsonld",
+    ] {
+        run(path, &[&all[..], &["--output", file]].concat());
+        let again = format!("again-{file}");
+        run(path, &["load", "--location", &again, file]);
+        assert_eq!(
+            lines(&run(path, &["dump", "--location", &again])),
+            expected,
+            "{file}"
+        );
+    }
+    let begin = |file: &str| std::fs::read(path.join(file)).unwrap()[..2].to_vec();
+    assert_eq!(begin("d.nq.gz"), [0x1f, 0x8b]);
+    assert_eq!(begin("d.nq.zst"), [0x28, 0xb5]);
+    run(path, &[&all[..], &["-o", "d.parquet"]].concat());
+    assert_eq!(begin("d.parquet"), *b"PA");
+    run(path, &[&all[..], &["-o", "d.arrows"]].concat());
+    assert_eq!(begin("d.arrows"), [0xff, 0xff]);
+    assert!(names(path).iter().all(|name| !name.ends_with(".partial")));
+}
+
+#[test]
+fn one_graph_can_be_dumped_with_or_without_its_name() {
+    let folder = store();
+    let dump = |rest: &[&str]| {
+        let all = [&["dump", "--location", "store"], rest].concat();
+        lines(&run(folder.path(), &all))
+    };
+    let named = dump(&["--graph", "http://e/g"]);
+    assert_eq!(named.len(), 2);
+    assert!(named.iter().all(|line| line.ends_with(" <http://e/g> .")));
+    let bare = dump(&["--graph", "http://e/g", "--format", "nt"]);
+    let without: Vec<String> = named
+        .iter()
+        .map(|line| line.replace(" <http://e/g>", ""))
+        .collect();
+    assert_eq!(bare, without);
+    assert_eq!(dump(&["--default-graph"]).len(), 3);
+    assert_eq!(dump(&["--default-graph", "--format", "nt"]).len(), 3);
+    for format in ["ttl", "rdf", "n3"] {
+        assert!(!dump(&["--default-graph", "--format", format]).is_empty());
+    }
+}
+
+#[test]
+fn a_dump_that_cannot_be_is_refused_and_leaves_nothing() {
+    let folder = store();
+    let path = folder.path();
+    let dump = |rest: &[&str], parts: &[&str]| {
+        let all = [&["dump", "--location", "store"], rest].concat();
+        refused(path, &all, parts);
+    };
+    let before = names(path);
+    dump(
+        &["-o", "d.nt"],
+        &["2 quads in named graphs", "--default-graph"],
+    );
+    dump(&["-o", "d.foo"], &[".foo", "--format"]);
+    dump(&["-o", "d.nq.bz2"], &[".gz or .zst"]);
+    dump(&["-o", "d.parquet.gz"], &["parquet", "drop .gz"]);
+    dump(&["-o", "d.arrow"], &[".arrows"]);
+    dump(&["-o", "no/such/d.nq"], &["no/such/d.nq"]);
+    dump(&["--graph", "http://e/none"], &["no graph <http://e/none>"]);
+    assert_eq!(names(path), before);
+    // What was there before stays when the new file cannot be written.
+    std::fs::write(
+        path.join("odd.nt"),
+        "<http://e/s> <http://e/> \"no local name\" .\n",
+    )
+    .unwrap();
+    run(path, &["load", "--location", "odd", "odd.nt"]);
+    std::fs::write(path.join("d.rdf"), "before").unwrap();
+    refused(
+        path,
+        &["dump", "--location", "odd", "-o", "d.rdf"],
+        &["rdf"],
+    );
+    assert_eq!(std::fs::read(path.join("d.rdf")).unwrap(), b"before");
+    assert!(names(path).iter().all(|name| !name.ends_with(".partial")));
+}
+
+#[test]
+fn a_query_writes_the_format_that_its_output_is_named_after() {
+    let folder = store();
+    let path = folder.path();
+    let query = |text: &str, rest: &[&str]| {
+        let all = [&["query", "--location", "store", "--query", text], rest].concat();
+        run(path, &all)
+    };
+    let select = "SELECT ?s { ?s <http://e/p> ?o }";
+    let read = |file: &str| std::fs::read(path.join(file)).unwrap();
+    assert!(query(select, &["--output", "r.csv"]).is_empty());
+    assert_eq!(read("r.csv"), b"s\r\nhttp://e/a\r\n");
+    query(select, &["--output", "r.tsv.zst"]);
+    assert_eq!(
+        zstd::decode_all(&read("r.tsv.zst")[..]).unwrap(),
+        b"?s\n<http://e/a>\n"
+    );
+    query(select, &["--output", "r.parquet"]);
+    let parquet = read("r.parquet");
+    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    query(select, &["--output", "r.bin", "--results-format", "arrow"]);
+    assert_eq!(query(select, &["--results-format", "arrow"]), read("r.bin"));
+    let construct = "CONSTRUCT WHERE { ?s <http://e/p> ?o }";
+    let line = b"<http://e/a> <http://e/p> <http://e/b> .\n";
+    query(construct, &["--output", "r.nq"]);
+    assert_eq!(read("r.nq"), line);
+    for file in ["r.ttl", "r.rdf", "r.jsonld", "r.trig", "r.n3"] {
+        query(construct, &["--output", file]);
+        let again = "CONSTRUCT WHERE { ?s ?p ?o }";
+        let (name, format) = match file {
+            "r.n3" => (file, "turtle"),
+            "r.rdf" => (file, "rdfxml"),
+            file => (file, file.trim_start_matches("r.")),
+        };
+        let all = [
+            "query", "--data", name, "--format", format, "--query", again,
+        ];
+        assert_eq!(run(path, &all), line, "{file}");
+    }
+    query(construct, &["--output", "r.parquet"]);
+    assert_ne!(read("r.parquet"), parquet, "the file was replaced");
+    let ask = |rest: &[&str], parts: &[&str]| {
+        let all = [&["query", "--location", "store", "--query", "ASK {}"], rest].concat();
+        refused(path, &all, parts);
+    };
+    ask(&["-o", "ask.parquet"], &["true or false"]);
+    ask(&["-o", "ask.arrow"], &[".arrows"]);
+    assert!(!path.join("ask.parquet").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_query_leaves_the_file_as_it_was() {
+    use std::process::Stdio;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let mut data = String::new();
+    for n in 0..400 {
+        data.push_str(&format!("<http://e/s{n}> <http://e/p> <http://e/o> .\n"));
+    }
+    std::fs::write(path.join("data.nt"), data).unwrap();
+    run(path, &["load", "--location", "store", "data.nt"]);
+    std::fs::write(path.join("r.csv"), "before").unwrap();
+    // Ten billion rows: it does not end by itself.
+    let text = "SELECT * { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f . ?g ?s ?h }";
+    let mut child = Command::new(env!("CARGO_BIN_EXE_jindou"))
+        .current_dir(path)
+        .args([
+            "query",
+            "--location",
+            "store",
+            "--query",
+            text,
+            "-o",
+            "r.csv",
+        ])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let is_partial = |name: &String| name.ends_with(".partial");
+    while !names(path).iter().any(is_partial) {
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "the query ended by itself"
+        );
+        std::thread::yield_now();
+    }
+    let id = child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("interrupted"));
+    assert_eq!(std::fs::read(path.join("r.csv")).unwrap(), b"before");
+    assert!(!names(path).iter().any(is_partial));
+}

@@ -1,0 +1,194 @@
+//! How is a whole dataset, or some graphs of it, read quad by quad?
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use jindou_exec::{GraphSource, Terms};
+use jindou_model::{Graphs, Pattern, PredicateId, TermId, TermKind, key};
+use oxrdf::NamedOrBlankNode;
+
+use crate::Database;
+use crate::graph::StoredGraph;
+use crate::results::{QuadText, TermText};
+use crate::solutions::TermDecoder;
+
+/// Graphs to read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum GraphSelection {
+    /// The default graph and all named graphs.
+    #[default]
+    All,
+    /// The default graph, without the named ones.
+    Default,
+    /// One named graph; nothing if there is none of this name.
+    Named(NamedOrBlankNode),
+}
+
+impl Database {
+    /// Calls `visit` with each quad of some graphs, each once, as they are when the call begins;
+    /// ends with the first error of `visit`. Gives the number of quads visited.
+    ///
+    /// First comes the default graph, predicate by predicate with subjects in the order of their
+    /// ids, then each named graph as a whole. Memory held does not grow with the quads, but for
+    /// the ids of the named graphs. A write that happens meanwhile is neither seen nor held up.
+    ///
+    /// ```
+    /// use jindou_engine::ingest::{Progress, Source};
+    /// use jindou_engine::{Database, GraphSelection, LoadOptions};
+    ///
+    /// let database = Database::new();
+    /// let data = Source::bytes("a.ttl", "<http://e/a> <http://e/p> 1, 2 .");
+    /// database.load(vec![data], &LoadOptions::default(), &Progress::default())?;
+    /// let mut seen = 0;
+    /// database.for_each_quad(&GraphSelection::All, |quad| {
+    ///     assert_eq!(quad.predicate, "http://e/p");
+    ///     seen += 1;
+    ///     Ok::<(), jindou_engine::EngineError>(())
+    /// })?;
+    /// assert_eq!(seen, 2);
+    /// # Ok::<(), jindou_engine::EngineError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The first of `visit`.
+    pub fn for_each_quad<E>(
+        &self,
+        graphs: &GraphSelection,
+        mut visit: impl FnMut(QuadText<'_>) -> Result<(), E>,
+    ) -> Result<u64, E> {
+        let graph = self.graph();
+        let terms = Terms::new(graph.clone());
+        let mut reader = QuadReader::new(&graph, &terms);
+        let mut visited = 0;
+        let mut outcome = Ok(());
+        let _ = for_each_id(&graph, graphs, &mut |s, p, o, g| {
+            outcome = visit(reader.text(s, p, o, g));
+            match outcome {
+                Ok(()) => {
+                    visited += 1;
+                    ControlFlow::Continue(())
+                }
+                Err(_) => ControlFlow::Break(()),
+            }
+        });
+        outcome.map(|()| visited)
+    }
+
+    /// Whether a named graph has a quad.
+    #[must_use]
+    pub fn has_graph(&self, name: &NamedOrBlankNode) -> bool {
+        let graph = self.graph();
+        find_graph(&graph, name).is_some()
+    }
+}
+
+fn find_graph(graph: &StoredGraph, name: &NamedOrBlankNode) -> Option<TermId> {
+    use jindou_exec::TermSource as _;
+    let mut bytes = Vec::new();
+    key::push_term(&mut bytes, name.as_ref().into());
+    graph
+        .lookup(&bytes, false)
+        .filter(|id| graph.has_graph(*id))
+}
+
+fn for_each_id(
+    graph: &Arc<StoredGraph>,
+    graphs: &GraphSelection,
+    visit: &mut jindou_model::Visit<'_>,
+) -> ControlFlow<()> {
+    let all = Pattern {
+        subject: None,
+        predicate: None,
+        object: None,
+    };
+    match graphs {
+        GraphSelection::Default => graph.for_each_match(&all, Graphs::Default, visit),
+        GraphSelection::Named(name) => match find_graph(graph, name) {
+            Some(id) => graph.for_each_match(&all, Graphs::One(id), visit),
+            None => ControlFlow::Continue(()),
+        },
+        GraphSelection::All => {
+            graph.for_each_match(&all, Graphs::Default, visit)?;
+            let mut named = Vec::new();
+            graph.graphs(&mut named);
+            for id in named {
+                graph.for_each_match(&all, Graphs::One(id), visit)?;
+            }
+            ControlFlow::Continue(())
+        }
+    }
+}
+
+/// Turns ids into text. Each place has a decoder of its own, so that all four texts can be
+/// borrowed at once and each decoder sees ids that are near each other.
+struct QuadReader<'g> {
+    graph: &'g StoredGraph,
+    subjects: TermDecoder<'g>,
+    objects: TermDecoder<'g>,
+    predicate: Option<(PredicateId, String)>,
+    named: Option<(TermId, Node)>,
+    decoder: TermDecoder<'g>,
+}
+
+/// A node's text, kept.
+enum Node {
+    Iri(String),
+    Blank(String),
+}
+
+impl<'g> QuadReader<'g> {
+    fn new(graph: &'g Arc<StoredGraph>, terms: &'g Terms) -> Self {
+        let decoder = || TermDecoder::new(graph, terms);
+        Self {
+            graph,
+            subjects: decoder(),
+            objects: decoder(),
+            predicate: None,
+            named: None,
+            decoder: decoder(),
+        }
+    }
+
+    fn text(
+        &mut self,
+        subject: TermId,
+        predicate: PredicateId,
+        object: TermId,
+        graph: TermId,
+    ) -> QuadText<'_> {
+        if self
+            .predicate
+            .as_ref()
+            .is_none_or(|(id, _)| *id != predicate)
+        {
+            let iri = match self.node(self.graph.predicate_term(predicate)) {
+                Node::Iri(iri) => iri,
+                Node::Blank(label) => panic!("the blank node {label} is a predicate"),
+            };
+            self.predicate = Some((predicate, iri));
+        }
+        if graph.kind() == TermKind::None {
+            self.named = None;
+        } else if self.named.as_ref().is_none_or(|(id, _)| *id != graph) {
+            self.named = Some((graph, self.node(graph)));
+        }
+        let bound = "a quad has all its terms";
+        QuadText {
+            subject: self.subjects.text(subject).expect(bound),
+            predicate: &self.predicate.as_ref().expect(bound).1,
+            object: self.objects.text(object).expect(bound),
+            graph: self.named.as_ref().map(|(_, node)| match node {
+                Node::Iri(iri) => TermText::Iri(iri),
+                Node::Blank(label) => TermText::Blank(label),
+            }),
+        }
+    }
+
+    fn node(&mut self, id: TermId) -> Node {
+        match self.decoder.text(id).expect("the id is of this graph") {
+            TermText::Iri(iri) => Node::Iri(iri.to_owned()),
+            TermText::Blank(label) => Node::Blank(label.to_owned()),
+            TermText::Literal { value, .. } => panic!("the literal {value:?} stands for a node"),
+        }
+    }
+}
