@@ -273,6 +273,41 @@ pub(crate) struct GenerateArguments {
 pub(crate) enum BenchCommand {
     Lubm(BenchArguments),
     Operators(OperatorArguments),
+    Updates(UpdateBenchArguments),
+}
+
+/// Measure transactions, INSERT DATA in batches, and queries after many updates on LUBM data
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench updates --universities 40
+
+Data and a database for the time of the measurement are kept under target/bench-data in the
+current folder, which decides what an fsync costs.")]
+pub(crate) struct UpdateBenchArguments {
+    /// How many universities
+    #[arg(long, default_value = "5", value_name = "N")]
+    pub(crate) universities: std::num::NonZeroU32,
+
+    /// Triples to update before the queries, half of them new and half of them removed
+    #[arg(long, default_value = "500000", value_name = "N")]
+    pub(crate) triples: u64,
+
+    /// Clients that send transactions of one triple
+    #[arg(long, default_value = "16", value_name = "N")]
+    pub(crate) clients: std::num::NonZeroUsize,
+
+    /// How long transactions and batches are sent, in seconds
+    #[arg(long, default_value = "5", value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(crate) duration: Duration,
+
+    /// Folder for data and database
+    #[arg(long, default_value = jindou_bench::data::DEFAULT_FOLDER, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+
+    /// Write the report as JSON to a file, or to standard output for -
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
 }
 
 /// Measure loading, the seven queries and a light load on LUBM data

@@ -8,9 +8,12 @@ use anyhow::{Context, bail};
 use jindou_bench::child::{self, ChildProgram};
 use jindou_bench::lubm::{Options, measure};
 use jindou_bench::operators::{self, Jindou};
+use jindou_bench::updates;
 use serde_json::to_string_pretty;
 
-use crate::args::{BenchArguments, BenchChildArguments, BenchCommand, OperatorArguments};
+use crate::args::{
+    BenchArguments, BenchChildArguments, BenchCommand, OperatorArguments, UpdateBenchArguments,
+};
 use crate::output;
 
 /// # Errors
@@ -19,6 +22,7 @@ pub(crate) fn run(command: BenchCommand) -> anyhow::Result<()> {
     match command {
         BenchCommand::Lubm(arguments) => lubm(arguments),
         BenchCommand::Operators(arguments) => operators(arguments),
+        BenchCommand::Updates(arguments) => updates(arguments),
     }
 }
 
@@ -58,6 +62,17 @@ fn operators(arguments: OperatorArguments) -> anyhow::Result<()> {
         bail!("some answers are wrong or missing: see the lines that begin with WRONG");
     }
     Ok(())
+}
+
+fn updates(arguments: UpdateBenchArguments) -> anyhow::Result<()> {
+    let mut options = updates::Options::new(arguments.universities.get());
+    options.triples = arguments.triples;
+    options.clients = arguments.clients.get();
+    options.duration = arguments.duration;
+    options.folder = arguments.data;
+    let report = updates::measure(&options, note())?;
+    let json = to_string_pretty(&report).context("the report is no JSON")?;
+    print(&report, json, arguments.json.as_deref())
 }
 
 /// Tells what is being done, where somebody looks.
