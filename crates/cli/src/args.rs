@@ -10,6 +10,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use jindou_engine::ingest::Format;
 use oxrdf::NamedNode;
 
+use crate::spill::SpillArguments;
+
 const EXAMPLES: &str = "\
 Examples:
   jindou demo                                     generate data, query it, serve it
@@ -82,6 +84,8 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) timeout: Option<Duration>,
     #[command(flatten)]
+    pub(crate) spill: SpillArguments,
+    #[command(flatten)]
     pub(crate) read: ReadArguments,
 }
 
@@ -144,6 +148,8 @@ pub(crate) struct QueryArguments {
     /// Print the plan instead of running it
     #[arg(long, conflicts_with_all = ["profile", "results_format"])]
     pub(crate) explain: bool,
+    #[command(flatten)]
+    pub(crate) spill: SpillArguments,
     #[command(flatten)]
     pub(crate) read: ReadArguments,
 }

@@ -10,6 +10,7 @@ mod failure;
 mod open;
 mod output;
 mod progress;
+mod spill;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
