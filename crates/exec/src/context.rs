@@ -292,7 +292,6 @@ impl Context {
     }
 
     /// Bytes that its operators hold together, as far as they are booked.
-    #[cfg(test)]
     pub(crate) fn held_bytes(&self) -> u64 {
         self.held_bytes.all.load(Ordering::Relaxed)
     }
