@@ -13,6 +13,8 @@ use jindou_engine::results::GraphFormat;
 use jindou_engine::{ServicePolicy, ServicePrefix};
 use oxrdf::NamedNode;
 
+use crate::spill::SpillArguments;
+
 const EXAMPLES: &str = "\
 Examples:
   jindou demo                                     generate data, query it, serve it
@@ -91,6 +93,8 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "PREFIX", value_parser = parse_service)]
     pub(crate) allow_service: Vec<AllowService>,
     #[command(flatten)]
+    pub(crate) spill: SpillArguments,
+    #[command(flatten)]
     pub(crate) read: ReadArguments,
 }
 
@@ -164,6 +168,8 @@ pub(crate) struct QueryArguments {
     /// Print the plan instead of running it
     #[arg(long, conflicts_with_all = ["profile", "results_format", "output"])]
     pub(crate) explain: bool,
+    #[command(flatten)]
+    pub(crate) spill: SpillArguments,
     #[command(flatten)]
     pub(crate) read: ReadArguments,
 }

@@ -128,7 +128,7 @@ pub struct Context {
     pub(crate) services: Option<Services>,
     limits: Limits,
     started: Instant,
-    held_bytes: Arc<AtomicU64>,
+    held_bytes: Arc<Held>,
     /// Bytes that whoever comes first may hold: all but what is set aside.
     pool_bytes: u64,
     space: Arc<Space>,
@@ -201,7 +201,7 @@ impl Context {
             services,
             limits,
             started: Instant::now(),
-            held_bytes: Arc::new(AtomicU64::new(0)),
+            held_bytes: Arc::default(),
             finished: AtomicBool::new(false),
             solutions: AtomicU64::new(0),
             profile: profile.then(|| Profile::new(plan.ids)),
@@ -282,9 +282,9 @@ impl Context {
     /// # Errors
     /// If the query then holds more than it may.
     pub fn charge(&self, bytes: usize) -> Result<(), ExecError> {
-        let held = self.held_bytes.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        let pooled = self.held_bytes.add(bytes, bytes);
         let computed = self.terms().computed_bytes() as u64;
-        if held + computed > self.pool_bytes {
+        if pooled + computed > self.pool_bytes {
             return Err(self.memory_exceeded());
         }
         Ok(())
@@ -310,9 +310,9 @@ impl Context {
         self.space.spilled_bytes()
     }
 
-    #[cfg(test)]
+    /// Bytes that its operators hold together, as far as they are booked.
     pub(crate) fn held_bytes(&self) -> u64 {
-        self.held_bytes.load(Ordering::Relaxed)
+        self.held_bytes.all.load(Ordering::Relaxed)
     }
 
     pub(crate) fn space(&self) -> &Arc<Space> {
@@ -323,6 +323,7 @@ impl Context {
     pub(crate) fn spilling(&self) -> Booked {
         Booked {
             bytes: 0,
+            pooled: 0,
             own: self.space.own_bytes(),
             held: None,
         }
@@ -334,27 +335,30 @@ impl Context {
     /// # Errors
     /// If there is no room, and none would come by spilling.
     pub(crate) fn room(&self, booked: &mut Booked, bytes: usize) -> Result<bool, ExecError> {
-        let from_pool = bytes.saturating_sub(booked.own);
-        if from_pool <= booked.bytes {
-            self.release(booked.bytes - from_pool);
-            booked.bytes = from_pool;
-            return Ok(true);
-        }
-        let more = from_pool - booked.bytes;
+        let pooled = bytes.saturating_sub(booked.own);
         let computed = self.terms().computed_bytes() as u64;
-        let held = self.held_bytes.fetch_add(more as u64, Ordering::Relaxed) + more as u64;
-        if held + computed <= self.pool_bytes {
-            booked.bytes = from_pool;
-            booked
-                .held
-                .get_or_insert_with(|| Arc::clone(&self.held_bytes));
-            return Ok(true);
+        if pooled > booked.pooled {
+            let (more, more_pooled) = (bytes - booked.bytes, pooled - booked.pooled);
+            let may_spill = self.space.is_allowed() && computed <= self.pool_bytes;
+            // The last part is left to what cannot go to disk.
+            let left = if may_spill { self.pool_bytes / 8 } else { 0 };
+            let held = self.held_bytes.add(more, more_pooled) + computed;
+            if held > self.pool_bytes - left {
+                self.held_bytes.subtract(more, more_pooled);
+                return match may_spill {
+                    true => Ok(false),
+                    false => Err(self.memory_exceeded()),
+                };
+            }
+        } else {
+            self.held_bytes.subtract(booked.bytes, booked.pooled);
+            self.held_bytes.add(bytes, pooled);
         }
-        self.release(more);
-        if !self.space.is_allowed() || computed > self.pool_bytes {
-            return Err(self.memory_exceeded());
-        }
-        Ok(false)
+        (booked.bytes, booked.pooled) = (bytes, pooled);
+        booked
+            .held
+            .get_or_insert_with(|| Arc::clone(&self.held_bytes));
+        Ok(true)
     }
 
     /// Bytes that the query's operators may hold together.
@@ -372,6 +376,7 @@ impl Context {
         let more = bytes.saturating_sub(booked.bytes);
         self.charge(more)?;
         booked.bytes += more;
+        booked.pooled += more;
         booked
             .held
             .get_or_insert_with(|| Arc::clone(&self.held_bytes));
@@ -380,7 +385,7 @@ impl Context {
 
     /// Gives back what [`Context::charge`] booked.
     pub(crate) fn release(&self, bytes: usize) {
-        self.held_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+        self.held_bytes.subtract(bytes, bytes);
     }
 
     /// Numbers the rows of a table that expressions will look at.
@@ -401,21 +406,44 @@ impl Context {
     }
 }
 
+/// Bytes that the operators of a query hold.
+#[derive(Default)]
+struct Held {
+    all: AtomicU64,
+    /// Those beyond what is set aside for operators that can spill.
+    pooled: AtomicU64,
+}
+
+impl Held {
+    /// What of the pool is held then.
+    fn add(&self, bytes: usize, pooled: usize) -> u64 {
+        self.all.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.pooled.fetch_add(pooled as u64, Ordering::Relaxed) + pooled as u64
+    }
+
+    fn subtract(&self, bytes: usize, pooled: usize) {
+        self.all.fetch_sub(bytes as u64, Ordering::Relaxed);
+        self.pooled.fetch_sub(pooled as u64, Ordering::Relaxed);
+    }
+}
+
 /// Bytes that an operator holds beyond one batch; given back when it is dropped, as the operators
 /// of a nested plan are while the query goes on.
 #[derive(Default)]
 pub(crate) struct Booked {
-    /// What is in the books of all.
+    /// What it holds.
     bytes: usize,
-    /// What the operator may hold beside that.
+    /// The part of that which is beyond what is set aside for it.
+    pooled: usize,
+    /// What is set aside for it.
     own: usize,
-    held: Option<Arc<AtomicU64>>,
+    held: Option<Arc<Held>>,
 }
 
 impl Drop for Booked {
     fn drop(&mut self) {
         if let Some(held) = &self.held {
-            held.fetch_sub(self.bytes as u64, Ordering::Relaxed);
+            held.subtract(self.bytes, self.pooled);
         }
     }
 }

@@ -9,6 +9,7 @@ use jindou_plan::physical::{Form, Node, Operator as Planned, Plan, Slot, Step, T
 
 use crate::ExecError;
 use crate::context::Context;
+use crate::discard::discard;
 use crate::operator::{Boxed, Builder, Operator};
 use crate::steps::{Seed, SeededBind};
 use crate::table::{Table, VarSet};
@@ -282,9 +283,23 @@ impl Operator for Gather {
     }
 }
 
+/// No rows.
+struct Nothing;
+
+impl Operator for Nothing {
+    fn next(&mut self, _: &Context) -> Result<Option<Table>, ExecError> {
+        Ok(None)
+    }
+}
+
 impl Drop for Execution {
     fn drop(&mut self) {
         // Threads that still look for rows stop at their next batch.
         self.cx.finish();
+        // Nobody who reads rows waits until what was held is freed.
+        let bytes = self.cx.held_bytes() + self.cx.terms().computed_bytes() as u64;
+        let root = std::mem::replace(&mut self.root, Box::new(Nothing));
+        let held = (root, Arc::clone(&self.cx));
+        discard(held, usize::try_from(bytes).unwrap_or(usize::MAX));
     }
 }

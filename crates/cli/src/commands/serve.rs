@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use jindou_engine::Database;
+use jindou_engine::{Config, Database};
 use jindou_server::{Server, ServerConfig, ServerError};
 
 use crate::args::{ServeArguments, service_policy};
@@ -19,24 +19,31 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     if let Some(services) = service_policy(&arguments.allow_service) {
         config.services = services;
     }
+    let mut engine = Config::default();
+    arguments.spill.apply(&mut engine);
     check_address(arguments.bind)?;
     let database = match &arguments.location {
-        Some(location) => at_location(location, &arguments)?,
+        Some(location) => at_location(location, &arguments, engine)?,
         None if arguments.files.is_empty() => {
             eprintln!("no files and no --location: the database is empty");
-            Database::new()
+            Database::with_config(engine)
         }
-        None => open::in_memory(&arguments.files, &arguments.read, Duration::ZERO)?,
+        None => open::in_memory(&arguments.files, &arguments.read, Duration::ZERO, engine)?,
     };
     serve(database, config)
 }
 
-fn at_location(location: &Path, arguments: &ServeArguments) -> anyhow::Result<Database> {
+fn at_location(
+    location: &Path,
+    arguments: &ServeArguments,
+    engine: Config,
+) -> anyhow::Result<Database> {
     if arguments.files.is_empty() {
-        return open::stored(location);
+        return open::stored(location, engine);
     }
     let sources = open::sources(&arguments.files, &arguments.read, None)?;
-    open::create(location, sources, &open::load_options(&arguments.read))
+    let options = open::load_options(&arguments.read);
+    open::create(location, sources, &options, engine)
 }
 
 /// The settings of a server at this address.

@@ -247,7 +247,8 @@ impl Keys {
                 begin = end;
             }
             // Room is made at once, so that no keys are copied; what is not used costs nothing.
-            let rows = held.rows() - from;
+            let most = cx.memory_bytes() as usize / size_of::<SortKey>();
+            let rows = (held.rows() - from).min(most);
             columns.push(if integers {
                 SortColumn::Integers(Vec::with_capacity(rows))
             } else {
