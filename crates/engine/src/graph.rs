@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use jindou_exec::{GraphSource, TermSource};
 use jindou_model::{
     Cursor, Direction, Graphs, IdRanges, Membership, Neighbours, Pattern, PredicateId, TermId,
-    TermKind, Visit, inline, key,
+    TermKind, TextRun, Visit, inline, key,
 };
 use jindou_plan::{SegmentStatistics, Statistics};
 use jindou_store::Base;
@@ -29,6 +29,14 @@ impl TermSource for StoredGraph {
         } else {
             self.base.find_node(key)
         }
+    }
+
+    fn for_each_key(&self, ids: &[TermId], visit: &mut dyn FnMut(usize, &[u8])) {
+        self.base.for_each_key(ids, visit);
+    }
+
+    fn text_run(&self, id: TermId) -> Option<TextRun> {
+        self.base.text_run(id)
     }
 }
 

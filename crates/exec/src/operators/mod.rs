@@ -8,6 +8,7 @@ mod join;
 mod kept;
 mod minus;
 mod order;
+mod ordering;
 mod slice;
 mod sorter;
 mod two_sided;

@@ -14,6 +14,7 @@ use crate::base::Base;
 use crate::clusters::{Clusters, Lists, MOST_PAIRS, PairEdges};
 use crate::named::{NamedGraphs, NamedSegment};
 use crate::segment::Segment;
+use crate::text_order::TextKinds;
 
 /// Makes the base of a store from everything that the sinks collected.
 ///
@@ -109,6 +110,8 @@ pub(crate) fn assemble(
         named,
         documents,
         declared: Vec::new(),
+        vertex_kinds: TextKinds::default(),
+        literal_kinds: TextKinds::default(),
     }
 }
 
