@@ -8,15 +8,17 @@ use super::{Context, ExprError};
 use crate::Terms;
 
 /// Terms whose texts are kept.
-const SLOTS: usize = 256;
-/// Longer texts are not kept.
-const LONGEST_KEPT: usize = 256;
+const SLOTS: usize = 1 << 12;
+/// Longer texts are not kept, so that all take half a megabyte at most.
+const LONGEST_KEPT: usize = 96;
 
 /// The texts of the last few terms: groups mostly have few distinct ones, or share them.
 #[derive(Debug, Default)]
 pub(super) struct TextCache {
     /// By slot; empty until the first text is asked for.
     slots: Vec<(TermId, String)>,
+    /// Bytes of the texts in the slots.
+    kept_bytes: usize,
     /// A text that is not kept.
     long: String,
 }
@@ -30,21 +32,22 @@ impl TextCache {
         let hash = id.raw().wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let (known, text) = &mut self.slots[(hash >> 32) as usize % SLOTS];
         if id.is_none() || *known != id {
-            let read = lexical_of_id(id, terms)?;
+            let mut read = lexical_of_id(id, terms)?;
             if read.len() > LONGEST_KEPT {
                 self.long = read;
                 return Ok(&self.long);
             }
+            read.shrink_to_fit();
             *known = id;
+            self.kept_bytes = self.kept_bytes + read.capacity() - text.capacity();
             *text = read;
         }
         Ok(text)
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let texts = self.slots.iter().map(|(_, text)| text.capacity());
         let slots = self.slots.capacity() * size_of::<(TermId, String)>();
-        slots + texts.sum::<usize>() + self.long.capacity()
+        slots + self.kept_bytes + self.long.capacity()
     }
 }
 
