@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use jindou_exec::{GraphSource, TermSource};
 use jindou_model::{
     Cursor, Direction, Graphs, IdRanges, Membership, Neighbours, Pattern, PredicateId, TermId,
-    TermKind, Visit, inline, key,
+    TermKind, TextRun, Visit, inline, key,
 };
 use jindou_plan::{SegmentStatistics, Statistics};
 use jindou_store::Snapshot;
@@ -27,6 +27,10 @@ impl TermSource for StoredGraph {
         } else {
             self.snapshot.find_node(key)
         }
+    }
+
+    fn text_run(&self, id: TermId) -> Option<TextRun> {
+        self.snapshot.base().text_run(id)
     }
 }
 

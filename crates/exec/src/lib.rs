@@ -12,6 +12,7 @@ mod execution;
 pub mod expr;
 mod operator;
 mod operators;
+mod pairs;
 mod rows;
 mod service;
 mod source;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use jindou_model::{TermId, TermKind, inline, key};
+use jindou_model::{TermId, TermKind, TextRun, inline, key};
 use oxrdf::{Literal, Term, TermRef};
 use rustc_hash::FxHashMap;
 
@@ -17,6 +17,26 @@ pub trait TermSource: Send + Sync {
     /// The id of the vertex or predicate (`literal` false) or dictionary literal (`literal`
     /// true) with this key.
     fn lookup(&self, key: &[u8], literal: bool) -> Option<TermId>;
+
+    /// Calls `visit` with the place and the key of each of these terms, in their order: cheaper
+    /// than one by one where ids that are near each other follow each other.
+    ///
+    /// # Panics
+    /// As [`TermSource::push_key`].
+    fn for_each_key(&self, ids: &[TermId], visit: &mut dyn FnMut(usize, &[u8])) {
+        let mut key = Vec::new();
+        for (place, id) in ids.iter().enumerate() {
+            key.clear();
+            self.push_key(*id, &mut key);
+            visit(place, &key);
+        }
+    }
+
+    /// The run of terms in the order of their ids that a term belongs to, if it is known without
+    /// much work.
+    fn text_run(&self, _id: TermId) -> Option<TextRun> {
+        None
+    }
 }
 
 /// Terms that one query computed and the store does not have.
@@ -114,6 +134,40 @@ impl Terms {
                 self.source.push_key(id, key);
                 kind == TermKind::Literal
             }
+        }
+    }
+
+    /// Calls `visit` with the place and the key of each of these terms, and whether it is a
+    /// literal's.
+    ///
+    /// # Panics
+    /// As [`Terms::push_key`].
+    pub(crate) fn for_each_key(&self, ids: &[TermId], visit: &mut dyn FnMut(usize, &[u8], bool)) {
+        let is_computed = |id: &TermId| id.kind() == TermKind::Computed;
+        let mut key = Vec::new();
+        let mut begin = 0;
+        for part in ids.chunk_by(|a, b| is_computed(a) == is_computed(b)) {
+            if is_computed(&part[0]) {
+                for (place, id) in part.iter().enumerate() {
+                    key.clear();
+                    let literal = self.computed.push_key(*id, &mut key);
+                    visit(begin + place, &key, literal);
+                }
+            } else {
+                self.source.for_each_key(part, &mut |place, key| {
+                    visit(begin + place, key, part[place].kind() == TermKind::Literal);
+                });
+            }
+            begin += part.len();
+        }
+    }
+
+    /// The run of terms in the order of their ids that a term belongs to, if that is known.
+    #[inline]
+    pub(crate) fn text_run(&self, id: TermId) -> Option<TextRun> {
+        match id.kind() {
+            TermKind::Vertex | TermKind::Literal => self.source.text_run(id),
+            _ => None,
         }
     }
 

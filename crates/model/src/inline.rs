@@ -133,6 +133,27 @@ pub const fn datatype(id: TermId) -> Option<NamedNodeRef<'static>> {
     })
 }
 
+/// Inline ids of one kind that have the same such number are in the order of their values, and no
+/// two of them have one value. `None` where ids tell nothing of the order.
+#[inline]
+#[must_use]
+pub const fn order_group(id: TermId) -> Option<u32> {
+    match id.kind() {
+        TermKind::Integer | TermKind::Boolean => Some(0),
+        // The number of fraction digits.
+        TermKind::Decimal => Some((id.payload() & SCALE_MASK) as u32),
+        TermKind::DateTime | TermKind::Date => Some((id.payload() & ZONE_MASK) as u32),
+        // Different digits may make the same nearest number.
+        TermKind::Double | TermKind::Float => None,
+        TermKind::None
+        | TermKind::Vertex
+        | TermKind::Literal
+        | TermKind::Predicate
+        | TermKind::Triple
+        | TermKind::Computed => None,
+    }
+}
+
 /// The id of the canonical `xsd:integer` of this value; `None` outside `-2^59..2^59`.
 #[inline]
 #[must_use]

@@ -417,7 +417,11 @@ pub(super) fn lexical(value: &Value, terms: &Terms) -> Result<String, ExprError>
     }
 }
 
-fn lexical_of_id(id: TermId, terms: &Terms) -> Result<String, ExprError> {
+/// The text of a literal or IRI.
+///
+/// # Errors
+/// As [`lexical`].
+pub(super) fn lexical_of_id(id: TermId, terms: &Terms) -> Result<String, ExprError> {
     if id.is_none() {
         return Err(ExprError::Unbound);
     }

@@ -8,6 +8,7 @@ mod join;
 mod kept;
 mod minus;
 mod order;
+mod ordering;
 mod service;
 mod service_fetch;
 mod slice;
