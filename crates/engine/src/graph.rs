@@ -123,6 +123,10 @@ impl GraphSource for StoredGraph {
         self.base.scan_graph(graph, predicate, from, count, visit)
     }
 
+    fn edges(&self, predicate: PredicateId) -> u64 {
+        self.base.counts(predicate, Direction::Out).0
+    }
+
     fn named_edges(&self, predicate: PredicateId) -> u64 {
         let segment = self.base.named().segment(predicate, Direction::Out);
         segment.map_or(0, |segment| segment.edges().edges() as u64)

@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 use crate::algebra::{Pattern, certain_of_values, never_fails};
 use crate::block::{Block, Item, Operation, conjuncts};
-use crate::expression::{Comparison, Expression};
+use crate::expression::{Aggregate, AggregateFunction, Comparison, Expression};
 use crate::facts::{Source, size};
 use crate::order::{Relation, explore};
 use crate::physical::{ConstId, Node, Operator, Step, Var};
@@ -110,6 +110,7 @@ impl<'a> Grouper<'a> {
             aggregates,
         } = pattern
         {
+            let certain_inside = &inner.certain();
             let inner = self.alone(inner);
             let (cost, input_rows) = (inner.cost, inner.rows);
             // Groups are fewer than rows; how much fewer is not known.
@@ -121,7 +122,7 @@ impl<'a> Grouper<'a> {
             let operator = Operator::Group {
                 input: Box::new(inner.into_node()),
                 by: by.clone(),
-                aggregates: aggregates.clone(),
+                aggregates: counting_rows(aggregates, certain_inside),
             };
             return self.rows_of(
                 node(operator, rows),
@@ -617,6 +618,20 @@ impl<'a> Grouper<'a> {
         };
         Rows::of_node(node(operator, found), cost, certain, possible).begun_with(&self.given)
     }
+}
+
+/// The same aggregates, where `COUNT(?x)` is `COUNT(*)` if each row binds `?x`.
+fn counting_rows(aggregates: &[(Var, Aggregate)], certain: &VarSet) -> Vec<(Var, Aggregate)> {
+    let mut aggregates = aggregates.to_vec();
+    for (_, aggregate) in &mut aggregates {
+        let counts_rows = aggregate.function == AggregateFunction::Count
+            && !aggregate.distinct
+            && matches!(aggregate.operand, Some(Expression::Variable(var)) if certain.contains(var));
+        if counts_rows {
+            aggregate.operand = None;
+        }
+    }
+    aggregates
 }
 
 /// What a connected group begins with.

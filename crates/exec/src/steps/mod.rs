@@ -2,6 +2,7 @@
 
 mod bind;
 mod check;
+pub(crate) mod count;
 mod exists;
 mod exists_given;
 mod feed;

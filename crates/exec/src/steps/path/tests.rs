@@ -85,6 +85,10 @@ impl GraphSource for Toy {
         self.predicates
     }
 
+    fn edges(&self, _: PredicateId) -> u64 {
+        panic!("a path counts no edges");
+    }
+
     fn ids_with(&self, memberships: &[Membership], _: bool) -> Option<IdRanges> {
         let [Membership::Has(predicate, direction)] = memberships else {
             panic!("a path asks for one edge");
