@@ -241,15 +241,29 @@ impl<'a> Builder<'a> {
         counted: bool,
     ) -> Result<Boxed, ExecError> {
         let mut operator = input;
+        // Filters that the pattern before them has taken over.
+        let mut taken_over = 0;
         for (index, planned) in steps.iter().enumerate() {
+            if index < taken_over {
+                operator = self.profiled(operator, planned.id);
+                continue;
+            }
+            let keep = |count| steps::needed_before(&steps[index + count..], needed);
+            match steps::build_match_except(operator, &steps[index..], keep, self.cx) {
+                Ok((matching, count)) => {
+                    operator = self.profiled(matching, planned.id);
+                    taken_over = index + count;
+                    continue;
+                }
+                Err(input) => operator = input,
+            }
             if counted && index + 1 == steps.len() {
                 match steps::count::build(operator, steps, needed, self.cx) {
                     Ok(last) => return Ok(self.profiled(last, planned.id)),
                     Err(input) => operator = input,
                 }
             }
-            let keep = steps::needed_before(&steps[index + 1..], needed);
-            operator = steps::build(self, operator, &planned.step, keep)?;
+            operator = steps::build(self, operator, &planned.step, keep(1))?;
             operator = self.profiled(operator, planned.id);
         }
         Ok(operator)
