@@ -125,6 +125,10 @@ impl GraphSource for StoredGraph {
             .scan_graph(graph, predicate, from, count, visit)
     }
 
+    fn edges(&self, predicate: PredicateId) -> u64 {
+        self.snapshot.counts(predicate, Direction::Out).0
+    }
+
     fn named_edges(&self, predicate: PredicateId) -> u64 {
         self.snapshot.named_edges(predicate)
     }

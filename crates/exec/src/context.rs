@@ -111,7 +111,7 @@ impl Profile {
         self.nested.store(outer + total, Ordering::Relaxed);
         self.nanoseconds[id as usize].fetch_add(own, Ordering::Relaxed);
         if let Ok(Some(table)) = &result {
-            self.rows[id as usize].fetch_add(table.rows() as u64, Ordering::Relaxed);
+            self.rows[id as usize].fetch_add(table.counted_rows(), Ordering::Relaxed);
         }
         result
     }

@@ -111,6 +111,7 @@ impl Parallel<'_> {
         node: &Node,
         needed: &VarSet,
         width: usize,
+        counted: bool,
     ) -> Result<Option<Boxed>, ExecError> {
         let threads = self.cx.threads.min(self.workers.count() + 1);
         let Planned::Explore { input: None, steps } = &node.operator else {
@@ -144,9 +145,9 @@ impl Parallel<'_> {
             var: *var,
             width,
         };
-        let own = shared.chain(self.plan, self.cx, node, needed)?;
+        let own = shared.chain(self.plan, self.cx, node, (needed, counted))?;
         let others = (1..threads)
-            .map(|_| shared.chain(self.plan, self.cx, node, needed))
+            .map(|_| shared.chain(self.plan, self.cx, node, (needed, counted)))
             .collect::<Result<_, _>>()?;
         Ok(Some(Box::new(Gather {
             own: Some(own),
@@ -175,7 +176,7 @@ impl SharedSeed {
         plan: &Plan,
         cx: &Context,
         node: &Node,
-        needed: &VarSet,
+        (needed, counted): (&VarSet, bool),
     ) -> Result<Boxed, ExecError> {
         let Planned::Explore { steps, .. } = &node.operator else {
             unreachable!("only explorations are shared out")
@@ -190,7 +191,7 @@ impl SharedSeed {
         });
         let rest = &steps[1..];
         let mut builder = Builder::new(plan, cx);
-        builder.steps(start, rest, needed)
+        builder.last_steps(start, rest, needed, counted)
     }
 }
 

@@ -195,6 +195,19 @@ impl GroupedAccumulator {
         }
     }
 
+    /// For `COUNT(*)`: counts rows that stand for several each; the numbers are raw ids.
+    ///
+    /// # Panics
+    /// If this is another aggregate, or a group is not there.
+    pub fn add_counted_rows(&mut self, group_of_row: &[u32], numbers: &[TermId]) {
+        let (States::Count(counts), None) = (&mut self.states, &self.seen) else {
+            panic!("only COUNT(*) counts rows");
+        };
+        for (group, number) in group_of_row.iter().zip(numbers) {
+            counts[*group as usize] += number.raw();
+        }
+    }
+
     /// For `COUNT(DISTINCT *)`: counts each solution once in a group.
     ///
     /// # Panics
