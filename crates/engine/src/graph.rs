@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use jindou_exec::{GraphSource, TermSource};
+use jindou_exec::{GraphSource, Keys, TermSource};
 use jindou_model::{
     Cursor, Direction, Graphs, IdRanges, Membership, Neighbours, Pattern, PredicateId, TermId,
     TermKind, Visit, inline, key,
@@ -10,6 +10,8 @@ use jindou_model::{
 use jindou_plan::{SegmentStatistics, Statistics};
 use jindou_store::Base;
 use oxrdf::TermRef;
+
+use crate::keys::{lookup_keys, push_keys};
 
 /// One generation of the graph. Readers hold it for as long as they need it.
 pub(crate) struct StoredGraph {
@@ -29,6 +31,18 @@ impl TermSource for StoredGraph {
         } else {
             self.base.find_node(key)
         }
+    }
+
+    fn push_keys(&self, ids: &[TermId], most_bytes: usize, keys: &mut Keys) -> usize {
+        push_keys(&self.base, |_| None, ids, most_bytes, keys)
+    }
+
+    fn lookup_keys(&self, keys: &Keys, ids: &mut Vec<Option<TermId>>) {
+        let otherwise = |key: &[u8], literal: bool| match literal {
+            true => None,
+            false => self.base.find_node(key),
+        };
+        lookup_keys(&self.base, otherwise, keys, ids);
     }
 }
 

@@ -10,6 +10,7 @@
 //! XQuery and XPath Functions 3.1 where SPARQL refers to it.
 
 mod aggregate;
+mod batch;
 mod calendar;
 mod cast;
 mod compare;
@@ -18,6 +19,7 @@ mod context;
 mod evaluate;
 mod filter;
 mod functions;
+mod id_range;
 mod numeric;
 mod order;
 mod pattern;
