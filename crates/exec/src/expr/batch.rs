@@ -5,8 +5,9 @@ use jindou_plan::physical::Var;
 use rustc_hash::FxHashMap;
 
 use super::compile::Program;
+use super::numeric::Number;
 use super::row::BatchRow;
-use super::{Columns, Context};
+use super::{Columns, Context, Value};
 use crate::{KeyKind, Keys};
 
 /// Rows whose keys are fetched together, and bytes of these that end a batch early: they stay in
@@ -18,8 +19,9 @@ const REMEMBERED: usize = 1 << 16;
 /// After so many rows it is seen whether remembering pays: for one row in four at least.
 const WATCHED_ROWS: usize = 1 << 13;
 const PAYS_FOR: usize = 4;
-/// For how many rows nothing is remembered where it did not pay.
-const PAUSED_ROWS: usize = 1 << 18;
+/// For how many rows nothing is remembered where it did not pay; each time that it did not again,
+/// for twice as many.
+const PAUSED_ROWS: std::ops::RangeInclusive<usize> = WATCHED_ROWS..=1 << 18;
 
 /// Buffers of one thread.
 #[derive(Debug, Default)]
@@ -41,6 +43,13 @@ impl Scratch {
         out: &mut Vec<TermId>,
     ) {
         let code = &program.code;
+        if code.gives_number() {
+            let id = |number: Number| Value::from(number).into_id(cx.terms());
+            self.for_each(program, columns, rows, cx, |row| {
+                out.push(code.number(row, cx).map_or(TermId::NONE, id));
+            });
+            return;
+        }
         if !code.gives_text() {
             self.for_each(program, columns, rows, cx, |row| out.push(code.id(row, cx)));
             return;
@@ -144,8 +153,9 @@ pub(super) struct Memory<T> {
     /// Rows since it was last seen whether this pays, and those of them that were known.
     watched: usize,
     hits: usize,
-    /// Rows for which nothing is remembered.
+    /// Rows for which nothing is remembered from now on, and the next time that it does not pay.
     paused: usize,
+    next_pause: usize,
     /// Rows of a batch that are not known, and their places in it.
     unknown: Vec<u32>,
     places: Vec<u32>,
@@ -158,6 +168,7 @@ impl<T> Default for Memory<T> {
             watched: 0,
             hits: 0,
             paused: 0,
+            next_pause: *PAUSED_ROWS.start(),
             unknown: Vec::new(),
             places: Vec::new(),
         }
@@ -216,8 +227,10 @@ impl<T: Copy + Default> Memory<T> {
         }
         if self.watched >= WATCHED_ROWS {
             if self.hits < self.watched / PAYS_FOR {
-                self.paused = PAUSED_ROWS;
-                self.known = FxHashMap::default();
+                self.paused = self.next_pause;
+                self.next_pause = (2 * self.next_pause).min(*PAUSED_ROWS.end());
+            } else {
+                self.next_pause = *PAUSED_ROWS.start();
             }
             self.watched = 0;
             self.hits = 0;

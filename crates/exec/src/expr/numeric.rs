@@ -225,3 +225,34 @@ pub(super) fn round(function: Function, number: Number) -> Result<Number, ExprEr
         (_, Number::Double(value)) => Ok(Number::Double(value.round())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotients_of_integers_are_those_of_decimals() {
+        let mut numbers = vec![i64::MAX, i64::MIN, i64::MIN + 1, 0];
+        for shift in 0..63 {
+            for near in [-1, 0, 1, 7] {
+                numbers.push((1_i64 << shift).wrapping_add(near));
+                numbers.push((1_i64 << shift).wrapping_add(near).wrapping_neg());
+            }
+        }
+        for left in &numbers {
+            for right in numbers.iter().filter(|right| **right != 0) {
+                let expected = divide((*left).into(), (*right).into());
+                let value = divide_integers(*left, *right);
+                assert_eq!(
+                    value.map(Value::from),
+                    expected.map(Value::from),
+                    "{left} / {right}"
+                );
+            }
+        }
+        assert_eq!(
+            divide_integers(1, 0).map(Value::from),
+            Err(ExprError::DivisionByZero)
+        );
+    }
+}

@@ -492,3 +492,55 @@ pub(super) fn push_hex(text: &mut String, bytes: &[u8]) {
         write!(text, "{byte:02x}").expect("a string takes any text");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_have_the_ids_of_their_texts() {
+        for text in [
+            "0",
+            "1",
+            "-1",
+            "0.5",
+            "-0.5",
+            "10",
+            "100.25",
+            "-7.125",
+            "1.000000000000001",
+            "1.0000000000000001",
+            "36028797018963967",
+            "36028797018963968",
+            "12345.5",
+            "3602879701896396.7",
+            "3602879701896396.8",
+            "123456789012345678",
+            "0.000000000000000001",
+        ] {
+            let value: Decimal = text.parse().expect("a decimal");
+            let expected = inline::encode(&value.to_string(), xsd::DECIMAL.as_str());
+            assert_eq!(inline_decimal(value), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn times_have_the_values_of_their_texts() {
+        for (text, datatype) in [
+            ("2020-02-29T23:59:59.125Z", xsd::DATE_TIME),
+            ("0000-01-01T00:00:00", xsd::DATE_TIME),
+            ("9999-12-31T23:59:59-14:00", xsd::DATE_TIME),
+            ("1969-12-31T23:59:59.999-00:01", xsd::DATE_TIME),
+            ("1969-12-31T00:00:00+05:30", xsd::DATE_TIME),
+            ("2020-02-29", xsd::DATE),
+            ("0000-03-01Z", xsd::DATE),
+            ("1999-12-31-00:01", xsd::DATE),
+            ("1999-12-31+14:00", xsd::DATE),
+        ] {
+            let id = inline::encode(text, datatype.as_str()).expect("it fits inline");
+            let (value, expected) = (decode_inline(id), Value::typed(text, datatype.as_str()));
+            assert_eq!(value, expected, "{text}");
+            assert_eq!(value.canonical(), expected.canonical(), "{text}");
+        }
+    }
+}
