@@ -19,6 +19,12 @@ use super::{ColumnRow, Columns, Context};
 #[derive(Debug)]
 pub struct Evaluator {
     expression: CompiledExpression,
+    state: Box<State>,
+}
+
+/// What is remembered, and buffers.
+#[derive(Debug, Default)]
+struct State {
     answers: Vec<Memory<bool>>,
     ids: Memory<TermId>,
     scratch: Scratch,
@@ -28,13 +34,11 @@ impl CompiledExpression {
     /// An evaluator for one thread.
     #[must_use]
     pub fn evaluator(self) -> Evaluator {
-        let mut answers = Vec::new();
-        answers.resize_with(self.memories, Memory::default);
+        let mut state = Box::<State>::default();
+        state.answers.resize_with(self.memories, Memory::default);
         Evaluator {
             expression: self,
-            answers,
-            ids: Memory::default(),
-            scratch: Scratch::default(),
+            state,
         }
     }
 }
@@ -69,8 +73,8 @@ impl Evaluator {
         Pass {
             columns,
             cx,
-            answers: &mut self.answers,
-            scratch: &mut self.scratch,
+            answers: &mut self.state.answers,
+            scratch: &mut self.state.scratch,
         }
         .retain(&self.expression.predicate, keep);
     }
@@ -85,12 +89,12 @@ impl Evaluator {
         out: &mut Vec<TermId>,
     ) {
         out.reserve(rows);
-        let Self {
-            expression,
+        let expression = &self.expression;
+        let State {
             ids: memory,
             scratch,
             ..
-        } = self;
+        } = &mut *self.state;
         match &expression.program.code {
             Code::Variable(var) => match columns.column(*var) {
                 Some(column) => out.extend_from_slice(&column[..rows]),
@@ -117,8 +121,8 @@ impl Evaluator {
     /// Bytes held by what is remembered, about, and by buffers.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let answers: usize = self.answers.iter().map(Memory::bytes).sum();
-        answers + self.ids.bytes() + self.scratch.bytes()
+        let answers: usize = self.state.answers.iter().map(Memory::bytes).sum();
+        answers + self.state.ids.bytes() + self.state.scratch.bytes()
     }
 }
 
