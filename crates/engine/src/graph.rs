@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use jindou_exec::{GraphSource, TermSource};
+use jindou_exec::{GraphSource, Keys, TermSource};
 use jindou_model::{
     Cursor, Direction, Graphs, IdRanges, Membership, Neighbours, Pattern, PredicateId, TermId,
     TermKind, TextRun, Visit, inline, key,
@@ -10,6 +10,8 @@ use jindou_model::{
 use jindou_plan::{SegmentStatistics, Statistics};
 use jindou_store::Snapshot;
 use oxrdf::TermRef;
+
+use crate::keys::{lookup_keys, push_keys};
 
 /// The graph at one snapshot. Readers hold it for as long as they need it.
 pub(crate) struct StoredGraph {
@@ -31,6 +33,14 @@ impl TermSource for StoredGraph {
 
     fn text_run(&self, id: TermId) -> Option<TextRun> {
         self.snapshot.base().text_run(id)
+    }
+
+    fn push_keys(&self, ids: &[TermId], most_bytes: usize, keys: &mut Keys) -> usize {
+        push_keys(&self.snapshot, ids, most_bytes, keys)
+    }
+
+    fn lookup_keys(&self, keys: &Keys, ids: &mut Vec<Option<TermId>>) {
+        lookup_keys(&self.snapshot, keys, ids);
     }
 }
 

@@ -113,26 +113,4 @@ impl Base {
             _ => None,
         }
     }
-
-    /// Calls `visit` with the key of each of these vertices, dictionary literals and predicates,
-    /// in their order: cheap where ids that are near each other follow each other.
-    ///
-    /// # Panics
-    /// If an id is not one of this store.
-    pub fn for_each_key(&self, ids: &[TermId], visit: &mut dyn FnMut(usize, &[u8])) {
-        let mut vertices = self.vertices.decoder();
-        let mut literals = self.literals.decoder();
-        let mut predicates = self.predicates.decoder();
-        for (index, id) in ids.iter().enumerate() {
-            let key = match id.kind() {
-                TermKind::Vertex => vertices.get(id.local()),
-                TermKind::Literal => literals.get(id.local()),
-                TermKind::Predicate => predicates.get(id.payload()),
-                kind => panic!("a term of kind {kind:?} has no key in the dictionary"),
-            };
-            let key =
-                key.unwrap_or_else(|error| panic!("term {id:?} is not in the dictionary: {error}"));
-            visit(index, key);
-        }
-    }
 }

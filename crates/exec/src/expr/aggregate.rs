@@ -7,7 +7,8 @@ use oxsdatatypes::{Decimal, Double, Float, Integer};
 
 use super::concat::{Concat, TextCache};
 use super::extreme::Extreme;
-use super::{Context, ExprError, Value, numeric};
+use super::numeric::{self, Number};
+use super::{Context, ExprError, Value};
 use crate::rows::RowSet;
 use crate::table::Table;
 
@@ -345,8 +346,8 @@ impl GroupedAccumulator {
             States::Sum(sums) => {
                 let (sum, count) = &sums[group];
                 match self.function {
-                    AggregateFunction::Avg => sum.average(*count),
-                    _ => sum.total(),
+                    AggregateFunction::Avg => sum.average(*count).map(Value::from),
+                    _ => sum.total().map(Value::from),
                 }
             }
             States::Extreme(extremes) => return extremes[group].id(),
@@ -467,21 +468,21 @@ impl Sum {
         self.error |= other.error;
     }
 
-    fn total(&self) -> Result<Value, ExprError> {
+    fn total(&self) -> Result<Number, ExprError> {
         if self.error {
             return Err(ExprError::Type);
         }
         if self.decimals.is_none() && self.floats.is_none() && self.doubles.is_none() {
             let sum = i64::try_from(self.integers).map_err(|_| ExprError::Overflow)?;
-            return Ok(Value::Integer(sum.into()));
+            return Ok(Number::Integer(sum.into()));
         }
         let exact = self.exact()?;
-        let mut sum = Value::Decimal(exact);
+        let mut sum = Number::Decimal(exact);
         if let Some(floats) = self.floats {
-            sum = numeric::arithmetic(Arithmetic::Add, &sum, &Value::Float(floats))?;
+            sum = numeric::arithmetic(Arithmetic::Add, sum, Number::Float(floats))?;
         }
         if let Some(doubles) = self.doubles {
-            sum = numeric::arithmetic(Arithmetic::Add, &sum, &Value::Double(doubles))?;
+            sum = numeric::arithmetic(Arithmetic::Add, sum, Number::Double(doubles))?;
         }
         Ok(sum)
     }
@@ -494,16 +495,16 @@ impl Sum {
             .ok_or(ExprError::Overflow)
     }
 
-    fn average(&self, count: u64) -> Result<Value, ExprError> {
+    fn average(&self, count: u64) -> Result<Number, ExprError> {
         if count == 0 {
-            return Ok(Value::Integer(Integer::from(0)));
+            return Ok(Number::Integer(Integer::from(0)));
         }
         let sum = match self.total() {
             // An average fits where the sum of integers does not.
-            Err(ExprError::Overflow) => Value::Decimal(self.exact()?),
+            Err(ExprError::Overflow) => Number::Decimal(self.exact()?),
             sum => sum?,
         };
         let count = i64::try_from(count).map_err(|_| ExprError::Overflow)?;
-        numeric::arithmetic(Arithmetic::Divide, &sum, &Value::Integer(count.into()))
+        numeric::arithmetic(Arithmetic::Divide, sum, Number::Integer(count.into()))
     }
 }

@@ -10,6 +10,7 @@
 //! XQuery and XPath Functions 3.1 where SPARQL refers to it.
 
 mod aggregate;
+mod batch;
 mod calendar;
 mod cast;
 mod compare;
@@ -20,6 +21,7 @@ mod evaluate;
 mod extreme;
 mod filter;
 mod functions;
+mod id_range;
 mod numeric;
 mod order;
 mod order_numbers;

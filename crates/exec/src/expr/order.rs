@@ -12,6 +12,7 @@ use oxsdatatypes::{Decimal, Double};
 
 use super::Value;
 use super::cast::{months_of, seconds_of};
+use super::value::EPOCH_MS;
 use crate::Terms;
 
 /// The order of the kinds of terms.
@@ -220,9 +221,6 @@ impl SortKey {
         }
     }
 }
-
-/// Milliseconds from 0001-01-01T00:00:00Z, where the time line of XML Schema begins, to 1970.
-const EPOCH_MS: i128 = 62_135_596_800_000;
 
 fn key_of(value: Value) -> Key {
     /// The mean length of a month in the Gregorian calendar, in seconds.

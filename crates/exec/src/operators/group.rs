@@ -447,18 +447,18 @@ fn group_rows(groups: &mut RowSet, keys: usize, arguments: &Table) -> Vec<u32> {
         .map(|place| arguments.get(Var(place as u16)))
         .collect();
     let mut key = Vec::with_capacity(keys);
-    let mut last: Option<(Vec<TermId>, u32)> = None;
+    // The key before, and its group.
+    let (mut last, mut group) = (Vec::with_capacity(keys), None);
     (0..arguments.rows())
         .map(|row| {
             key.clear();
             key.extend(columns.iter().map(|c| c.map_or(TermId::NONE, |c| c[row])));
-            match &last {
+            match group {
                 // Exploration mostly gives rows of one key in a run.
-                Some((same, group)) if *same == key => *group,
+                Some(same) if last == key => same,
                 _ => {
-                    let group = groups.insert(&key).0 as u32;
-                    last = Some((key.clone(), group));
-                    group
+                    std::mem::swap(&mut last, &mut key);
+                    *group.insert(groups.insert(&last).0 as u32)
                 }
             }
         })
