@@ -33,6 +33,8 @@ pub struct Base {
     pub(crate) documents: u64,
     /// Graphs that exist without quads, too, sorted.
     pub(crate) declared: Vec<u64>,
+    /// The checksum of its file; 0 of a base that was not read from one.
+    pub(crate) identity: u64,
 }
 
 /// Bytes by part.

@@ -23,7 +23,7 @@ pub use delta::{
 };
 pub use directory::Directory;
 pub use domain::Domain;
-pub use durable::{Checkpoint, DurabilityOptions, DurableStore, OpenStorage, Recovery};
+pub use durable::{Checkpoint, Copied, DurabilityOptions, DurableStore, OpenStorage, Recovery};
 pub use error::StoreError;
 pub use graph_index::GraphIndex;
 pub use named::{NamedGraphs, NamedSegment};

@@ -141,6 +141,7 @@ pub(crate) fn assemble(
         named,
         documents,
         declared: Vec::new(),
+        identity: 0,
     }
 }
 
