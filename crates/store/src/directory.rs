@@ -83,6 +83,16 @@ impl From<NotCurrent> for StoreError {
     }
 }
 
+/// A file of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreFile {
+    /// Its name in the directory.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+}
+
 /// A directory that this process has locked.
 #[derive(Debug)]
 pub struct Directory {
@@ -144,6 +154,72 @@ impl Directory {
         Self::lock(path)
     }
 
+    /// Locks a directory to build a store in, and makes it if it is not there. What an attempt
+    /// before left in it is removed.
+    ///
+    /// # Errors
+    /// [`StoreError::NotEmpty`] for a directory of other things, [`StoreError::Locked`] while
+    /// another attempt is under way, or what the operating system says.
+    pub fn claim(path: &Path) -> Result<Self, StoreError> {
+        let failed = |source: io::Error| StoreError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        fs::create_dir_all(path).map_err(failed)?;
+        let names = Folder::new(path).list().map_err(failed)?;
+        let is_ours = |name: &String| name == CURRENT || is_leftover(name, Current::default());
+        let (left, other): (Vec<_>, Vec<_>) = names.into_iter().partition(is_ours);
+        if other.iter().any(|name| name != LOCK) {
+            return Err(StoreError::NotEmpty {
+                path: path.to_owned(),
+            });
+        }
+        let directory = Self::lock(path)?;
+        for name in left {
+            fs::remove_file(path.join(name)).map_err(failed)?;
+        }
+        Ok(directory)
+    }
+
+    /// The files that the store is made of now, and their bytes.
+    ///
+    /// # Errors
+    /// What the operating system says, or what is wrong with `CURRENT`.
+    pub fn files(&self) -> Result<Vec<StoreFile>, StoreError> {
+        let current = self.current()?;
+        let failed = |path: &Path, source| StoreError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let mut names = Folder::new(&self.path)
+            .list()
+            .map_err(|source| failed(&self.path, source))?;
+        let begun = |name: &str| name.ends_with(".jnd") && is_leftover(name, Current::default());
+        names.retain(|name| name == CURRENT || (begun(name) && !is_leftover(name, current)));
+        names.sort();
+        let file = |name: String| {
+            let path = self.path.join(&name);
+            let bytes = fs::metadata(&path).map_err(|source| failed(&path, source))?;
+            let bytes = bytes.len();
+            Ok(StoreFile { name, bytes })
+        };
+        names.into_iter().map(file).collect()
+    }
+
+    /// Copies the files that the store is made of into another directory, which was
+    /// [claimed](Directory::claim). They are lasting when this returns.
+    ///
+    /// # Errors
+    /// What the operating system says; part of the files may then be in the other directory, which
+    /// is no store yet.
+    pub fn copy_to(&self, to: &Self) -> Result<(), StoreError> {
+        to.begin()?;
+        for file in self.files()?.iter().filter(|file| file.name != CURRENT) {
+            copy_file(&self.path.join(&file.name), &to.path.join(&file.name))?;
+        }
+        Ok(to.make_current(self.current()?)?)
+    }
+
     /// Writes through another storage: tests put faults in between.
     pub(crate) fn write_through(&mut self, storage: Box<dyn Storage>) {
         self.storage = storage;
@@ -165,6 +241,8 @@ impl Directory {
             .truncate(false)
             .write(true)
             .open(&name)
+            // Where nothing can be written, a file that is there can be locked all the same.
+            .or_else(|error| File::open(&name).map_err(|_| error))
             .map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self {
@@ -332,16 +410,7 @@ impl Directory {
                 continue;
             }
             is_linked = false;
-            let copy = || -> io::Result<()> {
-                let mut source = File::open(&from)?;
-                let mut target = File::create(&place)?;
-                io::copy(&mut source, &mut target)?;
-                target.sync_all()
-            };
-            copy().map_err(|source| StoreError::Io {
-                path: place.clone(),
-                source,
-            })?;
+            copy_file(&from, &place)?;
         }
         Ok(is_linked)
     }
@@ -406,6 +475,21 @@ fn no_current(path: &Path) -> StoreError {
         path: path.join(CURRENT),
         reason: "it is missing, and other files of a store are there".to_owned(),
     }
+}
+
+/// Copies a file; the bytes are lasting when this returns.
+fn copy_file(from: &Path, to: &Path) -> Result<(), StoreError> {
+    let failed = |path: &Path, source| StoreError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let mut source = File::open(from).map_err(|source| failed(from, source))?;
+    let mut copy = || -> io::Result<()> {
+        let mut target = File::create(to)?;
+        io::copy(&mut source, &mut target)?;
+        target.sync_all()
+    };
+    copy().map_err(|source| failed(to, source))
 }
 
 /// The names of a store's files in a directory, but for `CURRENT`.

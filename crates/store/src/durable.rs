@@ -12,7 +12,7 @@ use jindou_model::SnapshotNumber;
 use crate::delta::{Replay, ReplayError, Snapshot, Transaction};
 use crate::directory::{Current, Directory};
 use crate::log::{self, Folder, Fsync, Log, LogOptions, Recovered, Storage, Ticket};
-use crate::{Base, StoreError};
+use crate::{Base, StoreError, verify};
 
 /// Bytes of a transaction that go into one record of the log.
 const RECORD_BYTES: usize = 64 << 20;
@@ -211,9 +211,7 @@ impl DurableStore {
     pub fn verify(directory: &Directory) -> Result<(Snapshot, Recovery), StoreError> {
         let current = directory.current()?;
         let snapshot = snapshot_at(directory, current)?;
-        snapshot
-            .base()
-            .verify(directory.path(), current.generation)?;
+        verify::base(snapshot.base(), directory.path(), current.generation)?;
         let mut replay = Replay::new(snapshot);
         let mut recovery = Recovery::default();
         let mut assembler = Assembler::default();
@@ -225,7 +223,9 @@ impl DurableStore {
             |record| assembler.replay(&record, &mut replay, &mut recovery, directory.path()),
         )?;
         note(&mut recovery, &recovered);
-        Ok((replay.finish(), recovery))
+        let snapshot = replay.finish();
+        verify::counts(&snapshot, directory.path())?;
+        Ok((snapshot, recovery))
     }
 
     /// The directory's path.
@@ -394,6 +394,21 @@ impl DurableStore {
         Ok(())
     }
 
+    /// Writes a store of a base into a directory that has none.
+    ///
+    /// # Errors
+    /// What the operating system says; part of the files may then be in the directory.
+    pub fn write_new(directory: &Directory, base: &Base) -> Result<(), StoreError> {
+        directory.begin()?;
+        let next = Current {
+            generation: 1,
+            checkpoint: 0,
+        };
+        let (_, log) = write_generation(directory, &DurabilityOptions::default(), base, next, &[])?;
+        log.close()?;
+        Ok(directory.make_current(next)?)
+    }
+
     /// Writes a store of its own into another directory that holds what `snapshot`, one of the
     /// current generation, does. Files that never change are linked where that is possible, else
     /// copied. Neither a merge nor a checkpoint may run meanwhile; transactions may.
@@ -408,23 +423,13 @@ impl DurableStore {
         to: &Directory,
     ) -> Result<Copied, StoreError> {
         let generation = snapshot.generation();
-        assert!(
-            from.current()?.generation == generation,
-            "what is copied is current"
-        );
         to.begin()?;
         let is_linked = from.copy_base(generation, to)?;
         let transaction = Transaction::from_base(snapshot);
         let has_changes = transaction.terms.iter().any(|keys| !keys.is_empty())
             || transaction.stages.iter().any(|stage| !stage.is_empty());
         let transactions = Vec::from_iter(has_changes.then_some(transaction));
-        new_log(
-            to,
-            &DurabilityOptions::default(),
-            generation,
-            &transactions,
-        )?
-        .close()?;
+        new_log(to, &DurabilityOptions::default(), generation, &transactions)?.close()?;
         to.make_current(Current {
             generation,
             checkpoint: 0,

@@ -13,6 +13,7 @@ mod image;
 pub mod log;
 mod named;
 mod segment;
+mod verify;
 
 pub use base::{Base, Footprint};
 pub use clusters::Clusters;
@@ -21,7 +22,7 @@ pub use delta::{
     Changes, Effect, Replay, ReplayError, Snapshot, Stage, TermCounts, Transaction,
     TransactionError, Translator,
 };
-pub use directory::Directory;
+pub use directory::{Directory, StoreFile};
 pub use domain::Domain;
 pub use durable::{Checkpoint, Copied, DurabilityOptions, DurableStore, OpenStorage, Recovery};
 pub use error::StoreError;

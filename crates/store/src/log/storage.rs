@@ -206,7 +206,9 @@ pub(crate) fn write_file<T>(
         let place = 0;
         let mut writer = BufWriter::with_capacity(GATHERED_BYTES, Sequential { file, place });
         let written = write(&mut writer)?;
-        let sequential = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
+        let sequential = writer
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?;
         sequential.file.sync()?;
         storage.rename(&temporary, name)?;
         Ok(written)
