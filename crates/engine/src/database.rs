@@ -30,6 +30,20 @@ use crate::writer::Writer;
 #[derive(Clone)]
 pub struct Database {
     inner: Arc<Inner>,
+    /// Behind `inner`: what its thread holds is gone when the last of these is.
+    _open: Arc<Open>,
+}
+
+/// Ends the maintenance thread with the last clone of a database: a merge under way is given up at
+/// its next step, and its directory is free when the clone is gone.
+struct Open {
+    signal: Arc<Signal>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.signal.stop();
+    }
 }
 
 pub(crate) struct Inner {
@@ -61,12 +75,6 @@ impl Inner {
         // Odd steps through all 64-bit numbers.
         self.seed
             .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.signal.stop();
     }
 }
 
@@ -182,8 +190,10 @@ impl Database {
             recovery,
             seed: AtomicU64::new(now.as_nanos() as u64),
         };
+        let signal = Arc::clone(&inner.signal);
         Self {
             inner: Arc::new(inner),
+            _open: Arc::new(Open { signal }),
         }
     }
 

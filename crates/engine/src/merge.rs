@@ -6,6 +6,7 @@
 //! changed, bounds the log where little but the same is changed again and again.
 
 use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use jindou_store::bulk::rebuild;
@@ -85,6 +86,7 @@ impl MergePolicy {
 pub(crate) struct Signal {
     state: Mutex<State>,
     changed: Condvar,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -140,13 +142,20 @@ impl Trouble {
 }
 
 impl Signal {
+    /// Ends the maintenance thread, and waits until it has ended.
     pub(crate) fn stop(&self) {
         self.state.lock().stop = true;
         self.changed.notify_all();
+        if let Some(thread) = self.thread.lock().take() {
+            // What it panicked with was printed.
+            let _ = thread.join();
+        }
     }
-}
 
-impl Signal {
+    fn is_stopped(&self) -> bool {
+        self.state.lock().stop
+    }
+
     /// Waits until a merge is due or so much time has passed; true if there was no transaction.
     fn wait(&self, idle: Duration) -> (State, bool) {
         let mut state = self.state.lock();
@@ -196,7 +205,10 @@ impl Inner {
         let idle = policy.idle;
         let thread = std::thread::Builder::new().name("jindou-merge".to_owned());
         match thread.spawn(move || maintain(&inner, &signal, idle)) {
-            Ok(_) => state.is_running = true,
+            Ok(thread) => {
+                *self.signal.thread.lock() = Some(thread);
+                state.is_running = true;
+            }
             Err(error) => tracing::warn!("no thread for merges: {error}"),
         }
     }
@@ -246,10 +258,12 @@ impl Inner {
     ) -> Result<(), EngineError> {
         let generation = start.generation() + 1;
         let base = self.builders().install(|| rebuild(start))?;
+        self.go_on()?;
         let base = match directory {
             Some(directory) => DurableStore::write_next_base(directory, &base, generation)?,
             None => base,
         };
+        self.go_on()?;
         jindou_fabric::allocator::release_free_memory();
         let mut to = Snapshot::of_base(base, generation, start.number());
         let mut moved = Vec::new();
@@ -284,6 +298,15 @@ impl Inner {
         self.planner.clear();
         self.show(to);
         Ok(())
+    }
+
+    /// # Errors
+    /// [`EngineError::Cancelled`] once nobody has the database any more.
+    fn go_on(&self) -> Result<(), EngineError> {
+        match self.signal.is_stopped() {
+            true => Err(EngineError::Cancelled),
+            false => Ok(()),
+        }
     }
 
     /// One thread, so that a merge leaves the other cores to queries.
@@ -389,6 +412,9 @@ fn maintain(inner: &Weak<Inner>, signal: &Signal, idle: Duration) {
             Ok(())
         };
         if let Err(error) = done {
+            if signal.is_stopped() {
+                return;
+            }
             not_before = inner.trouble.until();
             match is_retry {
                 true => tracing::warn!("changes were not merged, again: {error}"),
