@@ -5,6 +5,7 @@
 //! of the old one. Readers of older snapshots keep them. A checkpoint, which costs only what has
 //! changed, bounds the log where little but the same is changed again and again.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -244,7 +245,9 @@ impl Inner {
             let directory = writer.store.as_ref().map(|s| Arc::clone(s.directory()));
             (writer.latest.clone(), directory)
         };
-        let merged = self.merge_from(&start, directory.as_deref());
+        // A mistake of ours must not let transactions be noted for a merge that has ended.
+        let attempt = AssertUnwindSafe(|| self.merge_from(&start, directory.as_deref()));
+        let merged = catch_unwind(attempt).unwrap_or(Err(EngineError::Internal));
         if merged.is_err() {
             self.writer.lock().abandon();
         }

@@ -115,7 +115,7 @@ impl Assembler {
         record: &log::Record<'_>,
         replay: &mut Replay,
         recovery: &mut Recovery,
-        folder: &Path,
+        log: &Path,
     ) -> Result<(), StoreError> {
         let replayed = match self.add(record) {
             Ok(Some(transaction)) => {
@@ -125,7 +125,7 @@ impl Assembler {
             Ok(None) => Ok(()),
             Err(error) => Err(error.into()),
         };
-        replayed.map_err(|error| corrupt(&folder.join(LOG), &error))
+        replayed.map_err(|error| corrupt(log, &error))
     }
 }
 
@@ -184,12 +184,13 @@ impl DurableStore {
         let mut replay = Replay::new(snapshot);
         let mut recovery = Recovery::default();
         let mut assembler = Assembler::default();
+        let path = log_path(&directory, current);
         let (log, recovered) = Log::open(
             (options.storage)(directory.path()),
             options.log(),
             current.generation,
             current.checkpoint + 1,
-            |record| assembler.replay(&record, &mut replay, &mut recovery, directory.path()),
+            |record| assembler.replay(&record, &mut replay, &mut recovery, &path),
         )?;
         note(&mut recovery, &recovered);
         let store = Self {
@@ -216,11 +217,12 @@ impl DurableStore {
         let mut recovery = Recovery::default();
         let mut assembler = Assembler::default();
         let storage = Folder::new(directory.path());
+        let path = log_path(directory, current);
         let recovered = log::read(
             &storage,
             current.generation,
             current.checkpoint + 1,
-            |record| assembler.replay(&record, &mut replay, &mut recovery, directory.path()),
+            |record| assembler.replay(&record, &mut replay, &mut recovery, &path),
         )?;
         note(&mut recovery, &recovered);
         let snapshot = replay.finish();
@@ -446,13 +448,17 @@ pub struct Copied {
     pub is_linked: bool,
 }
 
-const LOG: &str = "log";
-
 /// A checkpoint under way.
 #[derive(Clone)]
 pub struct Checkpoint {
     snapshot: Snapshot,
     at: Current,
+}
+
+/// The files of a log, for messages: which of them a transaction came from is not known.
+fn log_path(directory: &Directory, current: Current) -> PathBuf {
+    let generation = current.generation;
+    directory.path().join(format!("log-{generation}-*.jnd"))
 }
 
 fn corrupt(path: &Path, error: &ReplayError) -> StoreError {

@@ -237,3 +237,91 @@ pub(crate) fn counts(snapshot: &Snapshot, folder: &Path) -> Result<(), StoreErro
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bulk::{build, rebuild};
+    use crate::delta::Changes;
+    use jindou_model::{IdQuad, SnapshotNumber};
+
+    /// A base with types, literals and named graphs.
+    fn sample() -> Base {
+        let empty = build(Vec::new(), 0).unwrap();
+        let mut snapshot = Snapshot::of_base(empty, 1, SnapshotNumber(1));
+        let mut add = Vec::new();
+        let class = snapshot.intern_node(b"http://e/C").unwrap();
+        let type_of = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
+        for number in 0..40_u32 {
+            let mut node = |text: String| snapshot.intern_node(text.as_bytes()).unwrap();
+            let subject = node(format!("http://e/s{number}"));
+            let other = node(format!("http://e/s{}", number * 7 % 40));
+            let graph = node(format!("http://e/g{}", number % 3));
+            let text = format!("\"text {number}");
+            let literal = snapshot.intern_literal(text.as_bytes()).unwrap();
+            let mut quad = |predicate: &str, object, graph| IdQuad {
+                subject,
+                predicate: snapshot.intern_predicate(predicate).unwrap(),
+                object,
+                graph,
+            };
+            add.push(quad("http://e/p", other, TermId::NONE));
+            add.push(quad("http://e/q", literal, TermId::NONE));
+            add.push(quad("http://e/p", other, graph));
+            if number % 2 == 0 {
+                add.push(quad(type_of, class, TermId::NONE));
+                add.push(quad("http://e/even", subject, TermId::NONE));
+            }
+        }
+        snapshot.apply(&Changes {
+            add,
+            ..Changes::default()
+        });
+        rebuild(&snapshot).unwrap()
+    }
+
+    fn reason(altered: &Base) -> String {
+        let refused = base(altered, Path::new("/store"), 3);
+        refused
+            .expect_err("parts contradict each other")
+            .to_string()
+    }
+
+    #[test]
+    fn what_was_built_agrees_with_itself() {
+        base(&sample(), Path::new("/store"), 3).unwrap();
+        base(&build(Vec::new(), 0).unwrap(), Path::new("/store"), 3).unwrap();
+    }
+
+    #[test]
+    fn a_part_that_contradicts_another_is_named() {
+        let number = sample().find_predicate("http://e/p").unwrap().index();
+        let other = sample().find_predicate("http://e/even").unwrap().index();
+        let mut altered = sample();
+        altered.segments[1][number] = None;
+        assert!(
+            reason(&altered).contains("<http://e/p>"),
+            "{}",
+            reason(&altered)
+        );
+        let mut altered = sample();
+        let mut edge = 0;
+        let segment = altered.segments[0][other].as_ref().unwrap();
+        segment.domain().for_each(&mut |key| edge = key.raw());
+        altered.segments[0][other] = Some(Segment::from_sorted(&[(edge, edge)]));
+        assert!(reason(&altered).contains("<http://e/even>"));
+        let mut altered = sample();
+        let unknown = TermId::vertex(jindou_model::ShardId(0), 1_000_000).raw();
+        altered.segments[0][number] = Some(Segment::from_sorted(&[(edge, unknown)]));
+        assert!(reason(&altered).contains("base-3.jnd"));
+        let mut altered = sample();
+        altered.vertices = altered.predicates.clone();
+        assert!(reason(&altered).contains("-3.jnd"));
+        let mut altered = sample();
+        altered.declared = vec![unknown];
+        assert!(reason(&altered).contains("declared"));
+        let mut altered = sample();
+        altered.clusters = build(Vec::new(), 0).unwrap().clusters;
+        assert!(reason(&altered).contains("clusters"));
+    }
+}
