@@ -42,6 +42,10 @@ pub(crate) enum Command {
     Explain(ExplainArguments),
     Dump(DumpArguments),
     Stats(StatsArguments),
+    Backup(BackupArguments),
+    Restore(RestoreArguments),
+    Verify(VerifyArguments),
+    Compact(CompactArguments),
     /// Generate benchmark data
     #[command(subcommand)]
     Generate(GenerateCommand),
@@ -248,6 +252,69 @@ pub(crate) struct StatsArguments {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Copy a store that no other process has open
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou backup --location store --to backups/monday
+  jindou serve --location backups/monday          a backup is a store
+
+On one device the large files, which never change, are shared with the store and take no space; copy
+the backup elsewhere to be safe from that device. A server that has the store open makes backups
+itself, while it runs.")]
+pub(crate) struct BackupArguments {
+    /// Folder of the store
+    #[arg(long, value_name = "DIR")]
+    pub(crate) location: PathBuf,
+    /// Folder to make; it appears when it is whole
+    #[arg(long, value_name = "DIR")]
+    pub(crate) to: PathBuf,
+}
+
+/// Make a store of a backup, after reading all of it
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou restore --from backups/monday --location store
+
+The folder must be absent or empty: nothing is overwritten.")]
+pub(crate) struct RestoreArguments {
+    /// Folder of the backup, which stays as it is
+    #[arg(long, value_name = "DIR")]
+    pub(crate) from: PathBuf,
+    /// Folder of the store to make; it appears when it is whole
+    #[arg(long, value_name = "DIR")]
+    pub(crate) location: PathBuf,
+}
+
+/// Read all of a store, alter nothing, and say whether it is as it should be
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou verify --location store && echo whole
+
+Compares checksums, the dictionary in both directions, edges by subject and by object, the tables
+derived from them, and counts. The exit status is 0 if all agree, 1 if not, and then the error names
+the file.")]
+pub(crate) struct VerifyArguments {
+    /// Folder of the store
+    #[arg(long, value_name = "DIR")]
+    pub(crate) location: PathBuf,
+}
+
+/// Merge the changes of a store into its base, for queries as fast as after a load
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou compact --location store
+
+A server does this by itself, while it runs.")]
+pub(crate) struct CompactArguments {
+    /// Folder of the store
+    #[arg(long, value_name = "DIR")]
+    pub(crate) location: PathBuf,
 }
 
 #[derive(Debug, Subcommand)]

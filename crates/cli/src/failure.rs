@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use jindou_bench::BenchError;
-use jindou_engine::EngineError;
 use jindou_engine::ingest::IngestError;
+use jindou_engine::{EngineError, StoreError};
 
 use crate::interrupt::Interrupted;
 
@@ -73,6 +73,10 @@ fn engine_advice(error: &EngineError) -> Option<&'static str> {
         EngineError::ServiceNotAllowed { .. } => {
             Some("allow it with --allow-service PREFIX, or --allow-service any")
         }
+        EngineError::Store(StoreError::Locked { .. }) => Some(
+            "stop it first; a server that has a store open merges it and makes backups of it \
+             itself, while it runs",
+        ),
         EngineError::Timeout { .. } => Some("allow more with --timeout SECONDS"),
         EngineError::Ingest(IngestError::Syntax(_)) => {
             Some("mend the file, or leave such statements out with --lenient")

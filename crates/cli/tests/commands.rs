@@ -78,7 +78,9 @@ fn every_command_explains_itself() {
         &stdout(folder.path(), &["--version"]),
         &["jindou", env!("CARGO_PKG_VERSION")],
     );
-    for name in ["serve", "load", "query", "demo"] {
+    for name in [
+        "serve", "load", "query", "demo", "backup", "restore", "verify", "compact",
+    ] {
         assert_says(
             &stdout(folder.path(), &[name, "--help"]),
             &["Examples", "Usage"],
@@ -474,4 +476,71 @@ fn a_benchmark_prints_tables_and_json() {
     assert_eq!(report["load"]["triples"], 100_543);
     assert_eq!(report["queries"][5]["rows"], 125);
     assert!(report["load"]["memory"]["resident_bytes"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_store_is_backed_up_verified_restored_and_compacted() {
+    let folder = folder();
+    let path = folder.path();
+    let succeeds = |arguments: &[&str], parts: &[&str]| {
+        let output = run(path, arguments);
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(output.status.success(), "{arguments:?}: {said}");
+        assert_says(&said, parts);
+    };
+    succeeds(&["load", "--location", "store", "people.ttl"], &[]);
+    let report = [
+        "base-1.jnd",
+        "CURRENT",
+        "triples of the default graph",
+        "whole",
+    ];
+    succeeds(&["verify", "--location", "store"], &report);
+    succeeds(&["compact", "--location", "store"], &["no changes"]);
+    let backup = ["backup", "--location", "store", "--to", "copies/monday"];
+    assert_says(&error(path, &backup), &["copies"]);
+    std::fs::create_dir(path.join("copies")).unwrap();
+    succeeds(&backup, &["4 quads", "shares", "copies/monday"]);
+    assert_says(&error(path, &backup), &["copies/monday", "not empty"]);
+    let restore = ["restore", "--from", "copies/monday", "--location", "again"];
+    succeeds(&restore, &["4 quads", "again"]);
+    assert_says(&error(path, &restore), &["again", "not empty"]);
+    let dump = |location| stdout(path, &["dump", "--location", location]);
+    assert_eq!(dump("store"), dump("again"));
+    let table = path.join("again/vertices-1.jnd");
+    let mut bytes = std::fs::read(&table).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&table, bytes).unwrap();
+    let damaged = error(path, &["verify", "--location", "again"]);
+    assert_says(&damaged, &["again/vertices-1.jnd", "damaged"]);
+    let refused = error(path, &["restore", "--from", "again", "--location", "third"]);
+    assert_says(&refused, &["again/vertices-1.jnd", "damaged"]);
+    assert!(!path.join("third").exists() && !path.join("third.partial").exists());
+    assert_says(
+        &error(path, &["verify", "--location", "copies"]),
+        &["copies"],
+    );
+}
+
+#[test]
+fn a_store_that_a_server_has_open_is_left_alone() {
+    let folder = folder();
+    let path = folder.path();
+    stdout(path, &["load", "--location", "store", "people.ttl"]);
+    let held = jindou_engine::Database::open(&path.join("store"), jindou_engine::Config::default());
+    let held = held.unwrap();
+    for arguments in [
+        &["backup", "--location", "store", "--to", "copy"][..],
+        &["verify", "--location", "store"],
+        &["compact", "--location", "store"],
+        &["restore", "--from", "store", "--location", "copy"],
+    ] {
+        let said = error(path, arguments);
+        assert_says(
+            &said,
+            &["store", "another process is using", "while it runs"],
+        );
+    }
+    drop(held);
 }

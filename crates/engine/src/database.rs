@@ -19,7 +19,7 @@ use crate::EngineError;
 use crate::config::{Config, QueryOptions};
 use crate::graph::StoredGraph;
 use crate::load::{self, LoadReport};
-use crate::merge::Signal;
+use crate::merge::{Signal, Trouble};
 use crate::query::{QueryResults, Running};
 use crate::statistics::DatabaseStatistics;
 use crate::writer::Writer;
@@ -30,6 +30,20 @@ use crate::writer::Writer;
 #[derive(Clone)]
 pub struct Database {
     inner: Arc<Inner>,
+    /// Behind `inner`: what its thread holds is gone when the last of these is.
+    _open: Arc<Open>,
+}
+
+/// Ends the maintenance thread with the last clone of a database: a merge under way is given up at
+/// its next step, and its directory is free when the clone is gone.
+struct Open {
+    signal: Arc<Signal>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.signal.stop();
+    }
 }
 
 pub(crate) struct Inner {
@@ -42,6 +56,8 @@ pub(crate) struct Inner {
     /// Held during a load, a merge or a checkpoint.
     pub(crate) maintenance: Mutex<()>,
     pub(crate) signal: Arc<Signal>,
+    /// Why the last merge or checkpoint failed, if it did.
+    pub(crate) trouble: Trouble,
     pub(crate) builders: OnceLock<rayon::ThreadPool>,
     pub(crate) planner: Planner,
     /// Quads of the graph that plans were last made for.
@@ -59,12 +75,6 @@ impl Inner {
         // Odd steps through all 64-bit numbers.
         self.seed
             .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.signal.stop();
     }
 }
 
@@ -107,7 +117,7 @@ impl Database {
     /// As [`Database::open`]; if the directory holds other things.
     pub fn open_or_create(location: &Path, config: Config) -> Result<Self, EngineError> {
         let directory = Directory::create(location)?;
-        if directory.has_store() {
+        if directory.has_store()? {
             let (store, snapshot, recovery) =
                 DurableStore::open(directory, config.durability.clone())?;
             return Ok(Self::from_parts(snapshot, Some(store), config, recovery));
@@ -131,7 +141,7 @@ impl Database {
         config: Config,
     ) -> Result<(Self, LoadReport), EngineError> {
         let directory = Directory::create(location)?;
-        if directory.has_store() {
+        if directory.has_store()? {
             drop(directory);
             let database = Self::open(location, config)?;
             let report = database.load(sources, options, progress)?;
@@ -169,6 +179,7 @@ impl Database {
             }),
             maintenance: Mutex::new(()),
             signal: Arc::default(),
+            trouble: Trouble::default(),
             builders: OnceLock::new(),
             planner: Planner::new(&PlannerConfig {
                 cached_plans: config.cached_plans,
@@ -179,8 +190,10 @@ impl Database {
             recovery,
             seed: AtomicU64::new(now.as_nanos() as u64),
         };
+        let signal = Arc::clone(&inner.signal);
         Self {
             inner: Arc::new(inner),
+            _open: Arc::new(Open { signal }),
         }
     }
 
@@ -206,13 +219,19 @@ impl Database {
         let existing = writer.begin()?;
         let (base, report) = load::load(Some(&existing), sources, options, progress)?;
         let generation = existing.generation() + 1;
-        let base = match &mut writer.store {
-            None => base,
+        let written = match &mut writer.store {
+            None => Ok(base),
             Some(store) => {
                 let directory = Arc::clone(store.directory());
-                let mapped = DurableStore::write_next_base(&directory, &base, generation)?;
-                store.replace(generation, &[])?;
-                mapped
+                DurableStore::write_next_base(&directory, &base, generation)
+                    .and_then(|mapped| store.replace(generation, &[]).map(|()| mapped))
+            }
+        };
+        let base = match written {
+            Ok(base) => base,
+            Err(error) => {
+                writer.abandon();
+                return Err(writer.refused(error));
             }
         };
         let number = SnapshotNumber(existing.number().0 + 1);

@@ -21,6 +21,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod backup;
 mod config;
 mod database;
 mod error;
@@ -39,6 +40,7 @@ mod triples;
 mod update;
 mod writer;
 
+pub use backup::{BackupReport, StoreReport};
 pub use config::{Config, DEFAULT_SPILL_BYTES, LoadPolicy, QueryOptions};
 pub use database::Database;
 pub use error::EngineError;
@@ -51,7 +53,7 @@ pub use jindou_ingest::LoadOptions;
 pub use jindou_model::SnapshotNumber;
 pub use jindou_model::TermId;
 pub use jindou_store::log::Fsync;
-pub use jindou_store::{DurabilityOptions, Recovery};
+pub use jindou_store::{DurabilityOptions, Recovery, StoreError, StoreFile};
 pub use load::LoadReport;
 pub use merge::MergePolicy;
 pub use policy::{InvalidServicePrefix, ServicePolicy, ServicePrefix};

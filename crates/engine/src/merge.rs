@@ -5,8 +5,10 @@
 //! of the old one. Readers of older snapshots keep them. A checkpoint, which costs only what has
 //! changed, bounds the log where little but the same is changed again and again.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use jindou_store::bulk::rebuild;
 use jindou_store::{DurableStore, Snapshot, Transaction, Translator};
@@ -34,7 +36,13 @@ pub struct MergePolicy {
     pub idle_changes: u64,
     /// Write a checkpoint once the log has so many bytes.
     pub log_bytes: u64,
+    /// Time until a merge or checkpoint that failed is tried again; doubled each time it fails
+    /// again, eight times at most.
+    pub retry: Duration,
 }
+
+/// How often the time until the next attempt is doubled.
+const MOST_DOUBLINGS: u32 = 8;
 
 impl Default for MergePolicy {
     fn default() -> Self {
@@ -44,6 +52,7 @@ impl Default for MergePolicy {
             idle: Duration::from_secs(5),
             idle_changes: 1_000,
             log_bytes: 256 << 20,
+            retry: Duration::from_secs(1),
         }
     }
 }
@@ -78,6 +87,7 @@ impl MergePolicy {
 pub(crate) struct Signal {
     state: Mutex<State>,
     changed: Condvar,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -89,10 +99,91 @@ struct State {
     stop: bool,
 }
 
+/// What keeps merges and checkpoints from being done.
+#[derive(Default)]
+pub(crate) struct Trouble(Mutex<Option<Failed>>);
+
+#[derive(Clone)]
+struct Failed {
+    reason: String,
+    times: u32,
+    /// Not to be tried again before.
+    until: Option<Instant>,
+}
+
+impl Trouble {
+    fn note(&self, done: Result<(), String>, retry: Duration) {
+        let mut failed = self.0.lock();
+        *failed = done.err().map(|reason| {
+            let times = failed.as_ref().map_or(0, |failed| failed.times + 1);
+            let wait = retry.saturating_mul(1 << times.min(MOST_DOUBLINGS));
+            Failed {
+                reason,
+                times,
+                until: Instant::now().checked_add(wait),
+            }
+        });
+    }
+
+    /// When to try again after a failure; `Err` is never.
+    fn until(&self) -> Option<Result<Instant, ()>> {
+        let failed = self.0.lock();
+        failed.as_ref().map(|failed| failed.until.ok_or(()))
+    }
+
+    /// Why nobody should try now.
+    pub(crate) fn reason(&self) -> Option<String> {
+        let failed = self.0.lock();
+        let is_waiting = |failed: &&Failed| failed.until.is_none_or(|until| Instant::now() < until);
+        failed
+            .as_ref()
+            .filter(is_waiting)
+            .map(|failed| failed.reason.clone())
+    }
+}
+
 impl Signal {
+    /// Ends the maintenance thread, and waits until it has ended.
     pub(crate) fn stop(&self) {
         self.state.lock().stop = true;
         self.changed.notify_all();
+        if let Some(thread) = self.thread.lock().take() {
+            // What it panicked with was printed.
+            let _ = thread.join();
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.state.lock().stop
+    }
+
+    /// Waits until a merge is due or so much time has passed; true if there was no transaction.
+    fn wait(&self, idle: Duration) -> (State, bool) {
+        let mut state = self.state.lock();
+        let mut was_idle = false;
+        if !state.is_due && !state.stop {
+            let before = state.transactions;
+            let timed_out = self.changed.wait_for(&mut state, idle).timed_out();
+            was_idle = timed_out && state.transactions == before;
+        }
+        let seen = *state;
+        state.is_due = false;
+        (seen, was_idle)
+    }
+
+    /// Waits until then, whatever is due meanwhile; for ever where that is no time.
+    fn wait_until(&self, until: Result<Instant, ()>) -> State {
+        let mut state = self.state.lock();
+        while !state.stop {
+            match until {
+                Ok(until) if self.changed.wait_until(&mut state, until).timed_out() => break,
+                Ok(_) => {}
+                Err(()) => self.changed.wait(&mut state),
+            }
+        }
+        let seen = *state;
+        state.is_due = false;
+        seen
     }
 }
 
@@ -115,7 +206,10 @@ impl Inner {
         let idle = policy.idle;
         let thread = std::thread::Builder::new().name("jindou-merge".to_owned());
         match thread.spawn(move || maintain(&inner, &signal, idle)) {
-            Ok(_) => state.is_running = true,
+            Ok(thread) => {
+                *self.signal.thread.lock() = Some(thread);
+                state.is_running = true;
+            }
             Err(error) => tracing::warn!("no thread for merges: {error}"),
         }
     }
@@ -126,8 +220,24 @@ impl Inner {
     /// What the operating system says, or too many terms; nothing has changed then.
     pub(crate) fn merge(&self) -> Result<bool, EngineError> {
         let _one = self.maintenance.lock();
+        let merged = self.merge_now();
+        self.note_attempt(&merged);
+        merged
+    }
+
+    fn note_attempt<T>(&self, done: &Result<T, EngineError>) {
+        let done = match done {
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        };
+        self.trouble.note(done, self.config.merge.retry);
+    }
+
+    fn merge_now(&self) -> Result<bool, EngineError> {
         let (start, directory) = {
             let mut writer = self.writer.lock();
+            // What cannot become current need not be built.
+            writer.begin()?;
             if writer.latest.changes() == 0 && writer.latest.known_terms() == Default::default() {
                 return Ok(false);
             }
@@ -135,9 +245,11 @@ impl Inner {
             let directory = writer.store.as_ref().map(|s| Arc::clone(s.directory()));
             (writer.latest.clone(), directory)
         };
-        let merged = self.merge_from(&start, directory.as_deref());
+        // A mistake of ours must not let transactions be noted for a merge that has ended.
+        let attempt = AssertUnwindSafe(|| self.merge_from(&start, directory.as_deref()));
+        let merged = catch_unwind(attempt).unwrap_or(Err(EngineError::Internal));
         if merged.is_err() {
-            self.writer.lock().since_merge = None;
+            self.writer.lock().abandon();
         }
         merged.map(|()| true)
     }
@@ -149,10 +261,12 @@ impl Inner {
     ) -> Result<(), EngineError> {
         let generation = start.generation() + 1;
         let base = self.builders().install(|| rebuild(start))?;
+        self.go_on()?;
         let base = match directory {
             Some(directory) => DurableStore::write_next_base(directory, &base, generation)?,
             None => base,
         };
+        self.go_on()?;
         jindou_fabric::allocator::release_free_memory();
         let mut to = Snapshot::of_base(base, generation, start.number());
         let mut moved = Vec::new();
@@ -176,8 +290,10 @@ impl Inner {
         let waiting = std::mem::take(list);
         let latest = writer.latest.clone();
         bring_over(&waiting, latest, &mut to, &mut moved)?;
-        if let Some(store) = &mut writer.store {
-            store.replace(generation, &moved)?;
+        if let Some(store) = &mut writer.store
+            && let Err(error) = store.replace(generation, &moved)
+        {
+            return Err(writer.refused(error));
         }
         writer.since_merge = None;
         writer.last = None;
@@ -187,8 +303,17 @@ impl Inner {
         Ok(())
     }
 
+    /// # Errors
+    /// [`EngineError::Cancelled`] once nobody has the database any more.
+    fn go_on(&self) -> Result<(), EngineError> {
+        match self.signal.is_stopped() {
+            true => Err(EngineError::Cancelled),
+            false => Ok(()),
+        }
+    }
+
     /// One thread, so that a merge leaves the other cores to queries.
-    fn builders(&self) -> &rayon::ThreadPool {
+    pub(crate) fn builders(&self) -> &rayon::ThreadPool {
         self.builders.get_or_init(|| {
             rayon::ThreadPoolBuilder::new()
                 .num_threads(1)
@@ -204,21 +329,38 @@ impl Inner {
     /// What the operating system says; nothing is lost then.
     pub(crate) fn checkpoint(&self) -> Result<(), EngineError> {
         let _one = self.maintenance.lock();
+        let done = self.checkpoint_now();
+        if done.is_err() {
+            self.writer.lock().abandon();
+        }
+        self.note_attempt(&done);
+        done
+    }
+
+    fn checkpoint_now(&self) -> Result<(), EngineError> {
         let (checkpoint, directory) = {
             let mut writer = self.writer.lock();
-            let latest = writer.latest.clone();
+            let latest = writer.begin()?;
             let Some(store) = &mut writer.store else {
                 return Ok(());
             };
             let directory = Arc::clone(store.directory());
-            (store.begin_checkpoint(latest)?, directory)
+            match store.begin_checkpoint(latest) {
+                Ok(Some(checkpoint)) => (checkpoint, directory),
+                Ok(None) => return Ok(()),
+                Err(error) => return Err(writer.refused(error)),
+            }
         };
         DurableStore::write_checkpoint(&directory, &checkpoint)?;
         let mut writer = self.writer.lock();
-        if let Some(store) = &mut writer.store {
-            store.finish_checkpoint(&checkpoint)?;
+        match writer
+            .store
+            .as_mut()
+            .map(|store| store.finish_checkpoint(&checkpoint))
+        {
+            Some(Err(error)) => Err(writer.refused(error)),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn needs_checkpoint(&self) -> bool {
@@ -250,18 +392,12 @@ fn bring_over(
 
 /// Merges and writes checkpoints when they are due, until the database is gone.
 fn maintain(inner: &Weak<Inner>, signal: &Signal, idle: Duration) {
+    let mut not_before = None;
     loop {
-        let (state, was_idle) = {
-            let mut state = signal.state.lock();
-            let mut was_idle = false;
-            if !state.is_due && !state.stop {
-                let before = state.transactions;
-                let timed_out = signal.changed.wait_for(&mut state, idle).timed_out();
-                was_idle = timed_out && state.transactions == before;
-            }
-            let seen = *state;
-            state.is_due = false;
-            (seen, was_idle)
+        let is_retry = not_before.is_some();
+        let (state, was_idle) = match not_before.take() {
+            Some(until) => (signal.wait_until(until), true),
+            None => signal.wait(idle),
         };
         let Some(inner) = inner.upgrade().filter(|_| !state.stop) else {
             return;
@@ -269,8 +405,9 @@ fn maintain(inner: &Weak<Inner>, signal: &Signal, idle: Duration) {
         let policy = &inner.config.merge;
         let snapshot = inner.graph.load_full();
         let changes = snapshot.snapshot.changes();
+        let is_due = state.is_due || policy.is_due(&snapshot.snapshot);
         drop(snapshot);
-        let done = if state.is_due || (was_idle && changes >= policy.idle_changes) {
+        let done = if is_due || (was_idle && changes >= policy.idle_changes) {
             inner.merge().map(drop)
         } else if inner.needs_checkpoint() {
             inner.checkpoint()
@@ -278,7 +415,14 @@ fn maintain(inner: &Weak<Inner>, signal: &Signal, idle: Duration) {
             Ok(())
         };
         if let Err(error) = done {
-            tracing::error!("changes were not merged: {error}");
+            if signal.is_stopped() {
+                return;
+            }
+            not_before = inner.trouble.until();
+            match is_retry {
+                true => tracing::warn!("changes were not merged, again: {error}"),
+                false => tracing::error!("changes were not merged: {error}"),
+            }
         }
     }
 }

@@ -142,10 +142,20 @@ impl Inner {
         // Whoever merges holds the lock; if nobody does, this thread merges.
         let waited = self.maintenance.lock();
         drop(waited);
-        if self.config.merge.is_overdue(&self.graph.load().snapshot) {
-            self.merge()?;
+        if !self.config.merge.is_overdue(&self.graph.load().snapshot) {
+            return Ok(());
         }
-        Ok(())
+        // What failed a moment ago is not tried by each update that comes.
+        let failed = match self.trouble.reason() {
+            Some(reason) => reason,
+            None => match self.merge() {
+                Ok(_) => return Ok(()),
+                Err(error) => error.to_string(),
+            },
+        };
+        Err(EngineError::ReadOnly {
+            reason: format!("its changes cannot be merged: {failed}"),
+        })
     }
 
     /// The quads of a LOAD's document.

@@ -69,10 +69,10 @@ impl Writer {
         changed.set_number(SnapshotNumber(self.latest.number().0 + 1));
         let transaction = Transaction::between(&self.latest, &changed, stages);
         if let Some(store) = &self.store {
-            let ticket = store
-                .append(&transaction)
-                .map_err(|error| self.refused(error))?;
-            self.last = Some((Arc::clone(store.log()), ticket));
+            match store.append(&transaction) {
+                Ok(ticket) => self.last = Some((Arc::clone(store.log()), ticket)),
+                Err(error) => return Err(self.refused(error)),
+            }
         }
         if let Some(list) = &mut self.since_merge {
             list.push(transaction);
@@ -85,16 +85,26 @@ impl Writer {
     }
 
     /// What a failure to write means for the transactions to come.
-    fn refused(&self, error: StoreError) -> EngineError {
+    pub(crate) fn refused(&mut self, error: StoreError) -> EngineError {
         match error {
             // The log is as it was: there may be room again later.
-            error @ StoreError::DiskFull { .. } => EngineError::ReadOnly {
+            StoreError::DiskFull { .. } => EngineError::ReadOnly {
                 reason: error.to_string(),
             },
-            StoreError::LogFailed { .. } => EngineError::ReadOnly {
-                reason: error.to_string(),
-            },
+            StoreError::LogFailed { .. } | StoreError::Uncertain { .. } => {
+                let reason = error.to_string();
+                self.failed.get_or_insert_with(|| reason.clone());
+                EngineError::ReadOnly { reason }
+            }
             other => other.into(),
+        }
+    }
+
+    /// Takes away what a base or a checkpoint that was not finished left.
+    pub(crate) fn abandon(&mut self) {
+        self.since_merge = None;
+        if let Some(store) = &self.store {
+            store.abandon();
         }
     }
 }
@@ -104,14 +114,18 @@ impl Inner {
     ///
     /// # Errors
     /// [`EngineError::ReadOnly`] if the log failed: nobody knows whether the transaction is
-    /// lasting, so no reader sees it, and no later one is taken.
+    /// lasting, so no reader sees it, and no later one is taken until the store is opened again.
     pub(crate) fn publish(&self, appended: Appended) -> Result<(), EngineError> {
         if let Some((log, ticket)) = &appended.place
             && let Err(error) = log.sync(*ticket)
         {
-            let reason = error.to_string();
-            self.writer.lock().failed = Some(reason.clone());
-            return Err(EngineError::ReadOnly { reason });
+            let mut writer = self.writer.lock();
+            // A load or merge in the meantime has put the transaction into a generation of its
+            // own, which is on the device; that one's log did not fail.
+            let is_current = |store: &DurableStore| Arc::ptr_eq(store.log(), log);
+            if writer.store.as_ref().is_none_or(is_current) {
+                return Err(writer.refused(error));
+            }
         }
         self.show(appended.snapshot);
         Ok(())

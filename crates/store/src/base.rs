@@ -1,7 +1,6 @@
 //! The immutable base of a store: everything that a bulk load leaves behind, and how to read it.
 
 use std::ops::{ControlFlow, Range};
-use std::path::Path;
 
 use jindou_dictionary::StringTable;
 use jindou_model::{
@@ -10,7 +9,6 @@ use jindou_model::{
 };
 use rustc_hash::FxHashMap;
 
-use crate::StoreError;
 use crate::clusters::Clusters;
 use crate::named::NamedGraphs;
 use crate::segment::Segment;
@@ -36,6 +34,8 @@ pub struct Base {
     pub(crate) declared: Vec<u64>,
     pub(crate) vertex_kinds: TextKinds,
     pub(crate) literal_kinds: TextKinds,
+    /// The checksum of its file; 0 of a base that was not read from one.
+    pub(crate) identity: u64,
 }
 
 /// Bytes by part.
@@ -60,25 +60,6 @@ impl Footprint {
 }
 
 impl Base {
-    /// Compares the dictionary with its own index: every string is found under its id.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`] with the file of the generation in that folder.
-    pub(crate) fn verify(&self, folder: &Path, generation: u64) -> Result<(), StoreError> {
-        let tables = [
-            ("vertices", &self.vertices),
-            ("literals", &self.literals),
-            ("predicates", &self.predicates),
-        ];
-        for (name, table) in tables {
-            table.verify().map_err(|error| StoreError::Corrupt {
-                path: folder.join(format!("{name}-{generation}.jnd")),
-                reason: error.to_string(),
-            })?;
-        }
-        Ok(())
-    }
-
     /// Number of predicates.
     #[must_use]
     pub fn predicate_count(&self) -> usize {

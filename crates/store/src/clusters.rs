@@ -11,8 +11,11 @@ use jindou_model::{
     Direction, IdRanges, Membership, Narrow, Neighbours, PredicateId, ShardId, TermId, TermKind,
 };
 
+use rustc_hash::FxHashMap;
+
 use crate::StoreError;
 use crate::image::{ImageReader, ImageWriter};
+use crate::segment::Segment;
 
 /// Beyond so many clusters a sum over them is replaced by an estimate.
 const MOST_SUMMED: usize = 1024;
@@ -565,6 +568,71 @@ impl Clusters {
             }
         }
         Some(sum as f64)
+    }
+
+    /// Does every one of so many vertices belong to a cluster, and is each type `known`?
+    pub(crate) fn check(
+        &self,
+        vertices: u64,
+        known: &dyn Fn(TermId) -> bool,
+    ) -> Result<(), &'static str> {
+        let covered = match (self.starts.first(), self.starts.last()) {
+            (Some(first), Some(last)) => *first == 0 && *last == vertices,
+            _ => vertices == 0,
+        };
+        if !covered {
+            return Err("the clusters do not hold all vertices");
+        }
+        let is_sound = |cluster: usize| {
+            let types = self.types.get(cluster);
+            types.is_sorted_by(|a, b| a < b)
+                && types.iter().all(|raw| known(TermId::from_raw(*raw)))
+                && [0, 1].iter().all(|direction| {
+                    let has: &Lists<Edges> = &self.has[*direction];
+                    has.get(cluster).is_sorted_by(|a, b| a.0 < b.0)
+                })
+        };
+        match (0..self.len()).all(is_sound) {
+            true => Ok(()),
+            false => Err("the types or predicates of a cluster are out of order"),
+        }
+    }
+
+    /// Does the table say of a predicate what its edges say?
+    pub(crate) fn check_predicate(
+        &self,
+        predicate: PredicateId,
+        direction: Direction,
+        segment: Option<&Segment>,
+    ) -> Result<(), &'static str> {
+        // By cluster: vertices with the predicate, and edges.
+        let mut found: FxHashMap<usize, (u64, u64)> = FxHashMap::default();
+        let mut lost = false;
+        if let Some(segment) = segment {
+            segment.domain().for_each(&mut |key| {
+                if key.kind() == TermKind::Vertex {
+                    match self.cluster_of(key) {
+                        Some(cluster) => {
+                            let counts = found.entry(cluster).or_default();
+                            counts.0 += 1;
+                            counts.1 += segment.edge_range(key).len() as u64;
+                        }
+                        None => lost = true,
+                    }
+                }
+            });
+        }
+        let listed = self.has_clusters[direction as usize].get(predicate.index());
+        let agrees = |cluster: &u32| {
+            let has = self.has[direction as usize].get(*cluster as usize);
+            let place = has.binary_search_by_key(&predicate, |(id, _)| *id);
+            let said = place.map(|place| (self.size(*cluster as usize), has[place].1));
+            found.get(&(*cluster as usize)).copied() == said.ok()
+        };
+        if lost || listed.len() != found.len() || !listed.iter().all(agrees) {
+            return Err("the table of clusters says otherwise than its edges");
+        }
+        Ok(())
     }
 
     pub(crate) fn write(&self, image: &mut ImageWriter) {

@@ -1,11 +1,13 @@
 //! A store in a directory: which files is it made of, and are they whole?
 //!
-//! `CURRENT` names the generation G and the checkpoint C (two numbers). The generation's files are
-//! `base-G.jnd` (segments, clusters), `vertices-G.jnd`, `literals-G.jnd` and `predicates-G.jnd`;
-//! `changes-G-C.jnd` holds all that changed since, up to the checkpoint, and is absent where C is
-//! 0; `log-G-N.jnd` with N > C what was committed after it. New files are written beside the old
-//! ones and become current by one rename of `CURRENT`, so that whatever fails before leaves the
-//! store as it was. `LOCK` is locked for as long as a process has the store open.
+//! `CURRENT` names the generation G and the checkpoint C, with a checksum. The generation's files
+//! are `base-G.jnd` (segments, clusters), `vertices-G.jnd`, `literals-G.jnd` and
+//! `predicates-G.jnd`; `changes-G-C.jnd` holds all that changed since, up to the checkpoint, and is
+//! absent where C is 0; `log-G-N.jnd` with N > C what was committed after it. New files are written
+//! beside the old ones and become current by one rename of `CURRENT`, so that whatever fails before
+//! leaves the store as it was. Generation 0 is a store that was begun and has no files yet: files
+//! without `CURRENT` therefore are a store that lost it. `LOCK` is locked for as long as a process
+//! has the store open.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -13,16 +15,19 @@ use std::path::{Path, PathBuf};
 
 use jindou_dictionary::StringTable;
 use jindou_fabric::Region;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::StoreError;
 use crate::base::Base;
 use crate::bulk::assemble;
 use crate::clusters::Clusters;
 use crate::image::{ImageReader, ImageWriter};
+use crate::log::{Folder, Storage, write_file};
 use crate::named::NamedGraphs;
 use crate::segment::Segment;
 
 const CURRENT: &str = "CURRENT";
+const CURRENT_NEW: &str = "CURRENT.new";
 const LOCK: &str = "LOCK";
 
 /// What a file holds, as its header says.
@@ -40,10 +45,60 @@ pub(crate) struct Current {
     pub(crate) checkpoint: u64,
 }
 
+impl Current {
+    /// What `CURRENT` holds, to the byte.
+    fn text(self) -> String {
+        let numbers = format!("{} {}", self.generation, self.checkpoint);
+        format!("{numbers} {:016x}\n", xxh3_64(numbers.as_bytes()))
+    }
+
+    fn parse(text: &[u8]) -> Option<Self> {
+        let mut numbers = std::str::from_utf8(text).ok()?.split(' ').map(str::parse);
+        let current = Self {
+            generation: numbers.next()?.ok()?,
+            checkpoint: numbers.next()?.ok()?,
+        };
+        (current.text().as_bytes() == text).then_some(current)
+    }
+}
+
+/// Why other files did not become current.
+pub(crate) struct NotCurrent {
+    pub(crate) path: PathBuf,
+    pub(crate) source: io::Error,
+    /// They may be current when the store is opened next.
+    pub(crate) is_uncertain: bool,
+}
+
+impl From<NotCurrent> for StoreError {
+    fn from(failed: NotCurrent) -> Self {
+        let NotCurrent { path, source, .. } = failed;
+        match failed.is_uncertain {
+            true => Self::Uncertain {
+                path,
+                source: source.into(),
+            },
+            false => Self::Io { path, source },
+        }
+    }
+}
+
+/// A file of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreFile {
+    /// Its name in the directory.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+}
+
 /// A directory that this process has locked.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
+    /// How its files are written.
+    storage: Box<dyn Storage>,
     /// Held for its lock.
     _lock: File,
 }
@@ -52,14 +107,24 @@ impl Directory {
     /// Locks a directory that holds a store.
     ///
     /// # Errors
-    /// [`StoreError::NotAStore`], [`StoreError::Locked`], or what the operating system says.
+    /// [`StoreError::NotAStore`], [`StoreError::Locked`], [`StoreError::Corrupt`] for a store that
+    /// lost its file `CURRENT`, or what the operating system says.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         if !path.join(CURRENT).is_file() {
+            if path.is_dir() && !files_of_a_store(path)?.is_empty() {
+                return Err(no_current(path));
+            }
             return Err(StoreError::NotAStore {
                 path: path.to_owned(),
             });
         }
-        Self::lock(path)
+        let directory = Self::lock(path)?;
+        match directory.has_store()? {
+            true => Ok(directory),
+            false => Err(StoreError::NotAStore {
+                path: path.to_owned(),
+            }),
+        }
     }
 
     /// Locks a directory for a store, and makes it if it is not there. A directory with other
@@ -74,10 +139,12 @@ impl Directory {
         };
         fs::create_dir_all(path).map_err(failed)?;
         if !path.join(CURRENT).is_file() {
+            if !files_of_a_store(path)?.is_empty() {
+                return Err(no_current(path));
+            }
             for entry in fs::read_dir(path).map_err(failed)? {
                 let name = entry.map_err(failed)?.file_name();
-                let ours = name == LOCK || Path::new(&name).extension().is_some_and(|e| e == "jnd");
-                if !ours && Path::new(&name).extension().is_none_or(|e| e != "new") {
+                if name != LOCK && name != CURRENT_NEW {
                     return Err(StoreError::NotEmpty {
                         path: path.to_owned(),
                     });
@@ -85,6 +152,82 @@ impl Directory {
             }
         }
         Self::lock(path)
+    }
+
+    /// Locks a directory to build a store in, and makes it if it is not there. What an attempt
+    /// before left in it is removed.
+    ///
+    /// # Errors
+    /// [`StoreError::NotEmpty`] for a directory of other things, [`StoreError::Locked`] while
+    /// another attempt is under way, or what the operating system says.
+    pub fn claim(path: &Path) -> Result<Self, StoreError> {
+        let failed = |source: io::Error| StoreError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        fs::create_dir_all(path).map_err(failed)?;
+        let names = Folder::new(path).list().map_err(failed)?;
+        let is_ours = |name: &String| name == CURRENT || is_leftover(name, Current::default());
+        let (left, other): (Vec<_>, Vec<_>) = names.into_iter().partition(is_ours);
+        if other.iter().any(|name| name != LOCK) {
+            return Err(StoreError::NotEmpty {
+                path: path.to_owned(),
+            });
+        }
+        let directory = Self::lock(path)?;
+        for name in left {
+            fs::remove_file(path.join(name)).map_err(failed)?;
+        }
+        Ok(directory)
+    }
+
+    /// The files that the store is made of now, and their bytes.
+    ///
+    /// # Errors
+    /// What the operating system says, or what is wrong with `CURRENT`.
+    pub fn files(&self) -> Result<Vec<StoreFile>, StoreError> {
+        let current = self.current()?;
+        let failed = |path: &Path, source| StoreError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let mut names = Folder::new(&self.path)
+            .list()
+            .map_err(|source| failed(&self.path, source))?;
+        let begun = |name: &str| name.ends_with(".jnd") && is_leftover(name, Current::default());
+        names.retain(|name| name == CURRENT || (begun(name) && !is_leftover(name, current)));
+        names.sort();
+        let file = |name: String| {
+            let path = self.path.join(&name);
+            let bytes = fs::metadata(&path).map_err(|source| failed(&path, source))?;
+            let bytes = bytes.len();
+            Ok(StoreFile { name, bytes })
+        };
+        names.into_iter().map(file).collect()
+    }
+
+    /// Copies the files that the store is made of into another directory, which was
+    /// [claimed](Directory::claim). They are lasting when this returns.
+    ///
+    /// # Errors
+    /// What the operating system says; part of the files may then be in the other directory, which
+    /// is no store yet.
+    pub fn copy_to(&self, to: &Self) -> Result<(), StoreError> {
+        to.begin()?;
+        for file in self.files()?.iter().filter(|file| file.name != CURRENT) {
+            copy_file(&self.path.join(&file.name), &to.path.join(&file.name))?;
+        }
+        Ok(to.make_current(self.current()?)?)
+    }
+
+    /// Writes through another storage: tests put faults in between.
+    pub(crate) fn write_through(&mut self, storage: Box<dyn Storage>) {
+        self.storage = storage;
+    }
+
+    /// How its files are written.
+    pub(crate) fn storage(&self) -> &dyn Storage {
+        &*self.storage
     }
 
     fn lock(path: &Path) -> Result<Self, StoreError> {
@@ -98,10 +241,13 @@ impl Directory {
             .truncate(false)
             .write(true)
             .open(&name)
+            // Where nothing can be written, a file that is there can be locked all the same.
+            .or_else(|error| File::open(&name).map_err(|_| error))
             .map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self {
                 path: path.to_owned(),
+                storage: Box::new(Folder::new(path)),
                 _lock: lock,
             }),
             Err(TryLockError::WouldBlock) => Err(StoreError::Locked {
@@ -118,33 +264,38 @@ impl Directory {
     }
 
     /// True if a generation was written.
-    #[must_use]
-    pub fn has_store(&self) -> bool {
-        self.path.join(CURRENT).is_file()
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if the file that would say so is not as it was written.
+    pub fn has_store(&self) -> Result<bool, StoreError> {
+        Ok(self.current()?.generation > 0)
     }
 
     pub(crate) fn current(&self) -> Result<Current, StoreError> {
         let path = self.path.join(CURRENT);
-        let text = match fs::read_to_string(&path) {
+        let text = match fs::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Current::default()),
             Err(source) => return Err(StoreError::Io { path, source }),
         };
-        let mut numbers = text.split_whitespace().map(str::parse);
-        match (numbers.next(), numbers.next(), numbers.next()) {
-            (Some(Ok(generation)), Some(Ok(checkpoint)), None) => Ok(Current {
-                generation,
-                checkpoint,
-            }),
-            _ => Err(StoreError::Corrupt {
-                path,
-                reason: "it does not name a generation and a checkpoint".to_owned(),
-            }),
+        Current::parse(&text).ok_or_else(|| StoreError::Corrupt {
+            path,
+            reason: "it does not name a generation and a checkpoint, with their checksum"
+                .to_owned(),
+        })
+    }
+
+    /// Notes that files of a store are to come, if that was not done yet: whoever finds them later
+    /// and no `CURRENT` knows that something was lost.
+    pub(crate) fn begin(&self) -> Result<(), StoreError> {
+        match self.path.join(CURRENT).is_file() {
+            true => Ok(()),
+            false => Ok(self.make_current(Current::default())?),
         }
     }
 
     fn file(&self, part: &str, generation: u64) -> PathBuf {
-        self.path.join(format!("{part}-{generation}.jnd"))
+        self.path.join(file_name(part, generation))
     }
 
     /// Writes the files of a generation that is not current.
@@ -160,7 +311,7 @@ impl Directory {
         {
             let mut image = ImageWriter::default();
             image.region(table.region());
-            checksums.push(image.finish(&self.file(name, next), KIND_TABLE)?);
+            checksums.push(image.finish(self.storage(), &file_name(name, next), KIND_TABLE)?);
         }
         let mut image = ImageWriter::default();
         // Ids mean nothing beside other tables.
@@ -176,72 +327,92 @@ impl Directory {
         }
         base.clusters.write(&mut image);
         base.named.write(&mut image);
-        image.finish(&self.file("base", next), KIND_BASE)?;
+        image.finish(self.storage(), &file_name("base", next), KIND_BASE)?;
         Ok(())
     }
 
     /// Removes files of other generations and checkpoints than the current one, which a crash may
     /// have left. A file that cannot be removed costs space only.
-    pub(crate) fn remove_leftovers(&self, current: Current) -> Result<(), StoreError> {
-        let failed = |source| StoreError::Io {
-            path: self.path.clone(),
-            source,
-        };
-        for entry in fs::read_dir(&self.path).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let name = entry.file_name();
-            let Some(name) = name.to_str() else { continue };
-            if is_leftover(name, current) {
-                let _ = fs::remove_file(entry.path());
-            }
+    pub(crate) fn remove_leftovers(&self, current: Current) {
+        let names = self.storage.list().unwrap_or_default();
+        for name in names.iter().filter(|name| is_leftover(name, current)) {
+            let _ = self.storage.remove(name);
         }
-        Ok(())
     }
 
-    /// Writes the bytes of a checkpoint that is not current.
+    /// Writes the bytes of a checkpoint that is not current, of the base with this identity.
     ///
     /// # Errors
     /// What the operating system says; the store is as it was.
-    pub(crate) fn write_changes(&self, at: Current, bytes: &[u8]) -> Result<(), StoreError> {
+    pub(crate) fn write_changes(
+        &self,
+        at: Current,
+        base: u64,
+        bytes: &[u8],
+    ) -> Result<(), StoreError> {
         let mut image = ImageWriter::default();
+        image.word(base);
+        image.word(at.checkpoint);
         image.region(&Region::copy_from(bytes));
-        image.finish(&self.changes_file(at), KIND_CHANGES)?;
+        image.finish(self.storage(), &changes_name(at), KIND_CHANGES)?;
         Ok(())
     }
 
     /// The bytes of a checkpoint.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] if they are not what was written.
-    pub(crate) fn read_changes(&self, at: Current) -> Result<Region, StoreError> {
-        ImageReader::open(&self.changes_file(at), KIND_CHANGES)?.region()
+    /// [`StoreError::Corrupt`] if they are not what was written, or of another base.
+    pub(crate) fn read_changes(&self, at: Current, base: u64) -> Result<Region, StoreError> {
+        let mut image = ImageReader::open(&self.changes_file(at), KIND_CHANGES)?;
+        if [image.word()?, image.word()?] != [base, at.checkpoint] {
+            return Err(image.corrupt("it does not belong to the base"));
+        }
+        image.region()
     }
 
     pub(crate) fn changes_file(&self, at: Current) -> PathBuf {
-        let Current {
-            generation,
-            checkpoint,
-        } = at;
-        self.path
-            .join(format!("changes-{generation}-{checkpoint}.jnd"))
+        self.path.join(changes_name(at))
     }
 
-    pub(crate) fn make_current(&self, current: Current) -> Result<(), StoreError> {
-        use std::io::Write as _;
-        let failed = |path: &Path, source| StoreError::Io {
-            path: path.to_owned(),
+    /// Removes a file, which if it stays costs space and goes when the store is opened next.
+    pub(crate) fn remove_changes(&self, at: Current) {
+        let _ = self.storage.remove(&changes_name(at));
+    }
+
+    /// Makes other files current, all of which were written and synced.
+    pub(crate) fn make_current(&self, current: Current) -> Result<(), NotCurrent> {
+        let failed = |source, is_uncertain| NotCurrent {
+            path: self.path.join(CURRENT),
             source,
+            is_uncertain,
         };
-        let temporary = self.path.join("CURRENT.new");
-        let mut file = File::create(&temporary).map_err(|e| failed(&temporary, e))?;
-        writeln!(file, "{} {}", current.generation, current.checkpoint)
-            .map_err(|e| failed(&temporary, e))?;
-        file.sync_all().map_err(|e| failed(&temporary, e))?;
-        let current = self.path.join(CURRENT);
-        fs::rename(&temporary, &current).map_err(|e| failed(&current, e))?;
-        // The renames above are lasting once the directory is.
-        let folder = File::open(&self.path).map_err(|e| failed(&self.path, e))?;
-        folder.sync_all().map_err(|e| failed(&self.path, e))
+        // The names of the files come first, on a file system of whatever kind.
+        self.storage
+            .sync()
+            .map_err(|source| failed(source, false))?;
+        write_file(self.storage(), CURRENT, |writer| {
+            writer.write_all(current.text().as_bytes())
+        })
+        .map_err(|error| match error {
+            StoreError::Io { source, .. } => failed(source, false),
+            other => failed(io::Error::other(other), false),
+        })?;
+        self.storage.sync().map_err(|source| failed(source, true))
+    }
+
+    /// Links the files of a generation's base into another directory, or copies them where that
+    /// cannot be done; true if all are linked. They are lasting once that directory is synced.
+    pub(crate) fn copy_base(&self, generation: u64, to: &Self) -> Result<bool, StoreError> {
+        let mut is_linked = true;
+        for part in TABLES.iter().chain([&"base"]) {
+            let (from, place) = (self.file(part, generation), to.file(part, generation));
+            if fs::hard_link(&from, &place).is_ok() {
+                continue;
+            }
+            is_linked = false;
+            copy_file(&from, &place)?;
+        }
+        Ok(is_linked)
     }
 
     /// Maps the files of a generation. Every file is compared with its checksum.
@@ -286,8 +457,51 @@ impl Directory {
             vertices, literals, predicates, clusters, segments, named, documents,
         );
         base.declared = declared;
+        base.identity = image.checksum();
         Ok(base)
     }
+}
+
+fn file_name(part: &str, generation: u64) -> String {
+    format!("{part}-{generation}.jnd")
+}
+
+fn changes_name(at: Current) -> String {
+    format!("changes-{}-{}.jnd", at.generation, at.checkpoint)
+}
+
+fn no_current(path: &Path) -> StoreError {
+    StoreError::Corrupt {
+        path: path.join(CURRENT),
+        reason: "it is missing, and other files of a store are there".to_owned(),
+    }
+}
+
+/// Copies a file; the bytes are lasting when this returns.
+fn copy_file(from: &Path, to: &Path) -> Result<(), StoreError> {
+    let failed = |path: &Path, source| StoreError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let mut source = File::open(from).map_err(|source| failed(from, source))?;
+    let mut copy = || -> io::Result<()> {
+        let mut target = File::create(to)?;
+        io::copy(&mut source, &mut target)?;
+        target.sync_all()
+    };
+    copy().map_err(|source| failed(to, source))
+}
+
+/// The names of a store's files in a directory, but for `CURRENT`.
+fn files_of_a_store(path: &Path) -> Result<Vec<String>, StoreError> {
+    let names = Folder::new(path).list().map_err(|source| StoreError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    // Nothing but the generation 0 is current where everything of a store is a leftover.
+    let nothing = Current::default();
+    let is_ours = |name: &String| name.ends_with(".jnd") && is_leftover(name, nothing);
+    Ok(names.into_iter().filter(is_ours).collect())
 }
 
 /// True of a file of ours that the current generation and checkpoint do not use; files of the
@@ -303,6 +517,8 @@ fn is_leftover(name: &str, current: Current) -> bool {
         return false;
     };
     match kind {
+        // No generation has this number.
+        _ if generation == 0 => false,
         "base" | "vertices" | "literals" | "predicates" | "log" => generation != current.generation,
         "changes" => generation != current.generation || number() != Some(current.checkpoint),
         _ => false,

@@ -232,6 +232,19 @@ impl Domain {
         arrays + self.parts.len() * size_of::<Part>()
     }
 
+    /// Looks up every key: does it have the row of its place?
+    pub(crate) fn is_sound(&self) -> bool {
+        let mut rows = 0;
+        let mut before = None;
+        let mut sound = true;
+        self.for_each(&mut |id| {
+            sound &= before.is_none_or(|before| before < id.raw()) && self.row(id) == Some(rows);
+            before = Some(id.raw());
+            rows += 1;
+        });
+        sound && rows == self.len
+    }
+
     pub(crate) fn write(&self, image: &mut ImageWriter) {
         image.word(self.parts.len() as u64);
         for part in &self.parts {

@@ -3,7 +3,8 @@
 //! Opening reads the base, applies the checkpoint (what changed up to a certain log file) and
 //! replays the log behind it. A merge replaces all three by a new generation.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jindou_model::SnapshotNumber;
@@ -11,7 +12,7 @@ use jindou_model::SnapshotNumber;
 use crate::delta::{Replay, ReplayError, Snapshot, Transaction};
 use crate::directory::{Current, Directory};
 use crate::log::{self, Folder, Fsync, Log, LogOptions, Recovered, Storage, Ticket};
-use crate::{Base, StoreError};
+use crate::{Base, StoreError, verify};
 
 /// Bytes of a transaction that go into one record of the log.
 const RECORD_BYTES: usize = 64 << 20;
@@ -20,12 +21,15 @@ const RECORD_BYTES: usize = 64 << 20;
 pub type OpenStorage = Arc<dyn Fn(&Path) -> Box<dyn Storage> + Send + Sync>;
 
 /// How a store is kept.
+///
+/// All of its files are written through `storage`; those that never change are read by mapping
+/// them.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct DurabilityOptions {
     /// When a transaction is on the device.
     pub fsync: Fsync,
-    /// How the log's files are reached.
+    /// How the directory's files are reached.
     pub storage: OpenStorage,
 }
 
@@ -62,6 +66,9 @@ pub struct DurableStore {
     options: DurabilityOptions,
     current: Current,
     log: Arc<Log>,
+    /// Set once nobody knows which files a later process will find current: what would be written
+    /// to some of them might be lost.
+    uncertain: Option<(PathBuf, Arc<io::Error>)>,
 }
 
 /// What opening a store found in its log.
@@ -108,7 +115,7 @@ impl Assembler {
         record: &log::Record<'_>,
         replay: &mut Replay,
         recovery: &mut Recovery,
-        folder: &Path,
+        log: &Path,
     ) -> Result<(), StoreError> {
         let replayed = match self.add(record) {
             Ok(Some(transaction)) => {
@@ -118,7 +125,7 @@ impl Assembler {
             Ok(None) => Ok(()),
             Err(error) => Err(error.into()),
         };
-        replayed.map_err(|error| corrupt(&folder.join(LOG), &error))
+        replayed.map_err(|error| corrupt(log, &error))
     }
 }
 
@@ -127,24 +134,36 @@ impl DurableStore {
     ///
     /// # Errors
     /// What the operating system says; the directory is then as it was.
+    /// [`StoreError::Uncertain`] if nobody knows whether it is.
     pub fn create(
-        directory: Directory,
+        mut directory: Directory,
         options: DurabilityOptions,
         base: &Base,
     ) -> Result<(Self, Base), StoreError> {
+        directory.write_through((options.storage)(directory.path()));
+        directory.begin()?;
         let current = directory.current()?;
+        directory.remove_leftovers(current);
         let next = Current {
             generation: current.generation + 1,
             checkpoint: 0,
         };
-        let (base, log) = write_generation(&directory, &options, base, next, &[])?;
-        directory.make_current(next)?;
-        directory.remove_leftovers(next)?;
+        let written = write_generation(&directory, &options, base, next, &[]);
+        let written = written.inspect_err(|_| directory.remove_leftovers(current));
+        let (base, log) = written?;
+        if let Err(failed) = directory.make_current(next) {
+            if !failed.is_uncertain {
+                directory.remove_leftovers(current);
+            }
+            return Err(failed.into());
+        }
+        directory.remove_leftovers(next);
         let store = Self {
             directory: Arc::new(directory),
             options,
             current: next,
             log: Arc::new(log),
+            uncertain: None,
         };
         Ok((store, base))
     }
@@ -154,21 +173,24 @@ impl DurableStore {
     /// # Errors
     /// [`StoreError::Corrupt`] with the name of a file that is not as it was written.
     pub fn open(
-        directory: Directory,
+        mut directory: Directory,
         options: DurabilityOptions,
     ) -> Result<(Self, Snapshot, Recovery), StoreError> {
+        directory.write_through((options.storage)(directory.path()));
         let current = directory.current()?;
-        directory.remove_leftovers(current)?;
-        let storage = (options.storage)(directory.path());
-        let mut replay = Replay::new(snapshot_at(&directory, current)?);
+        let snapshot = snapshot_at(&directory, current)?;
+        // Not before it is known that what is current is whole; and before the log may need room.
+        directory.remove_leftovers(current);
+        let mut replay = Replay::new(snapshot);
         let mut recovery = Recovery::default();
         let mut assembler = Assembler::default();
+        let path = log_path(&directory, current);
         let (log, recovered) = Log::open(
-            storage,
+            (options.storage)(directory.path()),
             options.log(),
             current.generation,
             current.checkpoint + 1,
-            |record| assembler.replay(&record, &mut replay, &mut recovery, directory.path()),
+            |record| assembler.replay(&record, &mut replay, &mut recovery, &path),
         )?;
         note(&mut recovery, &recovered);
         let store = Self {
@@ -176,32 +198,36 @@ impl DurableStore {
             options,
             current,
             log: Arc::new(log),
+            uncertain: None,
         };
         Ok((store, replay.finish(), recovery))
     }
 
-    /// Reads all files of the store in a directory and alters nothing.
+    /// Reads all files of the store in a directory and alters nothing: every checksum, the
+    /// dictionary both ways, and whether all that is derived from the edges says the same as they
+    /// do. Reads every edge several times; memory holds a number for each characteristic set.
     ///
     /// # Errors
     /// As [`DurableStore::open`].
     pub fn verify(directory: &Directory) -> Result<(Snapshot, Recovery), StoreError> {
         let current = directory.current()?;
         let snapshot = snapshot_at(directory, current)?;
-        snapshot
-            .base()
-            .verify(directory.path(), current.generation)?;
+        verify::base(snapshot.base(), directory.path(), current.generation)?;
         let mut replay = Replay::new(snapshot);
         let mut recovery = Recovery::default();
         let mut assembler = Assembler::default();
         let storage = Folder::new(directory.path());
+        let path = log_path(directory, current);
         let recovered = log::read(
             &storage,
             current.generation,
             current.checkpoint + 1,
-            |record| assembler.replay(&record, &mut replay, &mut recovery, directory.path()),
+            |record| assembler.replay(&record, &mut replay, &mut recovery, &path),
         )?;
         note(&mut recovery, &recovered);
-        Ok((replay.finish(), recovery))
+        let snapshot = replay.finish();
+        verify::counts(&snapshot, directory.path())?;
+        Ok((snapshot, recovery))
     }
 
     /// The directory's path.
@@ -231,23 +257,40 @@ impl DurableStore {
     /// Appends a transaction to the log. It is lasting once the ticket is synced.
     ///
     /// # Errors
-    /// [`StoreError::DiskFull`], after which the log is as it was; [`StoreError::LogFailed`].
+    /// [`StoreError::DiskFull`], after which the log is as it was; [`StoreError::LogFailed`] and
+    /// [`StoreError::Uncertain`], after which nothing more is taken.
     pub fn append(&self, transaction: &Transaction) -> Result<Ticket, StoreError> {
+        self.check()?;
         append(&self.log, transaction)
     }
 
+    fn check(&self) -> Result<(), StoreError> {
+        match &self.uncertain {
+            None => Ok(()),
+            Some((path, source)) => Err(StoreError::Uncertain {
+                path: path.clone(),
+                source: Arc::clone(source),
+            }),
+        }
+    }
+
     /// Begins a checkpoint: transactions appended from now on come after it. `snapshot` must be
-    /// that of the last transaction appended.
+    /// that of the last transaction appended. `None` if there was none since the last checkpoint,
+    /// or since the base was written.
     ///
     /// # Errors
     /// As [`DurableStore::append`].
-    pub fn begin_checkpoint(&mut self, snapshot: Snapshot) -> Result<Checkpoint, StoreError> {
+    pub fn begin_checkpoint(
+        &mut self,
+        snapshot: Snapshot,
+    ) -> Result<Option<Checkpoint>, StoreError> {
+        self.check()?;
         let next = self.log.start_next_file()?;
         let at = Current {
             generation: self.current.generation,
             checkpoint: next - 1,
         };
-        Ok(Checkpoint { snapshot, at })
+        Ok((at != self.current).then_some(Checkpoint { snapshot, at }))
     }
 
     /// Writes the files of a checkpoint; meant for a thread that holds up nobody.
@@ -259,27 +302,51 @@ impl DurableStore {
         checkpoint: &Checkpoint,
     ) -> Result<(), StoreError> {
         let mut bytes = Vec::new();
-        Transaction::from_base(&checkpoint.snapshot).encode(&mut bytes);
-        directory.write_changes(checkpoint.at, &bytes)
+        let snapshot = &checkpoint.snapshot;
+        Transaction::from_base(snapshot).encode(&mut bytes);
+        directory.write_changes(checkpoint.at, snapshot.base().identity, &bytes)
     }
 
     /// Makes a checkpoint current whose files were written, and removes what it covers.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// What the operating system says: the store is as it was. [`StoreError::Uncertain`]: nothing
+    /// more is taken.
     pub fn finish_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), StoreError> {
+        self.check()?;
         // A merge in the meantime covers more.
         if checkpoint.at.generation != self.current.generation {
-            let _ = std::fs::remove_file(self.directory.changes_file(checkpoint.at));
+            self.directory.remove_changes(checkpoint.at);
             return Ok(());
         }
-        self.directory.make_current(checkpoint.at)?;
-        if self.current.checkpoint > 0 {
-            // A file that stays costs space, and goes when the store is opened next.
-            let _ = std::fs::remove_file(self.directory.changes_file(self.current));
+        self.make_current(checkpoint.at)?;
+        let before = std::mem::replace(&mut self.current, checkpoint.at);
+        if before.checkpoint > 0 {
+            self.directory.remove_changes(before);
         }
-        self.current = checkpoint.at;
-        self.log.remove_before(checkpoint.at.checkpoint + 1)
+        // What stays of the log goes when the store is opened next, or with the next checkpoint.
+        let _ = self.log.remove_before(checkpoint.at.checkpoint + 1);
+        Ok(())
+    }
+
+    fn make_current(&mut self, next: Current) -> Result<(), StoreError> {
+        self.directory.make_current(next).map_err(|failed| {
+            let is_uncertain = failed.is_uncertain;
+            let error = StoreError::from(failed);
+            if let (true, StoreError::Uncertain { path, source }) = (is_uncertain, &error) {
+                self.uncertain = Some((path.clone(), Arc::clone(source)));
+            }
+            error
+        })
+    }
+
+    /// Removes what a checkpoint or a base left that was not finished, so that it takes no space.
+    /// Nobody may be writing one meanwhile.
+    pub fn abandon(&self) {
+        // Otherwise it may be what a later process finds current.
+        if self.uncertain.is_none() {
+            self.directory.remove_leftovers(self.current);
+        }
     }
 
     /// The directory, to write a checkpoint or a base with.
@@ -305,7 +372,8 @@ impl DurableStore {
     /// these transactions. They are lasting when this returns.
     ///
     /// # Errors
-    /// What the operating system says; the store is as it was.
+    /// What the operating system says: the store is as it was. [`StoreError::Uncertain`]: nothing
+    /// more is taken.
     pub fn replace(
         &mut self,
         generation: u64,
@@ -315,25 +383,82 @@ impl DurableStore {
             generation > self.current.generation,
             "a generation is replaced by a later one"
         );
+        self.check()?;
         let log = new_log(&self.directory, &self.options, generation, transactions)?;
         let next = Current {
             generation,
             checkpoint: 0,
         };
-        self.directory.make_current(next)?;
+        self.make_current(next)?;
         self.current = next;
         self.log = Arc::new(log);
-        self.directory.remove_leftovers(next)
+        self.directory.remove_leftovers(next);
+        Ok(())
+    }
+
+    /// Writes a store of a base into a directory that has none.
+    ///
+    /// # Errors
+    /// What the operating system says; part of the files may then be in the directory.
+    pub fn write_new(directory: &Directory, base: &Base) -> Result<(), StoreError> {
+        directory.begin()?;
+        let next = Current {
+            generation: 1,
+            checkpoint: 0,
+        };
+        let (_, log) = write_generation(directory, &DurabilityOptions::default(), base, next, &[])?;
+        log.close()?;
+        Ok(directory.make_current(next)?)
+    }
+
+    /// Writes a store of its own into another directory that holds what `snapshot`, one of the
+    /// current generation, does. Files that never change are linked where that is possible, else
+    /// copied. Neither a merge nor a checkpoint may run meanwhile; transactions may.
+    ///
+    /// Costs the changes since the last merge, and the base where it must be copied.
+    ///
+    /// # Errors
+    /// What the operating system says; part of the files may then be in the other directory.
+    pub fn copy(
+        from: &Directory,
+        snapshot: &Snapshot,
+        to: &Directory,
+    ) -> Result<Copied, StoreError> {
+        let generation = snapshot.generation();
+        to.begin()?;
+        let is_linked = from.copy_base(generation, to)?;
+        let transaction = Transaction::from_base(snapshot);
+        let has_changes = transaction.terms.iter().any(|keys| !keys.is_empty())
+            || transaction.stages.iter().any(|stage| !stage.is_empty());
+        let transactions = Vec::from_iter(has_changes.then_some(transaction));
+        new_log(to, &DurabilityOptions::default(), generation, &transactions)?.close()?;
+        to.make_current(Current {
+            generation,
+            checkpoint: 0,
+        })?;
+        Ok(Copied { is_linked })
     }
 }
 
-const LOG: &str = "log";
+/// How a store was copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Copied {
+    /// The files of the base are the same ones under a second name.
+    pub is_linked: bool,
+}
 
 /// A checkpoint under way.
 #[derive(Clone)]
 pub struct Checkpoint {
     snapshot: Snapshot,
     at: Current,
+}
+
+/// The files of a log, for messages: which of them a transaction came from is not known.
+fn log_path(directory: &Directory, current: Current) -> PathBuf {
+    let generation = current.generation;
+    directory.path().join(format!("log-{generation}-*.jnd"))
 }
 
 fn corrupt(path: &Path, error: &ReplayError) -> StoreError {
@@ -355,7 +480,7 @@ fn snapshot_at(directory: &Directory, current: Current) -> Result<Snapshot, Stor
     if current.checkpoint == 0 {
         return Ok(snapshot);
     }
-    let bytes = directory.read_changes(current)?;
+    let bytes = directory.read_changes(current, snapshot.base().identity)?;
     let mut replay = Replay::new(snapshot);
     let added = Transaction::decode(bytes.as_slice())
         .map_err(ReplayError::from)

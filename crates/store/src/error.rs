@@ -74,6 +74,15 @@ pub enum StoreError {
         /// The first failure.
         source: Arc<io::Error>,
     },
+    /// Which files are the store is not known to be lasting: nothing more is written until it is
+    /// opened again, which finds out.
+    #[error("{}: nobody knows whether this is on the device, and nothing more is written until the store is opened again: {source}", path.display())]
+    Uncertain {
+        /// The file that says which files are the store.
+        path: PathBuf,
+        /// Why it is not known.
+        source: Arc<io::Error>,
+    },
     /// A record is too large for the log.
     #[error("a record of {bytes} bytes is too large for the log (at most {limit})")]
     RecordTooLarge {

@@ -146,6 +146,24 @@ impl GraphIndex {
             + self.objects.bytes()
     }
 
+    /// Calls `visit` with each quad, by graph; false if they are out of order.
+    pub(crate) fn check(&self, visit: &mut dyn FnMut(TermId, PredicateId, TermId, TermId)) -> bool {
+        let mut sound = self.graphs.is_sound();
+        self.graphs.for_each(&mut |graph| {
+            let quads = self.quads(graph);
+            sound &= !quads.is_empty();
+            let mut before = None;
+            for number in quads {
+                let (subject, predicate, object) = self.quad(number);
+                let place = (predicate.0, subject, object);
+                sound &= before.is_none_or(|before| before < place);
+                before = Some(place);
+                visit(subject, predicate, object, graph);
+            }
+        });
+        sound
+    }
+
     pub(crate) fn write(&self, image: &mut ImageWriter) {
         self.graphs.write(image);
         self.offsets.write(image);

@@ -7,13 +7,14 @@
 //! and its checksum are compared before anything in it is believed.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use jindou_fabric::Region;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::StoreError;
+use crate::log::{Storage, write_file};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"JINDOU\r\n");
 /// Raised whenever a file written before can no longer be read.
@@ -48,25 +49,18 @@ impl ImageWriter {
         self.region(&Region::copy_from(bytemuck::cast_slice(words)));
     }
 
-    /// Writes the file under a temporary name, syncs it and renames it to `path`; returns the
-    /// checksum of what is in it.
-    pub(crate) fn finish(self, path: &Path, kind: u64) -> Result<u64, StoreError> {
-        let temporary = path.with_extension("new");
-        let failed = |source: io::Error| StoreError::Io {
-            path: temporary.clone(),
-            source,
-        };
-        let file = File::create(&temporary).map_err(failed)?;
-        let checksum = self.write_to(&file, kind).map_err(failed)?;
-        file.sync_all().map_err(failed)?;
-        std::fs::rename(&temporary, path).map_err(|source| StoreError::Io {
-            path: path.to_owned(),
-            source,
-        })?;
-        Ok(checksum)
+    /// Writes the file under a temporary name, syncs it and gives it its own; returns the checksum
+    /// of what is in it. The name is lasting once the folder is synced.
+    pub(crate) fn finish(
+        self,
+        storage: &dyn Storage,
+        name: &str,
+        kind: u64,
+    ) -> Result<u64, StoreError> {
+        write_file(storage, name, |writer| self.write_to(writer, kind))
     }
 
-    fn write_to(&self, file: &File, kind: u64) -> io::Result<u64> {
+    fn write_to(&self, writer: &mut dyn Write, kind: u64) -> io::Result<u64> {
         let words: &[u8] = bytemuck::cast_slice(&self.words);
         let mut hasher = Xxh3::new();
         for region in &self.regions {
@@ -86,14 +80,12 @@ impl ImageWriter {
             0,
         ];
         header[7] = header_checksum(&header);
-        let mut writer = BufWriter::with_capacity(1 << 20, file);
         writer.write_all(bytemuck::cast_slice(&header))?;
         for region in &self.regions {
             writer.write_all(region)?;
             writer.write_all(padding(region.len()))?;
         }
         writer.write_all(words)?;
-        writer.flush()?;
         Ok(checksum)
     }
 }
@@ -239,7 +231,8 @@ mod tests {
         image.word(7);
         image.words(&[1, 2, 3]);
         image.region(&Region::copy_from(b"hello"));
-        image.finish(&path, 9).unwrap();
+        let storage = crate::log::Folder::new(folder.path());
+        image.finish(&storage, "part.jnd", 9).unwrap();
 
         let mut reader = ImageReader::open(&path, 9).unwrap();
         assert_eq!(reader.word().unwrap(), 7);

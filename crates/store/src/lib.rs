@@ -14,6 +14,7 @@ pub mod log;
 mod named;
 mod segment;
 mod text_order;
+mod verify;
 
 pub use base::{Base, Footprint};
 pub use clusters::Clusters;
@@ -22,9 +23,9 @@ pub use delta::{
     Changes, Effect, Replay, ReplayError, Snapshot, Stage, TermCounts, Transaction,
     TransactionError, Translator,
 };
-pub use directory::Directory;
+pub use directory::{Directory, StoreFile};
 pub use domain::Domain;
-pub use durable::{Checkpoint, DurabilityOptions, DurableStore, OpenStorage, Recovery};
+pub use durable::{Checkpoint, Copied, DurabilityOptions, DurableStore, OpenStorage, Recovery};
 pub use error::StoreError;
 pub use graph_index::GraphIndex;
 pub use named::{NamedGraphs, NamedSegment};

@@ -228,6 +228,40 @@ impl Segment {
         });
     }
 
+    /// Reads every edge: are the runs in order, with no neighbour twice unless `repeats`, and are
+    /// all ids `known`?
+    pub(crate) fn check(
+        &self,
+        repeats: bool,
+        known: &dyn Fn(TermId) -> bool,
+    ) -> Result<(), &'static str> {
+        if !self.domain.is_sound() {
+            return Err("a key is not found in its row");
+        }
+        if (0..self.domain.len()).any(|row| {
+            let (begin, end) = self.bounds(row);
+            begin >= end || end > self.edges() || (row == 0 && begin != 0)
+        }) {
+            return Err("its rows are out of order");
+        }
+        let mut sound = true;
+        self.domain.for_each(&mut |key| {
+            let list = self.neighbours(key);
+            let mut before = None;
+            for index in 0..list.len() {
+                let id = list.get(index);
+                let follows = before.is_none_or(|before| before < id || (repeats && before == id));
+                sound &= follows && known(id);
+                before = Some(id);
+            }
+            sound &= known(key);
+        });
+        match sound {
+            true => Ok(()),
+            false => Err("a neighbour is out of order, or is no term of the store"),
+        }
+    }
+
     pub(crate) fn write(&self, image: &mut ImageWriter) {
         self.domain.write(image);
         image.word(u64::from(self.offsets.is_some()));

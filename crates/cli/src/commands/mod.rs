@@ -1,6 +1,8 @@
 //! What does each command do?
 
+pub(crate) mod backup;
 pub(crate) mod bench;
+pub(crate) mod compact;
 pub(crate) mod demo;
 pub(crate) mod dump;
 pub(crate) mod generate;
@@ -8,3 +10,4 @@ pub(crate) mod load;
 pub(crate) mod query;
 pub(crate) mod serve;
 pub(crate) mod stats;
+pub(crate) mod verify;

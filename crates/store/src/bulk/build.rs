@@ -144,6 +144,7 @@ pub(crate) fn assemble(
         declared: Vec::new(),
         vertex_kinds: TextKinds::default(),
         literal_kinds: TextKinds::default(),
+        identity: 0,
     }
 }
 

@@ -55,6 +55,7 @@ use recover::{Contents, Repaired};
 use writer::{Point, Shared, Writer, create_file};
 
 pub use format::MAX_PAYLOAD_BYTES;
+pub(crate) use storage::write_file;
 pub use storage::{Folder, LogFile, Storage};
 
 /// When is a record waited for?

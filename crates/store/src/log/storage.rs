@@ -1,15 +1,18 @@
-//! Where a log's files lie: what does the log need of a folder and of a file?
+//! Where a store's files lie: what does it need of a folder and of a file?
 //!
-//! The log asks for little, so that a test can put a simulated disk in the folder's place: one
-//! that tears writes, runs full, fails to sync, and forgets what was not synced.
+//! The log, and whoever writes the other files, ask for little, so that a test can put a simulated
+//! disk in the folder's place: one that tears writes, runs full, fails to sync, and forgets what
+//! was not synced.
 
 use std::fmt::Debug;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// One file of a log. Offsets and lengths are bytes.
+use crate::StoreError;
+
+/// One file of a store. Offsets and lengths are bytes.
 pub trait LogFile: Debug + Send + Sync {
     /// Writes some of `bytes` at `offset`, and says how many.
     ///
@@ -167,6 +170,57 @@ impl LogFile for File {
         // fdatasync: it takes a changed length along, not the times.
         self.sync_data()
     }
+}
+
+/// Bytes gathered before a file that is written once is written to.
+const GATHERED_BYTES: usize = 1 << 20;
+
+/// Writes a file from its beginning to its end.
+struct Sequential {
+    file: Arc<dyn LogFile>,
+    place: u64,
+}
+
+impl Write for Sequential {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.file.write_at(bytes, self.place)?;
+        self.place += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes a file that is there whole or not at all: under a temporary name, synced, and then given
+/// its own name, which is lasting once the folder is synced. Nothing is left of one that failed.
+pub(crate) fn write_file<T>(
+    storage: &dyn Storage,
+    name: &str,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
+) -> Result<T, StoreError> {
+    let temporary = format!("{}.new", name.strip_suffix(".jnd").unwrap_or(name));
+    let attempt = || {
+        let file = storage.create(&temporary)?;
+        let place = 0;
+        let mut writer = BufWriter::with_capacity(GATHERED_BYTES, Sequential { file, place });
+        let written = write(&mut writer)?;
+        let sequential = writer
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?;
+        sequential.file.sync()?;
+        storage.rename(&temporary, name)?;
+        Ok(written)
+    };
+    attempt().map_err(|source| {
+        // A file that cannot even be removed goes when the store is opened next.
+        let _ = storage.remove(&temporary);
+        StoreError::Io {
+            path: storage.path(name),
+            source,
+        }
+    })
 }
 
 /// Writes all of `bytes`; on failure, says how many were written before it.

@@ -1,0 +1,44 @@
+//! `jindou backup` and `jindou restore`: a copy of a store, and a store of a copy.
+
+use std::time::Instant;
+
+use jindou_bench::table::{bytes, thousands};
+use jindou_engine::Database;
+
+use crate::args::{BackupArguments, RestoreArguments};
+use crate::open;
+
+/// # Errors
+/// A folder that is no store or in use, and what keeps the backup from being made; nothing is left
+/// of it then.
+pub(crate) fn backup(arguments: &BackupArguments) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    let report = open::stored(&arguments.location)?.backup(&arguments.to)?;
+    let shared = match report.is_linked {
+        true => ", which it shares with the store but for the changes since the last merge",
+        false => "",
+    };
+    eprintln!(
+        "wrote {} quads, {}{shared}, to {} in {:.2} s",
+        thousands(report.triples + report.named_quads),
+        bytes(report.bytes),
+        arguments.to.display(),
+        begin.elapsed().as_secs_f64()
+    );
+    Ok(())
+}
+
+/// # Errors
+/// A backup that is damaged, and what keeps the store from being made; nothing is left of it then.
+pub(crate) fn restore(arguments: &RestoreArguments) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    let report = Database::restore(&arguments.from, &arguments.location)?;
+    eprintln!(
+        "read and copied {} quads, {}, to {} in {:.2} s",
+        thousands(report.triples + report.named_quads),
+        bytes(report.files.iter().map(|file| file.bytes).sum()),
+        arguments.location.display(),
+        begin.elapsed().as_secs_f64()
+    );
+    Ok(())
+}

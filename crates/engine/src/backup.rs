@@ -1,0 +1,216 @@
+//! Copies of a database: how is one made while everything goes on, how is it checked, and how does
+//! it become a store again?
+//!
+//! A backup is a store of its own: `jindou serve --location BACKUP` works. It is built in a
+//! directory beside its place, `<name>.partial`, and takes its name when it is whole and on the
+//! device.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jindou_model::SnapshotNumber;
+use jindou_store::bulk::rebuild;
+use jindou_store::{Directory, DurableStore, Recovery, Snapshot, StoreFile};
+
+use crate::{Database, EngineError};
+
+/// What a backup holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BackupReport {
+    /// The snapshot that it is of: all transactions up to that one, and no other.
+    pub snapshot: SnapshotNumber,
+    /// Triples of the default graph.
+    pub triples: u64,
+    /// Quads of named graphs.
+    pub named_quads: u64,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// The large files, which never change, are those of the store under a second name: the backup
+    /// cost no space, and damage to one of these on the device is damage to both.
+    pub is_linked: bool,
+}
+
+/// What a store holds, as reading all of it has shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreReport {
+    /// Its files.
+    pub files: Vec<StoreFile>,
+    /// Triples of the default graph.
+    pub triples: u64,
+    /// Quads of named graphs.
+    pub named_quads: u64,
+    /// Named graphs.
+    pub named_graphs: u64,
+    /// IRIs and blank nodes.
+    pub vertices: u64,
+    /// Literals in the dictionary.
+    pub literals: u64,
+    /// Predicates.
+    pub predicates: u64,
+    /// Quads changed since the last merge.
+    pub changes: u64,
+    /// What its log holds.
+    pub recovery: Recovery,
+}
+
+impl Database {
+    /// Makes a consistent copy of the database in a directory, which must be absent or empty:
+    /// a store that holds what the database held at some moment between the call and its return.
+    /// It is on the device when this returns, and not in its place before it is whole.
+    ///
+    /// Queries and updates go on meanwhile; a load, a merge or a checkpoint waits. Costs the
+    /// changes since the last merge where the directory is on the device of the store, whose files
+    /// are linked; else a copy of them; for a database in memory what storing it costs.
+    ///
+    /// # Errors
+    /// What the operating system says; [`EngineError::Store`] while another backup is made to the
+    /// same place.
+    pub fn backup(&self, to: &Path) -> Result<BackupReport, EngineError> {
+        let place = Place::claim(to)?;
+        let (snapshot, is_linked) = self.copy_into(&place)?;
+        let bytes = place.directory.files()?.iter().map(|file| file.bytes).sum();
+        place.finish()?;
+        Ok(BackupReport {
+            snapshot: snapshot.number(),
+            triples: snapshot.triples(),
+            named_quads: snapshot.named_quads(),
+            bytes,
+            is_linked,
+        })
+    }
+
+    fn copy_into(&self, place: &Place) -> Result<(Snapshot, bool), EngineError> {
+        let inner = self.inner();
+        let stored = |store: &DurableStore| Arc::clone(store.directory());
+        let directory = inner.writer.lock().store.as_ref().map(stored);
+        if let Some(directory) = directory {
+            // What is current stays so; what readers see is on the device.
+            let _one = inner.maintenance.lock();
+            let snapshot = self.graph().snapshot.clone();
+            let copied = DurableStore::copy(&directory, &snapshot, &place.directory)?;
+            return Ok((snapshot, copied.is_linked));
+        }
+        let snapshot = self.graph().snapshot.clone();
+        let is_base = snapshot.changes() == 0 && snapshot.known_terms() == Default::default();
+        let rebuilt = match is_base {
+            true => None,
+            false => Some(inner.builders().install(|| rebuild(&snapshot))?),
+        };
+        let base = rebuilt.as_ref().unwrap_or(snapshot.base());
+        DurableStore::write_new(&place.directory, base)?;
+        Ok((snapshot, false))
+    }
+
+    /// Reads all of a store and compares whatever it says twice: checksums, the dictionary in both
+    /// directions, edges by subject and by object, the tables derived from them, counts. Alters
+    /// nothing. Reads every edge several times.
+    ///
+    /// # Errors
+    /// [`EngineError::Corrupt`] with the file that is not as it should be; as [`Database::open`].
+    pub fn verify(location: &Path) -> Result<StoreReport, EngineError> {
+        report(&Directory::open(location)?)
+    }
+
+    /// Makes a store in a directory, which must be absent or empty, of a backup, which is
+    /// [verified](Database::verify) first and stays as it is.
+    ///
+    /// # Errors
+    /// As [`Database::verify`]; what the operating system says. The directory is then as it was.
+    pub fn restore(backup: &Path, location: &Path) -> Result<StoreReport, EngineError> {
+        let from = Directory::open(backup)?;
+        let place = Place::claim(location)?;
+        let report = report(&from)?;
+        from.copy_to(&place.directory)?;
+        place.finish()?;
+        Ok(report)
+    }
+}
+
+fn report(directory: &Directory) -> Result<StoreReport, EngineError> {
+    let (snapshot, recovery) = DurableStore::verify(directory)?;
+    Ok(StoreReport {
+        files: directory.files()?,
+        triples: snapshot.triples(),
+        named_quads: snapshot.named_quads(),
+        named_graphs: snapshot.named_graphs(),
+        vertices: snapshot.vertex_count(),
+        literals: snapshot.literal_count(),
+        predicates: snapshot.predicate_count() as u64,
+        changes: snapshot.changes(),
+        recovery,
+    })
+}
+
+/// A directory under way to its place.
+struct Place {
+    path: PathBuf,
+    parent: PathBuf,
+    /// Beside it.
+    directory: Directory,
+    is_taken: bool,
+}
+
+fn io_error(path: &Path, source: io::Error) -> EngineError {
+    EngineError::Io {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+impl Place {
+    /// A directory beside `path`, which must be absent or an empty directory.
+    fn claim(path: &Path) -> Result<Self, EngineError> {
+        let refused = |kind, text| io_error(path, io::Error::new(kind, text));
+        match fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
+            Ok(true) => {}
+            Ok(false) => {
+                return Err(refused(
+                    io::ErrorKind::DirectoryNotEmpty,
+                    "it is there and not empty; name a new directory",
+                ));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(io_error(path, error)),
+        }
+        let Some(name) = path.file_name() else {
+            return Err(refused(
+                io::ErrorKind::InvalidInput,
+                "name the directory itself",
+            ));
+        };
+        let parent = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        let mut beside = name.to_owned();
+        beside.push(".partial");
+        Ok(Self {
+            path: path.to_owned(),
+            directory: Directory::claim(&parent.join(beside))?,
+            parent,
+            is_taken: false,
+        })
+    }
+
+    /// Takes the place; that is lasting when this returns.
+    fn finish(mut self) -> Result<(), EngineError> {
+        // An empty directory gives way.
+        fs::rename(self.directory.path(), &self.path).map_err(|e| io_error(&self.path, e))?;
+        self.is_taken = true;
+        let sync = || File::open(&self.parent)?.sync_all();
+        sync().map_err(|error| io_error(&self.parent, error))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.is_taken {
+            // What stays is removed by the next attempt.
+            let _ = fs::remove_dir_all(self.directory.path());
+        }
+    }
+}

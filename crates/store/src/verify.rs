@@ -1,0 +1,327 @@
+//! Is all that a store derives from its edges what the edges say?
+//!
+//! A checksum tells that a file is as it was written, not that it was written rightly. This reads
+//! the whole base and compares what it says twice: the dictionary in both directions, every edge
+//! by subject and by object, the index of named graphs and the table of clusters with the edges,
+//! and the counts of the changes with what is there.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use jindou_dictionary::StringTable;
+use jindou_model::{Direction, Graphs, Pattern, PredicateId, TermId, TermKind};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::delta::Snapshot;
+use crate::named::NamedSegment;
+use crate::{Base, Segment, StoreError};
+
+/// A sum over quads that depends on each of them and not on their order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sum {
+    quads: u64,
+    hashes: u64,
+}
+
+impl Sum {
+    fn add(&mut self, subject: TermId, predicate: PredicateId, object: TermId, graph: TermId) {
+        let words = [
+            subject.raw(),
+            u64::from(predicate.0),
+            object.raw(),
+            graph.raw(),
+        ];
+        self.quads += 1;
+        self.hashes = self
+            .hashes
+            .wrapping_add(xxh3_64(bytemuck::cast_slice(&words)));
+    }
+
+    fn add_edge(
+        &mut self,
+        direction: Direction,
+        predicate: PredicateId,
+        (key, to, graph): (TermId, TermId, TermId),
+    ) {
+        match direction {
+            Direction::Out => self.add(key, predicate, to, graph),
+            Direction::In => self.add(to, predicate, key, graph),
+        }
+    }
+}
+
+/// Says which file is wrong.
+struct Files<'a> {
+    folder: &'a Path,
+    generation: u64,
+}
+
+impl Files<'_> {
+    fn path(&self, part: &str) -> PathBuf {
+        let generation = self.generation;
+        self.folder.join(format!("{part}-{generation}.jnd"))
+    }
+
+    fn wrong(&self, part: &str, reason: impl std::fmt::Display) -> StoreError {
+        StoreError::Corrupt {
+            path: self.path(part),
+            reason: reason.to_string(),
+        }
+    }
+}
+
+/// Reads the whole base.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] with the file of the generation in that folder.
+pub(crate) fn base(base: &Base, folder: &Path, generation: u64) -> Result<(), StoreError> {
+    let files = Files { folder, generation };
+    for (part, table) in [
+        ("vertices", &base.vertices),
+        ("literals", &base.literals),
+        ("predicates", &base.predicates),
+    ] {
+        dictionary(table).map_err(|reason| files.wrong(part, reason))?;
+    }
+    let known = |id: TermId| match id.kind() {
+        TermKind::Vertex => id.local() < base.vertices.len(),
+        TermKind::Literal => id.local() < base.literals.len(),
+        TermKind::Predicate => id.payload() < base.predicates.len(),
+        TermKind::None | TermKind::Computed => false,
+        _ => true,
+    };
+    let declared = base
+        .declared
+        .iter()
+        .all(|raw| known(TermId::from_raw(*raw)));
+    if !declared || !base.declared.is_sorted() {
+        return Err(files.wrong("base", "the list of declared graphs is broken"));
+    }
+    (base.clusters.check(base.vertices.len(), &known))
+        .map_err(|reason| files.wrong("base", reason))?;
+    for number in 0..base.predicate_count() {
+        let predicate = PredicateId(number as u32);
+        predicate_edges(base, predicate, &known).map_err(|reason| {
+            let mut iri = Vec::new();
+            // Every string was read above.
+            let _ = base.predicates.extract(number as u64, &mut iri);
+            let iri = String::from_utf8_lossy(&iri);
+            files.wrong("base", format!("<{iri}>: {reason}"))
+        })?;
+    }
+    named(base, &known).map_err(|reason| files.wrong("base", reason))
+}
+
+/// Every string is found under its id, and the bytes are those that were written.
+fn dictionary(table: &StringTable) -> Result<(), String> {
+    table.verify().map_err(|error| error.to_string())?;
+    let mut decoder = table.decoder();
+    for id in 0..table.len() {
+        let key = decoder.get(id).map_err(|error| error.to_string())?;
+        if table.lookup(key) != Some(id) {
+            return Err(format!("string {id} is not found under its number"));
+        }
+    }
+    Ok(())
+}
+
+/// The edges of the default graph, in both directions.
+fn predicate_edges(
+    base: &Base,
+    predicate: PredicateId,
+    known: &dyn Fn(TermId) -> bool,
+) -> Result<(), &'static str> {
+    let mut sums = [Sum::default(); 2];
+    for direction in [Direction::Out, Direction::In] {
+        let segment = base.segment(predicate, direction);
+        base.clusters
+            .check_predicate(predicate, direction, segment)?;
+        let Some(segment) = segment else { continue };
+        segment.check(false, known)?;
+        let sum = &mut sums[direction as usize];
+        for_each_edge(segment, &mut |key, to| {
+            sum.add_edge(direction, predicate, (key, to, TermId::NONE));
+        });
+    }
+    match sums[0] == sums[1] {
+        true => Ok(()),
+        false => Err("the edges by subject are not those by object"),
+    }
+}
+
+fn for_each_edge(segment: &Segment, visit: &mut dyn FnMut(TermId, TermId)) {
+    segment.domain().for_each(&mut |key| {
+        let list = segment.neighbours(key);
+        (0..list.len()).for_each(|index| visit(key, list.get(index)));
+    });
+}
+
+/// The quads of named graphs, in both directions and by graph.
+fn named(base: &Base, known: &dyn Fn(TermId) -> bool) -> Result<(), &'static str> {
+    let mut sums = [Sum::default(); 3];
+    for number in 0..base.predicate_count() {
+        let predicate = PredicateId(number as u32);
+        for direction in [Direction::Out, Direction::In] {
+            let Some(segment) = base.named.segment(predicate, direction) else {
+                continue;
+            };
+            segment.edges().check(true, known)?;
+            let sum = &mut sums[direction as usize];
+            let add = &mut |key, to, graph| sum.add_edge(direction, predicate, (key, to, graph));
+            if !named_edges(segment, known, add) {
+                return Err("the quads of named graphs are out of order");
+            }
+        }
+    }
+    let by_graph = &mut sums[2];
+    let mut add = |subject, predicate, object, graph| {
+        by_graph.add(subject, predicate, object, graph);
+    };
+    if !base.named.index().check(&mut add) {
+        return Err("the index of named graphs is out of order");
+    }
+    let all_agree = sums[0] == sums[1] && sums[0] == sums[2];
+    match all_agree && sums[0].quads == base.named.quads() {
+        true => Ok(()),
+        false => Err("the quads of named graphs by subject, by object and by graph differ"),
+    }
+}
+
+/// Visits every (key, neighbour, graph); false if they are out of order or a graph is not known.
+fn named_edges(
+    segment: &NamedSegment,
+    known: &dyn Fn(TermId) -> bool,
+    visit: &mut dyn FnMut(TermId, TermId, TermId),
+) -> bool {
+    let mut sound = true;
+    segment.edges().domain().for_each(&mut |key| {
+        let mut before = None;
+        segment.for_each(key, &mut |to, graph| {
+            sound &= before.is_none_or(|before| before < (to, graph)) && known(graph);
+            before = Some((to, graph));
+            visit(key, to, graph);
+        });
+    });
+    sound
+}
+
+/// Reads every quad of a snapshot and compares their number with what it says.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] with the file of the generation in that folder.
+pub(crate) fn counts(snapshot: &Snapshot, folder: &Path) -> Result<(), StoreError> {
+    let all = Pattern {
+        subject: None,
+        predicate: None,
+        object: None,
+    };
+    let count = |graphs| {
+        let mut quads = 0_u64;
+        let flow = snapshot.for_each_match(&all, graphs, &mut |_, _, _, _| {
+            quads += 1;
+            ControlFlow::Continue(())
+        });
+        debug_assert!(flow.is_continue());
+        quads
+    };
+    let found = (count(Graphs::Default), count(Graphs::Named));
+    let said = (snapshot.triples(), snapshot.named_quads());
+    match found == said {
+        true => Ok(()),
+        false => Err(StoreError::Corrupt {
+            path: folder.to_owned(),
+            reason: format!(
+                "it holds {} triples and {} quads of named graphs and says {} and {}",
+                found.0, found.1, said.0, said.1
+            ),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bulk::{build, rebuild};
+    use crate::delta::Changes;
+    use jindou_model::{IdQuad, SnapshotNumber};
+
+    /// A base with types, literals and named graphs.
+    fn sample() -> Base {
+        let empty = build(Vec::new(), 0).unwrap();
+        let mut snapshot = Snapshot::of_base(empty, 1, SnapshotNumber(1));
+        let mut add = Vec::new();
+        let class = snapshot.intern_node(b"http://e/C").unwrap();
+        let type_of = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
+        for number in 0..40_u32 {
+            let mut node = |text: String| snapshot.intern_node(text.as_bytes()).unwrap();
+            let subject = node(format!("http://e/s{number}"));
+            let other = node(format!("http://e/s{}", number * 7 % 40));
+            let graph = node(format!("http://e/g{}", number % 3));
+            let text = format!("\"text {number}");
+            let literal = snapshot.intern_literal(text.as_bytes()).unwrap();
+            let mut quad = |predicate: &str, object, graph| IdQuad {
+                subject,
+                predicate: snapshot.intern_predicate(predicate).unwrap(),
+                object,
+                graph,
+            };
+            add.push(quad("http://e/p", other, TermId::NONE));
+            add.push(quad("http://e/q", literal, TermId::NONE));
+            add.push(quad("http://e/p", other, graph));
+            if number % 2 == 0 {
+                add.push(quad(type_of, class, TermId::NONE));
+                add.push(quad("http://e/even", subject, TermId::NONE));
+            }
+        }
+        snapshot.apply(&Changes {
+            add,
+            ..Changes::default()
+        });
+        rebuild(&snapshot).unwrap()
+    }
+
+    fn reason(altered: &Base) -> String {
+        let refused = base(altered, Path::new("/store"), 3);
+        refused
+            .expect_err("parts contradict each other")
+            .to_string()
+    }
+
+    #[test]
+    fn what_was_built_agrees_with_itself() {
+        base(&sample(), Path::new("/store"), 3).unwrap();
+        base(&build(Vec::new(), 0).unwrap(), Path::new("/store"), 3).unwrap();
+    }
+
+    #[test]
+    fn a_part_that_contradicts_another_is_named() {
+        let number = sample().find_predicate("http://e/p").unwrap().index();
+        let other = sample().find_predicate("http://e/even").unwrap().index();
+        let mut altered = sample();
+        altered.segments[1][number] = None;
+        assert!(
+            reason(&altered).contains("<http://e/p>"),
+            "{}",
+            reason(&altered)
+        );
+        let mut altered = sample();
+        let mut edge = 0;
+        let segment = altered.segments[0][other].as_ref().unwrap();
+        segment.domain().for_each(&mut |key| edge = key.raw());
+        altered.segments[0][other] = Some(Segment::from_sorted(&[(edge, edge)]));
+        assert!(reason(&altered).contains("<http://e/even>"));
+        let mut altered = sample();
+        let unknown = TermId::vertex(jindou_model::ShardId(0), 1_000_000).raw();
+        altered.segments[0][number] = Some(Segment::from_sorted(&[(edge, unknown)]));
+        assert!(reason(&altered).contains("base-3.jnd"));
+        let mut altered = sample();
+        altered.vertices = altered.predicates.clone();
+        assert!(reason(&altered).contains("-3.jnd"));
+        let mut altered = sample();
+        altered.declared = vec![unknown];
+        assert!(reason(&altered).contains("declared"));
+        let mut altered = sample();
+        altered.clusters = build(Vec::new(), 0).unwrap().clusters;
+        assert!(reason(&altered).contains("clusters"));
+    }
+}
