@@ -4,9 +4,11 @@
 //! |---|---|
 //! | [`data`] | where does the test data lie, and what is inside its archives? |
 //! | [`engines`] | how is each engine given data and asked a query? |
+//! | [`contents`] | what is in a database, and how is it put there by updates? |
 //! | [`answer`] | what did an engine answer, in a comparable form? |
 //! | [`isomorphism`] | are two sets of rows the same up to names of blank nodes? |
 //! | [`manifest`] | which tests does a W3C manifest hold? |
+//! | [`update_suite`] | which update evaluation tests does a manifest hold? |
 //! | [`result_file`] | which answer does a result file of a W3C test expect? |
 //! | [`random`] | which number comes next? |
 //! | [`random_data`] | which small data sets make joins, types and values collide? |
@@ -23,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 pub mod answer;
+pub mod contents;
 pub mod data;
 pub mod differential;
 pub mod engines;
@@ -37,3 +40,4 @@ pub mod random_query;
 pub mod record;
 pub mod result_file;
 pub mod shrink;
+pub mod update_suite;
