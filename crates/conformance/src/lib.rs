@@ -14,8 +14,10 @@
 //! | [`random_data`] | which small data sets make joins, types and values collide? |
 //! | [`random_expression`], [`random_query`] | which queries are worth asking of them? |
 //! | [`query`], [`path`] | what is a generated query, and how is it written? |
+//! | [`random_update`] | which sequences of updates are worth making? |
 //! | [`differential`] | do our engine and the oracle answer alike? |
 //! | [`record`] | where do the counts of a W3C suite go, for docs/w3c.md? |
+//! | [`update_differential`] | do both hold the same after each update of a sequence? |
 //! | [`shrink`] | what is the smallest case that still fails? |
 //!
 //! The tests in `tests/`: the W3C SPARQL suites, reference data of published benchmarks with their
@@ -37,7 +39,9 @@ pub mod random;
 pub mod random_data;
 pub mod random_expression;
 pub mod random_query;
+pub mod random_update;
 pub mod record;
 pub mod result_file;
 pub mod shrink;
+pub mod update_differential;
 pub mod update_suite;
