@@ -79,35 +79,70 @@ impl Loaded {
 
     /// Asks both and compares.
     pub fn compare(&self, query: &Query) -> Outcome {
-        let whole = match ask_oracle(&self.dataset, &query.unordered().to_string()) {
-            Ok(answer) => answer.map_terms(&|term| ground(term, |label| label)),
-            Err(OracleError::TooLarge) => return Outcome::TooLarge,
-            Err(error) => return Outcome::Invalid(error.to_string()),
+        compare(&self.database, &self.dataset, query)
+    }
+}
+
+/// Asks our engine and the oracle, and compares.
+pub fn compare(database: &Database, dataset: &Dataset, query: &Query) -> Outcome {
+    let unordered = query.unordered();
+    let note = if *query == unordered {
+        ""
+    } else {
+        " (without ORDER BY, LIMIT and OFFSET)"
+    };
+    let texts = (query.to_string(), unordered.to_string());
+    compare_with(database, dataset, &texts.0, &texts.1, &|whole, actual| {
+        Some((differ(query, whole, actual)?, note))
+    })
+}
+
+/// As [`compare`], for a SELECT in any words, without ORDER BY, LIMIT and OFFSET, whose values
+/// come out as they are in the data.
+pub fn compare_select(database: &Database, dataset: &Dataset, query: &str) -> Outcome {
+    compare_with(database, dataset, query, query, &|whole, actual| {
+        let (Answer::Solutions(left), Answer::Solutions(right)) = (whole, actual) else {
+            return Some(("not a SELECT".to_owned(), ""));
         };
-        let actual = match guarded(|| ask(&self.database, &query.to_string(), None)) {
-            Ok(Ok(answer)) => answer.map_terms(&|term| ground(term, without_source_prefix)),
-            Ok(Err(EngineError::Unsupported { feature })) => return Outcome::Unsupported(feature),
-            Ok(Err(error)) => return Outcome::Different(format!("the engine says: {error}")),
-            Err(panic) => return Outcome::Different(panic),
-        };
-        match differ(query, &whole, &actual) {
-            None => Outcome::Same {
-                something: !actual.is_empty(),
-            },
-            Some(reason) => Outcome::Different(format!(
-                "{reason}\noracle{}:\n{whole}engine:\n{actual}",
-                if *query == query.unordered() {
-                    ""
-                } else {
-                    " (without ORDER BY, LIMIT and OFFSET)"
-                }
-            )),
+        let same = left.same_variables(right)
+            && isomorphic(&left.rows, &right.reordered(&left.variables).rows, false);
+        (!same).then(|| ("other rows".to_owned(), ""))
+    })
+}
+
+/// What is different, and a note for the oracle's answer.
+type Difference = Option<(String, &'static str)>;
+
+fn compare_with(
+    database: &Database,
+    dataset: &Dataset,
+    query: &str,
+    oracle_query: &str,
+    differ: &dyn Fn(&Answer, &Answer) -> Difference,
+) -> Outcome {
+    let whole = match ask_oracle(dataset, oracle_query) {
+        Ok(answer) => answer.map_terms(&|term| ground(term, |label| label)),
+        Err(OracleError::TooLarge) => return Outcome::TooLarge,
+        Err(error) => return Outcome::Invalid(error.to_string()),
+    };
+    let actual = match guarded(|| ask(database, query, None)) {
+        Ok(Ok(answer)) => answer.map_terms(&|term| ground(term, without_source_prefix)),
+        Ok(Err(EngineError::Unsupported { feature })) => return Outcome::Unsupported(feature),
+        Ok(Err(error)) => return Outcome::Different(format!("the engine says: {error}")),
+        Err(panic) => return Outcome::Different(panic),
+    };
+    match differ(&whole, &actual) {
+        None => Outcome::Same {
+            something: !actual.is_empty(),
+        },
+        Some((reason, note)) => {
+            Outcome::Different(format!("{reason}\noracle{note}:\n{whole}engine:\n{actual}"))
         }
     }
 }
 
 /// Blank nodes of the data become names; those made by a query stay blank.
-fn ground(term: Term, label_of: impl Fn(&str) -> &str) -> Term {
+pub(crate) fn ground(term: Term, label_of: impl Fn(&str) -> &str) -> Term {
     if let Term::BlankNode(node) = &term {
         let label = label_of(node.as_str());
         if BLANKS.contains(&label) {

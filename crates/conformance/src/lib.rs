@@ -4,15 +4,20 @@
 //! |---|---|
 //! | [`data`] | where does the test data lie, and what is inside its archives? |
 //! | [`engines`] | how is each engine given data and asked a query? |
+//! | [`contents`] | what is in a database, and how is it put there by updates? |
 //! | [`answer`] | what did an engine answer, in a comparable form? |
 //! | [`isomorphism`] | are two sets of rows the same up to names of blank nodes? |
 //! | [`manifest`] | which tests does a W3C manifest hold? |
+//! | [`update_suite`] | which update evaluation tests does a manifest hold? |
 //! | [`result_file`] | which answer does a result file of a W3C test expect? |
 //! | [`random`] | which number comes next? |
 //! | [`random_data`] | which small data sets make joins, types and values collide? |
 //! | [`random_expression`], [`random_query`] | which queries are worth asking of them? |
 //! | [`query`], [`path`] | what is a generated query, and how is it written? |
+//! | [`random_update`] | which sequences of updates are worth making? |
 //! | [`differential`] | do our engine and the oracle answer alike? |
+//! | [`record`] | where do the counts of a W3C suite go, for docs/w3c.md? |
+//! | [`update_differential`] | do both hold the same after each update of a sequence? |
 //! | [`shrink`] | what is the smallest case that still fails? |
 //!
 //! The tests in `tests/`: the W3C SPARQL suites, reference data of published benchmarks with their
@@ -22,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 pub mod answer;
+pub mod contents;
 pub mod data;
 pub mod differential;
 pub mod engines;
@@ -33,5 +39,9 @@ pub mod random;
 pub mod random_data;
 pub mod random_expression;
 pub mod random_query;
+pub mod random_update;
+pub mod record;
 pub mod result_file;
 pub mod shrink;
+pub mod update_differential;
+pub mod update_suite;

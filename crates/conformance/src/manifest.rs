@@ -183,7 +183,7 @@ fn action_of(graph: &Graph, action: NamedOrBlankNodeRef<'_>, test: &mut Test) {
     }
 }
 
-fn mf(name: &str) -> NamedNode {
+pub(crate) fn mf(name: &str) -> NamedNode {
     NamedNode::new_unchecked(format!("{MF}{name}"))
 }
 
@@ -191,7 +191,7 @@ fn qt(name: &str) -> NamedNode {
     NamedNode::new_unchecked(format!("{QT}{name}"))
 }
 
-fn file(term: TermRef<'_>) -> Option<String> {
+pub(crate) fn file(term: TermRef<'_>) -> Option<String> {
     match term {
         TermRef::NamedNode(node) => node.as_str().strip_prefix(BASE).map(ToOwned::to_owned),
         _ => None,
@@ -262,7 +262,7 @@ fn dataset_clause(test: &Test, query: &str) -> BTreeSet<String> {
         .collect()
 }
 
-fn in_graph(quad: Quad, graph: &GraphName, file_index: usize) -> Quad {
+pub(crate) fn in_graph(quad: Quad, graph: &GraphName, file_index: usize) -> Quad {
     let renamed =
         |node: BlankNode| BlankNode::new_unchecked(format!("file{file_index}x{}", node.as_str()));
     let subject = match quad.subject {

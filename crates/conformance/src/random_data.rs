@@ -168,7 +168,8 @@ fn number(random: &mut Random, profile: Profile) -> Literal {
     Literal::new_typed_literal(value, datatype)
 }
 
-fn node(random: &mut Random, profile: Profile) -> NamedOrBlankNode {
+/// A vertex, now and then a blank node or a predicate.
+pub fn node(random: &mut Random, profile: Profile) -> NamedOrBlankNode {
     if profile.blanks && random.chance(15) {
         return BlankNode::new_unchecked(random.name(&BLANKS)).into();
     }

@@ -1,0 +1,88 @@
+//! Does a database that lives through random updates hold and answer what oxigraph does?
+//!
+//! `JINDOU_SEED` sets the first seed, `JINDOU_CASES` the number of cases; one case is one database
+//! and a sequence of updates, queries, merges, checkpoints, loads and reopenings. A failure prints
+//! its seed, and a shorter sequence that fails too: `JINDOU_SEED=<seed> JINDOU_CASES=1` runs it
+//! alone.
+
+use jindou_conformance::random_update::{Sequence, Step, sequence};
+use jindou_conformance::update_differential::{Compared, run, shrink};
+use std::fmt::Write as _;
+
+const DEFAULT_SEED: u64 = 1;
+const DEFAULT_CASES: u64 = 60;
+
+/// Failures shown before the test stops.
+const FAILURES_SHOWN: usize = 4;
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| {
+        text.parse()
+            .unwrap_or_else(|error| panic!("{name}={text}: {error}"))
+    })
+}
+
+/// The failing sequence of `seed`, shrunk and told.
+fn report(seed: u64, sequence: Sequence) -> String {
+    let first = run(&sequence).err();
+    let shrunk = shrink(sequence);
+    let mut text = format!("seed {seed}, shrunk: {:?}\n", shrunk.setting);
+    let mut line = |what: &dyn std::fmt::Display| {
+        writeln!(text, "{what}").expect("writing to a string never fails");
+    };
+    for quad in &shrunk.quads {
+        line(&format_args!("{quad} ."));
+    }
+    for (index, step) in shrunk.steps.iter().enumerate() {
+        match step {
+            Step::Update(request) => line(&format_args!("-- {index}: update\n{request}")),
+            Step::Query(query) => line(&format_args!("-- {index}: query\n{query}")),
+            Step::Select(query) => line(&format_args!("-- {index}: query\n{query}")),
+            other => line(&format_args!("-- {index}: {other:?}")),
+        }
+    }
+    match (run(&shrunk), first) {
+        (Err(parting), _) => line(&parting),
+        (Ok(_), Some(parting)) => line(&format_args!("not each time; at first, {parting}")),
+        (Ok(_), None) => line(&"not each time"),
+    }
+    text
+}
+
+#[test]
+fn random_updates_leave_what_the_oracle_has() {
+    let first = setting("JINDOU_SEED", DEFAULT_SEED);
+    let cases = setting("JINDOU_CASES", DEFAULT_CASES);
+    let mut total = Compared::default();
+    let mut failures = Vec::new();
+    for seed in first..first + cases {
+        let sequence = sequence(seed);
+        match run(&sequence) {
+            Ok(compared) => {
+                total.updates += compared.updates;
+                total.refused += compared.refused;
+                total.queries += compared.queries;
+                total.with_results += compared.with_results;
+                total.merges += compared.merges;
+                total.reopened += compared.reopened;
+            }
+            Err(parting) => {
+                println!("seed {seed}: {parting}");
+                failures.push(report(seed, sequence));
+                if failures.len() == FAILURES_SHOWN {
+                    break;
+                }
+            }
+        }
+    }
+    println!("{cases} cases from seed {first}: {total:?}");
+    assert!(
+        (total.updates > 0 && total.with_results > 0) || cases < 20 || !failures.is_empty(),
+        "nothing was tested"
+    );
+    assert!(
+        failures.is_empty(),
+        "the engines part:\n{}",
+        failures.join("\n\n")
+    );
+}
