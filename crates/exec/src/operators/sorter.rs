@@ -241,9 +241,9 @@ impl Keys {
             let mut begin = from;
             while integers && begin < held.rows() {
                 cx.check()?;
-                let end = held.rows().min(begin + ROWS_AT_ONCE);
-                integers =
-                    (begin..end).all(|row| inline::as_integer(held.value(by.var, row)).is_some());
+                let (ids, end) = held.run(by.var, begin..held.rows());
+                let is_integer = |id: &TermId| inline::as_integer(*id).is_some();
+                integers = ids.is_some_and(|ids| ids.iter().all(is_integer));
                 begin = end;
             }
             // Room is made at once, so that no keys are copied; what is not used costs nothing.
@@ -259,11 +259,18 @@ impl Keys {
     }
 
     fn decode(&mut self, by: &[SortBy], held: &Blocks, rows: Range<usize>, cx: &Context) {
-        let rows: Vec<u32> = rows.map(|row| row as u32).collect();
         for (by, column) in by.iter().zip(&mut self.columns) {
-            let more = SortColumn::new(&held.column(by.var, &rows), cx.terms());
-            self.bytes += more.bytes();
-            column.append(more);
+            let mut begin = rows.start;
+            while begin < rows.end {
+                let (ids, end) = held.run(by.var, begin..rows.end);
+                let more = match ids {
+                    Some(ids) => SortColumn::new(ids, cx.terms()),
+                    None => SortColumn::new(&vec![TermId::NONE; end - begin], cx.terms()),
+                };
+                self.bytes += more.bytes();
+                column.append(more);
+                begin = end;
+            }
         }
     }
 
