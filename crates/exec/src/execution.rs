@@ -9,7 +9,7 @@ use jindou_plan::physical::{Form, Node, Operator as Planned, Plan, Slot, Step, T
 
 use crate::ExecError;
 use crate::context::Context;
-use crate::discard::discard;
+use crate::discard::{discard, is_large};
 use crate::operator::{Boxed, Builder, Operator};
 use crate::steps::{Seed, SeededBind};
 use crate::table::{Table, VarSet};
@@ -299,8 +299,10 @@ impl Drop for Execution {
         self.cx.finish();
         // Nobody who reads rows waits until what was held is freed.
         let bytes = self.cx.held_bytes() + self.cx.terms().computed_bytes() as u64;
-        let root = std::mem::replace(&mut self.root, Box::new(Nothing));
-        let held = (root, Arc::clone(&self.cx));
-        discard(held, usize::try_from(bytes).unwrap_or(usize::MAX));
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        if is_large(bytes) {
+            let root = std::mem::replace(&mut self.root, Box::new(Nothing));
+            discard((root, Arc::clone(&self.cx)), bytes);
+        }
     }
 }

@@ -4,6 +4,7 @@ use jindou_model::{TermId, inline};
 use jindou_plan::expression::{Aggregate, AggregateFunction, Arithmetic};
 use jindou_plan::physical::Var;
 use oxsdatatypes::{Decimal, Double, Float, Integer};
+use rustc_hash::FxHashSet;
 
 use super::concat::{Concat, TextCache};
 use super::extreme::Extreme;
@@ -41,30 +42,49 @@ enum States {
 
 /// Distinct values or solutions of the groups.
 #[derive(Default)]
-struct Seen {
-    /// The group, then the value or the solution; made once it is known how long that is.
-    rows: Option<RowSet>,
-    /// They hold solutions.
-    is_solutions: bool,
+pub(crate) struct Seen {
+    /// Values, by group.
+    values: Vec<ValueSet>,
+    /// The group, then the solution; made once it is known how long that is.
+    solutions: Option<RowSet>,
     row: Vec<TermId>,
-    /// Nothing may be added to `rows` any more: what is not there is put off, row after row.
+    /// Nothing may be added any more: what is not there is put off, row after row.
     put_off: Option<Vec<TermId>>,
+    /// Distinct values of all groups.
+    count: usize,
 }
+
+/// Bytes of one distinct value, with the room that a set keeps free.
+const VALUE_BYTES: usize = 2 * size_of::<TermId>() + 2;
 
 impl std::fmt::Debug for Seen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let rows = self.rows.as_ref().map_or(0, RowSet::len);
-        f.debug_struct("Seen").field("rows", &rows).finish()
+        f.debug_struct("Seen").field("count", &self.count).finish()
     }
 }
 
 impl Seen {
-    /// True if a group has not seen these ids; where rows are put off, none is new.
-    fn is_new(&mut self, group: usize, ids: &[TermId]) -> bool {
+    /// True if a group has not seen a value; where new ones are put off, none is new.
+    #[inline]
+    fn is_new(&mut self, group: usize, id: TermId) -> bool {
+        let Some(put_off) = &mut self.put_off else {
+            let is_new = self.values[group].insert(id);
+            self.count += usize::from(is_new);
+            return is_new;
+        };
+        if !self.values[group].contains(id) {
+            put_off.extend([group_id(group), id]);
+        }
+        false
+    }
+
+    /// The same for solutions.
+    fn is_new_solution(&mut self, group: usize, solution: &[TermId]) -> bool {
         self.row.clear();
         self.row.push(group_id(group));
-        self.row.extend_from_slice(ids);
-        let rows = self.rows.get_or_insert_with(|| RowSet::new(1 + ids.len()));
+        self.row.extend_from_slice(solution);
+        let length = self.row.len();
+        let rows = self.solutions.get_or_insert_with(|| RowSet::new(length));
         let Some(put_off) = &mut self.put_off else {
             return rows.insert(&self.row).1;
         };
@@ -74,14 +94,80 @@ impl Seen {
         false
     }
 
-    fn bytes(&self) -> usize {
-        self.rows.as_ref().map_or(0, RowSet::bytes)
+    /// Ids of a row that is put off.
+    fn width(&self) -> usize {
+        // A group and a value, if it is no solution.
+        self.solutions.as_ref().map_or(2, |_| self.row.len())
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let solutions = self.solutions.as_ref().map_or(0, RowSet::bytes);
+        let groups = self.values.capacity() * size_of::<ValueSet>();
+        self.count * VALUE_BYTES + groups + solutions
+    }
+
+    /// Bytes at most after so many more values or solutions, each perhaps of another group.
+    fn bytes_with(&self, rows: usize) -> usize {
+        let groups = match self.values.len() + rows {
+            needed if needed > self.values.capacity() => needed.max(2 * self.values.capacity()),
+            _ => 0,
+        };
+        let solutions = self.solutions.as_ref();
+        let solutions = solutions.map_or(0, |set| set.bytes_with(rows) - set.bytes());
+        self.bytes() + rows * VALUE_BYTES + groups * size_of::<ValueSet>() + solutions
     }
 }
 
 /// A group's number where ids are kept.
 fn group_id(group: usize) -> TermId {
     TermId::from_raw(group as u64)
+}
+
+/// Distinct values. Many of them lie in several sets, so that none takes long to grow.
+#[derive(Default)]
+struct ValueSet {
+    few: FxHashSet<TermId>,
+    many: Option<Box<[FxHashSet<TermId>]>>,
+}
+
+/// Values that lie in one set at most.
+const FEW: usize = 1 << 18;
+/// Sets of many values.
+const SETS: usize = 64;
+
+impl ValueSet {
+    #[inline]
+    fn insert(&mut self, id: TermId) -> bool {
+        if let Some(many) = &mut self.many {
+            return many[set_of(id)].insert(id);
+        }
+        let is_new = self.few.insert(id);
+        if is_new && self.few.len() == FEW {
+            let mut many = vec![FxHashSet::default(); SETS];
+            for id in std::mem::take(&mut self.few) {
+                many[set_of(id)].insert(id);
+            }
+            self.many = Some(many.into_boxed_slice());
+        }
+        is_new
+    }
+
+    fn contains(&self, id: TermId) -> bool {
+        match &self.many {
+            Some(many) => many[set_of(id)].contains(&id),
+            None => self.few.contains(&id),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = TermId> + '_ {
+        let many = self.many.iter().flatten().flatten();
+        self.few.iter().chain(many).copied()
+    }
+}
+
+fn set_of(id: TermId) -> usize {
+    let mixed = id.raw().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> (u64::BITS - SETS.ilog2())) as usize
 }
 
 impl GroupedAccumulator {
@@ -118,6 +204,9 @@ impl GroupedAccumulator {
             States::Sample(states) => grow(states, groups),
             States::Concat(states) => grow(states, groups),
         }
+        if let Some(seen) = &mut self.seen {
+            grow(&mut seen.values, groups);
+        }
     }
 
     /// Adds the operand's value of each row to the group of that row.
@@ -144,7 +233,7 @@ impl GroupedAccumulator {
     pub fn add(&mut self, group: usize, id: TermId, cx: &Context) {
         if let Some(seen) = &mut self.seen
             && !id.is_none()
-            && !seen.is_new(group, &[id])
+            && !seen.is_new(group, id)
         {
             return;
         }
@@ -217,8 +306,7 @@ impl GroupedAccumulator {
         let (States::Count(counts), Some(seen)) = (&mut self.states, &mut self.seen) else {
             panic!("only COUNT(DISTINCT *) counts solutions");
         };
-        seen.is_solutions = true;
-        if seen.is_new(group, solution) {
+        if seen.is_new_solution(group, solution) {
             counts[group] += 1;
         }
     }
@@ -250,7 +338,7 @@ impl GroupedAccumulator {
         if ids.is_empty() {
             return None;
         }
-        let width = seen.row.len();
+        let width = seen.width();
         let rows = ids.len() / width;
         let mut table = Table::with_rows(width, rows);
         for column in 0..width {
@@ -260,12 +348,13 @@ impl GroupedAccumulator {
         Some(table)
     }
 
-    /// Forgets what the groups have seen.
-    pub(crate) fn take_seen(&mut self) -> Option<RowSet> {
-        self.seen.as_mut()?.rows.take()
+    /// Forgets what the groups have seen; only values that are known to be new may be added after.
+    pub(crate) fn take_seen(&mut self) -> Option<Seen> {
+        self.seen.take()
     }
 
     /// Adds what another thread has for the same aggregate: its group `g` is `group_of[g]` here.
+    /// Distinct values come in any order.
     ///
     /// # Panics
     /// If it is another aggregate, or a group is not there.
@@ -281,16 +370,18 @@ impl GroupedAccumulator {
                     self.add(group, TermId::NONE, cx);
                 }
             }
-            let rows = seen.rows.unwrap_or_else(|| RowSet::new(0));
-            for number in 0..rows.len() {
-                let [group, ids @ ..] = rows.row(number) else {
+            for (values, group) in seen.values.iter().zip(group_of) {
+                for id in values.iter() {
+                    self.add(*group as usize, id, cx);
+                }
+            }
+            let solutions = seen.solutions.unwrap_or_else(|| RowSet::new(1));
+            for number in 0..solutions.len() {
+                let [group, solution @ ..] = solutions.row(number) else {
                     unreachable!("rows begin with their group");
                 };
-                let group = group_of[group.raw() as usize] as usize;
-                match (ids, seen.is_solutions) {
-                    ([id], false) => self.add(group, *id, cx),
-                    (solution, _) => self.add_solution(group, solution),
-                }
+                let group = group_of[group.raw() as usize];
+                self.add_solution(group as usize, solution);
             }
             return;
         }
@@ -380,8 +471,9 @@ impl GroupedAccumulator {
             needed if needed > capacity => needed.max(2 * capacity) * bytes,
             _ => 0,
         };
-        let rows_of = |seen: &Seen| seen.rows.as_ref().map_or(0, |set| set.bytes_with(rows));
-        self.bytes() + grown + self.seen.as_ref().map_or(0, rows_of)
+        let seen = self.seen.as_ref();
+        let seen = seen.map_or(0, |seen| seen.bytes_with(rows) - seen.bytes());
+        self.bytes() + grown + seen
     }
 }
 

@@ -35,6 +35,7 @@ pub(super) struct MinusSide {
 
 /// Distinct rows, by key.
 struct Kept {
+    /// Empty where there are no loose variables: a row is then its key.
     keys: RowSet,
     /// Keys and loose variables.
     rows: RowSet,
@@ -69,6 +70,9 @@ impl Kept {
 
     /// True if a row agrees with these values of keys and loose variables.
     fn removes(&self, values: &[TermId], keys: usize, overlaps: bool, looks: &mut usize) -> bool {
+        if keys == values.len() {
+            return overlaps && self.rows.find(values).is_some();
+        }
         let Some(key) = self.keys.find(&values[..keys]) else {
             return false;
         };
@@ -112,7 +116,7 @@ impl Side for MinusSide {
         for row in 0..table.rows() {
             push_values(&self.vars, table, row, &mut values);
             let (place, new) = kept.rows.insert(&values);
-            if !new {
+            if !new || self.keys == self.vars.len() {
                 continue;
             }
             let (key, new) = kept.keys.insert(&values[..self.keys]);

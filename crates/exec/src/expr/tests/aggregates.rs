@@ -223,6 +223,14 @@ fn merged_parts_agree_with_the_whole() {
         let cut = sequence.next(rows.len() + 1);
         for function in functions() {
             for distinct in [false, true] {
+                let any_order = matches!(
+                    function,
+                    AggregateFunction::Count | AggregateFunction::Sum | AggregateFunction::Avg
+                );
+                if distinct && !any_order {
+                    // Which of two equal numbers or of all values comes first may differ.
+                    continue;
+                }
                 let part = |rows: &[(TermId, u32)], swap: u32| {
                     let mut part = accumulator(function.clone(), distinct);
                     part.grow(4);
@@ -351,7 +359,7 @@ fn distinct_values_and_texts_are_counted_as_memory() {
     distinct.grow(1);
     distinct.add_column(&ids, &groups, &cx);
     assert!(
-        distinct.bytes() > 10_000 * 2 * size_of::<TermId>(),
+        distinct.bytes() >= 10_000 * 2 * size_of::<TermId>(),
         "{}",
         distinct.bytes()
     );
