@@ -13,6 +13,7 @@
 //! | [`random_expression`], [`random_query`] | which queries are worth asking of them? |
 //! | [`query`], [`path`] | what is a generated query, and how is it written? |
 //! | [`differential`] | do our engine and the oracle answer alike? |
+//! | [`record`] | where do the counts of a W3C suite go, for docs/w3c.md? |
 //! | [`shrink`] | what is the smallest case that still fails? |
 //!
 //! The tests in `tests/`: the W3C SPARQL suites, reference data of published benchmarks with their
@@ -33,5 +34,6 @@ pub mod random;
 pub mod random_data;
 pub mod random_expression;
 pub mod random_query;
+pub mod record;
 pub mod result_file;
 pub mod shrink;
