@@ -99,6 +99,8 @@ impl Database {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
+        let start = config.worker_start.clone();
+        let start = start.map_or_else(|| Arc::new(|| ()) as _, |start| start.0);
         let inner = Inner {
             graph: ArcSwap::from_pointee(StoredGraph {
                 base,
@@ -107,7 +109,7 @@ impl Database {
             planner: Planner::new(&PlannerConfig {
                 cached_plans: config.cached_plans,
             }),
-            workers: Arc::new(Workers::new(config.threads.saturating_sub(1))),
+            workers: Arc::new(Workers::with_start(config.threads.saturating_sub(1), start)),
             config,
             writer: Mutex::new(directory),
             seed: AtomicU64::new(now.as_nanos() as u64),

@@ -50,6 +50,12 @@ pub enum EngineError {
         /// The budget.
         limit_bytes: u64,
     },
+    /// All queries together need more memory than they may hold, this one among them.
+    #[error("all queries together need more than their memory budget of {limit_bytes} bytes")]
+    PoolExhausted {
+        /// The budget.
+        limit_bytes: u64,
+    },
     /// A mistake of ours ended the query.
     #[error("an internal error ended the query; the log has its trace")]
     Internal,
@@ -113,6 +119,7 @@ impl From<ExecError> for EngineError {
             ExecError::Timeout { limit } => Self::Timeout { limit },
             ExecError::Cancelled => Self::Cancelled,
             ExecError::Memory { limit_bytes } => Self::MemoryExceeded { limit_bytes },
+            ExecError::PoolExhausted { limit_bytes } => Self::PoolExhausted { limit_bytes },
             ExecError::Panicked => Self::Internal,
             other => Self::Unsupported {
                 feature: other.to_string(),

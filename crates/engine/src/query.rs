@@ -44,6 +44,13 @@ impl Running {
         let plan = Arc::clone(&prepared.plan);
         let terms = Terms::new(graph.clone());
         let constants = resolve_constants(&prepared, &graph, &terms);
+        let account = options
+            .progress
+            .as_ref()
+            .map_or_else(Arc::default, |progress| Arc::clone(&progress.account));
+        if let Some(pool) = &config.memory_pool {
+            account.join(pool);
+        }
         let parts = ContextParts {
             source: graph.clone(),
             terms,
@@ -52,6 +59,7 @@ impl Running {
                 cancellation: options.cancellation.clone().unwrap_or_default(),
                 timeout: options.timeout.or(config.query_timeout),
                 memory_bytes: config.query_memory_bytes,
+                account,
             },
             profile: options.profile,
             threads: options.threads.unwrap_or(config.threads),

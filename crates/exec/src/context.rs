@@ -8,6 +8,7 @@ use jindou_model::TermId;
 use jindou_plan::physical::{ConstId, Dataset, Plan, Slot};
 use oxrdf::TermRef;
 
+use crate::account::Account;
 use crate::table::Table;
 use crate::{ExecError, GraphSource, Terms, expr};
 
@@ -45,6 +46,8 @@ pub struct Limits {
     pub timeout: Option<Duration>,
     /// Bytes that its operators may hold together.
     pub memory_bytes: u64,
+    /// Where it books what it holds; a new one for each query.
+    pub account: Arc<Account>,
 }
 
 /// Rows and time of one step or operator.
@@ -104,7 +107,6 @@ pub struct Context {
     pub(crate) dataset: Option<ActiveDataset>,
     limits: Limits,
     started: Instant,
-    held_bytes: Arc<AtomicU64>,
     /// Nobody reads the query's rows any more.
     finished: AtomicBool,
     solutions: AtomicU64,
@@ -164,7 +166,6 @@ impl Context {
             dataset,
             limits,
             started: Instant::now(),
-            held_bytes: Arc::new(AtomicU64::new(0)),
             finished: AtomicBool::new(false),
             solutions: AtomicU64::new(0),
             profile: profile.then(|| Profile::new(plan.ids)),
@@ -206,6 +207,7 @@ impl Context {
     /// # Errors
     /// What it ends for.
     pub fn check(&self) -> Result<(), ExecError> {
+        self.limits.account.count_batch();
         if self.limits.cancellation.is_cancelled() || self.finished.load(Ordering::Relaxed) {
             return Err(ExecError::Cancelled);
         }
@@ -218,8 +220,14 @@ impl Context {
             Some(reason) => Err(ExecError::Refused {
                 reason: reason.to_owned(),
             }),
-            None => Ok(()),
+            // Terms are computed without being booked one by one.
+            None => self.charge(0),
         }
+    }
+
+    /// Counts rows of the query's answer.
+    pub(crate) fn count_rows(&self, rows: usize) {
+        self.limits.account.count_rows(rows);
     }
 
     /// Ends what other threads still do for the query.
@@ -230,16 +238,17 @@ impl Context {
     /// Books bytes that an operator, or what uses its rows, holds beyond one batch.
     ///
     /// # Errors
-    /// If the query then holds more than it may.
+    /// If the query then holds more than it may, or all queries together do.
     pub fn charge(&self, bytes: usize) -> Result<(), ExecError> {
-        let held = self.held_bytes.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
         let computed = self.terms().computed_bytes() as u64;
-        if held + computed > self.limits.memory_bytes {
+        let held = self.limits.account.add(bytes as u64, computed);
+        if held > self.limits.memory_bytes {
             return Err(ExecError::Memory {
                 limit_bytes: self.limits.memory_bytes,
             });
         }
-        Ok(())
+        let covered = self.limits.account.cover(held);
+        covered.map_err(|limit_bytes| ExecError::PoolExhausted { limit_bytes })
     }
 
     /// Bytes that the query's operators may hold together.
@@ -259,13 +268,13 @@ impl Context {
         booked.bytes += more;
         booked
             .held
-            .get_or_insert_with(|| Arc::clone(&self.held_bytes));
+            .get_or_insert_with(|| Arc::clone(&self.limits.account));
         Ok(())
     }
 
     /// Gives back what [`Context::charge`] booked.
     pub(crate) fn release(&self, bytes: usize) {
-        self.held_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+        self.limits.account.subtract(bytes as u64);
     }
 
     /// Numbers the rows of a table that expressions will look at.
@@ -286,18 +295,24 @@ impl Context {
     }
 }
 
+impl Drop for Context {
+    fn drop(&mut self) {
+        self.limits.account.close();
+    }
+}
+
 /// Bytes that an operator holds beyond one batch; given back when it is dropped, as the operators
 /// of a nested plan are while the query goes on.
 #[derive(Default)]
 pub(crate) struct Booked {
     bytes: usize,
-    held: Option<Arc<AtomicU64>>,
+    held: Option<Arc<Account>>,
 }
 
 impl Drop for Booked {
     fn drop(&mut self) {
         if let Some(held) = &self.held {
-            held.fetch_sub(self.bytes as u64, Ordering::Relaxed);
+            held.subtract(self.bytes as u64);
         }
     }
 }

@@ -4,6 +4,7 @@
 //! [`GraphSource`] for the graph. Stores, remote shards and simulated ones implement them.
 #![forbid(unsafe_code)]
 
+mod account;
 mod context;
 mod error;
 mod execution;
@@ -17,6 +18,7 @@ mod table;
 mod terms;
 mod workers;
 
+pub use account::{Account, MemoryPool, Reservation};
 pub use context::{CancellationToken, Context, ContextParts, Limits, Measured};
 pub use error::ExecError;
 pub use execution::Execution;

@@ -4,6 +4,7 @@
 //! its work to idle workers; what nobody takes, it does itself.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::thread;
 
 use crossbeam::channel::{Receiver, Sender, TryRecvError, unbounded};
@@ -27,14 +28,25 @@ impl Workers {
     /// If the operating system refuses a thread.
     #[must_use]
     pub fn new(count: usize) -> Self {
+        Self::with_start(count, Arc::new(|| ()))
+    }
+
+    /// [`Workers::new`], each thread of which calls `start` before anything else.
+    ///
+    /// # Panics
+    /// As there.
+    #[must_use]
+    pub fn with_start(count: usize, start: Arc<dyn Fn() + Send + Sync>) -> Self {
         // Each query gives a job to each thread at most, and queries are bounded by the caller.
         let (sender, receiver) = unbounded::<Job>();
         let threads = (0..count)
             .map(|number| {
                 let receiver = receiver.clone();
+                let start = Arc::clone(&start);
                 thread::Builder::new()
                     .name(format!("jindou-worker-{number}"))
                     .spawn(move || {
+                        start();
                         while let Some(job) = next_job(&receiver) {
                             run(job);
                         }

@@ -241,6 +241,7 @@ impl World {
                 cancellation: CancellationToken::new(),
                 timeout: None,
                 memory_bytes: 1 << 30,
+                account: Arc::default(),
             },
         }
     }
