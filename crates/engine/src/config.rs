@@ -76,6 +76,10 @@ pub struct QueryOptions {
     pub named_graphs: Vec<NamedNode>,
     /// Gather rows and time of each step; the query then runs on one thread.
     pub profile: bool,
+    /// Refuse it before it begins if it is planned to cost more than this, in rows handled.
+    /// Queries that may end early (ASK, or with LIMIT) are not judged by what they are planned
+    /// to cost.
+    pub max_cost: Option<f64>,
     /// Threads that it may use; else the database's setting.
     pub threads: Option<usize>,
     /// What relative IRIs in the query are resolved against.

@@ -41,6 +41,12 @@ pub enum EngineError {
         /// The limit.
         limit: Duration,
     },
+    /// The query is planned to cost more than its options allow.
+    #[error("the query is expected to handle {cost:.0} rows, more than it may")]
+    TooCostly {
+        /// Rows that its steps are expected to handle.
+        cost: f64,
+    },
     /// Somebody ended the query.
     #[error("the query was cancelled")]
     Cancelled,

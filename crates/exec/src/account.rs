@@ -208,7 +208,11 @@ mod tests {
         let pool = Arc::new(MemoryPool::new(0));
         let account = joined(&pool);
         assert_eq!(account.cover(account.add(FREE_BYTES, 0)), Ok(()));
-        assert_eq!(account.cover(account.add(0, 1)), Err(0), "computed terms count, too");
+        assert_eq!(
+            account.cover(account.add(0, 1)),
+            Err(0),
+            "computed terms count, too"
+        );
     }
 
     #[test]

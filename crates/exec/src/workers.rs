@@ -15,6 +15,10 @@ type Job = Box<dyn FnOnce() + Send>;
 /// of a millisecond that follow each other would else wait for its waking.
 const LOOKS: u32 = 10_000;
 
+/// Stack of each thread: plans are run by recursion over their steps, of which there may be
+/// thousands. Only what is used of it takes memory.
+const STACK_BYTES: usize = 64 << 20;
+
 /// A fixed set of threads that run jobs in the order in which they were given.
 pub struct Workers {
     sender: Option<Sender<Job>>,
@@ -45,6 +49,7 @@ impl Workers {
                 let start = Arc::clone(&start);
                 thread::Builder::new()
                     .name(format!("jindou-worker-{number}"))
+                    .stack_size(STACK_BYTES)
                     .spawn(move || {
                         start();
                         while let Some(job) = next_job(&receiver) {

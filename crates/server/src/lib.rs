@@ -28,17 +28,23 @@
 //! goes away cancels its query.
 #![forbid(unsafe_code)]
 
+mod admission;
 mod body;
 mod config;
 mod error;
 mod execute;
+mod heavy_texts;
 mod metrics;
 mod protocol;
+mod queries;
 mod respond;
 mod server;
 mod service;
 mod stall;
+mod stream;
+mod threads;
 
 pub use config::{Cors, ServerConfig};
 pub use error::ServerError;
 pub use server::Server;
+pub use threads::lower_priority;

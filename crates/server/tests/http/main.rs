@@ -1,5 +1,7 @@
 //! Does the server keep the SPARQL 1.1 Protocol and its own promises, seen from a socket?
 
 mod client;
+mod hostile;
 mod limits;
 mod protocol;
+mod queries;
