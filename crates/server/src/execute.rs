@@ -7,6 +7,7 @@
 //! return a light query hops between no threads and waits for no heavy one, and a heavy one delays
 //! others by no more than the budget.
 
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ use jindou_engine::results::{
     negotiate, write_boolean,
 };
 use jindou_engine::{Database, EngineError, Graph, QueryOptions, QueryResults, Solutions};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::admission::{Admission, Place};
 use crate::body::{Body, CancelOnDrop};
@@ -29,12 +30,14 @@ use crate::protocol::Parameters;
 use crate::queries::{Client, Listed, Queries, Reason, Running};
 use crate::respond;
 use crate::stream::{Head, Stream};
-use crate::threads::{LARGE_STACK_BYTES, Stopwatch, left, lower_priority, on_fitting_stack};
+use crate::threads::{self, HEAVY_NICENESS, LONG_NICENESS, PLAIN_TEXT_BYTES, Stopwatch, left};
 
 /// The largest answer found and sent at once, in bytes.
 const INLINE_BYTES: usize = 256 << 10;
-/// The largest text that is planned on the thread that read it: longer ones take too long.
-pub(crate) const INLINE_TEXT_BYTES: usize = 64 << 10;
+/// The longest text of a query that may be light.
+const LIGHT_TEXT_BYTES: usize = 64 << 10;
+/// Long texts planned at once.
+const LONG_TEXTS: usize = 2;
 /// Rows that a query may be planned to handle and still be tried on the thread that read it; far
 /// above what that has time for, as plans may be wrong.
 const INLINE_COST: f64 = 2e7;
@@ -51,6 +54,8 @@ pub(crate) struct Executor {
     pub(crate) write_timeout: Duration,
     pub(crate) max_rows: Option<u64>,
     heavy: HeavyTexts,
+    /// The gate of texts that may be light, but are too long for the thread that read them.
+    long: Arc<Semaphore>,
 }
 
 /// One query, ready to run.
@@ -105,6 +110,7 @@ impl Executor {
             write_timeout: config.write_timeout,
             max_rows: config.max_rows,
             heavy: HeavyTexts::new(),
+            long: Arc::new(Semaphore::new(LONG_TEXTS)),
         }
     }
 
@@ -127,15 +133,22 @@ impl Executor {
 
     async fn run(
         self: &Arc<Self>,
-        query: Query,
-        listed: Listed,
+        mut query: Query,
+        mut listed: Listed,
     ) -> Result<Response<Body>, Refusal> {
         let place = self.heavy.place(query.text());
-        let light = !self.inline_budget.is_zero()
-            && query.text().len() <= INLINE_TEXT_BYTES
-            && !self.heavy.has(place);
+        let length = query.text().len();
+        let light =
+            !self.inline_budget.is_zero() && length <= LIGHT_TEXT_BYTES && !self.heavy.has(place);
         if light {
-            match on_fitting_stack(query.text(), || self.run_inline(&query, &listed))? {
+            let tried = if length <= PLAIN_TEXT_BYTES {
+                self.run_inline(&query, &listed)
+            } else {
+                let tried;
+                (query, listed, tried) = self.run_long(query, listed).await?;
+                tried
+            };
+            match tried? {
                 Tried::Answered(response) => return Ok(response),
                 Tried::Heavy => self.heavy.remember(place),
                 Tried::Unclear => {}
@@ -183,6 +196,26 @@ impl Executor {
             }
         }
         Ok(Tried::Unclear)
+    }
+
+    /// [`Executor::run_inline`] for a text that is too long for this thread, on another.
+    async fn run_long(
+        self: &Arc<Self>,
+        query: Query,
+        listed: Listed,
+    ) -> Result<(Query, Listed, Result<Tried, Refusal>), Refusal> {
+        let place = Arc::clone(&self.long).acquire_owned().await;
+        let place = place.expect("the gate is never closed");
+        let (sender, tried) = oneshot::channel();
+        let executor = Arc::clone(self);
+        let work = move || {
+            let tried = executor.run_inline(&query, &listed);
+            drop(place);
+            // Nobody waits if the client is gone.
+            let _ = sender.send((query, listed, tried));
+        };
+        threads::spawn("long-query", LONG_NICENESS, work).map_err(|error| no_thread(&error))?;
+        tried.await.map_err(|_| Refusal::internal())
     }
 
     async fn run_apart(
@@ -237,23 +270,13 @@ impl Executor {
             query.gzip,
         );
         let executor = Arc::clone(self);
-        let thread = std::thread::Builder::new()
-            .name("heavy-query".to_owned())
-            .stack_size(LARGE_STACK_BYTES);
-        let started = thread.spawn(move || {
-            lower_priority();
+        let work = move || {
             executor.stream(&query, &listed, sink);
             // From here on nothing of the query is left.
             drop(listed);
-        });
-        started.map(|_detached| head).map_err(|error| {
-            tracing::error!(%error, "no thread for a query");
-            Refusal::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "the operating system has no thread for this query",
-            )
-            .come_again(1)
-        })
+        };
+        let started = threads::spawn("heavy-query", HEAVY_NICENESS, work);
+        started.map(|()| head).map_err(|error| no_thread(&error))
     }
 
     /// Runs a query on this thread, which it may block, and sends what it finds.
@@ -368,6 +391,12 @@ impl Executor {
         self.metrics.record(ending, elapsed, rows, bytes);
         tracing::debug!(ending = ending.name(), rows, bytes, ?elapsed, "query");
     }
+}
+
+fn no_thread(error: &io::Error) -> Refusal {
+    tracing::error!(%error, "no thread for a query");
+    let message = "the operating system has no thread for this query";
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).come_again(1)
 }
 
 impl Query {

@@ -12,11 +12,12 @@ use serde_json::json;
 use crate::body::Body;
 use crate::config::ServerConfig;
 use crate::error::Refusal;
-use crate::execute::{Executor, INLINE_TEXT_BYTES, Query};
+use crate::execute::{Executor, Query};
 use crate::metrics::Now;
 use crate::protocol::{Parameters, update};
 use crate::queries::{Client, QueryId, Reason};
 use crate::respond;
+use crate::threads::PLAIN_TEXT_BYTES;
 
 const PAGE: &str = include_str!("page.html");
 const READ: &str = "GET, HEAD, OPTIONS";
@@ -182,7 +183,7 @@ impl Service {
     /// The plan of a query as text. A long text is planned on a thread that it may block.
     async fn explain(&self, text: String) -> Result<Response<Body>, Refusal> {
         let database = self.executor.database.clone();
-        let plan = if text.len() <= INLINE_TEXT_BYTES {
+        let plan = if text.len() <= PLAIN_TEXT_BYTES {
             database.explain(&text)
         } else {
             let planned = tokio::task::spawn_blocking(move || database.explain(&text)).await;

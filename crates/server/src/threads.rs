@@ -1,33 +1,38 @@
 //! How are threads of heavy queries kept out of the way of light ones, and how long has a thread
 //! really run?
 
+use std::io;
 use std::time::{Duration, Instant};
 
 /// How nice threads of heavy queries are: they get what the others leave, and are interrupted as
 /// soon as one of those has something to do.
-#[cfg(target_os = "linux")]
-const HEAVY_NICENESS: i32 = 19;
+pub(crate) const HEAVY_NICENESS: i32 = 19;
+/// How nice threads are that plan long texts: they may be light, but nothing tells before.
+pub(crate) const LONG_NICENESS: i32 = 5;
 
 /// Stack of a thread that runs any query: plans are run by recursion over their steps, of which
 /// there may be thousands. Only what is used of it takes memory.
 pub(crate) const LARGE_STACK_BYTES: usize = 64 << 20;
-/// The longest text that is run on any thread's stack, in bytes.
-const PLAIN_TEXT_BYTES: usize = 2 << 10;
+/// The longest text that is planned and run on the thread that read it, in bytes: longer ones may
+/// take long to plan, and more stack than it has.
+pub(crate) const PLAIN_TEXT_BYTES: usize = 2 << 10;
 
-/// Runs `work` on a stack that fits a query of this text, while this thread waits.
-pub(crate) fn on_fitting_stack<T: Send>(text: &str, work: impl FnOnce() -> T + Send) -> T {
-    if text.len() <= PLAIN_TEXT_BYTES {
-        return work();
-    }
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("long-query".to_owned());
-        let thread = thread.stack_size(LARGE_STACK_BYTES);
-        let done = thread.spawn_scoped(scope, work).map(|thread| thread.join());
-        match done.expect("the operating system starts a thread") {
-            Ok(done) => done,
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    })
+/// Starts a thread that runs any query.
+///
+/// # Errors
+/// What the operating system says.
+pub(crate) fn spawn(
+    name: &str,
+    niceness: i32,
+    work: impl FnOnce() + Send + 'static,
+) -> io::Result<()> {
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    let thread = thread.stack_size(LARGE_STACK_BYTES);
+    let begin = move || {
+        be_nice(niceness);
+        work();
+    };
+    thread.spawn(begin).map(|_detached| ())
 }
 
 /// Lowers the priority of the thread that calls it, for good, below those that answer light
@@ -35,14 +40,20 @@ pub(crate) fn on_fitting_stack<T: Send>(text: &str, work: impl FnOnce() -> T + S
 ///
 /// Does nothing where the operating system sets priorities for whole processes only.
 pub fn lower_priority() {
+    be_nice(HEAVY_NICENESS);
+}
+
+fn be_nice(niceness: i32) {
     #[cfg(target_os = "linux")]
     {
         let thread = rustix::thread::gettid();
         // Linux keeps the niceness by thread, and takes a thread's id here.
-        if let Err(error) = rustix::process::setpriority_process(Some(thread), HEAVY_NICENESS) {
+        if let Err(error) = rustix::process::setpriority_process(Some(thread), niceness) {
             tracing::debug!(%error, "a thread keeps its priority");
         }
     }
+    #[cfg(not(target_os = "linux"))]
+    let _ = niceness;
 }
 
 /// Measures the time for which this thread runs, without the time in which others had its core.

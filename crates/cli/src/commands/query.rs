@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::anyhow;
-use jindou_engine::{Database, EngineError, QueryOptions};
+use jindou_engine::{Config, Database, EngineError, QueryOptions};
 
 use crate::args::{ExplainArguments, QueryArguments, TextArguments};
 use crate::{open, output};
@@ -16,14 +16,19 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
     let (text, name) = open::query_text(arguments.text)?;
     let database = match &arguments.subject.location {
-        Some(location) => open::stored(location)?,
+        Some(location) => open::stored(location, Config::default())?,
         None => {
             // A wrong query should not wait for the files to be loaded.
             let trial = Database::new()
                 .query(&text)
                 .map_err(|e| in_query(e, &name))?;
             output::check_format(&trial, arguments.results_format)?;
-            open::in_memory(&arguments.subject.data, &arguments.read, PATIENCE)?
+            open::in_memory(
+                &arguments.subject.data,
+                &arguments.read,
+                PATIENCE,
+                Config::default(),
+            )?
         }
     };
     if arguments.explain {
@@ -56,7 +61,11 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> anyhow::Result<()> {
         query: arguments.text.query.clone(),
         query_file: arguments.text.query_file.clone(),
     })?;
-    print_plan(&open::stored(&arguments.location)?, &text, &name)
+    print_plan(
+        &open::stored(&arguments.location, Config::default())?,
+        &text,
+        &name,
+    )
 }
 
 fn print_plan(database: &Database, text: &str, name: &str) -> anyhow::Result<()> {
