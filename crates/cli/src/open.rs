@@ -60,9 +60,10 @@ pub(crate) fn in_memory(
     files: &[PathBuf],
     read: &ReadArguments,
     patience: Duration,
+    config: Config,
 ) -> anyhow::Result<Database> {
     let sources = sources(files, read, None)?;
-    let database = Database::new();
+    let database = Database::with_config(config);
     load("loading", patience, |progress| {
         let report = database.load(sources, &load_options(read), progress)?;
         Ok((database.clone(), report))
@@ -75,27 +76,24 @@ pub(crate) fn create(
     location: &Path,
     sources: Vec<Source>,
     options: &LoadOptions,
+    config: Config,
 ) -> anyhow::Result<Database> {
     load("loading and storing", Duration::ZERO, |progress| {
         Ok(Database::create(
-            location,
-            sources,
-            options,
-            progress,
-            Config::default(),
+            location, sources, options, progress, config,
         )?)
     })
 }
 
 /// The store in a folder.
-pub(crate) fn stored(location: &Path) -> anyhow::Result<Database> {
+pub(crate) fn stored(location: &Path, config: Config) -> anyhow::Result<Database> {
     if !location.exists() {
         bail!(
             "{}: there is no such folder; make a store with `jindou load --location DIR FILE...`",
             location.display()
         );
     }
-    Ok(Database::open(location, Config::default())?)
+    Ok(Database::open(location, config)?)
 }
 
 fn load(

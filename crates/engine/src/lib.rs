@@ -28,6 +28,7 @@ mod graph;
 mod load;
 mod merge;
 mod policy;
+mod progress;
 mod quads;
 mod query;
 pub mod results;
@@ -38,12 +39,12 @@ mod triples;
 mod update;
 mod writer;
 
-pub use config::{Config, DEFAULT_SPILL_BYTES, LoadPolicy, QueryOptions};
+pub use config::{Config, DEFAULT_SPILL_BYTES, LoadPolicy, QueryOptions, WorkerStart};
 pub use database::Database;
 pub use error::EngineError;
 pub use jindou_exec::{
-    CancellationToken, ServiceCall, ServiceCaller, ServiceError, ServiceNext, ServiceRows,
-    SpillLimits,
+    CancellationToken, MemoryPool, Reservation, ServiceCall, ServiceCaller, ServiceError,
+    ServiceNext, ServiceRows, SpillLimits,
 };
 pub use jindou_ingest as ingest;
 pub use jindou_ingest::LoadOptions;
@@ -54,6 +55,7 @@ pub use jindou_store::{DurabilityOptions, Recovery};
 pub use load::LoadReport;
 pub use merge::MergePolicy;
 pub use policy::{InvalidServicePrefix, ServicePolicy, ServicePrefix};
+pub use progress::QueryProgress;
 pub use quads::GraphSelection;
 pub use query::QueryResults;
 pub use solutions::{Batch, Solution, Solutions, TermDecoder};

@@ -8,6 +8,7 @@ use jindou_model::TermId;
 use jindou_plan::physical::{ConstId, Dataset, Plan, Slot};
 use oxrdf::TermRef;
 
+use crate::account::Account;
 use crate::spill::{self, Space, SpillLimits};
 use crate::table::Table;
 use crate::{ExecError, GraphSource, Services, Terms, expr};
@@ -67,6 +68,8 @@ pub struct Limits {
     pub memory_bytes: u64,
     /// Where sorts, groups, distinct rows and joins put what does not fit, and how much of it.
     pub spill: SpillLimits,
+    /// Where it books what it holds; a new one for each query.
+    pub account: Arc<Account>,
 }
 
 /// Rows and time of one step or operator.
@@ -128,7 +131,6 @@ pub struct Context {
     pub(crate) services: Option<Services>,
     limits: Limits,
     started: Instant,
-    held_bytes: Arc<AtomicU64>,
     /// Bytes that whoever comes first may hold: all but what is set aside.
     pool_bytes: u64,
     space: Arc<Space>,
@@ -201,7 +203,6 @@ impl Context {
             services,
             limits,
             started: Instant::now(),
-            held_bytes: Arc::new(AtomicU64::new(0)),
             finished: AtomicBool::new(false),
             solutions: AtomicU64::new(0),
             profile: profile.then(|| Profile::new(plan.ids)),
@@ -256,6 +257,7 @@ impl Context {
     /// # Errors
     /// What it ends for.
     pub fn check(&self) -> Result<(), ExecError> {
+        self.limits.account.count_batch();
         if self.limits.cancellation.is_cancelled() || self.finished.load(Ordering::Relaxed) {
             return Err(ExecError::Cancelled);
         }
@@ -268,8 +270,14 @@ impl Context {
             Some(reason) => Err(ExecError::Refused {
                 reason: reason.to_owned(),
             }),
-            None => Ok(()),
+            // Terms are computed without being booked one by one.
+            None => self.charge(0),
         }
+    }
+
+    /// Counts rows of the query's answer.
+    pub(crate) fn count_rows(&self, rows: usize) {
+        self.limits.account.count_rows(rows);
     }
 
     /// Ends what other threads still do for the query.
@@ -280,14 +288,15 @@ impl Context {
     /// Books bytes that an operator, or what uses its rows, holds beyond one batch.
     ///
     /// # Errors
-    /// If the query then holds more than it may.
+    /// If the query then holds more than it may, or all queries together do.
     pub fn charge(&self, bytes: usize) -> Result<(), ExecError> {
-        let held = self.held_bytes.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
         let computed = self.terms().computed_bytes() as u64;
-        if held + computed > self.pool_bytes {
+        let held = self.limits.account.add(bytes as u64, computed);
+        if held > self.pool_bytes {
             return Err(self.memory_exceeded());
         }
-        Ok(())
+        let covered = self.limits.account.cover(held);
+        covered.map_err(|limit_bytes| ExecError::PoolExhausted { limit_bytes })
     }
 
     pub(crate) fn memory_exceeded(&self) -> ExecError {
@@ -312,7 +321,7 @@ impl Context {
 
     #[cfg(test)]
     pub(crate) fn held_bytes(&self) -> u64 {
-        self.held_bytes.load(Ordering::Relaxed)
+        self.limits.account.bytes() - self.terms().computed_bytes() as u64
     }
 
     pub(crate) fn space(&self) -> &Arc<Space> {
@@ -323,6 +332,7 @@ impl Context {
     pub(crate) fn spilling(&self) -> Booked {
         Booked {
             bytes: 0,
+            own_held: 0,
             own: self.space.own_bytes(),
             held: None,
         }
@@ -334,6 +344,10 @@ impl Context {
     /// # Errors
     /// If there is no room, and none would come by spilling.
     pub(crate) fn room(&self, booked: &mut Booked, bytes: usize) -> Result<bool, ExecError> {
+        let account = &self.limits.account;
+        booked.held.get_or_insert_with(|| Arc::clone(account));
+        let computed = self.terms().computed_bytes() as u64;
+        self.hold_own(booked, bytes.min(booked.own), computed)?;
         let from_pool = bytes.saturating_sub(booked.own);
         if from_pool <= booked.bytes {
             self.release(booked.bytes - from_pool);
@@ -341,20 +355,43 @@ impl Context {
             return Ok(true);
         }
         let more = from_pool - booked.bytes;
-        let computed = self.terms().computed_bytes() as u64;
-        let held = self.held_bytes.fetch_add(more as u64, Ordering::Relaxed) + more as u64;
-        if held + computed <= self.pool_bytes {
+        let held = account.add(more as u64, computed);
+        let covered = if held <= self.pool_bytes {
+            account.cover(held)
+        } else {
+            Ok(())
+        };
+        if held <= self.pool_bytes && covered.is_ok() {
             booked.bytes = from_pool;
-            booked
-                .held
-                .get_or_insert_with(|| Arc::clone(&self.held_bytes));
             return Ok(true);
         }
         self.release(more);
-        if !self.space.is_allowed() || computed > self.pool_bytes {
-            return Err(self.memory_exceeded());
+        if self.space.is_allowed() && computed <= self.pool_bytes {
+            return Ok(false);
         }
-        Ok(false)
+        Err(match covered {
+            Ok(()) => self.memory_exceeded(),
+            Err(limit_bytes) => ExecError::PoolExhausted { limit_bytes },
+        })
+    }
+
+    /// Books what an operator holds of what is set aside for it: no other operator of the query
+    /// can take that, but all queries together may have no room for it.
+    fn hold_own(&self, booked: &mut Booked, own: usize, computed: u64) -> Result<(), ExecError> {
+        let account = &self.limits.account;
+        if own <= booked.own_held {
+            account.subtract_own((booked.own_held - own) as u64);
+            booked.own_held = own;
+            return Ok(());
+        }
+        let more = (own - booked.own_held) as u64;
+        account.add_own(more);
+        if let Err(limit_bytes) = account.cover(account.add(0, computed)) {
+            account.subtract_own(more);
+            return Err(ExecError::PoolExhausted { limit_bytes });
+        }
+        booked.own_held = own;
+        Ok(())
     }
 
     /// Bytes that the query's operators may hold together.
@@ -374,13 +411,13 @@ impl Context {
         booked.bytes += more;
         booked
             .held
-            .get_or_insert_with(|| Arc::clone(&self.held_bytes));
+            .get_or_insert_with(|| Arc::clone(&self.limits.account));
         Ok(())
     }
 
     /// Gives back what [`Context::charge`] booked.
     pub(crate) fn release(&self, bytes: usize) {
-        self.held_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+        self.limits.account.subtract(bytes as u64);
     }
 
     /// Numbers the rows of a table that expressions will look at.
@@ -401,21 +438,30 @@ impl Context {
     }
 }
 
+impl Drop for Context {
+    fn drop(&mut self) {
+        self.limits.account.close();
+    }
+}
+
 /// Bytes that an operator holds beyond one batch; given back when it is dropped, as the operators
 /// of a nested plan are while the query goes on.
 #[derive(Default)]
 pub(crate) struct Booked {
     /// What is in the books of all.
     bytes: usize,
+    /// Of what is set aside for it.
+    own_held: usize,
     /// What the operator may hold beside that.
     own: usize,
-    held: Option<Arc<AtomicU64>>,
+    held: Option<Arc<Account>>,
 }
 
 impl Drop for Booked {
     fn drop(&mut self) {
         if let Some(held) = &self.held {
-            held.fetch_sub(self.bytes as u64, Ordering::Relaxed);
+            held.subtract(self.bytes as u64);
+            held.subtract_own(self.own_held as u64);
         }
     }
 }

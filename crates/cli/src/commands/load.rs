@@ -1,5 +1,7 @@
 //! `jindou load`: files become a store in a folder.
 
+use jindou_engine::Config;
+
 use crate::args::LoadArguments;
 use crate::open;
 
@@ -12,6 +14,6 @@ pub(crate) fn run(arguments: LoadArguments) -> anyhow::Result<()> {
     if let Some(threads) = arguments.threads {
         options.threads = threads;
     }
-    open::create(&arguments.location, sources, &options)?;
+    open::create(&arguments.location, sources, &options, Config::default())?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
-use jindou_engine::{Database, EngineError, QueryOptions};
+use jindou_engine::{Config, Database, EngineError, QueryOptions};
 
 use crate::args::{ExplainArguments, QueryArguments, ResultsFormat, TextArguments, service_policy};
 use crate::interrupt::{self, Interrupted};
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
     }
     let (text, name) = open::query_text(arguments.text)?;
     let database = match &arguments.subject.location {
-        Some(location) => open::stored(location)?,
+        Some(location) => open::stored(location, Config::default())?,
         None => {
             // A wrong query should not wait for the files to be loaded.
             // Other endpoints should not be called for a trial.
@@ -42,7 +42,12 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
                 Err(EngineError::WouldWait) => (),
                 Err(error) => return Err(in_query(error, &name)),
             }
-            open::in_memory(&arguments.subject.data, &arguments.read, PATIENCE)?
+            open::in_memory(
+                &arguments.subject.data,
+                &arguments.read,
+                PATIENCE,
+                Config::default(),
+            )?
         }
     };
     if arguments.explain {
@@ -117,7 +122,11 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> anyhow::Result<()> {
         query: arguments.text.query.clone(),
         query_file: arguments.text.query_file.clone(),
     })?;
-    print_plan(&open::stored(&arguments.location)?, &text, &name)
+    print_plan(
+        &open::stored(&arguments.location, Config::default())?,
+        &text,
+        &name,
+    )
 }
 
 fn print_plan(database: &Database, text: &str, name: &str) -> anyhow::Result<()> {

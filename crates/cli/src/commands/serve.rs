@@ -1,55 +1,81 @@
 //! `jindou serve`: queries over HTTP until Ctrl-C.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use jindou_engine::Database;
-use jindou_server::{Server, ServerConfig, ServerError};
+use jindou_engine::{Config, Database};
+use jindou_server::{MemoryLimits, Server, ServerConfig, ServerError, room_for_connections};
 
-use crate::args::{ServeArguments, service_policy};
+use crate::args::{LimitArguments, ServeArguments, service_policy};
 use crate::failure::INTERRUPTED;
 use crate::open;
 
 /// # Errors
 /// Files, a store or an address that cannot be used.
 pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
-    let mut config = config(arguments.bind, arguments.timeout);
+    let mut config = config(arguments.bind, &arguments.limits);
     if let Some(services) = service_policy(&arguments.allow_service) {
         config.services = services;
     }
+    let engine = memory(&arguments.limits).engine_config();
     check_address(arguments.bind)?;
     let database = match &arguments.location {
-        Some(location) => at_location(location, &arguments)?,
+        Some(location) => at_location(location, &arguments, engine)?,
         None if arguments.files.is_empty() => {
             eprintln!("no files and no --location: the database is empty");
-            Database::new()
+            Database::with_config(engine)
         }
-        None => open::in_memory(&arguments.files, &arguments.read, Duration::ZERO)?,
+        None => open::in_memory(&arguments.files, &arguments.read, Duration::ZERO, engine)?,
     };
     serve(database, config)
 }
 
-fn at_location(location: &Path, arguments: &ServeArguments) -> anyhow::Result<Database> {
+fn at_location(
+    location: &Path,
+    arguments: &ServeArguments,
+    engine: Config,
+) -> anyhow::Result<Database> {
     if arguments.files.is_empty() {
-        return open::stored(location);
+        return open::stored(location, engine);
     }
     let sources = open::sources(&arguments.files, &arguments.read, None)?;
-    open::create(location, sources, &open::load_options(&arguments.read))
+    let options = open::load_options(&arguments.read);
+    open::create(location, sources, &options, engine)
 }
 
 /// The settings of a server at this address.
-pub(crate) fn config(address: SocketAddr, timeout: Option<Duration>) -> ServerConfig {
+pub(crate) fn config(address: SocketAddr, limits: &LimitArguments) -> ServerConfig {
+    let defaults = ServerConfig::default();
     let mut config = ServerConfig {
         address,
-        ..ServerConfig::default()
+        max_rows: limits.max_rows,
+        heavy_queries: limits
+            .heavy_queries
+            .map_or(defaults.heavy_queries, NonZeroUsize::get),
+        queued_queries: limits.queued_queries.unwrap_or(defaults.queued_queries),
+        queue_wait: limits.queue_wait.unwrap_or(defaults.queue_wait),
+        write_timeout: limits.client_timeout.unwrap_or(defaults.write_timeout),
+        ..defaults
     };
-    if let Some(timeout) = timeout {
+    if let Some(timeout) = limits.query_timeout {
         config.default_timeout = timeout;
         config.max_timeout = timeout;
     }
+    if let Some(bytes) = limits.max_body {
+        config.max_body_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    }
+    if let Some(connections) = limits.max_connections {
+        config.max_connections = connections.get();
+    }
     config
+}
+
+/// What queries may hold.
+pub(crate) fn memory(limits: &LimitArguments) -> MemoryLimits {
+    MemoryLimits::new(limits.memory, limits.query_memory)
 }
 
 /// Fails if the address cannot be listened at: a port that is taken should not cost a load first.
@@ -67,7 +93,8 @@ pub(crate) fn check_address(address: SocketAddr) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// An address that cannot be used.
-pub(crate) fn serve(database: Database, config: ServerConfig) -> anyhow::Result<()> {
+pub(crate) fn serve(database: Database, mut config: ServerConfig) -> anyhow::Result<()> {
+    config.max_connections = config.max_connections.min(room_for_connections());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

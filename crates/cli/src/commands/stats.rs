@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use jindou_bench::table::{Table, bytes, thousands};
-use jindou_engine::DatabaseStatistics;
+use jindou_engine::{Config, DatabaseStatistics};
 
 use crate::args::StatsArguments;
 use crate::{open, output};
@@ -13,7 +13,7 @@ const SHOWN_PREDICATES: usize = 30;
 /// # Errors
 /// A folder that is no store.
 pub(crate) fn run(arguments: &StatsArguments) -> anyhow::Result<()> {
-    let statistics = open::stored(&arguments.location)?.statistics();
+    let statistics = open::stored(&arguments.location, Config::default())?.statistics();
     if arguments.json {
         let text = serde_json::to_string_pretty(&statistics);
         let text = text.context("the statistics are no JSON")?;

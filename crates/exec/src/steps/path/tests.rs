@@ -243,6 +243,7 @@ impl World {
                 timeout: None,
                 memory_bytes: 1 << 30,
                 spill: SpillLimits::off(),
+                account: Arc::default(),
             },
         }
     }
