@@ -1,19 +1,46 @@
 //! `jindou bench`: how fast is it on this machine?
 
+use std::fmt::Display;
 use std::io::IsTerminal;
 use std::path::Path;
 
 use anyhow::{Context, bail};
 use jindou_bench::child::{self, ChildProgram};
+use jindou_bench::hostile;
 use jindou_bench::lubm::{Options, measure};
+use serde::Serialize;
 
-use crate::args::{BenchArguments, BenchChildArguments, BenchCommand};
+use crate::args::{BenchArguments, BenchChildArguments, BenchCommand, HostileArguments};
 use crate::output;
 
 /// # Errors
 /// What keeps the figures from being taken; a wrong answer among them.
 pub(crate) fn run(command: BenchCommand) -> anyhow::Result<()> {
-    let BenchCommand::Lubm(arguments) = command;
+    match command {
+        BenchCommand::Lubm(arguments) => lubm(arguments),
+        BenchCommand::Hostile(arguments) => hostile(&arguments),
+    }
+}
+
+fn hostile(arguments: &HostileArguments) -> anyhow::Result<()> {
+    let _room = jindou_server::room_for_connections();
+    let options = hostile::Options {
+        universities: arguments.universities.get(),
+        folder: arguments.data.clone(),
+        duration: arguments.duration,
+        slow_connections: arguments.slow,
+        memory_bytes: arguments.memory,
+        child: ChildProgram::this(&["bench-child"])?,
+    };
+    let report = hostile::measure(&options, note)?;
+    print_report(&report, arguments.json.as_deref())?;
+    match report.verdicts().iter().find(|(_, _, met)| !met) {
+        None => Ok(()),
+        Some((target, found, _)) => bail!("missed: {target}: {found}"),
+    }
+}
+
+fn lubm(arguments: BenchArguments) -> anyhow::Result<()> {
     let mut options = Options::new(arguments.universities.get());
     if let Some(threads) = arguments.threads {
         options.threads = threads.get();
@@ -25,18 +52,22 @@ pub(crate) fn run(command: BenchCommand) -> anyhow::Result<()> {
     options.light = arguments.light;
     options.child = Some(ChildProgram::this(&["bench-child"])?);
     options.location = arguments.location.clone();
-    print(&options, &arguments)
+    print_report(&measure(&options, note)?, arguments.json.as_deref())
 }
 
-fn print(options: &Options, arguments: &BenchArguments) -> anyhow::Result<()> {
-    let shown = std::io::stderr().is_terminal();
-    let report = measure(options, |step| {
-        if shown {
-            eprintln!("{step} ...");
-        }
-    })?;
-    let json = || serde_json::to_string_pretty(&report).context("the report is no JSON");
-    match arguments.json.as_deref() {
+/// Says what is being done to whoever watches.
+fn note(step: &str) {
+    if std::io::stderr().is_terminal() {
+        eprintln!("{step} ...");
+    }
+}
+
+fn print_report(
+    report: &(impl Display + Serialize),
+    json_file: Option<&Path>,
+) -> anyhow::Result<()> {
+    let json = || serde_json::to_string_pretty(report).context("the report is no JSON");
+    match json_file {
         Some(path) if path == Path::new("-") => output::print(&format!("{}\n", json()?)),
         Some(path) => {
             std::fs::write(path, json()? + "\n")
@@ -50,7 +81,8 @@ fn print(options: &Options, arguments: &BenchArguments) -> anyhow::Result<()> {
 /// # Errors
 /// What keeps the child from measuring.
 pub(crate) fn child(arguments: &BenchChildArguments) -> anyhow::Result<()> {
-    if !child::main(&arguments.arguments)? {
+    let arguments = &arguments.arguments;
+    if !hostile::child(arguments)? && !child::main(arguments)? {
         bail!("bench-child is started by `jindou bench` only; use that");
     }
     Ok(())
