@@ -310,6 +310,7 @@ pub(crate) struct GenerateArguments {
 pub(crate) enum BenchCommand {
     Lubm(BenchArguments),
     Operators(OperatorArguments),
+    Hostile(HostileArguments),
 }
 
 /// Measure loading, the seven queries and a light load on LUBM data
@@ -388,6 +389,35 @@ pub(crate) struct OperatorArguments {
     /// Folder of the packed data sets of WatDiv and SSB
     #[arg(long, value_name = "DIR", default_value = DEFAULT_SETS)]
     pub(crate) sets: PathBuf,
+}
+
+/// Measure light queries beside queries and clients made to hurt
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench hostile
+  jindou bench hostile --universities 10 --duration 10m --json report.json
+
+Ends with status 1 if a light query failed, or memory, times or cancelled work missed the targets.")]
+pub(crate) struct HostileArguments {
+    /// How many universities
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) universities: NonZeroU32,
+    /// How long the hostile mix goes on, as in 20s or 10m
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "20s")]
+    pub(crate) duration: Duration,
+    /// Connections that read slowly
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) slow: usize,
+    /// What all queries of the server may hold together
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, default_value = "1GiB")]
+    pub(crate) memory: u64,
+    /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Folder of generated data
+    #[arg(long, value_name = "DIR", default_value = jindou_bench::data::DEFAULT_FOLDER)]
+    pub(crate) data: PathBuf,
 }
 
 #[derive(Debug, Args)]

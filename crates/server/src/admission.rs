@@ -67,6 +67,11 @@ impl Admission {
         }
     }
 
+    /// Whether a heavy query would have to wait.
+    pub(crate) fn is_full(&self) -> bool {
+        self.places.available_permits() == 0
+    }
+
     /// Heavy queries that compute, and those that wait for it.
     pub(crate) fn figures(&self) -> Figures {
         Figures {

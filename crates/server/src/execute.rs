@@ -43,7 +43,11 @@ const LONG_TEXTS: usize = 2;
 /// Rows that a query may be planned to handle and still be tried on the thread that read it; far
 /// above what that has time for, as plans may be wrong.
 const INLINE_COST: f64 = 2e7;
-/// How often a query is tried there when others had the core for most of its time.
+/// The same while heavy queries wait: then a query that is planned to be heavy is not tried first,
+/// since many that are refused in the end would keep light ones from these threads.
+const INLINE_COST_WHEN_FULL: f64 = 1e5;
+/// How often a query is tried there when others had the core for most of its time, or when heavy
+/// queries wait.
 const INLINE_TRIES: usize = 3;
 
 /// What all requests share.
@@ -75,10 +79,8 @@ pub(crate) struct Query {
 /// What came of a query on the thread that read it.
 enum Tried {
     Answered(Response<Body>),
-    /// It is too long for this thread,
-    Heavy,
-    /// or there was too little of the core for it to tell.
-    Unclear,
+    /// It is, or seems, too long for this thread.
+    Apart,
 }
 
 /// Counts a query whose client goes away while it waits for its turn.
@@ -154,55 +156,86 @@ impl Executor {
             };
             match tried? {
                 Tried::Answered(response) => return Ok(response),
-                Tried::Heavy => self.heavy.remember(place),
-                Tried::Unclear => {}
+                Tried::Apart => {}
             }
         }
         self.metrics.moved();
         self.run_apart(query, listed).await
     }
 
+    /// Tries a query within the budget of this thread. While heavy ones wait, the benefit of the
+    /// doubt costs less than a light query that has to wait for them: it is tried again.
     fn run_inline(&self, query: &Query, listed: &Listed) -> Result<Tried, Refusal> {
+        let place = self.heavy.place(query.text());
         for _ in 0..INLINE_TRIES {
+            let full = self.admission.is_full();
             let watch = Stopwatch::start();
-            let options = QueryOptions {
-                timeout: Some(self.inline_budget.min(left(listed.started, query.limit))),
-                cancellation: Some(listed.token()),
-                progress: Some(listed.new_progress()),
-                max_cost: Some(INLINE_COST),
-                must_not_wait: true,
-                threads: Some(1),
-                ..query.options()
-            };
-            let mut sink = Inline(self);
-            match guarded(|| run(&self.database, query, options, &mut sink)) {
-                Ok(Output {
-                    media_type,
-                    bytes,
-                    rows,
-                }) => {
-                    let length = bytes.len() as u64;
-                    let response = self.whole(media_type, bytes, query.gzip)?;
-                    self.finished(Ending::Ok, listed.started, rows, length);
+            match self.try_once(query, listed, full)? {
+                Some(Tried::Answered(response)) => {
+                    self.heavy.forget(place);
                     return Ok(Tried::Answered(response));
                 }
-                // One with SERVICE waits for others, which this thread must not.
-                Err(
-                    Stop::Full
-                    | Stop::Engine(EngineError::TooCostly { .. } | EngineError::WouldWait),
-                ) => return Ok(Tried::Heavy),
-                Err(Stop::Engine(EngineError::Timeout { .. }))
-                    if query.limit > self.inline_budget =>
-                {
-                    // On a busy machine most of the time may have been others'.
-                    if watch.elapsed() * 2 >= self.inline_budget {
-                        return Ok(Tried::Heavy);
+                Some(apart) => return Ok(apart),
+                // On a busy machine most of the time may have been others'.
+                None if watch.elapsed() * 2 < self.inline_budget => {}
+                None => {
+                    self.heavy.proved(place);
+                    if !full || self.heavy.has(place) {
+                        break;
                     }
                 }
-                Err(stop) => return Err(self.refusal(stop, listed)),
             }
         }
-        Ok(Tried::Unclear)
+        Ok(Tried::Apart)
+    }
+
+    /// `None` when the time was up.
+    fn try_once(
+        &self,
+        query: &Query,
+        listed: &Listed,
+        full: bool,
+    ) -> Result<Option<Tried>, Refusal> {
+        let max_cost = if full {
+            INLINE_COST_WHEN_FULL
+        } else {
+            INLINE_COST
+        };
+        let options = QueryOptions {
+            timeout: Some(self.inline_budget.min(left(listed.started, query.limit))),
+            cancellation: Some(listed.token()),
+            progress: Some(listed.new_progress()),
+            max_cost: Some(max_cost),
+            must_not_wait: true,
+            threads: Some(1),
+            ..query.options()
+        };
+        let mut sink = Inline(self);
+        match guarded(|| run(&self.database, query, options, &mut sink)) {
+            Ok(Output {
+                media_type,
+                bytes,
+                rows,
+            }) => {
+                let length = bytes.len() as u64;
+                let response = self.whole(media_type, bytes, query.gzip)?;
+                self.finished(Ending::Ok, listed.started, rows, length);
+                Ok(Some(Tried::Answered(response)))
+            }
+            Err(Stop::Full) => {
+                self.heavy.remember(self.heavy.place(query.text()));
+                Ok(Some(Tried::Apart))
+            }
+            // Only planned to be, which is no proof; and one with SERVICE waits for others, which
+            // this thread must not.
+            Err(Stop::Engine(EngineError::TooCostly { .. } | EngineError::WouldWait)) => {
+                Ok(Some(Tried::Apart))
+            }
+            Err(Stop::Engine(EngineError::Timeout { .. })) if query.limit > self.inline_budget => {
+                Ok(None)
+            }
+            Err(stop) => Err(self.refusal(stop, listed)),
+        }
     }
 
     /// [`Executor::run_inline`] for a text that is too long for this thread, on another.

@@ -116,8 +116,8 @@ pub(crate) struct Running {
     heavy: AtomicBool,
     rows_sent: AtomicU64,
     bytes_sent: AtomicU64,
-    /// When its client ceased to read, in microseconds after `started`; 0 while it reads.
-    stalled_micros: AtomicU64,
+    /// When its client ceased to read, in nanoseconds after `started`; 0 while it reads.
+    stalled_nanos: AtomicU64,
     progress: Mutex<QueryProgress>,
     token: CancellationToken,
     reason: OnceLock<Reason>,
@@ -145,7 +145,7 @@ impl Running {
             heavy: AtomicBool::new(false),
             rows_sent: AtomicU64::new(0),
             bytes_sent: AtomicU64::new(0),
-            stalled_micros: AtomicU64::new(0),
+            stalled_nanos: AtomicU64::new(0),
             progress: Mutex::default(),
             token: CancellationToken::new(),
             reason: OnceLock::new(),
@@ -222,11 +222,11 @@ impl Running {
 
     /// Notes that the client does not read, or that it does again.
     pub(crate) fn set_stalled(&self, stalled: bool) {
-        let micros = match stalled {
-            true => (self.started.elapsed().as_micros() as u64).max(1),
+        let nanos = match stalled {
+            true => (self.started.elapsed().as_nanos() as u64).max(1),
             false => 0,
         };
-        self.stalled_micros.store(micros, Relaxed);
+        self.stalled_nanos.store(nanos, Relaxed);
     }
 
     fn json(&self) -> Value {
@@ -234,9 +234,9 @@ impl Running {
         let state = State::ALL[usize::from(self.state.load(Relaxed))];
         let elapsed = self.started.elapsed();
         let since_epoch = self.started_at.duration_since(UNIX_EPOCH);
-        let stalled = match self.stalled_micros.load(Relaxed) {
+        let stalled = match self.stalled_nanos.load(Relaxed) {
             0 => Duration::ZERO,
-            micros => elapsed.saturating_sub(Duration::from_micros(micros)),
+            nanos => elapsed.saturating_sub(Duration::from_nanos(nanos)),
         };
         json!({
             "id": self.id.to_string(),
@@ -349,9 +349,9 @@ impl Queries {
 
     /// The query whose client has not read for longest.
     pub(crate) fn longest_stalled(&self) -> Option<Arc<Running>> {
-        let since = |running: &Running| match running.stalled_micros.load(Relaxed) {
+        let since = |running: &Running| match running.stalled_nanos.load(Relaxed) {
             0 => None,
-            micros => Some(running.started + Duration::from_micros(micros)),
+            nanos => Some(running.started + Duration::from_nanos(nanos)),
         };
         let stalled = self.all().into_iter().filter(|r| r.reason().is_none());
         let stalled = stalled.filter_map(|running| Some((since(&running)?, running)));
@@ -394,9 +394,12 @@ impl Queries {
 
     /// One query: as it runs, or how it failed.
     pub(crate) fn json_of(&self, id: QueryId) -> Option<Value> {
-        if let Some(running) = self.get(id) {
-            return Some(running.json());
-        }
+        // One that has failed may be listed for a moment longer.
+        self.failure(id)
+            .or_else(|| self.get(id).map(|running| running.json()))
+    }
+
+    fn failure(&self, id: QueryId) -> Option<Value> {
         let failed = self.lock_failed();
         let failed = failed.iter().rev().find(|failed| failed.id == id)?;
         Some(json!({

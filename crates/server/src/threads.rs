@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// How nice threads of heavy queries are: they get what the others leave, and are interrupted as
 /// soon as one of those has something to do.
-pub(crate) const HEAVY_NICENESS: i32 = 19;
+pub(crate) const HEAVY_NICENESS: i32 = 10;
 /// How nice threads are that plan long texts: they may be light, but nothing tells before.
 pub(crate) const LONG_NICENESS: i32 = 5;
 
@@ -43,12 +43,15 @@ pub fn lower_priority() {
     be_nice(HEAVY_NICENESS);
 }
 
+/// Makes this thread so much nicer than the process.
 fn be_nice(niceness: i32) {
     #[cfg(target_os = "linux")]
     {
-        let thread = rustix::thread::gettid();
         // Linux keeps the niceness by thread, and takes a thread's id here.
-        if let Err(error) = rustix::process::setpriority_process(Some(thread), niceness) {
+        let thread = Some(rustix::thread::gettid());
+        let before = rustix::process::getpriority_process(None).unwrap_or(0);
+        let niceness = (before + niceness).min(19);
+        if let Err(error) = rustix::process::setpriority_process(thread, niceness) {
             tracing::debug!(%error, "a thread keeps its priority");
         }
     }
@@ -119,7 +122,8 @@ mod tests {
             lower_priority();
             niceness()
         });
-        assert_eq!(lowered.join().expect("no panic"), HEAVY_NICENESS);
+        let expected = (before + HEAVY_NICENESS).min(19);
+        assert_eq!(lowered.join().expect("no panic"), expected);
         assert_eq!(niceness(), before);
     }
 }
