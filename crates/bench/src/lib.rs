@@ -24,6 +24,7 @@ pub mod run;
 mod serving;
 pub mod table;
 pub mod timing;
+pub mod updates;
 
 pub use error::BenchError;
 pub use report::Report;

@@ -13,6 +13,8 @@ use jindou_engine::results::GraphFormat;
 use jindou_engine::{ServicePolicy, ServicePrefix};
 use oxrdf::NamedNode;
 
+use crate::spill::SpillArguments;
+
 const EXAMPLES: &str = "\
 Examples:
   jindou demo                                     generate data, query it, serve it
@@ -89,6 +91,8 @@ pub(crate) struct ServeArguments {
     pub(crate) allow_service: Vec<AllowService>,
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
+    #[command(flatten)]
+    pub(crate) spill: SpillArguments,
     #[command(flatten)]
     pub(crate) read: ReadArguments,
 }
@@ -202,6 +206,8 @@ pub(crate) struct QueryArguments {
     #[arg(long, conflicts_with_all = ["profile", "results_format", "output"])]
     pub(crate) explain: bool,
     #[command(flatten)]
+    pub(crate) spill: SpillArguments,
+    #[command(flatten)]
     pub(crate) read: ReadArguments,
 }
 
@@ -311,6 +317,41 @@ pub(crate) enum BenchCommand {
     Lubm(BenchArguments),
     Operators(OperatorArguments),
     Hostile(HostileArguments),
+    Updates(UpdateBenchArguments),
+}
+
+/// Measure transactions, INSERT DATA in batches, and queries after many updates on LUBM data
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench updates --universities 40
+
+Data and a database for the time of the measurement are kept under target/bench-data in the
+current folder, which decides what an fsync costs.")]
+pub(crate) struct UpdateBenchArguments {
+    /// How many universities
+    #[arg(long, default_value = "5", value_name = "N")]
+    pub(crate) universities: std::num::NonZeroU32,
+
+    /// Triples to update before the queries, half of them new and half of them removed
+    #[arg(long, default_value = "500000", value_name = "N")]
+    pub(crate) triples: u64,
+
+    /// Clients that send transactions of one triple
+    #[arg(long, default_value = "16", value_name = "N")]
+    pub(crate) clients: std::num::NonZeroUsize,
+
+    /// How long transactions and batches are sent, in seconds
+    #[arg(long, default_value = "5", value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(crate) duration: Duration,
+
+    /// Folder for data and database
+    #[arg(long, default_value = jindou_bench::data::DEFAULT_FOLDER, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+
+    /// Write the report as JSON to a file, or to standard output for -
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
 }
 
 /// Measure loading, the seven queries and a light load on LUBM data

@@ -11,6 +11,7 @@ mod interrupt;
 mod open;
 mod output;
 mod progress;
+mod spill;
 mod target;
 
 use std::io::IsTerminal as _;

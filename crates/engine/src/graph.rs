@@ -2,14 +2,16 @@
 
 use std::ops::ControlFlow;
 
-use jindou_exec::{GraphSource, TermSource};
+use jindou_exec::{GraphSource, Keys, TermSource};
 use jindou_model::{
     Cursor, Direction, Graphs, IdRanges, Membership, Neighbours, Pattern, PredicateId, TermId,
-    TermKind, Visit, inline, key,
+    TermKind, TextRun, Visit, inline, key,
 };
 use jindou_plan::{SegmentStatistics, Statistics};
 use jindou_store::Snapshot;
 use oxrdf::TermRef;
+
+use crate::keys::{lookup_keys, push_keys};
 
 /// The graph at one snapshot. Readers hold it for as long as they need it.
 pub(crate) struct StoredGraph {
@@ -27,6 +29,18 @@ impl TermSource for StoredGraph {
         } else {
             self.snapshot.find_node(key)
         }
+    }
+
+    fn text_run(&self, id: TermId) -> Option<TextRun> {
+        self.snapshot.base().text_run(id)
+    }
+
+    fn push_keys(&self, ids: &[TermId], most_bytes: usize, keys: &mut Keys) -> usize {
+        push_keys(&self.snapshot, ids, most_bytes, keys)
+    }
+
+    fn lookup_keys(&self, keys: &Keys, ids: &mut Vec<Option<TermId>>) {
+        lookup_keys(&self.snapshot, keys, ids);
     }
 }
 
@@ -119,6 +133,10 @@ impl GraphSource for StoredGraph {
     ) -> bool {
         self.snapshot
             .scan_graph(graph, predicate, from, count, visit)
+    }
+
+    fn edges(&self, predicate: PredicateId) -> u64 {
+        self.snapshot.counts(predicate, Direction::Out).0
     }
 
     fn named_edges(&self, predicate: PredicateId) -> u64 {

@@ -25,6 +25,7 @@ mod config;
 mod database;
 mod error;
 mod graph;
+mod keys;
 mod load;
 mod merge;
 mod policy;

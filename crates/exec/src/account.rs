@@ -80,8 +80,8 @@ impl Drop for Reservation {
 #[derive(Debug, Default)]
 pub struct Account {
     held_bytes: AtomicU64,
-    /// What operators hold of what was set aside for them, within no other bound of the query.
-    own_bytes: AtomicU64,
+    /// Those beyond what is set aside for operators that can spill.
+    shared_bytes: AtomicU64,
     /// Of [`crate::Terms`], as last seen.
     computed_bytes: AtomicU64,
     pool: OnceLock<Arc<MemoryPool>>,
@@ -100,8 +100,7 @@ impl Account {
     /// Bytes that the query holds.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let own = self.own_bytes.load(Relaxed);
-        self.held_bytes.load(Relaxed) + own + self.computed_bytes.load(Relaxed)
+        self.held_bytes.load(Relaxed) + self.computed_bytes.load(Relaxed)
     }
 
     /// Rows that the query has found.
@@ -124,30 +123,35 @@ impl Account {
         self.batches.fetch_add(1, Relaxed);
     }
 
-    /// Books bytes and returns what the query holds then, beside what is set aside.
-    pub(crate) fn add(&self, bytes: u64, computed: u64) -> u64 {
-        self.computed_bytes.store(computed, Relaxed);
-        self.held_bytes.fetch_add(bytes, Relaxed) + bytes + computed
+    /// Bytes that operators hold, without computed terms.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.held_bytes.load(Relaxed)
     }
 
-    /// Books bytes that were set aside for an operator.
-    pub(crate) fn add_own(&self, bytes: u64) {
-        self.own_bytes.fetch_add(bytes, Relaxed);
+    /// Notes how much the terms hold that the query computed.
+    pub(crate) fn note_computed(&self, bytes: u64) {
+        self.computed_bytes.store(bytes, Relaxed);
     }
 
-    /// Gives back what [`Account::add_own`] booked.
-    pub(crate) fn subtract_own(&self, bytes: u64) {
-        self.own_bytes.fetch_sub(bytes, Relaxed);
-        self.subtract(0);
+    /// Books bytes, of which `shared` are beyond what is set aside for an operator; gives what the
+    /// query then holds beyond that, computed terms included.
+    pub(crate) fn add(&self, bytes: u64, shared: u64) -> u64 {
+        if bytes > 0 {
+            self.held_bytes.fetch_add(bytes, Relaxed);
+        }
+        let before = match shared {
+            0 => self.shared_bytes.load(Relaxed),
+            _ => self.shared_bytes.fetch_add(shared, Relaxed),
+        };
+        before + shared + self.computed_bytes.load(Relaxed)
     }
 
-    /// Takes from the pool what the query holds beyond what it took before: `bytes`, and what
-    /// operators hold of what was set aside.
+    /// Takes from the pool what the query holds beyond what it took before.
     ///
     /// # Errors
     /// The size of the pool, if it has no more.
-    pub(crate) fn cover(&self, bytes: u64) -> Result<(), u64> {
-        let counted = (bytes + self.own_bytes.load(Relaxed)).saturating_sub(FREE_BYTES);
+    pub(crate) fn cover(&self) -> Result<(), u64> {
+        let counted = self.bytes().saturating_sub(FREE_BYTES);
         let pooled = self.pooled_bytes.load(Relaxed);
         if counted <= pooled {
             return Ok(());
@@ -164,10 +168,11 @@ impl Account {
         Ok(())
     }
 
-    pub(crate) fn subtract(&self, bytes: u64) {
-        let held = self.held_bytes.fetch_sub(bytes, Relaxed) - bytes;
-        let held = held + self.own_bytes.load(Relaxed) + self.computed_bytes.load(Relaxed);
-        let counted = held.saturating_sub(FREE_BYTES);
+    /// Gives back what [`Account::add`] booked.
+    pub(crate) fn subtract(&self, bytes: u64, shared: u64) {
+        self.held_bytes.fetch_sub(bytes, Relaxed);
+        self.shared_bytes.fetch_sub(shared, Relaxed);
+        let counted = self.bytes().saturating_sub(FREE_BYTES);
         // Room for two granules stays, so that what comes and goes does not wander.
         let kept = counted.next_multiple_of(GRANULE) + 2 * GRANULE;
         let lower = |pooled: u64| (pooled > kept).then_some(kept);
@@ -208,12 +213,14 @@ mod tests {
     fn accounts_take_from_one_pool_and_give_all_back() {
         let pool = Arc::new(MemoryPool::new(8 << 20));
         let (one, two) = (joined(&pool), joined(&pool));
-        assert_eq!(one.cover(one.add(6 << 20, 0)), Ok(()));
+        one.add(6 << 20, 6 << 20);
+        assert_eq!(one.cover(), Ok(()));
         assert_eq!(pool.held_bytes(), 5 << 20);
-        assert_eq!(two.cover(two.add(6 << 20, 0)), Err(8 << 20));
+        two.add(6 << 20, 0);
+        assert_eq!(two.cover(), Err(8 << 20), "what is set aside counts, too");
         drop(two);
         assert_eq!(pool.held_bytes(), 5 << 20);
-        one.subtract(5 << 20);
+        one.subtract(5 << 20, 5 << 20);
         assert_eq!(pool.held_bytes(), 2 * GRANULE);
         one.close();
         assert_eq!(pool.held_bytes(), 0);
@@ -223,12 +230,10 @@ mod tests {
     fn a_light_query_asks_no_pool() {
         let pool = Arc::new(MemoryPool::new(0));
         let account = joined(&pool);
-        assert_eq!(account.cover(account.add(FREE_BYTES, 0)), Ok(()));
-        assert_eq!(
-            account.cover(account.add(0, 1)),
-            Err(0),
-            "computed terms count, too"
-        );
+        account.add(FREE_BYTES, FREE_BYTES);
+        assert_eq!(account.cover(), Ok(()));
+        account.note_computed(1);
+        assert_eq!(account.cover(), Err(0), "computed terms count, too");
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl Profile {
         self.nested.store(outer + total, Ordering::Relaxed);
         self.nanoseconds[id as usize].fetch_add(own, Ordering::Relaxed);
         if let Ok(Some(table)) = &result {
-            self.rows[id as usize].fetch_add(table.rows() as u64, Ordering::Relaxed);
+            self.rows[id as usize].fetch_add(table.counted_rows(), Ordering::Relaxed);
         }
         result
     }
@@ -290,12 +290,14 @@ impl Context {
     /// # Errors
     /// If the query then holds more than it may, or all queries together do.
     pub fn charge(&self, bytes: usize) -> Result<(), ExecError> {
-        let computed = self.terms().computed_bytes() as u64;
-        let held = self.limits.account.add(bytes as u64, computed);
+        self.limits
+            .account
+            .note_computed(self.terms().computed_bytes() as u64);
+        let held = self.limits.account.add(bytes as u64, bytes as u64);
         if held > self.pool_bytes {
             return Err(self.memory_exceeded());
         }
-        let covered = self.limits.account.cover(held);
+        let covered = self.limits.account.cover();
         covered.map_err(|limit_bytes| ExecError::PoolExhausted { limit_bytes })
     }
 
@@ -319,9 +321,9 @@ impl Context {
         self.space.spilled_bytes()
     }
 
-    #[cfg(test)]
+    /// Bytes that its operators hold together, as far as they are booked.
     pub(crate) fn held_bytes(&self) -> u64 {
-        self.limits.account.bytes() - self.terms().computed_bytes() as u64
+        self.limits.account.held_bytes()
     }
 
     pub(crate) fn space(&self) -> &Arc<Space> {
@@ -332,7 +334,7 @@ impl Context {
     pub(crate) fn spilling(&self) -> Booked {
         Booked {
             bytes: 0,
-            own_held: 0,
+            pooled: 0,
             own: self.space.own_bytes(),
             held: None,
         }
@@ -345,53 +347,37 @@ impl Context {
     /// If there is no room, and none would come by spilling.
     pub(crate) fn room(&self, booked: &mut Booked, bytes: usize) -> Result<bool, ExecError> {
         let account = &self.limits.account;
-        booked.held.get_or_insert_with(|| Arc::clone(account));
         let computed = self.terms().computed_bytes() as u64;
-        self.hold_own(booked, bytes.min(booked.own), computed)?;
-        let from_pool = bytes.saturating_sub(booked.own);
-        if from_pool <= booked.bytes {
-            self.release(booked.bytes - from_pool);
-            booked.bytes = from_pool;
+        account.note_computed(computed);
+        booked.held.get_or_insert_with(|| Arc::clone(account));
+        let pooled = bytes.saturating_sub(booked.own);
+        if bytes <= booked.bytes {
+            let less = (booked.bytes - bytes, booked.pooled - pooled);
+            account.subtract(less.0 as u64, less.1 as u64);
+            (booked.bytes, booked.pooled) = (bytes, pooled);
             return Ok(true);
         }
-        let more = from_pool - booked.bytes;
-        let held = account.add(more as u64, computed);
-        let covered = if held <= self.pool_bytes {
-            account.cover(held)
-        } else {
-            Ok(())
-        };
-        if held <= self.pool_bytes && covered.is_ok() {
-            booked.bytes = from_pool;
+        let more = (
+            (bytes - booked.bytes) as u64,
+            (pooled - booked.pooled) as u64,
+        );
+        let may_spill = self.space.is_allowed() && computed <= self.pool_bytes;
+        // The last part is left to what cannot go to disk.
+        let left = if may_spill { self.pool_bytes / 8 } else { 0 };
+        let held = account.add(more.0, more.1);
+        let fits = more.1 == 0 || held <= self.pool_bytes - left;
+        let covered = if fits { account.cover() } else { Ok(()) };
+        if fits && covered.is_ok() {
+            (booked.bytes, booked.pooled) = (bytes, pooled);
             return Ok(true);
         }
-        self.release(more);
-        if self.space.is_allowed() && computed <= self.pool_bytes {
-            return Ok(false);
+        account.subtract(more.0, more.1);
+        match covered {
+            // What is set aside for it is the least with which it can go on.
+            _ if may_spill && more.1 > 0 => Ok(false),
+            Ok(()) => Err(self.memory_exceeded()),
+            Err(limit_bytes) => Err(ExecError::PoolExhausted { limit_bytes }),
         }
-        Err(match covered {
-            Ok(()) => self.memory_exceeded(),
-            Err(limit_bytes) => ExecError::PoolExhausted { limit_bytes },
-        })
-    }
-
-    /// Books what an operator holds of what is set aside for it: no other operator of the query
-    /// can take that, but all queries together may have no room for it.
-    fn hold_own(&self, booked: &mut Booked, own: usize, computed: u64) -> Result<(), ExecError> {
-        let account = &self.limits.account;
-        if own <= booked.own_held {
-            account.subtract_own((booked.own_held - own) as u64);
-            booked.own_held = own;
-            return Ok(());
-        }
-        let more = (own - booked.own_held) as u64;
-        account.add_own(more);
-        if let Err(limit_bytes) = account.cover(account.add(0, computed)) {
-            account.subtract_own(more);
-            return Err(ExecError::PoolExhausted { limit_bytes });
-        }
-        booked.own_held = own;
-        Ok(())
     }
 
     /// Bytes that the query's operators may hold together.
@@ -409,6 +395,7 @@ impl Context {
         let more = bytes.saturating_sub(booked.bytes);
         self.charge(more)?;
         booked.bytes += more;
+        booked.pooled += more;
         booked
             .held
             .get_or_insert_with(|| Arc::clone(&self.limits.account));
@@ -417,7 +404,7 @@ impl Context {
 
     /// Gives back what [`Context::charge`] booked.
     pub(crate) fn release(&self, bytes: usize) {
-        self.limits.account.subtract(bytes as u64);
+        self.limits.account.subtract(bytes as u64, bytes as u64);
     }
 
     /// Numbers the rows of a table that expressions will look at.
@@ -448,11 +435,11 @@ impl Drop for Context {
 /// of a nested plan are while the query goes on.
 #[derive(Default)]
 pub(crate) struct Booked {
-    /// What is in the books of all.
+    /// What it holds.
     bytes: usize,
-    /// Of what is set aside for it.
-    own_held: usize,
-    /// What the operator may hold beside that.
+    /// The part of that which is beyond what is set aside for it.
+    pooled: usize,
+    /// What is set aside for it.
     own: usize,
     held: Option<Arc<Account>>,
 }
@@ -460,8 +447,7 @@ pub(crate) struct Booked {
 impl Drop for Booked {
     fn drop(&mut self) {
         if let Some(held) = &self.held {
-            held.subtract(self.bytes as u64);
-            held.subtract_own(self.own_held as u64);
+            held.subtract(self.bytes as u64, self.pooled as u64);
         }
     }
 }

@@ -9,6 +9,7 @@ use jindou_plan::physical::{Form, Node, Operator as Planned, Plan, Slot, Step, T
 
 use crate::ExecError;
 use crate::context::Context;
+use crate::discard::discard;
 use crate::operator::{Boxed, Builder, Operator};
 use crate::steps::{Seed, SeededBind};
 use crate::table::{Table, VarSet};
@@ -114,6 +115,7 @@ impl Parallel<'_> {
         node: &Node,
         needed: &VarSet,
         width: usize,
+        counted: bool,
     ) -> Result<Option<Boxed>, ExecError> {
         let threads = self.cx.threads.min(self.workers.count() + 1);
         let Planned::Explore { input: None, steps } = &node.operator else {
@@ -147,9 +149,9 @@ impl Parallel<'_> {
             var: *var,
             width,
         };
-        let own = shared.chain(self.plan, self.cx, node, needed)?;
+        let own = shared.chain(self.plan, self.cx, node, (needed, counted))?;
         let others = (1..threads)
-            .map(|_| shared.chain(self.plan, self.cx, node, needed))
+            .map(|_| shared.chain(self.plan, self.cx, node, (needed, counted)))
             .collect::<Result<_, _>>()?;
         Ok(Some(Box::new(Gather {
             own: Some(own),
@@ -178,7 +180,7 @@ impl SharedSeed {
         plan: &Plan,
         cx: &Context,
         node: &Node,
-        needed: &VarSet,
+        (needed, counted): (&VarSet, bool),
     ) -> Result<Boxed, ExecError> {
         let Planned::Explore { steps, .. } = &node.operator else {
             unreachable!("only explorations are shared out")
@@ -193,7 +195,7 @@ impl SharedSeed {
         });
         let rest = &steps[1..];
         let mut builder = Builder::new(plan, cx);
-        builder.steps(start, rest, needed)
+        builder.last_steps(start, rest, needed, counted)
     }
 }
 
@@ -286,9 +288,23 @@ impl Operator for Gather {
     }
 }
 
+/// No rows.
+struct Nothing;
+
+impl Operator for Nothing {
+    fn next(&mut self, _: &Context) -> Result<Option<Table>, ExecError> {
+        Ok(None)
+    }
+}
+
 impl Drop for Execution {
     fn drop(&mut self) {
         // Threads that still look for rows stop at their next batch.
         self.cx.finish();
+        // Nobody who reads rows waits until what was held is freed.
+        let bytes = self.cx.held_bytes() + self.cx.terms().computed_bytes() as u64;
+        let root = std::mem::replace(&mut self.root, Box::new(Nothing));
+        let held = (root, Arc::clone(&self.cx));
+        discard(held, usize::try_from(bytes).unwrap_or(usize::MAX));
     }
 }

@@ -105,6 +105,8 @@ pub(crate) struct Builder<'a> {
     given: Option<Given>,
     /// Set where explorations may be shared out among threads.
     pub(crate) parallel: Option<Parallel<'a>>,
+    /// Set where the rows of the next node may come once each, with their numbers.
+    pub(crate) counted: bool,
 }
 
 impl<'a> Builder<'a> {
@@ -117,6 +119,7 @@ impl<'a> Builder<'a> {
             hidden: variables as u16,
             given: None,
             parallel: None,
+            counted: false,
         }
     }
 
@@ -183,10 +186,11 @@ impl<'a> Builder<'a> {
 
     /// The operator of a node of which `needed` is wanted.
     pub(crate) fn node(&mut self, node: &Node, needed: &VarSet) -> Result<Boxed, ExecError> {
+        let counted = std::mem::take(&mut self.counted);
         let operator = match &node.operator {
             Planned::Explore { input, steps } => {
                 if let Some(parallel) = self.parallel
-                    && let Some(shared) = parallel.explore(node, needed, self.width)?
+                    && let Some(shared) = parallel.explore(node, needed, self.width, counted)?
                 {
                     return Ok(shared);
                 }
@@ -195,11 +199,26 @@ impl<'a> Builder<'a> {
                     Some(input) => self.node(input, &before)?,
                     None => self.unit(),
                 };
-                return self.steps(input, steps, needed);
+                return self.last_steps(input, steps, needed, counted);
+            }
+            Planned::Project { .. } => {
+                self.counted = counted;
+                operators::build(self, &node.operator, needed)?
             }
             other => operators::build(self, other, needed)?,
         };
         Ok(self.profiled(operator, node.id))
+    }
+
+    /// The operator of a node whose rows may come once each, with their numbers: what reads
+    /// them counts them, or does not care.
+    pub(crate) fn counted_node(
+        &mut self,
+        node: &Node,
+        needed: &VarSet,
+    ) -> Result<Boxed, ExecError> {
+        self.counted = true;
+        self.node(node, needed)
     }
 
     /// A chain of steps behind `input`.
@@ -209,10 +228,42 @@ impl<'a> Builder<'a> {
         steps: &[PlannedStep],
         needed: &VarSet,
     ) -> Result<Boxed, ExecError> {
+        self.last_steps(input, steps, needed, false)
+    }
+
+    /// A chain of steps behind `input`; where rows may be `counted`, the last step may give each
+    /// row once, with its number.
+    pub(crate) fn last_steps(
+        &mut self,
+        input: Boxed,
+        steps: &[PlannedStep],
+        needed: &VarSet,
+        counted: bool,
+    ) -> Result<Boxed, ExecError> {
         let mut operator = input;
+        // Filters that the pattern before them has taken over.
+        let mut taken_over = 0;
         for (index, planned) in steps.iter().enumerate() {
-            let keep = steps::needed_before(&steps[index + 1..], needed);
-            operator = steps::build(self, operator, &planned.step, keep)?;
+            if index < taken_over {
+                operator = self.profiled(operator, planned.id);
+                continue;
+            }
+            let keep = |count| steps::needed_before(&steps[index + count..], needed);
+            match steps::build_match_except(operator, &steps[index..], keep, self.cx) {
+                Ok((matching, count)) => {
+                    operator = self.profiled(matching, planned.id);
+                    taken_over = index + count;
+                    continue;
+                }
+                Err(input) => operator = input,
+            }
+            if counted && index + 1 == steps.len() {
+                match steps::count::build(operator, steps, needed, self.cx) {
+                    Ok(last) => return Ok(self.profiled(last, planned.id)),
+                    Err(input) => operator = input,
+                }
+            }
+            operator = steps::build(self, operator, &planned.step, keep(1))?;
             operator = self.profiled(operator, planned.id);
         }
         Ok(operator)
@@ -251,6 +302,7 @@ impl Template {
             hidden: self.hidden,
             given: Some(given.iter().chain(around).copied().collect()),
             parallel: None,
+            counted: false,
         };
         builder.node(&self.node, &self.needed)
     }

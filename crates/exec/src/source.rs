@@ -92,6 +92,9 @@ pub trait GraphSource: TermSource {
         visit: &mut Visit<'_>,
     ) -> bool;
 
+    /// Number of edges with this predicate in the default graph.
+    fn edges(&self, predicate: PredicateId) -> u64;
+
     /// Number of quads with this predicate in all named graphs.
     fn named_edges(&self, predicate: PredicateId) -> u64;
 }

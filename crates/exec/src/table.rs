@@ -17,6 +17,8 @@ pub struct Table {
     columns: Vec<Option<Vec<TermId>>>,
     /// Numbers of the rows among all solutions of the query, once an expression has asked.
     solutions: Option<Vec<u64>>,
+    /// How many equal rows each row stands for, where it may be several.
+    counts: Option<Vec<u64>>,
 }
 
 impl Table {
@@ -27,6 +29,7 @@ impl Table {
             rows: 1,
             columns: vec![None; width],
             solutions: None,
+            counts: None,
         }
     }
 
@@ -37,6 +40,7 @@ impl Table {
             rows,
             columns: vec![None; width],
             solutions: None,
+            counts: None,
         }
     }
 
@@ -58,6 +62,30 @@ impl Table {
     pub fn number_solutions(&mut self, first: u64) {
         if self.solutions.is_none() {
             self.solutions = Some((first..first + self.rows as u64).collect());
+        }
+    }
+
+    /// Says how many equal rows each row stands for.
+    pub(crate) fn set_counts(&mut self, counts: Vec<u64>) {
+        assert_eq!(counts.len(), self.rows, "a count for each row");
+        self.counts = Some(counts);
+    }
+
+    /// Takes away how many equal rows each row stands for; `None` if each is one.
+    pub(crate) fn take_counts(&mut self) -> Option<Vec<u64>> {
+        self.counts.take()
+    }
+
+    /// Rows that stand for several are handed to what counts them, and to nothing else.
+    fn assert_single(&self) {
+        assert!(self.counts.is_none(), "rows that stand for several");
+    }
+
+    /// The rows that its rows stand for.
+    pub(crate) fn counted_rows(&self) -> u64 {
+        match &self.counts {
+            Some(counts) => counts.iter().sum(),
+            None => self.rows as u64,
         }
     }
 
@@ -99,6 +127,7 @@ impl Table {
     /// A table of the given rows of this one, with the columns of `keep` only.
     #[must_use]
     pub fn gather(&self, rows: &[u32], keep: &VarSet) -> Self {
+        self.assert_single();
         let pick = |(index, column): (usize, &Option<Vec<TermId>>)| match column {
             Some(column) if keep.contains(Var(index as u16)) => {
                 Some(rows.iter().map(|row| column[*row as usize]).collect())
@@ -109,11 +138,13 @@ impl Table {
             rows: rows.len(),
             columns: self.columns.iter().enumerate().map(pick).collect(),
             solutions: None,
+            counts: None,
         }
     }
 
     /// Keeps the given rows, which rise.
     pub fn retain_rows(&mut self, rows: &[u32]) {
+        self.assert_single();
         if rows.len() == self.rows {
             return;
         }
@@ -140,6 +171,7 @@ impl Table {
 
     /// Keeps the rows `from..to`.
     pub fn slice(&mut self, from: usize, to: usize) {
+        self.assert_single();
         for column in self.columns.iter_mut().flatten() {
             column.truncate(to);
             column.drain(..from);
@@ -180,6 +212,8 @@ impl Table {
         count: usize,
         extend: impl Fn(&mut Vec<TermId>, &[TermId]),
     ) {
+        self.assert_single();
+        other.assert_single();
         let rows = self.rows + count;
         self.solutions = None;
         for (mine, theirs) in self.columns.iter_mut().zip(&other.columns) {

@@ -1,10 +1,17 @@
 //! Terms during a query: what does this id stand for, and which id has this term?
 
+use std::hash::BuildHasher as _;
 use std::sync::{Arc, Mutex};
 
-use jindou_model::{TermId, TermKind, inline, key};
+use hashbrown::HashTable;
+use jindou_model::{TermId, TermKind, TextRun, inline, key};
 use oxrdf::{Literal, Term, TermRef};
-use rustc_hash::FxHashMap;
+use rustc_hash::FxBuildHasher;
+
+use crate::keys::{KeyKind, Keys};
+
+/// Bytes of keys that are read together.
+const KEY_BYTES_AT_ONCE: usize = 64 << 10;
 
 /// A dictionary, as the executor sees it.
 pub trait TermSource: Send + Sync {
@@ -17,6 +24,52 @@ pub trait TermSource: Send + Sync {
     /// The id of the vertex or predicate (`literal` false) or dictionary literal (`literal`
     /// true) with this key.
     fn lookup(&self, key: &[u8], literal: bool) -> Option<TermId>;
+
+    /// The run of terms in the order of their ids that a term belongs to, if it is known without
+    /// much work.
+    fn text_run(&self, _id: TermId) -> Option<TextRun> {
+        None
+    }
+
+    /// Adds the keys of `ids` to `keys`, one for each, until these hold `most_bytes`, and gives
+    /// how many it added: one at least, if there are ids. All are of kinds that
+    /// [`TermSource::push_key`] takes.
+    ///
+    /// To be implemented where many keys together cost less than one by one.
+    ///
+    /// # Panics
+    /// As [`TermSource::push_key`] does.
+    fn push_keys(&self, ids: &[TermId], most_bytes: usize, keys: &mut Keys) -> usize {
+        for (done, id) in ids.iter().enumerate() {
+            if done > 0 && keys.bytes() >= most_bytes {
+                return done;
+            }
+            keys.push_with(|bytes| {
+                self.push_key(*id, bytes);
+                kind_of(*id)
+            });
+        }
+        ids.len()
+    }
+
+    /// What [`TermSource::lookup`] gives for each of `keys`, appended to `ids`; `None` for what
+    /// is no key.
+    ///
+    /// To be implemented where the loads of many keys can overlap.
+    fn lookup_keys(&self, keys: &Keys, ids: &mut Vec<Option<TermId>>) {
+        ids.extend(keys.iter().map(|(key, kind)| match kind {
+            KeyKind::None => None,
+            kind => self.lookup(key, kind == KeyKind::Literal),
+        }));
+    }
+}
+
+/// What the key of a vertex, predicate or dictionary literal belongs to.
+fn kind_of(id: TermId) -> KeyKind {
+    match id.kind() {
+        TermKind::Literal => KeyKind::Literal,
+        _ => KeyKind::Node,
+    }
 }
 
 /// Terms that one query computed and the store does not have.
@@ -27,44 +80,94 @@ pub struct ComputedTerms {
     table: Mutex<ComputedTable>,
 }
 
-/// Bytes of a computed term beside its key: counts, both tables, and the room that they keep free.
+/// Bytes of a computed term beside its key: its entries, and the room that their tables keep free.
 const TERM_BYTES: usize = 96;
+/// Keys are kept together in pieces of this size; a longer one has a piece of its own.
+const PIECE_BYTES: usize = 1 << 18;
 
 #[derive(Default)]
 struct ComputedTable {
-    ids: FxHashMap<Arc<[u8]>, u32>,
-    /// Key and whether it is a literal's.
-    keys: Vec<(Arc<[u8]>, bool)>,
+    /// Hash and number.
+    index: HashTable<(u64, u32)>,
+    entries: Vec<Entry>,
+    /// The bytes of keys. A piece is never moved, so that terms that come later cost no copies.
+    pieces: Vec<Vec<u8>>,
     bytes: usize,
 }
 
-impl ComputedTerms {
-    fn intern(&self, key: &[u8], literal: bool) -> TermId {
-        // A vertex and a literal never share a key: a literal's holds a zero byte.
-        let mut table = self.lock();
-        let number = match table.ids.get(key) {
-            Some(number) => *number,
-            None => {
-                let number = u32::try_from(table.keys.len()).expect("under 2^32 computed terms");
-                let key: Arc<[u8]> = key.into();
-                table.bytes += key.len() + TERM_BYTES;
-                table.ids.insert(Arc::clone(&key), number);
-                table.keys.push((key, literal));
-                number
-            }
-        };
-        TermId::new(TermKind::Computed, u64::from(number))
+/// Where a computed term's key lies, and whether it is a literal's.
+#[derive(Clone, Copy)]
+struct Entry {
+    piece: u32,
+    literal: bool,
+    start: usize,
+    end: usize,
+}
+
+impl ComputedTable {
+    /// A vertex and a literal never share a key: a literal's holds a zero byte.
+    fn find(&self, hash: u64, key: &[u8]) -> Option<TermId> {
+        let is_it = |entry: &(u64, u32)| entry.0 == hash && self.key(entry.1 as usize).0 == key;
+        let found = self.index.find(hash, is_it);
+        found.map(|(_, number)| computed_id(*number))
     }
 
+    fn key(&self, number: usize) -> (&[u8], bool) {
+        let entry = self.entries[number];
+        let bytes = &self.pieces[entry.piece as usize][entry.start..entry.end];
+        (bytes, entry.literal)
+    }
+
+    fn intern(&mut self, hash: u64, key: &[u8], literal: bool) -> TermId {
+        if let Some(known) = self.find(hash, key) {
+            return known;
+        }
+        let number = u32::try_from(self.entries.len()).expect("under 2^32 computed terms");
+        let has_room = |piece: &Vec<u8>| piece.capacity() - piece.len() >= key.len();
+        if !self.pieces.last().is_some_and(has_room) {
+            let room = match self.entries.len() {
+                // Few queries compute many terms.
+                0..64 => 1 << 12,
+                _ => PIECE_BYTES,
+            };
+            self.pieces.push(Vec::with_capacity(room.max(key.len())));
+        }
+        let at = self.pieces.len() - 1;
+        let piece = &mut self.pieces[at];
+        let start = piece.len();
+        piece.extend_from_slice(key);
+        let end = piece.len();
+        self.entries.push(Entry {
+            piece: u32::try_from(at).expect("a piece holds a term at least"),
+            literal,
+            start,
+            end,
+        });
+        self.bytes += key.len() + TERM_BYTES;
+        self.index
+            .insert_unique(hash, (hash, number), |entry| entry.0);
+        computed_id(number)
+    }
+}
+
+fn computed_id(number: u32) -> TermId {
+    TermId::new(TermKind::Computed, u64::from(number))
+}
+
+fn hash_key(key: &[u8]) -> u64 {
+    FxBuildHasher.hash_one(key)
+}
+
+impl ComputedTerms {
     /// Appends the key of a computed term and tells whether it is a literal.
     ///
     /// # Panics
     /// If the id is not one of this query's computed terms.
     pub fn push_key(&self, id: TermId, key: &mut Vec<u8>) -> bool {
         let table = self.lock();
-        let (bytes, literal) = &table.keys[id.payload() as usize];
+        let (bytes, literal) = table.key(id.payload() as usize);
         key.extend_from_slice(bytes);
-        *literal
+        literal
     }
 
     /// Bytes held, for the query's memory budget.
@@ -117,6 +220,102 @@ impl Terms {
         }
     }
 
+    /// Calls `visit` with the place and the key of each of these terms, and whether it is a
+    /// literal's.
+    ///
+    /// # Panics
+    /// As [`Terms::push_key`].
+    pub(crate) fn for_each_key(&self, ids: &[TermId], visit: &mut dyn FnMut(usize, &[u8], bool)) {
+        let mut keys = Keys::default();
+        let mut begin = 0;
+        while begin < ids.len() {
+            keys.clear();
+            let added = self.push_keys(&ids[begin..], KEY_BYTES_AT_ONCE, &mut keys);
+            for (place, (key, kind)) in keys.iter().enumerate() {
+                visit(begin + place, key, kind == KeyKind::Literal);
+            }
+            begin += added;
+        }
+    }
+
+    /// The run of terms in the order of their ids that a term belongs to, if that is known.
+    #[inline]
+    pub(crate) fn text_run(&self, id: TermId) -> Option<TextRun> {
+        match id.kind() {
+            TermKind::Vertex | TermKind::Literal => self.source.text_run(id),
+            _ => None,
+        }
+    }
+
+    /// Adds the keys of `ids` to `keys`, one for each, until these hold `most_bytes`, and gives
+    /// how many it added: one at least, if there are ids. The keys of inline ids and of
+    /// [`TermId::NONE`] are empty.
+    ///
+    /// # Panics
+    /// If an id is of another query.
+    pub fn push_keys(&self, ids: &[TermId], most_bytes: usize, keys: &mut Keys) -> usize {
+        let stored = |id: &TermId| {
+            matches!(
+                id.kind(),
+                TermKind::Vertex | TermKind::Literal | TermKind::Predicate
+            )
+        };
+        let mut done = 0;
+        while done < ids.len() && (done == 0 || keys.bytes() < most_bytes) {
+            let run = ids[done..].iter().take_while(|id| stored(id)).count();
+            if run > 0 {
+                let added = self
+                    .source
+                    .push_keys(&ids[done..done + run], most_bytes, keys);
+                done += added;
+                if added < run {
+                    break;
+                }
+                continue;
+            }
+            let id = ids[done];
+            keys.push_with(|bytes| match id.kind() {
+                TermKind::Computed if self.computed.push_key(id, bytes) => KeyKind::Literal,
+                TermKind::Computed => KeyKind::Node,
+                _ => KeyKind::None,
+            });
+            done += 1;
+        }
+        done
+    }
+
+    /// Appends the id of each term with one of these keys, none of which fits inline;
+    /// [`TermId::NONE`] for what is no key.
+    pub fn intern_keys(&self, keys: &Keys, ids: &mut Vec<TermId>) {
+        let first = ids.len();
+        let hashes: Vec<u64> = keys.iter().map(|(key, _)| hash_key(key)).collect();
+        // A term that was computed before is none of the store's: no need to look there.
+        let (mut new, mut places) = (Keys::default(), Vec::new());
+        let table = self.computed.lock();
+        for (place, (key, kind)) in keys.iter().enumerate() {
+            let known = match kind {
+                KeyKind::None => Some(TermId::NONE),
+                _ => table.find(hashes[place], key),
+            };
+            if known.is_none() {
+                new.push(key, kind);
+                places.push(place);
+            }
+            ids.push(known.unwrap_or(TermId::NONE));
+        }
+        drop(table);
+        if new.is_empty() {
+            return;
+        }
+        let mut stored = Vec::with_capacity(new.len());
+        self.source.lookup_keys(&new, &mut stored);
+        let mut table = self.computed.lock();
+        for ((place, id), (key, kind)) in places.into_iter().zip(stored).zip(new.iter()) {
+            let literal = kind == KeyKind::Literal;
+            ids[first + place] = id.unwrap_or_else(|| table.intern(hashes[place], key, literal));
+        }
+    }
+
     /// The id of a literal: inline where it fits, else the dictionary's, else the query's own.
     #[must_use]
     pub fn intern_literal(&self, literal: &Literal) -> TermId {
@@ -147,7 +346,7 @@ impl Terms {
     pub fn intern_key(&self, key: &[u8], literal: bool) -> TermId {
         self.source
             .lookup(key, literal)
-            .unwrap_or_else(|| self.computed.intern(key, literal))
+            .unwrap_or_else(|| self.computed.lock().intern(hash_key(key), key, literal))
     }
 
     /// The term of an id; `None` for [`TermId::NONE`].

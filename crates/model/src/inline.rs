@@ -133,6 +133,27 @@ pub const fn datatype(id: TermId) -> Option<NamedNodeRef<'static>> {
     })
 }
 
+/// Inline ids of one kind that have the same such number are in the order of their values, and no
+/// two of them have one value. `None` where ids tell nothing of the order.
+#[inline]
+#[must_use]
+pub const fn order_group(id: TermId) -> Option<u32> {
+    match id.kind() {
+        TermKind::Integer | TermKind::Boolean => Some(0),
+        // The number of fraction digits.
+        TermKind::Decimal => Some((id.payload() & SCALE_MASK) as u32),
+        TermKind::DateTime | TermKind::Date => Some((id.payload() & ZONE_MASK) as u32),
+        // Different digits may make the same nearest number.
+        TermKind::Double | TermKind::Float => None,
+        TermKind::None
+        | TermKind::Vertex
+        | TermKind::Literal
+        | TermKind::Predicate
+        | TermKind::Triple
+        | TermKind::Computed => None,
+    }
+}
+
 /// The id of the canonical `xsd:integer` of this value; `None` outside `-2^59..2^59`.
 #[inline]
 #[must_use]
@@ -234,6 +255,76 @@ pub const fn as_date(id: TermId) -> Option<(i64, Option<i16>)> {
         }
         _ => None,
     }
+}
+
+/// Year, month and day of an inline `xsd:dateTime` or `xsd:date`, as its lexical form has them.
+#[inline]
+#[must_use]
+pub const fn year_month_day(id: TermId) -> Option<(i64, i64, i64)> {
+    let local = (id.payload() >> ZONE_BITS).cast_signed();
+    let day = match id.kind() {
+        TermKind::DateTime => local / MS_PER_DAY,
+        TermKind::Date => local,
+        _ => return None,
+    };
+    if day < DAYS {
+        Some(calendar(day))
+    } else {
+        None
+    }
+}
+
+/// Milliseconds from midnight to the time of an inline `xsd:dateTime`, as its lexical form has it.
+#[inline]
+#[must_use]
+pub const fn ms_of_day(id: TermId) -> Option<i64> {
+    let local_ms = (id.payload() >> ZONE_BITS).cast_signed();
+    match id.kind() {
+        TermKind::DateTime if local_ms < DAYS * MS_PER_DAY => Some(local_ms % MS_PER_DAY),
+        _ => None,
+    }
+}
+
+/// The ids of `kind`, [`TermKind::DateTime`] or [`TermKind::Date`], with a year from `first` on
+/// and before `end` lie from the first of these raw ids on and before the second; `None` of
+/// another kind.
+#[must_use]
+pub fn ids_of_years(kind: TermKind, first: i64, end: i64) -> Option<(u64, u64)> {
+    let unit = match kind {
+        TermKind::DateTime => MS_PER_DAY,
+        TermKind::Date => 1,
+        _ => return None,
+    };
+    let begin = |year: i64| {
+        let local = day_number(year.clamp(0, 10_000), 1, 1) * unit;
+        TermId::new(kind, local.cast_unsigned() << ZONE_BITS).raw()
+    };
+    Some((begin(first), begin(end)))
+}
+
+/// What tells the time zone in an inline `xsd:dateTime` or `xsd:date`: raw ids of one kind that
+/// agree in these bits are in the order of their times.
+#[must_use]
+pub const fn zone_bits(kind: TermKind) -> Option<u64> {
+    match kind {
+        TermKind::DateTime | TermKind::Date => Some(ZONE_MASK),
+        _ => None,
+    }
+}
+
+/// The id of the canonical `xsd:decimal` that is `mantissa / 10^scale`; `None` where it does not
+/// fit, or is not canonical: where it ends with a zero after the point.
+#[must_use]
+pub const fn from_decimal(mantissa: i64, scale: u8) -> Option<TermId> {
+    if scale as usize >= POWERS.len() || (scale > 0 && mantissa % 10 == 0) {
+        return None;
+    }
+    pack_decimal(
+        TermKind::Decimal,
+        mantissa < 0,
+        mantissa.unsigned_abs(),
+        scale,
+    )
 }
 
 // --- numbers ---

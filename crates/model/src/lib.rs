@@ -13,6 +13,7 @@ mod neighbours;
 mod patched;
 mod ranges;
 mod sorted_set;
+mod text_run;
 
 pub use access::{Cursor, Graphs, Membership, Pattern, Visit};
 pub use id::{
@@ -23,3 +24,4 @@ pub use neighbours::{Narrow, Neighbours};
 pub use patched::{Edge, EdgeRun, Patched, Unchanged};
 pub use ranges::IdRanges;
 pub use sorted_set::{Change, SortedSet};
+pub use text_run::{TextKind, TextRun};

@@ -41,6 +41,9 @@ fn check_value(lexical: &str, id: TermId) {
                 value.to_be_bytes(),
                 Decimal::from_str(lexical).unwrap().to_be_bytes()
             );
+            let canonical = Decimal::from_str(lexical).unwrap().to_string() == lexical;
+            let made = inline::from_decimal(mantissa, scale);
+            assert_eq!(made, canonical.then_some(id), "{lexical}");
         }
         TermKind::Double => {
             let value = f64::from(Double::from_str(lexical).unwrap());
@@ -58,12 +61,41 @@ fn check_value(lexical: &str, id: TermId) {
         TermKind::DateTime => {
             let value = DateTime::from_str(lexical).unwrap();
             check_instant(inline::as_date_time(id).unwrap(), value);
+            check_parts(id, value);
         }
         TermKind::Date => {
             let value = DateTime::try_from(Date::from_str(lexical).unwrap()).unwrap();
             check_instant(inline::as_date(id).unwrap(), value);
+            check_parts(id, value);
         }
         other => panic!("{lexical} became a {other:?}"),
+    }
+}
+
+/// Year, month, day and time, and the ids of the year.
+fn check_parts(id: TermId, value: DateTime) {
+    let parts = (value.year(), value.month().into(), value.day().into());
+    assert_eq!(inline::year_month_day(id), Some(parts));
+    if id.kind() == TermKind::DateTime {
+        let minutes = i64::from(value.hour()) * 60 + i64::from(value.minute());
+        let ms = inline::ms_of_day(id).unwrap();
+        assert_eq!(ms / 60_000, minutes);
+        let second = Decimal::new(i128::from(ms % 60_000), 3).unwrap();
+        assert_eq!(second, value.second());
+    } else {
+        assert_eq!(inline::ms_of_day(id), None);
+    }
+    for year in [
+        -1,
+        0,
+        value.year() - 1,
+        value.year(),
+        value.year() + 1,
+        10_000,
+    ] {
+        let (first, end) = inline::ids_of_years(id.kind(), year, year + 1).unwrap();
+        let is_inside = first <= id.raw() && id.raw() < end;
+        assert_eq!(is_inside, value.year() == year, "{id:?} in {year}");
     }
 }
 

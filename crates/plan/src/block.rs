@@ -94,6 +94,20 @@ impl Item {
     }
 }
 
+impl From<Item> for Pattern {
+    fn from(item: Item) -> Self {
+        match item {
+            Item::Quad(quad) => Self::Quads(vec![quad]),
+            Item::Path(path) => Self::Path(path),
+            Item::Graphs(slot) => Self::Graphs(slot),
+            Item::Values { vars, rows } => Self::Values { vars, rows },
+            Item::Union(branches) => Self::Union(branches),
+            Item::Service(service) => Self::Service(service),
+            Item::Apart(pattern) => pattern,
+        }
+    }
+}
+
 impl Block {
     /// The block of a pattern, in which the variables of `given` have a value from the start.
     pub(crate) fn of(pattern: &Pattern, given: &VarSet) -> Self {

@@ -207,7 +207,7 @@ impl Expression {
     }
 
     /// True if two evaluations over the same values may differ.
-    pub(crate) fn is_volatile(&self) -> bool {
+    pub fn is_volatile(&self) -> bool {
         match self {
             Self::Variable(_) | Self::Constant(_) | Self::Bound(_) => false,
             Self::Or(list) | Self::And(list) | Self::Coalesce(list) => {

@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 use crate::algebra::{Pattern, certain_of_values, endpoint_variable, never_fails};
 use crate::block::{Block, Item, Operation, conjuncts};
-use crate::expression::{Comparison, Expression};
+use crate::expression::{Aggregate, AggregateFunction, Comparison, Expression};
 use crate::facts::{Source, size};
 use crate::order::{Relation, explore};
 use crate::physical::{ConstId, Node, Operator, Service, Step, Var};
@@ -25,6 +25,9 @@ pub(crate) const HASH: f64 = 4.0;
 pub(crate) const APART: f64 = 4.0;
 /// Parts nested deeper than this in each other are begun in one way only, as ways multiply.
 const COMPARED_DEPTH: usize = 3;
+
+/// Combinations of variables that inline data may define to be explored from.
+const MAX_SPLIT: usize = 4;
 
 /// Rows of inline data.
 type Cells = Vec<Vec<Option<ConstId>>>;
@@ -110,6 +113,7 @@ impl<'a> Grouper<'a> {
             aggregates,
         } = pattern
         {
+            let certain_inside = &inner.certain();
             let inner = self.alone(inner);
             let (cost, input_rows) = (inner.cost, inner.rows);
             // Groups are fewer than rows; how much fewer is not known.
@@ -121,7 +125,7 @@ impl<'a> Grouper<'a> {
             let operator = Operator::Group {
                 input: Box::new(inner.into_node()),
                 by: by.clone(),
-                aggregates: aggregates.clone(),
+                aggregates: counting_rows(aggregates, certain_inside),
             };
             return self.rows_of(
                 node(operator, rows),
@@ -396,6 +400,11 @@ impl<'a> Grouper<'a> {
             };
             let mut rest = items.to_vec();
             rest.remove(index);
+            if let Item::Values { vars, rows } = item
+                && let Some(split) = split_values(vars, rows, &rest)
+            {
+                starts.push((split, Vec::new()));
+            }
             starts.push((start, rest));
         }
         if starts.is_empty() {
@@ -676,6 +685,20 @@ fn awaited(item: &Item) -> Option<Var> {
     }
 }
 
+/// The same aggregates, where `COUNT(?x)` is `COUNT(*)` if each row binds `?x`.
+fn counting_rows(aggregates: &[(Var, Aggregate)], certain: &VarSet) -> Vec<(Var, Aggregate)> {
+    let mut aggregates = aggregates.to_vec();
+    for (_, aggregate) in &mut aggregates {
+        let counts_rows = aggregate.function == AggregateFunction::Count
+            && !aggregate.distinct
+            && matches!(aggregate.operand, Some(Expression::Variable(var)) if certain.contains(var));
+        if counts_rows {
+            aggregate.operand = None;
+        }
+    }
+    aggregates
+}
+
 /// What a connected group begins with.
 enum Start {
     Explore(Vec<Relation>),
@@ -721,6 +744,43 @@ fn components(items: Vec<Item>) -> Vec<Component> {
         parts.insert(place.unwrap_or(parts.len()), merged);
     }
     parts
+}
+
+/// The join of inline data that has undefined cells with other items, as a union: each branch
+/// has the rows that define the same variables, from which patterns can be explored.
+fn split_values(vars: &[Var], rows: &Cells, others: &[Item]) -> Option<Start> {
+    let defined =
+        |row: &[Option<ConstId>]| -> Vec<bool> { row.iter().map(Option::is_some).collect() };
+    let mut masks: Vec<Vec<bool>> = rows.iter().map(|row| defined(row)).collect();
+    masks.sort_unstable();
+    masks.dedup();
+    // A row that defines nothing joins with everything. What is evaluated by itself would be so
+    // for each branch, and may be random.
+    let is_useless = masks.iter().any(|mask| !mask.contains(&true));
+    let is_apart = |item: &Item| matches!(item, Item::Union(_) | Item::Apart(_));
+    if masks.len() > MAX_SPLIT || is_useless || others.is_empty() || others.iter().any(is_apart) {
+        return None;
+    }
+    let mut branches: Vec<Pattern> = masks
+        .iter()
+        .map(|mask| {
+            let places: Vec<usize> = (0..vars.len()).filter(|place| mask[*place]).collect();
+            let cells = rows.iter().filter(|row| defined(row) == *mask);
+            let values = Pattern::Values {
+                vars: places.iter().map(|place| vars[*place]).collect(),
+                rows: cells
+                    .map(|row| places.iter().map(|place| row[*place]).collect())
+                    .collect(),
+            };
+            others.iter().cloned().fold(values, |joined, item| {
+                Pattern::Join(Box::new(joined), Box::new(item.into()))
+            })
+        })
+        .collect();
+    Some(match branches.len() {
+        1 => Start::Apart(branches.remove(0)),
+        _ => Start::Union(branches),
+    })
 }
 
 /// Joins inline data that shares only certainly bound variables with the rows.

@@ -14,6 +14,7 @@ use crate::StoreError;
 use crate::clusters::Clusters;
 use crate::named::NamedGraphs;
 use crate::segment::Segment;
+use crate::text_order::TextKinds;
 
 /// One generation of the graph, with its dictionary. Nothing in it changes.
 pub struct Base {
@@ -33,6 +34,8 @@ pub struct Base {
     pub(crate) documents: u64,
     /// Graphs that exist without quads, too, sorted.
     pub(crate) declared: Vec<u64>,
+    pub(crate) vertex_kinds: TextKinds,
+    pub(crate) literal_kinds: TextKinds,
 }
 
 /// Bytes by part.
@@ -147,6 +150,8 @@ impl Base {
             dictionary: self.vertices.bytes()
                 + self.literals.bytes()
                 + self.predicates.bytes()
+                + self.vertex_kinds.bytes()
+                + self.literal_kinds.bytes()
                 + self.predicate_terms.len() * 8
                 + self.vertex_predicates.capacity() * 16,
             segments: self

@@ -288,7 +288,7 @@ impl Clusters {
 
     /// The cluster of a vertex.
     #[inline]
-    fn cluster_of(&self, vertex: TermId) -> Option<usize> {
+    pub(crate) fn cluster_of(&self, vertex: TermId) -> Option<usize> {
         if vertex.kind() != TermKind::Vertex {
             return None;
         }

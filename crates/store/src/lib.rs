@@ -13,6 +13,7 @@ mod image;
 pub mod log;
 mod named;
 mod segment;
+mod text_order;
 
 pub use base::{Base, Footprint};
 pub use clusters::Clusters;

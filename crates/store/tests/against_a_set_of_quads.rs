@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use jindou_model::{
-    Cursor, Direction, Graphs, IdQuad, Membership, Pattern, PredicateId, SnapshotNumber, TermId,
-    TermKind, inline, key,
+    Cursor, Direction, Graphs, IdQuad, Membership, Pattern, PredicateId, ShardId, SnapshotNumber,
+    TermId, TermKind, TextKind, TextRun, inline, key,
 };
 use jindou_store::bulk::{BulkSink, build, rebuild};
 use jindou_store::{Base, Changes, Directory, DurabilityOptions, DurableStore, Snapshot};
@@ -349,6 +349,39 @@ fn compare_neighbours(base: &Snapshot, quads: &[&Row], terms: &[TermId]) {
     }
 }
 
+/// Ids of one run are in the order of their texts, and the kinds are right.
+fn compare_runs(base: &Base) {
+    let vertices = (0..base.vertex_count()).map(|local| TermId::vertex(ShardId(0), local));
+    let literals = (0..base.literal_count()).map(|local| TermId::literal(ShardId(0), local));
+    let ids: Vec<TermId> = vertices.chain(literals).collect();
+    let key_of = |id: &TermId| {
+        let mut key = Vec::new();
+        base.push_key(*id, &mut key);
+        key
+    };
+    let keys: Vec<Vec<u8>> = ids.iter().map(key_of).collect();
+    let runs: Vec<Option<TextRun>> = ids.iter().map(|id| base.text_run(*id)).collect();
+    for (index, (key, run)) in keys.iter().zip(&runs).enumerate() {
+        let expected = match ids[index].kind() {
+            TermKind::Vertex if key.starts_with(b"_:") => Some(TextKind::Blank),
+            TermKind::Vertex => Some(TextKind::Iri),
+            _ => match key::literal(key).expect("it is a literal") {
+                literal if literal.language().is_some() => Some(TextKind::LangString),
+                literal if literal.datatype() == xsd::STRING => Some(TextKind::String),
+                _ => None,
+            },
+        };
+        assert_eq!(run.map(|run| run.kind), expected);
+        for (other_key, other) in keys[..index].iter().zip(&runs) {
+            assert!(run.is_none() || run != other || other_key < key);
+        }
+    }
+    let behind = TermId::literal(ShardId(0), base.literal_count());
+    assert_eq!(base.text_run(behind), None);
+    let behind = TermId::vertex(ShardId(0), base.vertex_count());
+    assert_eq!(base.text_run(behind), None);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
@@ -402,6 +435,11 @@ proptest! {
         quads.reverse();
         let other = snapshot(load(&quads, threads));
         prop_assert_eq!(rows_of(&one, &quads), rows_of(&other, &quads));
+    }
+
+    #[test]
+    fn ids_of_a_run_are_in_the_order_of_their_texts(quads in quads()) {
+        compare_runs(&load(&quads, 1));
     }
 
     #[test]

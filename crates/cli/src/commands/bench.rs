@@ -9,10 +9,12 @@ use jindou_bench::child::{self, ChildProgram};
 use jindou_bench::hostile;
 use jindou_bench::lubm::{Options, measure};
 use jindou_bench::operators::{self, Jindou};
+use jindou_bench::updates;
 use serde::Serialize;
 
 use crate::args::{
     BenchArguments, BenchChildArguments, BenchCommand, HostileArguments, OperatorArguments,
+    UpdateBenchArguments,
 };
 use crate::output;
 
@@ -22,6 +24,7 @@ pub(crate) fn run(command: BenchCommand) -> anyhow::Result<()> {
     match command {
         BenchCommand::Lubm(arguments) => lubm(arguments),
         BenchCommand::Operators(arguments) => operators(arguments),
+        BenchCommand::Updates(arguments) => updates(arguments),
         BenchCommand::Hostile(arguments) => hostile(&arguments),
     }
 }
@@ -77,6 +80,16 @@ fn operators(arguments: OperatorArguments) -> anyhow::Result<()> {
         bail!("some answers are wrong or missing: see the lines that begin with WRONG");
     }
     Ok(())
+}
+
+fn updates(arguments: UpdateBenchArguments) -> anyhow::Result<()> {
+    let mut options = updates::Options::new(arguments.universities.get());
+    options.triples = arguments.triples;
+    options.clients = arguments.clients.get();
+    options.duration = arguments.duration;
+    options.folder = arguments.data;
+    let report = updates::measure(&options, note)?;
+    print_report(&report, arguments.json.as_deref())
 }
 
 /// Says what is being done to whoever watches.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use jindou_bench::table::{bytes, thousands};
 use jindou_engine::results::{GraphFormat, GraphWriter};
-use jindou_engine::{CancellationToken, Database, GraphSelection};
+use jindou_engine::{CancellationToken, Config, Database, GraphSelection};
 
 use crate::args::DumpArguments;
 use crate::interrupt::{self, Interrupted};
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &DumpArguments) -> anyhow::Result<()> {
         name.refuse_compression(format.name())?;
         refuse_terminal(path, format.name())?;
     }
-    let database = open::stored(&arguments.location, jindou_engine::Config::default())?;
+    let database = open::stored(&arguments.location, Config::default())?;
     let selection = selection(&database, arguments)?;
     let statistics = database.statistics();
     if selection == GraphSelection::All && statistics.named_quads > 0 && !format.has_named_graphs()

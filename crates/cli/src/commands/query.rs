@@ -28,8 +28,10 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
         refuse_terminal(path, &called)?;
     }
     let (text, name) = open::query_text(arguments.text)?;
+    let mut config = Config::default();
+    arguments.spill.apply(&mut config);
     let database = match &arguments.subject.location {
-        Some(location) => open::stored(location, Config::default())?,
+        Some(location) => open::stored(location, config)?,
         None => {
             // A wrong query should not wait for the files to be loaded.
             // Other endpoints should not be called for a trial.
@@ -42,12 +44,7 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
                 Err(EngineError::WouldWait) => (),
                 Err(error) => return Err(in_query(error, &name)),
             }
-            open::in_memory(
-                &arguments.subject.data,
-                &arguments.read,
-                PATIENCE,
-                Config::default(),
-            )?
+            open::in_memory(&arguments.subject.data, &arguments.read, PATIENCE, config)?
         }
     };
     if arguments.explain {

@@ -20,7 +20,8 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     if let Some(services) = service_policy(&arguments.allow_service) {
         config.services = services;
     }
-    let engine = memory(&arguments.limits).engine_config();
+    let mut engine = memory(&arguments.limits).engine_config();
+    arguments.spill.apply(&mut engine);
     check_address(arguments.bind)?;
     let database = match &arguments.location {
         Some(location) => at_location(location, &arguments, engine)?,

@@ -5,9 +5,10 @@ use jindou_plan::expression::{Aggregate, AggregateFunction, Arithmetic};
 use jindou_plan::physical::Var;
 use oxsdatatypes::{Decimal, Double, Float, Integer};
 
-use super::context::STRING_BYTES;
-use super::value::lexical;
-use super::{Context, ExprError, SortKey, Value, numeric};
+use super::concat::{Concat, TextCache};
+use super::extreme::Extreme;
+use super::numeric::{self, Number};
+use super::{Context, ExprError, Value};
 use crate::rows::RowSet;
 use crate::table::Table;
 
@@ -23,6 +24,8 @@ pub struct GroupedAccumulator {
     seen: Option<Seen>,
     /// Bytes that groups hold beyond the tables' own.
     held: usize,
+    /// For GROUP_CONCAT.
+    texts: TextCache,
 }
 
 /// The state of each group.
@@ -97,6 +100,7 @@ impl GroupedAccumulator {
             states,
             seen: aggregate.distinct.then(Seen::default),
             held: 0,
+            texts: TextCache::default(),
         }
     }
 
@@ -162,7 +166,7 @@ impl GroupedAccumulator {
             }
             States::Extreme(extremes) => {
                 let greatest = self.function == AggregateFunction::Max;
-                let more = extremes[group].add(id, greatest, cx);
+                let more = extremes[group].add(id, greatest, cx.terms());
                 self.held = self.held.saturating_add_signed(more);
             }
             States::Sample(samples) => {
@@ -174,7 +178,7 @@ impl GroupedAccumulator {
                 let AggregateFunction::GroupConcat(separator) = &self.function else {
                     unreachable!("only GROUP_CONCAT has such states");
                 };
-                self.held += texts[group].add(id, separator, cx);
+                self.held += texts[group].add(id, separator, &mut self.texts, cx);
             }
         }
     }
@@ -189,6 +193,19 @@ impl GroupedAccumulator {
         };
         for group in group_of_row {
             counts[*group as usize] += 1;
+        }
+    }
+
+    /// For `COUNT(*)`: counts rows that stand for several each; the numbers are raw ids.
+    ///
+    /// # Panics
+    /// If this is another aggregate, or a group is not there.
+    pub fn add_counted_rows(&mut self, group_of_row: &[u32], numbers: &[TermId]) {
+        let (States::Count(counts), None) = (&mut self.states, &self.seen) else {
+            panic!("only COUNT(*) counts rows");
+        };
+        for (group, number) in group_of_row.iter().zip(numbers) {
+            counts[*group as usize] += number.raw();
         }
     }
 
@@ -293,7 +310,7 @@ impl GroupedAccumulator {
                 let greatest = self.function == AggregateFunction::Max;
                 for (extreme, group) in theirs.into_iter().zip(groups) {
                     let before = ours[group].bytes();
-                    ours[group].merge(extreme, greatest);
+                    ours[group].merge(extreme, greatest, cx.terms());
                     self.held = self.held + ours[group].bytes() - before;
                 }
             }
@@ -329,8 +346,8 @@ impl GroupedAccumulator {
             States::Sum(sums) => {
                 let (sum, count) = &sums[group];
                 match self.function {
-                    AggregateFunction::Avg => sum.average(*count),
-                    _ => sum.total(),
+                    AggregateFunction::Avg => sum.average(*count).map(Value::from),
+                    _ => sum.total().map(Value::from),
                 }
             }
             States::Extreme(extremes) => return extremes[group].id(),
@@ -350,7 +367,8 @@ impl GroupedAccumulator {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let (capacity, bytes) = self.states.room();
-        capacity * bytes + self.seen.as_ref().map_or(0, Seen::bytes) + self.held
+        let seen = self.seen.as_ref().map_or(0, Seen::bytes);
+        capacity * bytes + seen + self.held + self.texts.bytes()
     }
 
     /// Bytes at most after so many more rows, each perhaps of a group of its own beside `groups`;
@@ -450,21 +468,21 @@ impl Sum {
         self.error |= other.error;
     }
 
-    fn total(&self) -> Result<Value, ExprError> {
+    fn total(&self) -> Result<Number, ExprError> {
         if self.error {
             return Err(ExprError::Type);
         }
         if self.decimals.is_none() && self.floats.is_none() && self.doubles.is_none() {
             let sum = i64::try_from(self.integers).map_err(|_| ExprError::Overflow)?;
-            return Ok(Value::Integer(sum.into()));
+            return Ok(Number::Integer(sum.into()));
         }
         let exact = self.exact()?;
-        let mut sum = Value::Decimal(exact);
+        let mut sum = Number::Decimal(exact);
         if let Some(floats) = self.floats {
-            sum = numeric::arithmetic(Arithmetic::Add, &sum, &Value::Float(floats))?;
+            sum = numeric::arithmetic(Arithmetic::Add, sum, Number::Float(floats))?;
         }
         if let Some(doubles) = self.doubles {
-            sum = numeric::arithmetic(Arithmetic::Add, &sum, &Value::Double(doubles))?;
+            sum = numeric::arithmetic(Arithmetic::Add, sum, Number::Double(doubles))?;
         }
         Ok(sum)
     }
@@ -477,156 +495,16 @@ impl Sum {
             .ok_or(ExprError::Overflow)
     }
 
-    fn average(&self, count: u64) -> Result<Value, ExprError> {
+    fn average(&self, count: u64) -> Result<Number, ExprError> {
         if count == 0 {
-            return Ok(Value::Integer(Integer::from(0)));
+            return Ok(Number::Integer(Integer::from(0)));
         }
         let sum = match self.total() {
             // An average fits where the sum of integers does not.
-            Err(ExprError::Overflow) => Value::Decimal(self.exact()?),
+            Err(ExprError::Overflow) => Number::Decimal(self.exact()?),
             sum => sum?,
         };
         let count = i64::try_from(count).map_err(|_| ExprError::Overflow)?;
-        numeric::arithmetic(Arithmetic::Divide, &sum, &Value::Integer(count.into()))
-    }
-}
-
-/// The least or greatest term so far.
-#[derive(Debug, Default)]
-enum Extreme {
-    #[default]
-    Empty,
-    /// An integer held inline: its id sorts as it does.
-    Integer(TermId),
-    Term(Box<(SortKey, TermId)>),
-    Error,
-}
-
-impl Extreme {
-    /// Bytes that this added, or took away.
-    fn add(&mut self, id: TermId, greatest: bool, cx: &Context) -> isize {
-        if id.is_none() {
-            let before = self.bytes();
-            *self = Self::Error;
-            return -(before as isize);
-        }
-        let is_integer = inline::as_integer(id).is_some();
-        match self {
-            Self::Error => return 0,
-            Self::Empty if is_integer => *self = Self::Integer(id),
-            Self::Integer(known) if is_integer => {
-                if (id > *known) == greatest && id != *known {
-                    *known = id;
-                }
-            }
-            _ => {
-                let before = self.bytes();
-                let key = SortKey::new(id, cx.terms());
-                let known = std::mem::take(self).into_term(cx);
-                let candidate = Self::Term(Box::new((key, id)));
-                *self = known;
-                self.merge(candidate, greatest);
-                return self.bytes() as isize - before as isize;
-            }
-        }
-        0
-    }
-
-    fn into_term(self, cx: &Context) -> Self {
-        match self {
-            Self::Integer(id) => Self::Term(Box::new((SortKey::new(id, cx.terms()), id))),
-            other => other,
-        }
-    }
-
-    /// Takes the other where it is the better; the earlier of two equal ones stays.
-    fn merge(&mut self, other: Self, greatest: bool) {
-        let better = match (&*self, &other) {
-            (Self::Error, _) | (_, Self::Empty) => false,
-            (_, Self::Error) | (Self::Empty, _) => true,
-            (Self::Integer(ours), Self::Integer(theirs)) => {
-                theirs != ours && (theirs > ours) == greatest
-            }
-            (Self::Term(ours), Self::Term(theirs)) => {
-                theirs.0 != ours.0 && (theirs.0 > ours.0) == greatest
-            }
-            (Self::Integer(ours), Self::Term(theirs)) => {
-                let ours = SortKey::of_integer(*ours);
-                theirs.0 != ours && (theirs.0 > ours) == greatest
-            }
-            (Self::Term(ours), Self::Integer(theirs)) => {
-                let theirs = SortKey::of_integer(*theirs);
-                theirs != ours.0 && (theirs > ours.0) == greatest
-            }
-        };
-        if better {
-            *self = other;
-        }
-    }
-
-    /// Bytes that it holds beyond its own size.
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Term(term) => size_of_val(&**term) + term.0.heap_bytes(),
-            Self::Empty | Self::Integer(_) | Self::Error => 0,
-        }
-    }
-
-    fn id(&self) -> TermId {
-        match self {
-            Self::Empty | Self::Error => TermId::NONE,
-            Self::Integer(id) => *id,
-            Self::Term(term) => term.1,
-        }
-    }
-}
-
-/// The text of GROUP_CONCAT so far; `None` before the first value.
-#[derive(Debug, Default)]
-struct Concat {
-    text: Option<String>,
-    error: bool,
-}
-
-impl Concat {
-    /// Bytes that this added.
-    fn add(&mut self, id: TermId, separator: &str, cx: &Context) -> usize {
-        match lexical(&Value::Id(id), cx.terms()) {
-            Ok(value) => self.push(&value, separator, cx),
-            Err(_) => {
-                self.error = true;
-                0
-            }
-        }
-    }
-
-    fn merge(&mut self, other: &Self, separator: &str, cx: &Context) -> usize {
-        self.error |= other.error;
-        other
-            .text
-            .as_ref()
-            .map_or(0, |text| self.push(text, separator, cx))
-    }
-
-    fn push(&mut self, value: &str, separator: &str, cx: &Context) -> usize {
-        let Some(text) = &mut self.text else {
-            self.text = Some(value.to_owned());
-            return value.len();
-        };
-        if text.len() + separator.len() + value.len() > STRING_BYTES {
-            self.error = true;
-            cx.refuse(format!("GROUP_CONCAT made more than {STRING_BYTES} bytes"));
-            return 0;
-        }
-        text.push_str(separator);
-        text.push_str(value);
-        separator.len() + value.len()
-    }
-
-    fn take(&mut self) -> Result<String, ExprError> {
-        if self.error {
-            return Err(ExprError::Type);
-        }
-        Ok(self.text.take().unwrap_or_default())
+        numeric::arithmetic(Arithmetic::Divide, sum, Number::Integer(count.into()))
     }
 }

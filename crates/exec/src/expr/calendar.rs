@@ -3,15 +3,36 @@
 //! Beyond SPARQL's `xsd:dateTime` these take `xsd:date` and `xsd:time` too, as the functions of
 //! XPath of the same names do.
 
+use jindou_model::{TermId, inline};
 use jindou_plan::expression::Function;
 use oxsdatatypes::{DayTimeDuration, Decimal, Integer};
 
+use super::numeric::Number;
 use super::{ExprError, Value};
 
+/// YEAR, MONTH, DAY, HOURS, MINUTES or SECONDS of an id that holds a date or a dateTime; `None`
+/// where it holds none, or has no such part.
+#[inline]
+pub(super) fn part_of_id(function: Function, id: TermId) -> Option<Number> {
+    let whole = |number: i64| Some(Number::Integer(Integer::from(number)));
+    match function {
+        Function::Year => whole(inline::year_month_day(id)?.0),
+        Function::Month => whole(inline::year_month_day(id)?.1),
+        Function::Day => whole(inline::year_month_day(id)?.2),
+        Function::Hours => whole(inline::ms_of_day(id)? / 3_600_000),
+        Function::Minutes => whole(inline::ms_of_day(id)? / 60_000 % 60),
+        Function::Seconds => {
+            let ms = inline::ms_of_day(id)? % 60_000;
+            Decimal::new(ms.into(), 3).ok().map(Number::Decimal)
+        }
+        _ => None,
+    }
+}
+
 /// YEAR, MONTH, DAY, HOURS, MINUTES or SECONDS.
-pub(super) fn part(function: Function, value: &Value) -> Result<Value, ExprError> {
-    let whole = |number: i64| Ok(Value::Integer(Integer::from(number)));
-    let seconds = |number: Decimal| Ok(Value::Decimal(number));
+pub(super) fn part(function: Function, value: &Value) -> Result<Number, ExprError> {
+    let whole = |number: i64| Ok(Number::Integer(Integer::from(number)));
+    let seconds = |number: Decimal| Ok(Number::Decimal(number));
     match (function, value) {
         (Function::Year, Value::DateTime(value)) => whole(value.year()),
         (Function::Year, Value::Date(value)) => whole(value.year()),

@@ -1,6 +1,8 @@
 //! What does a value become when it is cast (SPARQL 1.1, section 17.5)?
 
+use jindou_model::{TermId, inline};
 use jindou_plan::expression::Function;
+use oxrdf::vocab::xsd;
 use oxsdatatypes::{
     Date, DateTime, DayTimeDuration, Decimal, Double, Duration, Float, Integer, Time,
     YearMonthDuration,
@@ -33,6 +35,22 @@ pub(super) fn cast(function: Function, value: &Value) -> Result<Value, ExprError
         Function::CastYearMonthDuration => year_month(value).map(Value::YearMonthDuration),
         _ => Err(ExprError::Type),
     }
+}
+
+/// The id of the date or dateTime that a string is cast to, where the string is its canonical
+/// form and fits inline.
+pub(super) fn inline_time(function: Function, value: &Value) -> Option<TermId> {
+    let datatype = match function {
+        Function::CastDate => xsd::DATE,
+        Function::CastDateTime => xsd::DATE_TIME,
+        _ => return None,
+    };
+    let text = text(value).ok()?;
+    // UTC is written as `Z`, and a fraction may end with zeros.
+    if text.ends_with("+00:00") || text.contains('.') {
+        return None;
+    }
+    inline::encode(text, datatype.as_str())
 }
 
 /// The text of a string, as casts read it; anything else has no such cast.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use jindou_model::TermId;
 use jindou_plan::expression::{Arithmetic, Comparison, Expression, Function};
 use jindou_plan::physical::Var;
+use memchr::memmem::Finder;
 
 use super::pattern::{Pattern, PatternError};
 use super::predicate::Predicate;
 use super::row::NoRow;
-use super::{Context, ExprError, Value};
+use super::{Context, ExprError, Value, functions};
 
 /// An expression that this engine refuses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,7 +35,7 @@ pub enum CompileError {
 /// An expression, ready to be evaluated for many rows by many threads.
 #[derive(Clone, Debug)]
 pub struct CompiledExpression {
-    pub(super) code: Code,
+    pub(super) program: Program,
     pub(super) predicate: Predicate,
     /// How many memories of single variables the predicate has.
     pub(super) memories: usize,
@@ -68,7 +69,7 @@ impl CompiledExpression {
         let predicate = Predicate::compile(&code, &mut memories);
         let remembered = code.worth_remembering();
         Ok(Self {
-            code,
+            program: Program::new(code),
             predicate,
             memories,
             remembered,
@@ -86,7 +87,7 @@ impl CompiledExpression {
     /// The variable that the whole expression is, if it is one: no evaluation is needed then.
     #[must_use]
     pub fn as_variable(&self) -> Option<Var> {
-        match self.code {
+        match self.program.code {
             Code::Variable(var) => Some(var),
             _ => None,
         }
@@ -98,6 +99,30 @@ impl CompiledExpression {
 pub(super) struct Constant {
     pub(super) id: TermId,
     pub(super) value: Value,
+}
+
+/// A tree to be evaluated for many rows.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    pub(super) code: Code,
+    /// The variables whose texts are read, each once: their keys are fetched for many rows at a
+    /// time.
+    pub(super) texts: Box<[Var]>,
+}
+
+impl Program {
+    pub(super) fn new(code: Code) -> Self {
+        let mut texts = Vec::new();
+        code.for_each_text(&mut |var| {
+            if !texts.contains(&var) {
+                texts.push(var);
+            }
+        });
+        Self {
+            code,
+            texts: texts.into(),
+        }
+    }
 }
 
 /// The tree that is evaluated.
@@ -119,6 +144,8 @@ pub(super) enum Code {
     If(Box<Self>, Box<Self>, Box<Self>),
     Coalesce(Vec<Self>),
     Call(Function, Vec<Self>),
+    /// CONTAINS of a constant without a language tag.
+    Contains(Box<Self>, Arc<Finder<'static>>),
     /// REGEX with a constant pattern.
     Regex(Box<Self>, Arc<Pattern>),
     /// REPLACE with a constant pattern.
@@ -180,6 +207,12 @@ impl Compiler<'_> {
             });
         }
         let mut list = self.list(arguments)?;
+        if function == Function::Contains
+            && let Some(Value::String(part)) = list[1].constant_value()
+        {
+            let finder = Arc::new(Finder::new(part.as_bytes()).into_owned());
+            return Ok(Code::Contains(Box::new(list.swap_remove(0)), finder));
+        }
         let flags_at = match function {
             Function::Regex => 2,
             Function::Replace => 3,
@@ -270,7 +303,11 @@ impl Code {
             Self::Or(parts) | Self::And(parts) | Self::Coalesce(parts) | Self::Call(_, parts) => {
                 parts.iter().for_each(visit);
             }
-            Self::Not(part) | Self::Plus(part) | Self::Minus(part) | Self::Regex(part, _) => {
+            Self::Not(part)
+            | Self::Plus(part)
+            | Self::Minus(part)
+            | Self::Contains(part, _)
+            | Self::Regex(part, _) => {
                 visit(part);
             }
             Self::Compare(_, left, right)
@@ -289,6 +326,41 @@ impl Code {
                 visit(otherwise);
             }
         }
+    }
+
+    /// True if the value, where there is one, is a string.
+    pub(super) fn gives_text(&self) -> bool {
+        match self {
+            Self::Call(function, _) => functions::gives_text(*function),
+            Self::Constant(constant) => {
+                matches!(constant.value, Value::String(_) | Value::LangString { .. })
+            }
+            Self::Replace(..) => true,
+            _ => false,
+        }
+    }
+
+    /// True if the value, where there is one, is a number that is computed.
+    pub(super) fn gives_number(&self) -> bool {
+        match self {
+            Self::Arithmetic(..) | Self::Plus(_) | Self::Minus(_) => true,
+            Self::Call(function, _) => functions::gives_number(*function),
+            _ => false,
+        }
+    }
+
+    /// Calls `visit` with each variable of which the text is read.
+    fn for_each_text(&self, visit: &mut dyn FnMut(Var)) {
+        let reads = match self {
+            Self::Call(function, _) => functions::reads_text(*function),
+            Self::Contains(..) | Self::Regex(..) | Self::Replace(..) => true,
+            Self::Compare(_, left, right) => left.gives_text() || right.gives_text(),
+            _ => false,
+        };
+        self.for_each_part(&mut |part| match part {
+            Self::Variable(var) if reads => visit(*var),
+            part => part.for_each_text(visit),
+        });
     }
 
     /// The one variable on which the result depends, if it costs more than looking it up.
@@ -323,10 +395,14 @@ impl Survey {
             }
             code => {
                 self.stable &= code.is_stable();
-                self.costly |= matches!(
-                    code,
-                    Code::Call(..) | Code::Regex(..) | Code::Replace(..) | Code::In(..)
-                );
+                self.costly |= match code {
+                    // What the id of most numbers and times tells is not worth it.
+                    Code::Call(function, _) => {
+                        !functions::gives_number(*function) || functions::reads_text(*function)
+                    }
+                    Code::Contains(..) | Code::Regex(..) | Code::Replace(..) | Code::In(..) => true,
+                    _ => false,
+                };
                 code.for_each_part(&mut |part| self.visit(part));
             }
         }

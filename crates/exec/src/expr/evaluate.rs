@@ -7,8 +7,10 @@ use jindou_plan::expression::Comparison;
 
 use super::compare::{self, equals, order_of_ids};
 use super::compile::{Code, CompiledExpression, Constant};
-use super::strings::Text;
-use super::{Context, ExprError, Row, Value, functions, numeric, strings};
+use super::numeric::{self, Number};
+use super::strings::{self, Text};
+use super::{Context, ExprError, Row, Value, functions};
+use crate::KeyKind;
 
 impl CompiledExpression {
     /// The value for a row; a term of the row or of the query comes as [`Value::Id`].
@@ -16,19 +18,19 @@ impl CompiledExpression {
     /// # Errors
     /// [`ExprError`] where SPARQL has it that there is no value.
     pub fn evaluate(&self, row: &impl Row, cx: &Context) -> Result<Value, ExprError> {
-        self.code.evaluate(row, cx)
+        self.program.code.evaluate(row, cx)
     }
 
     /// Whether the effective boolean value for a row is true; on an error it is not.
     #[must_use]
     pub fn effective_boolean(&self, row: &impl Row, cx: &Context) -> bool {
-        self.code.boolean(row, cx) == Ok(true)
+        self.program.code.boolean(row, cx) == Ok(true)
     }
 
     /// The id of the value for a row; [`TermId::NONE`] on an error.
     #[must_use]
     pub fn evaluate_id(&self, row: &impl Row, cx: &Context) -> TermId {
-        self.code.id(row, cx)
+        self.program.code.id(row, cx)
     }
 }
 
@@ -83,14 +85,11 @@ impl Code {
             | Self::Compare(..)
             | Self::In(..)
             | Self::Bound(_)
+            | Self::Contains(..)
             | Self::Regex(..) => self.boolean(row, cx).map(Value::Boolean),
-            Self::Arithmetic(operator, left, right) => numeric::arithmetic(
-                *operator,
-                &*left.decoded(row, cx)?,
-                &*right.decoded(row, cx)?,
-            ),
-            Self::Plus(part) => numeric::plus(&*part.decoded(row, cx)?),
-            Self::Minus(part) => numeric::minus(&*part.decoded(row, cx)?),
+            Self::Arithmetic(..) | Self::Plus(_) | Self::Minus(_) => {
+                self.number(row, cx).map(Value::from)
+            }
             Self::If(condition, then, otherwise) => {
                 if condition.boolean(row, cx)? {
                     then.evaluate(row, cx)
@@ -103,12 +102,82 @@ impl Code {
                 .find_map(|part| part.evaluate(row, cx).ok())
                 .ok_or(ExprError::Unbound),
             Self::Call(function, arguments) => functions::call(*function, arguments, row, cx),
+            Self::Replace(..) => self.text(row, cx).map(Text::into_value),
+        }
+    }
+
+    /// The value as a number.
+    ///
+    /// # Errors
+    /// [`ExprError::Type`] where it is none, and as [`Code::evaluate`].
+    pub(super) fn number<R: Row + ?Sized>(
+        &self,
+        row: &R,
+        cx: &Context,
+    ) -> Result<Number, ExprError> {
+        match self {
+            Self::Variable(var) => {
+                let id = row.get(*var);
+                match Number::of_id(id) {
+                    Some(number) => Ok(number),
+                    None => Number::of(&Value::decode(id, cx.terms())?).ok_or(ExprError::Type),
+                }
+            }
+            Self::Constant(constant) => Number::of(&constant.value).ok_or(ExprError::Type),
+            Self::Arithmetic(operator, left, right) => {
+                numeric::arithmetic(*operator, left.number(row, cx)?, right.number(row, cx)?)
+            }
+            Self::Plus(part) => part.number(row, cx),
+            Self::Minus(part) => numeric::minus(part.number(row, cx)?),
+            Self::Call(function, arguments) if functions::gives_number(*function) => {
+                functions::number(*function, arguments, row, cx)
+            }
+            code => Number::of(&*code.decoded(row, cx)?).ok_or(ExprError::Type),
+        }
+    }
+
+    /// The value as a string, borrowed from the row where that has its key.
+    ///
+    /// # Errors
+    /// [`ExprError::Type`] where it is none, and as [`Code::evaluate`].
+    pub(super) fn text<'r, R: Row + ?Sized>(
+        &'r self,
+        row: &'r R,
+        cx: &Context,
+    ) -> Result<Text<'r>, ExprError> {
+        match self {
+            Self::Variable(var) => match row.key(*var) {
+                Some((key, KeyKind::Literal)) => Text::of_key(key).ok_or(ExprError::Type),
+                Some(_) => Err(ExprError::Type),
+                None => Text::take(Value::decode(row.get(*var), cx.terms())?),
+            },
+            Self::Constant(constant) => Text::of(&constant.value),
+            Self::Call(function, arguments) if functions::gives_text(*function) => {
+                functions::text(*function, arguments, row, cx)
+            }
             Self::Replace(text, pattern, replacement) => strings::replace(
-                &*text.decoded(row, cx)?,
+                text.text(row, cx)?,
                 pattern,
-                &*replacement.decoded(row, cx)?,
+                &replacement.text(row, cx)?,
                 cx,
             ),
+            code => Text::take(code.decoded(row, cx)?.into_owned()),
+        }
+    }
+
+    /// The text for a comparison, where it is known to be a string without decoding a term.
+    fn known_text<'r, R: Row + ?Sized>(
+        &'r self,
+        row: &'r R,
+        cx: &Context,
+    ) -> Result<Option<Text<'r>>, ExprError> {
+        match self {
+            Self::Variable(var) => Ok(match row.key(*var) {
+                Some((key, KeyKind::Literal)) => Text::of_key(key),
+                _ => None,
+            }),
+            code if code.gives_text() => code.text(row, cx).map(Some),
+            _ => Ok(None),
         }
     }
 
@@ -149,12 +218,25 @@ impl Code {
                 none.map(|value| !value)
             }
             Self::Not(part) => part.boolean(row, cx).map(|value| !value),
-            Self::Compare(operator, left, right) => compare_operands(
-                *operator,
-                left.operand(row, cx)?,
-                right.operand(row, cx)?,
-                cx,
-            ),
+            Self::Compare(operator, left, right) => {
+                if *operator != Comparison::SameTerm {
+                    if left.gives_number() || right.gives_number() {
+                        return compare_numbers(*operator, left, right, row, cx);
+                    }
+                    if (left.gives_text() || right.gives_text())
+                        && let Some(left) = left.known_text(row, cx)?
+                        && let Some(right) = right.known_text(row, cx)?
+                    {
+                        return compare_texts(*operator, &left, &right);
+                    }
+                }
+                compare_operands(
+                    *operator,
+                    left.operand(row, cx)?,
+                    right.operand(row, cx)?,
+                    cx,
+                )
+            }
             Self::In(part, list) => {
                 // An empty list is an empty disjunction.
                 if list.is_empty() {
@@ -166,9 +248,10 @@ impl Code {
                     .map(|part| equals(&value, &*part.decoded(row, cx)?)))
             }
             Self::Bound(var) => Ok(!row.get(*var).is_none()),
-            Self::Regex(text, pattern) => {
-                let text = text.decoded(row, cx)?;
-                Ok(pattern.is_match(Text::of(&text)?.value))
+            Self::Contains(text, part) => Ok(part.find(&text.text(row, cx)?.value).is_some()),
+            Self::Regex(text, pattern) => Ok(pattern.is_match(text.text(row, cx)?.str())),
+            Self::Call(function, arguments) if functions::tests_text(*function) => {
+                functions::test(*function, arguments, row, cx)
             }
             code => match code.operand(row, cx)? {
                 Operand::Constant(constant) => constant.value.effective_boolean(cx.terms()),
@@ -189,6 +272,51 @@ fn any(parts: impl Iterator<Item = Result<bool, ExprError>>) -> Result<bool, Exp
         }
     }
     result
+}
+
+/// Compares two values of which one at least is a number that is computed.
+fn compare_numbers<R: Row + ?Sized>(
+    operator: Comparison,
+    left: &Code,
+    right: &Code,
+    row: &R,
+    cx: &Context,
+) -> Result<bool, ExprError> {
+    let side = |code: &Code| -> Result<Result<Number, Value>, ExprError> {
+        if code.gives_number() {
+            return code.number(row, cx).map(Ok);
+        }
+        if let Code::Variable(var) = code
+            && let Some(number) = Number::of_id(row.get(*var))
+        {
+            return Ok(Ok(number));
+        }
+        let value = code.decoded(row, cx)?;
+        Ok(Number::of(&value).ok_or_else(|| value.into_owned()))
+    };
+    match (side(left)?, side(right)?) {
+        (Ok(left), Ok(right)) => Ok(match left.compare(right) {
+            Some(order) => compare::holds(operator, order),
+            // NaN differs from all, and is in no order.
+            None => operator == Comparison::NotEqual,
+        }),
+        (left, right) => {
+            let value = |side: Result<Number, Value>| side.map_or_else(|value| value, Value::from);
+            compare::compare(operator, &value(left), &value(right))
+        }
+    }
+}
+
+fn compare_texts(
+    operator: Comparison,
+    left: &Text<'_>,
+    right: &Text<'_>,
+) -> Result<bool, ExprError> {
+    match operator {
+        Comparison::Equal => Ok(left.equals(right)),
+        Comparison::NotEqual => Ok(!left.equals(right)),
+        operator => Ok(compare::holds(operator, left.order(right)?)),
+    }
 }
 
 fn compare_operands(

@@ -1,18 +1,16 @@
 //! How is an expression evaluated for many rows at a time?
 
-use jindou_model::{PAYLOAD_BITS, TermId, TermKind};
+use jindou_model::TermId;
 use jindou_plan::expression::Comparison;
-use rustc_hash::FxHashMap;
 
+use super::batch::{Memory, Scratch};
 use super::compare::{holds, order_of_ids};
 use super::compile::{Code, CompiledExpression};
 use super::evaluate::names;
+use super::id_range::IdRange;
 use super::predicate::Predicate;
 use super::row::SingleRow;
 use super::{ColumnRow, Columns, Context};
-
-/// How many results are remembered for each costly part of an expression.
-const REMEMBERED: usize = 1 << 16;
 
 /// An expression with what one thread remembers of its results.
 ///
@@ -21,19 +19,26 @@ const REMEMBERED: usize = 1 << 16;
 #[derive(Debug)]
 pub struct Evaluator {
     expression: CompiledExpression,
-    answers: Vec<FxHashMap<TermId, bool>>,
-    ids: FxHashMap<TermId, TermId>,
+    state: Box<State>,
+}
+
+/// What is remembered, and buffers.
+#[derive(Debug, Default)]
+struct State {
+    answers: Vec<Memory<bool>>,
+    ids: Memory<TermId>,
+    scratch: Scratch,
 }
 
 impl CompiledExpression {
     /// An evaluator for one thread.
     #[must_use]
     pub fn evaluator(self) -> Evaluator {
-        let answers = vec![FxHashMap::default(); self.memories];
+        let mut state = Box::<State>::default();
+        state.answers.resize_with(self.memories, Memory::default);
         Evaluator {
             expression: self,
-            answers,
-            ids: FxHashMap::default(),
+            state,
         }
     }
 }
@@ -68,7 +73,8 @@ impl Evaluator {
         Pass {
             columns,
             cx,
-            answers: &mut self.answers,
+            answers: &mut self.state.answers,
+            scratch: &mut self.state.scratch,
         }
         .retain(&self.expression.predicate, keep);
     }
@@ -83,58 +89,49 @@ impl Evaluator {
         out: &mut Vec<TermId>,
     ) {
         out.reserve(rows);
-        match (&self.expression.code, self.expression.remembered) {
-            (Code::Variable(var), _) => match columns.column(*var) {
+        let expression = &self.expression;
+        let State {
+            ids: memory,
+            scratch,
+            ..
+        } = &mut *self.state;
+        match &expression.program.code {
+            Code::Variable(var) => match columns.column(*var) {
                 Some(column) => out.extend_from_slice(&column[..rows]),
                 None => out.resize(out.len() + rows, TermId::NONE),
             },
-            (Code::Constant(constant), _) => out.resize(out.len() + rows, constant.id),
-            (Code::Error(_), _) => out.resize(out.len() + rows, TermId::NONE),
-            (code, Some(var)) => {
-                let column = columns.column(var);
-                for row in 0..rows {
-                    let id = column.map_or(TermId::NONE, |column| column[row]);
-                    let result = remember(&mut self.ids, id, || code.id(&SingleRow { id }, cx));
-                    out.push(result);
+            Code::Constant(constant) => out.resize(out.len() + rows, constant.id),
+            Code::Error(_) => out.resize(out.len() + rows, TermId::NONE),
+            _ => {
+                let rows: Vec<u32> = (0..rows as u32).collect();
+                let program = &expression.program;
+                match expression.remembered {
+                    Some(var) => memory.answer(
+                        columns.column(var),
+                        &rows,
+                        &mut |rows, out| scratch.ids(program, columns, rows, cx, out),
+                        out,
+                    ),
+                    None => scratch.ids(program, columns, &rows, cx, out),
                 }
-            }
-            (code, None) => {
-                out.extend((0..rows).map(|row| code.id(&ColumnRow::new(columns, row), cx)));
             }
         }
     }
 
-    /// Bytes held by what is remembered, about.
+    /// Bytes held by what is remembered, about, and by buffers.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let answers: usize = self.answers.iter().map(FxHashMap::capacity).sum();
-        // With a byte of the table itself for each entry.
-        answers * (size_of::<(TermId, bool)>() + 1)
-            + self.ids.capacity() * (size_of::<(TermId, TermId)>() + 1)
+        let answers: usize = self.state.answers.iter().map(Memory::bytes).sum();
+        answers + self.state.ids.bytes() + self.state.scratch.bytes()
     }
-}
-
-fn remember<T: Copy>(
-    memory: &mut FxHashMap<TermId, T>,
-    id: TermId,
-    evaluate: impl FnOnce() -> T,
-) -> T {
-    if let Some(known) = memory.get(&id) {
-        return *known;
-    }
-    let result = evaluate();
-    if memory.len() >= REMEMBERED {
-        memory.clear();
-    }
-    memory.insert(id, result);
-    result
 }
 
 /// One pass over some rows.
 struct Pass<'p> {
     columns: &'p dyn Columns,
     cx: &'p Context,
-    answers: &'p mut [FxHashMap<TermId, bool>],
+    answers: &'p mut [Memory<bool>],
+    scratch: &'p mut Scratch,
 }
 
 impl Pass<'_> {
@@ -177,13 +174,27 @@ impl Pass<'_> {
                     told(*operator, id, *constant)
                         .unwrap_or_else(|| code.boolean(&SingleRow { id }, cx) == Ok(true))
                 };
-                match IntegerRange::new(*operator, *constant) {
+                match IdRange::of_constant(*operator, *constant) {
                     Some(range) => compact(keep, |row| {
                         let id = cell(column, row);
                         range.told(id).unwrap_or_else(|| slowly(id))
                     }),
                     None => compact(keep, |row| slowly(cell(column, row))),
                 }
+            }
+            Predicate::CompareYear {
+                operator,
+                var,
+                year,
+                code,
+            } => {
+                let column = column(*var);
+                let ranges = IdRange::of_years(*operator, *year);
+                compact(keep, |row| {
+                    let id = cell(column, row);
+                    let told = ranges.iter().find_map(|range| range.told(id));
+                    told.unwrap_or_else(|| code.boolean(&SingleRow { id }, cx) == Ok(true))
+                });
             }
             Predicate::CompareVariables {
                 operator,
@@ -193,8 +204,10 @@ impl Pass<'_> {
             } => {
                 let (left, right) = (column(*left), column(*right));
                 compact(keep, |row| {
-                    told(*operator, cell(left, row), cell(right, row))
-                        .unwrap_or_else(|| general(code, columns, cx, row))
+                    told(*operator, cell(left, row), cell(right, row)).unwrap_or_else(|| {
+                        let row = ColumnRow::new(columns, row as usize);
+                        code.boolean(&row, cx) == Ok(true)
+                    })
                 });
             }
             Predicate::And(parts) => {
@@ -203,17 +216,27 @@ impl Pass<'_> {
                 }
             }
             Predicate::Or(parts) => self.retain_any(parts, keep),
-            Predicate::Remembered { var, memory, code } => {
-                let column = column(*var);
-                let memory = &mut self.answers[*memory];
-                keep.retain(|row| {
-                    let id = cell(column, *row);
-                    remember(memory, id, || {
-                        code.boolean(&SingleRow { id }, cx) == Ok(true)
-                    })
-                });
+            Predicate::Remembered {
+                var,
+                memory,
+                program,
+            } => {
+                let scratch = &mut *self.scratch;
+                let mut answers = Vec::with_capacity(keep.len());
+                self.answers[*memory].answer(
+                    column(*var),
+                    keep,
+                    &mut |rows, out| scratch.booleans(program, columns, rows, cx, out),
+                    &mut answers,
+                );
+                retain_answered(keep, &answers);
             }
-            Predicate::General(code) => keep.retain(|row| general(code, columns, cx, *row)),
+            Predicate::General(program) => {
+                let mut answers = Vec::with_capacity(keep.len());
+                self.scratch
+                    .booleans(program, columns, keep, cx, &mut answers);
+                retain_answered(keep, &answers);
+            }
         }
     }
 
@@ -246,48 +269,10 @@ fn compact(keep: &mut Vec<u32>, mut passes: impl FnMut(u32) -> bool) {
     keep.truncate(kept);
 }
 
-/// The ids of the integers for which a comparison with an integer holds, which are consecutive;
-/// or, for `!=`, for which it does not.
-struct IntegerRange {
-    first: u64,
-    /// One past the last.
-    end: u64,
-    inside: bool,
-}
-
-impl IntegerRange {
-    fn new(operator: Comparison, constant: TermId) -> Option<Self> {
-        if constant.kind() != TermKind::Integer {
-            return None;
-        }
-        let least = TermId::new(TermKind::Integer, 0).raw();
-        let end = least + (1 << PAYLOAD_BITS);
-        let id = constant.raw();
-        let (first, end) = match operator {
-            Comparison::Equal | Comparison::NotEqual | Comparison::SameTerm => (id, id + 1),
-            Comparison::Less => (least, id),
-            Comparison::LessOrEqual => (least, id + 1),
-            Comparison::Greater => (id + 1, end),
-            Comparison::GreaterOrEqual => (id, end),
-        };
-        Some(Self {
-            first,
-            end,
-            inside: operator != Comparison::NotEqual,
-        })
-    }
-
-    /// Whether it holds for this integer; `None` for anything else.
-    #[inline]
-    fn told(&self, id: TermId) -> Option<bool> {
-        let raw = id.raw();
-        (id.kind() == TermKind::Integer)
-            .then_some((self.first <= raw && raw < self.end) == self.inside)
-    }
-}
-
-fn general(code: &Code, columns: &dyn Columns, cx: &Context, row: u32) -> bool {
-    code.boolean(&ColumnRow::new(columns, row as usize), cx) == Ok(true)
+/// Keeps the rows whose answer is true.
+fn retain_answered(keep: &mut Vec<u32>, answers: &[bool]) {
+    let mut answers = answers.iter();
+    compact(keep, |_| answers.next().is_some_and(|answer| *answer));
 }
 
 #[inline]

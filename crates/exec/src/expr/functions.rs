@@ -1,5 +1,7 @@
 //! What does a function give for its arguments?
 
+use std::sync::Arc;
+
 use jindou_model::{inline, key};
 use jindou_plan::expression::Function;
 use oxrdf::vocab::rdf;
@@ -8,9 +10,160 @@ use oxsdatatypes::Double;
 
 use super::compile::Code;
 use super::numeric::Number;
+use super::pattern::Pattern;
 use super::strings::{Text, simple};
 use super::value::{is_large_number, lexical};
 use super::{Context, ExprError, Row, Value, calendar, cast, numeric, strings};
+use crate::KeyKind;
+
+/// True of functions whose value is a string.
+pub(super) fn gives_text(function: Function) -> bool {
+    use Function as F;
+    matches!(
+        function,
+        F::Str
+            | F::Lang
+            | F::Concat
+            | F::SubStr
+            | F::Replace
+            | F::UCase
+            | F::LCase
+            | F::EncodeForUri
+            | F::StrBefore
+            | F::StrAfter
+            | F::StrUuid
+            | F::Md5
+            | F::Sha1
+            | F::Sha256
+            | F::Sha384
+            | F::Sha512
+    )
+}
+
+/// True of functions whose value is a number.
+pub(super) fn gives_number(function: Function) -> bool {
+    use Function as F;
+    matches!(
+        function,
+        F::StrLen
+            | F::Abs
+            | F::Ceil
+            | F::Floor
+            | F::Round
+            | F::Year
+            | F::Month
+            | F::Day
+            | F::Hours
+            | F::Minutes
+            | F::Seconds
+    )
+}
+
+/// True of functions on strings that are true or false.
+pub(super) fn tests_text(function: Function) -> bool {
+    use Function as F;
+    matches!(
+        function,
+        F::LangMatches | F::Contains | F::StrStarts | F::StrEnds | F::Regex
+    )
+}
+
+/// True of functions that read the characters, the tag or the datatype of their arguments.
+pub(super) fn reads_text(function: Function) -> bool {
+    gives_text(function)
+        || tests_text(function)
+        || matches!(function, Function::StrLen | Function::Datatype)
+}
+
+/// A function whose value is a string.
+pub(super) fn text<'r, R: Row + ?Sized>(
+    function: Function,
+    arguments: &'r [Code],
+    row: &'r R,
+    cx: &Context,
+) -> Result<Text<'r>, ExprError> {
+    use Function as F;
+    let at = |index: usize| arguments[index].text(row, cx);
+    match function {
+        F::Str => str_of(&arguments[0], row, cx),
+        F::Lang => lang(&arguments[0], row, cx),
+        F::Concat => strings::concat(arguments.iter().map(|part| part.text(row, cx)), cx),
+        F::SubStr => {
+            let length = arguments.get(2).map(|length| length.number(row, cx));
+            strings::substr(at(0)?, arguments[1].number(row, cx)?, length.transpose()?)
+        }
+        F::Replace => {
+            let pattern = pattern(arguments, 3, row, cx)?;
+            strings::replace(at(0)?, &pattern, &at(2)?, cx)
+        }
+        F::UCase | F::LCase => Ok(strings::change_case(function, at(0)?)),
+        F::EncodeForUri => Ok(strings::encode_for_uri(&at(0)?)),
+        F::StrBefore => strings::before(at(0)?, &at(1)?),
+        F::StrAfter => strings::after(at(0)?, &at(1)?),
+        F::StrUuid => Ok(Text::owned(cx.uuid())),
+        F::Md5 | F::Sha1 | F::Sha256 | F::Sha384 | F::Sha512 => strings::hash(function, &at(0)?),
+        other => unreachable!("{other:?} gives no string"),
+    }
+}
+
+/// A function whose value is a number.
+pub(super) fn number<R: Row + ?Sized>(
+    function: Function,
+    arguments: &[Code],
+    row: &R,
+    cx: &Context,
+) -> Result<Number, ExprError> {
+    use Function as F;
+    let argument = &arguments[0];
+    match function {
+        F::StrLen => strings::length(&argument.text(row, cx)?),
+        F::Abs | F::Ceil | F::Floor | F::Round => {
+            numeric::round(function, argument.number(row, cx)?)
+        }
+        F::Year | F::Month | F::Day | F::Hours | F::Minutes | F::Seconds => {
+            if let Code::Variable(var) = argument
+                && let Some(part) = calendar::part_of_id(function, row.get(*var))
+            {
+                return Ok(part);
+            }
+            calendar::part(function, &*argument.decoded(row, cx)?)
+        }
+        other => unreachable!("{other:?} gives no number"),
+    }
+}
+
+/// A function on strings that is true or false.
+pub(super) fn test<R: Row + ?Sized>(
+    function: Function,
+    arguments: &[Code],
+    row: &R,
+    cx: &Context,
+) -> Result<bool, ExprError> {
+    use Function as F;
+    let at = |index: usize| arguments[index].text(row, cx);
+    match function {
+        F::LangMatches => strings::lang_matches(&at(0)?, &at(1)?),
+        F::Regex => {
+            let pattern = pattern(arguments, 2, row, cx)?;
+            Ok(pattern.is_match(at(0)?.str()))
+        }
+        _ => strings::search(function, &at(0)?, &at(1)?),
+    }
+}
+
+/// The pattern of REGEX or REPLACE, whose flags are the argument `flags_at`, if it is given.
+fn pattern<R: Row + ?Sized>(
+    arguments: &[Code],
+    flags_at: usize,
+    row: &R,
+    cx: &Context,
+) -> Result<Arc<Pattern>, ExprError> {
+    let flags = match arguments.get(flags_at) {
+        Some(flags) => flags.text(row, cx)?,
+        None => Text::simple(&[]),
+    };
+    cx.pattern(arguments[1].text(row, cx)?.plain()?, flags.plain()?)
+}
 
 /// Evaluates a function; the number of arguments was checked when it was compiled.
 pub(super) fn call<R: Row + ?Sized>(
@@ -20,12 +173,18 @@ pub(super) fn call<R: Row + ?Sized>(
     cx: &Context,
 ) -> Result<Value, ExprError> {
     use Function as F;
+    if gives_text(function) {
+        return text(function, arguments, row, cx).map(Text::into_value);
+    }
+    if gives_number(function) {
+        return number(function, arguments, row, cx).map(Value::from);
+    }
+    if tests_text(function) {
+        return test(function, arguments, row, cx).map(Value::Boolean);
+    }
     let decoded = |index: usize| arguments[index].decoded(row, cx);
     match function {
-        F::Str => lexical(&arguments[0].evaluate(row, cx)?, cx.terms()).map(Value::String),
-        F::Lang => lang(&*decoded(0)?),
-        F::LangMatches => strings::lang_matches(&*decoded(0)?, &*decoded(1)?).map(Value::Boolean),
-        F::Datatype => datatype(&arguments[0].evaluate(row, cx)?, cx),
+        F::Datatype => datatype(&arguments[0], row, cx),
         F::Iri => iri(&*decoded(0)?, cx),
         F::BNode => match arguments {
             [] => Ok(Value::Blank(cx.fresh_label())),
@@ -37,42 +196,6 @@ pub(super) fn call<R: Row + ?Sized>(
             }
         },
         F::Rand => Ok(Value::Double(Double::from(cx.random_unit()))),
-        F::Abs | F::Ceil | F::Floor | F::Round => numeric::round(function, &*decoded(0)?),
-        F::Concat => {
-            let parts = arguments
-                .iter()
-                .map(|part| part.decoded(row, cx))
-                .collect::<Result<Vec<_>, _>>()?;
-            let parts: Vec<&Value> = parts.iter().map(|part| &**part).collect();
-            strings::concat(&parts, cx)
-        }
-        F::SubStr => {
-            let length = arguments
-                .get(2)
-                .map(|length| length.decoded(row, cx))
-                .transpose()?;
-            strings::substr(&*decoded(0)?, &*decoded(1)?, length.as_deref())
-        }
-        F::StrLen => strings::length(&*decoded(0)?),
-        F::Replace => {
-            let flags = arguments
-                .get(3)
-                .map(|flags| flags.decoded(row, cx))
-                .transpose()?;
-            let flags = flags.as_deref().map_or(Ok(""), simple)?;
-            let pattern = cx.pattern(simple(&*decoded(1)?)?, flags)?;
-            strings::replace(&*decoded(0)?, &pattern, &*decoded(2)?, cx)
-        }
-        F::UCase | F::LCase => strings::change_case(function, &*decoded(0)?),
-        F::EncodeForUri => strings::encode_for_uri(&*decoded(0)?),
-        F::Contains | F::StrStarts | F::StrEnds => {
-            strings::search(function, &*decoded(0)?, &*decoded(1)?).map(Value::Boolean)
-        }
-        F::StrBefore => strings::before(&*decoded(0)?, &*decoded(1)?),
-        F::StrAfter => strings::after(&*decoded(0)?, &*decoded(1)?),
-        F::Year | F::Month | F::Day | F::Hours | F::Minutes | F::Seconds => {
-            calendar::part(function, &*decoded(0)?)
-        }
         F::Timezone => calendar::timezone(&*decoded(0)?),
         F::Tz => {
             let text = lexical(&arguments[0].evaluate(row, cx)?, cx.terms())?;
@@ -80,10 +203,6 @@ pub(super) fn call<R: Row + ?Sized>(
         }
         F::Now => Ok(Value::DateTime(cx.now())),
         F::Uuid => Ok(Value::Iri(format!("urn:uuid:{}", cx.uuid()))),
-        F::StrUuid => Ok(Value::String(cx.uuid())),
-        F::Md5 | F::Sha1 | F::Sha256 | F::Sha384 | F::Sha512 => {
-            strings::hash(function, &*decoded(0)?)
-        }
         F::StrLang => str_lang(&*decoded(0)?, &*decoded(1)?),
         F::StrDt => str_dt(&*decoded(0)?, &*decoded(1)?, cx),
         F::IsIri => Ok(Value::Boolean(matches!(&*decoded(0)?, Value::Iri(_)))),
@@ -93,42 +212,74 @@ pub(super) fn call<R: Row + ?Sized>(
             Value::Iri(_) | Value::Blank(_)
         ))),
         F::IsNumeric => Ok(Value::Boolean(is_numeric(&*decoded(0)?))),
-        F::Regex => {
-            let flags = arguments
-                .get(2)
-                .map(|flags| flags.decoded(row, cx))
-                .transpose()?;
-            let flags = flags.as_deref().map_or(Ok(""), simple)?;
-            let pattern = cx.pattern(simple(&*decoded(1)?)?, flags)?;
-            let text = decoded(0)?;
-            Ok(Value::Boolean(pattern.is_match(Text::of(&text)?.value)))
+        F::CastDate | F::CastDateTime => {
+            let value = decoded(0)?;
+            match cast::inline_time(function, &value) {
+                Some(id) => Ok(Value::Id(id)),
+                None => cast::cast(function, &value),
+            }
         }
-        F::CastString
-        | F::CastBoolean
-        | F::CastInteger
-        | F::CastDecimal
-        | F::CastFloat
-        | F::CastDouble
-        | F::CastDateTime
-        | F::CastDate
-        | F::CastTime
-        | F::CastDuration
-        | F::CastDayTimeDuration
-        | F::CastYearMonthDuration => cast::cast(function, &*decoded(0)?),
+        _ => cast::cast(function, &*decoded(0)?),
     }
 }
 
-fn lang(value: &Value) -> Result<Value, ExprError> {
-    match value {
+/// STR: the characters of a literal, or an IRI.
+fn str_of<'r, R: Row + ?Sized>(
+    code: &'r Code,
+    row: &'r R,
+    cx: &Context,
+) -> Result<Text<'r>, ExprError> {
+    if let Code::Variable(var) = code
+        && let Some((key, kind)) = row.key(*var)
+    {
+        return match kind {
+            KeyKind::Literal => Ok(Text::simple(strings::split_key(key).0)),
+            _ if key.starts_with(b"_:") => Err(ExprError::Type),
+            _ => Ok(Text::simple(key)),
+        };
+    }
+    lexical(&code.evaluate(row, cx)?, cx.terms()).map(Text::owned)
+}
+
+fn lang<'r, R: Row + ?Sized>(
+    code: &'r Code,
+    row: &'r R,
+    cx: &Context,
+) -> Result<Text<'r>, ExprError> {
+    if let Code::Variable(var) = code
+        && let Some((key, kind)) = row.key(*var)
+    {
+        if kind != KeyKind::Literal {
+            return Err(ExprError::Type);
+        }
+        return Ok(Text::simple(match strings::split_key(key).1 {
+            [b'@', language @ ..] => language,
+            _ => &[],
+        }));
+    }
+    match code.decoded(row, cx)?.into_owned() {
         Value::Iri(_) | Value::Blank(_) => Err(ExprError::Type),
-        Value::LangString { language, .. } => Ok(Value::String(language.clone())),
-        _ => Ok(Value::String(String::new())),
+        Value::LangString { language, .. } => Ok(Text::owned(language)),
+        _ => Ok(Text::simple(&[])),
     }
 }
 
 /// The datatype as the term has it: derived types are kept apart.
-fn datatype(value: &Value, cx: &Context) -> Result<Value, ExprError> {
-    let name = match value {
+fn datatype<R: Row + ?Sized>(code: &Code, row: &R, cx: &Context) -> Result<Value, ExprError> {
+    let of_key = |key: &[u8]| {
+        let parts = key::literal_parts(key).expect("the dictionary holds keys of terms");
+        parts.2.as_str().to_owned()
+    };
+    if let Code::Variable(var) = code
+        && let Some((key, kind)) = row.key(*var)
+    {
+        return match kind {
+            KeyKind::Literal => Ok(Value::Iri(of_key(key))),
+            _ => Err(ExprError::Type),
+        };
+    }
+    let value = code.evaluate(row, cx)?;
+    let name = match &value {
         Value::Iri(_) | Value::Blank(_) => return Err(ExprError::Type),
         Value::Id(id) => match inline::datatype(*id) {
             Some(datatype) => datatype.as_str().to_owned(),
@@ -137,9 +288,7 @@ fn datatype(value: &Value, cx: &Context) -> Result<Value, ExprError> {
                 if !cx.terms().push_key(*id, &mut bytes) {
                     return Err(ExprError::Type);
                 }
-                let (_, _, datatype) =
-                    key::literal_parts(&bytes).expect("the dictionary holds keys of terms");
-                datatype.as_str().to_owned()
+                of_key(&bytes)
             }
         },
         value => value.computed_datatype().as_str().to_owned(),

@@ -3,23 +3,29 @@
 //! An expression of the plan is compiled once for a query ([`CompiledExpression`]): constants are
 //! looked up, constant parts are evaluated, constant patterns are compiled. It is then evaluated
 //! row by row or columns at a time; ids are decoded only where an operator needs more than the id
-//! tells. Aggregates ([`GroupedAccumulator`]) and sort keys ([`SortColumn`]) work on columns of
-//! ids that such expressions gave.
+//! tells. Aggregates ([`GroupedAccumulator`]) and the order of terms ([`SortKey`]) work
+//! on ids that such expressions gave.
 //!
 //! Semantics are those of SPARQL 1.1, section 17; what a function of XPath does is taken from
 //! XQuery and XPath Functions 3.1 where SPARQL refers to it.
 
 mod aggregate;
+mod batch;
 mod calendar;
 mod cast;
 mod compare;
 mod compile;
+mod concat;
 mod context;
 mod evaluate;
+mod extreme;
 mod filter;
 mod functions;
+mod id_range;
 mod numeric;
 mod order;
+mod order_numbers;
+mod order_run;
 mod pattern;
 mod predicate;
 mod row;
@@ -33,7 +39,9 @@ pub use aggregate::GroupedAccumulator;
 pub use compile::{CompileError, CompiledExpression};
 pub use context::Context;
 pub use filter::Evaluator;
-pub use order::{SortColumn, SortKey};
+pub use order::SortKey;
+pub(crate) use order_numbers::{NUMBER_BYTES, order_numbers};
+pub(crate) use order_run::{Run, order_of_ids, run_of};
 pub use row::{ColumnRow, Columns, Row};
 pub use value::Value;
 

@@ -12,7 +12,24 @@ use oxsdatatypes::{Decimal, Double};
 
 use super::Value;
 use super::cast::{months_of, seconds_of};
+use super::value::EPOCH_MS;
 use crate::Terms;
+
+/// The order of the kinds of terms.
+pub(super) mod rank {
+    pub(in crate::expr) const UNBOUND: u8 = 0;
+    pub(in crate::expr) const BLANK: u8 = 1;
+    pub(in crate::expr) const IRI: u8 = 2;
+    pub(in crate::expr) const BOOLEAN: u8 = 3;
+    pub(in crate::expr) const NUMBER: u8 = 4;
+    pub(in crate::expr) const STRING: u8 = 5;
+    pub(in crate::expr) const LANG_STRING: u8 = 6;
+    pub(in crate::expr) const DATE_TIME: u8 = 7;
+    pub(in crate::expr) const DATE: u8 = 8;
+    pub(in crate::expr) const TIME: u8 = 9;
+    pub(in crate::expr) const DURATION: u8 = 10;
+    pub(in crate::expr) const OTHER: u8 = 11;
+}
 
 /// What a term is sorted by: comparable without the dictionary.
 ///
@@ -102,18 +119,18 @@ impl Eq for Number {}
 impl Key {
     fn rank(&self) -> u8 {
         match self {
-            Self::Unbound => 0,
-            Self::Blank(_) => 1,
-            Self::Iri(_) => 2,
-            Self::Boolean(_) => 3,
-            Self::Integer(_) | Self::Number(_) => 4,
-            Self::String(_) => 5,
-            Self::LangString(..) => 6,
-            Self::DateTime(_) => 7,
-            Self::Date(_) => 8,
-            Self::Time(_) => 9,
-            Self::Duration(..) => 10,
-            Self::Other(..) => 11,
+            Self::Unbound => rank::UNBOUND,
+            Self::Blank(_) => rank::BLANK,
+            Self::Iri(_) => rank::IRI,
+            Self::Boolean(_) => rank::BOOLEAN,
+            Self::Integer(_) | Self::Number(_) => rank::NUMBER,
+            Self::String(_) => rank::STRING,
+            Self::LangString(..) => rank::LANG_STRING,
+            Self::DateTime(_) => rank::DATE_TIME,
+            Self::Date(_) => rank::DATE,
+            Self::Time(_) => rank::TIME,
+            Self::Duration(..) => rank::DURATION,
+            Self::Other(..) => rank::OTHER,
         }
     }
 }
@@ -180,9 +197,9 @@ impl SortKey {
         })
     }
 
-    /// The key of an integer held inline.
-    pub(super) fn of_integer(id: TermId) -> Self {
-        Self(inline::as_integer(id).map_or(Key::Unbound, Key::Integer))
+    /// That of the kind of the term.
+    pub(super) fn rank(&self) -> u8 {
+        self.0.rank()
     }
 
     /// Bytes that the key holds beyond its own size.
@@ -204,9 +221,6 @@ impl SortKey {
         }
     }
 }
-
-/// Milliseconds from 0001-01-01T00:00:00Z, where the time line of XML Schema begins, to 1970.
-const EPOCH_MS: i128 = 62_135_596_800_000;
 
 fn key_of(value: Value) -> Key {
     /// The mean length of a month in the Gregorian calendar, in seconds.
@@ -256,68 +270,5 @@ fn duration_key(value: oxsdatatypes::Duration, month_seconds: i64) -> Key {
         Some((seconds, months)) => Key::Duration(seconds, months),
         // Durations beyond the range of decimals come last of all durations.
         None => Key::Duration(Decimal::MAX, i64::MAX),
-    }
-}
-
-fn integer(value: i64) -> SortKey {
-    SortKey(Key::Integer(value))
-}
-
-/// The sort keys of a column.
-#[derive(Clone, Debug)]
-pub enum SortColumn {
-    /// All are integers held inline.
-    Integers(Vec<i64>),
-    /// Anything else.
-    Keys(Vec<SortKey>),
-}
-
-impl SortColumn {
-    /// The keys of these ids; decodes each that is not inline.
-    #[must_use]
-    pub fn new(ids: &[TermId], terms: &Terms) -> Self {
-        let integers: Option<Vec<i64>> = ids.iter().map(|id| inline::as_integer(*id)).collect();
-        match integers {
-            Some(integers) => Self::Integers(integers),
-            None => Self::Keys(ids.iter().map(|id| SortKey::new(*id, terms)).collect()),
-        }
-    }
-
-    /// Adds the keys of another column behind those of this one.
-    pub fn append(&mut self, more: Self) {
-        match (&mut *self, more) {
-            (Self::Integers(all), Self::Integers(more)) => all.extend(more),
-            (Self::Keys(all), Self::Keys(more)) => all.extend(more),
-            (Self::Keys(all), Self::Integers(more)) => all.extend(more.into_iter().map(integer)),
-            (Self::Integers(all), Self::Keys(more)) => {
-                let mut keys: Vec<SortKey> = all.iter().copied().map(integer).collect();
-                keys.extend(more);
-                *self = Self::Keys(keys);
-            }
-        }
-    }
-
-    /// The order of two rows by this column, ascending.
-    ///
-    /// # Panics
-    /// If there are no such rows.
-    #[must_use]
-    pub fn compare(&self, left: usize, right: usize) -> Ordering {
-        match self {
-            Self::Integers(values) => values[left].cmp(&values[right]),
-            Self::Keys(keys) => keys[left].cmp(&keys[right]),
-        }
-    }
-
-    /// Bytes held.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        match self {
-            Self::Integers(values) => values.capacity() * size_of::<i64>(),
-            Self::Keys(keys) => {
-                keys.capacity() * size_of::<SortKey>()
-                    + keys.iter().map(SortKey::heap_bytes).sum::<usize>()
-            }
-        }
     }
 }

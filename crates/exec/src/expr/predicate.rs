@@ -3,11 +3,11 @@
 //! A filter keeps a row if its condition is true; false and errors drop it alike. So conjunctions
 //! may be tested part by part, each on the rows that the parts before left, cheap parts first.
 
-use jindou_model::TermId;
-use jindou_plan::expression::Comparison;
+use jindou_model::{TermId, inline};
+use jindou_plan::expression::{Comparison, Function};
 use jindou_plan::physical::Var;
 
-use super::compile::{Code, Constant};
+use super::compile::{Code, Constant, Program};
 use super::value::Value;
 
 /// A condition, by the cheapest test that tells whether it is true.
@@ -43,10 +43,21 @@ pub(super) enum Predicate {
     And(Vec<Self>),
     /// One of these, in this order.
     Or(Vec<Self>),
+    /// A variable's YEAR against an integer; `code` where the id holds no date or dateTime.
+    CompareYear {
+        operator: Comparison,
+        var: Var,
+        year: i64,
+        code: Code,
+    },
     /// A costly condition on one variable: remembered by its value, in memory number `memory`.
-    Remembered { var: Var, memory: usize, code: Code },
+    Remembered {
+        var: Var,
+        memory: usize,
+        program: Program,
+    },
     /// Anything else.
-    General(Code),
+    General(Program),
 }
 
 impl Predicate {
@@ -64,7 +75,7 @@ impl Predicate {
             Code::Error(_) => Self::Constant(false),
             Code::Constant(constant) => match constant.value {
                 Value::Boolean(value) => Self::Constant(value),
-                _ => Self::General(code.clone()),
+                _ => Self::General(Program::new(code.clone())),
             },
             Code::Bound(var) => Self::Bound(*var, true),
             Code::And(parts) => Self::And(all(parts)),
@@ -98,8 +109,34 @@ impl Predicate {
                         code: code.clone(),
                     },
                 },
+                (Code::Call(Function::Year, of), Code::Constant(constant)) => {
+                    Self::compare_year(*operator, &of[0], constant, code, memories)
+                }
+                (Code::Constant(constant), Code::Call(Function::Year, of)) => {
+                    Self::compare_year(flip(*operator), &of[0], constant, code, memories)
+                }
                 _ => Self::other(code, memories),
             },
+            _ => Self::other(code, memories),
+        }
+    }
+
+    fn compare_year(
+        operator: Comparison,
+        of: &Code,
+        constant: &Constant,
+        code: &Code,
+        memories: &mut usize,
+    ) -> Self {
+        match (of, inline::as_integer(constant.id)) {
+            (Code::Variable(var), Some(year)) if operator != Comparison::SameTerm => {
+                Self::CompareYear {
+                    operator,
+                    var: *var,
+                    year,
+                    code: code.clone(),
+                }
+            }
             _ => Self::other(code, memories),
         }
     }
@@ -187,7 +224,7 @@ impl Predicate {
     fn other(code: &Code, memories: &mut usize) -> Self {
         match code.worth_remembering() {
             Some(var) => Self::remembered(code, var, memories),
-            None => Self::General(code.clone()),
+            None => Self::General(Program::new(code.clone())),
         }
     }
 
@@ -197,7 +234,7 @@ impl Predicate {
         Self::Remembered {
             var,
             memory,
-            code: code.clone(),
+            program: Program::new(code.clone()),
         }
     }
 
@@ -206,7 +243,9 @@ impl Predicate {
         match self {
             Self::Constant(_) => 0,
             Self::Bound(..) | Self::Among { .. } | Self::Same { .. } => 1,
-            Self::CompareConstant { .. } | Self::CompareVariables { .. } => 2,
+            Self::CompareConstant { .. }
+            | Self::CompareVariables { .. }
+            | Self::CompareYear { .. } => 2,
             Self::Remembered { .. } => 20,
             Self::General(_) => 40,
             Self::And(parts) | Self::Or(parts) => parts.iter().map(Self::cost).sum(),

@@ -3,10 +3,18 @@
 use jindou_model::TermId;
 use jindou_plan::physical::Var;
 
+use crate::{KeyKind, Keys};
+
 /// One solution, as expressions see it.
 pub trait Row {
     /// The value of a variable; [`TermId::NONE`] where it is unbound.
     fn get(&self, var: Var) -> TermId;
+
+    /// The key of a variable's value where it is at hand: no key of an inline value is.
+    #[inline]
+    fn key(&self, _var: Var) -> Option<(&[u8], KeyKind)> {
+        None
+    }
 
     /// A number that tells this solution from the others of the query, and is the same for all
     /// expressions evaluated for it: only `BNODE("label")` looks at it.
@@ -45,6 +53,37 @@ impl Row for ColumnRow<'_> {
 
     fn solution(&self) -> u64 {
         self.columns.solution(self.index)
+    }
+}
+
+/// One row of some [`Columns`], with keys of some variables at hand.
+pub(super) struct BatchRow<'a> {
+    pub(super) columns: &'a dyn Columns,
+    pub(super) row: usize,
+    /// The variables whose keys are at hand, and these.
+    pub(super) texts: &'a [Var],
+    pub(super) keys: &'a [Keys],
+    /// The row's place in the keys.
+    pub(super) place: usize,
+}
+
+impl Row for BatchRow<'_> {
+    #[inline]
+    fn get(&self, var: Var) -> TermId {
+        self.columns
+            .column(var)
+            .map_or(TermId::NONE, |column| column[self.row])
+    }
+
+    #[inline]
+    fn key(&self, var: Var) -> Option<(&[u8], KeyKind)> {
+        let at = self.texts.iter().position(|text| *text == var)?;
+        let (key, kind) = self.keys[at].get(self.place);
+        (kind != KeyKind::None).then_some((key, kind))
+    }
+
+    fn solution(&self) -> u64 {
+        self.columns.solution(self.row)
     }
 }
 

@@ -1,11 +1,14 @@
 //! What do the functions on strings give (SPARQL 1.1, section 17.4.3)?
 
+use std::borrow::Cow;
+
+use jindou_plan::expression::Function;
 use md5::{Digest as _, Md5};
+use memchr::{memmem, memrchr};
+use oxrdf::vocab::xsd;
 use oxsdatatypes::Integer;
 use sha1::Sha1;
 use sha2::{Sha256, Sha384, Sha512};
-
-use jindou_plan::expression::Function;
 
 use super::context::STRING_BYTES;
 use super::numeric::Number;
@@ -13,39 +16,176 @@ use super::pattern::Pattern;
 use super::value::push_hex;
 use super::{Context, ExprError, Value};
 
-/// The characters and language tag of a string literal.
-#[derive(Clone, Copy)]
+/// The characters and the language tag of a string literal, as UTF-8: borrowed from the key of a
+/// term where that can be, so that most functions copy and test nothing.
+#[derive(Clone, Debug)]
 pub(super) struct Text<'a> {
-    pub(super) value: &'a str,
-    pub(super) language: Option<&'a str>,
+    pub(super) value: Cow<'a, [u8]>,
+    pub(super) language: Option<Cow<'a, [u8]>>,
 }
 
 impl<'a> Text<'a> {
+    /// A string without a tag.
+    pub(super) fn simple(value: &'a [u8]) -> Self {
+        Self {
+            value: Cow::Borrowed(value),
+            language: None,
+        }
+    }
+
+    /// A string of its own without a tag.
+    pub(super) fn owned(value: String) -> Self {
+        Self {
+            value: Cow::Owned(value.into_bytes()),
+            language: None,
+        }
+    }
+
+    /// The string literal of a key; `None` of a literal of another datatype.
+    #[inline]
+    pub(super) fn of_key(key: &'a [u8]) -> Option<Self> {
+        let (value, suffix) = split_key(key);
+        match suffix {
+            [] => Some(Self::simple(value)),
+            [b'@', language @ ..] => Some(Self {
+                value: Cow::Borrowed(value),
+                language: Some(Cow::Borrowed(language)),
+            }),
+            [_, datatype @ ..] if datatype == xsd::STRING.as_str().as_bytes() => {
+                Some(Self::simple(value))
+            }
+            _ => None,
+        }
+    }
+
     /// The string literal that a decoded value is.
     pub(super) fn of(value: &'a Value) -> Result<Self, ExprError> {
         match value {
-            Value::String(value) => Ok(Self {
-                value,
-                language: None,
-            }),
+            Value::String(value) => Ok(Self::simple(value.as_bytes())),
             Value::LangString { value, language } => Ok(Self {
-                value,
-                language: Some(language),
+                value: Cow::Borrowed(value.as_bytes()),
+                language: Some(Cow::Borrowed(language.as_bytes())),
             }),
             _ => Err(ExprError::Type),
         }
     }
 
-    /// Another string with the same tag.
-    fn with(self, value: String) -> Value {
+    /// As [`Text::of`], of a value that is not needed any more.
+    pub(super) fn take(value: Value) -> Result<Self, ExprError> {
+        match value {
+            Value::String(value) => Ok(Self::owned(value)),
+            Value::LangString { value, language } => Ok(Self {
+                value: Cow::Owned(value.into_bytes()),
+                language: Some(Cow::Owned(language.into_bytes())),
+            }),
+            _ => Err(ExprError::Type),
+        }
+    }
+
+    pub(super) fn into_value(self) -> Value {
+        let value = into_string(self.value);
         match self.language {
             None => Value::String(value),
             Some(language) => Value::LangString {
                 value,
-                language: language.to_owned(),
+                language: into_string(language),
             },
         }
     }
+
+    /// Appends the key of the literal.
+    pub(super) fn push_key(&self, key: &mut Vec<u8>) {
+        key.extend_from_slice(&self.value);
+        key.push(0);
+        if let Some(language) = &self.language {
+            key.push(b'@');
+            key.extend_from_slice(language);
+        }
+    }
+
+    /// The characters.
+    pub(super) fn str(&self) -> &str {
+        utf8(&self.value)
+    }
+
+    /// The characters of a string without a language tag.
+    pub(super) fn plain(&self) -> Result<&str, ExprError> {
+        self.plain_bytes().map(utf8)
+    }
+
+    /// The same as bytes.
+    fn plain_bytes(&self) -> Result<&[u8], ExprError> {
+        match self.language {
+            None => Ok(&self.value),
+            Some(_) => Err(ExprError::Type),
+        }
+    }
+
+    /// Another string with the same tag.
+    fn with(self, value: Cow<'a, [u8]>) -> Self {
+        Self {
+            value,
+            language: self.language,
+        }
+    }
+
+    /// Part of the string, with the same tag.
+    fn slice(self, from: usize, to: usize) -> Self {
+        let value = match self.value {
+            Cow::Borrowed(bytes) => Cow::Borrowed(&bytes[from..to]),
+            Cow::Owned(mut bytes) => {
+                bytes.truncate(to);
+                bytes.drain(..from);
+                Cow::Owned(bytes)
+            }
+        };
+        Self {
+            value,
+            language: self.language,
+        }
+    }
+
+    /// What `=` says of two strings.
+    pub(super) fn equals(&self, other: &Self) -> bool {
+        let tags = match (&self.language, &other.language) {
+            (None, None) => true,
+            (Some(left), Some(right)) => left.eq_ignore_ascii_case(right),
+            _ => false,
+        };
+        tags && self.value == other.value
+    }
+
+    /// The order of two strings that have no tag or the same one.
+    ///
+    /// # Errors
+    /// [`ExprError::Type`] of others.
+    pub(super) fn order(&self, other: &Self) -> Result<std::cmp::Ordering, ExprError> {
+        match (&self.language, &other.language) {
+            (None, None) => {}
+            (Some(left), Some(right)) if left.eq_ignore_ascii_case(right) => {}
+            _ => return Err(ExprError::Type),
+        }
+        Ok(self.value.cmp(&other.value))
+    }
+}
+
+fn utf8(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("strings are UTF-8")
+}
+
+fn into_string(bytes: Cow<'_, [u8]>) -> String {
+    String::from_utf8(bytes.into_owned()).expect("strings are UTF-8")
+}
+
+/// A literal's key as its lexical form and what tells its datatype.
+#[inline]
+pub(super) fn split_key(key: &[u8]) -> (&[u8], &[u8]) {
+    // Plain strings end with the border.
+    if let [value @ .., 0] = key {
+        return (value, &[]);
+    }
+    let border = memrchr(0, key).expect("the dictionary holds keys of terms");
+    (&key[..border], &key[border + 1..])
 }
 
 /// The characters of a string without a language tag.
@@ -56,59 +196,64 @@ pub(super) fn simple(value: &Value) -> Result<&str, ExprError> {
     }
 }
 
-/// Two strings that may be compared (section 17.4.3.1.2): the second has no tag or the first's.
-fn compatible<'a>(left: &'a Value, right: &'a Value) -> Result<(Text<'a>, &'a str), ExprError> {
-    let (left, right) = (Text::of(left)?, Text::of(right)?);
-    let same = match (left.language, right.language) {
+/// Two strings may be compared (section 17.4.3.1.2) if the second has no tag or the first's.
+fn compatible(left: &Text<'_>, right: &Text<'_>) -> Result<(), ExprError> {
+    let same = match (&left.language, &right.language) {
         (_, None) => true,
         (Some(left), Some(right)) => left.eq_ignore_ascii_case(right),
         (None, Some(_)) => false,
     };
-    if same {
-        Ok((left, right.value))
-    } else {
-        Err(ExprError::Type)
-    }
+    if same { Ok(()) } else { Err(ExprError::Type) }
 }
 
 /// CONTAINS, STRSTARTS or STRENDS.
-pub(super) fn search(function: Function, left: &Value, right: &Value) -> Result<bool, ExprError> {
-    let (text, part) = compatible(left, right)?;
+pub(super) fn search(
+    function: Function,
+    text: &Text<'_>,
+    part: &Text<'_>,
+) -> Result<bool, ExprError> {
+    compatible(text, part)?;
     Ok(match function {
-        Function::StrStarts => text.value.starts_with(part),
-        Function::StrEnds => text.value.ends_with(part),
-        _ => text.value.contains(part),
+        Function::StrStarts => text.value.starts_with(&part.value),
+        Function::StrEnds => text.value.ends_with(&part.value),
+        _ => memmem::find(&text.value, &part.value).is_some(),
     })
 }
 
 /// STRBEFORE: without a match, the empty string without a tag.
-pub(super) fn before(left: &Value, right: &Value) -> Result<Value, ExprError> {
-    let (text, part) = compatible(left, right)?;
-    Ok(match text.value.find(part) {
-        Some(at) => text.with(text.value[..at].to_owned()),
-        None => Value::String(String::new()),
+pub(super) fn before<'a>(text: Text<'a>, part: &Text<'_>) -> Result<Text<'a>, ExprError> {
+    compatible(&text, part)?;
+    Ok(match memmem::find(&text.value, &part.value) {
+        Some(at) => text.slice(0, at),
+        None => Text::simple(&[]),
     })
 }
 
 /// STRAFTER: without a match, the empty string without a tag.
-pub(super) fn after(left: &Value, right: &Value) -> Result<Value, ExprError> {
-    let (text, part) = compatible(left, right)?;
-    Ok(match text.value.find(part) {
-        Some(at) => text.with(text.value[at + part.len()..].to_owned()),
-        None => Value::String(String::new()),
+pub(super) fn after<'a>(text: Text<'a>, part: &Text<'_>) -> Result<Text<'a>, ExprError> {
+    compatible(&text, part)?;
+    Ok(match memmem::find(&text.value, &part.value) {
+        Some(at) => {
+            let end = text.value.len();
+            text.slice(at + part.value.len(), end)
+        }
+        None => Text::simple(&[]),
     })
 }
 
 /// CONCAT: the tag that all parts share, if they do.
-pub(super) fn concat(parts: &[&Value], cx: &Context) -> Result<Value, ExprError> {
-    let mut text = String::new();
+pub(super) fn concat<'a>(
+    parts: impl Iterator<Item = Result<Text<'a>, ExprError>>,
+    cx: &Context,
+) -> Result<Text<'a>, ExprError> {
+    let mut text = Vec::new();
     let mut language = None;
-    for (index, part) in parts.iter().enumerate() {
-        let part = Text::of(part)?;
+    for (index, part) in parts.enumerate() {
+        let part = part?;
         if text.len() + part.value.len() > STRING_BYTES {
             return Err(cx.refuse(format!("CONCAT made more than {STRING_BYTES} bytes")));
         }
-        text.push_str(part.value);
+        text.extend_from_slice(&part.value);
         if index == 0 {
             language = part.language;
         } else if language != part.language {
@@ -116,66 +261,67 @@ pub(super) fn concat(parts: &[&Value], cx: &Context) -> Result<Value, ExprError>
         }
     }
     Ok(Text {
-        value: "",
+        value: Cow::Owned(text),
         language,
-    }
-    .with(text))
+    })
 }
 
 /// SUBSTR: the characters at positions from `start` on, counted from 1, and before
 /// `start + length`.
 pub(super) fn substr(
-    text: &Value,
-    start: &Value,
-    length: Option<&Value>,
-) -> Result<Value, ExprError> {
-    let text = Text::of(text)?;
-    let start = position(start)?;
-    let end = match length {
-        Some(length) => start + position(length)?,
-        None => f64::INFINITY,
-    };
+    text: Text<'_>,
+    start: Number,
+    length: Option<Number>,
+) -> Result<Text<'_>, ExprError> {
+    let start = position(start);
+    let end = length.map_or(f64::INFINITY, |length| start + position(length));
     // Comparisons with NaN are false, so that nothing is selected.
-    let selected = text
-        .value
-        .chars()
-        .zip(1_u64..)
-        .skip_while(|(_, at)| (*at as f64) < start)
-        .take_while(|(_, at)| *at as f64 >= start && (*at as f64) < end)
-        .map(|(character, _)| character)
-        .collect();
-    Ok(text.with(selected))
+    if start.partial_cmp(&end) != Some(std::cmp::Ordering::Less) {
+        return Ok(text.slice(0, 0));
+    }
+    // Beyond the text, and of a string's length, all numbers are alike.
+    let index = |position: f64| (position.max(1.0) - 1.0).min(text.value.len() as f64) as usize;
+    let (from, to) = (index(start), index(end));
+    if text.value.is_ascii() {
+        return Ok(text.slice(from, to));
+    }
+    let byte_of = |character: usize| {
+        let mut starts = text.str().char_indices().map(|(at, _)| at);
+        starts.nth(character).unwrap_or(text.value.len())
+    };
+    let (from, to) = (byte_of(from), byte_of(to));
+    Ok(text.slice(from, to))
 }
 
-fn position(value: &Value) -> Result<f64, ExprError> {
-    Number::of(value)
-        .map(|number| number.to_double().round().into())
-        .ok_or(ExprError::Type)
+fn position(number: Number) -> f64 {
+    number.to_double().round().into()
 }
 
 /// STRLEN, in code points.
-pub(super) fn length(text: &Value) -> Result<Value, ExprError> {
-    let length = Text::of(text)?.value.chars().count();
-    let length = i64::try_from(length).map_err(|_| ExprError::Overflow)?;
-    Ok(Value::Integer(Integer::from(length)))
+pub(super) fn length(text: &Text<'_>) -> Result<Number, ExprError> {
+    // All bytes of a code point but the first begin with the bits 10.
+    let starts = text.value.iter().filter(|byte| **byte & 0xc0 != 0x80);
+    let length = i64::try_from(starts.count()).map_err(|_| ExprError::Overflow)?;
+    Ok(Number::Integer(Integer::from(length)))
 }
 
 /// UCASE or LCASE.
-pub(super) fn change_case(function: Function, text: &Value) -> Result<Value, ExprError> {
-    let text = Text::of(text)?;
-    let changed = match function {
-        Function::UCase => text.value.to_uppercase(),
-        _ => text.value.to_lowercase(),
+pub(super) fn change_case(function: Function, text: Text<'_>) -> Text<'_> {
+    let upper = function == Function::UCase;
+    let changed = match (text.value.is_ascii(), upper) {
+        (true, true) => text.value.to_ascii_uppercase(),
+        (true, false) => text.value.to_ascii_lowercase(),
+        (false, true) => text.str().to_uppercase().into_bytes(),
+        (false, false) => text.str().to_lowercase().into_bytes(),
     };
-    Ok(text.with(changed))
+    text.with(Cow::Owned(changed))
 }
 
 /// ENCODE_FOR_URI: all but the unreserved characters of RFC 3986 is escaped.
-pub(super) fn encode_for_uri(text: &Value) -> Result<Value, ExprError> {
+pub(super) fn encode_for_uri(text: &Text<'_>) -> Text<'static> {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    let text = Text::of(text)?.value;
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
+    let mut out = String::with_capacity(text.value.len());
+    for byte in text.value.iter().copied() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
             out.push(char::from(byte));
         } else {
@@ -184,23 +330,23 @@ pub(super) fn encode_for_uri(text: &Value) -> Result<Value, ExprError> {
             out.push(char::from(HEX[usize::from(byte & 15)]));
         }
     }
-    Ok(Value::String(out))
+    Text::owned(out)
 }
 
 /// REPLACE.
-pub(super) fn replace(
-    text: &Value,
+pub(super) fn replace<'a>(
+    text: Text<'a>,
     pattern: &Pattern,
-    replacement: &Value,
+    replacement: &Text<'_>,
     cx: &Context,
-) -> Result<Value, ExprError> {
-    let text = Text::of(text)?;
-    Ok(text.with(pattern.replace(text.value, simple(replacement)?, cx)?))
+) -> Result<Text<'a>, ExprError> {
+    let replaced = pattern.replace(text.str(), replacement.plain()?, cx)?;
+    Ok(text.with(Cow::Owned(replaced.into_bytes())))
 }
 
 /// LANGMATCHES: basic filtering of RFC 4647.
-pub(super) fn lang_matches(tag: &Value, range: &Value) -> Result<bool, ExprError> {
-    let (tag, range) = (simple(tag)?.as_bytes(), simple(range)?.as_bytes());
+pub(super) fn lang_matches(tag: &Text<'_>, range: &Text<'_>) -> Result<bool, ExprError> {
+    let (tag, range) = (tag.plain_bytes()?, range.plain_bytes()?);
     if range == b"*" {
         return Ok(!tag.is_empty());
     }
@@ -213,8 +359,8 @@ pub(super) fn lang_matches(tag: &Value, range: &Value) -> Result<bool, ExprError
 }
 
 /// MD5 and the SHA functions, of a string's UTF-8 bytes.
-pub(super) fn hash(function: Function, text: &Value) -> Result<Value, ExprError> {
-    let bytes = simple(text)?.as_bytes();
+pub(super) fn hash(function: Function, text: &Text<'_>) -> Result<Text<'static>, ExprError> {
+    let bytes = text.plain_bytes()?;
     let mut out = String::new();
     match function {
         Function::Md5 => push_hex(&mut out, &Md5::digest(bytes)),
@@ -223,5 +369,5 @@ pub(super) fn hash(function: Function, text: &Value) -> Result<Value, ExprError>
         Function::Sha384 => push_hex(&mut out, &Sha384::digest(bytes)),
         _ => push_hex(&mut out, &Sha512::digest(bytes)),
     }
-    Ok(Value::String(out))
+    Ok(Text::owned(out))
 }

@@ -136,11 +136,14 @@ impl Value {
                 Some(id) => id,
                 None => intern_typed(terms, value.to_string(), xsd::INTEGER),
             },
+            Self::Decimal(value) => match inline_decimal(value) {
+                Some(id) => id,
+                None => intern_typed(terms, value.to_string(), xsd::DECIMAL),
+            },
             Self::Other { value, datatype } => {
                 intern_typed(terms, value, NamedNodeRef::new_unchecked(&datatype))
             }
-            value @ (Self::Decimal(_)
-            | Self::Float(_)
+            value @ (Self::Float(_)
             | Self::Double(_)
             | Self::DateTime(_)
             | Self::Date(_)
@@ -283,6 +286,12 @@ fn decode_inline(id: TermId) -> Value {
         TermKind::Double => inline::as_f64(id).map(|value| Value::Double(value.into())),
         TermKind::Float => inline::as_f32(id).map(|value| Value::Float(value.into())),
         TermKind::Boolean => inline::as_boolean(id).map(Value::Boolean),
+        TermKind::DateTime if let Some(bytes) = inline::as_date_time(id).and_then(timeline) => {
+            Some(Value::DateTime(DateTime::from_be_bytes(bytes)))
+        }
+        TermKind::Date if let Some(bytes) = inline::as_date(id).and_then(timeline) => {
+            Some(Value::Date(Date::from_be_bytes(bytes)))
+        }
         _ => {
             let mut lexical = String::new();
             let datatype = inline::datatype(id);
@@ -293,6 +302,45 @@ fn decode_inline(id: TermId) -> Value {
         }
     };
     value.expect("an inline id holds a value")
+}
+
+/// Milliseconds from 0001-01-01T00:00:00Z, where the time line of XML Schema begins, to 1970.
+pub(super) const EPOCH_MS: i128 = 62_135_596_800_000;
+
+/// A time as the bytes of a date or time: seconds on the time line of XML Schema as a decimal,
+/// and minutes of the time zone, all bits set for none.
+///
+/// `None` for the time zone of one minute west, which has those bits too.
+fn timeline((ms, zone): (i64, Option<i16>)) -> Option<[u8; 18]> {
+    if zone == Some(-1) {
+        return None;
+    }
+    let seconds = Decimal::new(i128::from(ms) + EPOCH_MS, 3).ok()?;
+    let mut bytes = [0; 18];
+    bytes[..16].copy_from_slice(&seconds.to_be_bytes());
+    bytes[16..].copy_from_slice(&zone.unwrap_or(-1).to_be_bytes());
+    Some(bytes)
+}
+
+/// The id of a decimal, if it fits inline.
+fn inline_decimal(value: Decimal) -> Option<TermId> {
+    /// Decimals are kept with so many digits after the point.
+    const SCALE: u8 = 18;
+    const ONE: i128 = 1_000_000_000_000_000_000;
+    let units = i128::from_be_bytes(value.to_be_bytes());
+    let whole = i64::try_from(units / ONE).ok()?;
+    let mut fraction = (units - i128::from(whole) * ONE) as i64;
+    if fraction == 0 {
+        return inline::from_decimal(whole, 0);
+    }
+    let mut scale = SCALE;
+    while fraction % 10 == 0 {
+        fraction /= 10;
+        scale -= 1;
+    }
+    let power = 10_i64.checked_pow(scale.into())?;
+    let mantissa = whole.checked_mul(power)?.checked_add(fraction)?;
+    inline::from_decimal(mantissa, scale)
 }
 
 /// The local name of a datatype of XML Schema.
@@ -417,7 +465,11 @@ pub(super) fn lexical(value: &Value, terms: &Terms) -> Result<String, ExprError>
     }
 }
 
-fn lexical_of_id(id: TermId, terms: &Terms) -> Result<String, ExprError> {
+/// The text of a literal or IRI.
+///
+/// # Errors
+/// As [`lexical`].
+pub(super) fn lexical_of_id(id: TermId, terms: &Terms) -> Result<String, ExprError> {
     if id.is_none() {
         return Err(ExprError::Unbound);
     }
@@ -442,5 +494,57 @@ fn lexical_of_id(id: TermId, terms: &Terms) -> Result<String, ExprError> {
 pub(super) fn push_hex(text: &mut String, bytes: &[u8]) {
     for byte in bytes {
         write!(text, "{byte:02x}").expect("a string takes any text");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_have_the_ids_of_their_texts() {
+        for text in [
+            "0",
+            "1",
+            "-1",
+            "0.5",
+            "-0.5",
+            "10",
+            "100.25",
+            "-7.125",
+            "1.000000000000001",
+            "1.0000000000000001",
+            "36028797018963967",
+            "36028797018963968",
+            "12345.5",
+            "3602879701896396.7",
+            "3602879701896396.8",
+            "123456789012345678",
+            "0.000000000000000001",
+        ] {
+            let value: Decimal = text.parse().expect("a decimal");
+            let expected = inline::encode(&value.to_string(), xsd::DECIMAL.as_str());
+            assert_eq!(inline_decimal(value), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn times_have_the_values_of_their_texts() {
+        for (text, datatype) in [
+            ("2020-02-29T23:59:59.125Z", xsd::DATE_TIME),
+            ("0000-01-01T00:00:00", xsd::DATE_TIME),
+            ("9999-12-31T23:59:59-14:00", xsd::DATE_TIME),
+            ("1969-12-31T23:59:59.999-00:01", xsd::DATE_TIME),
+            ("1969-12-31T00:00:00+05:30", xsd::DATE_TIME),
+            ("2020-02-29", xsd::DATE),
+            ("0000-03-01Z", xsd::DATE),
+            ("1999-12-31-00:01", xsd::DATE),
+            ("1999-12-31+14:00", xsd::DATE),
+        ] {
+            let id = inline::encode(text, datatype.as_str()).expect("it fits inline");
+            let (value, expected) = (decode_inline(id), Value::typed(text, datatype.as_str()));
+            assert_eq!(value, expected, "{text}");
+            assert_eq!(value.canonical(), expected.canonical(), "{text}");
+        }
     }
 }

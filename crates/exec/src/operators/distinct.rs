@@ -83,6 +83,7 @@ impl Operator for Distinct {
         cx.check()?;
         if !self.is_read {
             if let Some(mut table) = self.input.next(cx)? {
+                table.take_counts();
                 if let Some(order) = &mut self.order {
                     order.number(&mut table);
                 }

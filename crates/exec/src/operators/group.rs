@@ -5,7 +5,7 @@
 //! that are there. Groups in memory are handed over first, then each part is grouped likewise.
 
 use jindou_model::TermId;
-use jindou_plan::expression::Aggregate;
+use jindou_plan::expression::{Aggregate, AggregateFunction};
 use jindou_plan::physical::{Node, Var};
 
 use super::dedup::Dedup;
@@ -42,7 +42,7 @@ struct Column {
 }
 
 /// Rows are looked at as *arguments*: a column for each key, then one for each aggregate's
-/// operand, then all variables if solutions are told apart.
+/// operand (for `COUNT(*)` the number of rows that a row stands for, if it may be several), then all variables if solutions are told apart.
 struct Group {
     input: Boxed,
     by: Vec<Var>,
@@ -98,11 +98,31 @@ pub(super) fn build(
             late: None,
         });
     }
-    let input = builder.node(input, &needed)?;
+    let input = if aggregates
+        .iter()
+        .all(|(_, aggregate)| may_be_counted(aggregate))
+    {
+        builder.counted_node(input, &needed)?
+    } else {
+        builder.node(input, &needed)?
+    };
     let width = builder.width();
     Ok(Box::new(Group::new(
         input, by, variables, columns, width, builder.cx,
     )))
+}
+
+/// True if the rows of an aggregate may come once each, with their numbers.
+fn may_be_counted(aggregate: &Aggregate) -> bool {
+    let ignores_repeats = aggregate.distinct
+        || matches!(
+            aggregate.function,
+            AggregateFunction::Min | AggregateFunction::Max | AggregateFunction::Sample
+        );
+    match &aggregate.operand {
+        None => true,
+        Some(operand) => ignores_repeats && !operand.is_volatile(),
+    }
 }
 
 impl Group {
@@ -183,8 +203,13 @@ impl Group {
     fn arguments(&mut self, mut table: Table, cx: &Context) -> Table {
         let width = self.by.len() + self.columns.len() + self.variables.len();
         let mut arguments = Table::with_rows(width, table.rows());
+        let counts = table.take_counts();
         let mut place = Var(self.by.len() as u16);
         for column in &mut self.columns {
+            if let (Operand::Rows, Some(counts)) = (&column.operand, &counts) {
+                // Numbers go the way of ids, to disk too.
+                arguments.set(place, counts.iter().map(|n| TermId::from_raw(*n)).collect());
+            }
             if let Operand::Values(evaluator) = &mut column.operand {
                 let mut values = Vec::new();
                 evaluator.evaluate_column(&table, table.rows(), &cx.expressions, &mut values);
@@ -307,7 +332,10 @@ impl Group {
             let accumulator = &mut column.accumulator;
             accumulator.grow(count);
             match &column.operand {
-                Operand::Rows => accumulator.add_rows(groups),
+                Operand::Rows => match arguments.get(Var((by + number) as u16)) {
+                    Some(counts) => accumulator.add_counted_rows(groups, counts),
+                    None => accumulator.add_rows(groups),
+                },
                 Operand::Values(_) => match arguments.get(Var((by + number) as u16)) {
                     Some(values) => accumulator.add_column(values, groups, &cx.expressions),
                     // From disk, where all values are errors.
@@ -419,18 +447,18 @@ fn group_rows(groups: &mut RowSet, keys: usize, arguments: &Table) -> Vec<u32> {
         .map(|place| arguments.get(Var(place as u16)))
         .collect();
     let mut key = Vec::with_capacity(keys);
-    let mut last: Option<(Vec<TermId>, u32)> = None;
+    // The key before, and its group.
+    let (mut last, mut group) = (Vec::with_capacity(keys), None);
     (0..arguments.rows())
         .map(|row| {
             key.clear();
             key.extend(columns.iter().map(|c| c.map_or(TermId::NONE, |c| c[row])));
-            match &last {
+            match group {
                 // Exploration mostly gives rows of one key in a run.
-                Some((same, group)) if *same == key => *group,
+                Some(same) if last == key => same,
                 _ => {
-                    let group = groups.insert(&key).0 as u32;
-                    last = Some((key.clone(), group));
-                    group
+                    std::mem::swap(&mut last, &mut key);
+                    *group.insert(groups.insert(&last).0 as u32)
                 }
             }
         })

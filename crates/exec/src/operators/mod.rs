@@ -8,6 +8,7 @@ mod join;
 mod kept;
 mod minus;
 mod order;
+mod ordering;
 mod service;
 mod service_fetch;
 mod slice;
@@ -194,7 +195,7 @@ fn distinct(builder: &mut Builder<'_>, input: &Node, needed: &VarSet) -> Result<
     let mut all = needed.clone();
     all.extend(vars.iter().copied());
     let ordered = is_ordered(input);
-    let input = builder.node(input, &all)?;
+    let input = builder.counted_node(input, &all)?;
     Ok(Box::new(distinct::Distinct::new(
         input,
         vars,

@@ -1,27 +1,28 @@
 //! Rows in order: in memory as long as they fit there, then by merging sorted runs from disk.
 
-use std::cmp::Ordering;
+use std::cmp;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::ops::Range;
 
-use jindou_model::{TermId, inline};
+use jindou_model::TermId;
 use jindou_plan::physical::Var;
 
+use super::ordering::{ORDERING_BYTES, Ordering};
 use crate::ExecError;
 use crate::blocks::Blocks;
 use crate::context::{Booked, Context};
 use crate::discard::discard;
-use crate::expr::{SortColumn, SortKey};
-use crate::spill::{Chunk, Run, RunReader, SpillFile, batch_rows};
+use crate::expr::{NUMBER_BYTES, Run, SortKey, order_numbers, order_of_ids, run_of};
+use crate::spill::{self, Chunk, RunReader, SpillFile, batch_rows};
 use crate::table::{BATCH_ROWS, Table, VarSet};
 
-/// Rows that are sorted between two looks at the clock.
-const ROWS_AT_ONCE: usize = 1 << 14;
-/// Rows whose keys are decoded, or that are merged, between two looks at the clock.
-const KEYS_AT_ONCE: usize = 1 << 10;
+/// Rows that are merged between two looks at the clock.
+const MERGED_AT_ONCE: usize = 1 << 10;
+/// So many rows are sorted in any case.
+const FEW_ROWS: usize = 1 << 10;
 /// Bytes of a row's place in the order, while it is found.
-const PLACE_BYTES: usize = 2 * size_of::<u32>();
+const PLACE_BYTES: usize = ORDERING_BYTES + NUMBER_BYTES;
 /// Rows held at most: they are numbered by 32 bits.
 const MOST_ROWS: usize = 1 << 31;
 /// Runs that are merged at once.
@@ -46,6 +47,8 @@ pub(super) struct Sorter {
     /// Sorted runs, in the order of their rows' coming.
     runs: Runs,
     width: usize,
+    /// The first key of the last row that is wanted, of those looked at so far.
+    cut: Option<(Run, TermId)>,
     output: Option<Output>,
 }
 
@@ -65,6 +68,7 @@ impl Sorter {
             booked: cx.spilling(),
             runs: Runs::default(),
             width: 0,
+            cut: None,
             output: None,
         }
     }
@@ -72,6 +76,17 @@ impl Sorter {
     /// Takes some more rows.
     pub(super) fn push(&mut self, table: &Table, cx: &Context) -> Result<(), ExecError> {
         self.width = table.width();
+        match self.candidates(table, cx) {
+            Some(rows) if rows.is_empty() => Ok(()),
+            Some(rows) if rows.len() < table.rows() => {
+                let all = table.bound().collect();
+                self.hold(&table.gather(&rows, &all), cx)
+            }
+            Some(_) | None => self.hold(table, cx),
+        }
+    }
+
+    fn hold(&mut self, table: &Table, cx: &Context) -> Result<(), ExecError> {
         let bytes =
             |held: &Blocks| held.bytes_with(table) + set_aside(cx) + held_places(held, table);
         let full = self.held.rows() + table.rows() > MOST_ROWS;
@@ -102,44 +117,74 @@ impl Sorter {
             first.push(&self.held.gather(rows, &all));
         }
         self.held = first;
+        if let (Some(by), Some(last)) = (self.by.first(), self.held.rows().checked_sub(1)) {
+            let id = self.held.value(by.var, last);
+            self.cut = run_of(id, cx.terms()).map(|run| (run, id));
+        }
         Ok(())
+    }
+
+    /// The rows of a table that may be among the first, as far as their ids tell; `None` for all.
+    fn candidates(&self, table: &Table, cx: &Context) -> Option<Vec<u32>> {
+        let (cut, by) = (self.cut?, self.by.first()?);
+        let values = table.get(by.var);
+        let may_be = |row: &u32| {
+            let id = values.map_or(TermId::NONE, |values| values[*row as usize]);
+            let order = run_of(id, cx.terms()).and_then(|run| order_of_ids((run, id), cut));
+            match order {
+                // Of equal rows those that came earlier are the first.
+                Some(cmp::Ordering::Equal) => self.by.len() > 1,
+                Some(order) => order.is_gt() == by.descending,
+                None => true,
+            }
+        };
+        Some((0..table.rows() as u32).filter(may_be).collect())
     }
 
     /// Sorts the rows held from `from` on, as many of them as there is memory for the keys of;
     /// gives the order and where those rows end.
     fn order(&mut self, from: usize, cx: &Context) -> Result<(Vec<u32>, usize), ExecError> {
-        let held = self.held.bytes() + self.held.rows() * PLACE_BYTES;
-        let mut keys = Keys::new(&self.by, &self.held, from, cx)?;
-        let mut end = from;
-        while end < self.held.rows() {
-            let to = self.held.rows().min(end + KEYS_AT_ONCE);
-            keys.decode(&self.by, &self.held, end..to, cx);
-            cx.check()?;
-            end = to;
-            if !cx.room(&mut self.booked, held + keys.bytes.max(set_aside(cx)))? {
+        let mut end = self.held.rows();
+        loop {
+            if let Some(order) = self.order_of(from..end, cx)? {
+                return Ok((order, end));
+            }
+            end = from + (end - from).div_ceil(2);
+        }
+    }
+
+    /// The order of some of the rows held; `None` if there is no memory for their keys, and they
+    /// are not few.
+    fn order_of(
+        &mut self,
+        rows: Range<usize>,
+        cx: &Context,
+    ) -> Result<Option<Vec<u32>>, ExecError> {
+        let held = self.held.bytes() + rows.len() * PLACE_BYTES;
+        let few = rows.len() <= FEW_ROWS;
+        let Self {
+            by,
+            booked,
+            held: blocks,
+            limit,
+            ..
+        } = self;
+        let mut ordering = Ordering::new(rows, limit.unwrap_or(usize::MAX));
+        for by in by {
+            let ids = ordering.tied_values(|row| blocks.value(by.var, row), cx)?;
+            let mut poll = |bytes: usize| -> Result<bool, ExecError> {
+                cx.check()?;
+                Ok(cx.room(booked, held + bytes.max(set_aside(cx)))? || few)
+            };
+            let Some(numbers) = order_numbers(&ids, cx.terms(), &mut poll)? else {
+                return Ok(None);
+            };
+            ordering.sort_ties(numbers, by.descending, &mut || cx.check())?;
+            if ordering.is_total() {
                 break;
             }
         }
-        let compare = |left: &u32, right: &u32| {
-            let places = (*left as usize - from, *right as usize - from);
-            keys.compare(&self.by, places.0, places.1)
-                // Equal rows stay in their order, so that the result is the same each time.
-                .then_with(|| left.cmp(right))
-        };
-        let mut rows: Vec<u32> = (from as u32..end as u32).collect();
-        if let Some(limit) = self.limit
-            && (1..=ROWS_AT_ONCE).contains(&limit)
-            && limit < rows.len()
-        {
-            rows.select_nth_unstable_by(limit - 1, compare);
-            rows.truncate(limit);
-        }
-        let sorted = sort_rows(&mut rows, &compare, &|| cx.check());
-        let bytes = keys.bytes;
-        discard(keys, bytes);
-        sorted?;
-        rows.truncate(self.limit.unwrap_or(usize::MAX));
-        Ok((rows, end))
+        Ok(Some(ordering.finish()))
     }
 
     /// Writes the rows held from `from` on as sorted runs, and lets go of all.
@@ -226,61 +271,6 @@ fn held_places(held: &Blocks, table: &Table) -> usize {
     (held.rows() + table.rows()) * PLACE_BYTES
 }
 
-/// The keys of some rows that follow each other.
-struct Keys {
-    columns: Vec<SortColumn>,
-    bytes: usize,
-}
-
-impl Keys {
-    /// No keys yet, of the kind that the rows from `from` on need.
-    fn new(by: &[SortBy], held: &Blocks, from: usize, cx: &Context) -> Result<Self, ExecError> {
-        let mut columns = Vec::with_capacity(by.len());
-        for by in by {
-            let mut integers = true;
-            let mut begin = from;
-            while integers && begin < held.rows() {
-                cx.check()?;
-                let end = held.rows().min(begin + ROWS_AT_ONCE);
-                integers =
-                    (begin..end).all(|row| inline::as_integer(held.value(by.var, row)).is_some());
-                begin = end;
-            }
-            // Room is made at once, so that no keys are copied; what is not used costs nothing.
-            let rows = held.rows() - from;
-            columns.push(if integers {
-                SortColumn::Integers(Vec::with_capacity(rows))
-            } else {
-                SortColumn::Keys(Vec::with_capacity(rows))
-            });
-        }
-        Ok(Self { columns, bytes: 0 })
-    }
-
-    fn decode(&mut self, by: &[SortBy], held: &Blocks, rows: Range<usize>, cx: &Context) {
-        let rows: Vec<u32> = rows.map(|row| row as u32).collect();
-        for (by, column) in by.iter().zip(&mut self.columns) {
-            let more = SortColumn::new(&held.column(by.var, &rows), cx.terms());
-            self.bytes += more.bytes();
-            column.append(more);
-        }
-    }
-
-    fn compare(&self, by: &[SortBy], left: usize, right: usize) -> Ordering {
-        for (by, column) in by.iter().zip(&self.columns) {
-            let order = column.compare(left, right);
-            if order != Ordering::Equal {
-                return if by.descending {
-                    order.reverse()
-                } else {
-                    order
-                };
-            }
-        }
-        Ordering::Equal
-    }
-}
-
 /// Sorted runs in one file.
 #[derive(Default)]
 struct Runs {
@@ -310,14 +300,14 @@ impl Runs {
         Ok(())
     }
 
-    fn seal(&mut self) -> Result<Vec<Run>, ExecError> {
+    fn seal(&mut self) -> Result<Vec<spill::Run>, ExecError> {
         let Some(file) = self.file.take() else {
             return Ok(Vec::new());
         };
         let file = file.seal()?;
         let runs = std::mem::take(&mut self.runs).into_iter();
         Ok(runs
-            .map(|(chunks, rows)| Run::new(&file, chunks, rows))
+            .map(|(chunks, rows)| spill::Run::new(&file, chunks, rows))
             .collect())
     }
 }
@@ -357,10 +347,10 @@ impl Head {
 
 impl Ord for Head {
     /// The greatest is what comes first: a binary heap hands over the greatest.
-    fn cmp(&self, other: &Self) -> Ordering {
+    fn cmp(&self, other: &Self) -> cmp::Ordering {
         for ((mine, descending), (theirs, _)) in self.keys.iter().zip(&other.keys) {
             let order = theirs.cmp(mine);
-            if order != Ordering::Equal {
+            if order != cmp::Ordering::Equal {
                 return if *descending { order.reverse() } else { order };
             }
         }
@@ -370,14 +360,14 @@ impl Ord for Head {
 }
 
 impl PartialOrd for Head {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+    fn partial_cmp(&self, other: &Self) -> Option<cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
 impl PartialEq for Head {
     fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
+        self.cmp(other) == cmp::Ordering::Equal
     }
 }
 
@@ -385,7 +375,7 @@ impl Eq for Head {}
 
 impl Merge {
     fn new(
-        runs: &[Run],
+        runs: &[spill::Run],
         by: &[SortBy],
         limit: Option<usize>,
         cx: &Context,
@@ -436,7 +426,7 @@ impl Merge {
         while rows < most
             && let Some(mut head) = self.heads.peek_mut()
         {
-            if rows.is_multiple_of(KEYS_AT_ONCE) {
+            if rows.is_multiple_of(MERGED_AT_ONCE) {
                 cx.check()?;
             }
             let input = &mut self.inputs[head.input];
@@ -465,88 +455,5 @@ impl Merge {
             }
         }
         Ok((rows > 0).then_some(table))
-    }
-}
-
-/// Sorts rows, and calls `check` now and then: a merge sort over short runs.
-pub(super) fn sort_rows<E>(
-    rows: &mut Vec<u32>,
-    compare: &impl Fn(&u32, &u32) -> Ordering,
-    check: &dyn Fn() -> Result<(), E>,
-) -> Result<(), E> {
-    for run in rows.chunks_mut(ROWS_AT_ONCE) {
-        run.sort_unstable_by(compare);
-        check()?;
-    }
-    let mut merged: Vec<u32> = Vec::new();
-    let mut width = ROWS_AT_ONCE;
-    while width < rows.len() {
-        merged.clear();
-        merged.reserve_exact(rows.len());
-        for pair in rows.chunks(2 * width) {
-            let (mut left, mut right) = pair.split_at(width.min(pair.len()));
-            while let (Some(a), Some(b)) = (left.first(), right.first()) {
-                if compare(a, b) == Ordering::Greater {
-                    merged.push(*b);
-                    right = &right[1..];
-                } else {
-                    merged.push(*a);
-                    left = &left[1..];
-                }
-                if merged.len().is_multiple_of(ROWS_AT_ONCE) {
-                    check()?;
-                }
-            }
-            merged.extend_from_slice(left);
-            merged.extend_from_slice(right);
-        }
-        std::mem::swap(rows, &mut merged);
-        width *= 2;
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-
-    use super::*;
-
-    #[test]
-    fn a_long_sort_looks_at_the_clock_and_agrees_with_the_standard_one() {
-        for count in [0, 1, ROWS_AT_ONCE, ROWS_AT_ONCE + 1, 5 * ROWS_AT_ONCE + 7] {
-            let value = |row: &u32| (u64::from(*row) * 2_654_435_761) % 1009;
-            let compare = |a: &u32, b: &u32| value(a).cmp(&value(b)).then_with(|| a.cmp(b));
-            let mut rows: Vec<u32> = (0..count as u32).collect();
-            let mut expected = rows.clone();
-            expected.sort_by(compare);
-            let checks = Cell::new(0);
-            sort_rows(&mut rows, &compare, &|| {
-                checks.set(checks.get() + 1);
-                Ok::<(), ()>(())
-            })
-            .unwrap();
-            assert_eq!(rows, expected);
-            assert!(
-                checks.get() >= count / ROWS_AT_ONCE,
-                "{} checks",
-                checks.get()
-            );
-        }
-    }
-
-    #[test]
-    fn a_sort_ends_where_its_check_fails() {
-        let mut rows: Vec<u32> = (0..10 * ROWS_AT_ONCE as u32).rev().collect();
-        let calls = Cell::new(0);
-        let compare = |a: &u32, b: &u32| {
-            calls.set(calls.get() + 1);
-            a.cmp(b)
-        };
-        assert_eq!(sort_rows(&mut rows, &compare, &|| Err(())), Err(()));
-        assert!(
-            calls.get() <= 20 * ROWS_AT_ONCE,
-            "one run was sorted at most"
-        );
     }
 }

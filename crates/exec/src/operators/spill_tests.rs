@@ -54,6 +54,10 @@ impl GraphSource for Empty {
         None
     }
 
+    fn edges(&self, _: PredicateId) -> u64 {
+        0
+    }
+
     fn neighbours(&self, _: PredicateId, _: Direction, _: TermId) -> Neighbours<'_> {
         Neighbours::NONE
     }

@@ -82,7 +82,7 @@ enum Phase {
     /// The kept side is in memory; the table in work streams past it.
     InMemory(Option<Probe>),
     /// Both sides are on disk.
-    OnDisk(OnDisk),
+    OnDisk(Box<OnDisk>),
 }
 
 /// Parts of both sides.
@@ -143,7 +143,8 @@ impl<S: Side> TwoSided<S> {
         while let Some(table) = self.kept_input.next(cx)? {
             cx.check()?;
             if !self.takes(&table, cx)? {
-                return self.put_on_disk(table, cx).map(Phase::OnDisk);
+                let on_disk = self.put_on_disk(table, cx)?;
+                return Ok(Phase::OnDisk(Box::new(on_disk)));
             }
         }
         Ok(Phase::InMemory(None))

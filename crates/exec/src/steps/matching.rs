@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use jindou_model::{Cursor, Direction, Graphs, IdRanges, Membership, Pattern, PredicateId, TermId};
 use jindou_plan::physical::{Scope, Slot, Var};
@@ -26,6 +27,8 @@ pub(crate) struct Match {
     /// Subject, predicate, object.
     slots: [Slot; 3],
     scope: Scope,
+    /// Predicates that are left out, sorted.
+    except: Arc<[PredicateId]>,
     keep: VarSet,
     current: Option<(Table, usize, Option<Scan>)>,
 }
@@ -40,15 +43,8 @@ struct Known {
 
 /// One part of a scan without a known end.
 enum ScanPart {
-    /// What the default graph has of a predicate: the subjects, how many of them were taken, and
-    /// those in work.
-    Default {
-        predicate: PredicateId,
-        subjects: IdRanges,
-        taken: u64,
-        keys: Vec<TermId>,
-        cursor: Cursor,
-    },
+    /// What the default graph has of a predicate.
+    Default(OfPredicate),
     /// The edges of one end in the default graph, and how many are done.
     Edges {
         predicate: PredicateId,
@@ -64,6 +60,26 @@ enum ScanPart {
     },
     /// What all named graphs have of a predicate, at once.
     Named(PredicateId),
+}
+
+/// A scan of what the default graph has of a predicate.
+struct OfPredicate {
+    predicate: PredicateId,
+    subjects: IdRanges,
+    /// Subjects taken so far, and those in work.
+    taken: u64,
+    keys: Vec<TermId>,
+    cursor: Cursor,
+}
+
+/// Triples found, in columns.
+#[derive(Default)]
+struct Triples {
+    /// Which of the subjects in work each is of.
+    rows: Vec<u32>,
+    subjects: Vec<TermId>,
+    predicates: Vec<TermId>,
+    objects: Vec<TermId>,
 }
 
 /// A part of a scan that has not begun.
@@ -83,6 +99,7 @@ struct Scan {
 /// Rows found so far.
 #[derive(Default)]
 struct Found {
+    except: Arc<[PredicateId]>,
     rows: Vec<u32>,
     quads: Vec<[TermId; 4]>,
 }
@@ -92,13 +109,14 @@ impl Match {
         input: Boxed,
         slots: [Slot; 3],
         scope: Scope,
+        except: Vec<PredicateId>,
         keep: VarSet,
-        _cx: &Context,
     ) -> Self {
         Self {
             input,
             slots,
             scope,
+            except: except.into(),
             keep,
             current: None,
         }
@@ -159,9 +177,18 @@ impl Match {
             None => None,
             Some(term) => Some(cx.source.predicate(term)?),
         };
+        if predicate.is_some_and(|predicate| is_in(&self.except, predicate)) {
+            return None;
+        }
         let graphs = self.graphs(table, row, cx);
         if known.subject.is_none() && known.object.is_none() {
-            return Some(Scan::new(graphs, predicate, self.merges(cx), cx));
+            return Some(Scan::new(
+                graphs,
+                predicate,
+                self.merges(cx),
+                &self.except,
+                cx,
+            ));
         }
         let pattern = Pattern {
             subject: known.subject,
@@ -169,13 +196,67 @@ impl Match {
             object: known.object,
         };
         if let [Graphs::Default] = graphs.as_slice() {
-            return visit_some(cx, &pattern, row as u32, found).then(|| Scan::of_end(&pattern, cx));
+            return visit_some(cx, &pattern, row as u32, found)
+                .then(|| Scan::of_end(&pattern, &self.except, cx));
         }
         let mut seen = self.merges(cx).then(HashSet::default);
         for graph in graphs {
             visit(cx, &pattern, graph, row as u32, &mut seen, found);
         }
         None
+    }
+
+    /// True if this is all of a predicate, or of all predicates, in the default graph, with
+    /// nothing to compare.
+    fn is_one_scan(&self, table: &Table, cx: &Context) -> bool {
+        let [Slot::Var(subject), predicate, Slot::Var(object)] = self.slots else {
+            return false;
+        };
+        let is_repeated = |var| predicate == Slot::Var(var);
+        let is_free = |var| !is_repeated(var) && table.get(var).is_none();
+        table.rows() == 1
+            && self.scope == Scope::Default
+            && cx.dataset.is_none()
+            && subject != object
+            && is_free(subject)
+            && is_free(object)
+    }
+
+    /// Goes on with such a scan; `None` at its end.
+    fn scan(
+        &mut self,
+        table: Table,
+        begun: Option<Scan>,
+        cx: &Context,
+    ) -> Result<Option<Table>, ExecError> {
+        let begun = begun.or_else(|| self.start_row(&table, 0, cx, &mut Found::default()));
+        let Some(mut scan) = begun else {
+            return Ok(None);
+        };
+        let mut triples = Triples::default();
+        let mut has_more = true;
+        while has_more && triples.objects.len() < BATCH_ROWS {
+            cx.check()?;
+            has_more = scan.advance_triples(cx, &mut triples);
+        }
+        let count = triples.objects.len();
+        let mut found = Table::with_rows(table.width(), count);
+        let columns = table.bound().filter(|var| self.keep.contains(*var));
+        for var in columns {
+            found.set(var, vec![table.value(var, 0); count]);
+        }
+        let parts = [triples.subjects, triples.predicates, triples.objects];
+        for (slot, ids) in self.slots.into_iter().zip(parts) {
+            if let Slot::Var(var) = slot
+                && self.keep.contains(var)
+            {
+                found.set(var, ids);
+            }
+        }
+        if has_more {
+            self.current = Some((table, 0, Some(scan)));
+        }
+        Ok((count > 0).then_some(found))
     }
 
     /// The rows found, as a table: variables that were unbound get columns, repeated ones are
@@ -233,7 +314,16 @@ impl Operator for Match {
                     None => return Ok(None),
                 },
             };
-            let mut found = Found::default();
+            if self.is_one_scan(&table, cx) {
+                match self.scan(table, scan, cx)? {
+                    Some(found) => return Ok(Some(found)),
+                    None => continue,
+                }
+            }
+            let mut found = Found {
+                except: Arc::clone(&self.except),
+                ..Found::default()
+            };
             while row < table.rows() && found.rows.len() < BATCH_ROWS {
                 if scan.is_none() {
                     scan = self.start_row(&table, row, cx, &mut found);
@@ -260,14 +350,22 @@ impl Operator for Match {
 }
 
 impl Scan {
-    fn new(graphs: Vec<Graphs>, predicate: Option<PredicateId>, merge: bool, cx: &Context) -> Self {
+    fn new(
+        graphs: Vec<Graphs>,
+        predicate: Option<PredicateId>,
+        merge: bool,
+        except: &[PredicateId],
+        cx: &Context,
+    ) -> Self {
         let mut parts = Vec::new();
         for graph in graphs {
             match (graph, predicate) {
                 // By predicate, so that segments are read in order.
                 (Graphs::Default, None) => parts.extend(
                     (0..cx.source.predicate_count())
-                        .map(|number| Part::Quads(Graphs::Default, Some(PredicateId(number)))),
+                        .map(PredicateId)
+                        .filter(|predicate| !is_in(except, *predicate))
+                        .map(|predicate| Part::Quads(Graphs::Default, Some(predicate))),
                 ),
                 (Graphs::Named, Some(predicate)) if is_quick(cx, predicate) => {
                     parts.push(Part::Quads(graph, Some(predicate)));
@@ -291,7 +389,7 @@ impl Scan {
     }
 
     /// What the default graph has around the known end of a pattern.
-    fn of_end(pattern: &Pattern, cx: &Context) -> Self {
+    fn of_end(pattern: &Pattern, except: &[PredicateId], cx: &Context) -> Self {
         let (key, direction) = match (pattern.subject, pattern.object) {
             (Some(subject), _) => (subject, Direction::Out),
             (None, object) => (object.expect("the pattern has a known end"), Direction::In),
@@ -303,12 +401,30 @@ impl Scan {
         }
         let parts: Vec<Part> = predicates
             .into_iter()
+            .filter(|predicate| !is_in(except, *predicate))
             .map(|predicate| Part::Edges(key, predicate, direction))
             .collect();
         Self {
             parts: parts.into_iter(),
             part: None,
             seen: None,
+        }
+    }
+
+    /// Finds some more triples of the default graph; false at the end.
+    fn advance_triples(&mut self, cx: &Context, found: &mut Triples) -> bool {
+        if self.part.is_none() {
+            self.part = self.parts.next().map(|part| ScanPart::new(part, cx));
+        }
+        match &mut self.part {
+            Some(ScanPart::Default(part)) => {
+                if !part.advance(cx, found) {
+                    self.part = None;
+                }
+                true
+            }
+            Some(_) => unreachable!("a scan of the default graph is one by predicate"),
+            None => false,
         }
     }
 
@@ -332,6 +448,11 @@ impl Scan {
         }
         Ok(true)
     }
+}
+
+/// True if the predicate is one of these, which are sorted.
+fn is_in(list: &[PredicateId], predicate: PredicateId) -> bool {
+    !list.is_empty() && list.binary_search(&predicate).is_ok()
 }
 
 /// True if the quads of a predicate in named graphs are so few that they are read at once.
@@ -360,13 +481,13 @@ impl ScanPart {
             },
             (Graphs::Default, Some(predicate)) => {
                 let keys = [Membership::Has(predicate, Direction::Out)];
-                Self::Default {
+                Self::Default(OfPredicate {
                     predicate,
                     subjects: cx.source.ids_with(&keys, true).unwrap_or_default(),
                     taken: 0,
                     keys: Vec::new(),
                     cursor: Cursor::default(),
-                }
+                })
             }
             (Graphs::Named, Some(predicate)) => Self::Named(predicate),
             (Graphs::Default | Graphs::Named, None) => {
@@ -384,20 +505,16 @@ impl ScanPart {
         found: &mut Found,
     ) -> bool {
         match self {
-            Self::Default {
-                predicate,
-                subjects,
-                taken,
-                keys,
-                cursor,
-            } => {
-                if cursor.key == keys.len() {
-                    keys.clear();
-                    *cursor = Cursor::default();
-                    *taken += subjects.copy(*taken, SUBJECTS_AT_ONCE, keys) as u64;
-                }
-                found.expand(cx, *predicate, keys, cursor, row);
-                cursor.key < keys.len() || *taken < subjects.len()
+            Self::Default(part) => {
+                let mut triples = Triples::default();
+                let has_more = part.advance(cx, &mut triples);
+                let subjects = triples.subjects.iter().zip(&triples.predicates);
+                let quads = subjects
+                    .zip(&triples.objects)
+                    .map(|((s, p), o)| [*s, *p, *o, TermId::NONE]);
+                found.quads.extend(quads);
+                found.rows.resize(found.quads.len(), row);
+                has_more
             }
             Self::Edges {
                 predicate,
@@ -445,36 +562,39 @@ impl ScanPart {
     }
 }
 
-impl Found {
-    /// Adds what the default graph has of a predicate and some subjects, about a batch of it.
-    fn expand(
-        &mut self,
-        cx: &Context,
-        predicate: PredicateId,
-        keys: &[TermId],
-        cursor: &mut Cursor,
-        row: u32,
-    ) {
-        let term = cx.source.predicate_term(predicate);
-        let (mut rows, mut objects) = (Vec::new(), Vec::new());
+impl OfPredicate {
+    /// Adds some more triples; false at the end.
+    fn advance(&mut self, cx: &Context, found: &mut Triples) -> bool {
+        if self.cursor.key == self.keys.len() {
+            self.keys.clear();
+            self.cursor = Cursor::default();
+            let taken = self
+                .subjects
+                .copy(self.taken, SUBJECTS_AT_ONCE, &mut self.keys);
+            self.taken += taken as u64;
+        }
+        let before = found.rows.len();
         cx.source.expand(
-            predicate,
+            self.predicate,
             Direction::Out,
-            keys,
-            cursor,
+            &self.keys,
+            &mut self.cursor,
             None,
             BATCH_ROWS,
-            &mut rows,
-            &mut objects,
+            &mut found.rows,
+            &mut found.objects,
         );
-        self.quads.extend(
-            rows.iter()
-                .zip(&objects)
-                .map(|(key, object)| [keys[*key as usize], term, *object, TermId::NONE]),
-        );
-        self.rows.resize(self.quads.len(), row);
+        let subjects = found.rows[before..].iter();
+        found
+            .subjects
+            .extend(subjects.map(|row| self.keys[*row as usize]));
+        let term = cx.source.predicate_term(self.predicate);
+        found.predicates.resize(found.objects.len(), term);
+        self.cursor.key < self.keys.len() || self.taken < self.subjects.len()
     }
+}
 
+impl Found {
     /// Adds a quad, unless its triple was seen in another graph.
     fn add(
         &mut self,
@@ -483,6 +603,9 @@ impl Found {
         seen: &mut Option<HashSet<[TermId; 3], FxBuildHasher>>,
         (subject, predicate, object, graph): (TermId, PredicateId, TermId, TermId),
     ) {
+        if is_in(&self.except, predicate) {
+            return;
+        }
         let predicate = cx.source.predicate_term(predicate);
         if seen
             .as_mut()

@@ -2,6 +2,7 @@
 
 mod bind;
 mod check;
+pub(crate) mod count;
 mod exists;
 mod exists_given;
 mod feed;
@@ -14,6 +15,7 @@ mod union;
 mod values;
 
 use jindou_model::{IdRanges, Membership, PredicateId};
+use jindou_plan::expression::{Comparison, Expression};
 use jindou_plan::physical::{ConstId, PlannedStep, Requirement, Scope, Side, Slot, Step, Var};
 
 pub(crate) use bind::{Seed, SeededBind};
@@ -50,13 +52,10 @@ pub(crate) fn build(
             predicate,
             object,
             scope,
-        } => Box::new(matching::Match::new(
-            input,
-            [*subject, *predicate, *object],
-            *scope,
-            keep,
-            cx,
-        )),
+        } => {
+            let slots = [*subject, *predicate, *object];
+            Box::new(matching::Match::new(input, slots, *scope, Vec::new(), keep))
+        }
         Step::Path {
             subject,
             path,
@@ -95,6 +94,65 @@ pub(crate) fn build(
             exists_given::build(builder, input, nodes, given, *outcome, keep)
         }
     })
+}
+
+/// A quad pattern and the filters behind it that leave predicates out, as one operator, and how
+/// many steps these are; `None` where `steps` do not begin like that.
+pub(crate) fn build_match_except(
+    input: Boxed,
+    steps: &[PlannedStep],
+    keep: impl Fn(usize) -> VarSet,
+    cx: &Context,
+) -> Result<(Boxed, usize), Boxed> {
+    let Some(Step::Match {
+        subject,
+        predicate: Slot::Var(predicate),
+        object,
+        scope,
+    }) = steps.first().map(|planned| &planned.step)
+    else {
+        return Err(input);
+    };
+    let mut except: Vec<PredicateId> = Vec::new();
+    let filters = steps[1..].iter().map_while(|planned| match &planned.step {
+        Step::Filter(expression) => left_out(expression, *predicate, cx),
+        _ => None,
+    });
+    let mut count = 1;
+    for left_out in filters {
+        except.extend(left_out);
+        count += 1;
+    }
+    if count == 1 {
+        return Err(input);
+    }
+    except.sort_unstable();
+    let slots = [*subject, Slot::Var(*predicate), *object];
+    let keep = keep(count);
+    let matching = matching::Match::new(input, slots, *scope, except, keep);
+    Ok((Box::new(matching), count))
+}
+
+/// What an expression leaves out if it says that a predicate is not this one: the predicate, or
+/// nothing if no edge has it.
+fn left_out(expression: &Expression, predicate: Var, cx: &Context) -> Option<Option<PredicateId>> {
+    let (left, right) = match expression {
+        Expression::Compare(Comparison::NotEqual, left, right) => (left, right),
+        Expression::Not(inner) => match &**inner {
+            Expression::Compare(Comparison::SameTerm | Comparison::Equal, left, right) => {
+                (left, right)
+            }
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let (var, constant) = match (&**left, &**right) {
+        (Expression::Variable(var), Expression::Constant(constant))
+        | (Expression::Constant(constant), Expression::Variable(var)) => (var, constant),
+        _ => return None,
+    };
+    // A predicate is an IRI, which equals nothing but itself, and compares with any term.
+    (*var == predicate).then(|| cx.source.predicate(cx.constant(*constant)))
 }
 
 pub(crate) fn compile(

@@ -1,8 +1,12 @@
 //! Does a filter over columns keep the rows for which the condition is true one by one?
 
+use std::str::FromStr as _;
+
 use jindou_model::TermId;
+use oxrdf::Term;
 
 use crate::expr::{CompiledExpression, Context};
+use crate::{KeyKind, Keys};
 
 use super::support::{Cells, Sample, Table, World, pool};
 
@@ -10,8 +14,12 @@ use super::support::{Cells, Sample, Table, World, pool};
 fn pairs(world: &World) -> Table {
     let mut ids: Vec<TermId> = pool().iter().map(|text| world.insert(text)).collect();
     ids.push(TermId::NONE);
+    // Terms that the store does not have.
+    for text in ["\"bcd\"", "\"bcd\"@en", "<http://example.org/u>", "_:other"] {
+        let term = Term::from_str(text).expect("a term");
+        ids.push(world.terms.intern(term.as_ref()));
+    }
     ids.push(world.insert("_:node"));
-    ids.push(world.insert("_:other"));
     let mut columns = vec![Vec::new(); 3];
     for left in &ids {
         for right in &ids {
@@ -84,6 +92,36 @@ const CONDITIONS: &[&str] = &[
     "LANGMATCHES(LANG(?a), \"en\")",
     "YEAR(?a) = 2020",
     "isNumeric(?a) && ?a < ?b",
+    "YEAR(?a) != 2020",
+    "YEAR(?a) < 2020",
+    "2020 <= YEAR(?a)",
+    "!(YEAR(?a) > 2019)",
+    "YEAR(?a) = 2020.0",
+    "YEAR(?a) > 9223372036854775806",
+    "MONTH(?a) = 6 || DAY(?a) = 31",
+    "HOURS(?a) * 60 + MINUTES(?a) = 620",
+    "SECONDS(?a) = 0.5",
+    "ABS(?a) = ?b",
+    "?b != -?a",
+    "FLOOR(?a / 2) = ?b",
+    "xsd:date(?a) >= \"2020-01-01\"^^xsd:date",
+    "CONTAINS(?a, \"b\")",
+    "CONTAINS(?a, \"b\"@en)",
+    "CONTAINS(?a, ?b)",
+    "STRSTARTS(STR(?a), \"http\")",
+    "STRENDS(?a, ?b)",
+    "LANG(?a) = \"en\"",
+    "LANG(?a) < LANG(?b)",
+    "LANGMATCHES(LANG(?a), \"*\")",
+    "UCASE(?a) = ?b",
+    "?b != LCASE(?a)",
+    "UCASE(?a) < \"B\"@en",
+    "STR(?a) <= STR(?b)",
+    "SUBSTR(?a, 2) = \"bc\"",
+    "STRBEFORE(?a, \"b\") = \"a\"@en",
+    "DATATYPE(?a) = DATATYPE(?b)",
+    "REGEX(?a, \"B\", \"i\")",
+    "REPLACE(?a, \"b\", \"x\") = \"axc\"",
 ];
 
 #[test]
@@ -163,6 +201,18 @@ fn columns_of_values_are_those_of_rows() {
         "5",
         "1/0",
         "UCASE(?c)",
+        "SUBSTR(?a, 2, 1)",
+        "LANG(?b)",
+        "STRAFTER(?a, ?b)",
+        "REPLACE(?a, \"[b-z]\", \"\")",
+        "CONCAT(?a, ?b)",
+        "MD5(?a)",
+        "YEAR(?a)",
+        "SECONDS(?a)",
+        "?a / ?b",
+        "xsd:dateTime(?a)",
+        "DATATYPE(?a)",
+        "IF(?a < ?b, UCASE(?a), ?b)",
     ] {
         let code = Sample::parse(text).compile(&cx);
         let mut out = vec![TermId::NONE];
@@ -195,6 +245,74 @@ fn what_is_remembered_is_bounded() {
     // 5 + 25 + 125 + 625 + 3125 of at most five digits, and 5^5 that begin with a one.
     assert_eq!(keep.len(), 3905 + 3125);
     assert!(evaluator.bytes() < 4 << 20, "{} bytes", evaluator.bytes());
+}
+
+#[test]
+fn nothing_is_remembered_where_it_does_not_pay() {
+    let world = World::default();
+    let cx = world.context();
+    let code = Sample::parse("STRENDS(STR(?a), \"7\")").compile(&cx);
+    let numbers = |from: u64, to: u64| -> Table {
+        let text = |number| world.insert(&format!("\"number {number}\""));
+        let column = (from..to).map(text).collect();
+        Table {
+            columns: vec![column],
+        }
+    };
+    let mut evaluator = code.evaluator();
+    let mut keep = Vec::new();
+    let mut kept = 0;
+    for from in (0..20_000).step_by(2_000) {
+        evaluator.filter(&numbers(from, from + 2_000), 2_000, &cx, &mut keep);
+        kept += keep.len();
+    }
+    assert_eq!(kept, 2_000);
+    // Of 20,000 results it would hold more.
+    assert!(evaluator.bytes() < 400_000, "{} bytes", evaluator.bytes());
+    // Values that come again are remembered again.
+    let repeated = numbers(30_000, 30_500);
+    for _ in 0..100 {
+        evaluator.filter(&repeated, 500, &cx, &mut keep);
+        assert_eq!(keep.len(), 50);
+    }
+}
+
+#[test]
+fn keys_come_in_the_order_of_ids_and_within_the_bytes_asked_for() {
+    let world = World::default();
+    let stored = world.insert("\"stored\"");
+    let computed = Term::from_str("\"computed\"@en").expect("a term");
+    let computed = world.terms.intern(computed.as_ref());
+    let node = world.insert("<http://example.org/s>");
+    let ids = [
+        stored,
+        TermId::NONE,
+        computed,
+        world.insert("5"),
+        node,
+        stored,
+    ];
+    let mut keys = Keys::default();
+    assert_eq!(world.terms.push_keys(&ids, usize::MAX, &mut keys), 6);
+    let all: Vec<_> = keys.iter().collect();
+    let expected: [(&[u8], KeyKind); 6] = [
+        (b"stored\0", KeyKind::Literal),
+        (b"", KeyKind::None),
+        (b"computed\0@en", KeyKind::Literal),
+        (b"", KeyKind::None),
+        (b"http://example.org/s", KeyKind::Node),
+        (b"stored\0", KeyKind::Literal),
+    ];
+    assert_eq!(all, expected);
+    // The same keys are the same terms, of the store or not.
+    let mut again = Vec::new();
+    world.terms.intern_keys(&keys, &mut again);
+    let none = TermId::NONE;
+    assert_eq!(again, [stored, none, computed, none, node, stored]);
+    keys.clear();
+    assert_eq!(world.terms.push_keys(&ids, 1, &mut keys), 1);
+    keys.clear();
+    assert_eq!(world.terms.push_keys(&ids[1..], 1, &mut keys), 2);
 }
 
 #[test]

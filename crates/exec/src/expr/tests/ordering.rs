@@ -1,11 +1,15 @@
 //! Is the order of terms total, and does it agree with `<` and with SPARQL's order of kinds?
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
-use jindou_model::{TermId, inline};
+use jindou_model::{ShardId, TermId, TermKind, TextKind, TextRun, inline, key};
+use oxrdf::vocab::xsd;
+use oxrdf::{Literal, NamedNode};
 
 use super::support::{Cells, Sample, World, pool};
-use crate::expr::{SortColumn, SortKey};
+use crate::expr::{SortKey, order_numbers};
+use crate::{TermSource, Terms};
 
 /// Every term of the pool, unbound and blank nodes included, with its key.
 fn keys(world: &World) -> Vec<(String, TermId, SortKey)> {
@@ -93,26 +97,221 @@ fn numbers_beyond_what_doubles_tell_apart_are_ordered() {
     assert!(SortKey::new(double, cx.terms()) < keys[1]);
 }
 
-#[test]
-fn a_column_of_integers_needs_no_keys_and_sorts_the_same() {
-    let world = World::default();
-    let cx = world.context();
-    let ids: Vec<TermId> = [5, -3, 0, 5, 1 << 40]
-        .into_iter()
-        .filter_map(inline::from_integer)
-        .collect();
-    let integers = SortColumn::new(&ids, cx.terms());
-    assert!(matches!(integers, SortColumn::Integers(_)));
-    let mut mixed = ids.clone();
-    mixed.push(world.insert("\"a\""));
-    let keys = SortColumn::new(&mixed, cx.terms());
-    assert!(matches!(keys, SortColumn::Keys(_)));
-    assert!(keys.bytes() > integers.bytes());
+/// The numbers of ids, none of which may be refused for want of memory.
+fn numbers(ids: &[TermId], terms: &Terms) -> Vec<u64> {
+    let numbers = order_numbers(ids, terms, &mut |_| Ok::<bool, ()>(true));
+    numbers.unwrap().expect("there is memory")
+}
+
+fn assert_ordered_as_keys(ids: &[TermId], terms: &Terms) {
+    let numbers = numbers(ids, terms);
+    let keys: Vec<SortKey> = ids.iter().map(|id| SortKey::new(*id, terms)).collect();
     for left in 0..ids.len() {
         for right in 0..ids.len() {
-            assert_eq!(integers.compare(left, right), keys.compare(left, right));
+            assert_eq!(
+                numbers[left].cmp(&numbers[right]),
+                keys[left].cmp(&keys[right]),
+                "{:?} and {:?}",
+                terms.term(ids[left]),
+                terms.term(ids[right])
+            );
         }
     }
+}
+
+/// Terms in the order of their texts, as a store has them: vertices in two runs, behind them a
+/// few without order.
+struct SortedTerms {
+    vertices: Vec<Vec<u8>>,
+    /// Where the second run and those without order begin.
+    borders: [usize; 2],
+    literals: Vec<Vec<u8>>,
+    /// Where those without order begin.
+    border: usize,
+}
+
+impl SortedTerms {
+    fn new() -> Self {
+        let vertex = |text: &str| text.as_bytes().to_vec();
+        let mut first = [
+            "http://a/1",
+            "http://a/12",
+            "_:b",
+            "_:b1",
+            "Http://a",
+            "http://a/2",
+        ];
+        let mut second = [
+            "http://a/11",
+            "http://a/",
+            "_:a",
+            "_:b2",
+            "x:y",
+            "http://a/3",
+        ];
+        first.sort_unstable();
+        second.sort_unstable();
+        let rest = ["http://a/13", "_:b0", "_:", "http://a/0"];
+        let literal = |text: &str, suffix: &str| format!("{text}\0{suffix}").into_bytes();
+        let mut literals = Vec::new();
+        for text in [
+            "",
+            "a",
+            "a\0b",
+            "a\u{1}",
+            "ab",
+            "b",
+            "\u{fffd}",
+            "\u{10000}",
+        ] {
+            literals.push(literal(text, ""));
+            for tag in ["@de", "@en", "@en-GB"] {
+                literals.push(literal(text, tag));
+            }
+        }
+        literals.push(literal("01", "^http://www.w3.org/2001/XMLSchema#integer"));
+        literals.push(literal("x", "^http://example.org/t"));
+        literals.sort_unstable();
+        let border = literals.len();
+        literals.extend([literal("aa", ""), literal("A", ""), literal("a", "@en-A")]);
+        Self {
+            borders: [first.len(), first.len() + second.len()],
+            vertices: first
+                .into_iter()
+                .chain(second)
+                .chain(rest)
+                .map(vertex)
+                .collect(),
+            literals,
+            border,
+        }
+    }
+
+    fn ids(&self) -> Vec<TermId> {
+        let vertices = (0..self.vertices.len()).map(|n| TermId::vertex(ShardId(0), n as u64));
+        let literals = (0..self.literals.len()).map(|n| TermId::literal(ShardId(0), n as u64));
+        vertices.chain(literals).collect()
+    }
+}
+
+impl TermSource for SortedTerms {
+    fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
+        let keys = match id.kind() {
+            TermKind::Literal => &self.literals,
+            _ => &self.vertices,
+        };
+        key.extend_from_slice(&keys[id.local() as usize]);
+    }
+
+    fn lookup(&self, key: &[u8], literal: bool) -> Option<TermId> {
+        let keys = if literal {
+            &self.literals
+        } else {
+            &self.vertices
+        };
+        let number = keys.iter().position(|known| known == key)? as u64;
+        Some(match literal {
+            true => TermId::literal(ShardId(0), number),
+            false => TermId::vertex(ShardId(0), number),
+        })
+    }
+
+    fn text_run(&self, id: TermId) -> Option<TextRun> {
+        let local = id.local() as usize;
+        if id.kind() == TermKind::Vertex {
+            let is_blank = self.vertices[local].starts_with(b"_:");
+            let kind = if is_blank {
+                TextKind::Blank
+            } else {
+                TextKind::Iri
+            };
+            let number = self
+                .borders
+                .iter()
+                .filter(|border| local >= **border)
+                .count();
+            return (local < self.borders[1]).then_some(TextRun {
+                kind,
+                number: number as u32,
+            });
+        }
+        let (text, tag, datatype) = key::literal_parts(&self.literals[local])?;
+        let kind = match tag {
+            Some(_) if text.contains('\0') => return None,
+            Some(_) => TextKind::LangString,
+            None if datatype == xsd::STRING => TextKind::String,
+            None => return None,
+        };
+        (local < self.border).then_some(TextRun { kind, number: 0 })
+    }
+}
+
+#[test]
+fn numbers_order_any_terms_as_their_keys_do() {
+    let world = World::default();
+    let cx = world.context();
+    let mut ids: Vec<TermId> = keys(&world).into_iter().map(|(_, id, _)| id).collect();
+    ids.push(
+        cx.terms()
+            .intern_literal(&Literal::new_simple_literal("computed")),
+    );
+    ids.extend_from_within(..);
+    assert_ordered_as_keys(&ids, cx.terms());
+    for kind in [
+        TermKind::Integer,
+        TermKind::Decimal,
+        TermKind::Double,
+        TermKind::DateTime,
+    ] {
+        let of_kind: Vec<TermId> = ids.iter().copied().filter(|id| id.kind() == kind).collect();
+        assert!(of_kind.len() > 2, "{kind:?}");
+        assert_ordered_as_keys(&of_kind, cx.terms());
+    }
+}
+
+#[test]
+fn numbers_order_terms_of_sorted_runs_as_their_keys_do() {
+    let source = Arc::new(SortedTerms::new());
+    let terms = Terms::new(source.clone());
+    let mut ids = source.ids();
+    ids.extend([TermId::NONE, inline::from_boolean(true)]);
+    ids.extend((-2..3).filter_map(inline::from_integer));
+    for text in ["a computed one", "", "zzz"] {
+        ids.push(terms.intern_literal(&Literal::new_simple_literal(text)));
+    }
+    ids.push(terms.intern(NamedNode::new_unchecked("http://a/10").as_ref().into()));
+    let all = ids.len();
+    for seed in 0..400_u64 {
+        // Subsets of all sizes and kinds; few of them hold what no order is known of.
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1;
+        let mut random = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as usize
+        };
+        let (from, to) = (random() % all, random() % all);
+        let some = &ids[from.min(to)..=from.max(to)];
+        let some: Vec<TermId> = (0..40).map(|_| some[random() % some.len()]).collect();
+        assert_ordered_as_keys(&some, &terms);
+    }
+}
+
+#[test]
+fn no_text_is_read_where_ids_tell_the_order() {
+    let source = Arc::new(SortedTerms::new());
+    let terms = Terms::new(source.clone());
+    let is_string = |id: &TermId| {
+        let run = source.text_run(*id);
+        run.is_some_and(|run| run.kind == TextKind::String)
+    };
+    let strings: Vec<TermId> = source.ids().into_iter().filter(is_string).collect();
+    let ordered = numbers(&strings, &terms);
+    assert!(ordered.is_sorted_by(|a, b| a < b), "numbers rise as ids do");
+    assert!(
+        ordered.len() > 5 && ordered[0] > strings.len() as u64,
+        "they are no places"
+    );
 }
 
 #[test]

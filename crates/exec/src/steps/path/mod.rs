@@ -2,6 +2,8 @@
 
 mod automaton;
 mod id_set;
+mod many;
+mod optional;
 mod search;
 #[cfg(test)]
 mod tests;
@@ -17,6 +19,8 @@ use crate::context::Context;
 use crate::operator::{Boxed, Operator};
 use crate::table::{BATCH_ROWS, Table, VarSet};
 use automaton::Automaton;
+use many::Many;
+use optional::OrNothing;
 use search::Search;
 use view::{Starts, View};
 
@@ -26,6 +30,8 @@ const KEPT_BYTES: usize = 64 << 20;
 const KEPT_PART: u64 = 4;
 /// Terms that a scan takes at once.
 const STARTS_AT_ONCE: usize = 1024;
+/// Starts of a scan that are searched from one by one, as the first rows may be enough.
+const FIRST_STARTS: usize = 4;
 
 /// [`jindou_plan::physical::Step::Path`].
 pub(crate) struct FollowPath {
@@ -36,6 +42,9 @@ pub(crate) struct FollowPath {
     keep: VarSet,
     /// From the subject and from the object.
     automata: [Automaton; 2],
+    /// Rows may come once each, with their numbers.
+    counted: bool,
+    or_nothing: Option<OrNothing>,
     searches: Searches,
     /// The graph that was asked last, if it is one of the dataset.
     view: Option<(TermId, Option<View>)>,
@@ -64,7 +73,15 @@ struct Scan {
     taken: usize,
     /// The last ones taken, the next at the end.
     starts: Vec<TermId>,
-    current: Option<(TermId, Search)>,
+    current: Option<FromStarts>,
+    /// Starts are searched from one by one: together they take too much memory.
+    one_by_one: bool,
+}
+
+/// A search of a scan.
+enum FromStarts {
+    One(TermId, Search),
+    Many(Many),
 }
 
 /// Rows found so far: row of the table; subject, object, graph.
@@ -72,12 +89,19 @@ struct Scan {
 struct Found {
     rows: Vec<u32>,
     terms: Vec<[TermId; 3]>,
+    /// How many rows each stands for.
+    counts: Vec<u64>,
 }
 
 impl Found {
     fn push(&mut self, row: u32, terms: [TermId; 3]) {
+        self.push_many(row, terms, 1);
+    }
+
+    fn push_many(&mut self, row: u32, terms: [TermId; 3], count: u64) {
         self.rows.push(row);
         self.terms.push(terms);
+        self.counts.push(count);
     }
 
     fn is_full(&self) -> bool {
@@ -132,10 +156,20 @@ impl FollowPath {
                 Automaton::new(path, cx),
                 Automaton::new(&path.reversed(), cx),
             ],
+            counted: false,
+            or_nothing: None,
             searches: Searches::default(),
             view: None,
             starts: None,
             current: None,
+        }
+    }
+
+    /// The same, with rows once each and their numbers where nobody looks at their ends.
+    pub(super) fn counted(self) -> Self {
+        Self {
+            counted: true,
+            ..self
         }
     }
 
@@ -363,11 +397,14 @@ impl FollowPath {
             taken: 0,
             starts: Vec::new(),
             current: None,
+            one_by_one: false,
         });
         let is_loop = self.ends[0] == self.ends[1];
+        let is_wanted = |slot: &Slot| matches!(slot, Slot::Var(var) if self.keep.contains(*var));
+        let only_counts = self.counted && !is_loop && !self.ends.iter().any(is_wanted);
         loop {
-            let (start, mut search) = match scan.current.take() {
-                Some(current) => current,
+            let mut search = match scan.current.take() {
+                Some(search) => search,
                 None => {
                     if scan.starts.is_empty() {
                         starts.copy(scan.taken, STARTS_AT_ONCE, &mut scan.starts);
@@ -375,39 +412,36 @@ impl FollowPath {
                         scan.starts.reverse();
                         cx.check()?;
                     }
-                    let Some(start) = scan.starts.pop() else {
+                    let Some(search) = scan.begin(automaton, view, cx)? else {
                         return Ok(true);
                     };
                     current.answers = 0;
-                    // All starts of a path that need not have an edge are terms of the graph.
-                    let search = Search::new(start, automaton.is_nullable, automaton);
-                    (start, search)
+                    search
                 }
             };
-            let is_done = loop {
-                if is_loop && search.has_reached(start) {
-                    found.push(row, [start, start, graph]);
-                    break true;
+            let is_done = match &mut search {
+                FromStarts::Many(search) if only_counts => {
+                    found.push_many(row, [TermId::NONE, TermId::NONE, graph], search.count());
+                    true
                 }
-                while !is_loop && !found.is_full() {
-                    let Some(answer) = search.answers().get(current.answers) else {
-                        break;
-                    };
-                    found.push(row, [start, *answer, graph]);
-                    current.answers += 1;
+                FromStarts::Many(search) if is_loop => {
+                    search.for_each_loop(|term| found.push(row, [term, term, graph]));
+                    true
                 }
-                if found.is_full() {
-                    break false;
+                FromStarts::Many(search) => search.hand_on(&mut |start, end| {
+                    found.push(row, [start, end, graph]);
+                    !found.is_full()
+                }),
+                FromStarts::One(start, search) => {
+                    let start = (*start, is_loop, graph);
+                    let answers = &mut current.answers;
+                    hand_on(search, start, automaton, row, answers, view, found, cx)?
                 }
-                if search.is_done() {
-                    break true;
-                }
-                search.advance(automaton, view, cx)?;
             };
-            if is_done {
-                search.release(cx);
-            } else {
-                scan.current = Some((start, search));
+            match search {
+                FromStarts::One(_, search) if is_done => search.release(cx),
+                FromStarts::Many(search) if is_done => search.release(cx),
+                search => scan.current = Some(search),
             }
             if found.is_full() {
                 return Ok(false);
@@ -450,7 +484,88 @@ impl FollowPath {
                 extended.set(var, column.collect());
             }
         }
+        if self.counted {
+            extended.set_counts(kept.iter().map(|index| found.counts[*index]).collect());
+        }
         extended
+    }
+}
+
+impl Scan {
+    /// Begins with the next start, or with many; `None` if there are no more.
+    fn begin(
+        &mut self,
+        automaton: &Automaton,
+        view: &View,
+        cx: &Context,
+    ) -> Result<Option<FromStarts>, ExecError> {
+        let is_first = self.taken - self.starts.len() < FIRST_STARTS;
+        if !self.one_by_one && !is_first && self.starts.len() > 1 {
+            let rest = self.starts.len().saturating_sub(many::STARTS);
+            let starts: Vec<TermId> = self.starts.drain(rest..).rev().collect();
+            let mut search = Many::new(starts, automaton);
+            let most_bytes = (cx.memory_bytes() / KEPT_PART) as usize;
+            if search.run(automaton, view, most_bytes, cx)? {
+                return Ok(Some(FromStarts::Many(search)));
+            }
+            self.one_by_one = true;
+            self.starts.extend(search.into_starts(cx).into_iter().rev());
+        }
+        // All starts of a path that need not have an edge are terms of the graph.
+        Ok(self.starts.pop().map(|start| {
+            let search = Search::new(start, automaton.is_nullable, automaton);
+            FromStarts::One(start, search)
+        }))
+    }
+}
+
+/// Hands on what is reached from a start of a scan; true when that is all.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the search and the place of its answers"
+)]
+fn hand_on(
+    search: &mut Search,
+    (start, is_loop, graph): (TermId, bool, TermId),
+    automaton: &Automaton,
+    row: u32,
+    answers: &mut usize,
+    view: &View,
+    found: &mut Found,
+    cx: &Context,
+) -> Result<bool, ExecError> {
+    loop {
+        if is_loop && search.has_reached(start) {
+            found.push(row, [start, start, graph]);
+            return Ok(true);
+        }
+        while !is_loop && !found.is_full() {
+            let Some(answer) = search.answers().get(*answers) else {
+                break;
+            };
+            found.push(row, [start, *answer, graph]);
+            *answers += 1;
+        }
+        if found.is_full() {
+            return Ok(false);
+        }
+        if search.is_done() {
+            return Ok(true);
+        }
+        search.advance(automaton, view, cx)?;
+    }
+}
+
+impl FollowPath {
+    /// Takes a table in which the path is `p?` and needs no search; gives any other back.
+    fn or_nothing(&mut self, table: Table, cx: &Context) -> Result<(), Table> {
+        let is_own_graph = self.scope == Scope::Default && cx.dataset.is_none();
+        if !is_own_graph {
+            return Err(table);
+        }
+        let edges = self.automata.each_ref().map(optional::edge_of);
+        self.or_nothing = Some(OrNothing::new(table, self.ends, edges)?);
+        Ok(())
     }
 }
 
@@ -458,10 +573,23 @@ impl Operator for FollowPath {
     fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         loop {
             cx.check()?;
+            if let Some(rows) = &mut self.or_nothing {
+                let view = View::new(vec![Graphs::Default]);
+                if let Some(mut table) = rows.next(&view, &self.keep, cx) {
+                    if self.counted {
+                        table.set_counts(vec![1; table.rows()]);
+                    }
+                    return Ok(Some(table));
+                }
+                self.or_nothing = None;
+            }
             let mut current = match self.current.take() {
                 Some(current) => current,
                 None => match self.input.next(cx)? {
-                    Some(table) => self.begin(table, cx),
+                    Some(table) => match self.or_nothing(table, cx) {
+                        Ok(()) => continue,
+                        Err(table) => self.begin(table, cx),
+                    },
                     None => return Ok(None),
                 },
             };

@@ -87,11 +87,12 @@ impl Search {
         };
         let moves = &automaton.states[leaving.state];
         let step = &moves[leaving.next_move];
-        let mut found = Vec::new();
+        let (mut rows, mut found) = (Vec::new(), Vec::new());
         view.follow(
             &step.edge,
             &leaving.terms,
             &mut leaving.cursor,
+            &mut rows,
             &mut found,
             cx,
         )?;

@@ -85,6 +85,10 @@ impl GraphSource for Toy {
         self.predicates
     }
 
+    fn edges(&self, _: PredicateId) -> u64 {
+        panic!("a path counts no edges");
+    }
+
     fn ids_with(&self, memberships: &[Membership], _: bool) -> Option<IdRanges> {
         let [Membership::Has(predicate, direction)] = memberships else {
             panic!("a path asks for one edge");
@@ -427,4 +431,98 @@ fn kept_searches_give_way_where_memory_is_short() {
         .expect("searches that are not needed any more are dropped");
     let wanted: u64 = sources.iter().map(|from| 4000 - from).sum();
     assert_eq!(rows.len() as u64, wanted);
+}
+
+/// Three edges from each vertex, to whichever, of two predicates.
+fn scattered(vertices: u64) -> Vec<(u64, u32, u64)> {
+    let mut state = 7_u64;
+    let mut next = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % vertices
+    };
+    let edges = (0..3 * vertices).map(|edge| (edge / 3, (edge % 2) as u32, next()));
+    let distinct: BTreeSet<(u64, u32, u64)> = edges.collect();
+    distinct.into_iter().collect()
+}
+
+#[test]
+fn a_search_from_many_starts_finds_what_one_from_each_finds() {
+    let mut world = World::new(scattered(700));
+    let all: Vec<u64> = (0..700).collect();
+    let sequence = PathExpression::Sequence(Box::new([predicate(0), star(predicate(1))]));
+    let either = PathExpression::Alternative(Box::new([predicate(0), predicate(1)]));
+    for path in [plus(predicate(0)), star(either), plus(sequence)] {
+        // As much memory as the search from many wants, and too little for it.
+        for memory_bytes in [1 << 30, 400_000] {
+            world.limits.memory_bytes = 1 << 30;
+            let one_by_one = world.rows([X, Y], &path, &[(0, all.clone())]);
+            world.limits.memory_bytes = memory_bytes;
+            let together = world.rows([X, Y], &path, &[]).expect("rows");
+            assert_eq!(
+                Ok(&together),
+                one_by_one.as_ref().map_err(|_| ()),
+                "{path:?}"
+            );
+            let loops: Vec<(u64, u64)> = together.into_iter().filter(|(x, y)| x == y).collect();
+            let found = world.rows([X, X], &path, &[]).expect("rows");
+            assert_eq!(found, loops, "{path:?}");
+        }
+    }
+}
+
+#[test]
+fn a_closure_of_all_follows_an_edge_once_a_level_and_not_once_a_start() {
+    let triples = scattered(1000);
+    let edges = triples.len() as u64;
+    let world = World::new(triples);
+    let both = PathExpression::Alternative(Box::new([predicate(0), predicate(1)]));
+    let rows = world.rows([X, Y], &plus(both), &[]).expect("rows");
+    assert!(rows.len() > 500 * 1000, "{} pairs", rows.len());
+    let shown = world.toy.shown();
+    assert!(shown < 100 * edges, "{shown} edges shown of {edges}");
+}
+
+#[test]
+fn an_edge_or_nothing_gives_each_end_once_and_itself_where_it_is_in_the_graph() {
+    let world = World::new([(1, 0, 2), (1, 0, 3), (4, 0, 4), (4, 0, 1), (5, 1, 6)]);
+    let path = PathExpression::ZeroOrOne(Box::new(predicate(0)));
+    // Vertex 9 is in no edge.
+    let rows = world.rows([X, Y], &path, &[(0, vec![4, 1, 9, 5, 1])]);
+    let wanted = [
+        (1, 1),
+        (1, 1),
+        (1, 2),
+        (1, 2),
+        (1, 3),
+        (1, 3),
+        (4, 1),
+        (4, 4),
+        (5, 5),
+    ];
+    assert_eq!(rows.expect("rows"), wanted);
+    let rows = world.rows([X, Y], &path, &[(1, vec![4, 1, 9])]);
+    assert_eq!(rows.expect("rows"), [(1, 1), (4, 1), (4, 4)]);
+    let rows = world.rows([X, X], &path, &[(0, vec![4, 9])]);
+    assert_eq!(rows.expect("rows"), [(4, 4)]);
+}
+
+#[test]
+fn pairs_that_nobody_looks_at_are_only_counted() {
+    let world = World::new(scattered(700));
+    let cx = world.context();
+    let path = plus(predicate(0));
+    let pairs = world.rows([X, Y], &path, &[]).expect("rows").len() as u64;
+    let input = Box::new(Given(vec![Table::unit(2)]));
+    let keep = crate::table::VarSet::default();
+    let step = FollowPath::new(input, [X, Y], &path, Scope::Default, keep, &cx);
+    let mut step = step.counted();
+    let (mut counted, mut rows) = (0, 0);
+    while let Some(table) = step.next(&cx).expect("rows") {
+        counted += table.counted_rows();
+        rows += table.rows() as u64;
+    }
+    assert_eq!(counted, pairs);
+    assert!(rows < pairs / 10, "{rows} rows for {pairs} pairs");
 }

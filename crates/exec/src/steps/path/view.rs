@@ -60,19 +60,19 @@ impl View {
         *self.graphs == [Graphs::Default]
     }
 
-    /// Appends neighbours of keys from the cursor on, about [`EDGES_AT_ONCE`] of them; the same
-    /// one may come twice. At the end `cursor.key` is the number of keys.
+    /// Appends neighbours of keys, and the index of the key of each, from the cursor on, about
+    /// [`EDGES_AT_ONCE`] of them; the same one may come twice. At the end `cursor.key` is the number of keys.
     pub(super) fn follow(
         &self,
         edge: &Edge,
         keys: &[TermId],
         cursor: &mut Cursor,
+        rows: &mut Vec<u32>,
         out: &mut Vec<TermId>,
         cx: &Context,
     ) -> Result<(), ExecError> {
         let end = keys.len().min(cursor.key + KEYS_AT_ONCE);
         if let (Edge::Of(predicate, direction), true) = (edge, self.is_default()) {
-            let mut rows = Vec::new();
             cx.source.expand(
                 *predicate,
                 *direction,
@@ -80,13 +80,14 @@ impl View {
                 cursor,
                 None,
                 EDGES_AT_ONCE,
-                &mut rows,
+                rows,
                 out,
             );
             return Ok(());
         }
         while cursor.key < end && out.len() < EDGES_AT_ONCE {
             self.follow_one(edge, keys[cursor.key], out, cx)?;
+            rows.resize(out.len(), cursor.key as u32);
             cursor.key += 1;
         }
         Ok(())

@@ -1,0 +1,246 @@
+//! How are expressions evaluated for many rows, with the terms' keys fetched together?
+
+use jindou_model::TermId;
+use jindou_plan::physical::Var;
+use rustc_hash::FxHashMap;
+
+use super::compile::Program;
+use super::numeric::Number;
+use super::row::BatchRow;
+use super::{Columns, Context, Value};
+use crate::{KeyKind, Keys};
+
+/// Rows whose keys are fetched together, and bytes of these that end a batch early: they stay in
+/// the second-level cache.
+const KEYED_ROWS: usize = 512;
+const KEYED_BYTES: usize = 1 << 17;
+/// How many results are remembered for each costly part of an expression.
+const REMEMBERED: usize = 1 << 16;
+/// After so many rows it is seen whether remembering pays: for one row in four at least.
+const WATCHED_ROWS: usize = 1 << 13;
+const PAYS_FOR: usize = 4;
+/// For how many rows nothing is remembered where it did not pay; each time that it did not again,
+/// for twice as many.
+const PAUSED_ROWS: std::ops::RangeInclusive<usize> = WATCHED_ROWS..=1 << 18;
+
+/// Buffers of one thread.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    /// By the program's texts.
+    keys: Vec<Keys>,
+    ids: Vec<TermId>,
+    results: Keys,
+}
+
+impl Scratch {
+    /// Appends for each row the id of the value, [`TermId::NONE`] on an error.
+    pub(super) fn ids(
+        &mut self,
+        program: &Program,
+        columns: &dyn Columns,
+        rows: &[u32],
+        cx: &Context,
+        out: &mut Vec<TermId>,
+    ) {
+        let code = &program.code;
+        if code.gives_number() {
+            let id = |number: Number| Value::from(number).into_id(cx.terms());
+            self.for_each(program, columns, rows, cx, |row| {
+                out.push(code.number(row, cx).map_or(TermId::NONE, id));
+            });
+            return;
+        }
+        if !code.gives_text() {
+            self.for_each(program, columns, rows, cx, |row| out.push(code.id(row, cx)));
+            return;
+        }
+        let mut results = std::mem::take(&mut self.results);
+        self.for_each(program, columns, rows, cx, |row| {
+            match code.text(row, cx) {
+                Ok(text) => results.push_with(|key| {
+                    text.push_key(key);
+                    KeyKind::Literal
+                }),
+                Err(_) => results.push(&[], KeyKind::None),
+            }
+            if results.len() >= KEYED_ROWS || results.bytes() >= KEYED_BYTES {
+                cx.terms().intern_keys(&results, out);
+                results.clear();
+            }
+        });
+        cx.terms().intern_keys(&results, out);
+        results.clear();
+        self.results = results;
+    }
+
+    /// Appends for each row whether the effective boolean value is true.
+    pub(super) fn booleans(
+        &mut self,
+        program: &Program,
+        columns: &dyn Columns,
+        rows: &[u32],
+        cx: &Context,
+        out: &mut Vec<bool>,
+    ) {
+        let code = &program.code;
+        self.for_each(program, columns, rows, cx, |row| {
+            out.push(code.boolean(row, cx) == Ok(true));
+        });
+    }
+
+    /// Calls `visit` for each row, with the keys of its texts at hand.
+    fn for_each(
+        &mut self,
+        program: &Program,
+        columns: &dyn Columns,
+        rows: &[u32],
+        cx: &Context,
+        mut visit: impl FnMut(&BatchRow<'_>),
+    ) {
+        let texts = &*program.texts;
+        self.keys.resize_with(texts.len(), Keys::default);
+        let mut rest = rows;
+        while !rest.is_empty() {
+            let count = self.fetch(texts, columns, rest, cx);
+            let (batch, after) = rest.split_at(count);
+            for (place, row) in batch.iter().enumerate() {
+                visit(&BatchRow {
+                    columns,
+                    row: *row as usize,
+                    texts,
+                    keys: &self.keys,
+                    place,
+                });
+            }
+            rest = after;
+        }
+    }
+
+    /// Fetches the keys of the first of `rows`; gives of how many.
+    fn fetch(&mut self, texts: &[Var], columns: &dyn Columns, rows: &[u32], cx: &Context) -> usize {
+        if texts.is_empty() {
+            return rows.len();
+        }
+        let mut count = rows.len().min(KEYED_ROWS);
+        for (var, keys) in texts.iter().zip(&mut self.keys) {
+            keys.clear();
+            self.ids.clear();
+            let rows = &rows[..count];
+            match columns.column(*var) {
+                Some(column) => self
+                    .ids
+                    .extend(rows.iter().map(|row| column[*row as usize])),
+                None => self.ids.resize(count, TermId::NONE),
+            }
+            count = cx.terms().push_keys(&self.ids, KEYED_BYTES, keys);
+        }
+        count
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.keys.iter().map(Keys::held_bytes).sum::<usize>()
+            + self.results.held_bytes()
+            + self.ids.capacity() * size_of::<TermId>()
+    }
+}
+
+/// Results by the value of the one variable on which they depend.
+///
+/// Where most values are distinct, remembering costs more than it saves: then it pauses.
+#[derive(Debug)]
+pub(super) struct Memory<T> {
+    known: FxHashMap<TermId, T>,
+    /// Rows since it was last seen whether this pays, and those of them that were known.
+    watched: usize,
+    hits: usize,
+    /// Rows for which nothing is remembered from now on, and the next time that it does not pay.
+    paused: usize,
+    next_pause: usize,
+    /// Rows of a batch that are not known, and their places in it.
+    unknown: Vec<u32>,
+    places: Vec<u32>,
+}
+
+impl<T> Default for Memory<T> {
+    fn default() -> Self {
+        Self {
+            known: FxHashMap::default(),
+            watched: 0,
+            hits: 0,
+            paused: 0,
+            next_pause: *PAUSED_ROWS.start(),
+            unknown: Vec::new(),
+            places: Vec::new(),
+        }
+    }
+}
+
+impl<T: Copy + Default> Memory<T> {
+    /// Appends the result of each row, whose variable has the column `column`: the remembered
+    /// one, or what `evaluate` appends for rows.
+    pub(super) fn answer(
+        &mut self,
+        column: Option<&[TermId]>,
+        rows: &[u32],
+        evaluate: &mut dyn FnMut(&[u32], &mut Vec<T>),
+        out: &mut Vec<T>,
+    ) {
+        if self.paused > 0 {
+            self.paused = self.paused.saturating_sub(rows.len());
+            return evaluate(rows, out);
+        }
+        for rows in rows.chunks(KEYED_ROWS) {
+            self.answer_batch(column, rows, evaluate, out);
+        }
+    }
+
+    fn answer_batch(
+        &mut self,
+        column: Option<&[TermId]>,
+        rows: &[u32],
+        evaluate: &mut dyn FnMut(&[u32], &mut Vec<T>),
+        out: &mut Vec<T>,
+    ) {
+        let id_of = |row: u32| column.map_or(TermId::NONE, |column| column[row as usize]);
+        self.unknown.clear();
+        self.places.clear();
+        for row in rows {
+            let known = self.known.get(&id_of(*row));
+            if known.is_none() {
+                self.unknown.push(*row);
+                self.places.push(out.len() as u32);
+            }
+            out.push(known.copied().unwrap_or_default());
+        }
+        self.watched += rows.len();
+        self.hits += rows.len() - self.unknown.len();
+        if !self.unknown.is_empty() {
+            let mut results = Vec::with_capacity(self.unknown.len());
+            evaluate(&self.unknown, &mut results);
+            if self.known.len() + results.len() > REMEMBERED {
+                self.known.clear();
+            }
+            for ((row, place), result) in self.unknown.iter().zip(&self.places).zip(results) {
+                out[*place as usize] = result;
+                self.known.insert(id_of(*row), result);
+            }
+        }
+        if self.watched >= WATCHED_ROWS {
+            if self.hits < self.watched / PAYS_FOR {
+                self.paused = self.next_pause;
+                self.next_pause = (2 * self.next_pause).min(*PAUSED_ROWS.end());
+            } else {
+                self.next_pause = *PAUSED_ROWS.start();
+            }
+            self.watched = 0;
+            self.hits = 0;
+        }
+    }
+
+    /// Bytes held, about.
+    pub(super) fn bytes(&self) -> usize {
+        // With a byte of the table itself for each entry.
+        self.known.capacity() * (size_of::<(TermId, T)>() + 1)
+            + (self.unknown.capacity() + self.places.capacity()) * size_of::<u32>()
+    }
+}

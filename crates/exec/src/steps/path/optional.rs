@@ -1,0 +1,110 @@
+//! `p?` from known ends: each itself and its neighbours, many at once without any search.
+
+use jindou_model::{Cursor, Direction, PredicateId, TermId};
+use jindou_plan::physical::{Slot, Var};
+
+use super::automaton::{Automaton, Edge};
+use super::view::View;
+use crate::context::Context;
+use crate::table::{BATCH_ROWS, Table, VarSet};
+
+/// The edge of a path that is one edge or none.
+pub(super) fn edge_of(automaton: &Automaton) -> Option<(PredicateId, Direction)> {
+    let [step] = automaton.states[0].as_slice() else {
+        return None;
+    };
+    let ends = step
+        .targets
+        .iter()
+        .all(|target| target.accepts && automaton.states[target.state].is_empty());
+    match step.edge {
+        Edge::Of(predicate, direction) if automaton.is_nullable && ends => {
+            Some((predicate, direction))
+        }
+        _ => None,
+    }
+}
+
+/// Rows that have one of the ends, in work.
+pub(super) struct OrNothing {
+    table: Table,
+    from: Var,
+    to: Var,
+    edge: (PredicateId, Direction),
+    /// None until the rows themselves were handed on.
+    cursor: Option<Cursor>,
+}
+
+impl OrNothing {
+    /// The rows of a table, if one end is bound in all of them and the other in none; `edges`
+    /// are those of the path from the subject and from the object.
+    pub(super) fn new(
+        table: Table,
+        ends: [Slot; 2],
+        edges: [Option<(PredicateId, Direction)>; 2],
+    ) -> Result<Self, Table> {
+        let [Slot::Var(subject), Slot::Var(object)] = ends else {
+            return Err(table);
+        };
+        let is_bound = |var| {
+            table
+                .get(var)
+                .is_some_and(|ids| !ids.contains(&TermId::NONE))
+        };
+        let (from, to, edge) = match (table.get(subject), table.get(object)) {
+            (Some(_), None) => (subject, object, edges[0]),
+            (None, Some(_)) => (object, subject, edges[1]),
+            _ => return Err(table),
+        };
+        match edge {
+            Some(edge) if is_bound(from) => Ok(Self {
+                table,
+                from,
+                to,
+                edge,
+                cursor: None,
+            }),
+            _ => Err(table),
+        }
+    }
+
+    /// Some more rows; `None` at the end.
+    pub(super) fn next(&mut self, view: &View, keep: &VarSet, cx: &Context) -> Option<Table> {
+        let keys = self.table.get(self.from).unwrap_or_default();
+        let (mut rows, mut values) = (Vec::new(), Vec::new());
+        match &mut self.cursor {
+            None => {
+                let is_there = |row: &u32| view.has(keys[*row as usize], cx);
+                rows.extend((0..keys.len() as u32).filter(is_there));
+                values.extend(rows.iter().map(|row| keys[*row as usize]));
+                self.cursor = Some(Cursor::default());
+            }
+            Some(cursor) if cursor.key < keys.len() => {
+                let (predicate, direction) = self.edge;
+                cx.source.expand(
+                    predicate,
+                    direction,
+                    keys,
+                    cursor,
+                    None,
+                    BATCH_ROWS,
+                    &mut rows,
+                    &mut values,
+                );
+                // Each end once: the row itself was handed on.
+                let is_other = |index: &usize| keys[rows[*index] as usize] != values[*index];
+                let others: Vec<usize> = (0..rows.len()).filter(is_other).collect();
+                if others.len() < rows.len() {
+                    rows = others.iter().map(|index| rows[*index]).collect();
+                    values = others.iter().map(|index| values[*index]).collect();
+                }
+            }
+            Some(_) => return None,
+        }
+        let mut extended = self.table.gather(&rows, keep);
+        if keep.contains(self.to) {
+            extended.set(self.to, values);
+        }
+        Some(extended)
+    }
+}
