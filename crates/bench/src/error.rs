@@ -42,6 +42,12 @@ pub enum BenchError {
         /// What is missing.
         reason: String,
     },
+    /// No query of a kind was answered, so that there is nothing to tell of it.
+    #[error("nothing was measured: {reason}")]
+    NoLight {
+        /// What the first was told.
+        reason: String,
+    },
     /// The query's form gives no rows.
     #[error("{query} gives no table of solutions")]
     NotSolutions {

@@ -73,6 +73,39 @@ impl Connection {
     }
 }
 
+impl Connection {
+    /// Waits until an answer begins or the connection ends; looks every `look` whether to `go_on`,
+    /// and is false if not.
+    ///
+    /// # Errors
+    /// [`HttpError::Io`].
+    pub fn wait_for_answer(
+        &mut self,
+        look: Duration,
+        go_on: impl Fn() -> bool,
+    ) -> Result<bool, HttpError> {
+        self.stream.set_read_timeout(Some(look))?;
+        let begun = loop {
+            match self.stream.peek(&mut [0]) {
+                Ok(_) => break true,
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+                    ) =>
+                {
+                    if !go_on() {
+                        break false;
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        };
+        self.stream.set_read_timeout(Some(SILENCE))?;
+        Ok(begun)
+    }
+}
+
 impl<S: Read + Write> Connection<S> {
     /// A connection over this stream.
     pub fn over(stream: S) -> Self {

@@ -13,6 +13,7 @@
 pub mod child;
 pub mod data;
 mod error;
+pub mod hostile;
 pub mod http;
 mod light;
 pub mod lubm;

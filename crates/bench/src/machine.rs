@@ -68,12 +68,36 @@ impl Memory {
     /// # Errors
     /// [`BenchError::Memory`] where there is no `/proc/self/status`.
     pub fn of_this_process() -> Result<Self, BenchError> {
-        let status = fs::read_to_string("/proc/self/status").map_err(|e| BenchError::Memory {
-            reason: format!("/proc/self/status: {e}"),
+        Self::of("self")
+    }
+
+    /// Asks the system about another process of this user's.
+    ///
+    /// # Errors
+    /// [`BenchError::Memory`] where there is no `/proc`, or no such process any more.
+    pub fn of_process(process: u32) -> Result<Self, BenchError> {
+        Self::of(&process.to_string())
+    }
+
+    /// Lets another process's peak begin anew at what is resident now.
+    ///
+    /// # Errors
+    /// [`BenchError::Memory`], as where that needs a newer kernel.
+    pub fn forget_peak_of(process: u32) -> Result<(), BenchError> {
+        let path = format!("/proc/{process}/clear_refs");
+        fs::write(&path, "5").map_err(|e| BenchError::Memory {
+            reason: format!("{path}: {e}"),
+        })
+    }
+
+    fn of(process: &str) -> Result<Self, BenchError> {
+        let path = format!("/proc/{process}/status");
+        let status = fs::read_to_string(&path).map_err(|e| BenchError::Memory {
+            reason: format!("{path}: {e}"),
         })?;
         let get = |name: &str| {
             kibibytes(&status, name).ok_or_else(|| BenchError::Memory {
-                reason: format!("/proc/self/status has no {name}"),
+                reason: format!("{path} has no {name}"),
             })
         };
         Ok(Self {

@@ -89,17 +89,54 @@ pub(crate) struct ServeArguments {
     /// Address and port to listen at
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7878")]
     pub(crate) bind: SocketAddr,
-    /// Longest time a query may take, in seconds [default: 60, and 600 for those that ask for it]
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
-    pub(crate) timeout: Option<Duration>,
     /// Endpoints that queries may call with SERVICE: those whose IRI begins so, or `any`; may be
     /// given more than once [default: none, as clients could else reach what only this machine can]
     #[arg(long, value_name = "PREFIX", value_parser = parse_service)]
     pub(crate) allow_service: Vec<AllowService>,
     #[command(flatten)]
+    pub(crate) limits: LimitArguments,
+    #[command(flatten)]
     pub(crate) spill: SpillArguments,
     #[command(flatten)]
     pub(crate) read: ReadArguments,
+}
+
+/// What queries and clients of a server may do at most.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct LimitArguments {
+    /// Longest time a query may take, as in 90, 1.5m or 500ms [default: 60 s, and 10 min for those
+    /// that ask for it]
+    #[arg(long, visible_alias = "timeout", value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) query_timeout: Option<Duration>,
+    /// Most rows a result may have; one that has more ends with an error [default: any number]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_rows: Option<u64>,
+    /// Memory all queries may hold together, as in 8GiB; the data is not counted [default: half of
+    /// the machine's]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub(crate) memory: Option<u64>,
+    /// Memory one query may hold [default: 4GiB, or half of --memory if that is less]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub(crate) query_memory: Option<u64>,
+    /// Heavy queries that compute at once; light ones are not counted [default: one a core]
+    #[arg(long, value_name = "N")]
+    pub(crate) heavy_queries: Option<NonZeroUsize>,
+    /// Heavy queries that wait for their turn; more are answered 503 [default: 64]
+    #[arg(long, value_name = "N")]
+    pub(crate) queued_queries: Option<usize>,
+    /// How long a heavy query waits for its turn [default: 30 s]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) queue_wait: Option<Duration>,
+    /// How long a client may read nothing of what is sent to it [default: 60 s]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) client_timeout: Option<Duration>,
+    /// Largest request body [default: 16MiB]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub(crate) max_body: Option<u64>,
+    /// Connections open at once; more wait [default: 4096]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_connections: Option<NonZeroUsize>,
 }
 
 /// Load files into a store in a folder
@@ -346,6 +383,7 @@ pub(crate) struct GenerateArguments {
 pub(crate) enum BenchCommand {
     Lubm(BenchArguments),
     Operators(OperatorArguments),
+    Hostile(HostileArguments),
     Updates(UpdateBenchArguments),
 }
 
@@ -459,6 +497,35 @@ pub(crate) struct OperatorArguments {
     /// Folder of the packed data sets of WatDiv and SSB
     #[arg(long, value_name = "DIR", default_value = DEFAULT_SETS)]
     pub(crate) sets: PathBuf,
+}
+
+/// Measure light queries beside queries and clients made to hurt
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench hostile
+  jindou bench hostile --universities 10 --duration 10m --json report.json
+
+Ends with status 1 if a light query failed, or memory, times or cancelled work missed the targets.")]
+pub(crate) struct HostileArguments {
+    /// How many universities
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) universities: NonZeroU32,
+    /// How long the hostile mix goes on, as in 20s or 10m
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "20s")]
+    pub(crate) duration: Duration,
+    /// Connections that read slowly
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) slow: usize,
+    /// What all queries of the server may hold together
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, default_value = "1GiB")]
+    pub(crate) memory: u64,
+    /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Folder of generated data
+    #[arg(long, value_name = "DIR", default_value = jindou_bench::data::DEFAULT_FOLDER)]
+    pub(crate) data: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -614,6 +681,52 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A number of seconds, or one with a unit: `90`, `1.5m`, `500ms`.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+    let unit = units
+        .iter()
+        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
+    let (number, unit) = unit.unwrap_or((text, &1.0));
+    let seconds: f64 = number
+        .trim()
+        .parse()
+        .map_err(|_| "not a time; give seconds, or a number with ms, s, m or h".to_owned())?;
+    match Duration::try_from_secs_f64(seconds * unit) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err("give more than 0 seconds".to_owned()),
+    }
+}
+
+/// A number of bytes, or one with a unit: `4096`, `512MiB`, `8G`.
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let unit: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        "kb" => 1000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        _ => return Err("not a unit of bytes; give KiB, MiB, GiB, kB, MB or GB".to_owned()),
+    };
+    let number: f64 = number
+        .parse()
+        .map_err(|_| "not a number of bytes".to_owned())?;
+    let bytes = number * unit as f64;
+    if bytes >= 1.0 && bytes < u64::MAX as f64 {
+        Ok(bytes as u64)
+    } else {
+        Err("give at least 1 byte, and fewer than 2^64".to_owned())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -645,6 +758,37 @@ mod tests {
         let allowed = ServicePolicy::Allowed([prefix].into());
         assert_eq!(policy(&["none", "http://e/"]), Some(allowed));
         assert!(parse_service("e").is_err() && parse_service("file:///e").is_err());
+    }
+
+    #[test]
+    fn times_and_sizes_have_units() {
+        for (text, millis) in [("2", 2000), ("1.5s", 1500), ("20ms", 20), ("10m", 600_000)] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)));
+        }
+        for (text, bytes) in [
+            ("1", 1),
+            ("1.5KiB", 1536),
+            ("2 G", 2 << 30),
+            ("3MB", 3_000_000),
+            ("512m", 512 << 20),
+        ] {
+            assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
+        }
+        for wrong in [
+            "",
+            "0",
+            "x",
+            "1q",
+            "-1",
+            "1e300",
+            "0.1",
+            "99999999TiB",
+            "s",
+            "1.2.3",
+        ] {
+            assert!(parse_bytes(wrong).is_err(), "{wrong}");
+            assert!(parse_duration(wrong).is_err() || wrong == "0.1" || wrong == "99999999TiB");
+        }
     }
 
     #[test]

@@ -1,18 +1,20 @@
 //! What can be set: for a database, and for one query.
 
 use std::env;
+use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use jindou_exec::{CancellationToken, ServiceCaller, SpillLimits};
+use jindou_exec::{CancellationToken, MemoryPool, ServiceCaller, SpillLimits};
 use jindou_store::DurabilityOptions;
 use oxrdf::NamedNode;
 
 use crate::ServicePolicy;
 use crate::merge::MergePolicy;
+use crate::progress::QueryProgress;
 
 /// Bytes that a query may put into temporary files if nothing else was set: 16 GiB.
 pub const DEFAULT_SPILL_BYTES: u64 = 16 << 30;
@@ -29,6 +31,10 @@ pub struct Config {
     /// memory, and how many bytes of it; 0 bytes: the query ends there. Default: the system's
     /// directory for temporary files and [`DEFAULT_SPILL_BYTES`].
     pub spill: SpillLimits,
+    /// Bytes that all queries may hold together, beyond the first MiB of each. Default: no limit.
+    pub memory_pool: Option<Arc<MemoryPool>>,
+    /// What each thread that heavy queries share calls when it begins. Default: nothing.
+    pub worker_start: Option<WorkerStart>,
     /// Time that a query may take if it does not say itself. Default: no limit.
     pub query_timeout: Option<Duration>,
     /// Plans kept for queries of the same shape. Default: 1,024.
@@ -88,6 +94,8 @@ impl Default for Config {
             threads: thread::available_parallelism().map_or(1, NonZeroUsize::get),
             query_memory_bytes: 4 << 30,
             spill: SpillLimits::new(&env::temp_dir(), DEFAULT_SPILL_BYTES),
+            memory_pool: None,
+            worker_start: None,
             query_timeout: None,
             cached_plans: 1024,
             durability: DurabilityOptions::default(),
@@ -102,6 +110,24 @@ impl Default for Config {
     }
 }
 
+/// A function that threads call when they begin, to set their priority for instance.
+#[derive(Clone)]
+pub struct WorkerStart(pub(crate) Arc<dyn Fn() + Send + Sync>);
+
+impl WorkerStart {
+    /// This function.
+    #[must_use]
+    pub fn new(start: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Arc::new(start))
+    }
+}
+
+impl fmt::Debug for WorkerStart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WorkerStart")
+    }
+}
+
 /// Settings of one query.
 #[derive(Clone, Debug, Default)]
 pub struct QueryOptions {
@@ -109,6 +135,8 @@ pub struct QueryOptions {
     pub timeout: Option<Duration>,
     /// Ends it from outside.
     pub cancellation: Option<CancellationToken>,
+    /// Tells others how far it is.
+    pub progress: Option<QueryProgress>,
     /// With `named_graphs`, replaces the query's dataset clause if either is not empty: their
     /// merge is the default graph.
     pub default_graphs: Vec<NamedNode>,
@@ -116,6 +144,10 @@ pub struct QueryOptions {
     pub named_graphs: Vec<NamedNode>,
     /// Gather rows and time of each step; the query then runs on one thread.
     pub profile: bool,
+    /// Refuse it before it begins if it is planned to cost more than this, in rows handled.
+    /// Queries that may end early (ASK, or with LIMIT) are not judged by what they are planned
+    /// to cost.
+    pub max_cost: Option<f64>,
     /// Threads that it may use; else the database's setting.
     pub threads: Option<usize>,
     /// What relative IRIs in the query are resolved against.

@@ -165,6 +165,8 @@ impl Database {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let quads = snapshot.triples() + snapshot.named_quads();
+        let start = config.worker_start.clone();
+        let start = start.map_or_else(|| Arc::new(|| ()) as _, |start| start.0);
         let inner = Inner {
             graph: ArcSwap::from_pointee(StoredGraph {
                 snapshot: snapshot.clone(),
@@ -185,7 +187,7 @@ impl Database {
                 cached_plans: config.cached_plans,
             }),
             planned_quads: AtomicU64::new(quads),
-            workers: Arc::new(Workers::new(config.threads.saturating_sub(1))),
+            workers: Arc::new(Workers::with_start(config.threads.saturating_sub(1), start)),
             config,
             recovery,
             seed: AtomicU64::new(now.as_nanos() as u64),

@@ -41,6 +41,12 @@ pub enum EngineError {
         /// The limit.
         limit: Duration,
     },
+    /// The query is planned to cost more than its options allow.
+    #[error("the query is expected to handle {cost:.0} rows, more than it may")]
+    TooCostly {
+        /// Rows that its steps are expected to handle.
+        cost: f64,
+    },
     /// Somebody ended the query.
     #[error("the query was cancelled")]
     Cancelled,
@@ -105,6 +111,12 @@ pub enum EngineError {
     /// The query would wait for others, and [`must_not_wait`](crate::QueryOptions) was asked for.
     #[error("the query waits for other services, which this thread must not")]
     WouldWait,
+    /// All queries together need more memory than they may hold, this one among them.
+    #[error("all queries together need more than their memory budget of {limit_bytes} bytes")]
+    PoolExhausted {
+        /// The budget.
+        limit_bytes: u64,
+    },
     /// A mistake of ours ended the query.
     #[error("an internal error ended the query; the log has its trace")]
     Internal,
@@ -170,6 +182,7 @@ impl From<ExecError> for EngineError {
             ExecError::Memory { limit_bytes } => Self::MemoryExceeded { limit_bytes },
             ExecError::SpillExceeded { limit_bytes } => Self::SpillExceeded { limit_bytes },
             ExecError::Spill { directory, source } => Self::Spill { directory, source },
+            ExecError::PoolExhausted { limit_bytes } => Self::PoolExhausted { limit_bytes },
             ExecError::Panicked => Self::Internal,
             ExecError::Service {
                 endpoint,

@@ -30,6 +30,7 @@ mod keys;
 mod load;
 mod merge;
 mod policy;
+mod progress;
 mod quads;
 mod query;
 pub mod results;
@@ -41,12 +42,12 @@ mod update;
 mod writer;
 
 pub use backup::{BackupReport, StoreReport};
-pub use config::{Config, DEFAULT_SPILL_BYTES, LoadPolicy, QueryOptions};
+pub use config::{Config, DEFAULT_SPILL_BYTES, LoadPolicy, QueryOptions, WorkerStart};
 pub use database::Database;
 pub use error::EngineError;
 pub use jindou_exec::{
-    CancellationToken, ServiceCall, ServiceCaller, ServiceError, ServiceNext, ServiceRows,
-    SpillLimits,
+    CancellationToken, MemoryPool, Reservation, ServiceCall, ServiceCaller, ServiceError,
+    ServiceNext, ServiceRows, SpillLimits,
 };
 pub use jindou_ingest as ingest;
 pub use jindou_ingest::LoadOptions;
@@ -57,6 +58,7 @@ pub use jindou_store::{DurabilityOptions, Recovery, StoreError, StoreFile};
 pub use load::LoadReport;
 pub use merge::MergePolicy;
 pub use policy::{InvalidServicePrefix, ServicePolicy, ServicePrefix};
+pub use progress::QueryProgress;
 pub use quads::GraphSelection;
 pub use query::QueryResults;
 pub use solutions::{Batch, Solution, Solutions, TermDecoder};

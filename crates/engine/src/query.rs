@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jindou_exec::{Context, ContextParts, Execution, Limits, Terms, Workers};
 use jindou_model::{TermId, TermKind};
 use jindou_plan::Prepared;
-use jindou_plan::physical::{ConstId, Constant, Form, Plan};
+use jindou_plan::physical::{ConstId, Constant, Form, Operator, Plan};
 
 use crate::graph::StoredGraph;
 use crate::service::services;
@@ -43,8 +43,21 @@ impl Running {
         seed: u64,
     ) -> Result<Self, EngineError> {
         let plan = Arc::clone(&prepared.plan);
+        if let Some(max_cost) = options.max_cost
+            && plan.cost > max_cost
+            && !may_end_early(&plan)
+        {
+            return Err(EngineError::TooCostly { cost: plan.cost });
+        }
         let terms = Terms::new(graph.clone());
         let constants = resolve_constants(&prepared, &graph, &terms);
+        let account = options
+            .progress
+            .as_ref()
+            .map_or_else(Arc::default, |progress| Arc::clone(&progress.account));
+        if let Some(pool) = &config.memory_pool {
+            account.join(pool);
+        }
         let parts = ContextParts {
             source: graph.clone(),
             terms,
@@ -54,6 +67,7 @@ impl Running {
                 timeout: options.timeout.or(config.query_timeout),
                 memory_bytes: config.query_memory_bytes,
                 spill: config.spill.clone(),
+                account,
             },
             services: plan.calls_services.then(|| services(config, options)),
             profile: options.profile,
@@ -105,6 +119,12 @@ impl Running {
                 .map(|measured| (measured.rows, measured.time))
         }))
     }
+}
+
+/// Whether the plan's whole cost may never be paid.
+fn may_end_early(plan: &Plan) -> bool {
+    let sliced = matches!(plan.root.operator, Operator::Slice { limit: Some(_), .. });
+    matches!(plan.form, Form::Ask) || sliced
 }
 
 /// The ids of a plan's constants for this run.

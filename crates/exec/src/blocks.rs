@@ -1,7 +1,6 @@
 //! Rows of which any may be asked for, in pieces: none is ever copied to make room for more, and
 //! they can be let go of piece by piece.
 
-use std::ops::Range;
 
 use jindou_model::TermId;
 use jindou_plan::physical::Var;
@@ -76,16 +75,6 @@ impl Blocks {
     fn column(&self, var: Var, rows: &[u32]) -> Vec<TermId> {
         let value = |row: &u32| self.value(var, *row as usize);
         rows.iter().map(value).collect()
-    }
-
-    /// The values of a variable in the first of these rows, as many as lie in one block, and where
-    /// they end; `None` if the variable is unbound in all of that block.
-    pub(crate) fn run(&self, var: Var, rows: Range<usize>) -> (Option<&[TermId]>, usize) {
-        let block = rows.start / BLOCK_ROWS;
-        let end = rows.end.min((block + 1) * BLOCK_ROWS);
-        let within = rows.start % BLOCK_ROWS..end - block * BLOCK_ROWS;
-        let column = self.blocks[block].get(var);
-        (column.map(|column| &column[within]), end)
     }
 
     /// Takes some of the rows away, the last ones; `None` if there are no more.

@@ -8,6 +8,7 @@ use jindou_model::TermId;
 use jindou_plan::physical::{ConstId, Dataset, Plan, Slot};
 use oxrdf::TermRef;
 
+use crate::account::Account;
 use crate::spill::{self, Space, SpillLimits};
 use crate::table::Table;
 use crate::{ExecError, GraphSource, Services, Terms, expr};
@@ -67,6 +68,8 @@ pub struct Limits {
     pub memory_bytes: u64,
     /// Where sorts, groups, distinct rows and joins put what does not fit, and how much of it.
     pub spill: SpillLimits,
+    /// Where it books what it holds; a new one for each query.
+    pub account: Arc<Account>,
 }
 
 /// Rows and time of one step or operator.
@@ -128,7 +131,6 @@ pub struct Context {
     pub(crate) services: Option<Services>,
     limits: Limits,
     started: Instant,
-    held_bytes: Arc<Held>,
     /// Bytes that whoever comes first may hold: all but what is set aside.
     pool_bytes: u64,
     space: Arc<Space>,
@@ -201,7 +203,6 @@ impl Context {
             services,
             limits,
             started: Instant::now(),
-            held_bytes: Arc::default(),
             finished: AtomicBool::new(false),
             solutions: AtomicU64::new(0),
             profile: profile.then(|| Profile::new(plan.ids)),
@@ -256,6 +257,7 @@ impl Context {
     /// # Errors
     /// What it ends for.
     pub fn check(&self) -> Result<(), ExecError> {
+        self.limits.account.count_batch();
         if self.limits.cancellation.is_cancelled() || self.finished.load(Ordering::Relaxed) {
             return Err(ExecError::Cancelled);
         }
@@ -268,8 +270,14 @@ impl Context {
             Some(reason) => Err(ExecError::Refused {
                 reason: reason.to_owned(),
             }),
-            None => Ok(()),
+            // Terms are computed without being booked one by one.
+            None => self.charge(0),
         }
+    }
+
+    /// Counts rows of the query's answer.
+    pub(crate) fn count_rows(&self, rows: usize) {
+        self.limits.account.count_rows(rows);
     }
 
     /// Ends what other threads still do for the query.
@@ -280,14 +288,17 @@ impl Context {
     /// Books bytes that an operator, or what uses its rows, holds beyond one batch.
     ///
     /// # Errors
-    /// If the query then holds more than it may.
+    /// If the query then holds more than it may, or all queries together do.
     pub fn charge(&self, bytes: usize) -> Result<(), ExecError> {
-        let pooled = self.held_bytes.add(bytes, bytes);
-        let computed = self.terms().computed_bytes() as u64;
-        if pooled + computed > self.pool_bytes {
+        self.limits
+            .account
+            .note_computed(self.terms().computed_bytes() as u64);
+        let held = self.limits.account.add(bytes as u64, bytes as u64);
+        if held > self.pool_bytes {
             return Err(self.memory_exceeded());
         }
-        Ok(())
+        let covered = self.limits.account.cover();
+        covered.map_err(|limit_bytes| ExecError::PoolExhausted { limit_bytes })
     }
 
     pub(crate) fn memory_exceeded(&self) -> ExecError {
@@ -312,7 +323,7 @@ impl Context {
 
     /// Bytes that its operators hold together, as far as they are booked.
     pub(crate) fn held_bytes(&self) -> u64 {
-        self.held_bytes.all.load(Ordering::Relaxed)
+        self.limits.account.held_bytes()
     }
 
     pub(crate) fn space(&self) -> &Arc<Space> {
@@ -335,30 +346,38 @@ impl Context {
     /// # Errors
     /// If there is no room, and none would come by spilling.
     pub(crate) fn room(&self, booked: &mut Booked, bytes: usize) -> Result<bool, ExecError> {
-        let pooled = bytes.saturating_sub(booked.own);
+        let account = &self.limits.account;
         let computed = self.terms().computed_bytes() as u64;
-        if pooled > booked.pooled {
-            let (more, more_pooled) = (bytes - booked.bytes, pooled - booked.pooled);
-            let may_spill = self.space.is_allowed() && computed <= self.pool_bytes;
-            // The last part is left to what cannot go to disk.
-            let left = if may_spill { self.pool_bytes / 8 } else { 0 };
-            let held = self.held_bytes.add(more, more_pooled) + computed;
-            if held > self.pool_bytes - left {
-                self.held_bytes.subtract(more, more_pooled);
-                return match may_spill {
-                    true => Ok(false),
-                    false => Err(self.memory_exceeded()),
-                };
-            }
-        } else {
-            self.held_bytes.subtract(booked.bytes, booked.pooled);
-            self.held_bytes.add(bytes, pooled);
+        account.note_computed(computed);
+        booked.held.get_or_insert_with(|| Arc::clone(account));
+        let pooled = bytes.saturating_sub(booked.own);
+        if bytes <= booked.bytes {
+            let less = (booked.bytes - bytes, booked.pooled - pooled);
+            account.subtract(less.0 as u64, less.1 as u64);
+            (booked.bytes, booked.pooled) = (bytes, pooled);
+            return Ok(true);
         }
-        (booked.bytes, booked.pooled) = (bytes, pooled);
-        booked
-            .held
-            .get_or_insert_with(|| Arc::clone(&self.held_bytes));
-        Ok(true)
+        let more = (
+            (bytes - booked.bytes) as u64,
+            (pooled - booked.pooled) as u64,
+        );
+        let may_spill = self.space.is_allowed() && computed <= self.pool_bytes;
+        // The last part is left to what cannot go to disk.
+        let left = if may_spill { self.pool_bytes / 8 } else { 0 };
+        let held = account.add(more.0, more.1);
+        let fits = more.1 == 0 || held <= self.pool_bytes - left;
+        let covered = if fits { account.cover() } else { Ok(()) };
+        if fits && covered.is_ok() {
+            (booked.bytes, booked.pooled) = (bytes, pooled);
+            return Ok(true);
+        }
+        account.subtract(more.0, more.1);
+        match covered {
+            // What is set aside for it is the least with which it can go on.
+            _ if may_spill && more.1 > 0 => Ok(false),
+            Ok(()) => Err(self.memory_exceeded()),
+            Err(limit_bytes) => Err(ExecError::PoolExhausted { limit_bytes }),
+        }
     }
 
     /// Bytes that the query's operators may hold together.
@@ -379,13 +398,13 @@ impl Context {
         booked.pooled += more;
         booked
             .held
-            .get_or_insert_with(|| Arc::clone(&self.held_bytes));
+            .get_or_insert_with(|| Arc::clone(&self.limits.account));
         Ok(())
     }
 
     /// Gives back what [`Context::charge`] booked.
     pub(crate) fn release(&self, bytes: usize) {
-        self.held_bytes.subtract(bytes, bytes);
+        self.limits.account.subtract(bytes as u64, bytes as u64);
     }
 
     /// Numbers the rows of a table that expressions will look at.
@@ -406,24 +425,9 @@ impl Context {
     }
 }
 
-/// Bytes that the operators of a query hold.
-#[derive(Default)]
-struct Held {
-    all: AtomicU64,
-    /// Those beyond what is set aside for operators that can spill.
-    pooled: AtomicU64,
-}
-
-impl Held {
-    /// What of the pool is held then.
-    fn add(&self, bytes: usize, pooled: usize) -> u64 {
-        self.all.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.pooled.fetch_add(pooled as u64, Ordering::Relaxed) + pooled as u64
-    }
-
-    fn subtract(&self, bytes: usize, pooled: usize) {
-        self.all.fetch_sub(bytes as u64, Ordering::Relaxed);
-        self.pooled.fetch_sub(pooled as u64, Ordering::Relaxed);
+impl Drop for Context {
+    fn drop(&mut self) {
+        self.limits.account.close();
     }
 }
 
@@ -437,13 +441,13 @@ pub(crate) struct Booked {
     pooled: usize,
     /// What is set aside for it.
     own: usize,
-    held: Option<Arc<Held>>,
+    held: Option<Arc<Account>>,
 }
 
 impl Drop for Booked {
     fn drop(&mut self) {
         if let Some(held) = &self.held {
-            held.subtract(self.bytes, self.pooled);
+            held.subtract(self.bytes as u64, self.pooled as u64);
         }
     }
 }

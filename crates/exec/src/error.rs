@@ -40,6 +40,12 @@ pub enum ExecError {
         /// Why not.
         source: io::Error,
     },
+    /// All queries together need more memory than they may hold, this one among them.
+    #[error("all queries together need more than their memory budget of {limit_bytes} bytes")]
+    PoolExhausted {
+        /// The budget.
+        limit_bytes: u64,
+    },
     /// A thread of the query met a mistake of ours.
     #[error("an internal error ended the query; the log has its trace")]
     Panicked,

@@ -61,7 +61,11 @@ impl Execution {
         loop {
             match self.root.next(&self.cx)? {
                 Some(table) if table.rows() == 0 => (),
-                other => return Ok(other),
+                Some(table) => {
+                    self.cx.count_rows(table.rows());
+                    return Ok(Some(table));
+                }
+                None => return Ok(None),
             }
         }
     }

@@ -4,6 +4,7 @@
 //! [`GraphSource`] for the graph. Stores, remote shards and simulated ones implement them.
 #![forbid(unsafe_code)]
 
+mod account;
 mod blocks;
 mod context;
 mod discard;
@@ -23,6 +24,7 @@ mod table;
 mod terms;
 mod workers;
 
+pub use account::{Account, MemoryPool, Reservation};
 pub use context::{CancellationToken, Context, ContextParts, Limits, Measured};
 pub use error::ExecError;
 pub use execution::Execution;

@@ -4,6 +4,7 @@
 //! its work to idle workers; what nobody takes, it does itself.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::thread;
 
 use crossbeam::channel::{Receiver, Sender, TryRecvError, unbounded};
@@ -13,6 +14,10 @@ type Job = Box<dyn FnOnce() + Send>;
 /// How often an idle worker looks for a job before it sleeps, some tens of microseconds: queries
 /// of a millisecond that follow each other would else wait for its waking.
 const LOOKS: u32 = 10_000;
+
+/// Stack of each thread: plans are run by recursion over their steps, of which there may be
+/// thousands. Only what is used of it takes memory.
+const STACK_BYTES: usize = 64 << 20;
 
 /// A fixed set of threads that run jobs in the order in which they were given.
 pub struct Workers {
@@ -27,14 +32,26 @@ impl Workers {
     /// If the operating system refuses a thread.
     #[must_use]
     pub fn new(count: usize) -> Self {
+        Self::with_start(count, Arc::new(|| ()))
+    }
+
+    /// [`Workers::new`], each thread of which calls `start` before anything else.
+    ///
+    /// # Panics
+    /// As there.
+    #[must_use]
+    pub fn with_start(count: usize, start: Arc<dyn Fn() + Send + Sync>) -> Self {
         // Each query gives a job to each thread at most, and queries are bounded by the caller.
         let (sender, receiver) = unbounded::<Job>();
         let threads = (0..count)
             .map(|number| {
                 let receiver = receiver.clone();
+                let start = Arc::clone(&start);
                 thread::Builder::new()
                     .name(format!("jindou-worker-{number}"))
+                    .stack_size(STACK_BYTES)
                     .spawn(move || {
+                        start();
                         while let Some(job) = next_job(&receiver) {
                             run(job);
                         }

@@ -10,7 +10,7 @@ use crate::error::PlanError;
 /// Bytes of text above which a query is refused.
 pub(crate) const MAX_TEXT_BYTES: usize = 4 << 20;
 /// Bytes of text, or brackets open at once, above which a text is handled on a large stack.
-const PLAIN_TEXT_BYTES: usize = 8 << 10;
+const PLAIN_TEXT_BYTES: usize = 2 << 10;
 const PLAIN_NESTING: usize = 16;
 /// Brackets open at once above which a query is refused.
 const MAX_NESTING: usize = 256;

@@ -1,12 +1,15 @@
 //! What is the body of a response: bytes that are there, or chunks as they come?
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use jindou_engine::CancellationToken;
+use jindou_engine::Reservation;
 use tokio::sync::mpsc;
+
+use crate::queries::{Reason, Running};
 
 /// Chunks that wait for a slow client, at most.
 pub(crate) const QUEUED_CHUNKS: usize = 4;
@@ -19,11 +22,11 @@ pub(crate) enum Chunk {
 }
 
 /// Cancels a query when whoever waits for it goes away.
-pub(crate) struct CancelOnDrop(pub(crate) CancellationToken);
+pub(crate) struct CancelOnDrop(pub(crate) Arc<Running>);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        self.0.cancel();
+        self.0.cancel(Reason::Gone);
     }
 }
 
@@ -38,6 +41,8 @@ pub(crate) enum Body {
     Stream {
         chunks: mpsc::Receiver<Chunk>,
         _query: CancelOnDrop,
+        /// What the chunks may hold.
+        _memory: Option<Reservation>,
     },
 }
 

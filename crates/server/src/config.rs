@@ -1,6 +1,8 @@
 //! What can be set about a server?
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroUsize;
+use std::thread;
 use std::time::Duration;
 
 use jindou_engine::ServicePolicy;
@@ -14,22 +16,32 @@ pub struct ServerConfig {
     pub default_timeout: Duration,
     /// The longest `timeout` a query may ask for; more is cut to it: 10 min.
     pub max_timeout: Duration,
+    /// Rows or triples that a result may have; one that has more ends with an error: any number.
+    pub max_rows: Option<u64>,
+    /// Heavy queries that compute at once: as many as there are cores.
+    pub heavy_queries: usize,
+    /// Heavy queries that wait for their turn; one more is answered 503: 64.
+    pub queued_queries: usize,
+    /// How long one waits for its turn before it is answered 503: 30 s.
+    pub queue_wait: Duration,
+    /// Heavy queries whose clients have ceased to read for a second. They have given their turn
+    /// away; one more ends the one that has waited for longest: 64.
+    pub stalled_queries: usize,
     /// How long a query may keep the thread that read its request, before it is started over on
     /// a thread of its own: 5 ms. Other clients wait that long at most; zero sends every query
     /// to a thread of its own.
     pub inline_budget: Duration,
     /// The largest request body, in bytes: 16 MiB.
     pub max_body_bytes: usize,
-    /// The largest head of a request, query in the URL included: 64 KiB, and never less than
-    /// 8 KiB.
+    /// The longest URL, query included, in bytes: 32 KiB.
+    pub max_uri_bytes: usize,
+    /// The largest head of a request, URL included: 64 KiB, and never less than 8 KiB.
     pub max_header_bytes: usize,
-    /// Queries under way at once; one more is answered 503: 64.
-    pub max_queries: usize,
-    /// Connections open at once; more wait to be accepted: 1024.
+    /// Connections open at once; more wait to be accepted: 4096.
     pub max_connections: usize,
     /// How long a client may take to send the head of its next request, or its body: 60 s.
     pub idle_timeout: Duration,
-    /// How long a client may take none of what is sent to it: 30 s.
+    /// How long a client may take none of what is sent to it: 60 s.
     pub write_timeout: Duration,
     /// How long requests may go on once the server is told to stop: 10 s.
     pub shutdown_grace: Duration,
@@ -61,12 +73,17 @@ impl Default for ServerConfig {
             default_timeout: Duration::from_secs(60),
             max_timeout: Duration::from_secs(600),
             inline_budget: Duration::from_millis(5),
+            max_rows: None,
+            heavy_queries: thread::available_parallelism().map_or(1, NonZeroUsize::get),
+            queued_queries: 64,
+            queue_wait: Duration::from_secs(30),
+            stalled_queries: 64,
             max_body_bytes: 16 << 20,
+            max_uri_bytes: 32 << 10,
             max_header_bytes: 64 << 10,
-            max_queries: 64,
-            max_connections: 1024,
+            max_connections: 4096,
             idle_timeout: Duration::from_secs(60),
-            write_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(60),
             shutdown_grace: Duration::from_secs(10),
             cors: Cors::Any,
             gzip: true,

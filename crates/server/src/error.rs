@@ -8,6 +8,11 @@ use hyper::StatusCode;
 use jindou_engine::results::ResultsError;
 use jindou_engine::{EngineError, ServiceError};
 
+use crate::queries::{QueryId, Reason};
+
+/// When to come again to a server whose memory is taken, in seconds.
+const MEMORY_SECONDS: u32 = 5;
+
 /// Why a server cannot run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -29,6 +34,10 @@ pub(crate) struct Refusal {
     pub(crate) message: Cow<'static, str>,
     /// The methods to name in `Allow`.
     pub(crate) allow: Option<&'static str>,
+    /// When to try again, in seconds, if that may help.
+    pub(crate) retry_after: Option<u32>,
+    /// The query that failed.
+    pub(crate) query: Option<QueryId>,
 }
 
 impl Refusal {
@@ -37,7 +46,46 @@ impl Refusal {
             status,
             message: message.into(),
             allow: None,
+            retry_after: None,
+            query: None,
         }
+    }
+
+    /// The same, for a client that may try again after so many seconds.
+    pub(crate) fn come_again(self, seconds: u32) -> Self {
+        Self {
+            retry_after: Some(seconds),
+            ..self
+        }
+    }
+
+    /// The same, about this query.
+    pub(crate) fn of(self, query: QueryId) -> Self {
+        Self {
+            query: Some(query),
+            ..self
+        }
+    }
+
+    /// A query was ended from outside. Not 503: whoever tries again by itself should not.
+    pub(crate) fn cancelled(reason: Reason) -> Self {
+        Self::new(StatusCode::CONFLICT, reason.message())
+    }
+
+    pub(crate) fn too_many_rows(limit: u64) -> Self {
+        let message = format!(
+            "the result has more than {limit} rows, which is all that this server gives; ask for \
+             less, as with LIMIT"
+        );
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, message)
+    }
+
+    pub(crate) fn pool_exhausted(limit_bytes: u64) -> Self {
+        let message = format!(
+            "all queries together need more than the server's memory of {limit_bytes} bytes; try \
+             again when others have ended"
+        );
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, message).come_again(MEMORY_SECONDS)
     }
 
     pub(crate) fn bad_request(message: impl Into<Cow<'static, str>>) -> Self {
@@ -77,9 +125,7 @@ impl From<EngineError> for Refusal {
                 StatusCode::GATEWAY_TIMEOUT,
                 format!("the query took longer than its limit of {limit:?}"),
             ),
-            EngineError::Cancelled => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "the query was cancelled")
-            }
+            EngineError::Cancelled => Self::cancelled(Reason::Request),
             EngineError::MemoryExceeded { limit_bytes } => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 format!("the query needs more memory than its limit of {limit_bytes} bytes"),
@@ -102,6 +148,7 @@ impl From<EngineError> for Refusal {
                 };
                 Self::new(status, error.to_string())
             }
+            EngineError::PoolExhausted { limit_bytes } => Self::pool_exhausted(limit_bytes),
             // What is left is about the server's files, which are not the client's business.
             error => {
                 tracing::error!(error = &error as &dyn std::error::Error, "a query failed");

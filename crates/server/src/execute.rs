@@ -1,57 +1,68 @@
 //! How does a query run, and how do its results reach the client?
 //!
 //! First on the thread that read the request, with a budget of time and of bytes. If that is not
-//! enough, what it found is dropped and the query starts over on a thread of its own, where it
-//! streams. Nothing was sent until then, so starting over is not seen; it costs at most the
-//! budget, and only once for a text that stays remembered as heavy. In return a light query hops
-//! between no threads, and a heavy one delays others by no more than the budget.
+//! enough, what it found is dropped and the query starts over on a thread of its own, once it has
+//! a place among the heavy ones, and streams. Nothing was sent until then, so starting over is not
+//! seen; it costs at most the budget, and only once for a text that stays remembered as heavy. In
+//! return a light query hops between no threads and waits for no heavy one, and a heavy one delays
+//! others by no more than the budget.
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
-use std::io::Write;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use flate2::write::GzEncoder;
 use hyper::{Response, StatusCode};
 use jindou_engine::results::{
     BooleanFormat, GraphFormat, GraphWriter, Offer, ResultsError, SolutionsFormat, SolutionsWriter,
     negotiate, write_boolean,
 };
 use jindou_engine::{
-    CancellationToken, Database, EngineError, Graph, QueryOptions, QueryResults, ServicePolicy,
-    Solutions,
+    Database, EngineError, Graph, QueryOptions, QueryResults, ServicePolicy, Solutions,
 };
-use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 
-use crate::body::{Body, CancelOnDrop, Chunk, QUEUED_CHUNKS};
+use crate::admission::{Admission, Place};
+use crate::body::{Body, CancelOnDrop};
+use crate::config::ServerConfig;
 use crate::error::Refusal;
-use crate::metrics::{Ending, Metrics};
+use crate::heavy_texts::HeavyTexts;
+use crate::metrics::{Ending, Metrics, Rejected};
 use crate::protocol::Parameters;
+use crate::queries::{Client, Listed, Queries, Reason, Running};
 use crate::respond;
+use crate::stream::{Head, Stream};
+use crate::threads::{self, HEAVY_NICENESS, LONG_NICENESS, PLAIN_TEXT_BYTES, Stopwatch, left};
 
 /// The largest answer found and sent at once, in bytes.
 const INLINE_BYTES: usize = 256 << 10;
-/// A streamed chunk is sent when it has grown to this many bytes,
-const CHUNK_BYTES: usize = 64 << 10;
-/// or when the one before it left this long ago.
-const CHUNK_AGE: Duration = Duration::from_millis(50);
-/// Texts of heavy queries remembered.
-const HEAVY_SLOTS: usize = 1024;
+/// The longest text of a query that may be light.
+const LIGHT_TEXT_BYTES: usize = 64 << 10;
+/// Long texts planned at once.
+const LONG_TEXTS: usize = 2;
+/// Rows that a query may be planned to handle and still be tried on the thread that read it; far
+/// above what that has time for, as plans may be wrong.
+const INLINE_COST: f64 = 2e7;
+/// The same while heavy queries wait: then a query that is planned to be heavy is not tried first,
+/// since many that are refused in the end would keep light ones from these threads.
+const INLINE_COST_WHEN_FULL: f64 = 1e5;
+/// How often a query is tried there when others had the core for most of its time, or when heavy
+/// queries wait.
+const INLINE_TRIES: usize = 3;
 
 /// What all requests share.
 pub(crate) struct Executor {
     pub(crate) database: Database,
     pub(crate) metrics: Metrics,
-    pub(crate) max_queries: usize,
+    pub(crate) queries: Arc<Queries>,
+    pub(crate) admission: Admission,
     pub(crate) inline_budget: Duration,
     pub(crate) write_timeout: Duration,
     services: ServicePolicy,
+    pub(crate) max_rows: Option<u64>,
     heavy: HeavyTexts,
+    /// The gate of texts that may be light, but are too long for the thread that read them.
+    long: Arc<Semaphore>,
 }
 
 /// One query, ready to run.
@@ -62,137 +73,219 @@ pub(crate) struct Query {
     pub(crate) gzip: bool,
     /// From its arrival.
     pub(crate) limit: Duration,
+    pub(crate) client: Arc<Client>,
 }
 
-/// Counts a query as under way for as long as it lives.
-struct UnderWay(Arc<Executor>);
+/// What came of a query on the thread that read it.
+enum Tried {
+    Answered(Response<Body>),
+    /// It is, or seems, too long for this thread.
+    Apart,
+}
 
-impl Drop for UnderWay {
+/// Counts a query whose client goes away while it waits for its turn.
+struct Waiting<'a> {
+    executor: &'a Executor,
+    query: &'a Running,
+    over: bool,
+}
+
+impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.metrics.leave();
+        if !self.over {
+            let started = self.query.started;
+            self.executor.finished(Ending::Abandoned, started, 0, 0);
+        }
     }
 }
 
 impl Executor {
-    pub(crate) fn new(
-        database: Database,
-        max_queries: usize,
-        inline_budget: Duration,
-        write_timeout: Duration,
-        services: ServicePolicy,
-    ) -> Self {
-        let (metrics, heavy) = (Metrics::new(), HeavyTexts::new());
+    pub(crate) fn new(database: Database, config: &ServerConfig) -> Self {
         Self {
             database,
-            metrics,
-            max_queries,
-            inline_budget,
-            write_timeout,
-            services,
-            heavy,
+            metrics: Metrics::new(),
+            queries: Arc::new(Queries::new()),
+            admission: Admission::new(
+                config.heavy_queries,
+                config.queued_queries,
+                config.queue_wait,
+                config.stalled_queries,
+            ),
+            inline_budget: config.inline_budget,
+            write_timeout: config.write_timeout,
+            max_rows: config.max_rows,
+            services: config.services.clone(),
+            heavy: HeavyTexts::new(),
+            long: Arc::new(Semaphore::new(LONG_TEXTS)),
         }
     }
 
     /// Runs a query to an answer, or to the first chunk of one.
     pub(crate) async fn answer(self: &Arc<Self>, query: Query) -> Result<Response<Body>, Refusal> {
-        let started = Instant::now();
-        let response = self.run(query, started).await;
-        if let Err(refusal) = &response {
-            self.finished(Ending::of(refusal.status), started, 0, 0);
+        let client = Arc::clone(&query.client);
+        let listed = self.queries.list(query.text(), Some(client), query.limit);
+        let (id, started) = (listed.id, listed.started);
+        match self.run(query, listed).await {
+            Ok(mut response) => {
+                respond::name(&mut response, id);
+                Ok(response)
+            }
+            Err(refusal) => {
+                self.finished(Ending::of(refusal.status), started, 0, 0);
+                Err(refusal.of(id))
+            }
         }
-        response
     }
 
     async fn run(
         self: &Arc<Self>,
-        query: Query,
-        started: Instant,
+        mut query: Query,
+        mut listed: Listed,
     ) -> Result<Response<Body>, Refusal> {
-        if !self.metrics.enter(self.max_queries) {
-            return Err(Refusal::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                format!(
-                    "{} queries are under way, which is all this server runs",
-                    self.max_queries
-                ),
-            ));
-        }
-        let under_way = UnderWay(Arc::clone(self));
-        let text = query.parameters.query.as_deref().unwrap_or_default();
-        let heavy = self.heavy.slot(text);
-        if !self.inline_budget.is_zero() && !self.heavy.has(heavy) {
-            if let Some(response) = self.run_inline(&query, started)? {
-                return Ok(response);
+        let place = self.heavy.place(query.text());
+        let length = query.text().len();
+        let light =
+            !self.inline_budget.is_zero() && length <= LIGHT_TEXT_BYTES && !self.heavy.has(place);
+        if light {
+            let tried = if length <= PLAIN_TEXT_BYTES {
+                self.run_inline(&query, &listed)
+            } else {
+                let tried;
+                (query, listed, tried) = self.run_long(query, listed).await?;
+                tried
+            };
+            match tried? {
+                Tried::Answered(response) => return Ok(response),
+                Tried::Apart => {}
             }
-            self.heavy.remember(heavy);
         }
         self.metrics.moved();
-        self.run_apart(query, started, under_way).await
+        self.run_apart(query, listed).await
     }
 
-    /// The answer, or `None` when the query is too long for this thread.
-    fn run_inline(
+    /// Tries a query within the budget of this thread. While heavy ones wait, the benefit of the
+    /// doubt costs less than a light query that has to wait for them: it is tried again.
+    fn run_inline(&self, query: &Query, listed: &Listed) -> Result<Tried, Refusal> {
+        let place = self.heavy.place(query.text());
+        for _ in 0..INLINE_TRIES {
+            let full = self.admission.is_full();
+            let watch = Stopwatch::start();
+            match self.try_once(query, listed, full)? {
+                Some(Tried::Answered(response)) => {
+                    self.heavy.forget(place);
+                    return Ok(Tried::Answered(response));
+                }
+                Some(apart) => return Ok(apart),
+                // On a busy machine most of the time may have been others'.
+                None if watch.elapsed() * 2 < self.inline_budget => {}
+                None => {
+                    self.heavy.proved(place);
+                    if !full || self.heavy.has(place) {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(Tried::Apart)
+    }
+
+    /// `None` when the time was up.
+    fn try_once(
         &self,
         query: &Query,
-        started: Instant,
-    ) -> Result<Option<Response<Body>>, Refusal> {
+        listed: &Listed,
+        full: bool,
+    ) -> Result<Option<Tried>, Refusal> {
+        let max_cost = if full {
+            INLINE_COST_WHEN_FULL
+        } else {
+            INLINE_COST
+        };
         let options = QueryOptions {
-            timeout: Some(self.inline_budget.min(query.limit)),
-            threads: Some(1),
+            timeout: Some(self.inline_budget.min(left(listed.started, query.limit))),
+            cancellation: Some(listed.token()),
+            progress: Some(listed.new_progress()),
+            max_cost: Some(max_cost),
             must_not_wait: true,
+            threads: Some(1),
             ..query.options()
         };
-        let mut sink = Inline;
+        let mut sink = Inline(self);
         match guarded(|| run(&self.database, query, options, &mut sink)) {
             Ok(Output {
                 media_type,
                 bytes,
                 rows,
             }) => {
-                self.finished(Ending::Ok, started, rows, bytes.len() as u64);
-                Ok(Some(respond::results(media_type, bytes, query.gzip)))
+                let length = bytes.len() as u64;
+                let response = self.whole(media_type, bytes, query.gzip)?;
+                self.finished(Ending::Ok, listed.started, rows, length);
+                Ok(Some(Tried::Answered(response)))
             }
-            // One with SERVICE waits for others, which this thread must not.
-            Err(Stop::Full | Stop::Engine(EngineError::WouldWait)) => Ok(None),
+            Err(Stop::Full) => {
+                self.heavy.remember(self.heavy.place(query.text()));
+                Ok(Some(Tried::Apart))
+            }
+            // Only planned to be, which is no proof; and one with SERVICE waits for others, which
+            // this thread must not.
+            Err(Stop::Engine(EngineError::TooCostly { .. } | EngineError::WouldWait)) => {
+                Ok(Some(Tried::Apart))
+            }
             Err(Stop::Engine(EngineError::Timeout { .. })) if query.limit > self.inline_budget => {
                 Ok(None)
             }
-            Err(stop) => Err(stop.into()),
+            Err(stop) => Err(self.refusal(stop, listed)),
         }
+    }
+
+    /// [`Executor::run_inline`] for a text that is too long for this thread, on another.
+    async fn run_long(
+        self: &Arc<Self>,
+        query: Query,
+        listed: Listed,
+    ) -> Result<(Query, Listed, Result<Tried, Refusal>), Refusal> {
+        let place = Arc::clone(&self.long).acquire_owned().await;
+        let place = place.expect("the gate is never closed");
+        let (sender, tried) = oneshot::channel();
+        let executor = Arc::clone(self);
+        let work = move || {
+            let tried = executor.run_inline(&query, &listed);
+            drop(place);
+            // Nobody waits if the client is gone.
+            let _ = sender.send((query, listed, tried));
+        };
+        threads::spawn("long-query", LONG_NICENESS, work).map_err(|error| no_thread(&error))?;
+        tried.await.map_err(|_| Refusal::internal())
     }
 
     async fn run_apart(
         self: &Arc<Self>,
         query: Query,
-        started: Instant,
-        under_way: UnderWay,
+        listed: Listed,
     ) -> Result<Response<Body>, Refusal> {
-        let token = CancellationToken::new();
-        let waiting = CancelOnDrop(token.clone());
-        let (head_sender, head) = oneshot::channel();
+        listed.set_heavy();
+        let running = Arc::clone(&listed);
+        let waiting = CancelOnDrop(Arc::clone(&listed));
+        let mut queueing = Waiting {
+            executor: self,
+            query: &running,
+            over: false,
+        };
+        let place = self.admission.enter(&running, &self.metrics).await;
+        queueing.over = true;
         let gzip = query.gzip;
-        let executor = Arc::clone(self);
-        let runtime = Handle::current();
-        tokio::task::spawn_blocking(move || {
-            let sink = Stream {
-                head: Some(head_sender),
-                chunks: None,
-                encoder: None,
-                gzip,
-                sent_at: Instant::now(),
-                bytes: 0,
-                write_timeout: executor.write_timeout,
-                runtime,
-            };
-            executor.stream(&query, token, sink, started);
-            drop(under_way);
-        });
+        let head = self.start(query, listed, place?)?;
         match head.await {
-            Ok(Head::Whole { media_type, bytes }) => Ok(respond::results(media_type, bytes, gzip)),
-            Ok(Head::Stream { media_type, chunks }) => {
+            Ok(Head::Whole { media_type, bytes }) => self.whole(media_type, bytes, gzip),
+            Ok(Head::Stream {
+                media_type,
+                chunks,
+                memory,
+            }) => {
                 let body = Body::Stream {
                     chunks,
                     _query: waiting,
+                    _memory: memory,
                 };
                 Ok(respond::stream(media_type, body, gzip))
             }
@@ -201,11 +294,38 @@ impl Executor {
         }
     }
 
+    /// Starts a query on a thread of its own.
+    fn start(
+        self: &Arc<Self>,
+        query: Query,
+        listed: Listed,
+        place: Place,
+    ) -> Result<oneshot::Receiver<Head>, Refusal> {
+        let (sender, head) = oneshot::channel();
+        let sink = Stream::new(
+            Arc::clone(self),
+            Arc::clone(&listed),
+            place,
+            sender,
+            query.gzip,
+        );
+        let executor = Arc::clone(self);
+        let work = move || {
+            executor.stream(&query, &listed, sink);
+            // From here on nothing of the query is left.
+            drop(listed);
+        };
+        let started = threads::spawn("heavy-query", HEAVY_NICENESS, work);
+        started.map(|()| head).map_err(|error| no_thread(&error))
+    }
+
     /// Runs a query on this thread, which it may block, and sends what it finds.
-    fn stream(&self, query: &Query, token: CancellationToken, mut sink: Stream, started: Instant) {
+    fn stream(&self, query: &Query, listed: &Listed, mut sink: Stream) {
+        let started = listed.started;
         let options = QueryOptions {
-            timeout: Some(query.limit.saturating_sub(started.elapsed())),
-            cancellation: Some(token.clone()),
+            timeout: Some(left(started, query.limit)),
+            cancellation: Some(listed.token()),
+            progress: Some(listed.new_progress()),
             services: Some(self.services.clone()),
             ..query.options()
         };
@@ -219,46 +339,91 @@ impl Executor {
                 stop => stop,
             }
         });
-        match result {
-            Ok(output) => {
-                let rows = output.rows;
-                let bytes = sink.bytes + output.bytes.len() as u64;
-                // It only seemed heavy: the machine was busy, or the data changed.
-                if began.elapsed() < self.inline_budget && bytes <= INLINE_BYTES as u64 {
-                    let text = query.parameters.query.as_deref().unwrap_or_default();
-                    self.heavy.forget(self.heavy.slot(text));
-                }
-                let ending = match sink.finish(output) {
-                    Ok(()) => Ending::Ok,
-                    Err(_) => Ending::Abandoned,
-                };
-                self.finished(ending, started, rows, bytes);
+        let result = result.and_then(|output| {
+            let rows = output.rows;
+            let bytes = sink.bytes() + output.bytes.len() as u64;
+            // It only seemed heavy: the machine was busy, or the data changed.
+            if began.elapsed() < self.inline_budget && bytes <= INLINE_BYTES as u64 {
+                self.heavy.forget(self.heavy.place(query.text()));
             }
-            Err(stop) => match sink.head.take() {
-                // Whoever waits counts it; nobody does if the client is gone.
-                Some(head) => {
-                    if head.send(Head::Failed(stop.into())).is_err() {
-                        self.finished(Ending::Abandoned, started, 0, 0);
-                    }
+            sink.finish(output).map(|()| (rows, bytes))
+        });
+        match result {
+            Ok((rows, bytes)) => self.finished(Ending::Ok, started, rows, bytes),
+            Err(stop) => self.failed(stop, listed, sink),
+        }
+    }
+
+    /// Tells the client that its query failed, as well as that can still be done.
+    fn failed(&self, stop: Stop, listed: &Listed, mut sink: Stream) {
+        let gone = matches!(stop, Stop::Gone);
+        let refusal = self.refusal(stop, listed);
+        if let Some(head) = sink.take_head() {
+            // Whoever waits counts it; nobody does if the client is gone.
+            if head.send(Head::Failed(refusal)).is_err() {
+                self.finished(Ending::Abandoned, listed.started, 0, 0);
+            }
+            return;
+        }
+        let ending = match listed.reason() {
+            Some(Reason::Gone | Reason::Stalled) => Ending::Abandoned,
+            None if gone => Ending::Abandoned,
+            _ => Ending::of(refusal.status),
+        };
+        if ending != Ending::Abandoned || listed.reason() == Some(Reason::Stalled) {
+            let status = refusal.status.as_u16();
+            self.queries.failed(listed.id, status, &refusal.message);
+            tracing::warn!(status, id = %listed.id, "results cut short: {}", refusal.message);
+        }
+        // A client that does not read would not see the end for long.
+        if sink.is_behind() {
+            listed.cut();
+        }
+        self.finished(ending, listed.started, 0, sink.bytes());
+    }
+
+    fn refusal(&self, stop: Stop, query: &Running) -> Refusal {
+        match stop {
+            Stop::Gone | Stop::Engine(EngineError::Cancelled) => {
+                Refusal::cancelled(query.reason().unwrap_or(Reason::Gone))
+            }
+            Stop::TooManyRows { limit } => {
+                self.metrics.rejected(Rejected::Rows);
+                Refusal::too_many_rows(limit)
+            }
+            Stop::Engine(error) => {
+                if matches!(
+                    error,
+                    EngineError::MemoryExceeded { .. } | EngineError::PoolExhausted { .. }
+                ) {
+                    self.metrics.rejected(Rejected::Memory);
                 }
-                None => {
-                    let gone = token.is_cancelled() || matches!(stop, Stop::Gone);
-                    let refusal = Refusal::from(stop);
-                    let ending = if gone {
-                        Ending::Abandoned
-                    } else {
-                        Ending::of(refusal.status)
-                    };
-                    if !gone {
-                        tracing::warn!(
-                            status = refusal.status.as_u16(),
-                            "results cut short: {}",
-                            refusal.message
-                        );
-                    }
-                    self.finished(ending, started, 0, sink.bytes);
-                }
-            },
+                error.into()
+            }
+            Stop::Results(error) => error.into(),
+            Stop::Refused(refusal) => refusal,
+            Stop::Full | Stop::Panicked => Refusal::internal(),
+        }
+    }
+
+    /// Results that are all there; large ones are held against the memory of all queries until
+    /// they are sent.
+    fn whole(
+        &self,
+        media_type: &str,
+        bytes: Vec<u8>,
+        gzip: bool,
+    ) -> Result<Response<Body>, Refusal> {
+        let pool = self.database.config().memory_pool.as_ref();
+        respond::results(media_type, bytes, gzip, pool)
+            .inspect_err(|_| self.metrics.rejected(Rejected::Memory))
+    }
+
+    /// Fails once a result has more rows than the server gives.
+    pub(crate) fn check_rows(&self, rows: u64) -> Result<(), Stop> {
+        match self.max_rows {
+            Some(limit) if rows > limit => Err(Stop::TooManyRows { limit }),
+            _ => Ok(()),
         }
     }
 
@@ -269,7 +434,17 @@ impl Executor {
     }
 }
 
+fn no_thread(error: &io::Error) -> Refusal {
+    tracing::error!(%error, "no thread for a query");
+    let message = "the operating system has no thread for this query";
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).come_again(1)
+}
+
 impl Query {
+    fn text(&self) -> &str {
+        self.parameters.query.as_deref().unwrap_or_default()
+    }
+
     fn options(&self) -> QueryOptions {
         QueryOptions {
             default_graphs: self.parameters.default_graphs.clone(),
@@ -284,47 +459,17 @@ impl Query {
     }
 }
 
-/// Texts that proved too long for the thread that reads requests, by their hashes. A newer one
-/// replaces an older one in its slot.
-struct HeavyTexts {
-    hasher: RandomState,
-    slots: Box<[AtomicU64]>,
-}
-
-impl HeavyTexts {
-    fn new() -> Self {
-        Self {
-            hasher: RandomState::new(),
-            slots: (0..HEAVY_SLOTS).map(|_| AtomicU64::new(0)).collect(),
-        }
-    }
-
-    fn slot(&self, text: &str) -> (usize, u64) {
-        // 0 is an empty slot.
-        let hash = self.hasher.hash_one(text).max(1);
-        (hash as usize % HEAVY_SLOTS, hash)
-    }
-
-    fn has(&self, (slot, hash): (usize, u64)) -> bool {
-        self.slots[slot].load(Relaxed) == hash
-    }
-
-    fn remember(&self, (slot, hash): (usize, u64)) {
-        self.slots[slot].store(hash, Relaxed);
-    }
-
-    fn forget(&self, (slot, _): (usize, u64)) {
-        self.slots[slot].store(0, Relaxed);
-    }
-}
-
 /// Why results end early.
-enum Stop {
+pub(crate) enum Stop {
     Engine(EngineError),
     Results(ResultsError),
     Refused(Refusal),
     /// There are more than fit in one answer.
     Full,
+    /// There are more than the server gives.
+    TooManyRows {
+        limit: u64,
+    },
     /// The client went away, or does not read.
     Gone,
     /// A bug of ours, logged.
@@ -343,18 +488,6 @@ impl From<ResultsError> for Stop {
     }
 }
 
-impl From<Stop> for Refusal {
-    fn from(stop: Stop) -> Self {
-        match stop {
-            Stop::Engine(error) => error.into(),
-            Stop::Results(error) => error.into(),
-            Stop::Refused(refusal) => refusal,
-            Stop::Gone => EngineError::Cancelled.into(),
-            Stop::Full | Stop::Panicked => Self::internal(),
-        }
-    }
-}
-
 /// A query that panics fails alone.
 fn guarded<T>(run: impl FnOnce() -> Result<T, Stop>) -> Result<T, Stop> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
@@ -364,7 +497,10 @@ fn guarded<T>(run: impl FnOnce() -> Result<T, Stop>) -> Result<T, Stop> {
 }
 
 /// Takes results while they are found.
-trait Sink {
+pub(crate) trait Sink {
+    /// Is told how many rows were written so far, and may have enough.
+    fn rows(&mut self, rows: u64) -> Result<(), Stop>;
+
     /// Looks at what has been written and may take it away. `batch` tells that the engine has to
     /// be asked for more before there is more to write.
     fn offer(
@@ -376,130 +512,26 @@ trait Sink {
 }
 
 /// What is left to send at the end.
-struct Output {
-    media_type: &'static str,
-    bytes: Vec<u8>,
-    rows: u64,
+pub(crate) struct Output {
+    pub(crate) media_type: &'static str,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) rows: u64,
 }
 
 /// Keeps everything, up to a limit.
-struct Inline;
+struct Inline<'a>(&'a Executor);
 
-impl Sink for Inline {
+impl Sink for Inline<'_> {
+    fn rows(&mut self, rows: u64) -> Result<(), Stop> {
+        self.0.check_rows(rows)
+    }
+
     fn offer(&mut self, _: &'static str, out: &mut Vec<u8>, _: bool) -> Result<(), Stop> {
         if out.len() > INLINE_BYTES {
             Err(Stop::Full)
         } else {
             Ok(())
         }
-    }
-}
-
-/// How an answer begins.
-enum Head {
-    Whole {
-        media_type: &'static str,
-        bytes: Vec<u8>,
-    },
-    Stream {
-        media_type: &'static str,
-        chunks: mpsc::Receiver<Chunk>,
-    },
-    Failed(Refusal),
-}
-
-/// Sends chunks to the client as fast as it reads them.
-struct Stream {
-    /// Until the first chunk.
-    head: Option<oneshot::Sender<Head>>,
-    chunks: Option<mpsc::Sender<Chunk>>,
-    encoder: Option<GzEncoder<Vec<u8>>>,
-    gzip: bool,
-    sent_at: Instant,
-    /// Sent so far, before compression.
-    bytes: u64,
-    write_timeout: Duration,
-    runtime: Handle,
-}
-
-impl Sink for Stream {
-    fn offer(
-        &mut self,
-        media_type: &'static str,
-        out: &mut Vec<u8>,
-        batch: bool,
-    ) -> Result<(), Stop> {
-        let due = out.len() >= CHUNK_BYTES
-            || (batch && (self.head.is_some() || self.sent_at.elapsed() >= CHUNK_AGE));
-        if !due || out.is_empty() {
-            return Ok(());
-        }
-        if let Some(head) = self.head.take() {
-            let (sender, chunks) = mpsc::channel(QUEUED_CHUNKS);
-            head.send(Head::Stream { media_type, chunks })
-                .map_err(|_| Stop::Gone)?;
-            self.chunks = Some(sender);
-            self.encoder = self.gzip.then(|| respond::encoder(CHUNK_BYTES));
-        }
-        self.send_data(out)?;
-        self.sent_at = Instant::now();
-        Ok(())
-    }
-}
-
-impl Stream {
-    fn send_data(&mut self, out: &mut Vec<u8>) -> Result<(), Stop> {
-        self.bytes += out.len() as u64;
-        let bytes = match &mut self.encoder {
-            None => std::mem::replace(out, Vec::with_capacity(CHUNK_BYTES + 4096)),
-            Some(encoder) => {
-                let written = encoder.write_all(out).and_then(|()| encoder.flush());
-                written.expect("a Vec takes all");
-                out.clear();
-                std::mem::take(encoder.get_mut())
-            }
-        };
-        self.send(Chunk::Data(bytes.into()))
-    }
-
-    /// Waits for room, but not for a client that stopped reading.
-    fn send(&self, chunk: Chunk) -> Result<(), Stop> {
-        let chunks = self.chunks.as_ref().expect("the head was sent");
-        let chunk = match chunks.try_send(chunk) {
-            Ok(()) => return Ok(()),
-            Err(mpsc::error::TrySendError::Closed(_)) => return Err(Stop::Gone),
-            Err(mpsc::error::TrySendError::Full(chunk)) => chunk,
-        };
-        // The timer is made inside, where the runtime is entered.
-        let sent = self
-            .runtime
-            .block_on(async { tokio::time::timeout(self.write_timeout, chunks.send(chunk)).await });
-        match sent {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(Stop::Gone),
-        }
-    }
-
-    /// Sends what is left.
-    fn finish(&mut self, mut output: Output) -> Result<(), Stop> {
-        if let Some(head) = self.head.take() {
-            let Output {
-                media_type, bytes, ..
-            } = output;
-            return head
-                .send(Head::Whole { media_type, bytes })
-                .map_err(|_| Stop::Gone);
-        }
-        if let Some(mut encoder) = self.encoder.take() {
-            let written = encoder
-                .write_all(&output.bytes)
-                .and_then(|()| encoder.finish());
-            output.bytes = written.expect("a Vec takes all");
-        }
-        if !output.bytes.is_empty() {
-            self.send(Chunk::Data(Bytes::from(output.bytes)))?;
-        }
-        self.send(Chunk::End)
     }
 }
 
@@ -510,8 +542,7 @@ fn run(
     options: QueryOptions,
     sink: &mut impl Sink,
 ) -> Result<Output, Stop> {
-    let text = query.parameters.query.as_deref().unwrap_or_default();
-    match database.query_with(text, options)? {
+    match database.query_with(query.text(), options)? {
         QueryResults::Solutions(solutions) => run_solutions(solutions, query, sink),
         QueryResults::Boolean(value) => {
             let (media_type, format) = choose(
@@ -562,6 +593,7 @@ fn run_solutions(
                 writer.term(&mut out, column[row], &mut decoder)?;
             }
             writer.end_row(&mut out)?;
+            sink.rows(writer.rows())?;
             sink.offer(media_type, &mut out, false)?;
         }
         writer.pause(&mut out)?;
@@ -592,6 +624,7 @@ fn run_graph(graph: Graph, query: &Query, sink: &mut impl Sink) -> Result<Output
     let mut out = Vec::with_capacity(4096);
     for (index, triple) in graph.enumerate() {
         writer.triple(&mut out, triple?.as_ref())?;
+        sink.rows(writer.triples())?;
         // There are no batches to see here; this many triples make a first chunk.
         let pause = index % 256 == 255;
         if pause {

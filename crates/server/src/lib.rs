@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `/query`, `/sparql` | queries: GET, or POST of a form or of `application/sparql-query` |
 //! | `/update` | refused by name: 501 |
+//! | `/queries` | queries under way as JSON: GET |
+//! | `/queries/{id}` | one of them, or why it failed: GET; DELETE ends it |
 //! | `/health` | 200 while the server runs |
 //! | `/metrics` | Prometheus text |
 //! | `/` | a page for people to try queries |
@@ -19,30 +21,44 @@
 //!
 //! A light query is answered by the thread that read its request, in one write, with its length.
 //! One that proves long ([`ServerConfig::inline_budget`]) starts over on a thread of its own,
-//! which nothing has seen yet, and its results are streamed.
+//! which nothing has seen yet, and its results are streamed. Only so many heavy queries compute at
+//! once, on threads of low priority; more wait for their turn, and light ones wait for none of
+//! them. A heavy query whose client does not read gives its turn away until it does.
 //!
 //! A query with `SERVICE` makes the server call other endpoints, which it does only as far as
 //! [`ServerConfig::services`] allows, and never on the thread that read the request.
 //!
 //! What went wrong is a line of plain text: 400 for a query that is wrong (`line 3, column 14:
-//! ...`), 501 for what the engine lacks, 504 when the time is up, 503 when the server has too
-//! much to do or the query needs too much memory, 403 for an endpoint that may not be called, 502
-//! for one that does not answer. Once results are under way an error cuts the
-//! connection before the last chunk, so that no client takes a part for the whole. A client that
-//! goes away cancels its query.
+//! ...`), 501 for what the engine lacks, 504 when the time is up, 422 when the result has too many
+//! rows, 409 when somebody ended the query, 403 for an endpoint that may not be called, 502 for one
+//! that does not answer, 503 when the query needs too much memory, and 503 with `Retry-After` when
+//! the server has too much to do or other queries have its memory. Once results are under way an
+//! error cuts the connection before the last chunk, so that no client takes a part for the whole;
+//! `/queries/{id}` then says what it was. The id is in the header `Jindou-Query-Id` of each answer.
+//! A client that goes away cancels its query.
 #![forbid(unsafe_code)]
 
+mod admission;
 mod body;
 mod config;
 mod error;
 mod execute;
+mod files;
+mod heavy_texts;
+mod memory;
 mod metrics;
 mod protocol;
+mod queries;
 mod respond;
 mod server;
 mod service;
 mod stall;
+mod stream;
+mod threads;
 
 pub use config::{Cors, ServerConfig};
 pub use error::ServerError;
+pub use files::room_for_connections;
+pub use memory::MemoryLimits;
 pub use server::Server;
+pub use threads::lower_priority;

@@ -1,10 +1,14 @@
 //! What has this server done, in Prometheus text?
 
 use std::fmt::Write;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
+use jindou_engine::MemoryPool;
+
+use crate::admission::Figures;
 
 /// Upper bounds of the histogram's buckets, in microseconds.
 const BOUNDS_MICROS: [u64; 16] = [
@@ -36,18 +40,21 @@ pub(crate) enum Ending {
     Timeout,
     /// The client went away, or stopped reading.
     Abandoned,
+    /// Somebody asked for its end.
+    Cancelled,
     /// The server had too much to do, or the query needed too much memory.
     Overload,
     Failed,
 }
 
 impl Ending {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Ok,
         Self::Refused,
         Self::Unsupported,
         Self::Timeout,
         Self::Abandoned,
+        Self::Cancelled,
         Self::Overload,
         Self::Failed,
     ];
@@ -59,6 +66,7 @@ impl Ending {
             Self::Unsupported => "unsupported",
             Self::Timeout => "timeout",
             Self::Abandoned => "abandoned",
+            Self::Cancelled => "cancelled",
             Self::Overload => "overload",
             Self::Failed => "failed",
         }
@@ -70,10 +78,46 @@ impl Ending {
             StatusCode::NOT_IMPLEMENTED => Self::Unsupported,
             StatusCode::GATEWAY_TIMEOUT => Self::Timeout,
             StatusCode::SERVICE_UNAVAILABLE => Self::Overload,
+            StatusCode::CONFLICT => Self::Cancelled,
             status if status.is_client_error() => Self::Refused,
             _ => Self::Failed,
         }
     }
+}
+
+/// Which bound a query met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rejected {
+    /// As many heavy queries wait as may.
+    QueueFull,
+    /// It waited for as long as one may.
+    QueueWait,
+    /// Its own memory, or that of all queries.
+    Memory,
+    /// Rows of a result.
+    Rows,
+}
+
+impl Rejected {
+    const ALL: [Self; 4] = [Self::QueueFull, Self::QueueWait, Self::Memory, Self::Rows];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::QueueFull => "queue_full",
+            Self::QueueWait => "queue_wait",
+            Self::Memory => "memory",
+            Self::Rows => "rows",
+        }
+    }
+}
+
+/// What is told beside the counters.
+pub(crate) struct Now {
+    pub(crate) triples: u64,
+    pub(crate) in_flight: usize,
+    pub(crate) connections: usize,
+    pub(crate) heavy: Figures,
+    pub(crate) memory: Option<Arc<MemoryPool>>,
 }
 
 /// Counters, updated without locks.
@@ -82,8 +126,8 @@ pub(crate) struct Metrics {
     ended: [AtomicU64; Ending::ALL.len()],
     buckets: [AtomicU64; BOUNDS_MICROS.len() + 1],
     total_micros: AtomicU64,
-    in_flight: AtomicUsize,
     moved: AtomicU64,
+    rejected: [AtomicU64; Rejected::ALL.len()],
     rows: AtomicU64,
     bytes: AtomicU64,
 }
@@ -95,29 +139,21 @@ impl Metrics {
             ended: Default::default(),
             buckets: Default::default(),
             total_micros: AtomicU64::new(0),
-            in_flight: AtomicUsize::new(0),
             moved: AtomicU64::new(0),
+            rejected: Default::default(),
             rows: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
         }
     }
 
-    /// Counts one more query under way, unless there are `limit` already.
-    pub(crate) fn enter(&self, limit: usize) -> bool {
-        let entered = self.in_flight.fetch_add(1, Relaxed) < limit;
-        if !entered {
-            self.leave();
-        }
-        entered
-    }
-
-    pub(crate) fn leave(&self) {
-        self.in_flight.fetch_sub(1, Relaxed);
-    }
-
     /// Counts a query that was given a thread of its own.
     pub(crate) fn moved(&self) {
         self.moved.fetch_add(1, Relaxed);
+    }
+
+    /// Counts a query that met a bound of the server's.
+    pub(crate) fn rejected(&self, why: Rejected) {
+        self.rejected[why as usize].fetch_add(1, Relaxed);
     }
 
     pub(crate) fn record(&self, ending: Ending, elapsed: Duration, rows: u64, bytes: u64) {
@@ -130,8 +166,8 @@ impl Metrics {
         self.bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// All figures; `triples` comes from the database. Reads one file of `/proc`.
-    pub(crate) fn text(&self, triples: impl std::fmt::Display) -> String {
+    /// All figures. Reads one file of `/proc`.
+    pub(crate) fn text(&self, now: &Now) -> String {
         let mut text = String::with_capacity(4096);
         head(
             &mut text,
@@ -148,6 +184,7 @@ impl Metrics {
             );
         }
         self.push_histogram(&mut text);
+        self.push_limits(&mut text, now);
         let mut one = |name: &str, kind: &str, help: &str, value: &dyn std::fmt::Display| {
             head(&mut text, name, kind, help);
             line(&mut text, name, value);
@@ -156,7 +193,7 @@ impl Metrics {
             "jindou_queries_in_flight",
             "gauge",
             "Queries under way.",
-            &self.in_flight.load(Relaxed),
+            &now.in_flight,
         );
         one(
             "jindou_queries_moved_total",
@@ -180,7 +217,7 @@ impl Metrics {
             "jindou_triples",
             "gauge",
             "Triples in the database.",
-            &triples,
+            &now.triples,
         );
         one(
             "jindou_uptime_seconds",
@@ -197,6 +234,55 @@ impl Metrics {
             );
         }
         text
+    }
+
+    fn push_limits(&self, text: &mut String, now: &Now) {
+        let name = "jindou_rejected_total";
+        head(
+            text,
+            name,
+            "counter",
+            "Queries that met a bound of the server, by which.",
+        );
+        for why in Rejected::ALL {
+            let count = self.rejected[why as usize].load(Relaxed);
+            line(text, &format!("{name}{{reason=\"{}\"}}", why.name()), count);
+        }
+        let name = "jindou_heavy_queries";
+        head(
+            text,
+            name,
+            "gauge",
+            "Heavy queries that compute, wait for their turn, or wait for their clients to read.",
+        );
+        for (state, count) in [
+            ("computing", now.heavy.computing),
+            ("queued", now.heavy.queued),
+            ("stalled", now.heavy.stalled),
+        ] {
+            line(text, &format!("{name}{{state=\"{state}\"}}"), count);
+        }
+        let mut gauge = |name: &str, help: &str, value: u64| {
+            head(text, name, "gauge", help);
+            line(text, name, value);
+        };
+        gauge(
+            "jindou_connections",
+            "Connections open.",
+            now.connections as u64,
+        );
+        if let Some(pool) = &now.memory {
+            gauge(
+                "jindou_query_memory_bytes",
+                "Memory that queries hold together, beyond the first MiB of each.",
+                pool.held_bytes(),
+            );
+            gauge(
+                "jindou_query_memory_limit_bytes",
+                "Memory that queries may hold together.",
+                pool.limit_bytes(),
+            );
+        }
     }
 
     fn push_histogram(&self, text: &mut String) {
@@ -255,7 +341,18 @@ mod tests {
         for micros in [50, 51, 400_000_000] {
             metrics.record(Ending::Ok, Duration::from_micros(micros), 2, 10);
         }
-        let text = metrics.text(7);
+        metrics.rejected(Rejected::Rows);
+        let text = metrics.text(&Now {
+            triples: 7,
+            in_flight: 1,
+            connections: 3,
+            heavy: Figures {
+                computing: 2,
+                queued: 4,
+                stalled: 0,
+            },
+            memory: Some(Arc::new(MemoryPool::new(99))),
+        });
         for line in [
             "jindou_queries_total{status=\"ok\"} 3",
             "jindou_query_duration_seconds_bucket{le=\"0.00005\"} 1",
@@ -265,16 +362,12 @@ mod tests {
             "jindou_rows_total 6",
             "jindou_result_bytes_total 30",
             "jindou_triples 7",
+            "jindou_queries_in_flight 1",
+            "jindou_rejected_total{reason=\"rows\"} 1",
+            "jindou_heavy_queries{state=\"queued\"} 4",
+            "jindou_query_memory_limit_bytes 99",
         ] {
             assert!(text.lines().any(|l| l == line), "{line} in\n{text}");
         }
-    }
-
-    #[test]
-    fn no_more_queries_enter_than_the_limit() {
-        let metrics = Metrics::new();
-        assert!(metrics.enter(2) && metrics.enter(2) && !metrics.enter(2));
-        metrics.leave();
-        assert!(metrics.enter(2));
     }
 }

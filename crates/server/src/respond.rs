@@ -1,23 +1,32 @@
 //! How does an answer become an HTTP response?
 
 use std::io::Write;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hyper::header::{
     ACCEPT_ENCODING, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
-    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ALLOW,
-    CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, ORIGIN, RETRY_AFTER, VARY,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
+    ACCESS_CONTROL_REQUEST_HEADERS, ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName,
+    HeaderValue, ORIGIN, RETRY_AFTER, VARY,
 };
 use hyper::{Response, StatusCode};
+use jindou_engine::{MemoryPool, Reservation};
 
 use crate::body::Body;
 use crate::config::Cors;
 use crate::error::Refusal;
+use crate::queries::QueryId;
 
 /// Answers below this size, in bytes, are not worth compressing.
 const GZIP_FROM: usize = 1024;
+
+/// Answers up to this size, in bytes, are not booked: the number of connections bounds them.
+const UNBOOKED: usize = 16 << 10;
+/// Names the query of an answer.
+const QUERY_ID: HeaderName = HeaderName::from_static("jindou-query-id");
 
 /// A response with these bytes.
 pub(crate) fn whole(media_type: &str, bytes: impl Into<Bytes>) -> Response<Body> {
@@ -34,20 +43,58 @@ pub(crate) fn with_body(media_type: &str, body: Body) -> Response<Body> {
 }
 
 /// Results that are all there, compressed if that is wanted and worth it.
-pub(crate) fn results(media_type: &str, bytes: Vec<u8>, gzip: bool) -> Response<Body> {
+///
+/// Those that are not small take from `pool` what they hold until they are sent.
+pub(crate) fn results(
+    media_type: &str,
+    bytes: Vec<u8>,
+    gzip: bool,
+    pool: Option<&Arc<MemoryPool>>,
+) -> Result<Response<Body>, Refusal> {
     let mut response = if gzip && bytes.len() >= GZIP_FROM {
         let mut encoder = encoder(bytes.len() / 4);
         let compressed = encoder.write_all(&bytes).and_then(|()| encoder.finish());
-        let mut response = whole(media_type, compressed.expect("a Vec takes all"));
+        let compressed = compressed.expect("a Vec takes all");
+        let mut response = whole(media_type, booked(compressed, pool)?);
         mark_gzip(&mut response);
         response
     } else {
-        whole(media_type, bytes)
+        whole(media_type, booked(bytes, pool)?)
     };
     response
         .headers_mut()
         .insert(VARY, HeaderValue::from_static("accept, accept-encoding"));
-    response
+    Ok(response)
+}
+
+/// Bytes with what they take from the pool.
+struct Booked {
+    bytes: Vec<u8>,
+    _memory: Reservation,
+}
+
+impl AsRef<[u8]> for Booked {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+fn booked(bytes: Vec<u8>, pool: Option<&Arc<MemoryPool>>) -> Result<Bytes, Refusal> {
+    let Some(pool) = pool.filter(|_| bytes.len() > UNBOOKED) else {
+        return Ok(bytes.into());
+    };
+    let memory = pool.reserve(bytes.len() as u64);
+    let memory = memory.ok_or_else(|| Refusal::pool_exhausted(pool.limit_bytes()))?;
+    Ok(Bytes::from_owner(Booked {
+        bytes,
+        _memory: memory,
+    }))
+}
+
+/// Names the query in its answer, so that its client can ask for it or end it.
+pub(crate) fn name(response: &mut Response<Body>, query: QueryId) {
+    let value = HeaderValue::from_str(&query.to_string()).expect("digits are ASCII");
+    response.headers_mut().insert(QUERY_ID, value);
 }
 
 /// Results as they come; the sender compresses them if `gzip`.
@@ -84,10 +131,11 @@ pub(crate) fn refusal(refusal: &Refusal) -> Response<Body> {
             .headers_mut()
             .insert(ALLOW, HeaderValue::from_static(allow));
     }
-    if refusal.status == StatusCode::SERVICE_UNAVAILABLE {
-        response
-            .headers_mut()
-            .insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    if let Some(seconds) = refusal.retry_after {
+        response.headers_mut().insert(RETRY_AFTER, seconds.into());
+    }
+    if let Some(query) = refusal.query {
+        name(&mut response, query);
     }
     response
 }
@@ -119,10 +167,16 @@ pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
         })
 }
 
-/// The answer to OPTIONS for a path that takes the methods `allow`: also a CORS preflight's.
-pub(crate) fn options(allow: &'static str, request: &HeaderMap) -> Response<Body> {
+/// An answer that says no more than that it was done.
+pub(crate) fn nothing() -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
+    response
+}
+
+/// The answer to OPTIONS for a path that takes the methods `allow`: also a CORS preflight's.
+pub(crate) fn options(allow: &'static str, request: &HeaderMap) -> Response<Body> {
+    let mut response = nothing();
     let headers = response.headers_mut();
     headers.insert(ALLOW, HeaderValue::from_static(allow));
     if request.contains_key(ORIGIN) {
@@ -145,6 +199,10 @@ pub(crate) fn allow_origin(
     response: &mut Response<Body>,
 ) {
     let headers = response.headers_mut();
+    if *cors != Cors::None && headers.contains_key(QUERY_ID) {
+        let exposed = HeaderValue::from_name(QUERY_ID);
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+    }
     match (cors, origin) {
         (Cors::None, _) => {}
         (Cors::Any, _) => {

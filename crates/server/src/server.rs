@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,11 +17,16 @@ use tokio::task::JoinSet;
 use crate::config::ServerConfig;
 use crate::error::ServerError;
 use crate::execute::Executor;
+use crate::queries::Client;
 use crate::service::Service;
 use crate::stall::StallGuard;
 
 /// Pause after a failed accept, which usually means that there are no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long cancelled queries may take to end when the server stops, and how often it looks.
+const LAST_GRACE: Duration = Duration::from_secs(10);
+const LAST_LOOK: Duration = Duration::from_millis(1);
 
 /// The smallest buffer that the HTTP library takes.
 const MIN_HEADER_BYTES: usize = 8192;
@@ -47,13 +53,7 @@ impl Server {
     /// A server of this database; it listens nowhere yet.
     #[must_use]
     pub fn new(database: Database, config: ServerConfig) -> Self {
-        let executor = Arc::new(Executor::new(
-            database,
-            config.max_queries,
-            config.inline_budget,
-            config.write_timeout,
-            config.services.clone(),
-        ));
+        let executor = Arc::new(Executor::new(database, &config));
         Self {
             service: Arc::new(Service::new(executor, config.clone())),
             config,
@@ -83,11 +83,11 @@ impl Server {
         let mut tasks = JoinSet::new();
         tokio::pin!(shutdown);
         loop {
-            let (stream, permit) = tokio::select! {
+            let (stream, address, permit) = tokio::select! {
                 () = &mut shutdown => break,
                 accepted = accept(&listener, &connections) => accepted,
             };
-            tasks.spawn(self.connection(stream, permit, stopping.clone()));
+            tasks.spawn(self.connection(stream, address, permit, stopping.clone()));
             while tasks.try_join_next().is_some() {}
         }
         drop(listener);
@@ -103,43 +103,64 @@ impl Server {
             );
             tasks.shutdown().await;
         }
+        // The clients are gone, so what still computes ends at its next batch of rows. Its
+        // threads use this runtime until then.
+        let idle = async {
+            while !self.service.is_idle() {
+                tokio::time::sleep(LAST_LOOK).await;
+            }
+        };
+        if tokio::time::timeout(LAST_GRACE, idle).await.is_err() {
+            tracing::error!("queries did not end though they were cancelled");
+        }
     }
 
     fn connection(
         &self,
         stream: TcpStream,
+        address: SocketAddr,
         permit: OwnedSemaphorePermit,
         mut stopping: watch::Receiver<()>,
     ) -> impl Future<Output = ()> + Send + use<> {
         let service = Arc::clone(&self.service);
+        let connected = service.connected();
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
             .header_read_timeout(self.config.idle_timeout)
             .max_buf_size(self.config.max_header_bytes.max(MIN_HEADER_BYTES));
         let write_timeout = self.config.write_timeout;
         async move {
-            let _permit = permit;
+            let _held = (permit, connected);
+            let client = Arc::new(Client::new(address));
             // Answers are written whole, so there is nothing to wait for.
             if let Err(error) = stream.set_nodelay(true) {
                 tracing::debug!(%error, "a connection was gone at once");
                 return;
             }
             let io = TokioIo::new(StallGuard::new(stream, write_timeout));
+            let answering = Arc::clone(&client);
             let connection = http.serve_connection(
                 io,
                 service_fn(move |request| {
-                    let service = Arc::clone(&service);
-                    async move { Ok::<_, Infallible>(service.respond(request).await) }
+                    let (service, client) = (Arc::clone(&service), Arc::clone(&answering));
+                    async move { Ok::<_, Infallible>(service.respond(request, &client).await) }
                 }),
             );
             tokio::pin!(connection);
-            let ended = tokio::select! {
-                biased;
-                ended = connection.as_mut() => ended,
-                // Nothing is ever sent: this is the sender's end.
-                _ = stopping.changed() => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
+            let mut serving = true;
+            let ended = loop {
+                tokio::select! {
+                    biased;
+                    ended = connection.as_mut() => break ended,
+                    () = client.until_cut() => {
+                        tracing::debug!(%address, "cut while results were sent");
+                        return;
+                    }
+                    // Nothing is ever sent: this is the sender's end.
+                    _ = stopping.changed(), if serving => {
+                        serving = false;
+                        connection.as_mut().graceful_shutdown();
+                    }
                 }
             };
             if let Err(error) = ended {
@@ -153,14 +174,14 @@ impl Server {
 async fn accept(
     listener: &TcpListener,
     connections: &Arc<Semaphore>,
-) -> (TcpStream, OwnedSemaphorePermit) {
+) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
     let permit = Arc::clone(connections)
         .acquire_owned()
         .await
         .expect("the semaphore is never closed");
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => return (stream, permit),
+            Ok((stream, address)) => return (stream, address, permit),
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;

@@ -1,65 +1,107 @@
 //! Which request gets which answer?
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, ORIGIN};
 use hyper::{Method, Request, Response, StatusCode};
+use serde_json::json;
 
 use crate::body::Body;
 use crate::config::ServerConfig;
 use crate::error::Refusal;
 use crate::execute::{Executor, Query};
+use crate::metrics::Now;
 use crate::protocol::{Parameters, update};
+use crate::queries::{Client, QueryId, Reason};
 use crate::respond;
+use crate::threads::PLAIN_TEXT_BYTES;
 
 const PAGE: &str = include_str!("page.html");
 const READ: &str = "GET, HEAD, OPTIONS";
 const QUERY: &str = "GET, HEAD, POST, OPTIONS";
 const UPDATE: &str = "POST, OPTIONS";
+const RUNNING: &str = "GET, HEAD, DELETE, OPTIONS";
+/// The list of queries under way; a query's id may follow.
+const QUERIES: &str = "/queries";
 
 /// Answers requests of all connections.
 pub(crate) struct Service {
     executor: Arc<Executor>,
     config: ServerConfig,
+    connections: AtomicUsize,
 }
 
 impl Service {
     pub(crate) fn new(executor: Arc<Executor>, config: ServerConfig) -> Self {
-        Self { executor, config }
+        Self {
+            executor,
+            config,
+            connections: AtomicUsize::new(0),
+        }
+    }
+
+    /// Counts a connection for as long as what this returns lives.
+    pub(crate) fn connected(self: &Arc<Self>) -> Connected {
+        self.connections.fetch_add(1, Relaxed);
+        Connected(Arc::clone(self))
+    }
+
+    /// Whether any query is left.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.executor.queries.len() == 0
     }
 
     /// The answer to a request; what is wrong with it is an answer too.
-    pub(crate) async fn respond(&self, request: Request<Incoming>) -> Response<Body> {
+    pub(crate) async fn respond(
+        &self,
+        request: Request<Incoming>,
+        client: &Arc<Client>,
+    ) -> Response<Body> {
         let origin = request.headers().get(ORIGIN).cloned();
-        let mut response = match self.route(request).await {
+        // Pages of other origins have no business with others' queries.
+        let shared = !is_about_queries(request.uri().path());
+        let mut response = match self.route(request, client).await {
             Ok(response) => response,
             Err(refusal) => {
                 tracing::debug!(status = refusal.status.as_u16(), "{}", refusal.message);
                 respond::refusal(&refusal)
             }
         };
-        respond::allow_origin(&self.config.cors, origin.as_ref(), &mut response);
+        if shared {
+            respond::allow_origin(&self.config.cors, origin.as_ref(), &mut response);
+        }
         response
     }
 
-    async fn route(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
+    async fn route(
+        &self,
+        request: Request<Incoming>,
+        client: &Arc<Client>,
+    ) -> Result<Response<Body>, Refusal> {
+        self.check_uri(&request)?;
         let allow = match request.uri().path() {
             "/query" | "/sparql" => QUERY,
             "/update" => UPDATE,
             "/" | "/health" | "/metrics" => READ,
+            path if is_about_queries(path) => RUNNING,
             path => {
                 return Err(Refusal::new(
                     StatusCode::NOT_FOUND,
                     format!(
-                        "nothing at {path}; there are /query, /health, /metrics and / (a page)"
+                        "nothing at {path}; there are /query, /queries, /health, /metrics and / \
+                         (a page)"
                     ),
                 ));
             }
         };
         if request.method() == Method::OPTIONS {
             return Ok(respond::options(allow, request.headers()));
+        }
+        if allow == RUNNING {
+            return self.queries(&request);
         }
         let reads = matches!(*request.method(), Method::GET | Method::HEAD);
         let posts = request.method() == Method::POST;
@@ -70,16 +112,91 @@ impl Service {
             "/update" => Err(update()),
             "/health" => Ok(respond::whole("application/json", r#"{"status":"ok"}"#)),
             "/metrics" => {
-                let triples = self.executor.database.statistics().triples;
-                let text = self.executor.metrics.text(triples);
+                let text = self.executor.metrics.text(&self.now());
                 Ok(respond::whole("text/plain; version=0.0.4", text))
             }
             "/" => Ok(respond::whole("text/html", PAGE)),
-            _ => self.query(request).await,
+            _ => self.query(request, client).await,
         }
     }
 
-    async fn query(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
+    fn now(&self) -> Now {
+        Now {
+            triples: self.executor.database.statistics().triples,
+            in_flight: self.executor.queries.len(),
+            connections: self.connections.load(Relaxed),
+            heavy: self.executor.admission.figures(),
+            memory: self.executor.database.config().memory_pool.clone(),
+        }
+    }
+
+    fn check_uri(&self, request: &Request<Incoming>) -> Result<(), Refusal> {
+        let limit = self.config.max_uri_bytes;
+        let length = request
+            .uri()
+            .path_and_query()
+            .map_or(0, |uri| uri.as_str().len());
+        if length > limit {
+            let message = format!(
+                "the URL is longer than {limit} bytes; send the query in the body of a POST"
+            );
+            return Err(Refusal::new(StatusCode::URI_TOO_LONG, message));
+        }
+        Ok(())
+    }
+
+    /// Lists queries, or ends one.
+    fn queries(&self, request: &Request<Incoming>) -> Result<Response<Body>, Refusal> {
+        let path = request.uri().path();
+        let queries = &self.executor.queries;
+        let name = path[QUERIES.len()..].trim_start_matches('/');
+        let id = QueryId::parse(name);
+        let unknown = || {
+            let message =
+                format!("no query {name} is under way; GET {QUERIES} lists those that are");
+            Refusal::new(StatusCode::NOT_FOUND, message)
+        };
+        match *request.method() {
+            Method::GET | Method::HEAD if name.is_empty() => {
+                let pool = self.executor.database.config().memory_pool.as_ref();
+                let list = json!({
+                    "queries": queries.json(),
+                    "memory_bytes": pool.map(|pool| pool.held_bytes()),
+                    "memory_limit_bytes": pool.map(|pool| pool.limit_bytes()),
+                });
+                Ok(respond::whole("application/json", list.to_string()))
+            }
+            Method::GET | Method::HEAD => {
+                let query = id.and_then(|id| queries.json_of(id)).ok_or_else(unknown)?;
+                Ok(respond::whole("application/json", query.to_string()))
+            }
+            Method::DELETE if name.is_empty() => Err(Refusal::method("GET, HEAD, OPTIONS")),
+            Method::DELETE => {
+                let query = id.and_then(|id| queries.get(id)).ok_or_else(unknown)?;
+                query.cancel(Reason::Request);
+                Ok(respond::nothing())
+            }
+            _ => Err(Refusal::method(RUNNING)),
+        }
+    }
+
+    /// The plan of a query as text. A long text is planned on a thread that it may block.
+    async fn explain(&self, text: String) -> Result<Response<Body>, Refusal> {
+        let database = self.executor.database.clone();
+        let plan = if text.len() <= PLAIN_TEXT_BYTES {
+            database.explain(&text)
+        } else {
+            let planned = tokio::task::spawn_blocking(move || database.explain(&text)).await;
+            planned.map_err(|_panicked| Refusal::internal())?
+        };
+        Ok(respond::whole("text/plain", plan?))
+    }
+
+    async fn query(
+        &self,
+        request: Request<Incoming>,
+        client: &Arc<Client>,
+    ) -> Result<Response<Body>, Refusal> {
         let mut parameters = Parameters::default();
         if let Some(encoded) = request.uri().query() {
             parameters.add(encoded)?;
@@ -114,8 +231,7 @@ impl Service {
             return Err(Refusal::bad_request("the parameter query is missing"));
         };
         if parameters.explain == Some(true) {
-            let plan = self.executor.database.explain(text)?;
-            return Ok(respond::whole("text/plain", plan));
+            return self.explain(text.clone()).await;
         }
         let limit = parameters.timeout.unwrap_or(self.config.default_timeout);
         let limit = limit.min(self.config.max_timeout);
@@ -125,6 +241,7 @@ impl Service {
                 accept,
                 gzip,
                 limit,
+                client: Arc::clone(client),
             })
             .await
     }
@@ -156,6 +273,20 @@ impl Service {
         };
         String::from_utf8(bytes.into()).map_err(|_| Refusal::bad_request("the body is not UTF-8"))
     }
+}
+
+/// An open connection, counted.
+pub(crate) struct Connected(Arc<Service>);
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Relaxed);
+    }
+}
+
+fn is_about_queries(path: &str) -> bool {
+    let rest = path.strip_prefix(QUERIES);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// All `Accept` headers as one.

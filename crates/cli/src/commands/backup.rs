@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use jindou_bench::table::{bytes, thousands};
-use jindou_engine::Database;
+use jindou_engine::{Config, Database};
 
 use crate::args::{BackupArguments, RestoreArguments};
 use crate::open;
@@ -13,7 +13,7 @@ use crate::open;
 /// of it then.
 pub(crate) fn backup(arguments: &BackupArguments) -> anyhow::Result<()> {
     let begin = Instant::now();
-    let report = open::stored(&arguments.location)?.backup(&arguments.to)?;
+    let report = open::stored(&arguments.location, Config::default())?.backup(&arguments.to)?;
     let shared = match report.is_linked {
         true => ", which it shares with the store but for the changes since the last merge",
         false => "",

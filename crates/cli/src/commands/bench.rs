@@ -6,13 +6,15 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use jindou_bench::child::{self, ChildProgram};
+use jindou_bench::hostile;
 use jindou_bench::lubm::{Options, measure};
 use jindou_bench::operators::{self, Jindou};
 use jindou_bench::updates;
-use serde_json::to_string_pretty;
+use serde::Serialize;
 
 use crate::args::{
-    BenchArguments, BenchChildArguments, BenchCommand, OperatorArguments, UpdateBenchArguments,
+    BenchArguments, BenchChildArguments, BenchCommand, HostileArguments, OperatorArguments,
+    UpdateBenchArguments,
 };
 use crate::output;
 
@@ -23,6 +25,25 @@ pub(crate) fn run(command: BenchCommand) -> anyhow::Result<()> {
         BenchCommand::Lubm(arguments) => lubm(arguments),
         BenchCommand::Operators(arguments) => operators(arguments),
         BenchCommand::Updates(arguments) => updates(arguments),
+        BenchCommand::Hostile(arguments) => hostile(&arguments),
+    }
+}
+
+fn hostile(arguments: &HostileArguments) -> anyhow::Result<()> {
+    let _room = jindou_server::room_for_connections();
+    let options = hostile::Options {
+        universities: arguments.universities.get(),
+        folder: arguments.data.clone(),
+        duration: arguments.duration,
+        slow_connections: arguments.slow,
+        memory_bytes: arguments.memory,
+        child: ChildProgram::this(&["bench-child"])?,
+    };
+    let report = hostile::measure(&options, note)?;
+    print_report(&report, arguments.json.as_deref())?;
+    match report.verdicts().iter().find(|(_, _, met)| !met) {
+        None => Ok(()),
+        Some((target, found, _)) => bail!("missed: {target}: {found}"),
     }
 }
 
@@ -37,10 +58,8 @@ fn lubm(arguments: BenchArguments) -> anyhow::Result<()> {
     options.http = arguments.http;
     options.light = arguments.light;
     options.child = Some(ChildProgram::this(&["bench-child"])?);
-    options.location = arguments.location;
-    let report = measure(&options, note())?;
-    let json = to_string_pretty(&report).context("the report is no JSON")?;
-    print(&report, json, arguments.json.as_deref())
+    options.location = arguments.location.clone();
+    print_report(&measure(&options, note)?, arguments.json.as_deref())
 }
 
 fn operators(arguments: OperatorArguments) -> anyhow::Result<()> {
@@ -55,9 +74,8 @@ fn operators(arguments: OperatorArguments) -> anyhow::Result<()> {
         ..operators::Options::default()
     };
     let mut engine = Jindou::new(arguments.threads.map(usize::from));
-    let report = operators::measure(&options, &mut [&mut engine], note())?;
-    let json = to_string_pretty(&report).context("the report is no JSON")?;
-    print(&report, json, arguments.json.as_deref())?;
+    let report = operators::measure(&options, &mut [&mut engine], note)?;
+    print_report(&report, arguments.json.as_deref())?;
     if !report.is_right() {
         bail!("some answers are wrong or missing: see the lines that begin with WRONG");
     }
@@ -70,26 +88,26 @@ fn updates(arguments: UpdateBenchArguments) -> anyhow::Result<()> {
     options.clients = arguments.clients.get();
     options.duration = arguments.duration;
     options.folder = arguments.data;
-    let report = updates::measure(&options, note())?;
-    let json = to_string_pretty(&report).context("the report is no JSON")?;
-    print(&report, json, arguments.json.as_deref())
+    let report = updates::measure(&options, note)?;
+    print_report(&report, arguments.json.as_deref())
 }
 
-/// Tells what is being done, where somebody looks.
-fn note() -> impl FnMut(&str) {
-    let shown = std::io::stderr().is_terminal();
-    move |step| {
-        if shown {
-            eprintln!("{step} ...");
-        }
+/// Says what is being done to whoever watches.
+fn note(step: &str) {
+    if std::io::stderr().is_terminal() {
+        eprintln!("{step} ...");
     }
 }
 
-fn print(report: &impl Display, json: String, file: Option<&Path>) -> anyhow::Result<()> {
-    match file {
-        Some(path) if path == Path::new("-") => output::print(&(json + "\n")),
+fn print_report(
+    report: &(impl Display + Serialize),
+    json_file: Option<&Path>,
+) -> anyhow::Result<()> {
+    let json = || serde_json::to_string_pretty(report).context("the report is no JSON");
+    match json_file {
+        Some(path) if path == Path::new("-") => output::print(&format!("{}\n", json()?)),
         Some(path) => {
-            std::fs::write(path, json + "\n")
+            std::fs::write(path, json()? + "\n")
                 .with_context(|| format!("{}: cannot write", path.display()))?;
             output::print(&report.to_string())
         }
@@ -100,7 +118,8 @@ fn print(report: &impl Display, json: String, file: Option<&Path>) -> anyhow::Re
 /// # Errors
 /// What keeps the child from measuring.
 pub(crate) fn child(arguments: &BenchChildArguments) -> anyhow::Result<()> {
-    if !child::main(&arguments.arguments)? {
+    let arguments = &arguments.arguments;
+    if !hostile::child(arguments)? && !child::main(arguments)? {
         bail!("bench-child is started by `jindou bench` only; use that");
     }
     Ok(())

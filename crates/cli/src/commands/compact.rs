@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use jindou_bench::table::{bytes, thousands};
+use jindou_engine::Config;
 
 use crate::args::CompactArguments;
 use crate::open;
@@ -14,7 +15,7 @@ use crate::open;
 /// then as it was.
 pub(crate) fn run(arguments: &CompactArguments) -> anyhow::Result<()> {
     let location = &arguments.location;
-    let database = open::stored(location)?;
+    let database = open::stored(location, Config::default())?;
     let before = size(location)?;
     let begin = Instant::now();
     let has_merged = database.compact()?;

@@ -9,7 +9,9 @@ use jindou_datagen::lubm::{Lubm, QUERIES};
 use jindou_engine::Database;
 use jindou_engine::ingest::{Format, LoadOptions, Progress, Source};
 
-use crate::args::DemoArguments;
+use jindou_server::MemoryLimits;
+
+use crate::args::{DemoArguments, LimitArguments};
 use crate::commands::serve;
 use crate::progress::Watch;
 use crate::{open, output};
@@ -27,7 +29,10 @@ pub(crate) fn run(arguments: DemoArguments) -> anyhow::Result<()> {
     let database = load(data)?;
     output::print(&queries(&database)?.to_string())?;
     if !arguments.no_serve {
-        return serve::serve(database, serve::config(arguments.bind, None));
+        return serve::serve(
+            database,
+            serve::config(arguments.bind, &LimitArguments::default()),
+        );
     }
     Ok(())
 }
@@ -43,7 +48,7 @@ fn load(data: Lubm) -> anyhow::Result<Database> {
         };
         Source::reader(format!("university{university}.nt"), text).with_format(Format::NTriples)
     });
-    let database = Database::new();
+    let database = Database::with_config(MemoryLimits::default().engine_config());
     let progress = Progress::default();
     let start = Instant::now();
     let watch = Watch::load("generating and loading", progress.clone(), Some(statements));

@@ -1,25 +1,26 @@
 //! `jindou serve`: queries over HTTP until Ctrl-C.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use jindou_engine::{Config, Database};
-use jindou_server::{Server, ServerConfig, ServerError};
+use jindou_server::{MemoryLimits, Server, ServerConfig, ServerError, room_for_connections};
 
-use crate::args::{ServeArguments, service_policy};
+use crate::args::{LimitArguments, ServeArguments, service_policy};
 use crate::failure::INTERRUPTED;
 use crate::open;
 
 /// # Errors
 /// Files, a store or an address that cannot be used.
 pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
-    let mut config = config(arguments.bind, arguments.timeout);
+    let mut config = config(arguments.bind, &arguments.limits);
     if let Some(services) = service_policy(&arguments.allow_service) {
         config.services = services;
     }
-    let mut engine = Config::default();
+    let mut engine = memory(&arguments.limits).engine_config();
     arguments.spill.apply(&mut engine);
     check_address(arguments.bind)?;
     let database = match &arguments.location {
@@ -47,16 +48,35 @@ fn at_location(
 }
 
 /// The settings of a server at this address.
-pub(crate) fn config(address: SocketAddr, timeout: Option<Duration>) -> ServerConfig {
+pub(crate) fn config(address: SocketAddr, limits: &LimitArguments) -> ServerConfig {
+    let defaults = ServerConfig::default();
     let mut config = ServerConfig {
         address,
-        ..ServerConfig::default()
+        max_rows: limits.max_rows,
+        heavy_queries: limits
+            .heavy_queries
+            .map_or(defaults.heavy_queries, NonZeroUsize::get),
+        queued_queries: limits.queued_queries.unwrap_or(defaults.queued_queries),
+        queue_wait: limits.queue_wait.unwrap_or(defaults.queue_wait),
+        write_timeout: limits.client_timeout.unwrap_or(defaults.write_timeout),
+        ..defaults
     };
-    if let Some(timeout) = timeout {
+    if let Some(timeout) = limits.query_timeout {
         config.default_timeout = timeout;
         config.max_timeout = timeout;
     }
+    if let Some(bytes) = limits.max_body {
+        config.max_body_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    }
+    if let Some(connections) = limits.max_connections {
+        config.max_connections = connections.get();
+    }
     config
+}
+
+/// What queries may hold.
+pub(crate) fn memory(limits: &LimitArguments) -> MemoryLimits {
+    MemoryLimits::new(limits.memory, limits.query_memory)
 }
 
 /// Fails if the address cannot be listened at: a port that is taken should not cost a load first.
@@ -74,7 +94,8 @@ pub(crate) fn check_address(address: SocketAddr) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// An address that cannot be used.
-pub(crate) fn serve(database: Database, config: ServerConfig) -> anyhow::Result<()> {
+pub(crate) fn serve(database: Database, mut config: ServerConfig) -> anyhow::Result<()> {
+    config.max_connections = config.max_connections.min(room_for_connections());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -167,6 +167,7 @@ impl World {
                 cancellation: token.clone(),
                 timeout: None,
                 memory_bytes,
+                account: Arc::default(),
                 spill: SpillLimits::new(directory.path(), 1 << 30),
             },
             services: None,

@@ -5,8 +5,8 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use jindou_engine::Database;
 use jindou_engine::ingest::{Progress, Source};
+use jindou_engine::{Config, Database};
 use jindou_server::{Server, ServerConfig};
 use tokio::sync::oneshot;
 
@@ -15,7 +15,7 @@ pub(crate) const TRIPLES: usize = 300;
 
 /// The data set of all tests: [`TRIPLES`] triples, three more with literals, and one in the named
 /// graph `http://e/g`.
-fn database() -> Database {
+fn database(engine: Config) -> Database {
     let mut data = String::new();
     for n in 0..TRIPLES {
         data.push_str(&format!("<http://e/s{n}> <http://e/p> <http://e/o{n}> .\n"));
@@ -26,7 +26,7 @@ fn database() -> Database {
         "<http://e/x> <http://e/odd> \"a\\u0001b\" .\n",
         "<http://e/y> <http://e/in> \"graph\" <http://e/g> .\n",
     ));
-    let database = Database::new();
+    let database = Database::with_config(engine);
     let sources = vec![Source::bytes("data.nq", data.into_bytes())];
     database
         .load(sources, &Default::default(), &Progress::default())
@@ -46,6 +46,10 @@ impl Running {
     }
 
     pub(crate) fn with(configure: impl FnOnce(&mut ServerConfig)) -> Self {
+        Self::with_engine(Config::default(), configure)
+    }
+
+    pub(crate) fn with_engine(engine: Config, configure: impl FnOnce(&mut ServerConfig)) -> Self {
         let mut config = ServerConfig {
             address: ([127, 0, 0, 1], 0).into(),
             shutdown_grace: Duration::from_secs(1),
@@ -61,7 +65,7 @@ impl Running {
                 .build()
                 .expect("a runtime");
             runtime.block_on(async {
-                let server = Server::new(database(), config);
+                let server = Server::new(database(engine), config);
                 let listener = server.bind().await.expect("a free port");
                 tell_address
                     .send(listener.local_addr().expect("bound"))

@@ -1,19 +1,21 @@
 //! Heavy queries, slow or lost clients, full servers: what is bounded, and what is cut.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use jindou_engine::{Config, MemoryPool};
 use jindou_server::ServerConfig;
 
 use crate::client::{Running, TRIPLES, encode};
 
 /// More rows than anyone waits for.
-const ENDLESS: &str = "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l }";
+pub(crate) const ENDLESS: &str = "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l }";
 /// As much work, and not one row.
-const FRUITLESS: &str = "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l \
+pub(crate) const FRUITLESS: &str = "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l \
                          FILTER(CONCAT(STR(?a), STR(?d), STR(?g), STR(?j)) = \"\") }";
 const PRODUCT: &str = "SELECT * { ?s <http://e/p> ?o . ?t <http://e/p> ?u }";
 
-fn target(query: &str, more: &str) -> String {
+pub(crate) fn target(query: &str, more: &str) -> String {
     format!("/query?query={}{more}", encode(query))
 }
 
@@ -99,18 +101,197 @@ fn a_client_that_does_not_read_is_dropped() {
 }
 
 #[test]
-fn a_full_server_says_when_to_come_again() {
-    let server = Running::with(|config| config.max_queries = 1);
+fn a_full_server_says_when_to_come_again_and_answers_light_queries() {
+    let server = Running::with(|config| {
+        config.heavy_queries = 1;
+        config.queued_queries = 1;
+    });
     let mut first = server.connect();
-    first.send("GET", &target(ENDLESS, ""), "", "");
-    assert_eq!(first.head().status, 200);
-    let answer = server.query("ASK {}", "");
-    assert_eq!(answer.status, 503);
-    assert_eq!(answer.header("retry-after"), Some("1"));
+    first.send("GET", &target(FRUITLESS, ""), "", "");
+    server.wait_for_metric("jindou_heavy_queries{state=\"computing\"} 1");
+    let mut second = server.connect();
+    second.send("GET", &target(ENDLESS, ""), "", "");
+    server.wait_for_metric("jindou_heavy_queries{state=\"queued\"} 1");
+    let answer = server.query(FRUITLESS, "");
+    assert_eq!(answer.status, 503, "{}", answer.text());
+    assert_eq!(answer.header("retry-after"), Some("5"));
+    server.wait_for_metric("jindou_rejected_total{reason=\"queue_full\"} 1");
+    assert_eq!(server.query("ASK {}", "").status, 200);
     assert_eq!(server.get("/health", "").status, 200);
     first.hang_up();
+    assert_eq!(second.head().status, 200, "the next has its turn");
+    second.hang_up();
     server.wait_for_metric("jindou_queries_in_flight 0");
-    assert_eq!(server.query("ASK {}", "").status, 200);
+}
+
+#[test]
+fn who_waits_for_too_long_or_goes_away_leaves_the_queue() {
+    let server = Running::with(|config| {
+        config.heavy_queries = 1;
+        config.queue_wait = Duration::from_millis(20);
+    });
+    let mut first = server.connect();
+    first.send("GET", &target(FRUITLESS, ""), "", "");
+    server.wait_for_metric("jindou_heavy_queries{state=\"computing\"} 1");
+    let answer = server.query(FRUITLESS, "");
+    assert_eq!(
+        (answer.status, answer.header("retry-after")),
+        (503, Some("5"))
+    );
+    server.wait_for_metric("jindou_rejected_total{reason=\"queue_wait\"} 1");
+    server.wait_for_metric("jindou_heavy_queries{state=\"queued\"} 0");
+
+    let server = Running::with(|config| config.heavy_queries = 1);
+    let mut first = server.connect();
+    first.send("GET", &target(FRUITLESS, ""), "", "");
+    server.wait_for_metric("jindou_heavy_queries{state=\"computing\"} 1");
+    let mut second = server.connect();
+    second.send("GET", &target(FRUITLESS, ""), "", "");
+    server.wait_for_metric("jindou_heavy_queries{state=\"queued\"} 1");
+    second.hang_up();
+    server.wait_for_metric("jindou_heavy_queries{state=\"queued\"} 0");
+    server.wait_for_metric("jindou_queries_total{status=\"abandoned\"} 1");
+    server.wait_for_metric("jindou_queries_in_flight 1");
+}
+
+#[test]
+fn a_query_whose_client_does_not_read_gives_its_turn_away() {
+    let server = Running::with(|config| config.heavy_queries = 1);
+    let mut slow = server.connect();
+    slow.send("GET", &target(ENDLESS, ""), "", "");
+    assert_eq!(slow.head().status, 200);
+    server.wait_for_metric("jindou_heavy_queries{state=\"stalled\"} 1");
+    let rows = server.query(PRODUCT, "&format=tsv");
+    assert_eq!(rows.text().lines().count(), TRIPLES * TRIPLES + 1);
+    // It goes on where it was once its client reads.
+    for _ in 0..1000 {
+        assert!(slow.chunk().is_some_and(|chunk| !chunk.is_empty()));
+    }
+    slow.hang_up();
+    server.wait_for_metric("jindou_queries_in_flight 0");
+}
+
+#[test]
+fn of_too_many_clients_that_do_not_read_the_longest_is_dropped() {
+    let server = Running::with(|config| {
+        config.heavy_queries = 1;
+        config.stalled_queries = 1;
+    });
+    let mut first = server.connect();
+    first.send("GET", &target(ENDLESS, ""), "", "");
+    let id = first.head().header("jindou-query-id").unwrap().to_owned();
+    server.wait_for_metric("jindou_heavy_queries{state=\"stalled\"} 1");
+    let mut second = server.connect();
+    second.send("GET", &target(ENDLESS, ""), "", "");
+    assert_eq!(second.head().status, 200);
+    server.wait_for_metric("jindou_queries_total{status=\"abandoned\"} 1");
+    while first.chunk().is_some_and(|chunk| !chunk.is_empty()) {}
+    assert!(first.ended());
+    let why = server.get(&format!("/queries/{id}"), "").json();
+    assert!(
+        why["error"].as_str().unwrap().contains("did not read"),
+        "{why}"
+    );
+    assert!(second.chunk().is_some());
+}
+
+/// Takes from what all queries share, whatever it is allowed itself.
+const HOLDING: &str = "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i } ORDER BY ?a ?d ?g ?b ?e";
+
+#[test]
+fn memory_that_all_queries_share_is_never_exceeded_and_always_given_back() {
+    let pool = Arc::new(MemoryPool::new(4 << 20));
+    let mut engine = Config::default();
+    engine.memory_pool = Some(Arc::clone(&pool));
+    let server = Running::with_engine(engine, |config| config.heavy_queries = 4);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let answer = server.query(HOLDING, "");
+                assert_eq!(answer.status, 503, "{}", answer.text());
+                assert_eq!(answer.header("retry-after"), Some("5"));
+                assert!(answer.text().contains("all queries together"));
+            });
+        }
+        for _ in 0..20 {
+            assert_eq!(server.query("ASK {}", "").status, 200);
+        }
+    });
+    server.wait_for_metric("jindou_query_memory_bytes 0");
+    server.wait_for_metric("jindou_rejected_total{reason=\"memory\"} 4");
+    let one = server.query(PRODUCT, "&format=tsv");
+    assert_eq!(one.text().lines().count(), TRIPLES * TRIPLES + 1);
+
+    let mut engine = Config::default();
+    engine.query_memory_bytes = 1 << 20;
+    let server = Running::with_engine(engine, |_| {});
+    let answer = server.query(HOLDING, "");
+    assert_eq!((answer.status, answer.header("retry-after")), (503, None));
+    assert!(
+        answer.text().contains("more memory than its limit"),
+        "{}",
+        answer.text()
+    );
+}
+
+#[test]
+fn terms_that_a_query_computes_are_bounded_though_no_operator_holds_them() {
+    let mut engine = Config::default();
+    engine.query_memory_bytes = 8 << 20;
+    let server = Running::with_engine(engine, |_| {});
+    let computing = "SELECT (COUNT(?x) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i \
+                     BIND(CONCAT(STR(?a), STR(?d), STR(?g), STR(?c), STR(?f)) AS ?x) }";
+    let answer = server.query(computing, "");
+    assert_eq!(answer.status, 503, "{}", answer.text());
+}
+
+#[test]
+fn answers_that_wait_for_slow_clients_are_counted() {
+    let pool = Arc::new(MemoryPool::new(2 << 20));
+    let mut engine = Config::default();
+    engine.memory_pool = Some(Arc::clone(&pool));
+    let server = Running::with_engine(engine, |_| {});
+    let mut slow = server.connect();
+    slow.send("GET", &target(ENDLESS, ""), "", "");
+    assert_eq!(slow.head().status, 200);
+    assert!(pool.held_bytes() > 0);
+    slow.hang_up();
+    server.wait_for_metric("jindou_query_memory_bytes 0");
+}
+
+#[test]
+fn a_result_of_too_many_rows_is_an_error_and_never_cut() {
+    let server = Running::with(|config| config.max_rows = Some(TRIPLES as u64));
+    let all = "SELECT * { ?s <http://e/p> ?o }";
+    assert_eq!(server.query(all, "").status, 200);
+    for query in [
+        "SELECT * { ?s ?p ?o }",
+        "CONSTRUCT WHERE { ?s ?p ?o }",
+        "DESCRIBE ?s { ?s ?p ?o }",
+    ] {
+        let answer = server.query(query, "");
+        assert_eq!(answer.status, 422, "{}", answer.text());
+        assert!(answer.text().contains("more than 300 rows"));
+    }
+    let server = Running::with(|config| {
+        config.max_rows = Some(20_000);
+        config.inline_budget = Duration::ZERO;
+    });
+    for format in ["tsv", "json", "csv", "xml"] {
+        let answer = server.query(PRODUCT, &format!("&format={format}"));
+        assert_eq!(answer.status, 200);
+        assert!(!answer.whole, "no client takes a part for the whole");
+        let id = answer.header("jindou-query-id").unwrap();
+        let why = server.get(&format!("/queries/{id}"), "").json();
+        assert_eq!(why["status"], 422, "{why}");
+        assert!(
+            why["error"]
+                .as_str()
+                .unwrap()
+                .contains("more than 20000 rows")
+        );
+    }
+    server.wait_for_metric("jindou_rejected_total{reason=\"rows\"} 4");
 }
 
 #[test]
@@ -154,6 +335,7 @@ fn idle_connections_are_closed() {
 fn requests_beyond_the_limits_are_refused() {
     let server = Running::with(|config| {
         config.max_body_bytes = 1000;
+        config.max_uri_bytes = 9_000;
         config.max_header_bytes = 10_000;
     });
     let text = "Content-Type: application/sparql-query\r\n";
@@ -168,6 +350,10 @@ fn requests_beyond_the_limits_are_refused() {
     connection.send("POST", "/query", chunked, "");
     connection.write(format!("400\r\n{}\r\n0\r\n\r\n", "#".repeat(0x400)).as_bytes());
     assert_eq!(connection.answer("POST").status, 413);
+    let long = target(&"#".repeat(3_200), "");
+    let answer = server.get(&long, "");
+    assert_eq!(answer.status, 414);
+    assert!(answer.text().contains("POST"), "{}", answer.text());
     let long = target(&"#".repeat(20_000), "");
     assert_eq!(server.get(&long, "").status, 431);
     assert_eq!(

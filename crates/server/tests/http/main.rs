@@ -3,5 +3,7 @@
 mod client;
 mod columns;
 mod federation;
+mod hostile;
 mod limits;
 mod protocol;
+mod queries;

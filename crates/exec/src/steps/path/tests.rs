@@ -247,6 +247,7 @@ impl World {
                 timeout: None,
                 memory_bytes: 1 << 30,
                 spill: SpillLimits::off(),
+                account: Arc::default(),
             },
         }
     }
@@ -276,7 +277,10 @@ impl World {
             source: Arc::clone(&self.toy) as Arc<dyn GraphSource>,
             terms: Terms::new(Arc::clone(&self.toy) as Arc<dyn TermSource>),
             constants: predicates.chain((0..100).map(vertex)).collect(),
-            limits: self.limits.clone(),
+            limits: Limits {
+                account: Arc::default(),
+                ..self.limits.clone()
+            },
             services: None,
             profile: false,
             threads: 1,

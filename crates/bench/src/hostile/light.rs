@@ -1,0 +1,122 @@
+//! How long do light queries take while other things happen?
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use jindou_datagen::lubm::{LightLoad, Lubm};
+
+use super::report::LightUnder;
+use crate::BenchError;
+use crate::http::{Connection, HttpError, query_request};
+use crate::light::HTTP_CLASSES;
+use crate::serving::QUERY_PATH;
+use crate::timing::Timing;
+
+/// Connections, each with one query at a time.
+const CONNECTIONS: usize = 4;
+/// From the beginning of one query to that of the next on a connection: 1,000 queries a second
+/// in all, so that the figures are those of queries and not of a queue of them.
+const PACE: Duration = Duration::from_millis(4);
+/// Queries drawn for each connection.
+const DRAWN: usize = 3000;
+/// Seed of the draws.
+const SEED: u64 = 50;
+
+struct Part {
+    times: Vec<Duration>,
+    failed: u64,
+    first_failure: Option<String>,
+}
+
+/// Sends light queries for so long.
+pub(super) fn run(
+    address: SocketAddr,
+    data: Lubm,
+    length: Duration,
+) -> Result<LightUnder, BenchError> {
+    let draws = (0..CONNECTIONS)
+        .map(|number| draw(address, data, SEED + number as u64))
+        .collect::<Result<Vec<_>, _>>()?;
+    let parts: Vec<Part> = std::thread::scope(|scope| {
+        let threads: Vec<_> = draws
+            .iter()
+            .map(|requests| scope.spawn(move || drive(address, requests, length)))
+            .collect();
+        let parts = threads
+            .into_iter()
+            .map(|thread| thread.join().map_err(|_| BenchError::Thread));
+        parts.collect::<Result<_, _>>()
+    })?;
+    let mut times = Vec::new();
+    let (mut failed, mut first_failure) = (0, None);
+    for part in parts {
+        times.extend(part.times);
+        failed += part.failed;
+        first_failure = first_failure.or(part.first_failure);
+    }
+    if times.is_empty() {
+        return Err(BenchError::NoLight {
+            reason: first_failure.unwrap_or_else(|| "none was sent".to_owned()),
+        });
+    }
+    let max = times.iter().max().copied().unwrap_or_default();
+    Ok(LightUnder {
+        timing: Timing::of(times),
+        max_ms: max.as_secs_f64() * 1e3,
+        failed,
+        first_failure,
+    })
+}
+
+fn draw(address: SocketAddr, data: Lubm, seed: u64) -> Result<Vec<Vec<u8>>, BenchError> {
+    let mut load = LightLoad::over(data, seed)?;
+    Ok((0..DRAWN)
+        .map(|number| {
+            let class = HTTP_CLASSES[number % HTTP_CLASSES.len()];
+            query_request(address, QUERY_PATH, &load.draw_of(class).text)
+        })
+        .collect())
+}
+
+fn drive(address: SocketAddr, requests: &[Vec<u8>], length: Duration) -> Part {
+    let mut part = Part {
+        times: Vec::new(),
+        failed: 0,
+        first_failure: None,
+    };
+    let start = Instant::now();
+    let mut connection = None;
+    let mut due = start;
+    for request in requests.iter().cycle() {
+        let now = Instant::now();
+        if now - start >= length {
+            break;
+        }
+        // What was late is not made up for: no burst follows a slow answer.
+        due = (due + PACE).max(now);
+        match answered(&mut connection, address, request) {
+            Ok(time) => part.times.push(time),
+            Err(error) => {
+                part.failed += 1;
+                part.first_failure.get_or_insert_with(|| error.to_string());
+                connection = None;
+            }
+        }
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+    }
+    part
+}
+
+fn answered(
+    connection: &mut Option<Connection>,
+    address: SocketAddr,
+    request: &[u8],
+) -> Result<Duration, HttpError> {
+    let open = match connection {
+        Some(open) => open,
+        None => connection.insert(Connection::open(address)?),
+    };
+    let begun = Instant::now();
+    open.lines(request)?;
+    Ok(begun.elapsed())
+}

@@ -1,0 +1,127 @@
+//! Which clients take what they asked for a few bytes at a time?
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+
+use super::attack::hostile_request;
+use super::report::SlowFigures;
+use crate::BenchError;
+
+/// Bytes that one reads at a time,
+const SIP: usize = 512;
+/// and how long it waits after that.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How long one that was refused waits, as the server asks it to.
+const REFUSED_PAUSE: Duration = Duration::from_secs(5);
+/// What the system may keep of an answer that is not read, in bytes.
+const RECEIVE_BUFFER: u32 = 4096;
+/// Everything, and a part that is answered at once.
+const QUERIES: [&str; 2] = ["SELECT * { ?s ?p ?o }", "SELECT * { ?s ?p ?o } LIMIT 500"];
+
+#[derive(Default)]
+struct Counts {
+    answers: Mutex<BTreeMap<String, u64>>,
+    bytes: AtomicU64,
+}
+
+/// Connections under way.
+pub(super) struct Slow {
+    thread: JoinHandle<()>,
+    counts: Arc<Counts>,
+    connections: usize,
+}
+
+impl Slow {
+    pub(super) fn join(self) -> Result<SlowFigures, BenchError> {
+        self.thread.join().map_err(|_| BenchError::Thread)?;
+        let answers = self.counts.answers.lock();
+        Ok(SlowFigures {
+            connections: self.connections,
+            answers: answers.map_err(|_| BenchError::Thread)?.clone(),
+            bytes: self.counts.bytes.load(Relaxed),
+        })
+    }
+}
+
+/// Opens so many connections that ask and read slowly until told to stop.
+pub(super) fn start(
+    address: SocketAddr,
+    connections: usize,
+    stop: &Arc<AtomicBool>,
+) -> Result<Slow, BenchError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(BenchError::io("the slow clients' event loop"))?;
+    let counts = Arc::new(Counts::default());
+    let (shared, stop) = (Arc::clone(&counts), Arc::clone(stop));
+    let thread = std::thread::spawn(move || {
+        runtime.block_on(async {
+            for number in 0..connections {
+                tokio::spawn(sip(address, number, Arc::clone(&shared)));
+            }
+            while !stop.load(Relaxed) {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+        // Its end closes all connections.
+        runtime.shutdown_background();
+    });
+    Ok(Slow {
+        thread,
+        counts,
+        connections,
+    })
+}
+
+async fn sip(address: SocketAddr, number: usize, counts: Arc<Counts>) {
+    let query = QUERIES[number % QUERIES.len()];
+    for round in 0_u64.. {
+        let request = hostile_request(address, query, &format!("slow {number} {round}"));
+        let told = one(address, &request, &counts).await;
+        let refused = told == "503";
+        if let Ok(mut answers) = counts.answers.lock() {
+            *answers.entry(told).or_default() += 1;
+        }
+        tokio::time::sleep(if refused { REFUSED_PAUSE } else { PAUSE }).await;
+    }
+}
+
+async fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
+    socket.connect(address).await
+}
+
+/// One request, read to its end or to where it is cut.
+async fn one(address: SocketAddr, request: &[u8], counts: &Counts) -> String {
+    let Ok(mut stream) = connect(address).await else {
+        return "no connection".to_owned();
+    };
+    if stream.write_all(request).await.is_err() {
+        return "cut".to_owned();
+    }
+    let mut status = None;
+    let mut buffer = [0; SIP];
+    loop {
+        match stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => return status.map_or("cut", |_| "200, cut").to_owned(),
+            Ok(read) => {
+                counts.bytes.fetch_add(read as u64, Relaxed);
+                let text = String::from_utf8_lossy(&buffer[..read]);
+                let first = status.get_or_insert_with(|| text.get(9..12).unwrap_or("?").to_owned());
+                if first != "200" {
+                    return first.clone();
+                }
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}

@@ -1,0 +1,498 @@
+//! Which queries does the server run, how far are they, and how is one ended from outside?
+
+use std::collections::hash_map::RandomState;
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::hash::BuildHasher;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use jindou_engine::{CancellationToken, QueryProgress};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+/// Bytes of a query's text kept for the list.
+const TEXT_BYTES: usize = 4096;
+/// Queries that failed, remembered so that their clients may ask why.
+const REMEMBERED: usize = 256;
+/// Parts of the table of running queries, each with a lock of its own.
+const PARTS: usize = 16;
+
+/// The name of a query: 16 hexadecimal digits that nobody can guess.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct QueryId(u64);
+
+impl QueryId {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let digits = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        digits.then(|| u64::from_str_radix(text, 16).ok().map(Self))?
+    }
+}
+
+impl fmt::Display for QueryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// What a query is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum State {
+    /// Waits for its turn among the heavy ones.
+    Queued,
+    /// Computes; nothing was sent yet.
+    Running,
+    /// Its client has begun to receive.
+    Sending,
+}
+
+impl State {
+    const ALL: [Self; 3] = [Self::Queued, Self::Running, Self::Sending];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Sending => "sending",
+        }
+    }
+}
+
+/// Why a query was ended from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// Somebody asked for it.
+    Request,
+    /// Its client went away.
+    Gone,
+    /// Its client does not read.
+    Stalled,
+}
+
+impl Reason {
+    pub(crate) const fn message(self) -> &'static str {
+        match self {
+            Self::Request => "the query was cancelled through DELETE /queries",
+            Self::Gone => "the client went away",
+            Self::Stalled => "the client did not read its results for too long",
+        }
+    }
+}
+
+/// A connection, for the queries that come by it.
+pub(crate) struct Client {
+    address: SocketAddr,
+    cut: Notify,
+}
+
+impl Client {
+    pub(crate) fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            cut: Notify::new(),
+        }
+    }
+
+    /// Waits until the connection is to be closed at once, whatever is under way on it.
+    pub(crate) async fn until_cut(&self) {
+        self.cut.notified().await;
+    }
+}
+
+/// One query while the server has it.
+pub(crate) struct Running {
+    pub(crate) id: QueryId,
+    pub(crate) started: Instant,
+    /// From its start.
+    pub(crate) limit: Duration,
+    started_at: SystemTime,
+    text: Box<str>,
+    text_bytes: usize,
+    client: Option<Arc<Client>>,
+    state: AtomicU8,
+    heavy: AtomicBool,
+    rows_sent: AtomicU64,
+    bytes_sent: AtomicU64,
+    /// When its client ceased to read, in nanoseconds after `started`; 0 while it reads.
+    stalled_nanos: AtomicU64,
+    progress: Mutex<QueryProgress>,
+    token: CancellationToken,
+    reason: OnceLock<Reason>,
+    cancelled: Notify,
+}
+
+impl Running {
+    fn new(
+        id: QueryId,
+        text: &str,
+        client: Option<Arc<Client>>,
+        started: Instant,
+        limit: Duration,
+    ) -> Self {
+        let kept = text.floor_char_boundary(TEXT_BYTES);
+        Self {
+            id,
+            started,
+            limit,
+            started_at: SystemTime::now(),
+            text: text[..kept].into(),
+            text_bytes: text.len(),
+            client,
+            state: AtomicU8::new(State::Running as u8),
+            heavy: AtomicBool::new(false),
+            rows_sent: AtomicU64::new(0),
+            bytes_sent: AtomicU64::new(0),
+            stalled_nanos: AtomicU64::new(0),
+            progress: Mutex::default(),
+            token: CancellationToken::new(),
+            reason: OnceLock::new(),
+            cancelled: Notify::new(),
+        }
+    }
+
+    /// What the engine looks at to learn that the query is to end.
+    pub(crate) fn token(&self) -> CancellationToken {
+        self.token.clone()
+    }
+
+    /// Ends the query. The first reason is the one that is told.
+    pub(crate) fn cancel(&self, reason: Reason) {
+        self.reason.get_or_init(|| reason);
+        self.token.cancel();
+        self.cancelled.notify_waiters();
+        let sending = self.state.load(Relaxed) == State::Sending as u8;
+        if sending && reason != Reason::Gone {
+            self.cut();
+        }
+    }
+
+    /// Closes the client's connection: it has part of the results, and is to see that there will
+    /// be no more.
+    pub(crate) fn cut(&self) {
+        if let Some(client) = &self.client {
+            client.cut.notify_one();
+        }
+    }
+
+    /// Why it is to end, if it is.
+    pub(crate) fn reason(&self) -> Option<Reason> {
+        self.reason.get().copied()
+    }
+
+    /// Waits until the query is ended from outside.
+    pub(crate) async fn until_cancelled(&self) -> Reason {
+        loop {
+            let notified = self.cancelled.notified();
+            tokio::pin!(notified);
+            // From here on no cancellation is missed.
+            notified.as_mut().enable();
+            if let Some(reason) = self.reason() {
+                return reason;
+            }
+            notified.await;
+        }
+    }
+
+    pub(crate) fn set_state(&self, state: State) {
+        self.state.store(state as u8, Relaxed);
+    }
+
+    pub(crate) fn set_heavy(&self) {
+        self.heavy.store(true, Relaxed);
+    }
+
+    /// Begins anew: gives the engine what it is to count in.
+    pub(crate) fn new_progress(&self) -> QueryProgress {
+        let progress = QueryProgress::default();
+        *self.lock_progress() = progress.clone();
+        progress
+    }
+
+    fn lock_progress(&self) -> MutexGuard<'_, QueryProgress> {
+        self.progress.lock().expect("nobody panics while it counts")
+    }
+
+    pub(crate) fn sent(&self, rows: u64, bytes: u64) {
+        self.rows_sent.store(rows, Relaxed);
+        self.bytes_sent.store(bytes, Relaxed);
+    }
+
+    /// Notes that the client does not read, or that it does again.
+    pub(crate) fn set_stalled(&self, stalled: bool) {
+        let nanos = match stalled {
+            true => (self.started.elapsed().as_nanos() as u64).max(1),
+            false => 0,
+        };
+        self.stalled_nanos.store(nanos, Relaxed);
+    }
+
+    fn json(&self) -> Value {
+        let progress = self.lock_progress().clone();
+        let state = State::ALL[usize::from(self.state.load(Relaxed))];
+        let elapsed = self.started.elapsed();
+        let since_epoch = self.started_at.duration_since(UNIX_EPOCH);
+        let stalled = match self.stalled_nanos.load(Relaxed) {
+            0 => Duration::ZERO,
+            nanos => elapsed.saturating_sub(Duration::from_nanos(nanos)),
+        };
+        json!({
+            "id": self.id.to_string(),
+            "state": state.name(),
+            "class": if self.heavy.load(Relaxed) { "heavy" } else { "light" },
+            "cancelled": self.reason().is_some(),
+            "client": self.client.as_ref().map(|client| client.address.to_string()),
+            "started_unix_seconds": since_epoch.unwrap_or_default().as_secs_f64(),
+            "elapsed_seconds": elapsed.as_secs_f64(),
+            "timeout_seconds": self.limit.as_secs_f64(),
+            "rows_found": progress.rows(),
+            "batches": progress.batches(),
+            "memory_bytes": progress.memory_bytes(),
+            "rows_sent": self.rows_sent.load(Relaxed),
+            "bytes_sent": self.bytes_sent.load(Relaxed),
+            "stalled_seconds": stalled.as_secs_f64(),
+            "query": &*self.text,
+            "query_bytes": self.text_bytes,
+        })
+    }
+}
+
+/// All queries that the server has, and the last that failed.
+pub(crate) struct Queries {
+    ids: RandomState,
+    next: AtomicU64,
+    parts: [Mutex<HashMap<QueryId, Arc<Running>>>; PARTS],
+    failed: Mutex<VecDeque<Failed>>,
+}
+
+struct Failed {
+    id: QueryId,
+    status: u16,
+    message: String,
+}
+
+/// Keeps a query in the list until it is dropped.
+pub(crate) struct Listed {
+    queries: Arc<Queries>,
+    running: Arc<Running>,
+}
+
+impl std::ops::Deref for Listed {
+    type Target = Arc<Running>;
+
+    fn deref(&self) -> &Arc<Running> {
+        &self.running
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        let id = self.running.id;
+        self.queries.part(id).remove(&id);
+    }
+}
+
+impl Queries {
+    pub(crate) fn new() -> Self {
+        Self {
+            ids: RandomState::new(),
+            next: AtomicU64::new(0),
+            parts: Default::default(),
+            failed: Mutex::default(),
+        }
+    }
+
+    /// Puts a query that begins now into the list.
+    pub(crate) fn list(
+        self: &Arc<Self>,
+        text: &str,
+        client: Option<Arc<Client>>,
+        limit: Duration,
+    ) -> Listed {
+        let started = Instant::now();
+        loop {
+            // Hashes under a secret key: two may meet once in a very long while.
+            let id = QueryId(self.ids.hash_one(self.next.fetch_add(1, Relaxed)));
+            let mut part = self.part(id);
+            if part.contains_key(&id) {
+                continue;
+            }
+            let running = Arc::new(Running::new(id, text, client, started, limit));
+            part.insert(id, Arc::clone(&running));
+            drop(part);
+            let queries = Arc::clone(self);
+            return Listed { queries, running };
+        }
+    }
+
+    fn part(&self, id: QueryId) -> MutexGuard<'_, HashMap<QueryId, Arc<Running>>> {
+        self.parts[id.0 as usize % PARTS]
+            .lock()
+            .expect("nobody panics while it holds the list")
+    }
+
+    pub(crate) fn get(&self, id: QueryId) -> Option<Arc<Running>> {
+        self.part(id).get(&id).cloned()
+    }
+
+    fn all(&self) -> Vec<Arc<Running>> {
+        let mut all = Vec::new();
+        for part in &self.parts {
+            let part = part.lock().expect("nobody panics while it holds the list");
+            all.extend(part.values().cloned());
+        }
+        all.sort_by_key(|running| running.started);
+        all
+    }
+
+    /// The query whose client has not read for longest.
+    pub(crate) fn longest_stalled(&self) -> Option<Arc<Running>> {
+        let since = |running: &Running| match running.stalled_nanos.load(Relaxed) {
+            0 => None,
+            nanos => Some(running.started + Duration::from_nanos(nanos)),
+        };
+        let stalled = self.all().into_iter().filter(|r| r.reason().is_none());
+        let stalled = stalled.filter_map(|running| Some((since(&running)?, running)));
+        stalled
+            .min_by_key(|(since, _)| *since)
+            .map(|(_, running)| running)
+    }
+
+    /// Remembers why a query failed, for as long as few others do.
+    pub(crate) fn failed(&self, id: QueryId, status: u16, message: &str) {
+        let mut failed = self.lock_failed();
+        if failed.len() == REMEMBERED {
+            failed.pop_front();
+        }
+        let kept = message.floor_char_boundary(TEXT_BYTES);
+        let message = message[..kept].to_owned();
+        failed.push_back(Failed {
+            id,
+            status,
+            message,
+        });
+    }
+
+    fn lock_failed(&self) -> MutexGuard<'_, VecDeque<Failed>> {
+        self.failed
+            .lock()
+            .expect("nobody panics while it remembers")
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        let len = |part: &Mutex<HashMap<_, _>>| part.lock().map_or(0, |part| part.len());
+        self.parts.iter().map(len).sum()
+    }
+
+    /// All queries, the oldest first.
+    pub(crate) fn json(&self) -> Value {
+        self.all().iter().map(|running| running.json()).collect()
+    }
+
+    /// One query: as it runs, or how it failed.
+    pub(crate) fn json_of(&self, id: QueryId) -> Option<Value> {
+        // One that has failed may be listed for a moment longer.
+        self.failure(id)
+            .or_else(|| self.get(id).map(|running| running.json()))
+    }
+
+    fn failure(&self, id: QueryId) -> Option<Value> {
+        let failed = self.lock_failed();
+        let failed = failed.iter().rev().find(|failed| failed.id == id)?;
+        Some(json!({
+            "id": id.to_string(),
+            "state": "failed",
+            "status": failed.status,
+            "error": failed.message,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(queries: &Arc<Queries>, text: &str) -> Listed {
+        queries.list(text, None, Duration::from_secs(1))
+    }
+
+    #[test]
+    fn a_query_is_listed_until_it_ends() {
+        let queries = Arc::new(Queries::new());
+        let listed = list(&queries, "ASK {}");
+        let id = listed.id;
+        assert_eq!(QueryId::parse(&id.to_string()), Some(id));
+        assert_eq!(queries.json()[0]["query"], "ASK {}");
+        drop(listed);
+        assert!(queries.get(id).is_none() && queries.json_of(id).is_none());
+    }
+
+    #[test]
+    fn ids_are_sixteen_digits_and_nothing_else() {
+        for wrong in [
+            "",
+            "1",
+            "+123456789abcdef",
+            "0123456789abcdef0",
+            "0123456789abcdeg",
+        ] {
+            assert_eq!(QueryId::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        let queries = Arc::new(Queries::new());
+        let listed = list(&queries, &format!("a{}", "é".repeat(TEXT_BYTES)));
+        let json = listed.json();
+        let kept = json["query"].as_str().expect("text").len();
+        assert_eq!(kept, TEXT_BYTES - 1);
+        assert_eq!(json["query_bytes"], 2 * TEXT_BYTES + 1);
+    }
+
+    #[test]
+    fn failures_are_remembered_up_to_a_bound() {
+        let queries = Arc::new(Queries::new());
+        for number in 0..=REMEMBERED as u64 {
+            queries.failed(QueryId(number), 504, "too long");
+        }
+        assert!(queries.json_of(QueryId(0)).is_none());
+        let last = queries.json_of(QueryId(REMEMBERED as u64));
+        assert_eq!(last.expect("remembered")["error"], "too long");
+    }
+
+    #[test]
+    fn who_waits_for_a_cancellation_never_misses_it() {
+        let queries = Arc::new(Queries::new());
+        let listed = list(&queries, "ASK {}");
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        runtime.expect("a runtime").block_on(async {
+            let waiting = tokio::spawn({
+                let running = Arc::clone(&listed);
+                async move { running.until_cancelled().await }
+            });
+            tokio::task::yield_now().await;
+            listed.cancel(Reason::Request);
+            listed.cancel(Reason::Gone);
+            assert_eq!(waiting.await.expect("no panic"), Reason::Request);
+            assert_eq!(listed.until_cancelled().await, Reason::Request);
+        });
+        assert!(listed.token().is_cancelled());
+    }
+
+    #[test]
+    fn the_longest_stalled_query_is_found() {
+        let queries = Arc::new(Queries::new());
+        let [one, two, _three] = ["1", "2", "3"].map(|text| list(&queries, text));
+        assert!(queries.longest_stalled().is_none());
+        two.set_stalled(true);
+        one.set_stalled(true);
+        let longest = || queries.longest_stalled().expect("two are").id;
+        assert_eq!(longest(), two.id);
+        two.cancel(Reason::Stalled);
+        assert_eq!(longest(), one.id);
+    }
+}

@@ -1,0 +1,129 @@
+//! How are threads of heavy queries kept out of the way of light ones, and how long has a thread
+//! really run?
+
+use std::io;
+use std::time::{Duration, Instant};
+
+/// How nice threads of heavy queries are: they get what the others leave, and are interrupted as
+/// soon as one of those has something to do.
+pub(crate) const HEAVY_NICENESS: i32 = 10;
+/// How nice threads are that plan long texts: they may be light, but nothing tells before.
+pub(crate) const LONG_NICENESS: i32 = 5;
+
+/// Stack of a thread that runs any query: plans are run by recursion over their steps, of which
+/// there may be thousands. Only what is used of it takes memory.
+pub(crate) const LARGE_STACK_BYTES: usize = 64 << 20;
+/// The longest text that is planned and run on the thread that read it, in bytes: longer ones may
+/// take long to plan, and more stack than it has.
+pub(crate) const PLAIN_TEXT_BYTES: usize = 2 << 10;
+
+/// Starts a thread that runs any query.
+///
+/// # Errors
+/// What the operating system says.
+pub(crate) fn spawn(
+    name: &str,
+    niceness: i32,
+    work: impl FnOnce() + Send + 'static,
+) -> io::Result<()> {
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    let thread = thread.stack_size(LARGE_STACK_BYTES);
+    let begin = move || {
+        be_nice(niceness);
+        work();
+    };
+    thread.spawn(begin).map(|_detached| ())
+}
+
+/// Lowers the priority of the thread that calls it, for good, below those that answer light
+/// queries. For the threads that heavy queries share: see `Config::worker_start` of the engine.
+///
+/// Does nothing where the operating system sets priorities for whole processes only.
+pub fn lower_priority() {
+    be_nice(HEAVY_NICENESS);
+}
+
+/// Makes this thread so much nicer than the process.
+fn be_nice(niceness: i32) {
+    #[cfg(target_os = "linux")]
+    {
+        // Linux keeps the niceness by thread, and takes a thread's id here.
+        let thread = Some(rustix::thread::gettid());
+        let before = rustix::process::getpriority_process(None).unwrap_or(0);
+        let niceness = (before + niceness).min(19);
+        if let Err(error) = rustix::process::setpriority_process(thread, niceness) {
+            tracing::debug!(%error, "a thread keeps its priority");
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = niceness;
+}
+
+/// Measures the time for which this thread runs, without the time in which others had its core.
+pub(crate) struct Stopwatch {
+    #[cfg(unix)]
+    begun: Duration,
+    #[cfg(not(unix))]
+    begun: Instant,
+}
+
+impl Stopwatch {
+    pub(crate) fn start() -> Self {
+        Self {
+            #[cfg(unix)]
+            begun: thread_time(),
+            #[cfg(not(unix))]
+            begun: Instant::now(),
+        }
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        #[cfg(unix)]
+        return thread_time().saturating_sub(self.begun);
+        #[cfg(not(unix))]
+        return self.begun.elapsed();
+    }
+}
+
+#[cfg(unix)]
+fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// What is left of a time limit.
+pub(crate) fn left(since: Instant, limit: Duration) -> Duration {
+    limit.saturating_sub(since.elapsed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_thread_that_sleeps_does_not_run() {
+        let (watch, begun) = (Stopwatch::start(), Instant::now());
+        // Waiting is what is measured here.
+        let (_sender, receiver) = std::sync::mpsc::channel::<()>();
+        assert!(receiver.recv_timeout(Duration::from_millis(50)).is_err());
+        assert!(watch.elapsed() < begun.elapsed());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_lower_priority_is_this_threads_own() {
+        let niceness = || {
+            let thread = Some(rustix::thread::gettid());
+            rustix::process::getpriority_process(thread).expect("of this thread")
+        };
+        let before = niceness();
+        let lowered = std::thread::spawn(move || {
+            lower_priority();
+            niceness()
+        });
+        let expected = (before + HEAVY_NICENESS).min(19);
+        assert_eq!(lowered.join().expect("no panic"), expected);
+        assert_eq!(niceness(), before);
+    }
+}
