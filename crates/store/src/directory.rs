@@ -99,8 +99,15 @@ pub struct Directory {
     path: PathBuf,
     /// How its files are written.
     storage: Box<dyn Storage>,
-    /// Held for its lock.
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // Closing the file would leave it locked while a process that is just being started shares
+        // it. A failure leaves it to the close.
+        let _ = self.lock.unlock();
+    }
 }
 
 impl Directory {
@@ -248,7 +255,7 @@ impl Directory {
             Ok(()) => Ok(Self {
                 path: path.to_owned(),
                 storage: Box::new(Folder::new(path)),
-                _lock: lock,
+                lock,
             }),
             Err(TryLockError::WouldBlock) => Err(StoreError::Locked {
                 path: path.to_owned(),

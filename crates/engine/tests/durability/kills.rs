@@ -202,11 +202,11 @@ fn the_process_that_is_killed() {
     say(&format!("state {}", numbers.join(" ")));
     let loads = AtomicU64::new(counts[LOADS]);
     std::thread::scope(|scope| {
-        for writer in 0..WRITERS {
+        for (writer, &count) in counts[..WRITERS].iter().enumerate() {
             let mut random = Random(seed ^ (writer as u64 + 1));
             let (database, loads) = (&database, &loads);
             scope.spawn(move || {
-                for number in counts[writer] + 1.. {
+                for number in count + 1.. {
                     write(database, writer, number, loads, &mut random, location);
                 }
             });
