@@ -3,16 +3,21 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use jindou_model::TermId;
 use oxrdf::{GraphNameRef, NamedOrBlankNodeRef, QuadRef, TermRef, TripleRef};
 use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfSerializer, WriterQuadSerializer};
 
+use super::cells::Cells;
 use super::escape::not_xml;
+use super::style::Style;
 use super::{GraphFormat, ResultsError, TermText, write_term};
+use crate::TermDecoder;
 
 /// Writes a graph in one format: triples, then [`finish`](Self::finish). Nothing is held back
 /// but what the format needs to group triples of one subject.
 pub struct GraphWriter {
     format: GraphFormat,
+    cells: Cells,
     triples: u64,
     /// `None`: a line per triple, written here.
     serializer: Option<(WriterQuadSerializer<Shared>, Shared)>,
@@ -40,6 +45,7 @@ impl GraphWriter {
         });
         Self {
             format,
+            cells: Cells::new(Style::NTriples),
             triples: 0,
             serializer,
         }
@@ -87,6 +93,35 @@ impl GraphWriter {
                 out.append(&mut shared.lock());
             }
         }
+        self.triples += 1;
+        Ok(())
+    }
+
+    /// Appends one triple of a query given as ids. The text of terms that come again, or that
+    /// are neighbours in the dictionary, is remembered where the format is a line per triple.
+    ///
+    /// # Errors
+    /// As [`Self::triple`].
+    ///
+    /// # Panics
+    /// If the ids are not those of a triple of the query.
+    #[inline]
+    pub fn ids(
+        &mut self,
+        out: &mut Vec<u8>,
+        triple: [TermId; 3],
+        decoder: &mut TermDecoder<'_>,
+    ) -> Result<(), ResultsError> {
+        if self.serializer.is_some() {
+            return self.triple(out, decoder.triple(triple).as_ref());
+        }
+        let [subject, predicate, object] = triple;
+        self.cells.push(out, subject, decoder, self.triples)?;
+        out.push(b' ');
+        self.cells.push(out, predicate, decoder, self.triples)?;
+        out.push(b' ');
+        self.cells.push(out, object, decoder, self.triples)?;
+        out.extend_from_slice(b" .\n");
         self.triples += 1;
         Ok(())
     }

@@ -15,13 +15,16 @@
 //! # Ok::<(), jindou_engine::results::ResultsError>(())
 //! ```
 
+mod blocks;
 mod boolean;
+mod cells;
 mod escape;
 mod format;
 mod graph;
 mod negotiate;
 mod repeats;
 mod solutions;
+mod style;
 mod table;
 mod term;
 #[cfg(test)]

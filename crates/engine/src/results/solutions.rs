@@ -2,10 +2,11 @@
 
 use jindou_model::TermId;
 
-use super::escape::{push_csv, push_json, push_xml};
-use super::repeats::{Known, Repeats};
+use super::cells::Cells;
+use super::escape::push_json;
+use super::style::Style;
 use super::table::Table;
-use super::{ResultsError, SolutionsFormat, TermText, write_term};
+use super::{ResultsError, SolutionsFormat, TermText};
 use crate::TermDecoder;
 
 /// Writes solutions in one format: [`start`](Self::start), rows, then [`finish`](Self::finish).
@@ -23,7 +24,8 @@ pub struct SolutionsWriter {
     row_has_cells: bool,
     rows: u64,
     table: Option<Table>,
-    repeats: Repeats,
+    /// How terms are written; not for [`SolutionsFormat::Table`].
+    cells: Cells,
 }
 
 struct Column {
@@ -51,7 +53,7 @@ impl SolutionsWriter {
             row_has_cells: false,
             rows: 0,
             table,
-            repeats: Repeats::default(),
+            cells: Cells::new(style(format)),
         }
     }
 
@@ -154,53 +156,50 @@ impl SolutionsWriter {
         out: &mut Vec<u8>,
         cell: Option<TermText<'_>>,
     ) -> Result<(), ResultsError> {
-        let column = &self.columns[self.column];
-        match self.format {
-            SolutionsFormat::Json => {
-                if let Some(term) = cell {
-                    if self.row_has_cells {
-                        out.push(b',');
-                    }
-                    self.row_has_cells = true;
-                    write_json(out, &column.opening, term);
-                }
+        match (&mut self.table, cell) {
+            (Some(table), cell) => table.cell(cell),
+            (None, Some(term)) => {
+                self.open_cell(out);
+                self.cells.style().write(out, term)?;
             }
-            SolutionsFormat::Xml => {
-                if let Some(term) = cell {
-                    write_xml(out, &column.opening, term)?;
-                }
-            }
-            SolutionsFormat::Csv => {
-                if self.column > 0 {
-                    out.push(b',');
-                }
-                match cell {
-                    Some(TermText::Iri(text) | TermText::Literal { value: text, .. }) => {
-                        push_csv(out, text);
-                    }
-                    Some(TermText::Blank(label)) => {
-                        out.extend_from_slice(b"_:");
-                        out.extend_from_slice(label.as_bytes());
-                    }
-                    None => {}
-                }
-            }
-            SolutionsFormat::Tsv => {
-                if self.column > 0 {
-                    out.push(b'\t');
-                }
-                if let Some(term) = cell {
-                    write_term(out, term, true);
-                }
-            }
-            SolutionsFormat::Table => self.table.as_mut().expect("made for Table").cell(cell),
+            (None, None) => self.skip_cell(out),
         }
         self.column += 1;
         Ok(())
     }
 
-    /// Appends the next cell of the row: the term of an id, all of one query. In TSV and CSV the
-    /// text of terms that come again is remembered.
+    /// Appends what comes before the next cell, which is bound.
+    #[inline]
+    fn open_cell(&mut self, out: &mut Vec<u8>) {
+        match self.format {
+            SolutionsFormat::Tsv | SolutionsFormat::Csv => self.skip_cell(out),
+            SolutionsFormat::Json | SolutionsFormat::Xml => {
+                if self.format == SolutionsFormat::Json && self.row_has_cells {
+                    out.push(b',');
+                }
+                self.row_has_cells = true;
+                out.extend_from_slice(&self.columns[self.column].opening);
+            }
+            SolutionsFormat::Table => {}
+        }
+    }
+
+    /// Appends what is there of the next cell even if it is unbound.
+    #[inline]
+    fn skip_cell(&self, out: &mut Vec<u8>) {
+        assert!(
+            self.column < self.columns.len(),
+            "a row has a cell for every variable"
+        );
+        match self.format {
+            SolutionsFormat::Tsv if self.column > 0 => out.push(b'\t'),
+            SolutionsFormat::Csv if self.column > 0 => out.push(b','),
+            _ => {}
+        }
+    }
+
+    /// Appends the next cell of the row: the term of an id, all of one query. The text of terms
+    /// that come again, or that are neighbours in the dictionary, is remembered.
     ///
     /// # Errors
     /// As [`Self::cell`].
@@ -214,28 +213,12 @@ impl SolutionsWriter {
         id: TermId,
         decoder: &mut TermDecoder<'_>,
     ) -> Result<(), ResultsError> {
-        let separator = match self.format {
-            SolutionsFormat::Tsv => b'\t',
-            SolutionsFormat::Csv => b',',
-            _ => return self.cell(out, decoder.text(id)),
-        };
-        match self.repeats.look_up(id, self.rows) {
-            Known::New => self.cell(out, decoder.text(id)),
-            Known::Text(text) => {
-                if self.column > 0 {
-                    out.push(separator);
-                }
-                out.extend_from_slice(text);
-                self.column += 1;
-                Ok(())
-            }
-            Known::Again(place) => {
-                let begin = out.len() + usize::from(self.column > 0);
-                self.cell(out, decoder.text(id))?;
-                self.repeats.keep(place, &out[begin..]);
-                Ok(())
-            }
+        if id.is_none() || self.table.is_some() {
+            return self.cell(out, decoder.text(id));
         }
+        self.open_cell(out);
+        self.column += 1;
+        self.cells.push(out, id, decoder, self.rows)
     }
 
     /// Ends a row.
@@ -296,6 +279,16 @@ impl SolutionsWriter {
     }
 }
 
+/// How terms are written. [`Table`] has its own way.
+fn style(format: SolutionsFormat) -> Style {
+    match format {
+        SolutionsFormat::Json => Style::Json,
+        SolutionsFormat::Xml => Style::Xml,
+        SolutionsFormat::Csv => Style::Csv,
+        SolutionsFormat::Tsv | SolutionsFormat::Table => Style::Tsv,
+    }
+}
+
 fn opening(format: SolutionsFormat, name: &str) -> Vec<u8> {
     // SPARQL's variable names are letters, digits, `_` and a few marks: nothing that XML or JSON
     // would have to escape. JSON escapes all the same, as it costs nothing.
@@ -314,72 +307,4 @@ fn opening(format: SolutionsFormat, name: &str) -> Vec<u8> {
         SolutionsFormat::Csv | SolutionsFormat::Tsv | SolutionsFormat::Table => {}
     }
     opening
-}
-
-#[inline]
-fn write_json(out: &mut Vec<u8>, opening: &[u8], term: TermText<'_>) {
-    out.extend_from_slice(opening);
-    match term {
-        TermText::Iri(iri) => {
-            out.extend_from_slice(br#"uri","value":""#);
-            push_json(out, iri);
-        }
-        TermText::Blank(label) => {
-            out.extend_from_slice(br#"bnode","value":""#);
-            push_json(out, label);
-        }
-        TermText::Literal {
-            value,
-            language,
-            datatype,
-        } => {
-            out.extend_from_slice(br#"literal","value":""#);
-            push_json(out, value);
-            if let Some(language) = language {
-                out.extend_from_slice(br#"","xml:lang":""#);
-                push_json(out, language);
-            } else if let Some(datatype) = TermText::written_datatype(language, datatype) {
-                out.extend_from_slice(br#"","datatype":""#);
-                push_json(out, datatype);
-            }
-        }
-    }
-    out.extend_from_slice(b"\"}");
-}
-
-#[inline]
-fn write_xml(out: &mut Vec<u8>, opening: &[u8], term: TermText<'_>) -> Result<(), ResultsError> {
-    out.extend_from_slice(opening);
-    match term {
-        TermText::Iri(iri) => {
-            out.extend_from_slice(b"<uri>");
-            push_xml(out, iri)?;
-            out.extend_from_slice(b"</uri></binding>");
-        }
-        TermText::Blank(label) => {
-            out.extend_from_slice(b"<bnode>");
-            push_xml(out, label)?;
-            out.extend_from_slice(b"</bnode></binding>");
-        }
-        TermText::Literal {
-            value,
-            language,
-            datatype,
-        } => {
-            if let Some(language) = language {
-                out.extend_from_slice(b"<literal xml:lang=\"");
-                push_xml(out, language)?;
-                out.extend_from_slice(b"\">");
-            } else if let Some(datatype) = TermText::written_datatype(language, datatype) {
-                out.extend_from_slice(b"<literal datatype=\"");
-                push_xml(out, datatype)?;
-                out.extend_from_slice(b"\">");
-            } else {
-                out.extend_from_slice(b"<literal>");
-            }
-            push_xml(out, value)?;
-            out.extend_from_slice(b"</literal></binding>");
-        }
-    }
-    Ok(())
 }
