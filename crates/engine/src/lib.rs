@@ -23,6 +23,7 @@
 
 mod config;
 mod database;
+mod distinct;
 mod error;
 mod graph;
 mod keys;
