@@ -98,13 +98,16 @@ fn write_solutions(
     Ok(solutions.profile())
 }
 
-fn write_graph(graph: Graph, format: GraphFormat, out: &mut impl Write) -> anyhow::Result<()> {
+fn write_graph(mut graph: Graph, format: GraphFormat, out: &mut impl Write) -> anyhow::Result<()> {
     let mut writer = GraphWriter::new(format);
     let mut text = Vec::with_capacity(2 * FLUSH_BYTES);
-    for triple in graph {
-        writer.triple(&mut text, triple?.as_ref())?;
-        if text.len() >= FLUSH_BYTES {
-            put(out, &mut text)?;
+    while let Some(triples) = graph.next_batch()? {
+        let mut decoder = graph.decoder();
+        for triple in triples {
+            writer.ids(&mut text, triple, &mut decoder)?;
+            if text.len() >= FLUSH_BYTES {
+                put(out, &mut text)?;
+            }
         }
     }
     writer.finish(&mut text)?;

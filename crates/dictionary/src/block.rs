@@ -20,8 +20,10 @@
 use crate::error::DictionaryError;
 
 /// Strings in a block.
-pub(crate) const BLOCK: usize = 16;
+pub const BLOCK: usize = 16;
 pub(crate) const BLOCK_SHIFT: u32 = BLOCK.trailing_zeros();
+/// What stands in the room around the strings of a decoded block until somebody uses it.
+pub const FILLER: u8 = b'a';
 /// The longest string that is always kept: the strings of a block may have 4 GiB together.
 const LONGEST: usize = u32::MAX as usize / BLOCK;
 /// The most steps from a string to the head.
@@ -173,26 +175,33 @@ impl<'a> Block<'a> {
         self.head.len() + self.tails.len()
     }
 
-    /// Puts all strings one after the other into `text`, and where each ends into `ends`; gives
-    /// their number. The text is at most [`BLOCK`] times as long as [`Self::bytes`], which the
+    /// Puts all strings one after the other into `text`, with `room` bytes of [`FILLER`] before
+    /// and after each, and where each ends with its room into `ends`; gives their number. The
+    /// text without its room is at most [`BLOCK`] times as long as [`Self::bytes`], which the
     /// caller has found to fit into 32 bits.
     pub(crate) fn decode_all(
         &self,
+        room: (usize, usize),
         text: &mut Vec<u8>,
         ends: &mut [u32; BLOCK],
     ) -> Result<usize, DictionaryError> {
+        let (before, after) = room;
         text.clear();
+        text.resize(before, FILLER);
         text.extend_from_slice(self.head);
+        text.resize(text.len() + after, FILLER);
         ends[0] = text.len() as u32;
         for place in 1..self.count {
             let model = model(place);
-            let start = if model == 0 { 0 } else { ends[model - 1] } as usize;
+            let start = before + if model == 0 { 0 } else { ends[model - 1] } as usize;
             let end = start + number(self.shared, self.shared_width, place - 1);
-            if end > ends[model] as usize {
+            if end + after > ends[model] as usize {
                 return Err(DAMAGED);
             }
+            text.resize(text.len() + before, FILLER);
             text.extend_from_within(start..end);
             text.extend_from_slice(self.tail(place)?);
+            text.resize(text.len() + after, FILLER);
             ends[place] = text.len() as u32;
         }
         Ok(self.count)
@@ -285,7 +294,15 @@ mod tests {
         push_block(&mut bytes, strings).unwrap();
         let block = Block::open(&bytes, strings.len()).unwrap();
         let (mut all, mut ends) = (Vec::new(), [0; BLOCK]);
-        assert_eq!(block.decode_all(&mut all, &mut ends), Ok(strings.len()));
+        let roomy: Vec<Vec<u8>> = strings
+            .iter()
+            .map(|string| [b"aa", *string, b"a"].concat())
+            .collect();
+        let count = block.decode_all((2, 1), &mut all, &mut ends);
+        assert_eq!(count, Ok(strings.len()));
+        assert_eq!(all, roomy.concat());
+        let count = block.decode_all((0, 0), &mut all, &mut ends);
+        assert_eq!(count, Ok(strings.len()));
         assert_eq!(all, strings.concat());
         for (place, string) in strings.iter().enumerate() {
             assert_eq!(text(&block, place).unwrap(), *string);
@@ -359,7 +376,7 @@ mod tests {
                 let Ok(block) = Block::open(&changed, 5) else {
                     continue;
                 };
-                let _ = block.decode_all(&mut Vec::new(), &mut [0; BLOCK]);
+                let _ = block.decode_all((1, 1), &mut Vec::new(), &mut [0; BLOCK]);
                 for place in 0..5 {
                     let _ = text(&block, place);
                     let _ = block.pieces(place).map(|pieces| pieces.equal(b"abc2"));

@@ -57,6 +57,29 @@ impl<'a> Decoder<'a> {
             .ok_or_else(|| self.parts.unknown(id))
     }
 
+    /// The strings of the whole block that an id lies in, one after the other in `text`, which is
+    /// emptied first, with so many bytes of [`FILLER`](crate::FILLER) before and after each;
+    /// `ends` gets where each ends with that room. Gives their number; the id's own place is its
+    /// rest by [`BLOCK`]. `None` for a block that is too large to be kept by many.
+    ///
+    /// Costs less than half of what the strings would cost one by one.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub fn block(
+        &self,
+        id: u64,
+        room: (usize, usize),
+        text: &mut Vec<u8>,
+        ends: &mut [u32; BLOCK],
+    ) -> Result<Option<usize>, DictionaryError> {
+        let block = self.parts.block(id)?;
+        if block.bytes() > LARGEST_KEPT {
+            return Ok(None);
+        }
+        block.decode_all(room, text, ends).map(Some)
+    }
+
     /// Decodes and keeps the block of an id if it was read before, and tells whether it did.
     fn keep_if_seen(&mut self, id: u64) -> Result<bool, DictionaryError> {
         let number = id >> BLOCK_SHIFT;
@@ -113,7 +136,7 @@ impl Default for Kept {
 impl Kept {
     fn fill(&mut self, number: u64, block: &Block<'_>) -> Result<(), DictionaryError> {
         self.number = u64::MAX;
-        self.count = block.decode_all(&mut self.text, &mut self.ends)?;
+        self.count = block.decode_all((0, 0), &mut self.text, &mut self.ends)?;
         self.number = number;
         Ok(())
     }

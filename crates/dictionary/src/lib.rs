@@ -19,6 +19,7 @@ mod interner;
 mod layout;
 mod table;
 
+pub use block::{BLOCK, FILLER};
 pub use decoder::Decoder;
 pub use error::DictionaryError;
 pub use interner::Interner;

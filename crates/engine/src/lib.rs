@@ -24,6 +24,7 @@
 mod backup;
 mod config;
 mod database;
+mod distinct;
 mod error;
 mod graph;
 mod keys;

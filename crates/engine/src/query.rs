@@ -11,7 +11,7 @@ use crate::graph::StoredGraph;
 use crate::service::services;
 use crate::solutions::Solutions;
 use crate::triples::{Graph, GraphForm};
-use crate::{Config, EngineError, QueryOptions};
+use crate::{Config, EngineError, QueryOptions, TermDecoder};
 
 /// What a query returns.
 #[derive(Debug)]
@@ -91,6 +91,11 @@ impl Running {
         &self.prepared.plan
     }
 
+    /// What turns ids into text.
+    pub(crate) fn decoder(&self) -> TermDecoder<'_> {
+        TermDecoder::new(&self.graph, self.execution.context().terms())
+    }
+
     /// Splits off what the query's form makes of its rows.
     pub(crate) fn into_results(mut self) -> Result<QueryResults, EngineError> {
         Ok(match &self.plan().form {
@@ -100,7 +105,7 @@ impl Running {
             }
             Form::Ask => QueryResults::Boolean(self.execution.next_table()?.is_some()),
             Form::Construct(template) => {
-                let form = GraphForm::Construct(template.as_slice().into());
+                let form = GraphForm::construct(self.plan(), template);
                 QueryResults::Graph(Graph::new(self, form))
             }
             Form::Describe(slots) => {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use jindou_dictionary::Decoder;
+use jindou_dictionary::{BLOCK, Decoder};
 use jindou_exec::{Execution, Table, Terms};
 use jindou_model::{TermId, TermKind, inline, key};
 use jindou_plan::physical::Var;
 use jindou_store::Snapshot;
-use oxrdf::Term;
 use oxrdf::vocab::xsd;
+use oxrdf::{Term, Triple};
 
 use crate::EngineError;
 use crate::graph::StoredGraph;
@@ -101,10 +101,7 @@ impl Solutions {
     /// What turns ids into text.
     #[must_use]
     pub fn decoder(&self) -> TermDecoder<'_> {
-        TermDecoder::new(
-            &self.running.graph,
-            self.running.execution.context().terms(),
-        )
+        self.running.decoder()
     }
 
     /// Bytes written so far to temporary files for what does not fit into the query's memory.
@@ -212,6 +209,44 @@ impl<'a> TermDecoder<'a> {
         }
     }
 
+    /// The terms of a triple.
+    ///
+    /// # Panics
+    /// If the ids are not those of a triple of this query.
+    #[must_use]
+    pub fn triple(&self, ids: [TermId; 3]) -> Triple {
+        crate::triples::triple(self.terms, ids)
+    }
+
+    /// Whether a term lies in a block of the dictionary. Those that came by updates lie in none,
+    /// though their ids may go on where those of its last block end.
+    #[inline]
+    pub(crate) fn has_block(&self, id: TermId) -> bool {
+        matches!(id.kind(), TermKind::Vertex | TermKind::Literal)
+            && self.snapshot.appended_key(id).is_none()
+    }
+
+    /// The keys of the whole block of the dictionary that an id lies in, as
+    /// [`Decoder::block`]; `None` if it lies in none, or in one that cannot be kept or read.
+    pub(crate) fn block(
+        &self,
+        id: TermId,
+        room: (usize, usize),
+        keys: &mut Vec<u8>,
+        ends: &mut [u32; BLOCK],
+    ) -> Option<usize> {
+        if !self.has_block(id) {
+            return None;
+        }
+        let decoder = match id.kind() {
+            TermKind::Vertex => &self.vertices,
+            TermKind::Literal => &self.literals,
+            _ => return None,
+        };
+        // Whatever is wrong with the block is told when its terms are read one by one.
+        decoder.block(id.local(), room, keys, ends).ok().flatten()
+    }
+
     /// The text of a term, until the next one is asked for; `None` where nothing is bound.
     ///
     /// # Panics
@@ -243,12 +278,7 @@ impl<'a> TermDecoder<'a> {
             TermKind::Predicate | TermKind::Computed => {
                 self.scratch.clear();
                 let literal = self.terms.push_key(id, &mut self.scratch);
-                let key = &self.scratch;
-                Some(if literal {
-                    literal_text(key)
-                } else {
-                    vertex_text(key)
-                })
+                Some(key_text(&self.scratch, literal))
             }
             _ => {
                 self.lexical.clear();
@@ -264,6 +294,18 @@ impl<'a> TermDecoder<'a> {
                 })
             }
         }
+    }
+}
+
+/// The text of a key.
+///
+/// # Panics
+/// If the bytes are not a key.
+pub(crate) fn key_text(key: &[u8], literal: bool) -> TermText<'_> {
+    if literal {
+        literal_text(key)
+    } else {
+        vertex_text(key)
     }
 }
 

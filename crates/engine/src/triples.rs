@@ -1,16 +1,18 @@
-//! Triples of CONSTRUCT and DESCRIBE queries.
+//! Triples of CONSTRUCT and DESCRIBE queries: as ids in batches, or as terms one by one.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use jindou_exec::Table;
+use jindou_exec::{Context, Table, Terms};
 use jindou_model::{Graphs, Pattern, TermId, TermKind};
-use jindou_plan::physical::{Slot, TemplateSlot, TemplateTriple};
+use jindou_plan::physical::{Plan, Slot, TemplateSlot, TemplateTriple};
 use oxrdf::{BlankNode, NamedOrBlankNode, Term, Triple};
+use rustc_hash::FxHashSet;
 
-use crate::EngineError;
+use crate::distinct::repeating;
 use crate::query::Running;
+use crate::{EngineError, TermDecoder};
 
 /// The triples of a graph, each once, found while they are read.
 pub struct Graph {
@@ -19,11 +21,15 @@ pub struct Graph {
     /// Nodes to describe, and those that were.
     open: Vec<TermId>,
     begun: HashSet<TermId>,
-    /// Triples found, which may be none or repeat others.
-    found: VecDeque<[TermId; 3]>,
-    seen: HashSet<[TermId; 3]>,
-    waiting: VecDeque<Triple>,
+    /// Triples found by descriptions, which may repeat others; those before `taken` were read.
+    found: Vec<[TermId; 3]>,
+    taken: usize,
+    /// Triples that others may repeat.
+    seen: FxHashSet<[TermId; 3]>,
+    /// The batch that the iterator is in, and the next of its triples.
+    batch: (Vec<[TermId; 3]>, usize),
     solutions: u64,
+    triples: u64,
     /// Bytes booked for all of these.
     booked: usize,
     done: bool,
@@ -32,14 +38,22 @@ pub struct Graph {
 /// How solutions become triples.
 #[derive(Clone)]
 pub(crate) enum GraphForm {
-    /// By a template.
-    Construct(Arc<[TemplateTriple]>),
+    /// By a template; with each triple, whether another row or triple may make the same.
+    Construct(Arc<[(TemplateTriple, bool)]>),
     /// Everything about these, and about the blank nodes that are met.
     Describe(Arc<[Slot]>),
 }
 
 /// Triples made of ids at once, between two looks at the clock.
 const TRIPLES_AT_ONCE: usize = 2048;
+
+impl GraphForm {
+    /// By the template of a plan.
+    pub(crate) fn construct(plan: &Plan, template: &[TemplateTriple]) -> Self {
+        let repeating = repeating(plan, template);
+        Self::Construct(template.iter().copied().zip(repeating).collect())
+    }
+}
 
 impl Graph {
     pub(crate) fn new(running: Running, form: GraphForm) -> Self {
@@ -48,45 +62,75 @@ impl Graph {
             form,
             open: Vec::new(),
             begun: HashSet::new(),
-            found: VecDeque::new(),
-            seen: HashSet::new(),
-            waiting: VecDeque::new(),
+            found: Vec::new(),
+            taken: 0,
+            seen: FxHashSet::default(),
+            batch: (Vec::new(), 0),
             solutions: 0,
+            triples: 0,
             booked: 0,
             done: false,
         }
     }
 
-    /// Makes some more triples: of what was found, of the next node, or of the next solutions.
-    fn fill(&mut self) -> Result<(), EngineError> {
-        self.running.execution.context().check()?;
-        if !self.found.is_empty() {
-            for _ in 0..self.found.len().min(TRIPLES_AT_ONCE) {
-                let found = self.found.pop_front();
-                let [subject, predicate, object] = found.expect("as many were counted");
-                self.push(subject, predicate, object);
+    /// The next triples as ids: subject, predicate, object; `None` at the end.
+    ///
+    /// # Errors
+    /// The limit that the query met; there is nothing more then.
+    pub fn next_batch(&mut self) -> Result<Option<Vec<[TermId; 3]>>, EngineError> {
+        let mut triples = Vec::new();
+        while triples.is_empty() && !self.done {
+            if let Err(error) = self.fill(&mut triples) {
+                self.done = true;
+                return Err(error);
             }
+        }
+        self.triples += triples.len() as u64;
+        Ok((!triples.is_empty()).then_some(triples))
+    }
+
+    /// What turns ids into text.
+    #[must_use]
+    pub fn decoder(&self) -> TermDecoder<'_> {
+        self.running.decoder()
+    }
+
+    /// Makes some more triples: of what was found, of the next node, or of the next solutions.
+    fn fill(&mut self, triples: &mut Vec<[TermId; 3]>) -> Result<(), EngineError> {
+        self.running.execution.context().check()?;
+        if self.taken < self.found.len() {
+            self.take_found(triples);
         } else if let Some(node) = self.open.pop() {
             self.describe(node)?;
         } else if let Some(table) = self.running.execution.next_table()? {
-            self.add_solutions(&table);
+            match self.form.clone() {
+                GraphForm::Construct(template) => self.construct(&template, &table, triples),
+                GraphForm::Describe(slots) => self.open_nodes(&slots, &table),
+            }
         } else {
             self.done = true;
         }
         self.book()
     }
 
-    fn add_solutions(&mut self, table: &Table) {
+    fn take_found(&mut self, triples: &mut Vec<[TermId; 3]>) {
+        let end = self.found.len().min(self.taken + TRIPLES_AT_ONCE);
+        let found = &self.found[self.taken..end];
+        triples.extend(found.iter().filter(|found| self.seen.insert(**found)));
+        self.taken = end;
+        if end == self.found.len() {
+            self.found.clear();
+            self.taken = 0;
+        }
+    }
+
+    fn open_nodes(&mut self, slots: &[Slot], table: &Table) {
+        let context = self.running.execution.context();
         for row in 0..table.rows() {
-            match self.form.clone() {
-                GraphForm::Construct(template) => self.construct(&template, table, row),
-                GraphForm::Describe(slots) => {
-                    self.open.extend(slots.iter().map(|slot| match slot {
-                        Slot::Var(var) => table.value(*var, row),
-                        Slot::Const(id) => self.running.execution.context().constant(*id),
-                    }));
-                }
-            }
+            self.open.extend(slots.iter().map(|slot| match slot {
+                Slot::Var(var) => table.value(*var, row),
+                Slot::Const(id) => context.constant(*id),
+            }));
         }
     }
 
@@ -101,15 +145,39 @@ impl Graph {
         Ok(())
     }
 
-    fn construct(&mut self, template: &[TemplateTriple], table: &Table, row: usize) {
-        self.solutions += 1;
-        for triple in template {
-            let ids = [triple.subject, triple.predicate, triple.object].map(|slot| match slot {
-                TemplateSlot::Var(var) => table.value(var, row),
-                TemplateSlot::Const(id) => self.running.execution.context().constant(id),
-                TemplateSlot::Blank(number) => self.fresh_blank(number),
-            });
-            self.found.push_back(ids);
+    /// The triples of a template for all rows, without those that are none or were there.
+    fn construct(
+        &mut self,
+        template: &[(TemplateTriple, bool)],
+        table: &Table,
+        triples: &mut Vec<[TermId; 3]>,
+    ) {
+        let context = Arc::clone(self.running.execution.context());
+        let terms = context.terms();
+        let mut test = TripleTest::new(terms);
+        let slots: Vec<_> = template
+            .iter()
+            .map(|(triple, repeats)| {
+                let slots = [triple.subject, triple.predicate, triple.object];
+                (
+                    slots.map(|slot| Source::of(slot, table, &context)),
+                    *repeats,
+                )
+            })
+            .collect();
+        triples.reserve(table.rows() * template.len());
+        for row in 0..table.rows() {
+            self.solutions += 1;
+            for (slots, repeats) in &slots {
+                let ids = slots.map(|source| match source {
+                    Source::Column(column) => column[row],
+                    Source::Constant(id) => id,
+                    Source::Blank(number) => self.fresh_blank(number),
+                });
+                if test.is_triple(ids) && (!repeats || self.seen.insert(ids)) {
+                    triples.push(ids);
+                }
+            }
         }
     }
 
@@ -140,7 +208,7 @@ impl Graph {
         let mut ended = Ok(());
         let mut key = Vec::new();
         let flow = base.for_each_match(&pattern, Graphs::Default, &mut |s, p, o, _| {
-            self.found.push_back([s, base.predicate_term(p), o]);
+            self.found.push([s, base.predicate_term(p), o]);
             if o.kind() == TermKind::Vertex {
                 key.clear();
                 base.push_key(o, &mut key);
@@ -163,26 +231,6 @@ impl Graph {
         ended
     }
 
-    /// Adds a triple, if it is one and was not there.
-    fn push(&mut self, subject: TermId, predicate: TermId, object: TermId) {
-        let terms = self.running.execution.context().terms();
-        let subject_term = match terms.term(subject) {
-            Some(Term::NamedNode(node)) => NamedOrBlankNode::from(node),
-            Some(Term::BlankNode(node)) => node.into(),
-            Some(Term::Literal(_)) | None => return,
-        };
-        let Some(Term::NamedNode(predicate_term)) = terms.term(predicate) else {
-            return;
-        };
-        let Some(object_term) = terms.term(object) else {
-            return;
-        };
-        if self.seen.insert([subject, predicate, object]) {
-            self.waiting
-                .push_back(Triple::new(subject_term, predicate_term, object_term));
-        }
-    }
-
     /// The plan with the rows and the time of each step, if the query was asked to gather them.
     #[must_use]
     pub fn profile(&self) -> Option<String> {
@@ -194,25 +242,108 @@ impl Iterator for Graph {
     type Item = Result<Triple, EngineError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(triple) = self.waiting.pop_front() {
-                return Some(Ok(triple));
-            }
-            if self.done {
-                return None;
-            }
-            if let Err(error) = self.fill() {
-                self.done = true;
-                return Some(Err(error));
+        if self.batch.1 == self.batch.0.len() {
+            match self.next_batch() {
+                Ok(triples) => self.batch = (triples?, 0),
+                Err(error) => return Some(Err(error)),
             }
         }
+        let (triples, next) = &mut self.batch;
+        let ids = triples[*next];
+        *next += 1;
+        Some(Ok(triple(self.running.execution.context().terms(), ids)))
+    }
+}
+
+/// The terms of a triple.
+///
+/// # Panics
+/// If the ids are not those of a triple.
+pub(crate) fn triple(terms: &Terms, [subject, predicate, object]: [TermId; 3]) -> Triple {
+    let subject = match terms.term(subject) {
+        Some(Term::NamedNode(node)) => NamedOrBlankNode::from(node),
+        Some(Term::BlankNode(node)) => node.into(),
+        Some(Term::Literal(_)) | None => unreachable!("subjects are nodes"),
+    };
+    let Some(Term::NamedNode(predicate)) = terms.term(predicate) else {
+        unreachable!("predicates are IRIs");
+    };
+    let object = terms.term(object).expect("objects are bound");
+    Triple::new(subject, predicate, object)
+}
+
+/// Where a term of a template's triple comes from, for the rows of one table.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Column(&'a [TermId]),
+    Constant(TermId),
+    Blank(u16),
+}
+
+impl<'a> Source<'a> {
+    fn of(slot: TemplateSlot, table: &'a Table, context: &Context) -> Self {
+        match slot {
+            TemplateSlot::Var(var) => match table.get(var) {
+                Some(column) => Self::Column(column),
+                None => Self::Constant(TermId::NONE),
+            },
+            TemplateSlot::Const(id) => Self::Constant(context.constant(id)),
+            TemplateSlot::Blank(number) => Self::Blank(number),
+        }
+    }
+}
+
+/// Tells which ids make a triple.
+struct TripleTest<'a> {
+    terms: &'a Terms,
+    /// The predicate that was looked at last, and whether it is one.
+    predicate: (TermId, bool),
+    key: Vec<u8>,
+}
+
+impl<'a> TripleTest<'a> {
+    fn new(terms: &'a Terms) -> Self {
+        Self {
+            terms,
+            predicate: (TermId::NONE, false),
+            key: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn is_triple(&mut self, [subject, predicate, object]: [TermId; 3]) -> bool {
+        if self.predicate.0 != predicate {
+            self.predicate = (predicate, self.is_iri(predicate));
+        }
+        self.predicate.1 && self.is_node(subject) && !object.is_none()
+    }
+
+    #[inline]
+    fn is_node(&mut self, id: TermId) -> bool {
+        match id.kind() {
+            TermKind::Vertex | TermKind::Predicate => true,
+            TermKind::Computed => {
+                self.key.clear();
+                !self.terms.push_key(id, &mut self.key)
+            }
+            _ => false,
+        }
+    }
+
+    fn is_iri(&mut self, id: TermId) -> bool {
+        if !self.is_node(id) {
+            return false;
+        }
+        self.key.clear();
+        self.terms.push_key(id, &mut self.key);
+        !self.key.starts_with(b"_:")
     }
 }
 
 impl std::fmt::Debug for Graph {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Graph")
-            .field("triples_so_far", &self.seen.len())
+            .field("triples_so_far", &self.triples)
             .finish_non_exhaustive()
     }
 }

@@ -62,7 +62,7 @@ const HOLDING: [&str; 7] = [
     "SELECT ?s (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?s",
     "SELECT (COUNT(DISTINCT ?o) AS ?n) { ?s ?p ?o }",
     "SELECT * { OPTIONAL { ?x :in ?h } OPTIONAL { ?x :name ?n } }",
-    "CONSTRUCT { ?o ?p ?s } { ?s ?p ?o FILTER(isIRI(?o)) }",
+    "CONSTRUCT { ?o ?p ?s } { ?s ?p ?o . ?s ?q ?r FILTER(isIRI(?o)) }",
     "DESCRIBE :hub",
 ];
 const LONG: [&str; 2] = [
@@ -175,4 +175,16 @@ fn optional_parts_that_share_only_a_variable_of_the_first_are_joined_by_it() {
     let query = "SELECT * { OPTIONAL { ?x :p ?y } OPTIONAL { ?y :q ?z } }";
     let found = count(&database, query, QueryOptions::default());
     assert_eq!(found.expect("nothing limits it"), 20_000);
+}
+
+#[test]
+fn a_graph_whose_triples_cannot_repeat_is_not_held() {
+    let database = database(100_000);
+    for query in [
+        "CONSTRUCT WHERE { ?s ?p ?o }",
+        "CONSTRUCT { ?o ?p ?s } { ?s ?p ?o FILTER(isIRI(?o)) }",
+    ] {
+        let triples = count(&database, query, QueryOptions::default());
+        assert!(triples.is_ok_and(|triples| triples >= 60_000), "{query}");
+    }
 }

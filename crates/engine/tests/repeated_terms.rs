@@ -1,10 +1,13 @@
 //! Terms that come again are written as they were the first time.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use jindou_engine::ingest::{Progress, Source};
-use jindou_engine::results::{SolutionsFormat, SolutionsWriter};
-use jindou_engine::{Database, LoadOptions, QueryResults};
+use jindou_engine::results::{
+    GraphFormat, GraphWriter, SolutionsFormat, SolutionsWriter, TermText,
+};
+use jindou_engine::{Config, Database, LoadOptions, MergePolicy, QueryResults};
 
 const ROWS: usize = 3_000;
 
@@ -18,26 +21,49 @@ fn value(row: usize) -> String {
     }
 }
 
-#[test]
-fn repeated_terms_are_written_as_single_ones() {
+/// The objects of the rows: all kinds of terms, as in N-Triples.
+fn object(row: usize) -> String {
+    let value = value(row);
+    match row % 11 {
+        0 => format!("\"{value}\"@en"),
+        1 => format!("\"{value}\"^^<http://e.org/type>"),
+        2 => format!("<http://e.org/often/{}>", row % 70),
+        3 => format!("_:often{}", row % 50),
+        4 => format!("\" {} \"", row % 300),
+        5 => format!("\"Ａ&<{}>\"", row % 400),
+        6 => format!("<http://e.org/o?a={}&b=é,>", row % 500),
+        7 => format!(
+            "\"{}\"^^<http://www.w3.org/2001/XMLSchema#integer>",
+            row % 40
+        ),
+        _ => format!("\"{value}\""),
+    }
+}
+
+fn database() -> Database {
     let mut text = String::new();
     for row in 0..ROWS {
-        writeln!(
-            text,
-            "<http://e.org/{row}> <http://e.org/p> \"{}\" .",
-            value(row)
-        )
-        .unwrap();
+        let object = object(row);
+        writeln!(text, "<http://e.org/{row}> <http://e.org/p> {object} .").unwrap();
     }
-    let database = Database::new();
+    let mut config = Config::default();
+    config.merge = MergePolicy::never();
+    let database = Database::with_config(config);
     let source = Source::bytes("values.nt", text);
     database
         .load(vec![source], &LoadOptions::default(), &Progress::default())
         .unwrap();
+    database
+}
+
+#[test]
+fn repeated_terms_are_written_as_single_ones() {
+    let database = database();
     for format in [
         SolutionsFormat::Tsv,
         SolutionsFormat::Csv,
         SolutionsFormat::Json,
+        SolutionsFormat::Xml,
     ] {
         let query = "SELECT ?v ?s { ?s <http://e.org/p> ?v }";
         let QueryResults::Solutions(mut solutions) = database.query(query).unwrap() else {
@@ -63,5 +89,213 @@ fn repeated_terms_are_written_as_single_ones() {
         }
         assert_eq!(remembering.rows(), ROWS as u64);
         assert!(one == other, "{format:?}");
+    }
+}
+
+#[test]
+fn triples_of_ids_are_written_as_triples_of_terms() {
+    let database = database();
+    let query = "CONSTRUCT WHERE { ?s ?p ?o }";
+    for format in [GraphFormat::NTriples, GraphFormat::Turtle] {
+        let mut ids = GraphWriter::new(format);
+        let mut terms = GraphWriter::new(format);
+        let (mut one, mut other) = (Vec::new(), Vec::new());
+        let QueryResults::Graph(mut graph) = database.query(query).unwrap() else {
+            panic!("CONSTRUCT has triples");
+        };
+        while let Some(triples) = graph.next_batch().unwrap() {
+            let mut decoder = graph.decoder();
+            for triple in triples {
+                ids.ids(&mut one, triple, &mut decoder).unwrap();
+            }
+        }
+        let QueryResults::Graph(graph) = database.query(query).unwrap() else {
+            panic!("CONSTRUCT has triples");
+        };
+        for triple in graph {
+            terms.triple(&mut other, triple.unwrap().as_ref()).unwrap();
+        }
+        assert_eq!(ids.triples(), ROWS as u64);
+        ids.finish(&mut one).unwrap();
+        terms.finish(&mut other).unwrap();
+        assert!(one == other, "{format:?}");
+    }
+}
+
+/// Templates and patterns, and what has as many solutions as there are different triples.
+const GRAPHS: [(&str, &str); 6] = [
+    ("{ ?s ?p ?o } { ?s ?p ?o }", "?s ?p ?o { ?s ?p ?o }"),
+    ("{ ?s ?p ?s } { ?s ?p ?o . ?s ?q ?r }", "?s ?p { ?s ?p ?o }"),
+    (
+        "{ ?o <http://e.org/q> ?o } { ?s ?p ?o }",
+        "?o { ?s ?p ?o FILTER(!isLiteral(?o)) }",
+    ),
+    (
+        "{ ?s <http://e.org/p> ?o . ?s <http://e.org/q> ?o } { ?s <http://e.org/p> ?o }",
+        "?s ?o ?q { ?s ?p ?o VALUES ?q { 1 2 } }",
+    ),
+    (
+        "{ ?s <http://e.org/p> ?o } { { ?s ?p ?o } UNION { ?s ?q ?o } }",
+        "?s ?o { ?s ?p ?o }",
+    ),
+    (
+        "{ _:b ?p ?o . ?s ?p ?o . ?o ?p ?s } { ?s ?p ?o }",
+        "?s ?o ?q { { ?s ?p ?o VALUES ?q { 1 2 } } UNION { ?s ?p ?o FILTER(!isLiteral(?o)) } }",
+    ),
+];
+
+#[test]
+fn no_triple_comes_twice_and_none_is_lost() {
+    let database = database();
+    for (construct, select) in GRAPHS {
+        let Ok(QueryResults::Graph(graph)) = database.query(&format!("CONSTRUCT {construct}"))
+        else {
+            panic!("CONSTRUCT has triples");
+        };
+        let triples: Vec<_> = graph.map(Result::unwrap).collect();
+        let different: HashSet<_> = triples.iter().collect();
+        assert_eq!(different.len(), triples.len(), "{construct}");
+        let Ok(QueryResults::Solutions(rows)) =
+            database.query(&format!("SELECT DISTINCT {select}"))
+        else {
+            panic!("SELECT has solutions");
+        };
+        assert_eq!(triples.len(), rows.count(), "{construct}");
+    }
+}
+
+/// Rows that come by updates: of new terms of all kinds, and of known ones.
+const NEW_ROWS: usize = 1_000;
+
+/// A triple that comes by an update, as a line of canonical N-Triples.
+fn new_line(row: usize) -> String {
+    let subject = match row % 3 {
+        0 => format!("<http://e.org/{row}>"),
+        _ => format!("<http://e.org/new/{row}>"),
+    };
+    let predicate = match row % 5 {
+        0 => "<http://e.org/new-p>",
+        _ => "<http://e.org/p>",
+    };
+    let object = match row % 8 {
+        0 => format!("\"new {row}\""),
+        1 => format!("\" new {row}\\t\\\"é\\\"<&>,\\n\""),
+        2 => format!("\"new {row}\"@en"),
+        3 => format!("\"new {row}\"^^<http://e.org/type>"),
+        4 => format!("<http://e.org/new/o?a={row}&b=é,>"),
+        5 => format!("_:new{row}"),
+        6 => format!("\"{row}\"^^<http://www.w3.org/2001/XMLSchema#integer>"),
+        _ => object(row + 1),
+    };
+    format!("{subject} {predicate} {object} .")
+}
+
+/// A database whose dictionary ends inside of a block, with terms that came later.
+fn grown_database() -> Database {
+    let database = database();
+    let loaded = database.statistics();
+    let block = jindou_dictionary::BLOCK as u64;
+    assert_ne!(loaded.vertices % block, 0);
+    assert_ne!(loaded.dictionary_literals % block, 0);
+    let lines: Vec<String> = (0..NEW_ROWS).map(new_line).collect();
+    for lines in lines.chunks(150) {
+        let text = format!("INSERT DATA {{ {} }}", lines.join("\n"));
+        database.update(&text).unwrap();
+    }
+    let grown = database.statistics();
+    assert_eq!(grown.changes, NEW_ROWS as u64, "nothing was merged");
+    assert!(grown.vertices > loaded.vertices + block);
+    assert!(grown.dictionary_literals > loaded.dictionary_literals + block);
+    database
+}
+
+/// What was appended since `begin`, without what parts rows.
+fn row(out: &[u8], begin: usize) -> Vec<u8> {
+    let row = &out[begin..];
+    row.strip_prefix(b",").unwrap_or(row).to_vec()
+}
+
+#[test]
+fn terms_that_came_by_updates_are_written_beside_those_of_the_dictionary() {
+    let database = grown_database();
+    // Twice, so that blocks are kept when what is beyond them comes.
+    let query = "SELECT ?v ?p ?s { { ?s ?p ?v } UNION { ?s ?p ?v } }";
+    for format in [
+        SolutionsFormat::Tsv,
+        SolutionsFormat::Csv,
+        SolutionsFormat::Json,
+        SolutionsFormat::Xml,
+    ] {
+        let QueryResults::Solutions(mut solutions) = database.query(query).unwrap() else {
+            panic!("SELECT has solutions");
+        };
+        let mut writer = SolutionsWriter::new(format, solutions.variables());
+        let (mut out, mut of_ids) = (Vec::new(), Vec::new());
+        while let Some(batch) = solutions.next_batch().unwrap() {
+            let mut decoder = solutions.decoder();
+            for place in 0..batch.rows() {
+                let begin = out.len();
+                writer.begin_row(&mut out);
+                for column in 0..3 {
+                    let id = batch.column(column)[place];
+                    writer.term(&mut out, id, &mut decoder).unwrap();
+                }
+                writer.end_row(&mut out).unwrap();
+                of_ids.push(row(&out, begin));
+            }
+        }
+        let QueryResults::Solutions(solutions) = database.query(query).unwrap() else {
+            panic!("SELECT has solutions");
+        };
+        let mut writer = SolutionsWriter::new(format, solutions.variables());
+        let mut of_terms = Vec::new();
+        for solution in solutions {
+            let solution = solution.unwrap();
+            let terms = (0..3).map(|place| solution.get_index(place));
+            let cells = terms.map(|term| term.map(|term| TermText::from(term.as_ref())));
+            let begin = out.len();
+            writer.row(&mut out, cells).unwrap();
+            of_terms.push(row(&out, begin));
+        }
+        assert_eq!(of_ids.len(), 2 * (ROWS + NEW_ROWS));
+        of_ids.sort_unstable();
+        of_terms.sort_unstable();
+        for (of_ids, of_terms) in of_ids.iter().zip(&of_terms) {
+            let [of_ids, of_terms] = [of_ids, of_terms].map(|row| String::from_utf8_lossy(row));
+            assert_eq!(of_ids, of_terms, "{format:?}");
+        }
+        assert_eq!(of_ids.len(), of_terms.len());
+    }
+}
+
+#[test]
+fn graphs_hold_the_triples_that_were_loaded_and_those_that_came_by_updates() {
+    let database = grown_database();
+    let loaded =
+        (0..ROWS).map(|row| format!("<http://e.org/{row}> <http://e.org/p> {} .", object(row)));
+    let given: HashSet<String> = loaded.chain((0..NEW_ROWS).map(new_line)).collect();
+    for query in [
+        "CONSTRUCT WHERE { ?s ?p ?o }",
+        "CONSTRUCT { ?s ?p ?o } { { ?s ?p ?o } UNION { ?s ?p ?o } }",
+    ] {
+        let QueryResults::Graph(mut graph) = database.query(query).unwrap() else {
+            panic!("CONSTRUCT has triples");
+        };
+        let mut writer = GraphWriter::new(GraphFormat::NTriples);
+        let mut out = Vec::new();
+        while let Some(triples) = graph.next_batch().unwrap() {
+            let mut decoder = graph.decoder();
+            for triple in triples {
+                writer.ids(&mut out, triple, &mut decoder).unwrap();
+            }
+        }
+        let text = String::from_utf8(out).unwrap();
+        let found: HashSet<&str> = text.lines().collect();
+        assert_eq!(writer.triples(), given.len() as u64, "{query}");
+        assert_eq!(found.len(), given.len(), "{query}");
+        // Blank nodes have labels of their own.
+        for line in given.iter().filter(|line| !line.contains(" _:")) {
+            assert!(found.contains(&**line), "{query}: {line}");
+        }
     }
 }

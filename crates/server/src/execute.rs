@@ -610,7 +610,7 @@ fn run_solutions(
     })
 }
 
-fn run_graph(graph: Graph, query: &Query, sink: &mut impl Sink) -> Result<Output, Stop> {
+fn run_graph(mut graph: Graph, query: &Query, sink: &mut impl Sink) -> Result<Output, Stop> {
     const FORM: &str = "CONSTRUCT and DESCRIBE";
     let (media_type, format) = choose(
         query,
@@ -622,15 +622,15 @@ fn run_graph(graph: Graph, query: &Query, sink: &mut impl Sink) -> Result<Output
     refuse_profile(query, FORM)?;
     let mut writer = GraphWriter::new(format);
     let mut out = Vec::with_capacity(4096);
-    for (index, triple) in graph.enumerate() {
-        writer.triple(&mut out, triple?.as_ref())?;
-        sink.rows(writer.triples())?;
-        // There are no batches to see here; this many triples make a first chunk.
-        let pause = index % 256 == 255;
-        if pause {
-            writer.pause(&mut out)?;
+    while let Some(triples) = graph.next_batch()? {
+        let mut decoder = graph.decoder();
+        for triple in triples {
+            writer.ids(&mut out, triple, &mut decoder)?;
+            sink.rows(writer.triples())?;
+            sink.offer(media_type, &mut out, false)?;
         }
-        sink.offer(media_type, &mut out, pause)?;
+        writer.pause(&mut out)?;
+        sink.offer(media_type, &mut out, true)?;
     }
     let rows = writer.triples();
     writer.finish(&mut out)?;

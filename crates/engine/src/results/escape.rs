@@ -64,29 +64,43 @@ fn push_u4(out: &mut Vec<u8>, byte: u8) {
     out.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
 }
 
+#[inline(always)]
+fn json_special(b: u8) -> bool {
+    (b < 0x20) | (b == b'"') | (b == b'\\')
+}
+
+/// Whether any of these bytes needs an escape in a JSON string.
+pub(super) fn any_json(bytes: &[u8]) -> bool {
+    any(bytes, json_special)
+}
+
 /// Appends what stands between the quotes of a JSON string.
 #[inline]
 pub(super) fn push_json(out: &mut Vec<u8>, text: &str) {
-    push(
-        out,
-        text,
-        |b| (b < 0x20) | (b == b'"') | (b == b'\\'),
-        |out, byte| match byte {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            _ => push_u4(out, byte),
-        },
-    );
+    push(out, text, json_special, |out, byte| match byte {
+        b'"' => out.extend_from_slice(b"\\\""),
+        b'\\' => out.extend_from_slice(b"\\\\"),
+        b'\n' => out.extend_from_slice(b"\\n"),
+        b'\r' => out.extend_from_slice(b"\\r"),
+        b'\t' => out.extend_from_slice(b"\\t"),
+        _ => push_u4(out, byte),
+    });
+}
+
+#[inline(always)]
+fn turtle_string_special(b: u8) -> bool {
+    json_special(b) | (b == 0x7F)
+}
+
+/// Whether any of these bytes needs an escape in a string of N-Triples.
+pub(super) fn any_turtle_string(bytes: &[u8]) -> bool {
+    any(bytes, turtle_string_special)
 }
 
 /// Appends what stands between the quotes of a string in N-Triples, in its canonical form.
 #[inline]
 pub(super) fn push_turtle_string(out: &mut Vec<u8>, text: &str) {
-    let special = |b: u8| (b < 0x20) | (b == b'"') | (b == b'\\') | (b == 0x7F);
-    push(out, text, special, |out, byte| match byte {
+    push(out, text, turtle_string_special, |out, byte| match byte {
         b'"' => out.extend_from_slice(b"\\\""),
         b'\\' => out.extend_from_slice(b"\\\\"),
         b'\n' => out.extend_from_slice(b"\\n"),
@@ -98,28 +112,41 @@ pub(super) fn push_turtle_string(out: &mut Vec<u8>, text: &str) {
     });
 }
 
+#[inline(always)]
+fn turtle_iri_special(b: u8) -> bool {
+    // Bit 1 tells `<` from `>` and `\\` from `^`; `{`, `|` and `}` follow each other. Fewer tests
+    // make this a third faster than one for each.
+    (b <= b' ')
+        | (b & !2 == b'<')
+        | (b & !2 == b'\\')
+        | (b.wrapping_sub(b'{') < 3)
+        | (b == b'"')
+        | (b == b'`')
+}
+
+/// Whether any of these bytes needs an escape in an IRI of N-Triples.
+pub(super) fn any_turtle_iri(bytes: &[u8]) -> bool {
+    any(bytes, turtle_iri_special)
+}
+
 /// Appends what stands between the angle brackets of an IRI in N-Triples. Characters that no IRI
 /// has, but that lenient loading may have let in, are escaped so that they stay inside.
 #[inline]
 pub(super) fn push_turtle_iri(out: &mut Vec<u8>, iri: &str) {
-    // Bit 1 tells `<` from `>` and `\\` from `^`; `{`, `|` and `}` follow each other. Fewer tests
-    // make this a third faster than one for each.
-    let special = |b: u8| {
-        (b <= b' ')
-            | (b & !2 == b'<')
-            | (b & !2 == b'\\')
-            | (b.wrapping_sub(b'{') < 3)
-            | (b == b'"')
-            | (b == b'`')
-    };
-    push(out, iri, special, push_u4);
+    push(out, iri, turtle_iri_special, push_u4);
+}
+
+/// Whether any of these bytes makes a CSV field be quoted.
+pub(super) fn any_csv(bytes: &[u8]) -> bool {
+    any(bytes, |b| {
+        (b == b'"') | (b == b',') | (b == b'\n') | (b == b'\r')
+    })
 }
 
 /// Appends a CSV field by RFC 4180.
 #[inline]
 pub(super) fn push_csv(out: &mut Vec<u8>, text: &str) {
-    let quotes = |b: u8| (b == b'"') | (b == b',') | (b == b'\n') | (b == b'\r');
-    if any(text.as_bytes(), quotes) {
+    if any_csv(text.as_bytes()) {
         out.push(b'"');
         push(
             out,
@@ -133,6 +160,14 @@ pub(super) fn push_csv(out: &mut Vec<u8>, text: &str) {
     }
 }
 
+/// Whether any of these bytes may need care in XML, wherever it stands.
+pub(super) fn any_xml(bytes: &[u8]) -> bool {
+    // 0xEF leads U+FFFE and U+FFFF, which XML lacks, among other characters that it has.
+    any(bytes, |b| {
+        (b < b' ') | (b == b'<') | (b == b'>') | (b == b'&') | (b == b'"') | (b == 0xEF)
+    })
+}
+
 /// Appends the content of an XML element or of an attribute in double quotes.
 ///
 /// White space at either end is written as references, as is every carriage return: parsers trim
@@ -143,11 +178,8 @@ pub(super) fn push_csv(out: &mut Vec<u8>, text: &str) {
 #[inline]
 pub(super) fn push_xml(out: &mut Vec<u8>, text: &str) -> Result<(), ResultsError> {
     let bytes = text.as_bytes();
-    // 0xEF leads U+FFFE and U+FFFF, which XML lacks, among other characters that it has.
-    let special =
-        |b: u8| (b < b' ') | (b == b'<') | (b == b'>') | (b == b'&') | (b == b'"') | (b == 0xEF);
     let blank_end = bytes.first() == Some(&b' ') || bytes.last() == Some(&b' ');
-    if any(bytes, special) || blank_end {
+    if any_xml(bytes) || blank_end {
         return push_xml_escaped(out, text);
     }
     out.extend_from_slice(bytes);

@@ -3,16 +3,20 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use jindou_model::TermId;
 use oxrdf::{
     BlankNodeRef, GraphNameRef, LiteralRef, NamedNodeRef, NamedOrBlankNodeRef, QuadRef, TermRef,
     TripleRef,
 };
 use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfSerializer, WriterQuadSerializer};
 
+use super::cells::Cells;
 use super::columnar::{Columnar, Encoding};
 use super::columns::Shape;
 use super::escape::not_xml;
+use super::style::Style;
 use super::{GraphFormat, QuadText, ResultsError, TermText, write_term};
+use crate::TermDecoder;
 
 /// The columns of quads: their shapes, names, and whether a cell may be empty.
 const COLUMNS: [(Shape, &str, bool); 4] = [
@@ -36,7 +40,7 @@ pub struct GraphWriter {
 
 enum Encoder {
     /// A line per triple, written here.
-    Lines,
+    Lines(Cells),
     Foreign(Box<WriterQuadSerializer<Shared>>, Shared),
     /// Not made before there is something to append to.
     Columns(Encoding, Option<Box<Columnar>>),
@@ -52,7 +56,9 @@ impl GraphWriter {
             Encoder::Foreign(Box::new(serializer), shared)
         };
         let encoder = match format {
-            GraphFormat::NTriples | GraphFormat::NQuads => Encoder::Lines,
+            GraphFormat::NTriples | GraphFormat::NQuads => {
+                Encoder::Lines(Cells::new(Style::NTriples))
+            }
             GraphFormat::Turtle => foreign(RdfFormat::Turtle),
             GraphFormat::N3 => foreign(RdfFormat::N3),
             GraphFormat::RdfXml => foreign(RdfFormat::RdfXml),
@@ -101,7 +107,7 @@ impl GraphWriter {
             return Err(ResultsError::NoNamedGraphs { format, graph });
         }
         match &mut self.encoder {
-            Encoder::Lines => write_line(out, quad),
+            Encoder::Lines(_) => write_line(out, quad),
             Encoder::Foreign(serializer, shared) => {
                 if format == GraphFormat::RdfXml {
                     check_xml(quad)?;
@@ -120,6 +126,35 @@ impl GraphWriter {
                 columns.end_row(out)?;
             }
         }
+        self.quads += 1;
+        Ok(())
+    }
+
+    /// Appends one triple of a query given as ids. The text of terms that come again, or that
+    /// are neighbours in the dictionary, is remembered where the format is a line per triple.
+    ///
+    /// # Errors
+    /// As [`Self::quad`].
+    ///
+    /// # Panics
+    /// If the ids are not those of a triple of the query.
+    #[inline]
+    pub fn ids(
+        &mut self,
+        out: &mut Vec<u8>,
+        triple: [TermId; 3],
+        decoder: &mut TermDecoder<'_>,
+    ) -> Result<(), ResultsError> {
+        let Encoder::Lines(cells) = &mut self.encoder else {
+            return self.triple(out, decoder.triple(triple).as_ref());
+        };
+        let [subject, predicate, object] = triple;
+        cells.push(out, subject, decoder, self.quads)?;
+        out.push(b' ');
+        cells.push(out, predicate, decoder, self.quads)?;
+        out.push(b' ');
+        cells.push(out, object, decoder, self.quads)?;
+        out.extend_from_slice(b" .\n");
         self.quads += 1;
         Ok(())
     }
@@ -144,7 +179,7 @@ impl GraphWriter {
     pub fn finish(self, out: &mut Vec<u8>) -> Result<(), ResultsError> {
         let format = self.format;
         match self.encoder {
-            Encoder::Lines => {}
+            Encoder::Lines(_) => {}
             Encoder::Foreign(serializer, shared) => {
                 serializer
                     .finish()

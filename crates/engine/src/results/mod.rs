@@ -15,7 +15,9 @@
 //! # Ok::<(), jindou_engine::results::ResultsError>(())
 //! ```
 
+mod blocks;
 mod boolean;
+mod cells;
 mod columnar;
 #[cfg(test)]
 mod columnar_tests;
@@ -26,6 +28,7 @@ mod graph;
 mod negotiate;
 mod repeats;
 mod solutions;
+mod style;
 mod table;
 mod term;
 #[cfg(test)]

@@ -9,9 +9,6 @@ use jindou_model::TermId;
 const SLOTS: usize = 512;
 /// Bytes of text remembered; beyond it everything is forgotten.
 const TEXT_BYTES: usize = 64 << 10;
-/// Results shorter than this are written without a memory: it would cost more to set up.
-const ROWS_BEFORE: u64 = 64;
-
 /// A term that was seen, and its text from the second time on.
 #[derive(Clone, Copy)]
 struct Slot {
@@ -39,12 +36,9 @@ pub(super) enum Known<'a> {
 }
 
 impl Repeats {
-    /// What is known of a term after so many rows.
+    /// What is known of a term.
     #[inline]
-    pub(super) fn look_up(&mut self, id: TermId, rows: u64) -> Known<'_> {
-        if rows < ROWS_BEFORE {
-            return Known::New;
-        }
+    pub(super) fn look_up(&mut self, id: TermId) -> Known<'_> {
         if self.slots.is_empty() {
             self.slots = vec![
                 Slot {

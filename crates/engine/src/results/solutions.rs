@@ -2,12 +2,13 @@
 
 use jindou_model::TermId;
 
+use super::cells::Cells;
 use super::columnar::{Columnar, Encoding};
 use super::columns::Shape;
-use super::escape::{push_csv, push_json, push_xml};
-use super::repeats::{Known, Repeats};
+use super::escape::push_json;
+use super::style::Style;
 use super::table::Table;
-use super::{ResultsError, SolutionsFormat, TermText, write_term};
+use super::{ResultsError, SolutionsFormat, TermText};
 use crate::TermDecoder;
 
 /// Writes solutions in one format: [`start`](Self::start), rows, then [`finish`](Self::finish).
@@ -29,7 +30,8 @@ pub struct SolutionsWriter {
     table: Option<Table>,
     /// From `start` on, in formats of columns.
     columnar: Option<Box<Columnar>>,
-    repeats: Repeats,
+    /// How terms are written in formats of text, but for [`SolutionsFormat::Table`].
+    cells: Option<Cells>,
 }
 
 struct Column {
@@ -58,7 +60,7 @@ impl SolutionsWriter {
             rows: 0,
             table,
             columnar: None,
-            repeats: Repeats::default(),
+            cells: style(format).map(Cells::new),
         }
     }
 
@@ -180,54 +182,63 @@ impl SolutionsWriter {
         out: &mut Vec<u8>,
         cell: Option<TermText<'_>>,
     ) -> Result<(), ResultsError> {
-        let column = &self.columns[self.column];
-        match self.format {
-            SolutionsFormat::Json => {
-                if let Some(term) = cell {
-                    if self.row_has_cells {
-                        out.push(b',');
-                    }
-                    self.row_has_cells = true;
-                    write_json(out, &column.opening, term);
+        match (&self.cells, cell) {
+            (Some(cells), Some(term)) => {
+                let style = cells.style();
+                self.open_cell(out);
+                style.write(out, term)?;
+            }
+            (Some(_), None) => self.skip_cell(out),
+            (None, cell) => {
+                self.check_cell();
+                match &mut self.table {
+                    Some(table) => table.cell(cell),
+                    None => self.columnar().cell(cell)?,
                 }
             }
-            SolutionsFormat::Xml => {
-                if let Some(term) = cell {
-                    write_xml(out, &column.opening, term)?;
-                }
-            }
-            SolutionsFormat::Csv => {
-                if self.column > 0 {
-                    out.push(b',');
-                }
-                match cell {
-                    Some(TermText::Iri(text) | TermText::Literal { value: text, .. }) => {
-                        push_csv(out, text);
-                    }
-                    Some(TermText::Blank(label)) => {
-                        out.extend_from_slice(b"_:");
-                        out.extend_from_slice(label.as_bytes());
-                    }
-                    None => {}
-                }
-            }
-            SolutionsFormat::Tsv => {
-                if self.column > 0 {
-                    out.push(b'\t');
-                }
-                if let Some(term) = cell {
-                    write_term(out, term, true);
-                }
-            }
-            SolutionsFormat::Table => self.table.as_mut().expect("made for Table").cell(cell),
-            SolutionsFormat::Arrow | SolutionsFormat::Parquet => self.columnar().cell(cell)?,
         }
         self.column += 1;
         Ok(())
     }
 
-    /// Appends the next cell of the row: the term of an id, all of one query. In TSV and CSV the
-    /// text of terms that come again is remembered.
+    /// Appends what comes before the next cell, which is bound.
+    #[inline]
+    fn open_cell(&mut self, out: &mut Vec<u8>) {
+        match self.format {
+            SolutionsFormat::Tsv | SolutionsFormat::Csv => self.skip_cell(out),
+            SolutionsFormat::Json | SolutionsFormat::Xml => {
+                if self.format == SolutionsFormat::Json && self.row_has_cells {
+                    out.push(b',');
+                }
+                self.row_has_cells = true;
+                out.extend_from_slice(&self.columns[self.column].opening);
+            }
+            SolutionsFormat::Table | SolutionsFormat::Arrow | SolutionsFormat::Parquet => {}
+        }
+    }
+
+    /// Appends what is there of the next cell even if it is unbound.
+    #[inline]
+    fn skip_cell(&self, out: &mut Vec<u8>) {
+        self.check_cell();
+        match self.format {
+            SolutionsFormat::Tsv if self.column > 0 => out.push(b'\t'),
+            SolutionsFormat::Csv if self.column > 0 => out.push(b','),
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn check_cell(&self) {
+        assert!(
+            self.column < self.columns.len(),
+            "a row has a cell for every variable"
+        );
+    }
+
+    /// Appends the next cell of the row: the term of an id, all of one query. The text of terms
+    /// that come again, or that are neighbours in the dictionary, is remembered in TSV, CSV, JSON
+    /// and XML.
     ///
     /// # Errors
     /// As [`Self::cell`].
@@ -241,28 +252,13 @@ impl SolutionsWriter {
         id: TermId,
         decoder: &mut TermDecoder<'_>,
     ) -> Result<(), ResultsError> {
-        let separator = match self.format {
-            SolutionsFormat::Tsv => b'\t',
-            SolutionsFormat::Csv => b',',
-            _ => return self.cell(out, decoder.text(id)),
-        };
-        match self.repeats.look_up(id, self.rows) {
-            Known::New => self.cell(out, decoder.text(id)),
-            Known::Text(text) => {
-                if self.column > 0 {
-                    out.push(separator);
-                }
-                out.extend_from_slice(text);
-                self.column += 1;
-                Ok(())
-            }
-            Known::Again(place) => {
-                let begin = out.len() + usize::from(self.column > 0);
-                self.cell(out, decoder.text(id))?;
-                self.repeats.keep(place, &out[begin..]);
-                Ok(())
-            }
+        if id.is_none() || self.cells.is_none() {
+            return self.cell(out, decoder.text(id));
         }
+        self.open_cell(out);
+        self.column += 1;
+        let cells = self.cells.as_mut().expect("looked at above");
+        cells.push(out, id, decoder, self.rows)
     }
 
     /// Ends a row.
@@ -349,6 +345,17 @@ impl SolutionsWriter {
     }
 }
 
+/// How terms are written in a format of text; [`Table`] and [`Columnar`] have their own ways.
+fn style(format: SolutionsFormat) -> Option<Style> {
+    match format {
+        SolutionsFormat::Json => Some(Style::Json),
+        SolutionsFormat::Xml => Some(Style::Xml),
+        SolutionsFormat::Csv => Some(Style::Csv),
+        SolutionsFormat::Tsv => Some(Style::Tsv),
+        SolutionsFormat::Table | SolutionsFormat::Arrow | SolutionsFormat::Parquet => None,
+    }
+}
+
 fn opening(format: SolutionsFormat, name: &str) -> Vec<u8> {
     // SPARQL's variable names are letters, digits, `_` and a few marks: nothing that XML or JSON
     // would have to escape. JSON escapes all the same, as it costs nothing.
@@ -371,72 +378,4 @@ fn opening(format: SolutionsFormat, name: &str) -> Vec<u8> {
         | SolutionsFormat::Parquet => {}
     }
     opening
-}
-
-#[inline]
-fn write_json(out: &mut Vec<u8>, opening: &[u8], term: TermText<'_>) {
-    out.extend_from_slice(opening);
-    match term {
-        TermText::Iri(iri) => {
-            out.extend_from_slice(br#"uri","value":""#);
-            push_json(out, iri);
-        }
-        TermText::Blank(label) => {
-            out.extend_from_slice(br#"bnode","value":""#);
-            push_json(out, label);
-        }
-        TermText::Literal {
-            value,
-            language,
-            datatype,
-        } => {
-            out.extend_from_slice(br#"literal","value":""#);
-            push_json(out, value);
-            if let Some(language) = language {
-                out.extend_from_slice(br#"","xml:lang":""#);
-                push_json(out, language);
-            } else if let Some(datatype) = TermText::written_datatype(language, datatype) {
-                out.extend_from_slice(br#"","datatype":""#);
-                push_json(out, datatype);
-            }
-        }
-    }
-    out.extend_from_slice(b"\"}");
-}
-
-#[inline]
-fn write_xml(out: &mut Vec<u8>, opening: &[u8], term: TermText<'_>) -> Result<(), ResultsError> {
-    out.extend_from_slice(opening);
-    match term {
-        TermText::Iri(iri) => {
-            out.extend_from_slice(b"<uri>");
-            push_xml(out, iri)?;
-            out.extend_from_slice(b"</uri></binding>");
-        }
-        TermText::Blank(label) => {
-            out.extend_from_slice(b"<bnode>");
-            push_xml(out, label)?;
-            out.extend_from_slice(b"</bnode></binding>");
-        }
-        TermText::Literal {
-            value,
-            language,
-            datatype,
-        } => {
-            if let Some(language) = language {
-                out.extend_from_slice(b"<literal xml:lang=\"");
-                push_xml(out, language)?;
-                out.extend_from_slice(b"\">");
-            } else if let Some(datatype) = TermText::written_datatype(language, datatype) {
-                out.extend_from_slice(b"<literal datatype=\"");
-                push_xml(out, datatype)?;
-                out.extend_from_slice(b"\">");
-            } else {
-                out.extend_from_slice(b"<literal>");
-            }
-            push_xml(out, value)?;
-            out.extend_from_slice(b"</literal></binding>");
-        }
-    }
-    Ok(())
 }
