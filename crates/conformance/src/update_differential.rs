@@ -10,7 +10,13 @@ use jindou_engine::{Config, Database, LoadOptions, MergePolicy};
 use oxigraph::store::Store;
 use oxrdf::{Dataset, NamedNode, NamedOrBlankNode, Quad, Term};
 use std::fmt;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
+
+/// Time that a merge under way may keep the directory after the last handle is gone.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What was compared.
 #[derive(Debug, Clone, Copy, Default)]
@@ -179,8 +185,7 @@ impl Life {
         let location = folder.path().join("store");
         let before = graphs(self.database()).map_err(|error| error.to_string())?;
         drop(self.database.take());
-        let database =
-            Database::open(&location, config(self.setting)).map_err(|error| error.to_string())?;
+        let database = self.open(&location)?;
         self.database = Some(database);
         self.compared.reopened += 1;
         let after = graphs(self.database()).map_err(|error| error.to_string())?;
@@ -188,6 +193,23 @@ impl Life {
             return Err(format!("graphs {after:?} after opening, {before:?} before"));
         }
         self.compare_contents()
+    }
+
+    /// Opens the database, once a merge that was under way when it was dropped has ended.
+    fn open(&self, location: &Path) -> Result<Database, String> {
+        let begin = Instant::now();
+        loop {
+            match Database::open(location, config(self.setting)) {
+                Ok(database) => return Ok(database),
+                Err(error)
+                    if error.to_string().contains("is using this store")
+                        && begin.elapsed() < PATIENCE =>
+                {
+                    thread::yield_now();
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        }
     }
 
     fn dataset(&self) -> Dataset {
@@ -233,7 +255,9 @@ impl Life {
             ));
         }
         let actual = graphs(self.database()).map_err(told)?;
-        for graph in self.store.named_graphs() {
+        // The oracle locks what it iterates over.
+        let known: Vec<_> = self.store.named_graphs().collect();
+        for graph in known {
             let Ok(NamedOrBlankNode::NamedNode(name)) = graph else {
                 continue;
             };
