@@ -238,8 +238,10 @@ fn an_update_obeys_its_dataset_and_its_time() {
         &database,
         "INSERT DATA { :d :p 1 GRAPH :g { :g :p 2 } GRAPH :h { :h :p 3 } }",
     );
-    let mut options = UpdateOptions::default();
-    options.using_graphs = vec![oxrdf::NamedNode::new("http://example.org/g").unwrap()];
+    let options = UpdateOptions {
+        using_graphs: vec![oxrdf::NamedNode::new("http://example.org/g").unwrap()],
+        ..UpdateOptions::default()
+    };
     let text = format!("{PREFIX} INSERT {{ :found :o ?o }} WHERE {{ ?s :p ?o }}");
     database.update_with(&text, options).unwrap();
     assert_eq!(
@@ -258,8 +260,10 @@ fn an_update_obeys_its_dataset_and_its_time() {
         .len(),
         1
     );
-    let mut options = UpdateOptions::default();
-    options.timeout = Some(std::time::Duration::ZERO);
+    let options = UpdateOptions {
+        timeout: Some(std::time::Duration::ZERO),
+        ..UpdateOptions::default()
+    };
     let late = database.update_with(&format!("{PREFIX} DELETE WHERE {{ ?s ?p ?o }}"), options);
     assert!(matches!(late, Err(EngineError::Timeout { .. })), "{late:?}");
 }
