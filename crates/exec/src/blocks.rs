@@ -1,7 +1,6 @@
 //! Rows of which any may be asked for, in pieces: none is ever copied to make room for more, and
 //! they can be let go of piece by piece.
 
-
 use jindou_model::TermId;
 use jindou_plan::physical::Var;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jindou_engine::{Config, MemoryPool};
+use jindou_engine::{Config, MemoryPool, SpillLimits};
 use jindou_server::ServerConfig;
 
 use crate::client::{Running, TRIPLES, encode};
@@ -224,6 +224,7 @@ fn memory_that_all_queries_share_is_never_exceeded_and_always_given_back() {
 
     let mut engine = Config::default();
     engine.query_memory_bytes = 1 << 20;
+    engine.spill = SpillLimits::off();
     let server = Running::with_engine(engine, |_| {});
     let answer = server.query(HOLDING, "");
     assert_eq!((answer.status, answer.header("retry-after")), (503, None));

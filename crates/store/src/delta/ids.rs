@@ -15,8 +15,11 @@ const MOST_RANGES: usize = 1 << 20;
 /// Sets of ids asked for, with the versions of the changes they were made from.
 #[derive(Default)]
 pub(crate) struct SetCache {
-    sets: RwLock<FxHashMap<Box<[Membership]>, (Box<[u64]>, IdRanges)>>,
+    sets: RwLock<FxHashMap<Box<[Membership]>, Versioned>>,
 }
+
+/// A set and the version of each of its traits' changes.
+type Versioned = (Box<[u64]>, IdRanges);
 
 /// What changed for one trait.
 struct Touched<'a> {
