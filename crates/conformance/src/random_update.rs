@@ -5,6 +5,7 @@
 //! oracle does otherwise is left out:
 //! - terms equal in value but written differently, which its store makes one;
 //! - templates take values straight from the data, none that are computed;
+//! - blank nodes are no names of graphs in templates: the oracle makes such quads;
 //! - an operation that fails where a graph is absent, or there, stands first in its request: a
 //!   graph that other operations emptied is there in the oracle, and not in the engine.
 
@@ -102,6 +103,7 @@ pub fn sequence(seed: u64) -> Sequence {
         profile,
         store,
         queries: Vec::new(),
+        operations: 0,
     };
     let steps = (0..count).map(|_| generator.step()).collect();
     Sequence {
@@ -151,6 +153,7 @@ struct Generator {
     store: Store,
     /// Asked before, and asked again when everything has changed.
     queries: Vec<Step>,
+    operations: usize,
 }
 
 impl Generator {
@@ -329,7 +332,14 @@ impl Generator {
         request
     }
 
+    /// One operation; labels of blank nodes are its own, as a request may not share them.
     fn operation(&mut self, is_first: bool) -> String {
+        self.operations += 1;
+        let own = format!("_:o{}x", self.operations);
+        self.any_operation(is_first).replace("_:", &own)
+    }
+
+    fn any_operation(&mut self, is_first: bool) -> String {
         let quads = self.store.len().expect("a store in memory");
         match self.random.below(100) {
             0..=29 if quads < QUADS_MANY => {
@@ -479,8 +489,11 @@ impl Generator {
             let object = position(70, quad.object.to_string(), true);
             let pattern = format!("{subject} {predicate} {object} .");
             if self.profile.graphs && self.random.chance(30) {
-                let graph = if self.random.chance(15) {
-                    format!("?{}", self.random.pick(variables))
+                // Only variables of GRAPH: the oracle takes blank nodes for names of graphs.
+                let names = variables.iter().filter(|name| name.starts_with('g'));
+                let names: Vec<&String> = names.collect();
+                let graph = if !names.is_empty() && self.random.chance(40) {
+                    format!("?{}", self.random.pick(&names))
                 } else {
                     format!(":{}", self.graph())
                 };

@@ -211,7 +211,10 @@ impl Inner {
                 return Ok(());
             };
             let directory = Arc::clone(store.directory());
-            (store.begin_checkpoint(latest)?, directory)
+            let Some(checkpoint) = store.begin_checkpoint(latest)? else {
+                return Ok(());
+            };
+            (checkpoint, directory)
         };
         DurableStore::write_checkpoint(&directory, &checkpoint)?;
         let mut writer = self.writer.lock();

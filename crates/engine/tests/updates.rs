@@ -195,6 +195,23 @@ fn a_stored_database_comes_back_after_updates_checkpoints_and_merges() {
 }
 
 #[test]
+fn a_second_checkpoint_without_transactions_between_keeps_the_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = folder.path().join("store");
+    let mut expected = BTreeSet::new();
+    for round in 0..3 {
+        let database = Database::open_or_create(&location, config()).unwrap();
+        assert_eq!(all(&database), expected, "round {round}");
+        database.checkpoint().unwrap();
+        update(&database, &format!("INSERT DATA {{ :s{round} :p :o }}"));
+        database.checkpoint().unwrap();
+        database.checkpoint().unwrap();
+        expected = all(&database);
+        assert_eq!(expected.len(), round + 1);
+    }
+}
+
+#[test]
 fn writers_on_many_threads_follow_one_another_while_merges_run() {
     let database = Database::with_config(config());
     update(&database, "INSERT DATA { :counter :value 0 }");

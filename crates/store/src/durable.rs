@@ -237,17 +237,22 @@ impl DurableStore {
     }
 
     /// Begins a checkpoint: transactions appended from now on come after it. `snapshot` must be
-    /// that of the last transaction appended.
+    /// that of the last transaction appended. None if nothing was appended since the last one.
     ///
     /// # Errors
     /// As [`DurableStore::append`].
-    pub fn begin_checkpoint(&mut self, snapshot: Snapshot) -> Result<Checkpoint, StoreError> {
+    pub fn begin_checkpoint(
+        &mut self,
+        snapshot: Snapshot,
+    ) -> Result<Option<Checkpoint>, StoreError> {
         let next = self.log.start_next_file()?;
         let at = Current {
             generation: self.current.generation,
             checkpoint: next - 1,
         };
-        Ok(Checkpoint { snapshot, at })
+        // A log file without records is not ended: the files of the checkpoint would be those of
+        // the current one.
+        Ok((at != self.current).then_some(Checkpoint { snapshot, at }))
     }
 
     /// Writes the files of a checkpoint; meant for a thread that holds up nobody.
