@@ -5,6 +5,7 @@
 //! oracle does otherwise is left out:
 //! - terms equal in value but written differently, which its store makes one;
 //! - templates take values straight from the data, none that are computed;
+//! - blank nodes are no names of graphs in templates: the oracle makes such quads;
 //! - an operation that fails where a graph is absent, or there, stands first in its request: a
 //!   graph that other operations emptied is there in the oracle, and not in the engine.
 
@@ -16,7 +17,7 @@ use crate::random::Random;
 use crate::random_data::{
     self, CLASSES, Domain, GRAPHS, NAMESPACE, NODE_PREDICATES, Profile, VERTICES, iri, node,
 };
-use crate::random_query::{self, Column};
+use crate::random_query::{self, Column, domain_of};
 use oxigraph::sparql::SparqlEvaluator;
 use oxigraph::store::Store;
 use oxrdf::vocab::rdf;
@@ -102,6 +103,7 @@ pub fn sequence(seed: u64) -> Sequence {
         profile,
         store,
         queries: Vec::new(),
+        operations: 0,
     };
     let steps = (0..count).map(|_| generator.step()).collect();
     Sequence {
@@ -139,6 +141,19 @@ pub fn quads_of(store: &Store) -> Vec<Quad> {
         .collect()
 }
 
+/// What the objects of a predicate can be, by its IRI.
+fn domain_of_predicate(predicate: &str) -> Domain {
+    match predicate.strip_prefix(NAMESPACE) {
+        None | Some("p0" | "p1" | "p2") => Domain::Node,
+        Some("num") => Domain::Number,
+        Some("str") => Domain::String,
+        Some("lang") => Domain::Language,
+        Some("date") => Domain::Date,
+        Some("flag") => Domain::Boolean,
+        Some(_) => Domain::Any,
+    }
+}
+
 fn is_ground(quad: &Quad) -> bool {
     matches!(quad.subject, NamedOrBlankNode::NamedNode(_))
         && !matches!(quad.object, Term::BlankNode(_))
@@ -151,6 +166,7 @@ struct Generator {
     store: Store,
     /// Asked before, and asked again when everything has changed.
     queries: Vec<Step>,
+    operations: usize,
 }
 
 impl Generator {
@@ -206,7 +222,7 @@ impl Generator {
         };
         let subject: NamedOrBlankNode = match random.below(10) {
             0 => iri(random.name(&CLASSES)).into(),
-            1 => iri(random.name(&["num", "mix", "g0"])).into(),
+            1 => iri(random.name(&["mix", "g0"])).into(),
             _ => node(random, profile),
         };
         let (predicate, object) = match random.below(20) {
@@ -329,7 +345,14 @@ impl Generator {
         request
     }
 
+    /// One operation; labels of blank nodes are its own, as a request may not share them.
     fn operation(&mut self, is_first: bool) -> String {
+        self.operations += 1;
+        let own = format!("_:o{}x", self.operations);
+        self.any_operation(is_first).replace("_:", &own)
+    }
+
+    fn any_operation(&mut self, is_first: bool) -> String {
         let quads = self.store.len().expect("a store in memory");
         match self.random.below(100) {
             0..=29 if quads < QUADS_MANY => {
@@ -465,22 +488,42 @@ impl Generator {
         for _ in 0..self.random.between(1, 3) {
             let quad = self.quad(false);
             let blanks = blanks && self.profile.blanks;
-            let mut position = |percent: usize, term: String, blank: bool| {
-                if self.random.chance(percent) {
-                    format!("?{}", self.random.pick(variables))
+            // Objects keep to the domain of their predicate, and predicates of literals are no
+            // vertices: what the oracle makes of IRIs in comparisons is its own.
+            let domain = domain_of_predicate(quad.predicate.as_str());
+            let nodes = |name: &&String| name.starts_with(['x', 'g']);
+            let fitting = |name: &&String| domain == Domain::Any || domain_of(name) == domain;
+            let not_predicate = |name: &&String| !name.starts_with('q');
+            let subjects: Vec<&String> = variables.iter().filter(not_predicate).collect();
+            let predicates: Vec<&String> = variables.iter().filter(nodes).collect();
+            let objects = subjects.iter().copied().filter(|name| fitting(&name));
+            let objects: Vec<&String> = objects.collect();
+            let is_free = domain == Domain::Any;
+            let mut position = |percent: usize, term: String, names: &[&String], blank: bool| {
+                if !names.is_empty() && self.random.chance(percent) {
+                    format!("?{}", self.random.pick(names))
                 } else if blank && blanks && self.random.chance(10) {
                     "_:t".to_owned()
                 } else {
                     term
                 }
             };
-            let subject = position(70, quad.subject.to_string(), true);
-            let predicate = position(20, quad.predicate.to_string(), false);
-            let object = position(70, quad.object.to_string(), true);
+            let subject = position(70, quad.subject.to_string(), &subjects, true);
+            let is_node = is_free || domain == Domain::Node;
+            let object = position(70, quad.object.to_string(), &objects, is_node);
+            let predicate = quad.predicate.to_string();
+            let predicate = if object.starts_with("?x") {
+                position(25, predicate, &predicates, false)
+            } else {
+                predicate
+            };
             let pattern = format!("{subject} {predicate} {object} .");
             if self.profile.graphs && self.random.chance(30) {
-                let graph = if self.random.chance(15) {
-                    format!("?{}", self.random.pick(variables))
+                // Only variables of GRAPH: the oracle takes blank nodes for names of graphs.
+                let names = variables.iter().filter(|name| name.starts_with('g'));
+                let names: Vec<&String> = names.collect();
+                let graph = if !names.is_empty() && self.random.chance(40) {
+                    format!("?{}", self.random.pick(&names))
                 } else {
                     format!(":{}", self.graph())
                 };

@@ -101,7 +101,8 @@ impl Database {
 
     /// Opens a stored database. Its files are mapped, not read in: this takes as long as
     /// comparing their checksums and replaying what was logged since the last merge or
-    /// checkpoint. The directory stays locked until the last clone is dropped.
+    /// checkpoint. The directory stays locked until the last clone is dropped
+    /// and a merge or checkpoint that was under way then has ended.
     ///
     /// # Errors
     /// If the directory is no store, is in use, or has a file that is damaged.

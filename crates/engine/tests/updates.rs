@@ -195,6 +195,23 @@ fn a_stored_database_comes_back_after_updates_checkpoints_and_merges() {
 }
 
 #[test]
+fn a_second_checkpoint_without_transactions_between_keeps_the_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = folder.path().join("store");
+    let mut expected = BTreeSet::new();
+    for round in 0..3 {
+        let database = Database::open_or_create(&location, config()).unwrap();
+        assert_eq!(all(&database), expected, "round {round}");
+        database.checkpoint().unwrap();
+        update(&database, &format!("INSERT DATA {{ :s{round} :p :o }}"));
+        database.checkpoint().unwrap();
+        database.checkpoint().unwrap();
+        expected = all(&database);
+        assert_eq!(expected.len(), round + 1);
+    }
+}
+
+#[test]
 fn writers_on_many_threads_follow_one_another_while_merges_run() {
     let database = Database::with_config(config());
     update(&database, "INSERT DATA { :counter :value 0 }");
@@ -266,4 +283,24 @@ fn an_update_obeys_its_dataset_and_its_time() {
     };
     let late = database.update_with(&format!("{PREFIX} DELETE WHERE {{ ?s ?p ?o }}"), options);
     assert!(matches!(late, Err(EngineError::Timeout { .. })), "{late:?}");
+}
+
+#[test]
+fn a_predicate_that_becomes_a_vertex_is_a_term_of_the_graph() {
+    let database = Database::with_config(config());
+    update(
+        &database,
+        "INSERT DATA { :v0 :p2 :v0 . :v5 :p1 :v2 . :v1 :p0 :v3 . :g0 :p0 :p2 . :p2 a :Property }",
+    );
+    let ask = |database: &Database, pattern: &str| {
+        rows(database, &format!("{PREFIX} SELECT * {{ {pattern} }}")).len()
+    };
+    for _ in 0..2 {
+        assert_eq!(ask(&database, "?x :p0 ?y . ?y :p1* ?z"), 2);
+        assert_eq!(ask(&database, ":p2 ?p ?o"), 1);
+        assert_eq!(ask(&database, "?s ?p :p2"), 1);
+        assert_eq!(ask(&database, "?x a :Property . ?s ?x ?o"), 1);
+        assert_eq!(ask(&database, ":p2 :p1? ?y"), 1);
+        database.compact().unwrap();
+    }
 }

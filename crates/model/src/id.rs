@@ -22,7 +22,8 @@ pub enum TermKind {
     Vertex = 1,
     /// A literal kept in the dictionary.
     Literal = 2,
-    /// The IRI of a predicate that is not a vertex too.
+    /// The IRI of a predicate that was not a vertex too when it was numbered; updates may make it
+    /// one, and it keeps this id until the next merge.
     Predicate = 3,
     /// `xsd:integer`, held inline.
     Integer = 4,

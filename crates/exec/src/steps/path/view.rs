@@ -164,8 +164,9 @@ impl View {
             })
         };
         match id.kind() {
-            TermKind::None | TermKind::Predicate | TermKind::Computed => false,
-            TermKind::Vertex => {
+            TermKind::None | TermKind::Computed => false,
+            // A predicate may have become a vertex by an update.
+            TermKind::Vertex | TermKind::Predicate => {
                 matches(pattern(Some(id), None, None)) || matches(pattern(None, None, Some(id)))
             }
             _ => matches(pattern(None, None, Some(id))),
