@@ -23,8 +23,10 @@
 
 mod config;
 mod database;
+mod document;
 mod error;
 mod graph;
+mod graph_store;
 mod keys;
 mod load;
 mod merge;
@@ -43,6 +45,7 @@ mod writer;
 pub use config::{Config, DEFAULT_SPILL_BYTES, LoadPolicy, QueryOptions, WorkerStart};
 pub use database::Database;
 pub use error::EngineError;
+pub use graph_store::GraphReport;
 pub use jindou_exec::{
     CancellationToken, MemoryPool, Reservation, ServiceCall, ServiceCaller, ServiceError,
     ServiceNext, ServiceRows, SpillLimits,
