@@ -55,7 +55,7 @@ pub use jindou_ingest::LoadOptions;
 pub use jindou_model::SnapshotNumber;
 pub use jindou_model::TermId;
 pub use jindou_store::log::Fsync;
-pub use jindou_store::{DurabilityOptions, Recovery};
+pub use jindou_store::{DurabilityOptions, Recovery, StoreError};
 pub use load::LoadReport;
 pub use merge::MergePolicy;
 pub use policy::{InvalidServicePrefix, ServicePolicy, ServicePrefix};
