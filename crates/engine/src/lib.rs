@@ -25,8 +25,10 @@ mod backup;
 mod config;
 mod database;
 mod distinct;
+mod document;
 mod error;
 mod graph;
+mod graph_store;
 mod keys;
 mod load;
 mod merge;
@@ -46,6 +48,7 @@ pub use backup::{BackupReport, StoreReport};
 pub use config::{Config, DEFAULT_SPILL_BYTES, LoadPolicy, QueryOptions, WorkerStart};
 pub use database::Database;
 pub use error::EngineError;
+pub use graph_store::GraphReport;
 pub use jindou_exec::{
     CancellationToken, MemoryPool, Reservation, ServiceCall, ServiceCaller, ServiceError,
     ServiceNext, ServiceRows, SpillLimits,

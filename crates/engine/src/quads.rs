@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jindou_exec::{GraphSource, Terms};
 use jindou_model::{Graphs, Pattern, PredicateId, TermId, TermKind, key};
-use oxrdf::NamedOrBlankNode;
+use oxrdf::{NamedNode, NamedOrBlankNode};
 
 use crate::Database;
 use crate::graph::StoredGraph;
@@ -54,32 +54,62 @@ impl Database {
     pub fn for_each_quad<E>(
         &self,
         graphs: &GraphSelection,
-        mut visit: impl FnMut(QuadText<'_>) -> Result<(), E>,
+        visit: impl FnMut(QuadText<'_>) -> Result<(), E>,
     ) -> Result<u64, E> {
-        let graph = self.graph();
-        let terms = Terms::new(graph.clone());
-        let mut reader = QuadReader::new(&graph, &terms);
-        let mut visited = 0;
-        let mut outcome = Ok(());
-        let _ = for_each_id(&graph, graphs, &mut |s, p, o, g| {
-            outcome = visit(reader.text(s, p, o, g));
-            match outcome {
-                Ok(()) => {
-                    visited += 1;
-                    ControlFlow::Continue(())
-                }
-                Err(_) => ControlFlow::Break(()),
-            }
-        });
-        outcome.map(|()| visited)
+        visit_all(&self.graph(), graphs, visit)
     }
 
-    /// Whether a named graph has a quad.
+    /// Calls `visit` with each quad of one graph, as [`Database::for_each_quad`]; `None`, if there
+    /// is no such graph. Without a name it is the default graph, which is always there.
+    ///
+    /// # Errors
+    /// The first of `visit`.
+    pub fn for_each_quad_in<E>(
+        &self,
+        graph: Option<&NamedNode>,
+        visit: impl FnMut(QuadText<'_>) -> Result<(), E>,
+    ) -> Result<Option<u64>, E> {
+        let stored = self.graph();
+        let selection = match graph {
+            None => GraphSelection::Default,
+            Some(name) => GraphSelection::Named(name.clone().into()),
+        };
+        if let GraphSelection::Named(name) = &selection
+            && find_graph(&stored, name).is_none()
+        {
+            return Ok(None);
+        }
+        visit_all(&stored, &selection, visit).map(Some)
+    }
+
+    /// Whether a named graph has a quad, or was declared.
     #[must_use]
     pub fn has_graph(&self, name: &NamedOrBlankNode) -> bool {
         let graph = self.graph();
         find_graph(&graph, name).is_some()
     }
+}
+
+fn visit_all<E>(
+    graph: &Arc<StoredGraph>,
+    graphs: &GraphSelection,
+    mut visit: impl FnMut(QuadText<'_>) -> Result<(), E>,
+) -> Result<u64, E> {
+    let terms = Terms::new(graph.clone());
+    let mut reader = QuadReader::new(graph, &terms);
+    let mut visited = 0;
+    let mut outcome = Ok(());
+    let _ = for_each_id(graph, graphs, &mut |s, p, o, g| {
+        outcome = visit(reader.text(s, p, o, g));
+        match outcome {
+            Ok(()) => {
+                visited += 1;
+                ControlFlow::Continue(())
+            }
+            Err(_) => ControlFlow::Break(()),
+        }
+    });
+    outcome.map(|()| visited)
 }
 
 fn find_graph(graph: &StoredGraph, name: &NamedOrBlankNode) -> Option<TermId> {

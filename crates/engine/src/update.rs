@@ -8,17 +8,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jindou_exec::{CancellationToken, Table};
-use jindou_ingest::{Progress, QuadSink, Source};
+use jindou_ingest::Source;
 use jindou_model::{Graphs, IdQuad, Pattern, SnapshotNumber, TermId, TermKind, inline, key};
 use jindou_plan::physical::{Dataset, Slot, TemplateSlot};
 use jindou_plan::{DataQuad, DataTerm, GraphTarget, Modify, Operation, TemplateQuad, parse_update};
 use jindou_store::{Changes, Effect, Snapshot, Stage};
-use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, QuadRef, Term, TermRef};
+use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term, TermRef};
 
 use crate::database::Inner;
 use crate::graph::StoredGraph;
+use crate::progress::QueryProgress;
 use crate::query::Running;
-use crate::{Database, EngineError, LoadOptions, QueryOptions};
+use crate::{Database, EngineError, QueryOptions, ServicePolicy, document};
+
+/// How long a transaction waits for its turn between two looks at whether it is still wanted.
+const TURN_LOOK: Duration = Duration::from_millis(20);
 
 /// Settings of one update request.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +37,48 @@ pub struct UpdateOptions {
     pub using_named_graphs: Vec<NamedNode>,
     /// What relative IRIs are resolved against.
     pub base: Option<NamedNode>,
+    /// Which endpoints SERVICE may call; the database's setting must allow them, too.
+    pub services: Option<ServicePolicy>,
+    /// Tells others how far the WHERE clause at work is.
+    pub progress: Option<QueryProgress>,
+}
+
+impl UpdateOptions {
+    /// When it began and how long it may take, if that is limited.
+    pub(crate) fn deadline(&self, inner: &Inner) -> Deadline {
+        Deadline {
+            limit: self.timeout.or(inner.config.query_timeout),
+            begin: Instant::now(),
+            cancellation: self.cancellation.clone().unwrap_or_default(),
+        }
+    }
+}
+
+/// When a transaction is to end, done or not.
+#[derive(Clone)]
+pub(crate) struct Deadline {
+    begin: Instant,
+    limit: Option<Duration>,
+    cancellation: CancellationToken,
+}
+
+impl Deadline {
+    /// The time that is left, if that is limited.
+    ///
+    /// # Errors
+    /// If there is none, or somebody ended the transaction.
+    pub(crate) fn left(&self) -> Result<Option<Duration>, EngineError> {
+        if self.cancellation.is_cancelled() {
+            return Err(EngineError::Cancelled);
+        }
+        let Some(limit) = self.limit else {
+            return Ok(None);
+        };
+        match limit.checked_sub(self.begin.elapsed()) {
+            Some(left) if !left.is_zero() => Ok(Some(left)),
+            _ => Err(EngineError::Timeout { limit }),
+        }
+    }
 }
 
 /// What an update did.
@@ -70,8 +116,7 @@ impl Database {
         options: UpdateOptions,
     ) -> Result<UpdateReport, EngineError> {
         let inner = self.inner();
-        let begin = Instant::now();
-        let timeout = options.timeout.or(inner.config.query_timeout);
+        let deadline = options.deadline(inner);
         let replaced = !options.using_graphs.is_empty() || !options.using_named_graphs.is_empty();
         let dataset = replaced.then(|| Dataset {
             default: options.using_graphs.clone(),
@@ -85,41 +130,36 @@ impl Database {
             .iter()
             .map(|operation| inner.read_document(operation))
             .collect::<Result<Vec<_>, _>>()?;
-        self.transact(timeout.map(|limit| (begin, limit)), |working| {
-            let mut run = Run {
-                inner,
-                options: &options,
-                deadline: timeout.map(|limit| (begin, limit)),
-                stages: Vec::new(),
-                effect: Effect::default(),
-                working,
-            };
+        self.transact(&deadline, |working| {
+            let mut run = Run::new(inner, &options, &deadline, working);
             for (operation, document) in update.operations.iter().zip(documents) {
+                deadline.left()?;
                 run.execute(operation, document)?;
             }
-            Ok((run.stages, run.effect))
+            Ok(run.done())
         })
     }
 
     /// Executes one transaction on a copy of the latest snapshot.
     pub(crate) fn transact(
         &self,
-        deadline: Option<(Instant, Duration)>,
+        deadline: &Deadline,
         execute: impl FnOnce(&mut Snapshot) -> Result<(Vec<Stage>, Effect), EngineError>,
     ) -> Result<UpdateReport, EngineError> {
         let inner = self.inner();
         inner.wait_for_merge()?;
-        let mut writer = match deadline {
-            None => inner.writer.lock(),
-            Some((begin, limit)) => inner
-                .writer
-                .try_lock_for(limit.saturating_sub(begin.elapsed()))
-                .ok_or(EngineError::Timeout { limit })?,
+        let mut writer = loop {
+            let left = deadline.left()?.unwrap_or(TURN_LOOK);
+            if let Some(writer) = inner.writer.try_lock_for(left.min(TURN_LOOK)) {
+                break writer;
+            }
         };
         let mut working = writer.begin()?;
         let documents = working.documents();
         working.set_documents(documents + 1);
         let (stages, effect) = execute(&mut working)?;
+        // From here on it happens, whatever its client wants.
+        deadline.left()?;
         let appended = writer.append(working, stages)?;
         let snapshot = writer.latest.number();
         drop(writer);
@@ -168,23 +208,9 @@ impl Inner {
         else {
             return Ok(None);
         };
-        let read = || -> Result<Vec<Quad>, EngineError> {
+        let read = || {
             let source = self.document(source)?;
-            let options = LoadOptions {
-                graph: destination.clone(),
-                blank_scope_start: 0,
-                threads: std::num::NonZeroUsize::MIN,
-                ..LoadOptions::default()
-            };
-            let limit_bytes = self.config.query_memory_bytes;
-            let sink = |_| DocumentSink {
-                quads: Vec::new(),
-                bytes: 0,
-                limit_bytes,
-            };
-            let (sinks, _) =
-                jindou_ingest::load(vec![source], &options, sink, &Progress::default())?;
-            Ok(sinks.into_iter().flat_map(|sink| sink.quads).collect())
+            document::read(vec![source], destination.clone(), self)
         };
         match read() {
             Ok(quads) => Ok(Some(quads)),
@@ -234,46 +260,38 @@ fn decode_path(path: &str) -> std::path::PathBuf {
     std::ffi::OsString::from_vec(out).into()
 }
 
-struct DocumentSink {
-    quads: Vec<Quad>,
-    bytes: u64,
-    limit_bytes: u64,
-}
-
-impl QuadSink for DocumentSink {
-    type Error = jindou_store::StoreError;
-
-    fn quad(&mut self, quad: QuadRef<'_>) -> Result<(), Self::Error> {
-        let text = match quad.object {
-            TermRef::Literal(literal) => literal.value().len(),
-            TermRef::NamedNode(node) => node.as_str().len(),
-            TermRef::BlankNode(node) => node.as_str().len(),
-        };
-        self.bytes += (size_of::<Quad>() + text + 64) as u64;
-        if self.bytes > self.limit_bytes {
-            return Err(jindou_store::StoreError::TooLarge {
-                reason: format!(
-                    "the document needs more than the {} bytes that a request may hold",
-                    self.limit_bytes
-                ),
-            });
-        }
-        self.quads.push(quad.into_owned());
-        Ok(())
-    }
-}
-
 /// A request under way.
-struct Run<'a> {
+pub(crate) struct Run<'a> {
     inner: &'a Inner,
     options: &'a UpdateOptions,
-    deadline: Option<(Instant, Duration)>,
+    deadline: &'a Deadline,
     stages: Vec<Stage>,
     effect: Effect,
     working: &'a mut Snapshot,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    pub(crate) fn new(
+        inner: &'a Inner,
+        options: &'a UpdateOptions,
+        deadline: &'a Deadline,
+        working: &'a mut Snapshot,
+    ) -> Self {
+        Self {
+            inner,
+            options,
+            deadline,
+            stages: Vec::new(),
+            effect: Effect::default(),
+            working,
+        }
+    }
+
+    /// What was done, for the log.
+    pub(crate) fn done(self) -> (Vec<Stage>, Effect) {
+        (self.stages, self.effect)
+    }
+
     fn execute(
         &mut self,
         operation: &Operation,
@@ -402,7 +420,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn insert_document(&mut self, quads: &[Quad]) -> Result<(), EngineError> {
+    /// Adds a document's quads; its blank nodes are new ones.
+    pub(crate) fn insert_document(&mut self, quads: &[Quad]) -> Result<(), EngineError> {
         let scope = self.scope();
         let mut add = Vec::with_capacity(quads.len());
         for quad in quads {
@@ -448,8 +467,10 @@ impl Run<'_> {
         });
         let prepared = modify.plan(&*graph)?;
         let options = QueryOptions {
-            timeout: self.time_left()?,
+            timeout: self.deadline.left()?,
             cancellation: self.options.cancellation.clone(),
+            services: self.options.services.clone(),
+            progress: self.options.progress.clone(),
             ..QueryOptions::default()
         };
         let inner = self.inner;
@@ -483,16 +504,6 @@ impl Run<'_> {
         }
         self.change(changes);
         Ok(())
-    }
-
-    fn time_left(&self) -> Result<Option<Duration>, EngineError> {
-        let Some((begin, limit)) = self.deadline else {
-            return Ok(None);
-        };
-        match limit.checked_sub(begin.elapsed()) {
-            Some(left) if !left.is_zero() => Ok(Some(left)),
-            _ => Err(EngineError::Timeout { limit }),
-        }
     }
 
     /// What the templates make of one solution; what is no quad is left out.
@@ -595,7 +606,8 @@ impl Run<'_> {
 
     // Graphs as a whole.
 
-    fn clear(
+    /// Empties graphs; named ones stay as empty ones, or do not.
+    pub(crate) fn clear(
         &mut self,
         target: &GraphTarget,
         silent: bool,
@@ -653,7 +665,14 @@ impl Run<'_> {
         debug_assert!(flow.is_continue());
     }
 
-    fn create(&mut self, graph: &NamedNode, silent: bool) -> Result<(), EngineError> {
+    /// Whether there is a named graph of this name.
+    pub(crate) fn has_graph(&self, name: TermRef<'_>) -> bool {
+        self.find(name)
+            .is_some_and(|graph| self.working.has_graph(graph))
+    }
+
+    /// Makes an empty graph.
+    pub(crate) fn create(&mut self, graph: &NamedNode, silent: bool) -> Result<(), EngineError> {
         let id = self.working.intern_node(graph.as_str().as_bytes())?;
         if self.working.has_graph(id) && !silent {
             return Err(EngineError::GraphExists {

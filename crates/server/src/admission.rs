@@ -20,6 +20,8 @@ const COME_AGAIN_SECONDS: u32 = 5;
 
 /// The gate of heavy queries.
 pub(crate) struct Admission {
+    /// What passes it, in the plural.
+    what: &'static str,
     places: Arc<Semaphore>,
     computing: usize,
     waiting: AtomicUsize,
@@ -51,12 +53,14 @@ impl Drop for Counted<'_> {
 
 impl Admission {
     pub(crate) fn new(
+        what: &'static str,
         computing: usize,
         max_waiting: usize,
         max_wait: Duration,
         max_stalled: usize,
     ) -> Self {
         Self {
+            what,
             places: Arc::new(Semaphore::new(computing)),
             computing,
             waiting: AtomicUsize::new(0),
@@ -108,8 +112,8 @@ impl Admission {
 
     fn refusal(&self, why: &str) -> Refusal {
         let message = format!(
-            "this server computes {} heavy queries at once, and {why}; try again later",
-            self.computing
+            "this server computes {} {} at once, and {why}; try again later",
+            self.computing, self.what
         );
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).come_again(COME_AGAIN_SECONDS)
     }

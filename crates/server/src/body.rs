@@ -38,6 +38,8 @@ pub(crate) struct CutShort;
 /// A response's body.
 pub(crate) enum Body {
     Whole(Bytes),
+    /// That of an answer to HEAD, whose length nobody knows.
+    Unsent,
     Stream {
         chunks: mpsc::Receiver<Chunk>,
         _query: CancelOnDrop,
@@ -61,6 +63,7 @@ impl http_body::Body for Body {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, CutShort>>> {
         match self.get_mut() {
+            Self::Unsent => Poll::Ready(None),
             Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Self::Stream { chunks, .. } => chunks.poll_recv(context).map(|chunk| match chunk {
@@ -78,7 +81,7 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Self::Stream { .. } => SizeHint::default(),
+            Self::Unsent | Self::Stream { .. } => SizeHint::default(),
         }
     }
 }

@@ -24,6 +24,16 @@ pub struct ServerConfig {
     pub queued_queries: usize,
     /// How long one waits for its turn before it is answered 503: 30 s.
     pub queue_wait: Duration,
+    /// Updates under way at once: 64. They are executed one after another, and share the waits
+    /// for the device.
+    pub updates: usize,
+    /// Updates that wait for their turn; one more is answered 503: 1024.
+    pub queued_updates: usize,
+    /// Refuse all that changes the database: no.
+    pub read_only: bool,
+    /// What clients see before the path of a URL, as in `https://example.org`, where that is not
+    /// `http://` and the `Host` of the request: none.
+    pub public_url: Option<String>,
     /// Heavy queries whose clients have ceased to read for a second. They have given their turn
     /// away; one more ends the one that has waited for longest: 64.
     pub stalled_queries: usize,
@@ -45,7 +55,8 @@ pub struct ServerConfig {
     pub write_timeout: Duration,
     /// How long requests may go on once the server is told to stop: 10 s.
     pub shutdown_grace: Duration,
-    /// Which pages may read answers: any.
+    /// Which pages may read answers: any. What changes the database is taken from pages of this
+    /// server and of [`Cors::Origins`] only, since a browser sends it for any page.
     pub cors: Cors,
     /// Whether to compress for clients that accept gzip: yes.
     pub gzip: bool,
@@ -78,6 +89,10 @@ impl Default for ServerConfig {
             queued_queries: 64,
             queue_wait: Duration::from_secs(30),
             stalled_queries: 64,
+            updates: 64,
+            queued_updates: 1024,
+            read_only: false,
+            public_url: None,
             max_body_bytes: 16 << 20,
             max_uri_bytes: 32 << 10,
             max_header_bytes: 64 << 10,

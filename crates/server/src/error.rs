@@ -67,6 +67,14 @@ impl Refusal {
         }
     }
 
+    /// The same, with something to do about it.
+    pub(crate) fn with_advice(self, advice: &str) -> Self {
+        Self {
+            message: format!("{}; {advice}", self.message).into(),
+            ..self
+        }
+    }
+
     /// A query was ended from outside. Not 503: whoever tries again by itself should not.
     pub(crate) fn cancelled(reason: Reason) -> Self {
         Self::new(StatusCode::CONFLICT, reason.message())

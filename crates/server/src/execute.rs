@@ -20,16 +20,18 @@ use jindou_engine::results::{
 use jindou_engine::{
     Database, EngineError, Graph, QueryOptions, QueryResults, ServicePolicy, Solutions,
 };
+use oxrdf::NamedNode;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::admission::{Admission, Place};
 use crate::body::{Body, CancelOnDrop};
 use crate::config::ServerConfig;
 use crate::error::Refusal;
+use crate::graph_store;
 use crate::heavy_texts::HeavyTexts;
 use crate::metrics::{Ending, Metrics, Rejected};
 use crate::protocol::Parameters;
-use crate::queries::{Client, Listed, Queries, Reason, Running};
+use crate::queries::{Client, Kind, Listed, Queries, Reason, Running};
 use crate::respond;
 use crate::stream::{Head, Stream};
 use crate::threads::{self, HEAVY_NICENESS, LONG_NICENESS, PLAIN_TEXT_BYTES, Stopwatch, left};
@@ -56,17 +58,28 @@ pub(crate) struct Executor {
     pub(crate) metrics: Metrics,
     pub(crate) queries: Arc<Queries>,
     pub(crate) admission: Admission,
+    /// The gate of what changes the database.
+    pub(crate) updates: Admission,
     pub(crate) inline_budget: Duration,
     pub(crate) write_timeout: Duration,
-    services: ServicePolicy,
+    pub(crate) services: ServicePolicy,
     pub(crate) max_rows: Option<u64>,
     heavy: HeavyTexts,
     /// The gate of texts that may be light, but are too long for the thread that read them.
     long: Arc<Semaphore>,
 }
 
+/// What is to be read.
+pub(crate) enum Asked {
+    /// What the query of the parameters says.
+    Query,
+    /// A graph as a whole; the query of the parameters only names it.
+    Graph(Option<NamedNode>),
+}
+
 /// One query, ready to run.
 pub(crate) struct Query {
+    pub(crate) asked: Asked,
     pub(crate) parameters: Parameters,
     /// The request's `Accept`, empty if it has none.
     pub(crate) accept: String,
@@ -84,10 +97,10 @@ enum Tried {
 }
 
 /// Counts a query whose client goes away while it waits for its turn.
-struct Waiting<'a> {
-    executor: &'a Executor,
-    query: &'a Running,
-    over: bool,
+pub(crate) struct Waiting<'a> {
+    pub(crate) executor: &'a Executor,
+    pub(crate) query: &'a Running,
+    pub(crate) over: bool,
 }
 
 impl Drop for Waiting<'_> {
@@ -106,10 +119,18 @@ impl Executor {
             metrics: Metrics::new(),
             queries: Arc::new(Queries::new()),
             admission: Admission::new(
+                "heavy queries",
                 config.heavy_queries,
                 config.queued_queries,
                 config.queue_wait,
                 config.stalled_queries,
+            ),
+            updates: Admission::new(
+                "updates",
+                config.updates,
+                config.queued_updates,
+                config.queue_wait,
+                0,
             ),
             inline_budget: config.inline_budget,
             write_timeout: config.write_timeout,
@@ -123,7 +144,9 @@ impl Executor {
     /// Runs a query to an answer, or to the first chunk of one.
     pub(crate) async fn answer(self: &Arc<Self>, query: Query) -> Result<Response<Body>, Refusal> {
         let client = Arc::clone(&query.client);
-        let listed = self.queries.list(query.text(), Some(client), query.limit);
+        let listed = self
+            .queries
+            .list(Kind::Query, query.text(), Some(client), query.limit);
         let (id, started) = (listed.id, listed.started);
         match self.run(query, listed).await {
             Ok(mut response) => {
@@ -434,7 +457,7 @@ impl Executor {
     }
 }
 
-fn no_thread(error: &io::Error) -> Refusal {
+pub(crate) fn no_thread(error: &io::Error) -> Refusal {
     tracing::error!(%error, "no thread for a query");
     let message = "the operating system has no thread for this query";
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).come_again(1)
@@ -489,7 +512,7 @@ impl From<ResultsError> for Stop {
 }
 
 /// A query that panics fails alone.
-fn guarded<T>(run: impl FnOnce() -> Result<T, Stop>) -> Result<T, Stop> {
+pub(crate) fn guarded<T>(run: impl FnOnce() -> Result<T, Stop>) -> Result<T, Stop> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
         tracing::error!("a query panicked");
         Err(Stop::Panicked)
@@ -542,6 +565,9 @@ fn run(
     options: QueryOptions,
     sink: &mut impl Sink,
 ) -> Result<Output, Stop> {
+    if let Asked::Graph(name) = &query.asked {
+        return graph_store::run(database, name.as_ref(), query, &options, sink);
+    }
     match database.query_with(query.text(), options)? {
         QueryResults::Solutions(solutions) => run_solutions(solutions, query, sink),
         QueryResults::Boolean(value) => {
@@ -650,7 +676,7 @@ fn refuse_profile(query: &Query, form: &str) -> Result<(), Stop> {
 }
 
 /// The format to answer in, by the parameter `format` or else by `Accept`.
-fn choose<T: Copy>(
+pub(crate) fn choose<T: Copy>(
     query: &Query,
     form: &str,
     offers: &'static [Offer<T>],

@@ -2,9 +2,10 @@
 //!
 //! | path | what |
 //! |---|---|
-//! | `/query`, `/sparql` | queries: GET, or POST of a form or of `application/sparql-query` |
-//! | `/update` | refused by name: 501 |
-//! | `/queries` | queries under way as JSON: GET |
+//! | `/query`, `/sparql` | queries: GET, or POST of a form or of `application/sparql-query`; GET without a query gives the service description |
+//! | `/update` | updates: POST of a form or of `application/sparql-update` |
+//! | `/store?graph=IRI`, `/store?default`, `/store/...` | whole graphs, by the Graph Store Protocol: GET, HEAD, PUT, POST, DELETE; POST to `/store` makes a graph with a new name |
+//! | `/queries` | queries and updates under way as JSON: GET |
 //! | `/queries/{id}` | one of them, or why it failed: GET; DELETE ends it |
 //! | `/health` | 200 while the server runs |
 //! | `/metrics` | Prometheus text |
@@ -36,17 +37,29 @@
 //! error cuts the connection before the last chunk, so that no client takes a part for the whole;
 //! `/queries/{id}` then says what it was. The id is in the header `Jindou-Query-Id` of each answer.
 //! A client that goes away cancels its query.
+//!
+//! An update takes `using-graph-uri`, `using-named-graph-uri` and `timeout`. What changed the
+//! database answers 204, or 201 where a graph was made, once it is on the device; the headers
+//! `Jindou-Inserted`, `Jindou-Deleted` and `Jindou-Snapshot` say what was done. Until it is
+//! written it can be ended as a query can, and has then changed nothing. Beside the statuses above:
+//! 404 for a graph that is absent, 409 for CREATE of one that is there, 403 for a LOAD that the
+//! settings do not allow, for a page of another origin, and for a server that is to read only, 400
+//! with the line for RDF that is wrong, 415 for a format that is not read, 413 for too much of it,
+//! and 503 while the store takes nothing, as when its disk is full.
 #![forbid(unsafe_code)]
 
 mod admission;
 mod body;
 mod config;
+mod description;
 mod error;
 mod execute;
 mod files;
+mod graph_store;
 mod heavy_texts;
 mod memory;
 mod metrics;
+mod multipart;
 mod protocol;
 mod queries;
 mod respond;
@@ -55,6 +68,7 @@ mod service;
 mod stall;
 mod stream;
 mod threads;
+mod update;
 
 pub use config::{Cors, ServerConfig};
 pub use error::ServerError;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
-use jindou_engine::MemoryPool;
+use jindou_engine::{MemoryPool, UpdateReport};
 
 use crate::admission::Figures;
 
@@ -130,6 +130,10 @@ pub(crate) struct Metrics {
     rejected: [AtomicU64; Rejected::ALL.len()],
     rows: AtomicU64,
     bytes: AtomicU64,
+    written: [AtomicU64; Ending::ALL.len()],
+    written_micros: AtomicU64,
+    inserted: AtomicU64,
+    deleted: AtomicU64,
 }
 
 impl Metrics {
@@ -143,6 +147,10 @@ impl Metrics {
             rejected: Default::default(),
             rows: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
+            written: Default::default(),
+            written_micros: AtomicU64::new(0),
+            inserted: AtomicU64::new(0),
+            deleted: AtomicU64::new(0),
         }
     }
 
@@ -166,6 +174,53 @@ impl Metrics {
         self.bytes.fetch_add(bytes, Relaxed);
     }
 
+    /// Counts an update, and what it did.
+    pub(crate) fn wrote(&self, ending: Ending, elapsed: Duration, report: Option<&UpdateReport>) {
+        let micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
+        self.written[ending as usize].fetch_add(1, Relaxed);
+        self.written_micros.fetch_add(micros, Relaxed);
+        if let Some(report) = report {
+            self.inserted.fetch_add(report.inserted, Relaxed);
+            self.deleted.fetch_add(report.deleted, Relaxed);
+        }
+        tracing::debug!(ending = ending.name(), ?elapsed, ?report, "update");
+    }
+
+    fn push_writes(&self, text: &mut String) {
+        let name = "jindou_updates_total";
+        head(text, name, "counter", "Updates by how they ended.");
+        for ending in Ending::ALL {
+            let count = self.written[ending as usize].load(Relaxed);
+            line(
+                text,
+                &format!("{name}{{status=\"{}\"}}", ending.name()),
+                count,
+            );
+        }
+        let seconds = self.written_micros.load(Relaxed) as f64 / 1e6;
+        let counters: [(&str, &str, &dyn std::fmt::Display); 3] = [
+            (
+                "jindou_update_seconds_total",
+                "Time that updates took.",
+                &seconds,
+            ),
+            (
+                "jindou_quads_inserted_total",
+                "Quads added by updates.",
+                &self.inserted.load(Relaxed),
+            ),
+            (
+                "jindou_quads_deleted_total",
+                "Quads removed by updates.",
+                &self.deleted.load(Relaxed),
+            ),
+        ];
+        for (name, help, value) in counters {
+            head(text, name, "counter", help);
+            line(text, name, value);
+        }
+    }
+
     /// All figures. Reads one file of `/proc`.
     pub(crate) fn text(&self, now: &Now) -> String {
         let mut text = String::with_capacity(4096);
@@ -185,6 +240,7 @@ impl Metrics {
         }
         self.push_histogram(&mut text);
         self.push_limits(&mut text, now);
+        self.push_writes(&mut text);
         let mut one = |name: &str, kind: &str, help: &str, value: &dyn std::fmt::Display| {
             head(&mut text, name, kind, help);
             line(&mut text, name, value);

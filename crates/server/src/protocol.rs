@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use hyper::StatusCode;
 use oxrdf::NamedNode;
 
 use crate::error::Refusal;
@@ -19,38 +18,157 @@ pub(crate) struct Parameters {
     pub(crate) explain: Option<bool>,
 }
 
+/// The parameters of an update, from its URL, its form, or both.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct UpdateParameters {
+    pub(crate) update: Option<String>,
+    pub(crate) using_graphs: Vec<NamedNode>,
+    pub(crate) using_named_graphs: Vec<NamedNode>,
+    pub(crate) timeout: Option<Duration>,
+}
+
 impl Parameters {
     /// Adds what an `application/x-www-form-urlencoded` string says. Parameters that mean nothing
     /// here are passed over.
     pub(crate) fn add(&mut self, encoded: &str) -> Result<(), Refusal> {
-        for pair in encoded.split('&').filter(|pair| !pair.is_empty()) {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let name = decode(name)
-                .ok_or_else(|| Refusal::bad_request("a parameter's name is badly encoded"))?;
-            let value = || {
-                decode(value).ok_or_else(|| {
-                    Refusal::bad_request(format!("the parameter {name} is badly encoded"))
-                })
-            };
-            match &*name {
-                "query" => set(&mut self.query, &name, value()?)?,
-                "default-graph-uri" => self.default_graphs.push(iri(&name, value()?)?),
-                "named-graph-uri" => self.named_graphs.push(iri(&name, value()?)?),
-                "timeout" => set(&mut self.timeout, &name, duration(&value()?)?)?,
-                "format" | "output" => set(&mut self.format, &name, value()?)?,
-                "profile" => set(&mut self.profile, &name, switch(&name, &value()?)?)?,
-                "explain" => set(&mut self.explain, &name, switch(&name, &value()?)?)?,
-                "update" | "using-graph-uri" | "using-named-graph-uri" => return Err(update()),
+        for_each(encoded, |name, value| {
+            match name {
+                "query" => set(&mut self.query, name, value()?)?,
+                "default-graph-uri" => self.default_graphs.push(iri(name, value()?)?),
+                "named-graph-uri" => self.named_graphs.push(iri(name, value()?)?),
+                "timeout" => set(&mut self.timeout, name, duration(&value()?)?)?,
+                "format" | "output" => set(&mut self.format, name, value()?)?,
+                "profile" => set(&mut self.profile, name, switch(name, &value()?)?)?,
+                "explain" => set(&mut self.explain, name, switch(name, &value()?)?)?,
+                "update" | "using-graph-uri" | "using-named-graph-uri" => {
+                    return Err(Refusal::bad_request(format!(
+                        "the parameter {name} is of updates, which go to /update"
+                    )));
+                }
                 _ => {}
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 
-/// What is said to any update.
-pub(crate) fn update() -> Refusal {
-    Refusal::new(StatusCode::NOT_IMPLEMENTED, "not supported: SPARQL Update")
+impl UpdateParameters {
+    /// As [`Parameters::add`].
+    pub(crate) fn add(&mut self, encoded: &str) -> Result<(), Refusal> {
+        for_each(encoded, |name, value| {
+            match name {
+                "update" => set(&mut self.update, name, value()?)?,
+                "using-graph-uri" => self.using_graphs.push(iri(name, value()?)?),
+                "using-named-graph-uri" => self.using_named_graphs.push(iri(name, value()?)?),
+                "timeout" => set(&mut self.timeout, name, duration(&value()?)?)?,
+                "query" => {
+                    return Err(Refusal::bad_request(
+                        "the parameter query is of queries, which go to /query",
+                    ));
+                }
+                "default-graph-uri" | "named-graph-uri" => {
+                    return Err(Refusal::bad_request(format!(
+                        "the parameter {name} is of queries; an update's dataset is given by \
+                         using-graph-uri and using-named-graph-uri"
+                    )));
+                }
+                _ => {}
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Which graph a request to the graph store is about, by its parameters.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum GraphParameter {
+    Default,
+    Named(NamedNode),
+    /// They do not say.
+    None,
+}
+
+impl GraphParameter {
+    pub(crate) fn of(encoded: &str) -> Result<Self, Refusal> {
+        let mut found = Self::None;
+        for pair in encoded.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let graph = match name {
+                "default" if value.is_empty() => Self::Default,
+                "default" => {
+                    return Err(Refusal::bad_request("the parameter default takes no value"));
+                }
+                "graph" => {
+                    // An IRI has no spaces, so a plus sign that was not encoded is one.
+                    let value = decode(&value.replace('+', "%2B")).ok_or_else(|| {
+                        Refusal::bad_request("the parameter graph is badly encoded")
+                    })?;
+                    Self::Named(iri(name, value)?)
+                }
+                _ => continue,
+            };
+            if found != Self::None {
+                return Err(Refusal::bad_request(
+                    "a request is about one graph: give graph or default, and once",
+                ));
+            }
+            found = graph;
+        }
+        Ok(found)
+    }
+}
+
+/// Decodes the names of an `application/x-www-form-urlencoded` string, and values when asked.
+fn for_each(
+    encoded: &str,
+    mut each: impl FnMut(&str, &dyn Fn() -> Result<String, Refusal>) -> Result<(), Refusal>,
+) -> Result<(), Refusal> {
+    for pair in encoded.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let name = decode(name)
+            .ok_or_else(|| Refusal::bad_request("a parameter's name is badly encoded"))?;
+        let value = || {
+            decode(value).ok_or_else(|| {
+                Refusal::bad_request(format!("the parameter {name} is badly encoded"))
+            })
+        };
+        each(&name, &value)?;
+    }
+    Ok(())
+}
+
+/// Whether a text begins as an update does, behind its PREFIX and BASE declarations.
+pub(crate) fn begins_as_update(text: &str) -> bool {
+    const UPDATES: [&str; 11] = [
+        "insert", "delete", "with", "load", "clear", "drop", "create", "add", "move", "copy",
+        "using",
+    ];
+    first_word(text).is_some_and(|word| UPDATES.contains(&&*word))
+}
+
+/// Whether a text begins as a query does.
+pub(crate) fn begins_as_query(text: &str) -> bool {
+    let forms = ["select", "ask", "construct", "describe"];
+    first_word(text).is_some_and(|word| forms.contains(&&*word))
+}
+
+/// The first word behind the declarations and comments, in lower case.
+fn first_word(text: &str) -> Option<String> {
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start();
+        if rest.starts_with('#') {
+            rest = rest.split_once(['\n', '\r'])?.1;
+            continue;
+        }
+        let end = rest.find(|c: char| !c.is_ascii_alphabetic());
+        let word = rest[..end.unwrap_or(rest.len())].to_ascii_lowercase();
+        match &*word {
+            // Both end with an IRI.
+            "prefix" | "base" => rest = rest.split_once('>')?.1,
+            _ => return Some(word).filter(|word| !word.is_empty()),
+        }
+    }
 }
 
 fn set<T>(place: &mut Option<T>, name: &str, value: T) -> Result<(), Refusal> {
@@ -120,6 +238,7 @@ fn hex(digit: u8) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hyper::StatusCode;
 
     fn parse(encoded: &str) -> Result<Parameters, Refusal> {
         let mut parameters = Parameters::default();
@@ -175,10 +294,65 @@ mod tests {
     }
 
     #[test]
-    fn updates_are_refused_by_name() {
+    fn queries_and_updates_are_not_taken_for_each_other() {
+        let query = parse("update=CLEAR+ALL").unwrap_err();
+        assert_eq!(query.status, StatusCode::BAD_REQUEST);
+        assert!(query.message.contains("/update"));
+        for wrong in [
+            "query=ASK+%7B%7D",
+            "update=a&update=b",
+            "default-graph-uri=http://e/a",
+            "using-graph-uri=a",
+        ] {
+            let refusal = UpdateParameters::default().add(wrong).expect_err(wrong);
+            assert_eq!(refusal.status, StatusCode::BAD_REQUEST, "{wrong}");
+        }
+        let mut update = UpdateParameters::default();
+        update
+            .add("update=CLEAR+ALL&using-graph-uri=http://e/a&using-named-graph-uri=http://e/b")
+            .unwrap();
+        assert_eq!(update.update.as_deref(), Some("CLEAR ALL"));
         assert_eq!(
-            parse("update=CLEAR+ALL").unwrap_err().status,
-            StatusCode::NOT_IMPLEMENTED
+            (update.using_graphs.len(), update.using_named_graphs.len()),
+            (1, 1)
         );
+    }
+
+    #[test]
+    fn texts_are_told_apart_by_their_first_word() {
+        let prologue = "# a comment > here\nPREFIX select: <http://e/>\nbase<http://e/#insert> ";
+        assert!(begins_as_update(&format!("{prologue}INSERT DATA {{}}")));
+        assert!(begins_as_query(&format!("{prologue}Select * {{}}")));
+        for neither in ["", "{", "# only a comment", "PREFIX a:", "SELECTION"] {
+            assert!(
+                !begins_as_update(neither) && !begins_as_query(neither),
+                "{neither}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_graph_of_a_request_is_decoded_once() {
+        let graph = |encoded| GraphParameter::of(encoded);
+        let named = |iri: &str| GraphParameter::Named(NamedNode::new_unchecked(iri));
+        assert_eq!(graph("default").unwrap(), GraphParameter::Default);
+        assert_eq!(
+            graph("graph=http%3A%2F%2Fe%2F%2531").unwrap(),
+            named("http://e/%31")
+        );
+        assert_eq!(graph("graph=urn:a+b&other=1").unwrap(), named("urn:a+b"));
+        assert_eq!(graph("").unwrap(), GraphParameter::None);
+        for wrong in [
+            "default&graph=http://e/",
+            "graph=a",
+            "graph=%",
+            "default=1",
+            "default&default",
+        ] {
+            assert_eq!(
+                graph(wrong).expect_err(wrong).status,
+                StatusCode::BAD_REQUEST
+            );
+        }
     }
 }

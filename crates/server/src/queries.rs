@@ -61,6 +61,23 @@ impl State {
     }
 }
 
+/// What a client asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Query,
+    /// Something that changes the database: an update, or a write to the graph store.
+    Update,
+}
+
+impl Kind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Query => "query",
+            Self::Update => "update",
+        }
+    }
+}
+
 /// Why a query was ended from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
@@ -105,6 +122,7 @@ impl Client {
 /// One query while the server has it.
 pub(crate) struct Running {
     pub(crate) id: QueryId,
+    kind: Kind,
     pub(crate) started: Instant,
     /// From its start.
     pub(crate) limit: Duration,
@@ -127,6 +145,7 @@ pub(crate) struct Running {
 impl Running {
     fn new(
         id: QueryId,
+        kind: Kind,
         text: &str,
         client: Option<Arc<Client>>,
         started: Instant,
@@ -135,6 +154,7 @@ impl Running {
         let kept = text.floor_char_boundary(TEXT_BYTES);
         Self {
             id,
+            kind,
             started,
             limit,
             started_at: SystemTime::now(),
@@ -240,6 +260,7 @@ impl Running {
         };
         json!({
             "id": self.id.to_string(),
+            "kind": self.kind.name(),
             "state": state.name(),
             "class": if self.heavy.load(Relaxed) { "heavy" } else { "light" },
             "cancelled": self.reason().is_some(),
@@ -307,6 +328,7 @@ impl Queries {
     /// Puts a query that begins now into the list.
     pub(crate) fn list(
         self: &Arc<Self>,
+        kind: Kind,
         text: &str,
         client: Option<Arc<Client>>,
         limit: Duration,
@@ -319,12 +341,18 @@ impl Queries {
             if part.contains_key(&id) {
                 continue;
             }
-            let running = Arc::new(Running::new(id, text, client, started, limit));
+            let running = Arc::new(Running::new(id, kind, text, client, started, limit));
             part.insert(id, Arc::clone(&running));
             drop(part);
             let queries = Arc::clone(self);
             return Listed { queries, running };
         }
+    }
+
+    /// A name that nothing else has, and nobody can guess.
+    pub(crate) fn new_name(&self) -> String {
+        let part = || QueryId(self.ids.hash_one(self.next.fetch_add(1, Relaxed)));
+        format!("{}{}", part(), part())
     }
 
     fn part(&self, id: QueryId) -> MutexGuard<'_, HashMap<QueryId, Arc<Running>>> {
@@ -416,7 +444,7 @@ mod tests {
     use super::*;
 
     fn list(queries: &Arc<Queries>, text: &str) -> Listed {
-        queries.list(text, None, Duration::from_secs(1))
+        queries.list(Kind::Query, text, None, Duration::from_secs(1))
     }
 
     #[test]

@@ -3,21 +3,29 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, ORIGIN};
+use hyper::header::{
+    ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION, ORIGIN,
+};
 use hyper::{Method, Request, Response, StatusCode};
+use jindou_engine::{Database, Reservation, UpdateOptions};
+use oxrdf::NamedNode;
 use serde_json::json;
 
 use crate::body::Body;
-use crate::config::ServerConfig;
+use crate::config::{Cors, ServerConfig};
+use crate::description::{self, Description};
 use crate::error::Refusal;
-use crate::execute::{Executor, Query};
+use crate::execute::{Asked, Executor, Query};
+use crate::graph_store::{self, is_store};
 use crate::metrics::Now;
-use crate::protocol::{Parameters, update};
+use crate::protocol::{Parameters, UpdateParameters, begins_as_query, begins_as_update};
 use crate::queries::{Client, QueryId, Reason};
 use crate::respond;
 use crate::threads::PLAIN_TEXT_BYTES;
+use crate::update::{Write, written};
 
 const PAGE: &str = include_str!("page.html");
 const READ: &str = "GET, HEAD, OPTIONS";
@@ -26,11 +34,15 @@ const UPDATE: &str = "POST, OPTIONS";
 const RUNNING: &str = "GET, HEAD, DELETE, OPTIONS";
 /// The list of queries under way; a query's id may follow.
 const QUERIES: &str = "/queries";
+/// Bytes of an update's text kept for the list of queries, at most.
+const SHOWN_BYTES: usize = 4096;
+/// Bodies up to this size, in bytes, are not booked: the number of connections bounds them.
+const UNBOOKED_BYTES: usize = 16 << 10;
 
 /// Answers requests of all connections.
 pub(crate) struct Service {
-    executor: Arc<Executor>,
-    config: ServerConfig,
+    pub(crate) executor: Arc<Executor>,
+    pub(crate) config: ServerConfig,
     connections: AtomicUsize,
 }
 
@@ -87,12 +99,13 @@ impl Service {
             "/update" => UPDATE,
             "/" | "/health" | "/metrics" => READ,
             path if is_about_queries(path) => RUNNING,
+            path if is_store(path) => graph_store::METHODS,
             path => {
                 return Err(Refusal::new(
                     StatusCode::NOT_FOUND,
                     format!(
-                        "nothing at {path}; there are /query, /queries, /health, /metrics and / \
-                         (a page)"
+                        "nothing at {path}; there are /query, /update, /store, /queries, /health, \
+                         /metrics and / (a page)"
                     ),
                 ));
             }
@@ -104,12 +117,18 @@ impl Service {
             return self.queries(&request);
         }
         let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+        if allow == UPDATE || allow == graph_store::METHODS && !reads {
+            self.check_write(&request)?;
+        }
+        if allow == graph_store::METHODS {
+            return self.graph_store(request, client).await;
+        }
         let posts = request.method() == Method::POST;
         if !(reads && allow != UPDATE || posts && allow != READ) {
             return Err(Refusal::method(allow));
         }
         match request.uri().path() {
-            "/update" => Err(update()),
+            "/update" => self.update(request, client).await,
             "/health" => Ok(respond::whole("application/json", r#"{"status":"ok"}"#)),
             "/metrics" => {
                 let text = self.executor.metrics.text(&self.now());
@@ -197,6 +216,9 @@ impl Service {
         request: Request<Incoming>,
         client: &Arc<Client>,
     ) -> Result<Response<Body>, Refusal> {
+        if request.method() != Method::POST && request.uri().query().is_none_or(str::is_empty) {
+            return self.describe(&request);
+        }
         let mut parameters = Parameters::default();
         if let Some(encoded) = request.uri().query() {
             parameters.add(encoded)?;
@@ -204,8 +226,8 @@ impl Service {
         let gzip = self.config.gzip && respond::accepts_gzip(request.headers());
         let accept = accept(request.headers());
         if request.method() == Method::POST {
-            let kind = media_type(request.headers());
-            match &*kind {
+            let kind = content_type(request.headers())?;
+            match &*media_type(&kind) {
                 "application/x-www-form-urlencoded" => {
                     parameters.add(&self.read(request).await?)?;
                 }
@@ -217,7 +239,12 @@ impl Service {
                         ));
                     }
                 }
-                "application/sparql-update" => return Err(update()),
+                "application/sparql-update" => {
+                    return Err(Refusal::new(
+                        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                        "queries are answered here; an update goes to /update",
+                    ));
+                }
                 _ => {
                     return Err(Refusal::new(
                         StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -235,19 +262,160 @@ impl Service {
         }
         let limit = parameters.timeout.unwrap_or(self.config.default_timeout);
         let limit = limit.min(self.config.max_timeout);
-        self.executor
+        let is_update = begins_as_update(text);
+        let answer = self
+            .executor
             .answer(Query {
+                asked: Asked::Query,
                 parameters,
                 accept,
                 gzip,
                 limit,
                 client: Arc::clone(client),
             })
-            .await
+            .await;
+        answer.map_err(
+            |refusal| match is_update && refusal.status == StatusCode::BAD_REQUEST {
+                true => refusal.with_advice("this is an update; it goes to /update"),
+                false => refusal,
+            },
+        )
+    }
+
+    /// A request that would change the database.
+    async fn update(
+        &self,
+        request: Request<Incoming>,
+        client: &Arc<Client>,
+    ) -> Result<Response<Body>, Refusal> {
+        let mut parameters = UpdateParameters::default();
+        if let Some(encoded) = request.uri().query() {
+            parameters.add(encoded)?;
+        }
+        let base = format!("{}/update", self.base_url(&request)?);
+        let kind = content_type(request.headers())?;
+        let is_form = match &*media_type(&kind) {
+            "application/x-www-form-urlencoded" => true,
+            "application/sparql-update" => false,
+            "application/sparql-query" => {
+                return Err(Refusal::new(
+                    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                    "updates are executed here; a query goes to /query",
+                ));
+            }
+            _ => {
+                return Err(Refusal::new(
+                    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                    "a POST here is application/sparql-update or \
+                     application/x-www-form-urlencoded",
+                ));
+            }
+        };
+        let (body, memory) = self.read_bytes(request).await?;
+        let body = utf8(body)?;
+        if is_form {
+            parameters.add(&body)?;
+        } else if parameters.update.replace(body).is_some() {
+            return Err(Refusal::bad_request(
+                "the update is given in the URL and in the body",
+            ));
+        }
+        let Some(text) = parameters.update else {
+            return Err(Refusal::bad_request("the parameter update is missing"));
+        };
+        let limit = parameters.timeout.unwrap_or(self.config.default_timeout);
+        let write = Write {
+            size: text.len(),
+            text: text[..text.floor_char_boundary(SHOWN_BYTES)].to_owned(),
+            limit: limit.min(self.config.max_timeout),
+            client: Arc::clone(client),
+        };
+        let is_query = begins_as_query(&text);
+        let base = NamedNode::new_unchecked(base);
+        let work = move |database: &Database, options| {
+            let _memory = memory;
+            let options = UpdateOptions {
+                using_graphs: parameters.using_graphs,
+                using_named_graphs: parameters.using_named_graphs,
+                base: Some(base),
+                ..options
+            };
+            database.update_with(&text, options)
+        };
+        let done = self.executor.write(write, |report| report, work).await;
+        match done {
+            Ok((report, id)) => Ok(written(&report, id)),
+            Err(refusal) if is_query && refusal.status == StatusCode::BAD_REQUEST => {
+                Err(refusal.with_advice("this is a query; it goes to /query"))
+            }
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    /// Refuses what may not change the database.
+    fn check_write(&self, request: &Request<Incoming>) -> Result<(), Refusal> {
+        let forbidden = |message| Err(Refusal::new(StatusCode::FORBIDDEN, message));
+        if self.config.read_only {
+            return forbidden("this server was started to read only; it changes nothing");
+        }
+        // A browser sends forms and plain text of any page anywhere, without asking first.
+        let headers = request.headers();
+        let Some(origin) = headers.get(ORIGIN) else {
+            return Ok(());
+        };
+        let host = headers.get(HOST).map(HeaderValue::as_bytes);
+        let own = origin.to_str().ok().and_then(|o| o.split_once("://"));
+        let is_own = own.is_some_and(|(_, own)| Some(own.as_bytes()) == host);
+        let is_public = self
+            .config
+            .public_url
+            .as_ref()
+            .is_some_and(|public| public.trim_end_matches('/').as_bytes() == origin.as_bytes());
+        let is_listed = match &self.config.cors {
+            Cors::Origins(list) => list.iter().any(|o| o.as_bytes() == origin.as_bytes()),
+            Cors::Any | Cors::None => false,
+        };
+        if is_own || is_public || is_listed {
+            return Ok(());
+        }
+        forbidden(
+            "pages of other servers may change nothing here; they may, if this one is started \
+             with --allow-origin and their origin",
+        )
+    }
+
+    /// The service description, for programs; people are sent to the page.
+    fn describe(&self, request: &Request<Incoming>) -> Result<Response<Body>, Refusal> {
+        if accept(request.headers()).contains("text/html") {
+            let mut response = respond::nothing();
+            *response.status_mut() = StatusCode::SEE_OTHER;
+            let headers = response.headers_mut();
+            headers.insert(LOCATION, HeaderValue::from_static("/"));
+            return Ok(response);
+        }
+        let database = &self.executor.database;
+        let description = Description {
+            base_url: &self.base_url(request)?,
+            path: request.uri().path(),
+            writes: !self.config.read_only,
+            services: &self.config.services,
+            triples: database.statistics().triples,
+        };
+        description::respond(&description, request.headers())
     }
 
     /// Reads a request's body, which is text.
     async fn read(&self, request: Request<Incoming>) -> Result<String, Refusal> {
+        let (bytes, _memory) = self.read_bytes(request).await?;
+        utf8(bytes)
+    }
+
+    /// Reads a request's body, and books what it holds if that is much.
+    pub(crate) async fn read_bytes(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<(Bytes, Option<Reservation>), Refusal> {
+        check_encoding(request.headers())?;
         let limit = self.config.max_body_bytes;
         let too_large = || {
             Refusal::new(
@@ -271,8 +439,42 @@ impl Service {
                 ));
             }
         };
-        String::from_utf8(bytes.into()).map_err(|_| Refusal::bad_request("the body is not UTF-8"))
+        let pool = self.executor.database.config().memory_pool.as_ref();
+        let memory = match pool.filter(|_| bytes.len() > UNBOOKED_BYTES) {
+            None => None,
+            Some(pool) => {
+                let memory = pool.reserve(bytes.len() as u64);
+                Some(memory.ok_or_else(|| Refusal::pool_exhausted(pool.limit_bytes()))?)
+            }
+        };
+        Ok((bytes, memory))
     }
+}
+
+/// Text is sent as it is, in UTF-8.
+fn check_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
+    let unsupported =
+        |message: String| Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+    if let Some(coding) = headers.get(CONTENT_ENCODING)
+        && !coding.as_bytes().eq_ignore_ascii_case(b"identity")
+    {
+        return unsupported("a body with a Content-Encoding is not taken".to_owned());
+    }
+    let kind = content_type(headers)?;
+    let mut parameters = kind.split(';').skip(1).filter_map(|p| p.split_once('='));
+    let charset = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
+    let charset = charset.map_or("utf-8", |(_, value)| value.trim().trim_matches('"'));
+    if ["utf-8", "utf8", "us-ascii"]
+        .iter()
+        .any(|known| charset.eq_ignore_ascii_case(known))
+    {
+        return Ok(());
+    }
+    unsupported(format!("a body is in UTF-8, not in {charset}"))
+}
+
+fn utf8(bytes: Bytes) -> Result<String, Refusal> {
+    String::from_utf8(bytes.into()).map_err(|_| Refusal::bad_request("the body is not UTF-8"))
 }
 
 /// An open connection, counted.
@@ -290,7 +492,7 @@ fn is_about_queries(path: &str) -> bool {
 }
 
 /// All `Accept` headers as one.
-fn accept(headers: &HeaderMap) -> String {
+pub(crate) fn accept(headers: &HeaderMap) -> String {
     let mut values = headers
         .get_all(ACCEPT)
         .iter()
@@ -303,14 +505,17 @@ fn accept(headers: &HeaderMap) -> String {
     accept
 }
 
-/// The body's media type in lower case, without parameters; empty if there is none.
-fn media_type(headers: &HeaderMap) -> String {
-    let value = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
-    let (kind, _) = value
-        .unwrap_or_default()
-        .split_once(';')
-        .unwrap_or((value.unwrap_or_default(), ""));
+/// The whole value of `Content-Type`, empty if there is none.
+pub(crate) fn content_type(headers: &HeaderMap) -> Result<String, Refusal> {
+    match headers.get(CONTENT_TYPE).map(HeaderValue::to_str) {
+        None => Ok(String::new()),
+        Some(Ok(value)) => Ok(value.to_owned()),
+        Some(Err(_)) => Err(Refusal::bad_request("the Content-Type is not ASCII")),
+    }
+}
+
+/// The media type of a `Content-Type` in lower case, without parameters.
+pub(crate) fn media_type(content_type: &str) -> String {
+    let (kind, _) = content_type.split_once(';').unwrap_or((content_type, ""));
     kind.trim().to_ascii_lowercase()
 }

@@ -1,0 +1,379 @@
+//! How are whole graphs read and written, by the SPARQL 1.1 Graph Store HTTP Protocol?
+//!
+//! A graph is named by `?graph=` its IRI, by `?default`, or by the URL itself if that is below
+//! `/store/`. Each write is one transaction.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use hyper::body::Incoming;
+use hyper::header::{HOST, HeaderMap, HeaderValue, LOCATION};
+use hyper::{Method, Request, Response, StatusCode};
+use jindou_engine::ingest::{Compression, Format, Source};
+use jindou_engine::results::{GraphFormat, GraphWriter, QuadText};
+use jindou_engine::{Database, EngineError, GraphReport, QueryOptions, UpdateReport};
+use oxrdf::NamedNode;
+
+use crate::body::Body;
+use crate::error::Refusal;
+use crate::execute::{Asked, Output, Query, Sink, Stop, choose};
+use crate::multipart;
+use crate::protocol::{GraphParameter, Parameters};
+use crate::queries::Client;
+use crate::respond;
+use crate::service::{Service, accept, content_type, media_type};
+use crate::update::{Write, written};
+
+/// The graph store; graphs named by their URLs are below it.
+pub(crate) const STORE: &str = "/store";
+pub(crate) const METHODS: &str = "GET, HEAD, PUT, POST, DELETE, OPTIONS";
+
+/// Triples between two looks at the clock.
+const LOOK: u64 = 256;
+
+/// Whether a path is the graph store or a graph of it.
+pub(crate) fn is_store(path: &str) -> bool {
+    let rest = path.strip_prefix(STORE);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// What a request is about.
+struct Target {
+    /// `None` is the default graph.
+    graph: Option<NamedNode>,
+    /// What relative IRIs are resolved against.
+    base: String,
+    /// The graph was asked for by nothing, and named here.
+    new: bool,
+}
+
+impl Service {
+    /// Answers a request to the graph store, of a method that it takes.
+    pub(crate) async fn graph_store(
+        &self,
+        request: Request<Incoming>,
+        client: &Arc<Client>,
+    ) -> Result<Response<Body>, Refusal> {
+        let target = self.target(&request)?;
+        match *request.method() {
+            Method::GET => self.read_graph(target, request.headers(), client).await,
+            Method::HEAD => self.head_graph(&target, request.headers()),
+            Method::DELETE => self.delete_graph(target, client).await,
+            Method::PUT | Method::POST => self.write_graph(target, request, client).await,
+            _ => Err(Refusal::method(METHODS)),
+        }
+    }
+
+    fn target(&self, request: &Request<Incoming>) -> Result<Target, Refusal> {
+        let uri = request.uri();
+        let here = format!("{}{}", self.base_url(request)?, uri.path());
+        let parameter = GraphParameter::of(uri.query().unwrap_or_default())?;
+        if uri.path() != STORE {
+            if parameter != GraphParameter::None {
+                return Err(Refusal::bad_request(format!(
+                    "the URL names a graph itself; graph and default are parameters of {STORE}"
+                )));
+            }
+            let iri = match uri.query() {
+                Some(query) => format!("{here}?{query}"),
+                None => here,
+            };
+            return Target::named(iri, false);
+        }
+        match parameter {
+            GraphParameter::Default => Ok(Target {
+                graph: None,
+                base: here,
+                new: false,
+            }),
+            GraphParameter::Named(graph) => Ok(Target {
+                base: graph.as_str().to_owned(),
+                graph: Some(graph),
+                new: false,
+            }),
+            GraphParameter::None if request.method() == Method::POST => {
+                let name = self.executor.queries.new_name();
+                Target::named(format!("{here}/{name}"), true)
+            }
+            GraphParameter::None => Err(Refusal::bad_request(format!(
+                "which graph? Give {STORE}?graph=IRI or {STORE}?default"
+            ))),
+        }
+    }
+
+    /// What comes before the path in the URLs that clients see.
+    pub(crate) fn base_url(&self, request: &Request<Incoming>) -> Result<String, Refusal> {
+        if let Some(public) = &self.config.public_url {
+            return Ok(public.trim_end_matches('/').to_owned());
+        }
+        let host = request.headers().get(HOST).and_then(|h| h.to_str().ok());
+        let authority = request.uri().authority().map(|a| a.as_str());
+        let url = match authority.or(host) {
+            Some(host) => format!("http://{host}"),
+            None => format!("http://{}", self.config.address),
+        };
+        match NamedNode::new(format!("{url}/")) {
+            Ok(_) => Ok(url),
+            Err(_) => Err(Refusal::bad_request("the header Host is no name of a host")),
+        }
+    }
+
+    async fn read_graph(
+        &self,
+        target: Target,
+        headers: &HeaderMap,
+        client: &Arc<Client>,
+    ) -> Result<Response<Body>, Refusal> {
+        let query = Query {
+            parameters: Parameters {
+                query: Some(target.describe("GET")),
+                ..Parameters::default()
+            },
+            asked: Asked::Graph(target.graph),
+            accept: accept(headers),
+            gzip: self.config.gzip && respond::accepts_gzip(headers),
+            limit: self.config.default_timeout,
+            client: Arc::clone(client),
+        };
+        self.executor.answer(query).await
+    }
+
+    /// What GET would say of itself, without looking at the graph's statements.
+    fn head_graph(&self, target: &Target, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
+        let offers = GraphFormat::OFFERS;
+        let accept = accept(headers);
+        let chosen = jindou_engine::results::negotiate(&accept, offers).ok_or_else(|| {
+            let message = format!("a graph is not available as {accept}");
+            Refusal::new(StatusCode::NOT_ACCEPTABLE, message)
+        })?;
+        if let Some(name) = &target.graph
+            && !self.executor.database.has_graph(&name.clone().into())
+        {
+            return Err(absent(Some(name)));
+        }
+        Ok(respond::with_body(chosen.media_type, Body::Unsent))
+    }
+
+    async fn delete_graph(
+        &self,
+        target: Target,
+        client: &Arc<Client>,
+    ) -> Result<Response<Body>, Refusal> {
+        let write = self.write_of(target.describe("DELETE"), 0, client);
+        let graph = target.graph;
+        let work =
+            move |database: &Database, options| database.drop_graph(graph.as_ref(), &options);
+        let (report, id) = self.executor.write(write, |report| report, work).await?;
+        Ok(written(&report, id))
+    }
+
+    async fn write_graph(
+        &self,
+        target: Target,
+        request: Request<Incoming>,
+        client: &Arc<Client>,
+    ) -> Result<Response<Body>, Refusal> {
+        let replace = request.method() == Method::PUT;
+        let text = target.describe(if replace { "PUT" } else { "POST" });
+        let kind = content_type(request.headers())?;
+        let (body, _memory) = self.read_bytes(request).await?;
+        let write = self.write_of(text, body.len(), client);
+        let documents = documents(&kind, body, &target.base)?;
+        let graph = target.graph.clone();
+        let work = move |database: &Database, options| match replace {
+            true => database.replace_graph(graph.as_ref(), documents, &options),
+            false => database.add_to_graph(graph.as_ref(), documents, &options),
+        };
+        let report: fn(&GraphReport) -> &UpdateReport = |done| &done.update;
+        let (done, id) = self.executor.write(write, report, work).await?;
+        let mut response = written(&done.update, id);
+        if !done.existed {
+            *response.status_mut() = StatusCode::CREATED;
+        }
+        if let Some(graph) = target.graph.filter(|_| target.new) {
+            let location = HeaderValue::from_str(graph.as_str());
+            let location = location.map_err(|_| Refusal::internal())?;
+            response.headers_mut().insert(LOCATION, location);
+        }
+        Ok(response)
+    }
+
+    fn write_of(&self, text: String, size: usize, client: &Arc<Client>) -> Write {
+        Write {
+            text,
+            size,
+            limit: self.config.default_timeout,
+            client: Arc::clone(client),
+        }
+    }
+}
+
+impl Target {
+    fn named(iri: String, new: bool) -> Result<Self, Refusal> {
+        let graph = NamedNode::new(iri).map_err(|error| {
+            Refusal::bad_request(format!("the URL is no IRI of a graph: {error}"))
+        })?;
+        Ok(Self {
+            base: graph.as_str().to_owned(),
+            graph: Some(graph),
+            new,
+        })
+    }
+
+    /// The request, for the list of queries.
+    fn describe(&self, method: &str) -> String {
+        match &self.graph {
+            Some(graph) => format!("{method} graph {graph}"),
+            None => format!("{method} the default graph"),
+        }
+    }
+}
+
+fn absent(graph: Option<&NamedNode>) -> Refusal {
+    let name = graph.map(ToString::to_string).unwrap_or_default();
+    Refusal::new(StatusCode::NOT_FOUND, format!("there is no graph {name}"))
+}
+
+/// The documents in the body of a request.
+fn documents(kind: &str, body: bytes::Bytes, base: &str) -> Result<Vec<Source>, Refusal> {
+    if media_type(kind) == "multipart/form-data" {
+        let parts = multipart::parts(kind, &body)?;
+        return parts
+            .into_iter()
+            .map(|part| {
+                let ending = part.file_name.rsplit_once('.');
+                let by_name = ending.and_then(|(_, ending)| Format::from_extension(ending));
+                let format = match media_type(part.content_type) {
+                    // What browsers say of files that they do not know.
+                    kind if matches!(&*kind, "" | "application/octet-stream" | "text/plain") => {
+                        by_name.ok_or_else(|| unknown_format(&kind))?
+                    }
+                    kind => format(&kind)?,
+                };
+                Ok(document("the part of the form", part.bytes, format, base))
+            })
+            .collect();
+    }
+    if body.is_empty() && kind.is_empty() {
+        return Ok(Vec::new());
+    }
+    let format = format(&media_type(kind))?;
+    Ok(vec![document("the body", &body, format, base)])
+}
+
+fn document(name: &str, bytes: &[u8], format: Format, base: &str) -> Source {
+    Source::bytes(name, bytes)
+        .with_format(format)
+        .with_compression(Compression::None)
+        .with_base_iri(base)
+}
+
+fn format(media_type: &str) -> Result<Format, Refusal> {
+    let known = media_type
+        .contains('/')
+        .then(|| Format::from_name(media_type));
+    match known {
+        Some(Ok(format)) => Ok(format),
+        _ => Err(unknown_format(media_type)),
+    }
+}
+
+fn unknown_format(media_type: &str) -> Refusal {
+    let known: Vec<&str> = Format::ALL
+        .iter()
+        .map(|format| format.media_type())
+        .collect();
+    let said = match media_type {
+        "" => "no Content-Type says in which format the graph is".to_owned(),
+        other => format!("a graph is not read as {other}"),
+    };
+    let message = format!("{said}; it may be {}", known.join(", "));
+    Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
+}
+
+/// Writes a graph as a whole to `sink`; what is returned is left to be sent.
+pub(crate) fn run(
+    database: &Database,
+    name: Option<&NamedNode>,
+    query: &Query,
+    options: &QueryOptions,
+    sink: &mut impl Sink,
+) -> Result<Output, Stop> {
+    let (media_type, format) = choose(
+        query,
+        "a graph",
+        GraphFormat::OFFERS,
+        GraphFormat::from_name,
+        |format| format.media_type(),
+    )?;
+    let begun = Instant::now();
+    let mut writer = GraphWriter::new(format);
+    let mut out = Vec::with_capacity(4096);
+    let visited = database.for_each_quad_in(name, |quad| {
+        // The statements of one graph, whatever its name.
+        let triple = QuadText {
+            graph: None,
+            ..quad
+        };
+        writer.quad(&mut out, triple)?;
+        sink.rows(writer.triples())?;
+        let look = writer.triples().is_multiple_of(LOOK);
+        if look {
+            check(options, begun)?;
+            writer.pause(&mut out)?;
+        }
+        sink.offer(media_type, &mut out, look)
+    })?;
+    if visited.is_none() {
+        return Err(Stop::Refused(absent(name)));
+    }
+    let rows = writer.triples();
+    writer.finish(&mut out)?;
+    Ok(Output {
+        media_type,
+        bytes: out,
+        rows,
+    })
+}
+
+/// Ends the reading where it was cancelled or took too long.
+fn check(options: &QueryOptions, begun: Instant) -> Result<(), Stop> {
+    let cancelled = options.cancellation.as_ref();
+    if cancelled.is_some_and(jindou_engine::CancellationToken::is_cancelled) {
+        return Err(Stop::Engine(EngineError::Cancelled));
+    }
+    match options.timeout {
+        Some(limit) if begun.elapsed() > limit => Err(Stop::Engine(EngineError::Timeout { limit })),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_the_store_are_told_from_others() {
+        assert!(is_store("/store") && is_store("/store/") && is_store("/store/a/b"));
+        assert!(!is_store("/stores") && !is_store("/") && !is_store("/stor"));
+    }
+
+    #[test]
+    fn formats_are_told_by_media_type_only() {
+        assert_eq!(format("text/turtle").ok(), Some(Format::Turtle));
+        for wrong in ["", "turtle", "text/html", "application/sparql-update"] {
+            let refusal = format(wrong).expect_err(wrong);
+            assert_eq!(refusal.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        }
+    }
+
+    #[test]
+    fn an_empty_body_is_an_empty_graph_in_any_format() {
+        let count = |kind: &str, body: &'static str| {
+            documents(kind, body.into(), "http://e/").map(|documents| documents.len())
+        };
+        assert_eq!(count("", "").ok(), Some(0));
+        assert_eq!(count("text/turtle; charset=utf-8", "").ok(), Some(1));
+        assert!(count("", "<a> <b> <c> .").is_err());
+    }
+}

@@ -1,0 +1,186 @@
+//! How does something that changes the database run?
+//!
+//! On a thread that it may block, since it waits for its turn and for the device. It is in the
+//! list of queries until it has ended, and can be ended from there, or by going away, until it is
+//! written.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::header::HeaderName;
+use hyper::{Response, StatusCode};
+use jindou_engine::ingest::IngestError;
+use jindou_engine::{Database, EngineError, StoreError, UpdateOptions, UpdateReport};
+use tokio::sync::oneshot;
+
+use crate::body::{Body, CancelOnDrop};
+use crate::error::Refusal;
+use crate::execute::{Executor, Stop, Waiting, guarded, no_thread};
+use crate::metrics::Ending;
+use crate::queries::{Client, Kind, Listed, QueryId, Reason};
+use crate::respond;
+use crate::threads::{self, LONG_NICENESS, PLAIN_TEXT_BYTES, left};
+
+/// Quads that were added and removed, and the snapshot that has them.
+const INSERTED: HeaderName = HeaderName::from_static("jindou-inserted");
+const DELETED: HeaderName = HeaderName::from_static("jindou-deleted");
+const SNAPSHOT: HeaderName = HeaderName::from_static("jindou-snapshot");
+
+/// Something that changes the database.
+pub(crate) struct Write {
+    /// As the list of queries shows it.
+    pub(crate) text: String,
+    /// Bytes of text or data that it has to work on.
+    pub(crate) size: usize,
+    /// From its arrival.
+    pub(crate) limit: Duration,
+    pub(crate) client: Arc<Client>,
+}
+
+impl Executor {
+    /// Runs a write to its end.
+    pub(crate) async fn write<T: Send + 'static>(
+        self: &Arc<Self>,
+        write: Write,
+        report: fn(&T) -> &UpdateReport,
+        work: impl FnOnce(&Database, UpdateOptions) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<(T, QueryId), Refusal> {
+        let client = Some(write.client);
+        let listed = self
+            .queries
+            .list(Kind::Update, &write.text, client, write.limit);
+        let (id, started) = (listed.id, listed.started);
+        let running = Arc::clone(&listed);
+        // Whoever goes away takes it along, if it is not written yet.
+        let _cancel = CancelOnDrop(Arc::clone(&listed));
+        let mut waiting = Waiting {
+            executor: self,
+            query: &running,
+            over: false,
+        };
+        let result = self.write_listed(listed, write.size, work).await;
+        waiting.over = true;
+        match result {
+            Ok(done) => {
+                self.metrics
+                    .wrote(Ending::Ok, started.elapsed(), Some(report(&done)));
+                Ok((done, id))
+            }
+            Err((ending, refusal)) => {
+                self.metrics.wrote(ending, started.elapsed(), None);
+                self.queries
+                    .failed(id, refusal.status.as_u16(), &refusal.message);
+                Err(refusal.of(id))
+            }
+        }
+    }
+
+    async fn write_listed<T: Send + 'static>(
+        self: &Arc<Self>,
+        listed: Listed,
+        size: usize,
+        work: impl FnOnce(&Database, UpdateOptions) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<T, (Ending, Refusal)> {
+        let refused = |refusal: Refusal| (Ending::of(refusal.status), refusal);
+        let place = self.updates.enter(&listed, &self.metrics).await;
+        let place = place.map_err(refused)?;
+        let (sender, done) = oneshot::channel();
+        let executor = Arc::clone(self);
+        let work = move || {
+            let options = UpdateOptions {
+                timeout: Some(left(listed.started, listed.limit)),
+                cancellation: Some(listed.token()),
+                progress: Some(listed.new_progress()),
+                services: Some(executor.services.clone()),
+                ..UpdateOptions::default()
+            };
+            let result = guarded(|| work(&executor.database, options).map_err(Stop::Engine));
+            let result = result.map_err(|stop| refusal(stop, &listed));
+            drop(place);
+            drop(listed);
+            // Nobody waits if the client is gone.
+            let _ = sender.send(result);
+        };
+        if size <= PLAIN_TEXT_BYTES {
+            tokio::task::spawn_blocking(work);
+        } else {
+            // Plans of long texts need more stack than the runtime's threads have.
+            let started = threads::spawn("update", LONG_NICENESS, work);
+            started.map_err(|error| refused(no_thread(&error)))?;
+        }
+        let result = done.await;
+        result.unwrap_or_else(|_| Err(refused(Refusal::internal())))
+    }
+}
+
+/// What the client of a write that failed is told, and how it is counted.
+fn refusal(stop: Stop, listed: &Listed) -> (Ending, Refusal) {
+    let Stop::Engine(error) = stop else {
+        return (Ending::Failed, Refusal::internal());
+    };
+    let refusal = match error {
+        EngineError::Cancelled => {
+            let reason = listed.reason().unwrap_or(Reason::Gone);
+            let ending = match reason {
+                Reason::Request => Ending::Cancelled,
+                Reason::Gone | Reason::Stalled => Ending::Abandoned,
+            };
+            return (ending, Refusal::cancelled(reason));
+        }
+        EngineError::GraphExists { .. } => {
+            return (
+                Ending::Refused,
+                Refusal::new(StatusCode::CONFLICT, error.to_string()),
+            );
+        }
+        EngineError::GraphAbsent { .. } => Refusal::new(StatusCode::NOT_FOUND, error.to_string()),
+        EngineError::Timeout { .. } => Refusal::new(
+            StatusCode::GATEWAY_TIMEOUT,
+            format!(
+                "the update took longer than its limit of {:?}; nothing was changed",
+                listed.limit
+            ),
+        ),
+        EngineError::ReadOnly { .. } => {
+            tracing::error!("{error}");
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+        }
+        EngineError::Forbidden { what } => Refusal::new(
+            StatusCode::FORBIDDEN,
+            format!(
+                "{what}: this server may not read it; it may read files of a folder, if it is \
+                 started with --allow-load FOLDER"
+            ),
+        ),
+        EngineError::Store(StoreError::TooLarge { reason }) => {
+            Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, reason)
+        }
+        EngineError::Ingest(error) => document(&error),
+        error => error.into(),
+    };
+    (Ending::of(refusal.status), refusal)
+}
+
+/// What is wrong with a document of RDF.
+fn document(error: &IngestError) -> Refusal {
+    let IngestError::Syntax(error) = error else {
+        return Refusal::bad_request(error.to_string());
+    };
+    let place = match (error.line, error.column) {
+        (Some(line), Some(column)) => format!("line {line}, column {column}"),
+        (Some(line), None) => format!("line {line}"),
+        (None, _) => error.file.to_string(),
+    };
+    Refusal::bad_request(format!("{place}: {}", error.reason))
+}
+
+/// The answer to a write: no content, and in its head what was done.
+pub(crate) fn written(report: &UpdateReport, query: QueryId) -> Response<Body> {
+    let mut response = respond::nothing();
+    let headers = response.headers_mut();
+    headers.insert(INSERTED, report.inserted.into());
+    headers.insert(DELETED, report.deleted.into());
+    headers.insert(SNAPSHOT, report.snapshot.0.into());
+    respond::name(&mut response, query);
+    response
+}
