@@ -39,6 +39,7 @@ pub(crate) enum Command {
     Serve(ServeArguments),
     Load(LoadArguments),
     Query(QueryArguments),
+    Update(UpdateArguments),
     Explain(ExplainArguments),
     Dump(DumpArguments),
     Stats(StatsArguments),
@@ -74,7 +75,7 @@ pub(crate) struct ReadArguments {
 #[command(after_help = "\
 Examples:
   jindou serve data.nt.gz                 in memory; ask at http://127.0.0.1:7878/sparql
-  jindou serve --location store           a store made by `jindou load`
+  jindou serve --location store           a store in a folder, made if it is not there
   jindou serve --location store data.ttl  load into the store first, as `jindou load` does
   curl http://127.0.0.1:7878/sparql -d query='SELECT * WHERE { ?s ?p ?o } LIMIT 10'
 
@@ -83,7 +84,8 @@ pub(crate) struct ServeArguments {
     /// Files to load first; `-` is standard input
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Folder of the store to serve; without it, files are held in memory only
+    /// Folder of the store to serve, made if it is not there; without it, files and updates are
+    /// held in memory only
     #[arg(long, value_name = "DIR")]
     pub(crate) location: Option<PathBuf>,
     /// Address and port to listen at
@@ -93,12 +95,28 @@ pub(crate) struct ServeArguments {
     /// given more than once [default: none, as clients could else reach what only this machine can]
     #[arg(long, value_name = "PREFIX", value_parser = parse_service)]
     pub(crate) allow_service: Vec<AllowService>,
+    /// Whether updates are on the device before they are acknowledged: `never` leaves it to the
+    /// operating system when they are, and a crash of the machine may lose the last ones
+    #[arg(long, value_name = "WHEN", value_enum, default_value = "always")]
+    pub(crate) fsync: FsyncArgument,
+    /// Folders whose files an update's LOAD may read; may be given more than once [default: none]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) allow_load: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
     #[command(flatten)]
     pub(crate) spill: SpillArguments,
     #[command(flatten)]
     pub(crate) read: ReadArguments,
+}
+
+/// When updates are on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FsyncArgument {
+    /// Before they are acknowledged
+    Always,
+    /// When the operating system sees fit
+    Never,
 }
 
 /// What queries and clients of a server may do at most.
@@ -237,6 +255,46 @@ pub(crate) struct TextArguments {
     /// File with the query's text; `-` is standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) query_file: Option<PathBuf>,
+}
+
+/// Change a store by SPARQL Update, as one transaction
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou update --location store --update 'CLEAR GRAPH <http://example.org/g>'
+  jindou update --location store --update-file changes.ru
+
+A store that a server has open is changed through the server's /update.")]
+pub(crate) struct UpdateArguments {
+    /// Folder of the store
+    #[arg(long, value_name = "DIR")]
+    pub(crate) location: PathBuf,
+    #[command(flatten)]
+    pub(crate) text: UpdateTextArguments,
+    /// Longest time the update may take, in seconds
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// Where the request is.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct UpdateTextArguments {
+    /// The request's text
+    #[arg(long, short, value_name = "U")]
+    pub(crate) update: Option<String>,
+    /// File with the request's text; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) update_file: Option<PathBuf>,
+}
+
+impl From<UpdateTextArguments> for TextArguments {
+    fn from(text: UpdateTextArguments) -> Self {
+        Self {
+            query: text.update,
+            query_file: text.update_file,
+        }
+    }
 }
 
 /// Print how a query would be answered

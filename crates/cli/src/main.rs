@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => commands::serve::run(arguments),
         Command::Load(arguments) => commands::load::run(arguments),
         Command::Query(arguments) => commands::query::run(arguments),
+        Command::Update(arguments) => commands::update::run(arguments),
         Command::Explain(arguments) => commands::query::explain(&arguments),
         Command::Dump(arguments) => commands::dump::run(&arguments),
         Command::Backup(arguments) => commands::backup::backup(&arguments),

@@ -96,6 +96,16 @@ pub(crate) fn stored(location: &Path, config: Config) -> anyhow::Result<Database
     Ok(Database::open(location, config)?)
 }
 
+/// The store in a folder, an empty one if there is none yet.
+pub(crate) fn stored_or_new(location: &Path, config: Config) -> anyhow::Result<Database> {
+    let is_new = !location.exists();
+    let database = Database::open_or_create(location, config)?;
+    if is_new {
+        eprintln!("{}: made an empty store", location.display());
+    }
+    Ok(database)
+}
+
 fn load(
     what: &str,
     patience: Duration,

@@ -10,4 +10,5 @@ pub(crate) mod load;
 pub(crate) mod query;
 pub(crate) mod serve;
 pub(crate) mod stats;
+pub(crate) mod update;
 pub(crate) mod verify;

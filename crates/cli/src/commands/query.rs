@@ -135,7 +135,7 @@ fn print_plan(database: &Database, text: &str, name: &str) -> anyhow::Result<()>
 }
 
 /// Says where in which query.
-fn in_query(error: EngineError, name: &str) -> anyhow::Error {
+pub(super) fn in_query(error: EngineError, name: &str) -> anyhow::Error {
     match error {
         EngineError::Syntax {
             line,

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use jindou_engine::{Config, Database};
+use jindou_engine::{Config, Database, Fsync, LoadPolicy};
 use jindou_server::{MemoryLimits, Server, ServerConfig, ServerError, room_for_connections};
 
-use crate::args::{LimitArguments, ServeArguments, service_policy};
+use crate::args::{FsyncArgument, LimitArguments, ServeArguments, service_policy};
 use crate::failure::INTERRUPTED;
 use crate::open;
 
@@ -22,6 +22,14 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     }
     let mut engine = memory(&arguments.limits).engine_config();
     arguments.spill.apply(&mut engine);
+    engine.load = match arguments.allow_load.as_slice() {
+        [] => LoadPolicy::None,
+        folders => LoadPolicy::Folders(folders.to_vec()),
+    };
+    if arguments.fsync == FsyncArgument::Never {
+        engine.durability.fsync = Fsync::Never;
+        eprintln!("--fsync never: a crash of the machine may lose acknowledged updates");
+    }
     check_address(arguments.bind)?;
     let database = match &arguments.location {
         Some(location) => at_location(location, &arguments, engine)?,
@@ -40,7 +48,7 @@ fn at_location(
     engine: Config,
 ) -> anyhow::Result<Database> {
     if arguments.files.is_empty() {
-        return open::stored(location, engine);
+        return open::stored_or_new(location, engine);
     }
     let sources = open::sources(&arguments.files, &arguments.read, None)?;
     let options = open::load_options(&arguments.read);
