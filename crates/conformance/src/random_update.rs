@@ -496,7 +496,7 @@ impl Generator {
             let not_predicate = |name: &&String| !name.starts_with('q');
             let subjects: Vec<&String> = variables.iter().filter(not_predicate).collect();
             let predicates: Vec<&String> = variables.iter().filter(nodes).collect();
-            let objects = subjects.iter().copied().filter(|name| fitting(&name));
+            let objects = subjects.iter().copied().filter(|name| fitting(name));
             let objects: Vec<&String> = objects.collect();
             let is_free = domain == Domain::Any;
             let mut position = |percent: usize, term: String, names: &[&String], blank: bool| {
