@@ -3,7 +3,9 @@
 mod client;
 mod columns;
 mod federation;
+mod graph_store;
 mod hostile;
 mod limits;
 mod protocol;
 mod queries;
+mod updates;
