@@ -190,11 +190,11 @@ fn what_is_not_http_is_refused_or_dropped() {
     ] {
         let mut connection = server.connect();
         connection.write(bytes);
-        connection
+        // The server may have closed the connection already, which is as good an answer.
+        let _ = connection
             .reader
             .get_ref()
-            .shutdown(std::net::Shutdown::Write)
-            .expect("connected");
+            .shutdown(std::net::Shutdown::Write);
         let mut said = Vec::new();
         // It may also be reset, as some of what was sent is never read.
         let read = connection.reader.read_to_end(&mut said);
