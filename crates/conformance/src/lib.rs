@@ -9,6 +9,10 @@
 //! | [`isomorphism`] | are two sets of rows the same up to names of blank nodes? |
 //! | [`manifest`] | which tests does a W3C manifest hold? |
 //! | [`update_suite`] | which update evaluation tests does a manifest hold? |
+//! | [`exchange`] | which HTTP requests does a manifest hold, and which answers do they want? |
+//! | [`transcript`] | which exchanges does the prose of the older graph store suite hold? |
+//! | [`served`] | how is a server of ours run in this process, and asked? |
+//! | [`reply_check`] | is an answer over HTTP what a test expects? |
 //! | [`result_file`] | which answer does a result file of a W3C test expect? |
 //! | [`random`] | which number comes next? |
 //! | [`random_data`] | which small data sets make joins, types and values collide? |
@@ -31,6 +35,7 @@ pub mod contents;
 pub mod data;
 pub mod differential;
 pub mod engines;
+pub mod exchange;
 pub mod isomorphism;
 pub mod manifest;
 pub mod path;
@@ -41,7 +46,10 @@ pub mod random_expression;
 pub mod random_query;
 pub mod random_update;
 pub mod record;
+pub mod reply_check;
 pub mod result_file;
+pub mod served;
 pub mod shrink;
+pub mod transcript;
 pub mod update_differential;
 pub mod update_suite;

@@ -199,7 +199,7 @@ pub(crate) fn file(term: TermRef<'_>) -> Option<String> {
 }
 
 /// The members of an RDF list.
-fn list(graph: &Graph, start: NamedOrBlankNodeRef<'_>) -> Vec<Term> {
+pub(crate) fn list(graph: &Graph, start: NamedOrBlankNodeRef<'_>) -> Vec<Term> {
     let mut members = Vec::new();
     let mut current: NamedOrBlankNode = start.into_owned();
     while let Some(first) = graph.object_for_subject_predicate(&current, rdf::FIRST) {
