@@ -332,8 +332,16 @@ impl Database {
     /// # Errors
     /// What is wrong with the query.
     pub fn explain(&self, text: &str) -> Result<String, EngineError> {
+        self.explain_with(text, &QueryOptions::default())
+    }
+
+    /// As [`Database::explain`], with the dataset and the base IRI of `options`.
+    ///
+    /// # Errors
+    /// What is wrong with the query.
+    pub fn explain_with(&self, text: &str, options: &QueryOptions) -> Result<String, EngineError> {
         let graph = self.inner.graph.load_full();
-        let prepared = self.prepare(text, &QueryOptions::default(), &graph)?;
+        let prepared = self.prepare(text, options, &graph)?;
         Ok(prepared.explain())
     }
 

@@ -87,6 +87,8 @@ impl Description<'_> {
         if self.writes {
             let update = graph.service(&self.url("/update"), &dataset);
             graph.add(&update, "supportedLanguage", sd("SPARQL11Update"));
+            // A graph that was made or emptied stays.
+            graph.add(&update, "feature", sd("EmptyGraphs"));
             let read = Format::ALL.iter().map(|format| format.media_type());
             for format in formats(read) {
                 graph.add(&update, "inputFormat", format);

@@ -81,6 +81,8 @@ pub(crate) enum Asked {
 pub(crate) struct Query {
     pub(crate) asked: Asked,
     pub(crate) parameters: Parameters,
+    /// What relative IRIs are resolved against; without it they are refused.
+    pub(crate) base: Option<NamedNode>,
     /// The request's `Accept`, empty if it has none.
     pub(crate) accept: String,
     pub(crate) gzip: bool,
@@ -472,6 +474,7 @@ impl Query {
         QueryOptions {
             default_graphs: self.parameters.default_graphs.clone(),
             named_graphs: self.parameters.named_graphs.clone(),
+            base: self.base.clone(),
             profile: self.profile(),
             ..QueryOptions::default()
         }

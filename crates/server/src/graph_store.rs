@@ -130,6 +130,7 @@ impl Service {
                 ..Parameters::default()
             },
             asked: Asked::Graph(target.graph),
+            base: None,
             accept: accept(headers),
             gzip: self.config.gzip && respond::accepts_gzip(headers),
             limit: self.config.default_timeout,

@@ -10,7 +10,7 @@ use hyper::header::{
     ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION, ORIGIN,
 };
 use hyper::{Method, Request, Response, StatusCode};
-use jindou_engine::{Database, Reservation, UpdateOptions};
+use jindou_engine::{Database, QueryOptions, Reservation, UpdateOptions};
 use oxrdf::NamedNode;
 use serde_json::json;
 
@@ -200,13 +200,19 @@ impl Service {
     }
 
     /// The plan of a query as text. A long text is planned on a thread that it may block.
-    async fn explain(&self, text: String) -> Result<Response<Body>, Refusal> {
+    async fn explain(
+        &self,
+        text: String,
+        options: QueryOptions,
+    ) -> Result<Response<Body>, Refusal> {
         let database = self.executor.database.clone();
-        let plan = if text.len() <= PLAIN_TEXT_BYTES {
-            database.explain(&text)
-        } else {
-            let planned = tokio::task::spawn_blocking(move || database.explain(&text)).await;
+        let long = text.len() > PLAIN_TEXT_BYTES;
+        let explain = move || database.explain_with(&text, &options);
+        let plan = if long {
+            let planned = tokio::task::spawn_blocking(explain).await;
             planned.map_err(|_panicked| Refusal::internal())?
+        } else {
+            explain()
         };
         Ok(respond::whole("text/plain", plan?))
     }
@@ -225,6 +231,9 @@ impl Service {
         }
         let gzip = self.config.gzip && respond::accepts_gzip(request.headers());
         let accept = accept(request.headers());
+        // As for updates, the endpoint. Who sends no usable Host may write absolute IRIs.
+        let base = self.base_url(&request).ok();
+        let base = base.map(|url| NamedNode::new_unchecked(url + request.uri().path()));
         if request.method() == Method::POST {
             let kind = content_type(request.headers())?;
             match &*media_type(&kind) {
@@ -258,7 +267,13 @@ impl Service {
             return Err(Refusal::bad_request("the parameter query is missing"));
         };
         if parameters.explain == Some(true) {
-            return self.explain(text.clone()).await;
+            let options = QueryOptions {
+                default_graphs: parameters.default_graphs.clone(),
+                named_graphs: parameters.named_graphs.clone(),
+                base,
+                ..QueryOptions::default()
+            };
+            return self.explain(text.clone(), options).await;
         }
         let limit = parameters.timeout.unwrap_or(self.config.default_timeout);
         let limit = limit.min(self.config.max_timeout);
@@ -268,6 +283,7 @@ impl Service {
             .answer(Query {
                 asked: Asked::Query,
                 parameters,
+                base,
                 accept,
                 gzip,
                 limit,

@@ -318,6 +318,29 @@ fn the_protocol_names_the_dataset() {
 }
 
 #[test]
+fn relative_iris_are_resolved_against_the_endpoint() {
+    let server = Running::new();
+    for path in ["/query", "/sparql"] {
+        let ask =
+            format!("ASK {{ FILTER(STR(<>) = 'http://e{path}' && STR(<s>) = 'http://e/s') }}");
+        let answer = server.get(&format!("{path}?query={}", encode(&ask)), "");
+        assert_eq!(
+            (answer.status, answer.text().contains("true")),
+            (200, true),
+            "{path}"
+        );
+    }
+    let answer = server.query("SELECT * { <s0> <p> ?o }", "&explain=true");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(
+        server
+            .query("BASE <http://e/> ASK { <s0> <p> <o0> }", "")
+            .json()["boolean"],
+        true
+    );
+}
+
+#[test]
 fn explain_and_profile_are_given_where_they_can_be() {
     let server = Running::new();
     let answer = server.query(AGE, "&explain=true");
