@@ -2,6 +2,7 @@
 
 use crate::answer::{Answer, Table};
 use crate::manifest::{ManifestError, parse_graph};
+use jindou_engine::results::{BooleanFormat, SolutionsFormat, SolutionsWriter, write_boolean};
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{Graph, NamedNode, NamedOrBlankNode, NamedOrBlankNodeRef, Term, TermRef, Triple};
 use sparesults::{
@@ -39,28 +40,70 @@ pub struct Expected {
 /// # Errors
 /// When it is absent or malformed.
 pub fn read(files: &BTreeMap<String, Vec<u8>>, path: &str) -> Result<Expected, ManifestError> {
-    let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
-    let format = match extension {
-        "srx" => QueryResultsFormat::Xml,
-        "srj" => QueryResultsFormat::Json,
-        "tsv" => QueryResultsFormat::Tsv,
-        "csv" => {
-            let bytes = files
-                .get(path)
-                .ok_or_else(|| ManifestError::Absent(path.to_owned()))?;
-            return csv_table(bytes).map_err(|reason| ManifestError::Malformed {
-                path: path.to_owned(),
-                reason,
-            });
-        }
-        _ => return from_graph(files, path),
-    };
+    if !["srx", "srj", "tsv", "csv"].contains(&extension(path)) {
+        return from_graph(files, path);
+    }
     let bytes = files
         .get(path)
         .ok_or_else(|| ManifestError::Absent(path.to_owned()))?;
+    read_bytes(path, bytes)
+}
+
+fn extension(path: &str) -> &str {
+    path.rsplit_once('.').map_or("", |(_, extension)| extension)
+}
+
+/// An answer as our engine writes it in the format that the name of a file tells; `None` if that is
+/// no format of results.
+///
+/// # Panics
+/// When our engine cannot write it.
+#[must_use]
+pub fn write_as(answer: &Answer, path: &str) -> Option<Vec<u8>> {
+    let (solutions, boolean) = match extension(path) {
+        "srx" => (SolutionsFormat::Xml, BooleanFormat::Xml),
+        "srj" => (SolutionsFormat::Json, BooleanFormat::Json),
+        "tsv" => (SolutionsFormat::Tsv, BooleanFormat::Tsv),
+        "csv" => (SolutionsFormat::Csv, BooleanFormat::Csv),
+        _ => return None,
+    };
+    let mut out = Vec::new();
+    match answer {
+        Answer::Boolean(value) => write_boolean(&mut out, boolean, *value),
+        Answer::Solutions(table) => {
+            let mut writer = SolutionsWriter::new(solutions, &table.variables);
+            let mut write = || {
+                writer.start(&mut out)?;
+                for row in &table.rows {
+                    let cells = row
+                        .iter()
+                        .map(|cell| cell.as_ref().map(|t| t.as_ref().into()));
+                    writer.row(&mut out, cells)?;
+                }
+                writer.finish(&mut out)
+            };
+            write().expect("the answer can be written");
+        }
+        Answer::Graph(_) => return None,
+    }
+    Some(out)
+}
+
+/// Reads results in the format that the name `path` tells.
+///
+/// # Errors
+/// When they are malformed, or the name tells no format of results.
+pub fn read_bytes(path: &str, bytes: &[u8]) -> Result<Expected, ManifestError> {
     let malformed = |reason: String| ManifestError::Malformed {
         path: path.to_owned(),
         reason,
+    };
+    let format = match extension(path) {
+        "srx" => QueryResultsFormat::Xml,
+        "srj" => QueryResultsFormat::Json,
+        "tsv" => QueryResultsFormat::Tsv,
+        "csv" => return csv_table(bytes).map_err(malformed),
+        _ => return Err(malformed("the name tells no format of results".to_owned())),
     };
     let parsed = QueryResultsParser::from_format(format)
         .for_slice(bytes)
@@ -83,7 +126,7 @@ pub fn read(files: &BTreeMap<String, Vec<u8>>, path: &str) -> Result<Expected, M
     Ok(Expected {
         answer,
         ordered: false,
-        fidelity: if extension == "tsv" {
+        fidelity: if extension(path) == "tsv" {
             Fidelity::Values
         } else {
             Fidelity::Exact

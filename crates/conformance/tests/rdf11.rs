@@ -3,6 +3,7 @@
 //! Runs the manifests for N-Triples, N-Quads, Turtle, TriG and RDF/XML. A test that fails and is
 //! not on the list of [`SKIPPED`] tests fails the suite; so does one on the list that passes.
 
+use jindou_conformance::record::{Counts, record};
 use jindou_ingest::{IngestError, LoadOptions, Progress, QuadSink, Source, load};
 use oxrdf::dataset::CanonicalizationAlgorithm;
 use oxrdf::vocab::rdf;
@@ -195,7 +196,7 @@ fn run_suite(suite: &str, at_least: usize) {
         return;
     };
     let mut passed: BTreeMap<String, usize> = BTreeMap::new();
-    let mut skipped = 0;
+    let mut counts = Counts::default();
     let mut failures = Vec::new();
     let tests = tests(&files, suite);
     for test in &tests {
@@ -204,7 +205,7 @@ fn run_suite(suite: &str, at_least: usize) {
         let reason = SKIPPED.iter().find(|(end, _)| test.iri.ends_with(end));
         match (outcome, reason) {
             (Ok(()), None) => *passed.entry(test.kind.clone()).or_default() += 1,
-            (Err(_), Some(_)) => skipped += 1,
+            (Err(_), Some((_, reason))) => counts.skip(*reason),
             (Ok(()), Some(_)) => failures.push(format!("{}: passes; unlist it", test.iri)),
             (Err(what), None) => failures.push(format!("{}: {what}", test.iri)),
         }
@@ -214,10 +215,14 @@ fn run_suite(suite: &str, at_least: usize) {
         .map(|(kind, n)| format!("{n} {}", kind.rsplit('#').next().unwrap()))
         .collect();
     println!(
-        "{suite}: {} tests, passed {}, skipped {skipped}",
+        "{suite}: {} tests, passed {}, skipped {}",
         tests.len(),
-        kinds.join(", ")
+        kinds.join(", "),
+        counts.skipped.values().sum::<usize>()
     );
+    counts.passed = passed.values().sum();
+    counts.failed = failures.len();
+    record("RDF 1.1 formats", &format!("rdf11/{suite}"), &counts);
     assert!(
         failures.is_empty(),
         "{} failed:\n{}",

@@ -3,6 +3,7 @@
 
 use jindou_conformance::data::{read_tar_zstd, require};
 use jindou_conformance::manifest::{self, BASE};
+use jindou_conformance::record::{Counts, record};
 use jindou_plan::{PlanError, parse_update};
 use std::collections::BTreeMap;
 
@@ -48,6 +49,7 @@ fn the_update_syntax_suites_pass() {
         let path = format!("sparql/sparql11/{suite}/manifest.ttl");
         let tests = manifest::tests(&files, &path).expect("the manifest can be read");
         assert!(!tests.is_empty(), "{suite} has no tests");
+        let mut counts = Counts::default();
         for test in tests
             .iter()
             .filter(|test| test.kind != "UpdateEvaluationTest")
@@ -55,6 +57,7 @@ fn the_update_syntax_suites_pass() {
             let text = text(&files, &test.query);
             let base = format!("{BASE}{}", test.query);
             let parsed = parse_update(text, Some(&base), None);
+            let failed_before = failures.len();
             match test.kind.as_str() {
                 "PositiveUpdateSyntaxTest11" => {
                     positive += 1;
@@ -78,6 +81,14 @@ fn the_update_syntax_suites_pass() {
                 }
                 other => failures.push(format!("{}: of the unknown kind {other}", test.name)),
             }
+            match failures.len() == failed_before {
+                true => counts.passed += 1,
+                false => counts.failed += 1,
+            }
+        }
+        if counts != Counts::default() {
+            let suite = format!("sparql11/{suite}");
+            record("SPARQL 1.1 update syntax", &suite, &counts);
         }
     }
     println!("{positive} positive and {negative} negative tests of the syntax of updates");
