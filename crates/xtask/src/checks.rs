@@ -1,4 +1,5 @@
-//! What has to hold before a change lands? Arrows, formatting, lints and tests, one by one.
+//! What has to hold before a change lands? Arrows, formatting, lints, tests and the table of the
+//! W3C suites, one by one.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -8,7 +9,7 @@ use std::time::Instant;
 use anyhow::Context;
 
 use crate::summary::Summary;
-use crate::{arrows, cargo, metadata, roots};
+use crate::{arrows, cargo, metadata, roots, w3c};
 
 /// Runs every check, each whether or not those before it held, and prints the sum last.
 ///
@@ -41,7 +42,9 @@ pub(crate) fn run(root: &Path, with_lints: bool) -> anyhow::Result<bool> {
             tool(root, &mut summary, "clippy", &arguments)
         })?;
     }
+    w3c::forget(root)?;
     step("test", &mut || tests(root, &mut summary))?;
+    step("docs/w3c.md", &mut || w3c::check(root, &mut summary))?;
 
     print_summary(&summary, &broken);
     Ok(broken.is_empty())

@@ -7,6 +7,7 @@ mod checks;
 mod metadata;
 mod roots;
 mod summary;
+mod w3c;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -17,6 +18,7 @@ const USAGE: &str = "\
 cargo xtask COMMAND
 
   test [--quick]       arrows, formatting, lints and all tests (--quick: without lints)
+  w3c                  run the W3C suites and make docs/w3c.md of what they record
   arrows               which crate may depend on which, and where unsafe code may be
   bench-peers [ARGS]   measure beside other engines: the program of that name in jindou-bench
                        (`bench-peers operators`: operator by operator)
@@ -28,6 +30,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let passed = match arguments.as_slice() {
         ["test"] => checks::run(root(), true)?,
         ["test", "--quick"] => checks::run(root(), false)?,
+        ["w3c"] => w3c::renew(root())?,
         ["arrows"] => checks::arrows(root())?,
         ["bench-peers", rest @ ..] => bench_peers(rest)?,
         [] | ["help" | "--help" | "-h"] => {
