@@ -3,6 +3,7 @@
 use crate::answer::{Answer, Table, by_value, ground_blank, numeric_value, value_key_of_any_type};
 use crate::engines::{OracleError, ask, ask_oracle, guarded, load_quads, without_source_prefix};
 use crate::isomorphism::isomorphic;
+use crate::part::is_part_of;
 use crate::query::{Expression, Form, Query, SEPARATOR};
 use crate::random::Random;
 use crate::random_data::{self, BLANKS, Domain, Profile};
@@ -12,7 +13,6 @@ use jindou_engine::{Database, EngineError};
 use oxrdf::{Dataset, Literal, Quad, Term};
 use oxsdatatypes::{Boolean, DateTime};
 use std::cmp::Ordering;
-use std::collections::HashMap;
 
 /// Queries tried for one case in search of one with results.
 const QUERIES_TRIED: usize = 8;
@@ -255,20 +255,6 @@ fn reduced(term: &Term, column: Column) -> Term {
         (Column::Presence, _) => Literal::new_simple_literal("something").into(),
         (Column::ValueOfAnyType | Column::Parts, _) => term.clone(),
     }
-}
-
-fn is_part_of(part: &[Vec<Option<Term>>], whole: &[Vec<Option<Term>>]) -> bool {
-    let mut left: HashMap<&[Option<Term>], usize> = HashMap::new();
-    for row in whole {
-        *left.entry(row).or_default() += 1;
-    }
-    part.iter().all(|row| match left.get_mut(row.as_slice()) {
-        Some(count) if *count > 0 => {
-            *count -= 1;
-            true
-        }
-        _ => false,
-    })
 }
 
 /// What ORDER BY sees of a term: unbound, then blank nodes, IRIs and literals.

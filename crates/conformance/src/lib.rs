@@ -33,6 +33,7 @@ pub mod differential;
 pub mod engines;
 pub mod isomorphism;
 pub mod manifest;
+pub mod part;
 pub mod path;
 pub mod query;
 pub mod random;
