@@ -7,13 +7,17 @@
 //! | [`contents`] | what is in a database, and how is it put there by updates? |
 //! | [`answer`] | what did an engine answer, in a comparable form? |
 //! | [`isomorphism`] | are two sets of rows the same up to names of blank nodes? |
+//! | [`part`] | are some rows a part of others, up to names of blank nodes? |
 //! | [`manifest`] | which tests does a W3C manifest hold? |
 //! | [`update_suite`] | which update evaluation tests does a manifest hold? |
 //! | [`result_file`] | which answer does a result file of a W3C test expect? |
 //! | [`random`] | which number comes next? |
 //! | [`random_data`] | which small data sets make joins, types and values collide? |
 //! | [`random_expression`], [`random_query`] | which queries are worth asking of them? |
+//! | [`common_ground`] | which of them must both engines answer alike? |
 //! | [`query`], [`path`] | what is a generated query, and how is it written? |
+//! | [`path_definition`] | which terms does a path connect by the definitions of SPARQL? |
+//! | [`reference`] | what is the answer to a generated query by the definitions of SPARQL? |
 //! | [`random_update`] | which sequences of updates are worth making? |
 //! | [`differential`] | do our engine and the oracle answer alike? |
 //! | [`record`] | where do the counts of a W3C suite go, for docs/w3c.md? |
@@ -22,11 +26,12 @@
 //!
 //! The tests in `tests/`: the W3C SPARQL suites, reference data of published benchmarks with their
 //! answers, property paths against their definitions, and random queries on random data against
-//! oxigraph.
+//! oxigraph and against the definitions of SPARQL.
 
 #![forbid(unsafe_code)]
 
 pub mod answer;
+pub mod common_ground;
 pub mod contents;
 pub mod data;
 pub mod differential;
@@ -35,6 +40,7 @@ pub mod isomorphism;
 pub mod manifest;
 pub mod part;
 pub mod path;
+pub mod path_definition;
 pub mod query;
 pub mod random;
 pub mod random_data;
@@ -42,6 +48,7 @@ pub mod random_expression;
 pub mod random_query;
 pub mod random_update;
 pub mod record;
+pub mod reference;
 pub mod result_file;
 pub mod shrink;
 pub mod update_differential;
