@@ -481,8 +481,11 @@ impl Place<'_> {
         let rows = self.group(&query.pattern)?;
         let mut names: Vec<String> = scope(&query.pattern.0).into_iter().collect();
         if names.is_empty() {
-            if matches!(&query.form, Form::Select { items, .. } if items.is_empty()) {
-                let rows = vec![Vec::new(); rows.len()];
+            if let Form::Select { items, distinct } = &query.form
+                && items.is_empty()
+            {
+                let count = rows.len().min(if *distinct { 1 } else { usize::MAX });
+                let rows = vec![Vec::new(); count];
                 let variables = Vec::new();
                 return Ok(Answer::Solutions(Table { variables, rows }));
             }
