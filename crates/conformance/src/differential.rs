@@ -3,16 +3,17 @@
 use crate::answer::{Answer, Table, by_value, ground_blank, numeric_value, value_key_of_any_type};
 use crate::engines::{OracleError, ask, ask_oracle, guarded, load_quads, without_source_prefix};
 use crate::isomorphism::isomorphic;
+use crate::part::is_part_of;
 use crate::query::{Expression, Form, Query, SEPARATOR};
 use crate::random::Random;
 use crate::random_data::{self, BLANKS, Domain, Profile};
 use crate::random_query::{self, Column, domain_of};
+use crate::reference::{Reference, Undecided};
 use crate::shrink::Case;
 use jindou_engine::{Database, EngineError};
 use oxrdf::{Dataset, Literal, Quad, Term};
 use oxsdatatypes::{Boolean, DateTime};
 use std::cmp::Ordering;
-use std::collections::HashMap;
 
 /// Queries tried for one case in search of one with results.
 const QUERIES_TRIED: usize = 8;
@@ -40,10 +41,34 @@ pub fn case(seed: u64) -> Case {
     Case { quads, query }
 }
 
+/// The case of a seed for the definitions: a data set and a query of any kind, mostly one that has
+/// results.
+#[must_use]
+pub fn bold_case(seed: u64) -> Case {
+    let mut random = Random::new(seed);
+    let profile = Profile {
+        blanks: false,
+        other_spellings: false,
+        graphs: random.chance(75),
+        ..Profile::random(&mut random)
+    };
+    let mut quads = random_data::dataset(&mut random, profile);
+    quads.truncate(random.between(5, 40));
+    let mut query = random_query::bold_query(&mut random, profile);
+    for _ in 1..QUERIES_TRIED {
+        match Reference::new(&quads, &[], &query).answer(&query.unordered()) {
+            Ok(answer) if !answer.is_empty() => break,
+            _ => query = random_query::bold_query(&mut random, profile),
+        }
+    }
+    Case { quads, query }
+}
+
 /// A data set loaded into both engines.
 pub struct Loaded {
     database: Database,
     dataset: Dataset,
+    quads: Vec<Quad>,
 }
 
 /// How a comparison ended.
@@ -74,7 +99,13 @@ impl Loaded {
         Ok(Self {
             database,
             dataset: quads.iter().collect(),
+            quads: quads.to_vec(),
         })
+    }
+
+    /// Asks ours, and compares with what follows from the definitions.
+    pub fn compare_to_definitions(&self, query: &Query) -> Outcome {
+        compare_to_definitions(&self.database, &self.quads, &[], query)
     }
 
     /// Asks both and compares.
@@ -125,13 +156,41 @@ fn compare_with(
         Err(OracleError::TooLarge) => return Outcome::TooLarge,
         Err(error) => return Outcome::Invalid(error.to_string()),
     };
+    compare_to(database, query, &whole, differ)
+}
+
+/// As [`compare`], with the answer that follows from the definitions in place of the oracle's.
+/// Named graphs are those with quads, and `graphs`.
+pub fn compare_to_definitions(
+    database: &Database,
+    quads: &[Quad],
+    graphs: &[Term],
+    query: &Query,
+) -> Outcome {
+    let whole = match Reference::new(quads, graphs, query).answer(&query.unordered()) {
+        Ok(answer) => answer,
+        Err(Undecided::TooLarge) => return Outcome::TooLarge,
+        Err(Undecided::Open(what)) => return Outcome::Unsupported(format!("open: {what}")),
+        Err(error) => return Outcome::Invalid(error.to_string()),
+    };
+    compare_to(database, &query.to_string(), &whole, &|whole, actual| {
+        Some((differ(query, whole, actual)?, ""))
+    })
+}
+
+fn compare_to(
+    database: &Database,
+    query: &str,
+    whole: &Answer,
+    differ: &dyn Fn(&Answer, &Answer) -> Difference,
+) -> Outcome {
     let actual = match guarded(|| ask(database, query, None)) {
         Ok(Ok(answer)) => answer.map_terms(&|term| ground(term, without_source_prefix)),
         Ok(Err(EngineError::Unsupported { feature })) => return Outcome::Unsupported(feature),
         Ok(Err(error)) => return Outcome::Different(format!("the engine says: {error}")),
         Err(panic) => return Outcome::Different(panic),
     };
-    match differ(&whole, &actual) {
+    match differ(whole, &actual) {
         None => Outcome::Same {
             something: !actual.is_empty(),
         },
@@ -255,20 +314,6 @@ fn reduced(term: &Term, column: Column) -> Term {
         (Column::Presence, _) => Literal::new_simple_literal("something").into(),
         (Column::ValueOfAnyType | Column::Parts, _) => term.clone(),
     }
-}
-
-fn is_part_of(part: &[Vec<Option<Term>>], whole: &[Vec<Option<Term>>]) -> bool {
-    let mut left: HashMap<&[Option<Term>], usize> = HashMap::new();
-    for row in whole {
-        *left.entry(row).or_default() += 1;
-    }
-    part.iter().all(|row| match left.get_mut(row.as_slice()) {
-        Some(count) if *count > 0 => {
-            *count -= 1;
-            true
-        }
-        _ => false,
-    })
 }
 
 /// What ORDER BY sees of a term: unbound, then blank nodes, IRIs and literals.

@@ -7,6 +7,7 @@
 //! | [`contents`] | what is in a database, and how is it put there by updates? |
 //! | [`answer`] | what did an engine answer, in a comparable form? |
 //! | [`isomorphism`] | are two sets of rows the same up to names of blank nodes? |
+//! | [`part`] | are some rows a part of others, up to names of blank nodes? |
 //! | [`manifest`] | which tests does a W3C manifest hold? |
 //! | [`update_suite`] | which update evaluation tests does a manifest hold? |
 //! | [`exchange`] | which HTTP requests does a manifest hold, and which answers do they want? |
@@ -17,7 +18,10 @@
 //! | [`random`] | which number comes next? |
 //! | [`random_data`] | which small data sets make joins, types and values collide? |
 //! | [`random_expression`], [`random_query`] | which queries are worth asking of them? |
+//! | [`common_ground`] | which of them must both engines answer alike? |
 //! | [`query`], [`path`] | what is a generated query, and how is it written? |
+//! | [`path_definition`] | which terms does a path connect by the definitions of SPARQL? |
+//! | [`reference`] | what is the answer to a generated query by the definitions of SPARQL? |
 //! | [`random_update`] | which sequences of updates are worth making? |
 //! | [`differential`] | do our engine and the oracle answer alike? |
 //! | [`record`] | where do the counts of a W3C suite go, for docs/w3c.md? |
@@ -26,11 +30,12 @@
 //!
 //! The tests in `tests/`: the W3C SPARQL suites, reference data of published benchmarks with their
 //! answers, property paths against their definitions, and random queries on random data against
-//! oxigraph.
+//! oxigraph and against the definitions of SPARQL.
 
 #![forbid(unsafe_code)]
 
 pub mod answer;
+pub mod common_ground;
 pub mod contents;
 pub mod data;
 pub mod differential;
@@ -38,7 +43,9 @@ pub mod engines;
 pub mod exchange;
 pub mod isomorphism;
 pub mod manifest;
+pub mod part;
 pub mod path;
+pub mod path_definition;
 pub mod query;
 pub mod random;
 pub mod random_data;
@@ -47,6 +54,7 @@ pub mod random_query;
 pub mod random_update;
 pub mod record;
 pub mod reply_check;
+pub mod reference;
 pub mod result_file;
 pub mod served;
 pub mod shrink;

@@ -4,27 +4,10 @@
 //! graphs, `n` numbers, `s` strings, `l` strings with a language, `d` dates, `f` booleans, `a`
 //! anything. Numbers from 10 on are for computed variables, `k…` for aggregates, see [`Column`].
 //!
-//! As in [`crate::random_expression`], what the standard leaves open or the oracle is known to do
-//! differently is left out; [`common_ground`] checks it:
-//! - a group inside GRAPH starts with triple patterns: without any, the oracle has a solution even
-//!   for a graph that does not exist, and does not bind the variable of GRAPH;
-//! - the variable of GRAPH does not occur inside, where it has no value by the standard;
-//! - property paths are sequences of edges and of paths with `?`, `*` or `+`: the oracle drops
-//!   duplicates of alternatives, and of negated property sets between two known ends;
-//! - a constant at the end of a path that can be empty is in the graph, by a triple pattern
-//!   beside it: by the standard it is connected with itself wherever it is, by the oracle not;
-//! - MINUS and nested SELECTs inside GRAPH with a variable: the oracle takes the graph for a
-//!   variable of the pattern;
-//! - nested SELECTs inside GRAPH with a name, as the graph may not exist;
-//! - MINUS of an empty group, or inside OPTIONAL: in the oracle its variables have the values that
-//!   they have outside the OPTIONAL, and a shared one decides what is removed;
-//! - COUNT(DISTINCT *) over property paths: the oracle counts the vertices between their edges;
-//! - MINUS inside EXISTS: in the oracle both sides bind all variables of the current solution;
-//! - a nested SELECT has LIMIT or OFFSET only where its rows are counted: which they are is open;
-//! - blank nodes inside EXISTS: the parser refuses some;
-//! - one FROM graph: the oracle does not merge several;
-//! - DISTINCT does not go with SAMPLE or GROUP_CONCAT.
+//! Bold queries put anything anywhere, and are compared with the definitions; others keep to what
+//! [`crate::common_ground`] tells.
 
+use crate::common_ground::common_ground;
 use crate::path::Path;
 use crate::query::{Element, Expression, Form, Group, Item, Node, Pattern, Query};
 use crate::random::Random;
@@ -77,18 +60,7 @@ pub fn domain_of(name: &str) -> Domain {
 
 /// A random query over the vocabulary of [`crate::random_data`].
 pub fn query(random: &mut Random, profile: Profile) -> Query {
-    let mut generator = Generator {
-        random,
-        profile,
-        computed: 10,
-        blanks: 0,
-        paths: 0,
-        optionals: 0,
-        graph_variables: Vec::new(),
-        graphs: 0,
-        exists: 0,
-    };
-    let query = generator.query();
+    let query = Generator::new(random, profile, false).query();
     assert!(
         common_ground(&query.pattern),
         "the generator left the common ground:\n{query}"
@@ -96,147 +68,20 @@ pub fn query(random: &mut Random, profile: Profile) -> Query {
     query
 }
 
-/// Whether a group keeps to what both engines must answer alike.
-pub fn common_ground(group: &Group) -> bool {
-    fits(group, Around::default())
+/// A random query that need not keep to the common ground: [`crate::reference`] answers it. The
+/// data has no blank nodes and no other spellings.
+pub fn bold_query(random: &mut Random, profile: Profile) -> Query {
+    assert!(
+        !profile.blanks && !profile.other_spellings,
+        "its values can be written in VALUES"
+    );
+    Generator::new(random, profile, true).query()
 }
-
-/// What is around a group.
-#[derive(Clone, Copy, Default)]
-struct Around {
-    graph: bool,
-    graph_variable: bool,
-    exists: bool,
-    optional: bool,
-    /// The rows are only counted.
-    counted: bool,
-}
-
-fn fits(group: &Group, around: Around) -> bool {
-    if around.graph
-        && !matches!(group.0.first(), Some(Element::Triples(patterns)) if !patterns.is_empty())
-    {
-        return false;
-    }
-    let inside = Around {
-        counted: false,
-        ..around
-    };
-    group.0.iter().all(|element| match element {
-        Element::Graph(name, inner) => fits(
-            inner,
-            Around {
-                graph: true,
-                graph_variable: inside.graph_variable || matches!(name, Node::Variable(_)),
-                ..inside
-            },
-        ),
-        Element::Optional(inner) => fits(
-            inner,
-            Around {
-                optional: true,
-                ..inside
-            },
-        ),
-        Element::Nested(inner) => fits(inner, inside),
-        Element::Minus(inner) => {
-            !inner.0.is_empty()
-                && !around.optional
-                && !around.graph_variable
-                && !around.exists
-                && fits(inner, inside)
-        }
-        Element::Subquery(query) => {
-            let may_be_cut = around.counted && group.0.len() == 1;
-            let is_cut = query.limit.is_some() || query.offset.is_some();
-            !around.graph
-                && (may_be_cut || !is_cut)
-                && expressions_of(query).all(|expression| expression_fits(expression, inside))
-                && fits(
-                    &query.pattern,
-                    Around {
-                        counted: counts_only(query),
-                        ..inside
-                    },
-                )
-        }
-        Element::Union(branches) => branches.iter().all(|branch| fits(branch, inside)),
-        Element::Filter(expression) | Element::Bind(expression, _) => {
-            expression_fits(expression, inside)
-        }
-        Element::Path(subject, path, object) => {
-            !around.exists && is_common_path(group, path, [subject, object])
-        }
-        Element::Triples(_) | Element::Values(..) => true,
-    })
-}
-
-/// Whether a path of the group is made of what both engines take alike, and its ends are what
-/// their names say: a path can lead anywhere, so only `a…` stands for whatever it finds.
-fn is_common_path(group: &Group, path: &Path, ends: [&Node; 2]) -> bool {
-    let is_in_triples = |end: &Node| {
-        group.0.iter().any(|element| match element {
-            Element::Triples(patterns) => patterns
-                .iter()
-                .any(|pattern| pattern.subject == *end || pattern.object == *end),
-            _ => false,
-        })
-    };
-    path.is_sequence()
-        && ends.iter().all(|end| match end {
-            Node::Variable(name) if domain_of(name) == Domain::Any => true,
-            Node::Term(_) if !path.is_nullable() => true,
-            end => is_in_triples(end),
-        })
-}
-
-fn expressions_of(query: &Query) -> impl Iterator<Item = &Expression> {
-    let items: &[Item] = match &query.form {
-        Form::Select { items, .. } => items,
-        _ => &[],
-    };
-    items
-        .iter()
-        .filter_map(|item| item.expression.as_ref())
-        .chain(&query.having)
-}
-
-fn counts_only(query: &Query) -> bool {
-    let Form::Select { items, .. } = &query.form else {
-        return false;
-    };
-    query.group_by.is_empty()
-        && items.len() == 1
-        && items.iter().all(|item| {
-            matches!(
-                item.expression,
-                Some(Expression::Aggregate("COUNT", false, None))
-            )
-        })
-}
-
-fn expression_fits(expression: &Expression, around: Around) -> bool {
-    let fit = |part: &Expression| expression_fits(part, around);
-    match expression {
-        Expression::Exists(_, group) => fits(
-            group,
-            Around {
-                exists: true,
-                ..around
-            },
-        ),
-        Expression::Variable(_) | Expression::Term(_) => true,
-        Expression::Unary(_, inner) => fit(inner),
-        Expression::Binary(_, left, right) => fit(left) && fit(right),
-        Expression::Call(_, parts) => parts.iter().all(fit),
-        Expression::In(inner, _, parts) => fit(inner) && parts.iter().all(fit),
-        Expression::Aggregate(_, _, inner) => inner.iter().all(|inner| fit(inner)),
-    }
-}
-
 struct Generator<'a> {
     random: &'a mut Random,
     profile: Profile,
+    /// Whether it leaves the common ground.
+    bold: bool,
     computed: usize,
     blanks: usize,
     paths: usize,
@@ -261,9 +106,29 @@ fn note(scope: &mut Vec<Variable>, name: &str, certain: bool) {
     }
 }
 
-impl Generator<'_> {
+impl<'a> Generator<'a> {
+    fn new(random: &'a mut Random, profile: Profile, bold: bool) -> Self {
+        Self {
+            random,
+            profile,
+            bold,
+            computed: 10,
+            blanks: 0,
+            paths: 0,
+            optionals: 0,
+            graph_variables: Vec::new(),
+            graphs: 0,
+            exists: 0,
+        }
+    }
+
     fn query(&mut self) -> Query {
-        let (pattern, scope) = self.group(2, &[]);
+        let depth = if self.bold {
+            self.random.between(2, 3)
+        } else {
+            2
+        };
+        let (pattern, scope) = self.group(depth, &[]);
         let mut query = Query {
             form: Form::Ask,
             from: Vec::new(),
@@ -276,7 +141,8 @@ impl Generator<'_> {
             offset: None,
         };
         if self.profile.graphs && self.random.chance(12) {
-            query.from = vec![self.graph_name()];
+            let count = if self.bold { self.random.below(4) } else { 1 };
+            query.from = (0..count).map(|_| self.graph_name()).collect();
             for _ in 0..self.random.below(3) {
                 let name = self.graph_name();
                 if !query.from_named.contains(&name) {
@@ -318,8 +184,13 @@ impl Generator<'_> {
     /// A group and the variables in scope after it. `outer` are those in scope around it.
     fn group(&mut self, depth: usize, outer: &[Variable]) -> (Group, Vec<Variable>) {
         let mut scope: Vec<Variable> = Vec::new();
-        let mut elements = vec![Element::Triples(self.triples(&mut scope, outer))];
-        let more = self.random.below(if depth == 2 { 4 } else { 3 });
+        let mut elements = Vec::new();
+        if !(self.bold && self.random.chance(35)) {
+            elements.push(Element::Triples(self.triples(&mut scope, outer)));
+        }
+        let more = self
+            .random
+            .below(if depth == 2 || self.bold { 4 } else { 3 });
         for _ in 0..more {
             let element = self.element(depth, &mut scope, outer);
             elements.extend(element);
@@ -336,21 +207,20 @@ impl Generator<'_> {
         match self.random.below(23) {
             16 | 17
                 if depth > 0
-                    && self.optionals == 0
-                    && self.graph_variables.is_empty()
-                    && self.exists == 0 =>
+                    && self.exists == 0
+                    && (self.bold || self.optionals == 0 && self.graph_variables.is_empty()) =>
             {
                 let (group, _) = self.group(depth - 1, scope);
                 vec![Element::Minus(group)]
             }
-            18 | 19 if depth > 0 && self.graphs == 0 => {
+            18 | 19 if depth > 0 && (self.bold || self.graphs == 0) => {
                 let (query, inner) = self.subquery(depth - 1, scope);
                 for variable in inner {
                     note(scope, &variable.name, variable.certain);
                 }
                 vec![Element::Subquery(Box::new(query))]
             }
-            20..=22 if self.exists == 0 => self.path(scope, outer),
+            20..=22 if self.bold || self.exists == 0 => self.path(scope, outer),
             0..=3 => vec![self.filter(depth, scope, outer)],
             4..=6 if depth > 0 => {
                 self.optionals += 1;
@@ -384,7 +254,7 @@ impl Generator<'_> {
             usable.extend(
                 outer
                     .iter()
-                    .filter(|variable| !self.graph_variables.contains(&variable.name))
+                    .filter(|known| self.bold || !self.graph_variables.contains(&known.name))
                     .cloned(),
             );
         }
@@ -474,7 +344,7 @@ impl Generator<'_> {
                 items.retain(|item| item.variable != "x9");
                 items.push(count);
                 shown.push(counted);
-                if depth > 0 && self.random.chance(25) {
+                if depth > 0 && !self.bold && self.random.chance(25) {
                     query.having = Some(self.exists(depth - 1, &shown));
                 }
             }
@@ -560,7 +430,7 @@ impl Generator<'_> {
         self.graph_variables.push(name.clone());
         let around: Vec<_> = scope
             .iter()
-            .filter(|variable| variable.name != name)
+            .filter(|variable| self.bold || variable.name != name)
             .cloned()
             .collect();
         self.graphs += 1;
@@ -587,7 +457,7 @@ impl Generator<'_> {
             } else {
                 self.random.pick(&known).clone()
             };
-            if !names.contains(&name) && !self.graph_variables.contains(&name) {
+            if !names.contains(&name) && (self.bold || !self.graph_variables.contains(&name)) {
                 names.push(name);
             }
         }
@@ -693,7 +563,12 @@ impl Generator<'_> {
     fn path(&mut self, scope: &mut Vec<Variable>, outer: &[Variable]) -> Vec<Element> {
         self.paths += 1;
         let patterns = self.triples(scope, outer);
-        let path = Path::random_sequence(self.random, 3);
+        let path = if self.bold {
+            let depth = self.random.between(1, 3);
+            Path::random(self.random, depth)
+        } else {
+            Path::random_sequence(self.random, 3)
+        };
         let ends: Vec<Node> = patterns
             .iter()
             .flat_map(|pattern| [&pattern.subject, &pattern.object])
@@ -707,7 +582,7 @@ impl Generator<'_> {
                     return end;
                 }
             }
-            if !path.is_nullable() && this.random.chance(30) {
+            if (this.bold || !path.is_nullable()) && this.random.chance(30) {
                 return this.vertex();
             }
             Node::Variable(format!("a{}", this.random.below(2)))
@@ -765,6 +640,7 @@ impl Generator<'_> {
             10..=14 => self.fresh_blank(),
             15..=19 => Node::Variable(format!("a{}", self.random.below(2))),
             20..=23 => Node::Variable("q0".to_owned()),
+            24..=26 if self.bold && self.profile.graphs => Node::Variable("g0".to_owned()),
             _ => Node::Variable(self.node_variable(scope, outer)),
         }
     }
@@ -834,6 +710,9 @@ impl Generator<'_> {
         }
         if self.random.chance(4) {
             return self.fresh_blank();
+        }
+        if self.bold && self.profile.graphs && domain == Domain::Node && self.random.chance(4) {
+            return Node::Variable(self.random.name(&["g0", "g1"]).to_owned());
         }
         let letter = match domain {
             Domain::Node => return Node::Variable(self.node_variable(scope, outer)),
@@ -960,7 +839,18 @@ impl Generator<'_> {
                 expression: Some(expression),
             });
         }
-        if self.random.chance(25) {
+        if self.bold && self.random.chance(20) {
+            let (prefix, aggregate) = self.aggregate(scope);
+            let bound = Expression::Term(oxrdf::Literal::from(1).into());
+            if prefix == "kn" {
+                let operator = self.random.name(&["<", ">", "="]);
+                query.having = Some(Expression::Binary(
+                    operator,
+                    Box::new(aggregate),
+                    Box::new(bound),
+                ));
+            }
+        } else if self.random.chance(25) {
             let count = Expression::Aggregate("COUNT", false, None);
             let bound = Expression::Term(oxrdf::Literal::from(1).into());
             query.having = Some(Expression::Binary(">", Box::new(count), Box::new(bound)));
@@ -987,8 +877,8 @@ impl Generator<'_> {
                 .collect()
         };
         // The oracle counts solutions as distinct that differ in a blank node of a pattern only.
-        let countable =
-            self.blanks == 0 && self.paths == 0 && scope.iter().all(|known| known.certain);
+        let countable = self.bold
+            || self.blanks == 0 && self.paths == 0 && scope.iter().all(|known| known.certain);
         let count_all = (
             "kn",
             Expression::Aggregate("COUNT", countable && self.random.chance(40), None),
@@ -1028,6 +918,25 @@ impl Generator<'_> {
         let known = *self.random.pick(&candidates);
         let distinct = self.random.chance(30)
             && (name == "COUNT" || (name != "SAMPLE" && spelt_once.contains(&known.domain)));
+        if self.bold && self.random.chance(30) {
+            let usable = usable.clone();
+            let mut expressions = self.expressions(&usable);
+            let inner = match name {
+                "SUM" | "AVG" => expressions.computed_number(),
+                "SAMPLE" => return count_all,
+                "GROUP_CONCAT" => expressions.string(2),
+                "MIN" | "MAX" => match known.domain {
+                    Domain::Number => expressions.computed_number(),
+                    _ => return count_all,
+                },
+                // The oracle has no value for a count of what is an error somewhere.
+                _ => return count_all,
+            };
+            return (
+                prefix,
+                Expression::Aggregate(name, distinct, Some(Box::new(inner))),
+            );
+        }
         let inner = Box::new(variable(&known.name));
         (prefix, Expression::Aggregate(name, distinct, Some(inner)))
     }

@@ -37,6 +37,8 @@ pub enum Step {
     Update(String),
     /// A query, its whole answer compared.
     Query(Box<Query>),
+    /// A query for [`crate::differential::compare_to_definitions`].
+    Defined(Box<Query>),
     /// A SELECT for [`crate::differential::compare_select`].
     Select(String),
     /// A load of more quads, without blank nodes.
@@ -97,7 +99,11 @@ pub fn sequence(seed: u64) -> Sequence {
     store
         .extend(quads.iter().cloned())
         .expect("a store in memory");
-    let count = random.between(15, 60);
+    let count = if random.chance(4) {
+        random.between(150, 300)
+    } else {
+        random.between(15, 60)
+    };
     let mut generator = Generator {
         random,
         profile,
@@ -179,6 +185,10 @@ impl Generator {
                 Step::Update(request)
             }
             45..=61 if !self.queries.is_empty() => self.random.pick(&self.queries).clone(),
+            45..=71 if !self.profile.blanks && self.random.chance(40) => {
+                let query = random_query::bold_query(&mut self.random, self.profile);
+                self.asked(Step::Defined(Box::new(query)))
+            }
             45..=71 => {
                 let query = random_query::query(&mut self.random, self.profile);
                 self.asked(Step::Query(Box::new(query)))

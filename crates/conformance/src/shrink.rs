@@ -4,7 +4,6 @@
 //! fails is taken, until none does or the attempts are used up.
 
 use crate::query::{Element, Expression, Form, Group, Query};
-use crate::random_query::common_ground;
 use oxrdf::Quad;
 
 /// Comparisons made at most while shrinking one failure.
@@ -27,7 +26,6 @@ pub fn shrink(mut case: Case, fails: &mut dyn FnMut(&Case) -> bool) -> Case {
         let query_shrunk = take_first(&mut case, &mut left, fails, |case| {
             queries(&case.query)
                 .into_iter()
-                .filter(|query| common_ground(&query.pattern))
                 .map(|query| Case {
                     quads: case.quads.clone(),
                     query,

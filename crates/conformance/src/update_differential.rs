@@ -1,7 +1,7 @@
 //! Do our engine and the oracle hold and answer the same after each step of a sequence of updates?
 
 use crate::contents::{graphs, quads, row_of};
-use crate::differential::{Outcome, compare, compare_select, ground};
+use crate::differential::{Outcome, compare, compare_select, compare_to_definitions, ground};
 use crate::engines::{guarded, without_source_prefix};
 use crate::isomorphism::isomorphic;
 use crate::random_update::{Sequence, Setting, Step, quads_of, update_oracle};
@@ -143,6 +143,17 @@ impl Life {
             }
             Step::Query(query) => {
                 let outcome = compare(self.database(), &self.dataset(), query);
+                self.note(outcome)
+            }
+            Step::Defined(query) => {
+                // The oracle locks what it iterates over.
+                let graphs: Vec<_> = self.store.named_graphs().collect();
+                let graphs = graphs.into_iter().map(|graph| {
+                    let graph = graph.expect("a store in memory");
+                    Term::from(graph)
+                });
+                let (quads, graphs) = (quads_of(&self.store), graphs.collect::<Vec<_>>());
+                let outcome = compare_to_definitions(self.database(), &quads, &graphs, query);
                 self.note(outcome)
             }
             Step::Select(query) => {

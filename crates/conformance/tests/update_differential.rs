@@ -36,6 +36,7 @@ fn report(seed: u64, sequence: Sequence) -> String {
     for (index, step) in shrunk.steps.iter().enumerate() {
         match step {
             Step::Update(request) => line(&format_args!("-- {index}: update\n{request}")),
+            Step::Defined(query) => line(&format_args!("-- {index}: query\n{query}")),
             Step::Query(query) => line(&format_args!("-- {index}: query\n{query}")),
             Step::Select(query) => line(&format_args!("-- {index}: query\n{query}")),
             other => line(&format_args!("-- {index}: {other:?}")),
