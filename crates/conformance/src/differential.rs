@@ -1,7 +1,10 @@
 //! Do our engine and the oracle answer one query over one data set alike?
 
 use crate::answer::{Answer, Table, by_value, ground_blank, numeric_value, value_key_of_any_type};
-use crate::engines::{OracleError, ask, ask_oracle, guarded, load_quads, without_source_prefix};
+use crate::engines::{
+    OracleError, Patience, ask, ask_oracle, ask_oracle_within, guarded, load_quads_with,
+    without_source_prefix,
+};
 use crate::isomorphism::isomorphic;
 use crate::part::is_part_of;
 use crate::query::{Expression, Form, Query, SEPARATOR};
@@ -10,10 +13,19 @@ use crate::random_data::{self, BLANKS, Domain, Profile};
 use crate::random_query::{self, Column, domain_of};
 use crate::reference::{Reference, Undecided};
 use crate::shrink::Case;
-use jindou_engine::{Database, EngineError};
+use jindou_engine::{Config, Database, EngineError};
 use oxrdf::{Dataset, Literal, Quad, Term};
 use oxsdatatypes::{Boolean, DateTime};
 use std::cmp::Ordering;
+use std::time::Duration;
+
+/// For a query over much data.
+const PATIENCE: Patience = Patience {
+    time: Duration::from_millis(700),
+    rows: 50_000,
+};
+/// Time that the engine has, in which the machine may have other things to do.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Queries tried for one case in search of one with results.
 const QUERIES_TRIED: usize = 8;
@@ -64,6 +76,37 @@ pub fn bold_case(seed: u64) -> Case {
     Case { quads, query }
 }
 
+/// A large data set, how the engine holds it, and queries over it.
+pub struct LargeCase {
+    /// The data.
+    pub quads: Vec<Quad>,
+    /// Threads, and how much memory a query has before it goes to disk.
+    pub config: Config,
+    /// What is asked.
+    pub queries: Vec<Query>,
+}
+
+/// Queries over one large data set, as loading it takes longer than asking.
+const LARGE_QUERIES: usize = 12;
+
+/// The large case of a seed.
+#[must_use]
+pub fn large_case(seed: u64) -> LargeCase {
+    let mut random = Random::new(seed);
+    let profile = Profile::random(&mut random);
+    let mut config = Config::default();
+    config.query_timeout = Some(TIME_LIMIT);
+    config.threads = random.between(1, 4);
+    config.query_memory_bytes = *random.pick(&[1 << 30, 4 << 20, 1 << 20]);
+    LargeCase {
+        quads: random_data::large_dataset(&mut random, profile),
+        config,
+        queries: (0..LARGE_QUERIES)
+            .map(|_| random_query::query(&mut random, profile))
+            .collect(),
+    }
+}
+
 /// A data set loaded into both engines.
 pub struct Loaded {
     database: Database,
@@ -95,7 +138,16 @@ impl Loaded {
     /// # Errors
     /// What our engine says, or how it panicked.
     pub fn new(quads: &[Quad]) -> Result<Self, String> {
-        let database = guarded(|| load_quads(quads))?.map_err(|error| error.to_string())?;
+        Self::with_config(quads, Config::default())
+    }
+
+    /// As [`Loaded::new`], with settings.
+    ///
+    /// # Errors
+    /// What our engine says, or how it panicked.
+    pub fn with_config(quads: &[Quad], config: Config) -> Result<Self, String> {
+        let database = guarded(|| load_quads_with(quads, config))?;
+        let database = database.map_err(|error| error.to_string())?;
         Ok(Self {
             database,
             dataset: quads.iter().collect(),
@@ -112,10 +164,24 @@ impl Loaded {
     pub fn compare(&self, query: &Query) -> Outcome {
         compare(&self.database, &self.dataset, query)
     }
+
+    /// As [`Loaded::compare`], for much data: fewer queries are waited for, and larger answers.
+    pub fn compare_much(&self, query: &Query) -> Outcome {
+        compare_by(&self.database, query, &|query| {
+            ask_oracle_within(&self.dataset, query, PATIENCE)
+        })
+    }
 }
 
 /// Asks our engine and the oracle, and compares.
 pub fn compare(database: &Database, dataset: &Dataset, query: &Query) -> Outcome {
+    compare_by(database, query, &|query| ask_oracle(dataset, query))
+}
+
+/// How the oracle is asked.
+type Oracle<'a> = &'a dyn Fn(&str) -> Result<Answer, OracleError>;
+
+fn compare_by(database: &Database, query: &Query, oracle: Oracle<'_>) -> Outcome {
     let unordered = query.unordered();
     let note = if *query == unordered {
         ""
@@ -123,7 +189,8 @@ pub fn compare(database: &Database, dataset: &Dataset, query: &Query) -> Outcome
         " (without ORDER BY, LIMIT and OFFSET)"
     };
     let texts = (query.to_string(), unordered.to_string());
-    compare_with(database, dataset, &texts.0, &texts.1, &|whole, actual| {
+    let texts = [texts.0.as_str(), texts.1.as_str()];
+    compare_with(database, texts, oracle, &|whole, actual| {
         Some((differ(query, whole, actual)?, note))
     })
 }
@@ -131,7 +198,8 @@ pub fn compare(database: &Database, dataset: &Dataset, query: &Query) -> Outcome
 /// As [`compare`], for a SELECT in any words, without ORDER BY, LIMIT and OFFSET, whose values
 /// come out as they are in the data.
 pub fn compare_select(database: &Database, dataset: &Dataset, query: &str) -> Outcome {
-    compare_with(database, dataset, query, query, &|whole, actual| {
+    let oracle = |query: &str| ask_oracle(dataset, query);
+    compare_with(database, [query; 2], &oracle, &|whole, actual| {
         let (Answer::Solutions(left), Answer::Solutions(right)) = (whole, actual) else {
             return Some(("not a SELECT".to_owned(), ""));
         };
@@ -146,12 +214,11 @@ type Difference = Option<(String, &'static str)>;
 
 fn compare_with(
     database: &Database,
-    dataset: &Dataset,
-    query: &str,
-    oracle_query: &str,
+    [query, oracle_query]: [&str; 2],
+    oracle: Oracle<'_>,
     differ: &dyn Fn(&Answer, &Answer) -> Difference,
 ) -> Outcome {
-    let whole = match ask_oracle(dataset, oracle_query) {
+    let whole = match oracle(oracle_query) {
         Ok(answer) => answer.map_terms(&|term| ground(term, |label| label)),
         Err(OracleError::TooLarge) => return Outcome::TooLarge,
         Err(error) => return Outcome::Invalid(error.to_string()),
@@ -187,6 +254,9 @@ fn compare_to(
     let actual = match guarded(|| ask(database, query, None)) {
         Ok(Ok(answer)) => answer.map_terms(&|term| ground(term, without_source_prefix)),
         Ok(Err(EngineError::Unsupported { feature })) => return Outcome::Unsupported(feature),
+        Ok(Err(EngineError::MemoryExceeded { .. })) => {
+            return Outcome::Unsupported("more memory than the case allows".to_owned());
+        }
         Ok(Err(error)) => return Outcome::Different(format!("the engine says: {error}")),
         Err(panic) => return Outcome::Different(panic),
     };

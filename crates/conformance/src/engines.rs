@@ -6,13 +6,14 @@ use jindou_engine::{
     Config, Database, EngineError, LoadOptions, QueryOptions, ServiceCall, ServiceCaller,
     ServiceError, ServiceNext, ServiceRows,
 };
-use oxigraph::sparql::SparqlEvaluator;
+use oxigraph::sparql::{CancellationToken, SparqlEvaluator};
 use oxrdf::{Dataset, NamedNode, Quad};
 use oxrdfio::{RdfFormat, RdfSerializer};
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, mpsc};
+use std::thread;
 use std::time::Duration;
 
 /// Loads files, their formats and compression told by their names, into an empty database in
@@ -212,7 +213,56 @@ const ORACLE_ROWS_LIMIT: usize = 5000;
 /// # Errors
 /// The evaluator's message.
 pub fn ask_oracle(dataset: &Dataset, query: &str) -> Result<Answer, OracleError> {
-    let results = SparqlEvaluator::new()
+    ask_evaluator(SparqlEvaluator::new(), dataset, query, ORACLE_ROWS_LIMIT)
+}
+
+/// What the oracle may take for an answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Time until it gives up.
+    pub time: Duration,
+    /// Rows or triples at most.
+    pub rows: usize,
+}
+
+/// As [`ask_oracle`], which gives up after some time or rows.
+///
+/// # Errors
+/// The evaluator's message; that the answer is too large, if it takes longer.
+pub fn ask_oracle_within(
+    dataset: &Dataset,
+    query: &str,
+    patience: Patience,
+) -> Result<Answer, OracleError> {
+    let token = CancellationToken::new();
+    let evaluator = SparqlEvaluator::new().with_cancellation_token(token.clone());
+    let (answered, is_answered) = mpsc::channel();
+    let answer = thread::scope(|scope| {
+        let token = &token;
+        scope.spawn(move || {
+            // Either an answer was found, or the time is up.
+            if is_answered.recv_timeout(patience.time).is_err() {
+                token.cancel();
+            }
+        });
+        let answer = ask_evaluator(evaluator, dataset, query, patience.rows);
+        answered.send(()).ok();
+        answer
+    });
+    // What was found by then may be anything: EXISTS takes an interruption for a solution.
+    if token.is_cancelled() {
+        return Err(OracleError::TooLarge);
+    }
+    answer
+}
+
+fn ask_evaluator(
+    evaluator: SparqlEvaluator,
+    dataset: &Dataset,
+    query: &str,
+    limit: usize,
+) -> Result<Answer, OracleError> {
+    let results = evaluator
         .parse_query(query)
         .map_err(|error| OracleError::Syntax(error.to_string()))?
         .on_queryable_dataset(dataset)
@@ -224,10 +274,10 @@ pub fn ask_oracle(dataset: &Dataset, query: &str) -> Result<Answer, OracleError>
         oxigraph::sparql::QueryResults::Boolean(value) => Ok(Answer::Boolean(value)),
         oxigraph::sparql::QueryResults::Graph(triples) => {
             let triples: Vec<_> = triples
-                .take(ORACLE_ROWS_LIMIT + 1)
+                .take(limit + 1)
                 .collect::<Result<_, _>>()
                 .map_err(failed)?;
-            if triples.len() > ORACLE_ROWS_LIMIT {
+            if triples.len() > limit {
                 return Err(OracleError::TooLarge);
             }
             Ok(Answer::graph(triples))
@@ -240,7 +290,7 @@ pub fn ask_oracle(dataset: &Dataset, query: &str) -> Result<Answer, OracleError>
                 .collect();
             let mut rows = Vec::new();
             for solution in solutions {
-                if rows.len() == ORACLE_ROWS_LIMIT {
+                if rows.len() == limit {
                     return Err(OracleError::TooLarge);
                 }
                 rows.push(solution.map_err(failed)?.values().to_vec());
@@ -261,7 +311,7 @@ pub enum OracleError {
     #[error("the oracle cannot evaluate the query: {0}")]
     Evaluation(String),
     /// The answer is larger than a test needs.
-    #[error("the answer has more than {ORACLE_ROWS_LIMIT} rows")]
+    #[error("the answer has too many rows, or takes too long")]
     TooLarge,
 }
 

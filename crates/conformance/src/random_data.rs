@@ -7,6 +7,7 @@
 use crate::random::Random;
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
+use std::collections::BTreeSet;
 
 /// The namespace of everything generated.
 pub const NAMESPACE: &str = "http://example.org/";
@@ -184,35 +185,81 @@ pub fn dataset(random: &mut Random, profile: Profile) -> Vec<Quad> {
     let count = random.between(15, 70);
     let mut quads = Vec::with_capacity(count);
     for _ in 0..count {
-        let graph = if profile.graphs && random.chance(35) {
-            iri(random.name(&GRAPHS)).into()
-        } else {
-            GraphName::DefaultGraph
-        };
-        let subject = node(random, profile);
-        let (predicate, object) = if profile.types && random.chance(20) {
-            (rdf::TYPE.into_owned(), iri(random.name(&CLASSES)).into())
-        } else {
-            let domain = *random.pick(&[
-                Domain::Node,
-                Domain::Node,
-                Domain::Node,
-                Domain::Node,
-                Domain::Number,
-                Domain::Number,
-                Domain::String,
-                Domain::Language,
-                Domain::Date,
-                Domain::Boolean,
-                Domain::Any,
-                Domain::Any,
-            ]);
-            (predicate(random, domain), term(random, domain, profile))
-        };
-        let quad = Quad::new(subject, predicate, object, graph);
+        let quad = quad(random, profile);
         if !quads.contains(&quad) {
             quads.push(quad);
         }
     }
     quads
+}
+
+/// Quads of a large data set.
+const MANY: std::ops::RangeInclusive<usize> = 4_000..=16_000;
+
+/// A data set in which batches fill up: most vertices are of thousands, a few are hubs.
+pub fn large_dataset(random: &mut Random, profile: Profile) -> Vec<Quad> {
+    let count = random.between(*MANY.start(), *MANY.end());
+    let vertices = random.between(count / 8, count);
+    let hubs_percent = random.between(1, 12);
+    let is_vertex = |node: &NamedNode| {
+        let name = node.as_str().strip_prefix(NAMESPACE);
+        name.is_some_and(|name| VERTICES.contains(&name))
+    };
+    let (mut seen, mut found) = (BTreeSet::new(), Vec::with_capacity(count));
+    for _ in 0..count {
+        let mut quad = quad(random, profile);
+        let mut spread = |node: &mut NamedNode| {
+            if is_vertex(node) && !random.chance(hubs_percent) {
+                *node = iri(&format!("v{}", random.below(vertices)));
+            }
+        };
+        if let NamedOrBlankNode::NamedNode(node) = &mut quad.subject {
+            spread(node);
+        }
+        match &mut quad.object {
+            Term::NamedNode(node) => spread(node),
+            Term::Literal(literal) if literal.datatype() == xsd::INTEGER && random.chance(70) => {
+                let number = i64::try_from(random.below(2_000)).expect("it is small");
+                *literal = Literal::from(number - 500);
+            }
+            Term::Literal(literal) if literal.datatype() == xsd::STRING && random.chance(70) => {
+                let text = format!("{}{}", literal.value(), random.below(500));
+                *literal = Literal::from(text);
+            }
+            _ => {}
+        }
+        if seen.insert(quad.to_string()) {
+            found.push(quad);
+        }
+    }
+    found
+}
+
+fn quad(random: &mut Random, profile: Profile) -> Quad {
+    let graph = if profile.graphs && random.chance(35) {
+        iri(random.name(&GRAPHS)).into()
+    } else {
+        GraphName::DefaultGraph
+    };
+    let subject = node(random, profile);
+    let (predicate, object) = if profile.types && random.chance(20) {
+        (rdf::TYPE.into_owned(), iri(random.name(&CLASSES)).into())
+    } else {
+        let domain = *random.pick(&[
+            Domain::Node,
+            Domain::Node,
+            Domain::Node,
+            Domain::Node,
+            Domain::Number,
+            Domain::Number,
+            Domain::String,
+            Domain::Language,
+            Domain::Date,
+            Domain::Boolean,
+            Domain::Any,
+            Domain::Any,
+        ]);
+        (predicate(random, domain), term(random, domain, profile))
+    };
+    Quad::new(subject, predicate, object, graph)
 }

@@ -5,13 +5,16 @@
 //! `JINDOU_SEED=<seed> JINDOU_CASES=1` runs it alone.
 
 use jindou_conformance::common_ground::common_ground;
-use jindou_conformance::differential::{Loaded, Outcome, bold_case, case};
+use jindou_conformance::differential::{LargeCase, Loaded, Outcome, bold_case, case, large_case};
 use jindou_conformance::shrink::{Case, shrink};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 const DEFAULT_SEED: u64 = 1;
 const DEFAULT_CASES: u64 = 400;
+
+/// Small cases for each large one.
+const SMALL_FOR_LARGE: u64 = 80;
 
 /// Failures shown before a test stops.
 const FAILURES_SHOWN: usize = 5;
@@ -121,4 +124,63 @@ fn random_queries_are_answered_as_by_the_oracle() {
 #[test]
 fn random_queries_are_answered_as_defined() {
     By::Definitions.run();
+}
+
+/// Batches, threads and temporary files have a part in these; the oracle then takes what memory it
+/// likes, so its limit is set outside:
+/// `ulimit -v 8000000; cargo test -p jindou-conformance --test differential -- --ignored --nocapture`
+#[test]
+#[ignore = "the oracle may take all memory that there is"]
+fn random_queries_over_much_data_are_answered_as_by_the_oracle() {
+    let first = setting("JINDOU_SEED", DEFAULT_SEED);
+    let cases = setting("JINDOU_CASES", DEFAULT_CASES).div_ceil(SMALL_FOR_LARGE);
+    let (mut same, mut with_results, mut skipped) = (0, 0, 0);
+    for seed in first..first + cases {
+        let LargeCase {
+            quads,
+            config,
+            queries,
+        } = large_case(seed);
+        let load = |quads: &[_]| Loaded::with_config(quads, config.clone());
+        let loaded = load(&quads).unwrap_or_else(|reason| panic!("seed {seed}: {reason}"));
+        for query in queries {
+            let reason = match loaded.compare_much(&query) {
+                Outcome::Same { something } => {
+                    same += 1;
+                    with_results += u64::from(something);
+                    continue;
+                }
+                Outcome::Unsupported(_) | Outcome::TooLarge => {
+                    skipped += 1;
+                    continue;
+                }
+                Outcome::Invalid(reason) | Outcome::Different(reason) => reason,
+            };
+            println!("seed {seed}: {reason}\n{query}");
+            let case = Case {
+                quads: quads.clone(),
+                query,
+            };
+            let fails = |case: &Case| {
+                common_ground(&case.query.pattern)
+                    && load(&case.quads).is_ok_and(|loaded| {
+                        matches!(loaded.compare_much(&case.query), Outcome::Different(_))
+                    })
+            };
+            let shrunk = shrink(case, &mut |case| fails(case));
+            let count = shrunk.quads.len();
+            for quad in shrunk.quads.iter().take(100) {
+                println!("{quad} .");
+            }
+            panic!(
+                "seed {seed}, shrunk to {count} quads with {} threads and {} bytes for a query:\n{}",
+                config.threads, config.query_memory_bytes, shrunk.query
+            );
+        }
+    }
+    println!(
+        "{cases} data sets from seed {first}, {same} queries, {with_results} with results, \
+         {skipped} too large"
+    );
+    assert!(with_results > same / 4, "little was tested");
 }
