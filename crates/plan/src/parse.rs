@@ -23,7 +23,7 @@ const STACK_BYTES_PER_TEXT_BYTE: usize = 512;
 /// `placeholders` are what stands in `text` for arguments, if anything does.
 ///
 /// # Errors
-/// [`PlanError::Syntax`], [`PlanError::Base`], and what [`Converter`] refuses.
+/// [`PlanError::Syntax`], [`PlanError::Update`], [`PlanError::Base`], and what [`Converter`] refuses.
 pub(crate) fn parse(
     text: &str,
     base: Option<&str>,
@@ -37,7 +37,7 @@ pub(crate) fn parse(
                 .parse_update(text)
                 .is_ok_and(|update| !update.operations.is_empty());
             return Err(if is_update {
-                PlanError::unsupported("updates")
+                PlanError::Update
             } else {
                 let (line, column, message) = place(&error.to_string());
                 syntax_error(line, column, &message, text, "query")

@@ -276,7 +276,9 @@ impl Service {
             .await;
         answer.map_err(
             |refusal| match is_update && refusal.status == StatusCode::BAD_REQUEST {
-                true => refusal.with_advice("this is an update; it goes to /update"),
+                true => {
+                    refusal.with_advice("an update goes to /update, as application/sparql-update")
+                }
                 false => refusal,
             },
         )
