@@ -335,8 +335,18 @@ impl Database {
     /// # Errors
     /// What is wrong with the query.
     pub fn explain(&self, text: &str) -> Result<String, EngineError> {
+        self.explain_with(text, &QueryOptions::default())
+    }
+
+    /// [`Database::explain`] of a query with these options, of which the time limit and the
+    /// cancellation are the planning's own.
+    ///
+    /// # Errors
+    /// What is wrong with the query, or the limit that it met.
+    pub fn explain_with(&self, text: &str, options: &QueryOptions) -> Result<String, EngineError> {
+        let begun = Instant::now();
         let graph = self.inner.graph.load_full();
-        let prepared = self.prepare(text, &QueryOptions::default(), &graph, Instant::now())?;
+        let prepared = self.prepare(text, options, &graph, begun)?;
         Ok(prepared.explain())
     }
 
