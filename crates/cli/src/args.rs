@@ -102,6 +102,11 @@ pub(crate) struct ServeArguments {
     /// Folders whose files an update's LOAD may read; may be given more than once [default: none]
     #[arg(long, value_name = "DIR")]
     pub(crate) allow_load: Vec<PathBuf>,
+    /// Pages of which origin may use the server, as in https://example.org; may be given more than
+    /// once. Pages of `*` may read but change nothing; those of an origin that is named may change
+    /// data, too; `none` is for pages of the server itself only
+    #[arg(long, value_name = "ORIGIN", value_parser = parse_cors_origin)]
+    pub(crate) cors_origin: Vec<CorsOrigin>,
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
     #[command(flatten)]
@@ -117,6 +122,48 @@ pub(crate) enum FsyncArgument {
     Always,
     /// When the operating system sees fit
     Never,
+}
+
+/// When heavy queries run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HeavyPriorityArgument {
+    /// While a core has nothing else to do
+    #[default]
+    Idle,
+    /// At a lower priority than light ones
+    Low,
+    /// As any other
+    Same,
+}
+
+/// Pages of which origin may use a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CorsOrigin {
+    /// All of them, to read.
+    Any,
+    None,
+    /// Those of one.
+    One(String),
+}
+
+/// `*`, `none`, or an origin as a browser names it.
+fn parse_cors_origin(text: &str) -> Result<CorsOrigin, String> {
+    match text {
+        "*" | "any" => return Ok(CorsOrigin::Any),
+        "none" => return Ok(CorsOrigin::None),
+        _ => {}
+    }
+    let host = text.split_once("://").map(|(_, host)| host);
+    let is_origin = host.is_some_and(|host| {
+        !host.is_empty()
+            && !host.contains(['/', '?', '#', '@'])
+            && !host.contains(char::is_whitespace)
+    });
+    match is_origin && text.is_ascii() {
+        // Browsers send it so.
+        true => Ok(CorsOrigin::One(text.to_ascii_lowercase())),
+        false => Err("an origin is like https://example.org or http://localhost:3000, without a path; or give * or none".to_owned()),
+    }
 }
 
 /// What queries and clients of a server may do at most.
@@ -140,6 +187,10 @@ pub(crate) struct LimitArguments {
     /// Heavy queries that compute at once; light ones are not counted [default: one a core]
     #[arg(long, value_name = "N")]
     pub(crate) heavy_queries: Option<NonZeroUsize>,
+    /// When heavy queries run: `idle`, while a core has nothing else to do; `low`, at a lower
+    /// priority, which other busy programs leave more to; `same`, as any other
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    pub(crate) heavy_priority: HeavyPriorityArgument,
     /// Heavy queries that wait for their turn; more are answered 503 [default: 64]
     #[arg(long, value_name = "N")]
     pub(crate) queued_queries: Option<usize>,

@@ -74,8 +74,9 @@ fn engine_advice(error: &EngineError) -> Option<&'static str> {
             Some("allow it with --allow-service PREFIX, or --allow-service any")
         }
         EngineError::Store(StoreError::Locked { .. }) => Some(
-            "stop it first; a server that has a store open merges it and makes backups of it \
-             itself, while it runs",
+            "if it is a server, send updates to its /update, as with `curl --data-binary @FILE -H \
+             'Content-Type: application/sparql-update' http://127.0.0.1:7878/update`, and queries \
+             to its /query (it merges changes by itself); else end it first",
         ),
         EngineError::Timeout { .. } => Some("allow more with --timeout SECONDS"),
         EngineError::Ingest(IngestError::Syntax(_)) => {

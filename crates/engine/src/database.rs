@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use jindou_exec::Workers;
@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 
 use crate::EngineError;
 use crate::config::{Config, QueryOptions};
+use crate::deadline::Deadline;
 use crate::graph::StoredGraph;
 use crate::load::{self, LoadReport};
 use crate::merge::{Signal, Trouble};
@@ -291,8 +292,9 @@ impl Database {
         text: &str,
         options: QueryOptions,
     ) -> Result<QueryResults, EngineError> {
+        let begun = Instant::now();
         let graph = self.inner.graph.load_full();
-        let prepared = self.prepare(text, &options, &graph)?;
+        let prepared = self.prepare(text, &options, &graph, begun)?;
         if options.must_not_wait && prepared.plan.calls_services {
             return Err(EngineError::WouldWait);
         }
@@ -304,7 +306,7 @@ impl Database {
             &options,
             &inner.config,
             &inner.workers,
-            seed,
+            (begun, seed),
         )?
         .into_results()
     }
@@ -314,6 +316,7 @@ impl Database {
         text: &'t str,
         options: &QueryOptions,
         graph: &StoredGraph,
+        begun: Instant,
     ) -> Result<Prepared<'t>, EngineError> {
         let replaced = !options.default_graphs.is_empty() || !options.named_graphs.is_empty();
         let dataset = replaced.then(|| Dataset {
@@ -321,10 +324,10 @@ impl Database {
             named: options.named_graphs.clone(),
         });
         let base = options.base.as_ref().map(|base| base.as_str());
-        Ok(self
-            .inner
-            .planner
-            .prepare(text, base, dataset.as_ref(), graph)?)
+        let limit = options.timeout.or(self.inner.config.query_timeout);
+        let until = Deadline::new(begun, limit, options.cancellation.as_ref());
+        let planner = &self.inner.planner;
+        until.plan(|is_over| planner.prepare_until(text, base, dataset.as_ref(), graph, is_over))
     }
 
     /// The plan of a query with the rows expected of each step.
@@ -335,13 +338,15 @@ impl Database {
         self.explain_with(text, &QueryOptions::default())
     }
 
-    /// As [`Database::explain`], with the dataset and the base IRI of `options`.
+    /// [`Database::explain`] of a query with these options, of which the time limit and the
+    /// cancellation are the planning's own.
     ///
     /// # Errors
-    /// What is wrong with the query.
+    /// What is wrong with the query, or the limit that it met.
     pub fn explain_with(&self, text: &str, options: &QueryOptions) -> Result<String, EngineError> {
+        let begun = Instant::now();
         let graph = self.inner.graph.load_full();
-        let prepared = self.prepare(text, options, &graph)?;
+        let prepared = self.prepare(text, options, &graph, begun)?;
         Ok(prepared.explain())
     }
 

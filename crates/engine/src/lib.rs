@@ -24,6 +24,7 @@
 mod backup;
 mod config;
 mod database;
+mod deadline;
 mod distinct;
 mod document;
 mod error;

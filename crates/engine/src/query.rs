@@ -1,6 +1,7 @@
 //! A query's life: text -> plan -> execution -> results.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use jindou_exec::{Context, ContextParts, Execution, Limits, Terms, Workers};
 use jindou_model::{TermId, TermKind};
@@ -40,7 +41,7 @@ impl Running {
         options: &QueryOptions,
         config: &Config,
         workers: &Arc<Workers>,
-        seed: u64,
+        (begun, seed): (Instant, u64),
     ) -> Result<Self, EngineError> {
         let plan = Arc::clone(&prepared.plan);
         if let Some(max_cost) = options.max_cost
@@ -64,6 +65,7 @@ impl Running {
             constants,
             limits: Limits {
                 cancellation: options.cancellation.clone().unwrap_or_default(),
+                started: begun,
                 timeout: options.timeout.or(config.query_timeout),
                 memory_bytes: config.query_memory_bytes,
                 spill: config.spill.clone(),

@@ -16,6 +16,7 @@ use jindou_store::{Changes, Effect, Snapshot, Stage};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term, TermRef};
 
 use crate::database::Inner;
+use crate::deadline::Deadline;
 use crate::graph::StoredGraph;
 use crate::progress::QueryProgress;
 use crate::query::Running;
@@ -46,38 +47,8 @@ pub struct UpdateOptions {
 impl UpdateOptions {
     /// When it began and how long it may take, if that is limited.
     pub(crate) fn deadline(&self, inner: &Inner) -> Deadline {
-        Deadline {
-            limit: self.timeout.or(inner.config.query_timeout),
-            begin: Instant::now(),
-            cancellation: self.cancellation.clone().unwrap_or_default(),
-        }
-    }
-}
-
-/// When a transaction is to end, done or not.
-#[derive(Clone)]
-pub(crate) struct Deadline {
-    begin: Instant,
-    limit: Option<Duration>,
-    cancellation: CancellationToken,
-}
-
-impl Deadline {
-    /// The time that is left, if that is limited.
-    ///
-    /// # Errors
-    /// If there is none, or somebody ended the transaction.
-    pub(crate) fn left(&self) -> Result<Option<Duration>, EngineError> {
-        if self.cancellation.is_cancelled() {
-            return Err(EngineError::Cancelled);
-        }
-        let Some(limit) = self.limit else {
-            return Ok(None);
-        };
-        match limit.checked_sub(self.begin.elapsed()) {
-            Some(left) if !left.is_zero() => Ok(Some(left)),
-            _ => Err(EngineError::Timeout { limit }),
-        }
+        let limit = self.timeout.or(inner.config.query_timeout);
+        Deadline::new(Instant::now(), limit, self.cancellation.as_ref())
     }
 }
 
@@ -465,9 +436,12 @@ impl<'a> Run<'a> {
         let graph = Arc::new(StoredGraph {
             snapshot: self.working.clone(),
         });
-        let prepared = modify.plan(&*graph)?;
+        let (begun, timeout) = (Instant::now(), self.deadline.left()?);
+        let prepared = self
+            .deadline
+            .plan(|is_over| modify.plan_until(&*graph, is_over))?;
         let options = QueryOptions {
-            timeout: self.deadline.left()?,
+            timeout,
             cancellation: self.options.cancellation.clone(),
             services: self.options.services.clone(),
             progress: self.options.progress.clone(),
@@ -481,7 +455,7 @@ impl<'a> Run<'a> {
             &options,
             &inner.config,
             &inner.workers,
-            seed,
+            (begun, seed),
         )?;
         let scope = self.scope();
         let mut changes = Changes::default();

@@ -99,6 +99,31 @@ fn a_query_that_was_cancelled_or_is_out_of_time_ends_wherever_it_is() {
 }
 
 #[test]
+fn a_query_that_is_long_to_plan_is_not_planned_once_it_is_cancelled() {
+    let database = database(4 << 30);
+    let chain = "<http://e/p>/".repeat(300);
+    let query = format!("ASK {{ ?s {chain}<http://e/p> ?o }}");
+    let cancellation = CancellationToken::new();
+    cancellation.cancel();
+    let cancelled = QueryOptions {
+        cancellation: Some(cancellation),
+        ..QueryOptions::default()
+    };
+    let ended = database.query_with(&query, cancelled);
+    assert!(matches!(ended, Err(EngineError::Cancelled)), "{ended:?}");
+    let late = QueryOptions {
+        timeout: Some(Duration::ZERO),
+        ..QueryOptions::default()
+    };
+    let ended = database.query_with(&query, late);
+    assert!(
+        matches!(ended, Err(EngineError::Timeout { .. })),
+        "{ended:?}"
+    );
+    assert!(database.query(&query).is_ok());
+}
+
+#[test]
 fn a_query_that_is_cancelled_between_batches_ends_there() {
     let database = database(4 << 30);
     let cancellation = CancellationToken::new();

@@ -62,7 +62,9 @@ impl CancellationToken {
 pub struct Limits {
     /// Ends it from outside.
     pub cancellation: CancellationToken,
-    /// Ends it after this time, measured from when the context was made.
+    /// When it began: before it was planned.
+    pub started: Instant,
+    /// Ends it after this time.
     pub timeout: Option<Duration>,
     /// Bytes that its operators may hold together.
     pub memory_bytes: u64,
@@ -130,7 +132,6 @@ pub struct Context {
     /// How other endpoints are called, if they are.
     pub(crate) services: Option<Services>,
     limits: Limits,
-    started: Instant,
     /// Bytes that whoever comes first may hold: all but what is set aside.
     pool_bytes: u64,
     space: Arc<Space>,
@@ -202,7 +203,6 @@ impl Context {
             space: Arc::new(space),
             services,
             limits,
-            started: Instant::now(),
             finished: AtomicBool::new(false),
             solutions: AtomicU64::new(0),
             profile: profile.then(|| Profile::new(plan.ids)),
@@ -225,13 +225,13 @@ impl Context {
     /// Time since the query began.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
-        self.started.elapsed()
+        self.limits.started.elapsed()
     }
 
     /// The time that the query has left, if that is limited.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         let limit = self.limits.timeout?;
-        Some(limit.saturating_sub(self.started.elapsed()))
+        Some(limit.saturating_sub(self.limits.started.elapsed()))
     }
 
     /// What a query without any time left ends for.
@@ -262,7 +262,7 @@ impl Context {
             return Err(ExecError::Cancelled);
         }
         if let Some(limit) = self.limits.timeout
-            && self.started.elapsed() > limit
+            && self.limits.started.elapsed() > limit
         {
             return Err(ExecError::Timeout { limit });
         }

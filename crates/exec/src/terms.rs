@@ -85,11 +85,23 @@ const TERM_BYTES: usize = 96;
 /// Keys are kept together in pieces of this size; a longer one has a piece of its own.
 const PIECE_BYTES: usize = 1 << 18;
 
+/// Entries of a full block.
+const BLOCK_ENTRIES: usize = 1 << 16;
+/// So many terms are put into many tables, which grow one by one: no term waits, with the other
+/// threads, until millions have moved.
+const MANY_TERMS: usize = 1 << 18;
+/// Tables of many terms.
+const TABLES: usize = 256;
+/// The bits of a hash that tell the table begin here: those that a table itself uses are others.
+const TABLE_SHIFT: u32 = 40;
+
 #[derive(Default)]
 struct ComputedTable {
-    /// Hash and number.
-    index: HashTable<(u64, u32)>,
-    entries: Vec<Entry>,
+    /// Hash and number; none before the first term.
+    index: Vec<HashTable<(u64, u32)>>,
+    /// All but the last block are full.
+    entries: Vec<Vec<Entry>>,
+    len: usize,
     /// The bytes of keys. A piece is never moved, so that terms that come later cost no copies.
     pieces: Vec<Vec<u8>>,
     bytes: usize,
@@ -108,12 +120,13 @@ impl ComputedTable {
     /// A vertex and a literal never share a key: a literal's holds a zero byte.
     fn find(&self, hash: u64, key: &[u8]) -> Option<TermId> {
         let is_it = |entry: &(u64, u32)| entry.0 == hash && self.key(entry.1 as usize).0 == key;
-        let found = self.index.find(hash, is_it);
+        let table = self.index.get(self.table_of(hash))?;
+        let found = table.find(hash, is_it);
         found.map(|(_, number)| computed_id(*number))
     }
 
     fn key(&self, number: usize) -> (&[u8], bool) {
-        let entry = self.entries[number];
+        let entry = self.entries[number / BLOCK_ENTRIES][number % BLOCK_ENTRIES];
         let bytes = &self.pieces[entry.piece as usize][entry.start..entry.end];
         (bytes, entry.literal)
     }
@@ -122,10 +135,10 @@ impl ComputedTable {
         if let Some(known) = self.find(hash, key) {
             return known;
         }
-        let number = u32::try_from(self.entries.len()).expect("under 2^32 computed terms");
+        let number = u32::try_from(self.len).expect("under 2^32 computed terms");
         let has_room = |piece: &Vec<u8>| piece.capacity() - piece.len() >= key.len();
         if !self.pieces.last().is_some_and(has_room) {
-            let room = match self.entries.len() {
+            let room = match self.len {
                 // Few queries compute many terms.
                 0..64 => 1 << 12,
                 _ => PIECE_BYTES,
@@ -137,16 +150,45 @@ impl ComputedTable {
         let start = piece.len();
         piece.extend_from_slice(key);
         let end = piece.len();
-        self.entries.push(Entry {
+        self.push(Entry {
             piece: u32::try_from(at).expect("a piece holds a term at least"),
             literal,
             start,
             end,
         });
         self.bytes += key.len() + TERM_BYTES;
-        self.index
-            .insert_unique(hash, (hash, number), |entry| entry.0);
+        match self.len {
+            1 => self.index.push(HashTable::new()),
+            MANY_TERMS => self.use_many_tables(),
+            _ => {}
+        }
+        let table = self.table_of(hash);
+        self.index[table].insert_unique(hash, (hash, number), |entry| entry.0);
         computed_id(number)
+    }
+
+    fn push(&mut self, entry: Entry) {
+        if self.len.is_multiple_of(BLOCK_ENTRIES) {
+            self.entries.push(Vec::new());
+        }
+        let last = self.entries.last_mut().expect("there is a block with room");
+        last.push(entry);
+        self.len += 1;
+    }
+
+    fn table_of(&self, hash: u64) -> usize {
+        (hash >> TABLE_SHIFT) as usize & self.index.len().saturating_sub(1)
+    }
+
+    fn use_many_tables(&mut self) {
+        let all = std::mem::take(&mut self.index);
+        let room = 2 * MANY_TERMS / TABLES;
+        self.index
+            .resize_with(TABLES, || HashTable::with_capacity(room));
+        for (hash, number) in all.into_iter().flatten() {
+            let table = self.table_of(hash);
+            self.index[table].insert_unique(hash, (hash, number), |entry| entry.0);
+        }
     }
 }
 
@@ -374,5 +416,34 @@ impl Terms {
             key::vertex(&bytes)
         };
         Some(term.expect("the dictionary holds keys of terms"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn computed_terms_keep_their_numbers_while_they_become_many() {
+        let mut table = ComputedTable::default();
+        let key = |number: usize| format!("http://e/{number}").into_bytes();
+        let count = MANY_TERMS + MANY_TERMS / 8;
+        assert_eq!(table.find(hash_key(b""), b""), None);
+        for number in 0..count {
+            let key = key(number);
+            let id = table.intern(hash_key(&key), &key, false);
+            assert_eq!(id, computed_id(number as u32));
+        }
+        for number in (0..count).step_by(7) {
+            let key = key(number);
+            assert_eq!(
+                table.intern(hash_key(&key), &key, false),
+                computed_id(number as u32)
+            );
+            assert_eq!(table.key(number), (key.as_slice(), false));
+        }
+        let absent = key(count);
+        assert_eq!(table.find(hash_key(&absent), &absent), None);
+        assert_eq!(table.len, count);
     }
 }

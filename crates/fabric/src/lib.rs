@@ -2,9 +2,12 @@
 //!
 //! A [`Region`] is a read-only run of bytes at a fixed address, aligned to eight bytes at least:
 //! anonymous memory advised for huge pages, or a mapped file. Registering regions for remote
-//! reads and passing messages join this crate when there is a second machine.
+//! reads and passing messages join this crate when there is a second machine. What else of the
+//! operating system takes unsafe code is here, too: the [`allocator`], and how threads are
+//! [`schedule`]d.
 
 pub mod allocator;
 mod region;
+pub mod schedule;
 
 pub use region::{Region, RegionBuilder};

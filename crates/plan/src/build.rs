@@ -1,30 +1,41 @@
 //! How does a query in its logical form become a plan?
 
 use crate::algebra::{LogicalForm, Query};
+use crate::error::PlanError;
 use crate::facts::Source;
 use crate::group::Grouper;
 use crate::modifiers::modified;
+use crate::patience::Patience;
 use crate::physical::{
     Form, Node, Operator, Plan, PlannedStep, RememberedIds, Slot, Step, TemplateSlot,
     TemplateTriple, Var,
 };
 use crate::statistics::Statistics;
 
-/// Plans a query.
-pub(crate) fn build(query: Query, statistics: &dyn Statistics) -> Plan {
+/// Plans a query, unless it is no more wanted before that is done.
+///
+/// # Errors
+/// [`PlanError::Interrupted`].
+pub(crate) fn build(
+    query: Query,
+    statistics: &dyn Statistics,
+    is_over: &dyn Fn() -> bool,
+) -> Result<Plan, PlanError> {
+    let patience = Patience::new(is_over);
     let dataset = query
         .dataset
         .as_ref()
         .map(|dataset| (dataset.default.len(), dataset.named.len()));
-    let source = Source::new(statistics, &query.constants, dataset);
+    let source = Source::new(statistics, &query.constants, dataset, &patience);
     let rows = Grouper::new(&source).alone(&query.pattern);
+    let rows = patience.keep(rows)?;
     let mut cost = rows.cost;
     let (mut root, more) = modified(rows.into_node(), query.modifiers, columns(&query.form));
     cost += more;
     cost += root.rows;
     let mut ids = 0;
     number(&mut root, &mut ids);
-    Plan {
+    Ok(Plan {
         form: match query.form {
             LogicalForm::Select(vars) => Form::Select(vars),
             LogicalForm::Ask => Form::Ask,
@@ -40,7 +51,7 @@ pub(crate) fn build(query: Query, statistics: &dyn Statistics) -> Plan {
         cost,
         ids,
         remembered: RememberedIds::default(),
-    }
+    })
 }
 
 /// The columns that the form needs; ASK needs none, and counts no rows.

@@ -14,6 +14,9 @@ pub enum PlanError {
         /// What was expected there.
         message: String,
     },
+    /// The text is an update where a query is asked for.
+    #[error("this is an update, not a query")]
+    Update,
     /// The base IRI given with the request is not an IRI.
     #[error("the base IRI <{iri}> is not valid: {message}")]
     Base {
@@ -28,6 +31,9 @@ pub enum PlanError {
         /// What it uses.
         feature: String,
     },
+    /// Whoever asked for the plan wants it no more.
+    #[error("planning was given up")]
+    Interrupted,
     /// An update names its dataset, which the request that brings it names too (SPARQL 1.1
     /// Protocol, section 2.2.3).
     #[error(

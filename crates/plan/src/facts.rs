@@ -12,6 +12,7 @@ use oxrdf::vocab::rdf;
 use rustc_hash::FxHashMap;
 
 use crate::algebra::Quad;
+use crate::patience::Patience;
 use crate::physical::{ConstId, Constant, Scope, Slot, Var};
 use crate::statistics::{Membership, SegmentStatistics, Statistics};
 use crate::varset::VarSet;
@@ -25,6 +26,7 @@ pub(crate) struct Source<'a> {
     pub(crate) constants: &'a [Constant],
     /// Graphs merged into the default graph, and named graphs, where a dataset is given.
     pub(crate) dataset: Option<(usize, usize)>,
+    pub(crate) patience: &'a Patience<'a>,
     /// Every quad pattern is matched in full generality, as what is bound is not known before.
     general: bool,
     degrees: RefCell<FxHashMap<(ConstId, ConstId, Direction), f64>>,
@@ -35,11 +37,13 @@ impl<'a> Source<'a> {
         statistics: &'a dyn Statistics,
         constants: &'a [Constant],
         dataset: Option<(usize, usize)>,
+        patience: &'a Patience<'a>,
     ) -> Self {
         Self {
             statistics,
             constants,
             dataset,
+            patience,
             general: false,
             degrees: RefCell::default(),
         }
@@ -49,7 +53,7 @@ impl<'a> Source<'a> {
     pub(crate) fn general(&self) -> Self {
         Self {
             general: true,
-            ..Self::new(self.statistics, self.constants, self.dataset)
+            ..Self::new(self.statistics, self.constants, self.dataset, self.patience)
         }
     }
 

@@ -330,6 +330,9 @@ impl<'a> Grouper<'a> {
     fn connected(&self, items: Vec<Item>, rows: Rows, waiting: &mut Waiting) -> Rows {
         let mut best: Option<(Rows, Waiting)> = None;
         for (start, rest) in self.starts(&items) {
+            if best.is_some() && self.source.patience.is_over() {
+                break;
+            }
             let mut left = waiting.clone();
             let is_apart = !matches!(start, Start::Explore(_) | Start::Service(_));
             let begun = match start {

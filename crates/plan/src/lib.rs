@@ -26,6 +26,7 @@ mod group;
 mod modifiers;
 mod order;
 mod parse;
+mod patience;
 pub mod physical;
 mod planner;
 mod prepared;

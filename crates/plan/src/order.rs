@@ -258,6 +258,9 @@ impl Problem<'_> {
         while !level.is_empty() {
             let mut next: FxHashMap<VarSet, State<'_>> = FxHashMap::default();
             for state in level {
+                // What is given up is still planned, by the first move that comes each time.
+                let is_over = self.facts.source.patience.is_over();
+                let most_moves = if is_over { 1 } else { most_moves };
                 if state.done.iter().all(|done| *done) {
                     if best.as_ref().is_none_or(|best| is_better(&state, best)) {
                         best = Some(state);
@@ -284,7 +287,10 @@ impl Problem<'_> {
                     .total_cmp(&b.cost)
                     .then_with(|| a.moves.cmp(&b.moves))
             });
-            level.truncate(width);
+            level.truncate(match self.facts.source.patience.is_over() {
+                true => 1,
+                false => width,
+            });
         }
         best.map(|state| state.moves)
     }

@@ -6,6 +6,7 @@ use crate::algebra::Query;
 use crate::arguments::Placeholders;
 use crate::convert::Converter;
 use crate::error::PlanError;
+use crate::update_text::Outline;
 
 /// Bytes of text above which a query is refused.
 pub(crate) const MAX_TEXT_BYTES: usize = 4 << 20;
@@ -23,7 +24,7 @@ const STACK_BYTES_PER_TEXT_BYTE: usize = 512;
 /// `placeholders` are what stands in `text` for arguments, if anything does.
 ///
 /// # Errors
-/// [`PlanError::Syntax`], [`PlanError::Base`], and what [`Converter`] refuses.
+/// [`PlanError::Syntax`], [`PlanError::Update`], [`PlanError::Base`], and what [`Converter`] refuses.
 pub(crate) fn parse(
     text: &str,
     base: Option<&str>,
@@ -33,11 +34,12 @@ pub(crate) fn parse(
     let parsed = match parser.clone().parse_query(text) {
         Ok(parsed) => parsed,
         Err(error) => {
-            let is_update = parser
-                .parse_update(text)
-                .is_ok_and(|update| !update.operations.is_empty());
+            let is_update = !begins_as_query(text)
+                && parser
+                    .parse_update(text)
+                    .is_ok_and(|update| !update.operations.is_empty());
             return Err(if is_update {
-                PlanError::unsupported("updates")
+                PlanError::Update
             } else {
                 let (line, column, message) = place(&error.to_string());
                 syntax_error(line, column, &message, text, "query")
@@ -45,6 +47,19 @@ pub(crate) fn parse(
         }
     };
     Converter::new(text, placeholders).query(parsed)
+}
+
+/// True if behind its prologue a text has the name of a form: it is no update then, and need not
+/// be parsed as one.
+fn begins_as_query(text: &str) -> bool {
+    const FORMS: [&[u8]; 4] = [b"SELECT", b"ASK", b"CONSTRUCT", b"DESCRIBE"];
+    let outline = Outline::new(text);
+    let first = outline.runs.iter().flat_map(|run| &run.operations).next();
+    let word = first.map_or(&[][..], |range| &text.as_bytes()[range.start..]);
+    FORMS.iter().any(|form| {
+        word.get(..form.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(form))
+    })
 }
 
 /// Runs `work` with a stack that fits a text of this size and nesting.

@@ -65,11 +65,28 @@ impl Planner {
         dataset: Option<&Dataset>,
         statistics: &(dyn Statistics + Sync),
     ) -> Result<Prepared<'a>, PlanError> {
+        self.prepare_until(text, base, dataset, statistics, &|| false)
+    }
+
+    /// [`Planner::prepare`] that is given up once `is_over`, which is asked every few
+    /// microseconds while ways to join are compared; parsing, which takes a few milliseconds for
+    /// the longest texts, goes on to its end.
+    ///
+    /// # Errors
+    /// As there, and [`PlanError::Interrupted`].
+    pub fn prepare_until<'a>(
+        &self,
+        text: &'a str,
+        base: Option<&str>,
+        dataset: Option<&Dataset>,
+        statistics: &(dyn Statistics + Sync),
+        is_over: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Prepared<'a>, PlanError> {
         if !self.cache.is_used() || text.len() > MAX_CACHED_TEXT_BYTES {
-            return prepare_alone(text, base, dataset, statistics);
+            return prepare_alone(text, base, dataset, statistics, is_over);
         }
         let Some(mut shape) = shape_of(text) else {
-            return prepare_alone(text, base, dataset, statistics);
+            return prepare_alone(text, base, dataset, statistics, is_over);
         };
         push_options(&mut shape.key, base, dataset);
         let structure = |slots: &[u16], texts: &mut Vec<u8>| {
@@ -82,9 +99,9 @@ impl Planner {
         };
         let generation = self.cache.generation();
         let made = on_fitting_stack(text, || {
-            let mut made = make(text, base, &shape, &structural)?;
+            let mut made = make(text, base, &shape, &structural, is_over)?;
             made.query = with_dataset(made.query, dataset);
-            let plan = Arc::new(build(made.query, statistics));
+            let plan = Arc::new(build(made.query, statistics, is_over)?);
             Ok(made
                 .template
                 .map(|(structural, prefixes)| (structural, prefixes, Arc::clone(&plan)))
@@ -130,9 +147,19 @@ pub fn plan(
     dataset: Option<&Dataset>,
     statistics: &(dyn Statistics + Sync),
 ) -> Result<Plan, PlanError> {
+    plan_until(text, base, dataset, statistics, &|| false)
+}
+
+fn plan_until(
+    text: &str,
+    base: Option<&str>,
+    dataset: Option<&Dataset>,
+    statistics: &(dyn Statistics + Sync),
+    is_over: &(dyn Fn() -> bool + Sync),
+) -> Result<Plan, PlanError> {
     on_fitting_stack(text, || {
         let query = with_dataset(parse(text, base, None)?, dataset);
-        Ok(build(query, statistics))
+        build(query, statistics, is_over)
     })
 }
 
@@ -141,8 +168,9 @@ fn prepare_alone<'a>(
     base: Option<&str>,
     dataset: Option<&Dataset>,
     statistics: &(dyn Statistics + Sync),
+    is_over: &(dyn Fn() -> bool + Sync),
 ) -> Result<Prepared<'a>, PlanError> {
-    let plan = plan(text, base, dataset, statistics)?;
+    let plan = plan_until(text, base, dataset, statistics, is_over)?;
     Ok(without_arguments(Arc::new(plan), text))
 }
 
@@ -206,13 +234,14 @@ fn make(
     base: Option<&str>,
     shape: &Shape,
     known: &Structural,
+    is_over: &dyn Fn() -> bool,
 ) -> Result<Made, PlanError> {
     let query = parse(text, base, None)?;
     // What is sent to other endpoints holds the arguments as text.
     let general = if query.calls_services || mentions_placeholders(text) {
         None
     } else {
-        generalize(text, base, &shape.arguments, known)
+        generalize(text, base, &shape.arguments, known, is_over)
     };
     Ok(match general {
         // The general query must say what the text says: whatever the lexer may have got wrong
@@ -249,12 +278,13 @@ fn generalize(
     base: Option<&str>,
     arguments: &[Argument],
     known: &Structural,
+    is_over: &dyn Fn() -> bool,
 ) -> Option<General> {
     let mut structural = vec![false; arguments.len()];
     for slot in known.iter() {
         structural[usize::from(*slot)] = true;
     }
-    loop {
+    while !is_over() {
         let mut placeholders = Placeholders::new(arguments.len());
         let replaced = replace(text, arguments, &structural);
         let query = parse(&replaced, base, Some(&mut placeholders)).ok()?;
@@ -278,6 +308,7 @@ fn generalize(
             return Some((query, slots, prefixes));
         }
     }
+    None
 }
 
 /// A local name may follow its prefix only where every local name makes a valid IRI.

@@ -162,8 +162,21 @@ impl Modify {
         &self,
         statistics: &(dyn Statistics + Sync),
     ) -> Result<Prepared<'static>, PlanError> {
+        self.plan_until(statistics, &|| false)
+    }
+
+    /// [`Modify::plan`] that is given up once `is_over`, as
+    /// [`Planner::prepare_until`](crate::Planner::prepare_until) is.
+    ///
+    /// # Errors
+    /// As there, and [`PlanError::Interrupted`].
+    pub fn plan_until(
+        &self,
+        statistics: &(dyn Statistics + Sync),
+        is_over: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Prepared<'static>, PlanError> {
         self.stack.run(|| {
-            let plan = build(Query::clone(&self.query), statistics);
+            let plan = build(Query::clone(&self.query), statistics, is_over)?;
             Ok(without_arguments(Arc::new(plan), ""))
         })
     }

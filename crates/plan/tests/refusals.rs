@@ -2,8 +2,10 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
 use common::Flat;
-use jindou_plan::{PlanError, plan};
+use jindou_plan::{PlanError, Planner, PlannerConfig, plan};
 
 fn refused(text: &str) -> PlanError {
     plan(text, None, None, &Flat).expect_err(text)
@@ -20,16 +22,38 @@ fn unsupported_features_are_named() {
             "SELECT (<http://e/f>(?x) AS ?y) { ?x ?p ?o }",
             "custom function <http://e/f>",
         ),
-        ("INSERT DATA { <a:a> <a:b> <a:c> }", "updates"),
-        (
-            "PREFIX ex: <http://e/> DELETE WHERE { ?x ex:p ?y }",
-            "updates",
-        ),
-        ("CLEAR ALL", "updates"),
     ] {
         let feature = feature.to_owned();
         assert_eq!(refused(text), PlanError::Unsupported { feature }, "{text}");
     }
+}
+
+#[test]
+fn updates_are_told_from_queries() {
+    for text in [
+        "INSERT DATA { <a:a> <a:b> <a:c> }",
+        "PREFIX ex: <http://e/> DELETE WHERE { ?x ex:p ?y }",
+        "CLEAR ALL",
+    ] {
+        assert_eq!(refused(text), PlanError::Update, "{text}");
+    }
+}
+
+#[test]
+fn a_plan_that_nobody_wants_any_more_is_given_up() {
+    let chain = "<http://e/p>/".repeat(300);
+    let text = format!("ASK {{ ?s {chain}<http://e/p> ?o }}");
+    let planner = Planner::new(&PlannerConfig::default());
+    for patience in [0, 1, 100] {
+        let asked = AtomicUsize::new(0);
+        let is_over = || asked.fetch_add(1, Relaxed) >= patience;
+        let made = planner.prepare_until(&text, None, None, &Flat, &is_over);
+        assert_eq!(made.err(), Some(PlanError::Interrupted));
+        // Once over, nobody is asked again: what is left is not planned with care.
+        assert!(asked.load(Relaxed) <= patience + 2);
+    }
+    assert_eq!(planner.cached_plans(), 0);
+    assert!(planner.prepare(&text, None, None, &Flat).is_ok());
 }
 
 #[test]

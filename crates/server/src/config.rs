@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use jindou_engine::ServicePolicy;
 
+use crate::threads::HeavyPriority;
+
 /// Settings of a [`Server`](crate::Server), with defaults for a machine of one's own.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -20,6 +22,10 @@ pub struct ServerConfig {
     pub max_rows: Option<u64>,
     /// Heavy queries that compute at once: as many as there are cores.
     pub heavy_queries: usize,
+    /// How the threads of heavy queries are kept out of the way of light ones: they run only while
+    /// a core is idle. The threads that heavy queries share are the database's, which is to have
+    /// the same setting: see [`MemoryLimits::engine_config`](crate::MemoryLimits::engine_config).
+    pub heavy_priority: HeavyPriority,
     /// Heavy queries that wait for their turn; one more is answered 503: 64.
     pub queued_queries: usize,
     /// How long one waits for its turn before it is answered 503: 30 s.
@@ -35,7 +41,7 @@ pub struct ServerConfig {
     /// `http://` and the `Host` of the request: none.
     pub public_url: Option<String>,
     /// Heavy queries whose clients have ceased to read for a second. They have given their turn
-    /// away; one more ends the one that has waited for longest: 64.
+    /// away, after 50 ms; one more ends the one that has waited for longest: 64.
     pub stalled_queries: usize,
     /// How long a query may keep the thread that read its request, before it is started over on
     /// a thread of its own: 5 ms. Other clients wait that long at most; zero sends every query
@@ -55,8 +61,9 @@ pub struct ServerConfig {
     pub write_timeout: Duration,
     /// How long requests may go on once the server is told to stop: 10 s.
     pub shutdown_grace: Duration,
-    /// Which pages may read answers: any. What changes the database is taken from pages of this
-    /// server and of [`Cors::Origins`] only, since a browser sends it for any page.
+    /// Which pages may read answers: any, but those to what changes the database. That is taken
+    /// from pages of this server and of [`Cors::Origins`] only, since a browser sends it for any
+    /// page.
     pub cors: Cors,
     /// Whether to compress for clients that accept gzip: yes.
     pub gzip: bool,
@@ -69,7 +76,7 @@ pub struct ServerConfig {
 /// Which pages of other origins a browser lets read the answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cors {
-    /// All pages.
+    /// All pages, and none those to what changes the database.
     Any,
     /// None.
     None,
@@ -86,6 +93,7 @@ impl Default for ServerConfig {
             inline_budget: Duration::from_millis(5),
             max_rows: None,
             heavy_queries: thread::available_parallelism().map_or(1, NonZeroUsize::get),
+            heavy_priority: HeavyPriority::default(),
             queued_queries: 64,
             queue_wait: Duration::from_secs(30),
             stalled_queries: 64,

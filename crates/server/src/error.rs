@@ -138,6 +138,22 @@ impl From<EngineError> for Refusal {
                 StatusCode::SERVICE_UNAVAILABLE,
                 format!("the query needs more memory than its limit of {limit_bytes} bytes"),
             ),
+            EngineError::SpillExceeded { limit_bytes } => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!(
+                    "the query needs more than its memory and its limit of {limit_bytes} bytes of \
+                     temporary files"
+                ),
+            ),
+            EngineError::Spill { ref source, .. } if is_full(source) => {
+                tracing::error!("{error}");
+                Self::new(
+                    StatusCode::INSUFFICIENT_STORAGE,
+                    "the query needs temporary files, for which the server's disk has no room; \
+                     ask for less, or try again when others have ended",
+                )
+                .come_again(MEMORY_SECONDS)
+            }
             EngineError::ServiceNotAllowed { endpoint } => {
                 let text = endpoint.trim_matches(['<', '>']);
                 Self::new(
@@ -166,6 +182,12 @@ impl From<EngineError> for Refusal {
     }
 }
 
+/// Whether a disk, or the part of it that may be used, is full.
+fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
+}
+
 impl From<ResultsError> for Refusal {
     fn from(error: ResultsError) -> Self {
         let status = match error {
@@ -173,5 +195,39 @@ impl From<ResultsError> for Refusal {
             _ => StatusCode::NOT_ACCEPTABLE,
         };
         Self::new(status, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lacks_room_is_told_by_whose_limit_it_met() {
+        let spill = |kind| EngineError::Spill {
+            directory: "/secret".into(),
+            source: io::Error::from(kind),
+        };
+        let own = StatusCode::SERVICE_UNAVAILABLE;
+        for (error, status, retries) in [
+            (EngineError::MemoryExceeded { limit_bytes: 1 }, own, false),
+            (EngineError::SpillExceeded { limit_bytes: 1 }, own, false),
+            (EngineError::PoolExhausted { limit_bytes: 1 }, own, true),
+            (
+                spill(io::ErrorKind::StorageFull),
+                StatusCode::INSUFFICIENT_STORAGE,
+                true,
+            ),
+            (
+                spill(io::ErrorKind::PermissionDenied),
+                StatusCode::INTERNAL_SERVER_ERROR,
+                false,
+            ),
+        ] {
+            let refusal = Refusal::from(error);
+            assert_eq!(refusal.status, status, "{}", refusal.message);
+            assert_eq!(refusal.retry_after.is_some(), retries);
+            assert!(!refusal.message.contains("secret"));
+        }
     }
 }

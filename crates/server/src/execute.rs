@@ -34,7 +34,7 @@ use crate::protocol::Parameters;
 use crate::queries::{Client, Kind, Listed, Queries, Reason, Running};
 use crate::respond;
 use crate::stream::{Head, Stream};
-use crate::threads::{self, HEAVY_NICENESS, LONG_NICENESS, PLAIN_TEXT_BYTES, Stopwatch, left};
+use crate::threads::{self, PLAIN_TEXT_BYTES, Purpose, Stopwatch, left};
 
 /// The largest answer found and sent at once, in bytes.
 const INLINE_BYTES: usize = 256 << 10;
@@ -51,6 +51,9 @@ const INLINE_COST_WHEN_FULL: f64 = 1e5;
 /// How often a query is tried there when others had the core for most of its time, or when heavy
 /// queries wait.
 const INLINE_TRIES: usize = 3;
+/// Times the budget of the thread that reads requests that a long text has for being planned and
+/// run on another: it keeps nobody waiting but other long texts.
+const LONG_BUDGETS: u32 = 10;
 
 /// What all requests share.
 pub(crate) struct Executor {
@@ -64,6 +67,8 @@ pub(crate) struct Executor {
     pub(crate) write_timeout: Duration,
     pub(crate) services: ServicePolicy,
     pub(crate) max_rows: Option<u64>,
+    /// Of threads of heavy queries.
+    heavy_purpose: Purpose,
     heavy: HeavyTexts,
     /// The gate of texts that may be light, but are too long for the thread that read them.
     long: Arc<Semaphore>,
@@ -138,6 +143,7 @@ impl Executor {
             write_timeout: config.write_timeout,
             max_rows: config.max_rows,
             services: config.services.clone(),
+            heavy_purpose: Purpose::Heavy(config.heavy_priority),
             heavy: HeavyTexts::new(),
             long: Arc::new(Semaphore::new(LONG_TEXTS)),
         }
@@ -173,7 +179,7 @@ impl Executor {
             !self.inline_budget.is_zero() && length <= LIGHT_TEXT_BYTES && !self.heavy.has(place);
         if light {
             let tried = if length <= PLAIN_TEXT_BYTES {
-                self.run_inline(&query, &listed)
+                self.run_inline(&query, &listed, self.inline_budget, INLINE_TRIES)
             } else {
                 let tried;
                 (query, listed, tried) = self.run_long(query, listed).await?;
@@ -190,19 +196,25 @@ impl Executor {
 
     /// Tries a query within the budget of this thread. While heavy ones wait, the benefit of the
     /// doubt costs less than a light query that has to wait for them: it is tried again.
-    fn run_inline(&self, query: &Query, listed: &Listed) -> Result<Tried, Refusal> {
+    fn run_inline(
+        &self,
+        query: &Query,
+        listed: &Listed,
+        budget: Duration,
+        tries: usize,
+    ) -> Result<Tried, Refusal> {
         let place = self.heavy.place(query.text());
-        for _ in 0..INLINE_TRIES {
+        for _ in 0..tries {
             let full = self.admission.is_full();
             let watch = Stopwatch::start();
-            match self.try_once(query, listed, full)? {
+            match self.try_once(query, listed, budget, full)? {
                 Some(Tried::Answered(response)) => {
                     self.heavy.forget(place);
                     return Ok(Tried::Answered(response));
                 }
                 Some(apart) => return Ok(apart),
                 // On a busy machine most of the time may have been others'.
-                None if watch.elapsed() * 2 < self.inline_budget => {}
+                None if watch.elapsed() * 2 < budget => {}
                 None => {
                     self.heavy.proved(place);
                     if !full || self.heavy.has(place) {
@@ -219,6 +231,7 @@ impl Executor {
         &self,
         query: &Query,
         listed: &Listed,
+        budget: Duration,
         full: bool,
     ) -> Result<Option<Tried>, Refusal> {
         let max_cost = if full {
@@ -227,7 +240,7 @@ impl Executor {
             INLINE_COST
         };
         let options = QueryOptions {
-            timeout: Some(self.inline_budget.min(left(listed.started, query.limit))),
+            timeout: Some(budget.min(left(listed.started, query.limit))),
             cancellation: Some(listed.token()),
             progress: Some(listed.new_progress()),
             max_cost: Some(max_cost),
@@ -256,9 +269,7 @@ impl Executor {
             Err(Stop::Engine(EngineError::TooCostly { .. } | EngineError::WouldWait)) => {
                 Ok(Some(Tried::Apart))
             }
-            Err(Stop::Engine(EngineError::Timeout { .. })) if query.limit > self.inline_budget => {
-                Ok(None)
-            }
+            Err(Stop::Engine(EngineError::Timeout { .. })) if query.limit > budget => Ok(None),
             Err(stop) => Err(self.refusal(stop, listed)),
         }
     }
@@ -274,13 +285,63 @@ impl Executor {
         let (sender, tried) = oneshot::channel();
         let executor = Arc::clone(self);
         let work = move || {
-            let tried = executor.run_inline(&query, &listed);
+            let budget = executor.inline_budget * LONG_BUDGETS;
+            // It was planned on yet another thread, and would be again.
+            let tried = executor.run_inline(&query, &listed, budget, 1);
             drop(place);
             // Nobody waits if the client is gone.
             let _ = sender.send((query, listed, tried));
         };
-        threads::spawn("long-query", LONG_NICENESS, work).map_err(|error| no_thread(&error))?;
+        threads::spawn("long-query", self.heavy_purpose, work)
+            .map_err(|error| no_thread(&error))?;
         tried.await.map_err(|_| Refusal::internal())
+    }
+
+    /// The plan of a query as text. It is not run; planning it may take long.
+    pub(crate) async fn explain(self: &Arc<Self>, query: Query) -> Result<Response<Body>, Refusal> {
+        let client = Arc::clone(&query.client);
+        let listed = self
+            .queries
+            .list(Kind::Query, query.text(), Some(client), query.limit);
+        let (id, started) = (listed.id, listed.started);
+        let _cancel = CancelOnDrop(Arc::clone(&listed));
+        let explained = match self.explain_listed(query, listed).await {
+            Ok(plan) => {
+                self.finished(Ending::Ok, started, 0, plan.len() as u64);
+                Ok(respond::whole("text/plain", plan))
+            }
+            Err(refusal) => {
+                self.finished(Ending::of(refusal.status), started, 0, 0);
+                Err(refusal)
+            }
+        };
+        explained.map_err(|refusal| refusal.of(id))
+    }
+
+    async fn explain_listed(
+        self: &Arc<Self>,
+        query: Query,
+        listed: Listed,
+    ) -> Result<String, Refusal> {
+        let place = Arc::clone(&self.long).acquire_owned().await;
+        let place = place.expect("the gate is never closed");
+        let (sender, planned) = oneshot::channel();
+        let executor = Arc::clone(self);
+        let work = move || {
+            let options = QueryOptions {
+                timeout: Some(left(listed.started, query.limit)),
+                cancellation: Some(listed.token()),
+                ..query.options()
+            };
+            let explain = || Ok(executor.database.explain_with(query.text(), &options)?);
+            let plan = guarded(explain).map_err(|stop| executor.refusal(stop, &listed));
+            drop(place);
+            drop(listed);
+            // Nobody waits if the client is gone.
+            let _ = sender.send(plan);
+        };
+        threads::spawn("explain", self.heavy_purpose, work).map_err(|error| no_thread(&error))?;
+        planned.await.map_err(|_| Refusal::internal())?
     }
 
     async fn run_apart(
@@ -340,7 +401,7 @@ impl Executor {
             // From here on nothing of the query is left.
             drop(listed);
         };
-        let started = threads::spawn("heavy-query", HEAVY_NICENESS, work);
+        let started = threads::spawn("heavy-query", self.heavy_purpose, work);
         started.map(|()| head).map_err(|error| no_thread(&error))
     }
 
@@ -419,7 +480,10 @@ impl Executor {
             Stop::Engine(error) => {
                 if matches!(
                     error,
-                    EngineError::MemoryExceeded { .. } | EngineError::PoolExhausted { .. }
+                    EngineError::MemoryExceeded { .. }
+                        | EngineError::PoolExhausted { .. }
+                        | EngineError::SpillExceeded { .. }
+                        | EngineError::Spill { .. }
                 ) {
                     self.metrics.rejected(Rejected::Memory);
                 }

@@ -23,7 +23,8 @@
 //! A light query is answered by the thread that read its request, in one write, with its length.
 //! One that proves long ([`ServerConfig::inline_budget`]) starts over on a thread of its own,
 //! which nothing has seen yet, and its results are streamed. Only so many heavy queries compute at
-//! once, on threads of low priority; more wait for their turn, and light ones wait for none of
+//! once, on threads that run
+//! only when a core is idle ([`ServerConfig::heavy_priority`]); more wait for their turn, and light ones wait for none of
 //! them. A heavy query whose client does not read gives its turn away until it does.
 //!
 //! A query with `SERVICE` makes the server call other endpoints, which it does only as far as
@@ -32,7 +33,8 @@
 //! What went wrong is a line of plain text: 400 for a query that is wrong (`line 3, column 14:
 //! ...`), 501 for what the engine lacks, 504 when the time is up, 422 when the result has too many
 //! rows, 409 when somebody ended the query, 403 for an endpoint that may not be called, 502 for one
-//! that does not answer, 503 when the query needs too much memory, and 503 with `Retry-After` when
+//! that does not answer, 503 when the query needs too much memory or too large temporary files, 507
+//! when the server's disk has no room for these, and 503 with `Retry-After` when
 //! the server has too much to do or other queries have its memory. Once results are under way an
 //! error cuts the connection before the last chunk, so that no client takes a part for the whole;
 //! `/queries/{id}` then says what it was. The id is in the header `Jindou-Query-Id` of each answer.
@@ -75,4 +77,4 @@ pub use error::ServerError;
 pub use files::room_for_connections;
 pub use memory::MemoryLimits;
 pub use server::Server;
-pub use threads::lower_priority;
+pub use threads::HeavyPriority;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jindou_engine::{Config, MemoryPool, WorkerStart};
 
-use crate::threads::lower_priority;
+use crate::threads::HeavyPriority;
 
 /// What all queries may hold together where the machine does not tell its memory.
 const UNKNOWN_TOTAL_BYTES: u64 = 4 << 30;
@@ -36,14 +36,14 @@ impl MemoryLimits {
         }
     }
 
-    /// Settings for a database that is served: these bounds, and threads for heavy queries that
-    /// stay out of the way of light ones.
+    /// Settings for a database that is served: these bounds, and threads for heavy queries with
+    /// this priority, which should be that of the server's configuration.
     #[must_use]
-    pub fn engine_config(self) -> Config {
+    pub fn engine_config(self, heavy_priority: HeavyPriority) -> Config {
         let mut config = Config::default();
         config.query_memory_bytes = self.query_bytes;
         config.memory_pool = Some(Arc::new(MemoryPool::new(self.total_bytes)));
-        config.worker_start = Some(WorkerStart::new(lower_priority));
+        config.worker_start = Some(WorkerStart::new(move || heavy_priority.take()));
         config
     }
 }

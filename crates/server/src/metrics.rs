@@ -77,7 +77,7 @@ impl Ending {
             StatusCode::OK => Self::Ok,
             StatusCode::NOT_IMPLEMENTED => Self::Unsupported,
             StatusCode::GATEWAY_TIMEOUT => Self::Timeout,
-            StatusCode::SERVICE_UNAVAILABLE => Self::Overload,
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::INSUFFICIENT_STORAGE => Self::Overload,
             StatusCode::CONFLICT => Self::Cancelled,
             status if status.is_client_error() => Self::Refused,
             _ => Self::Failed,
@@ -92,7 +92,7 @@ pub(crate) enum Rejected {
     QueueFull,
     /// It waited for as long as one may.
     QueueWait,
-    /// Its own memory, or that of all queries.
+    /// Its own memory or temporary files, or those of all queries.
     Memory,
     /// Rows of a result.
     Rows,

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{
-    ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION, ORIGIN,
+    ACCEPT, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap,
+    HeaderValue, LOCATION, ORIGIN,
 };
 use hyper::{Method, Request, Response, StatusCode};
 use jindou_engine::{Database, QueryOptions, Reservation, UpdateOptions};
@@ -24,7 +25,6 @@ use crate::metrics::Now;
 use crate::protocol::{Parameters, UpdateParameters, begins_as_query, begins_as_update};
 use crate::queries::{Client, QueryId, Reason};
 use crate::respond;
-use crate::threads::PLAIN_TEXT_BYTES;
 use crate::update::{Write, written};
 
 const PAGE: &str = include_str!("page.html");
@@ -75,6 +75,7 @@ impl Service {
         let origin = request.headers().get(ORIGIN).cloned();
         // Pages of other origins have no business with others' queries.
         let shared = !is_about_queries(request.uri().path());
+        let writes = is_write(&request);
         let mut response = match self.route(request, client).await {
             Ok(response) => response,
             Err(refusal) => {
@@ -83,7 +84,12 @@ impl Service {
             }
         };
         if shared {
-            respond::allow_origin(&self.config.cors, origin.as_ref(), &mut response);
+            let cors = match &self.config.cors {
+                // A page that may read anything may still change nothing.
+                Cors::Any if writes => &Cors::None,
+                cors => cors,
+            };
+            respond::allow_origin(cors, origin.as_ref(), &mut response);
         }
         response
     }
@@ -199,24 +205,6 @@ impl Service {
         }
     }
 
-    /// The plan of a query as text. A long text is planned on a thread that it may block.
-    async fn explain(
-        &self,
-        text: String,
-        options: QueryOptions,
-    ) -> Result<Response<Body>, Refusal> {
-        let database = self.executor.database.clone();
-        let long = text.len() > PLAIN_TEXT_BYTES;
-        let explain = move || database.explain_with(&text, &options);
-        let plan = if long {
-            let planned = tokio::task::spawn_blocking(explain).await;
-            planned.map_err(|_panicked| Refusal::internal())?
-        } else {
-            explain()
-        };
-        Ok(respond::whole("text/plain", plan?))
-    }
-
     async fn query(
         &self,
         request: Request<Incoming>,
@@ -266,33 +254,28 @@ impl Service {
         let Some(text) = &parameters.query else {
             return Err(Refusal::bad_request("the parameter query is missing"));
         };
-        if parameters.explain == Some(true) {
-            let options = QueryOptions {
-                default_graphs: parameters.default_graphs.clone(),
-                named_graphs: parameters.named_graphs.clone(),
-                base,
-                ..QueryOptions::default()
-            };
-            return self.explain(text.clone(), options).await;
-        }
         let limit = parameters.timeout.unwrap_or(self.config.default_timeout);
         let limit = limit.min(self.config.max_timeout);
         let is_update = begins_as_update(text);
-        let answer = self
-            .executor
-            .answer(Query {
-                asked: Asked::Query,
-                parameters,
-                base,
-                accept,
-                gzip,
-                limit,
-                client: Arc::clone(client),
-            })
-            .await;
+        let explain = parameters.explain == Some(true);
+        let query = Query {
+            asked: Asked::Query,
+            parameters,
+            base,
+            accept,
+            gzip,
+            limit,
+            client: Arc::clone(client),
+        };
+        let answer = match explain {
+            true => self.executor.explain(query).await,
+            false => self.executor.answer(query).await,
+        };
         answer.map_err(
             |refusal| match is_update && refusal.status == StatusCode::BAD_REQUEST {
-                true => refusal.with_advice("this is an update; it goes to /update"),
+                true => {
+                    refusal.with_advice("an update goes to /update, as application/sparql-update")
+                }
                 false => refusal,
             },
         )
@@ -396,7 +379,7 @@ impl Service {
         }
         forbidden(
             "pages of other servers may change nothing here; they may, if this one is started \
-             with --allow-origin and their origin",
+             with --cors-origin and their origin",
         )
     }
 
@@ -500,6 +483,19 @@ impl Drop for Connected {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Relaxed);
     }
+}
+
+/// Whether a request would change the database, or asks whether such a one may come.
+fn is_write<B>(request: &Request<B>) -> bool {
+    let path = request.uri().path();
+    let method = match *request.method() {
+        Method::OPTIONS => request
+            .headers()
+            .get(ACCESS_CONTROL_REQUEST_METHOD)
+            .map_or(b"GET".as_slice(), HeaderValue::as_bytes),
+        ref method => method.as_str().as_bytes(),
+    };
+    path == "/update" || is_store(path) && !matches!(method, b"GET" | b"HEAD")
 }
 
 fn is_about_queries(path: &str) -> bool {

@@ -22,7 +22,10 @@ use crate::threads::left;
 const CHUNK_BYTES: usize = 64 << 10;
 /// or when the one before it left this long ago.
 const CHUNK_AGE: Duration = Duration::from_millis(50);
-/// A query whose client has not read for this long gives its place to another.
+/// A query whose client has not read for this long gives its place to another, as it does not
+/// compute;
+const PLACE_GRACE: Duration = Duration::from_millis(50);
+/// and after this long it counts as stalled.
 const STALL_GRACE: Duration = Duration::from_secs(1);
 /// What a streamed answer may hold at once: chunks made, waiting and being written, and a
 /// compressor.
@@ -177,11 +180,16 @@ impl Stream {
     ) -> Result<(), Stop> {
         let patience = self.executor.write_timeout;
         let query = Arc::clone(&self.query);
-        if let Some(room) = room(chunks, &query, STALL_GRACE.min(patience)).await? {
+        if let Some(room) = room(chunks, &query, PLACE_GRACE.min(patience)).await? {
             room.send(chunk);
             return Ok(());
         }
         self.place = None;
+        let grace = STALL_GRACE.min(patience).saturating_sub(PLACE_GRACE);
+        if let Some(room) = room(chunks, &query, grace).await? {
+            room.send(chunk);
+            return Ok(());
+        }
         let executor = Arc::clone(&self.executor);
         let _stalled = executor.admission.stalled(&query, &executor.queries);
         match room(chunks, &query, patience.saturating_sub(STALL_GRACE)).await? {

@@ -4,11 +4,33 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-/// How nice threads of heavy queries are: they get what the others leave, and are interrupted as
-/// soon as one of those has something to do.
-pub(crate) const HEAVY_NICENESS: i32 = 10;
-/// How nice threads are that plan long texts: they may be light, but nothing tells before.
-pub(crate) const LONG_NICENESS: i32 = 5;
+/// How nice threads of heavy queries are where they are no more than that.
+const HEAVY_NICENESS: i32 = 10;
+/// How nice threads are that execute long updates: others may wait for the lock that they hold.
+const WRITE_NICENESS: i32 = 5;
+
+/// How threads of heavy queries are kept out of the way of light ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeavyPriority {
+    /// They run only while a core has nothing else to do, of this process or of others beside it:
+    /// light queries never wait for them.
+    #[default]
+    Idle,
+    /// They have a lower priority than others. Where other programs of this machine keep all cores
+    /// busy they still get a share; a light query may wait some milliseconds for a core.
+    Low,
+    /// They have the priority of all others.
+    Same,
+}
+
+/// What a thread is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A query that proved heavy, or whose text is long: nothing tells before whether it is light.
+    Heavy(HeavyPriority),
+    /// An update with a long text.
+    Write,
+}
 
 /// Stack of a thread that runs any query: plans are run by recursion over their steps, of which
 /// there may be thousands. Only what is used of it takes memory.
@@ -23,24 +45,38 @@ pub(crate) const PLAIN_TEXT_BYTES: usize = 2 << 10;
 /// What the operating system says.
 pub(crate) fn spawn(
     name: &str,
-    niceness: i32,
+    purpose: Purpose,
     work: impl FnOnce() + Send + 'static,
 ) -> io::Result<()> {
     let thread = std::thread::Builder::new().name(name.to_owned());
     let thread = thread.stack_size(LARGE_STACK_BYTES);
     let begin = move || {
-        be_nice(niceness);
+        match purpose {
+            Purpose::Heavy(priority) => priority.take(),
+            Purpose::Write => be_nice(WRITE_NICENESS),
+        }
         work();
     };
     thread.spawn(begin).map(|_detached| ())
 }
 
-/// Lowers the priority of the thread that calls it, for good, below those that answer light
-/// queries. For the threads that heavy queries share: see `Config::worker_start` of the engine.
-///
-/// Does nothing where the operating system sets priorities for whole processes only.
-pub fn lower_priority() {
-    be_nice(HEAVY_NICENESS);
+impl HeavyPriority {
+    /// Gives the calling thread this priority, for good. For the threads that heavy queries share:
+    /// see `Config::worker_start` of the engine.
+    ///
+    /// Does nothing where the operating system sets priorities for whole processes only.
+    pub fn take(self) {
+        match self {
+            Self::Idle => {
+                if let Err(error) = jindou_fabric::schedule::run_when_idle() {
+                    tracing::debug!(%error, "a thread has a low priority only");
+                    be_nice(HEAVY_NICENESS);
+                }
+            }
+            Self::Low => be_nice(HEAVY_NICENESS),
+            Self::Same => {}
+        }
+    }
 }
 
 /// Makes this thread so much nicer than the process.
@@ -119,7 +155,7 @@ mod tests {
         };
         let before = niceness();
         let lowered = std::thread::spawn(move || {
-            lower_priority();
+            HeavyPriority::Low.take();
             niceness()
         });
         let expected = (before + HEAVY_NICENESS).min(19);

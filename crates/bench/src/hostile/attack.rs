@@ -29,10 +29,22 @@ pub(super) const ORDER: &str = "SELECT * { ?s ?p ?o } ORDER BY ?o ?s DESC(?p)";
 /// More than any memory, in order.
 pub(super) const ORDER_CROSS: &str = "SELECT * { ?a ?b ?c . ?d ?e ?f } ORDER BY ?f ?c ?a";
 /// More terms than any memory.
-const TERMS: &str =
+pub(super) const TERMS: &str =
     "SELECT (COUNT(?x) AS ?n) { ?a ?b ?c . ?d ?e ?f BIND(CONCAT(STR(?a), STR(?f)) AS ?x) }";
 /// More groups than any memory.
-const GROUPS: &str = "SELECT ?a ?f (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f } GROUP BY ?a ?f";
+pub(super) const GROUPS: &str =
+    "SELECT ?a ?f (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f } GROUP BY ?a ?f";
+
+/// The name of the kind that a query is of, by the text that the server shows of it.
+pub(super) fn name_of(shown: &str) -> &'static str {
+    let kinds = kinds().into_iter();
+    let mut same =
+        kinds.filter(|(_, text)| shown.starts_with(&text[..text.len().min(SHOWN_BYTES)]));
+    same.next().map_or("a slow client's", |(name, _)| name)
+}
+
+/// Bytes of a query by which it is told from others.
+const SHOWN_BYTES: usize = 1024;
 
 /// All kinds with their names.
 fn kinds() -> Vec<(&'static str, String)> {

@@ -1,5 +1,6 @@
 //! How long does work go on after it was cancelled?
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -8,14 +9,21 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::attack::{CLOSURE, CROSS, ORDER_CROSS, hostile_request};
+use super::attack::{CLOSURE, CROSS, GROUPS, ORDER_CROSS, TERMS, hostile_request, name_of};
 use super::report::CancelFigures;
 use super::server::request;
 use crate::BenchError;
 use crate::http::Connection;
 
-/// How long a query runs before it is cancelled.
+/// How long a query of the mix runs before it is cancelled.
 const HEAD_START: Duration = Duration::from_millis(500);
+/// How long queries of each kind run in each way when nothing else runs: until they begin, until
+/// their memory is full, and until they have put things on disk.
+const HEAD_STARTS: [Duration; 3] = [
+    Duration::from_millis(300),
+    Duration::from_millis(1000),
+    Duration::from_millis(3000),
+];
 /// Between two looks whether a query has begun.
 const LOOK: Duration = Duration::from_millis(20);
 /// Between two looks whether one has ended.
@@ -24,13 +32,17 @@ const GLANCE: Duration = Duration::from_micros(500);
 const PATIENCE: Duration = Duration::from_secs(25);
 /// How long it may go on at most before that is an error.
 const LONGEST: Duration = Duration::from_secs(30);
-/// Runs of each kind in each way when nothing else runs.
-const RUNS: usize = 3;
 
-const KINDS: [(&str, &str); 3] = [
+/// Distinct rows, more than any memory holds.
+const DISTINCT: &str = "SELECT DISTINCT ?a ?f { ?a ?b ?c . ?d ?e ?f }";
+
+const KINDS: [(&str, &str); 6] = [
     ("cross product", CROSS),
     ("transitive closure", CLOSURE),
     ("order of a cross product", ORDER_CROSS),
+    ("terms of a cross product", TERMS),
+    ("groups of a cross product", GROUPS),
+    ("distinct rows of a cross product", DISTINCT),
 ];
 
 #[derive(Clone, Copy)]
@@ -58,23 +70,25 @@ pub(super) fn start_beside(
 ) -> JoinHandle<Vec<CancelFigures>> {
     let stop = Arc::clone(stop);
     std::thread::spawn(move || {
-        let mut figures = vec![CancelFigures {
-            name: "any heavy query by DELETE".to_owned(),
-            ms: Vec::new(),
-        }];
+        let mut figures: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         while !stop.load(Relaxed) {
             // A connection that fails is told by the light queries, which count it.
-            if let Ok(Some(time)) = end_any(address) {
-                figures[0].ms.push(time.as_secs_f64() * 1e3);
+            if let Ok(Some((name, time))) = end_any(address) {
+                let times = figures.entry(name).or_default();
+                times.push(time.as_secs_f64() * 1e3);
             }
             std::thread::sleep(HEAD_START);
         }
-        sorted(figures)
+        let figures = figures.into_iter().map(|(name, ms)| CancelFigures {
+            name: format!("{name} by DELETE"),
+            ms,
+        });
+        sorted(figures.collect())
     })
 }
 
 /// Ends the query that has computed for longest, if one has for a while.
-fn end_any(address: SocketAddr) -> Result<Option<Duration>, BenchError> {
+fn end_any(address: SocketAddr) -> Result<Option<(&'static str, Duration)>, BenchError> {
     let mut observer = Connection::open(address)?;
     let list = list(&mut observer, address)?;
     let queries = list["queries"].as_array().cloned().unwrap_or_default();
@@ -85,16 +99,19 @@ fn end_any(address: SocketAddr) -> Result<Option<Duration>, BenchError> {
             && query["batches"].as_u64() > Some(0)
             && elapsed > HEAD_START.as_secs_f64()
     });
-    let Some(id) = computes.and_then(|query| query["id"].as_str()) else {
+    let Some(query) = computes else {
         return Ok(None);
     };
+    let name = name_of(query["query"].as_str().unwrap_or_default());
+    let id = query["id"].as_str().unwrap_or_default();
     let path = format!("/queries/{id}");
     let begun = Instant::now();
     let (status, _) = request(&mut observer, address, "DELETE", &path)?;
     if status != 204 {
         return Ok(None);
     }
-    until_gone(&mut observer, address, &path, begun, false).map(Some)
+    let time = until_gone(&mut observer, address, &path, begun, false)?;
+    Ok(Some((name, time)))
 }
 
 /// Waits until a query is not in the list any more, and its memory is back if that is asked for.
@@ -121,9 +138,10 @@ fn until_gone(
 /// Cancels queries when nothing else runs, and waits for their memory, too.
 pub(super) fn alone(address: SocketAddr) -> Result<Vec<CancelFigures>, BenchError> {
     let mut figures = all();
-    for number in 0..RUNS * figures.len() {
+    for number in 0..HEAD_STARTS.len() * figures.len() {
         let kind = number % figures.len();
-        let time = cancelled(address, kind, &format!("alone {number}"))?;
+        let head_start = HEAD_STARTS[number / figures.len()];
+        let time = cancelled(address, kind, head_start, &format!("alone {number}"))?;
         // One that met its own bounds before tells nothing.
         figures[kind]
             .ms
@@ -154,6 +172,7 @@ fn sorted(mut figures: Vec<CancelFigures>) -> Vec<CancelFigures> {
 fn cancelled(
     address: SocketAddr,
     kind: usize,
+    head_start: Duration,
     nonce: &str,
 ) -> Result<Option<Duration>, BenchError> {
     let way = Way::ALL[kind / KINDS.len()];
@@ -178,7 +197,7 @@ fn cancelled(
         }
         std::thread::sleep(LOOK);
     };
-    std::thread::sleep(HEAD_START);
+    std::thread::sleep(head_start);
     let path = format!("/queries/{id}");
     let cancelled = Instant::now();
     match way {

@@ -123,14 +123,14 @@ pub fn child(arguments: &[OsString]) -> Result<bool, BenchError> {
     let (true, Some(memory)) = (task == TASK, memory) else {
         return Ok(false);
     };
-    let engine = MemoryLimits::new(Some(memory), None).engine_config();
-    let database = Database::with_config(engine);
-    let sources = vec![Source::path(PathBuf::from(file))];
-    database.load(sources, &LoadOptions::default(), &Progress::default())?;
     let mut config = ServerConfig {
         address: (Ipv4Addr::LOCALHOST, 0).into(),
         ..ServerConfig::default()
     };
+    let limits = MemoryLimits::new(Some(memory), None);
+    let database = Database::with_config(limits.engine_config(config.heavy_priority));
+    let sources = vec![Source::path(PathBuf::from(file))];
+    database.load(sources, &LoadOptions::default(), &Progress::default())?;
     config.max_connections = config.max_connections.min(room_for_connections());
     let event_loop = || BenchError::io("the server's event loop");
     let runtime = tokio::runtime::Runtime::new().map_err(event_loop())?;

@@ -9,7 +9,7 @@ use jindou_datagen::lubm::{Lubm, QUERIES};
 use jindou_engine::Database;
 use jindou_engine::ingest::{Format, LoadOptions, Progress, Source};
 
-use jindou_server::MemoryLimits;
+use jindou_server::{HeavyPriority, MemoryLimits};
 
 use crate::args::{DemoArguments, LimitArguments};
 use crate::commands::serve;
@@ -48,7 +48,8 @@ fn load(data: Lubm) -> anyhow::Result<Database> {
         };
         Source::reader(format!("university{university}.nt"), text).with_format(Format::NTriples)
     });
-    let database = Database::with_config(MemoryLimits::default().engine_config());
+    let database =
+        Database::with_config(MemoryLimits::default().engine_config(HeavyPriority::default()));
     let progress = Progress::default();
     let start = Instant::now();
     let watch = Watch::load("generating and loading", progress.clone(), Some(statements));

@@ -7,9 +7,14 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use jindou_engine::{Config, Database, Fsync, LoadPolicy};
-use jindou_server::{MemoryLimits, Server, ServerConfig, ServerError, room_for_connections};
+use jindou_server::{
+    Cors, HeavyPriority, MemoryLimits, Server, ServerConfig, ServerError, room_for_connections,
+};
 
-use crate::args::{FsyncArgument, LimitArguments, ServeArguments, service_policy};
+use crate::args::{
+    CorsOrigin, FsyncArgument, HeavyPriorityArgument, LimitArguments, ServeArguments,
+    service_policy,
+};
 use crate::failure::INTERRUPTED;
 use crate::open;
 
@@ -17,10 +22,11 @@ use crate::open;
 /// Files, a store or an address that cannot be used.
 pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     let mut config = config(arguments.bind, &arguments.limits);
+    config.cors = cors(&arguments.cors_origin);
     if let Some(services) = service_policy(&arguments.allow_service) {
         config.services = services;
     }
-    let mut engine = memory(&arguments.limits).engine_config();
+    let mut engine = memory(&arguments.limits).engine_config(config.heavy_priority);
     arguments.spill.apply(&mut engine);
     engine.load = match arguments.allow_load.as_slice() {
         [] => LoadPolicy::None,
@@ -40,6 +46,24 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
         None => open::in_memory(&arguments.files, &arguments.read, Duration::ZERO, engine)?,
     };
     serve(database, config)
+}
+
+/// Which pages of other origins may use the server.
+fn cors(origins: &[CorsOrigin]) -> Cors {
+    let mut listed = Vec::new();
+    for origin in origins {
+        match origin {
+            CorsOrigin::Any => return Cors::Any,
+            CorsOrigin::None => {}
+            CorsOrigin::One(origin) => listed.push(origin.clone()),
+        }
+    }
+    match listed.is_empty() {
+        // Nothing was said.
+        true if origins.is_empty() => Cors::Any,
+        true => Cors::None,
+        false => Cors::Origins(listed),
+    }
 }
 
 fn at_location(
@@ -65,6 +89,11 @@ pub(crate) fn config(address: SocketAddr, limits: &LimitArguments) -> ServerConf
             .heavy_queries
             .map_or(defaults.heavy_queries, NonZeroUsize::get),
         queued_queries: limits.queued_queries.unwrap_or(defaults.queued_queries),
+        heavy_priority: match limits.heavy_priority {
+            HeavyPriorityArgument::Idle => HeavyPriority::Idle,
+            HeavyPriorityArgument::Low => HeavyPriority::Low,
+            HeavyPriorityArgument::Same => HeavyPriority::Same,
+        },
         queue_wait: limits.queue_wait.unwrap_or(defaults.queue_wait),
         write_timeout: limits.client_timeout.unwrap_or(defaults.write_timeout),
         ..defaults

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Instant;
 
 use jindou_model::{
     Cursor, Direction, Graphs, IdRanges, Membership, Neighbours, Pattern, PredicateId, ShardId,
@@ -165,6 +166,7 @@ impl World {
             constants: Vec::new(),
             limits: Limits {
                 cancellation: token.clone(),
+                started: Instant::now(),
                 timeout: None,
                 memory_bytes,
                 account: Arc::default(),

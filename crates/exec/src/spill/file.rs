@@ -14,6 +14,7 @@ use jindou_plan::physical::Var;
 use super::Space;
 use crate::ExecError;
 use crate::context::Context;
+use crate::discard::discard;
 use crate::table::Table;
 
 /// Bytes that are written at once.
@@ -36,7 +37,8 @@ pub(crate) struct SpillFile {
 
 /// A file in a query's space: gives its bytes back when dropped.
 struct Place {
-    file: File,
+    /// Taken out by its end only.
+    file: Option<File>,
     space: Arc<Space>,
     taken: u64,
 }
@@ -44,6 +46,17 @@ struct Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.space.give_back(self.taken);
+        // Nobody waits until the system has given the blocks of a large file back.
+        discard(
+            self.file.take(),
+            usize::try_from(self.taken).unwrap_or(usize::MAX),
+        );
+    }
+}
+
+impl Place {
+    fn file(&self) -> &File {
+        self.file.as_ref().expect("it is there until the end")
     }
 }
 
@@ -55,7 +68,7 @@ impl SpillFile {
             .map_err(|source| space.directory_error(source))?;
         Ok(Self {
             place: Place {
-                file,
+                file: Some(file),
                 space,
                 taken: 0,
             },
@@ -84,7 +97,7 @@ impl SpillFile {
 
     fn write(&mut self) -> Result<(), ExecError> {
         self.place
-            .file
+            .file()
             .write_all(&self.buffer)
             .map_err(|source| self.place.space.directory_error(source))?;
         self.written += self.buffer.len() as u64;
@@ -105,7 +118,7 @@ pub(crate) struct SealedFile(Place);
 impl SealedFile {
     fn read(&self, chunk: Chunk, scratch: &mut Vec<u8>) -> Result<Table, ExecError> {
         scratch.resize(chunk.bytes as usize, 0);
-        let mut file = &self.0.file;
+        let mut file = self.0.file();
         file.seek(SeekFrom::Start(chunk.offset))
             .and_then(|_| file.read_exact(scratch))
             .and_then(|()| {

@@ -291,10 +291,20 @@ fn updates_are_sent_on_to_their_own_path() {
     for (answer, status) in [
         (server.send("POST", "/query", update, "CLEAR ALL"), 415),
         (server.send("POST", "/query", FORM, "update=CLEAR+ALL"), 400),
+        (server.query("CLEAR ALL", ""), 400),
+        (
+            server.query("PREFIX : <http://e/> INSERT DATA { :a :b 1", ""),
+            400,
+        ),
     ] {
         assert_eq!(answer.status, status);
         assert!(answer.text().contains("/update"), "{}", answer.text());
     }
+    let told = server.query("CLEAR ALL", "").text();
+    assert!(
+        told.contains("this is an update") && told.contains("application/sparql-update"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -429,6 +439,47 @@ fn other_origins_read_answers_only_as_configured() {
     assert_eq!(allowed(&server, "b"), None);
     let server = Running::with(|config| config.cors = Cors::None);
     assert_eq!(allowed(&server, "a"), None);
+}
+
+#[test]
+fn answers_to_writes_are_for_pages_that_are_named_only() {
+    let origin = "Origin: https://a.example\r\n";
+    let update = format!("{origin}Content-Type: application/sparql-update\r\n");
+    let preflight = |method| format!("{origin}Access-Control-Request-Method: {method}\r\n");
+    let allowed = |server: &Running, method: &str, path: &str, headers: &str| {
+        let body = if path == "/update" {
+            "CLEAR GRAPH <http://e/g>"
+        } else {
+            ""
+        };
+        let answer = server.send(method, path, headers, body);
+        answer
+            .header("access-control-allow-origin")
+            .map(str::to_owned)
+    };
+    let server = Running::new();
+    for (method, path, headers) in [
+        ("POST", "/update", update.clone()),
+        ("OPTIONS", "/update", preflight("POST")),
+        ("PUT", "/store?default", origin.to_owned()),
+        ("DELETE", "/store?default", origin.to_owned()),
+        ("OPTIONS", "/store?default", preflight("PUT")),
+    ] {
+        assert_eq!(
+            allowed(&server, method, path, &headers),
+            None,
+            "{method} {path}"
+        );
+    }
+    for (method, headers) in [("GET", origin.to_owned()), ("OPTIONS", preflight("GET"))] {
+        let any = allowed(&server, method, "/store?default", &headers);
+        assert_eq!(any.as_deref(), Some("*"), "{method}");
+    }
+    let server = Running::with(|config| {
+        config.cors = Cors::Origins(vec!["https://a.example".into()]);
+    });
+    let own = allowed(&server, "POST", "/update", &update);
+    assert_eq!(own.as_deref(), Some("https://a.example"));
 }
 
 #[test]

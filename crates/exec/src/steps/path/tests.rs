@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jindou_model::{
     Cursor, Direction, Graphs, IdRanges, Membership, Narrow, Neighbours, Pattern, PredicateId,
@@ -244,6 +244,7 @@ impl World {
             toy: Arc::new(Toy::new(triples)),
             limits: Limits {
                 cancellation: CancellationToken::new(),
+                started: Instant::now(),
                 timeout: None,
                 memory_bytes: 1 << 30,
                 spill: SpillLimits::off(),
@@ -278,6 +279,7 @@ impl World {
             terms: Terms::new(Arc::clone(&self.toy) as Arc<dyn TermSource>),
             constants: predicates.chain((0..100).map(vertex)).collect(),
             limits: Limits {
+                started: Instant::now(),
                 account: Arc::default(),
                 ..self.limits.clone()
             },

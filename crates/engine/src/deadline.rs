@@ -1,0 +1,68 @@
+//! When is a query or a transaction to end, done or not?
+
+use std::time::{Duration, Instant};
+
+use jindou_exec::CancellationToken;
+use jindou_plan::PlanError;
+
+use crate::EngineError;
+
+/// When something is to end.
+#[derive(Clone)]
+pub(crate) struct Deadline {
+    begin: Instant,
+    limit: Option<Duration>,
+    cancellation: Option<CancellationToken>,
+}
+
+impl Deadline {
+    pub(crate) fn new(
+        begin: Instant,
+        limit: Option<Duration>,
+        cancellation: Option<&CancellationToken>,
+    ) -> Self {
+        Self {
+            begin,
+            limit,
+            cancellation: cancellation.cloned(),
+        }
+    }
+
+    /// The time that is left, if that is limited.
+    ///
+    /// # Errors
+    /// If there is none, or somebody ended it.
+    pub(crate) fn left(&self) -> Result<Option<Duration>, EngineError> {
+        if self
+            .cancellation
+            .as_ref()
+            .is_some_and(CancellationToken::is_cancelled)
+        {
+            return Err(EngineError::Cancelled);
+        }
+        let Some(limit) = self.limit else {
+            return Ok(None);
+        };
+        match limit.checked_sub(self.begin.elapsed()) {
+            Some(left) if !left.is_zero() => Ok(Some(left)),
+            _ => Err(EngineError::Timeout { limit }),
+        }
+    }
+
+    /// Makes a plan with a function that is told when to give up.
+    ///
+    /// # Errors
+    /// As [`Deadline::left`] if it gave up, else what is wrong with the text.
+    pub(crate) fn plan<T>(
+        &self,
+        make: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> Result<T, PlanError>,
+    ) -> Result<T, EngineError> {
+        match make(&|| self.left().is_err()) {
+            Err(PlanError::Interrupted) => {
+                self.left()?;
+                unreachable!("what was over stays over")
+            }
+            made => Ok(made?),
+        }
+    }
+}
