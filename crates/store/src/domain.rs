@@ -205,6 +205,13 @@ impl Domain {
             .all(|part| matches!(part.keys, Keys::Dense))
     }
 
+    /// True if looking a key up is no search.
+    #[must_use]
+    pub fn is_direct(&self) -> bool {
+        let is_sorted = |part: &Part| matches!(part.keys, Keys::Sorted(_));
+        !self.parts.iter().any(is_sorted)
+    }
+
     /// Number of keys that are no vertices.
     #[must_use]
     pub fn literal_keys(&self) -> usize {

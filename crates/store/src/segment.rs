@@ -48,6 +48,19 @@ impl Segment {
         }
     }
 
+    /// The segment of lists, some of them perhaps empty: `offsets` tells where the list of each of
+    /// the sorted `keys` begins among `neighbours`, and has one more.
+    #[must_use]
+    pub(crate) fn from_lists(keys: &[u64], offsets: &[u64], neighbours: &[u64]) -> Self {
+        debug_assert!(offsets.is_sorted() && offsets.len() == keys.len() + 1);
+        let one_each = offsets.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        Self {
+            domain: Domain::from_sorted(keys),
+            offsets: (!one_each).then(|| Column::from_values(offsets)),
+            neighbours: Column::from_values(neighbours),
+        }
+    }
+
     /// The keys.
     #[must_use]
     pub fn domain(&self) -> &Domain {
@@ -80,15 +93,16 @@ impl Segment {
 
     /// The range of edge numbers of a row.
     #[inline]
-    fn bounds(&self, row: usize) -> (usize, usize) {
+    pub(crate) fn bounds(&self, row: usize) -> (usize, usize) {
         match &self.offsets {
             None => (row, row + 1),
             Some(offsets) => (offsets.get(row) as usize, offsets.get(row + 1) as usize),
         }
     }
 
+    /// The neighbours of a row.
     #[inline]
-    fn run(&self, row: usize) -> Neighbours<'_> {
+    pub(crate) fn run(&self, row: usize) -> Neighbours<'_> {
         let (begin, end) = self.bounds(row);
         Neighbours::Run {
             base: self.neighbours.base(),
@@ -209,8 +223,9 @@ impl Segment {
         }
     }
 
+    /// Appends those of these edges' neighbours that are in `filter`.
     #[inline]
-    fn copy_run(
+    pub(crate) fn copy_run(
         &self,
         range: std::ops::Range<usize>,
         filter: Option<&IdRanges>,

@@ -109,6 +109,13 @@ impl Snapshot {
         self.documents = documents;
     }
 
+    /// Edges of the default graph changed since lists were last written out: see
+    /// [`Snapshot::fold`].
+    #[must_use]
+    pub fn recent_changes(&self) -> u64 {
+        self.delta.recent
+    }
+
     /// Quads added or removed since the last merge.
     #[must_use]
     pub fn changes(&self) -> u64 {
@@ -388,10 +395,10 @@ impl Snapshot {
         direction: Direction,
         key: TermId,
     ) -> Neighbours<'_> {
-        let base = self.base().neighbours(predicate, direction, key);
+        let base = || self.base().neighbours(predicate, direction, key);
         match self.delta.segment(predicate, direction) {
-            Some(delta) if delta.may_touch(key) => delta.patch(key, base),
-            _ => base,
+            Some(delta) => delta.list(key, base),
+            None => base(),
         }
     }
 
@@ -406,11 +413,7 @@ impl Snapshot {
         let begin = out.len();
         self.base().locate(predicate, direction, keys, out);
         if let Some(delta) = self.delta.segment(predicate, direction) {
-            for (key, list) in keys.iter().zip(&mut out[begin..]) {
-                if delta.may_touch(*key) {
-                    *list = delta.patch(*key, *list);
-                }
-            }
+            delta.locate(keys, &mut out[begin..]);
         }
     }
 
@@ -436,20 +439,34 @@ impl Snapshot {
                 predicate, direction, keys, cursor, filter, budget, rows, out,
             );
         };
+        let base_expand =
+            |keys: &[TermId], cursor: &mut Cursor, rows: &mut Vec<u32>, out: &mut Vec<TermId>| {
+                match delta.overlay() {
+                    Some(overlay) if predicate != PredicateId::TYPE => {
+                        let below = base.segment(predicate, direction);
+                        overlay.expand(below, keys, cursor, filter, budget, rows, out);
+                    }
+                    _ => base.expand(
+                        predicate, direction, keys, cursor, filter, budget, rows, out,
+                    ),
+                }
+            };
+        // Types are not kept as a segment: their changed lists are read one by one.
+        let is_alone = |key: TermId| match predicate {
+            PredicateId::TYPE => delta.may_have_changed(key),
+            _ => delta.may_touch(key),
+        };
         while cursor.key < keys.len() && out.len() < budget {
-            let untouched = keys[cursor.key..]
+            let together = keys[cursor.key..]
                 .iter()
-                .position(|key| delta.may_touch(*key))
+                .position(|key| is_alone(*key))
                 .map_or(keys.len(), |place| cursor.key + place);
-            if untouched > cursor.key {
-                let keys = &keys[..untouched];
-                base.expand(
-                    predicate, direction, keys, cursor, filter, budget, rows, out,
-                );
+            if together > cursor.key {
+                base_expand(&keys[..together], cursor, rows, out);
                 continue;
             }
             let key = keys[cursor.key];
-            let list = delta.patch(key, base.neighbours(predicate, direction, key));
+            let list = self.neighbours(predicate, direction, key);
             let before = out.len();
             list.copy(cursor.offset, budget - before, out);
             let stop = cursor.offset + out.len() - before;
@@ -577,13 +594,14 @@ impl Snapshot {
                 })?;
             }
             (None, None) => {
-                let removed = &delta.removed;
+                // The base's edges come in the order of subjects and objects.
+                let mut removed = delta.removed.iter().peekable();
                 self.base()
-                    .match_predicate(pattern, predicate, &mut |s, p, o, g| {
-                        if delta.may_touch(s) && removed.contains((s.raw(), o.raw())) {
-                            return ControlFlow::Continue(());
-                        }
-                        visit(s, p, o, g)
+                    .match_predicate(pattern, predicate, &mut |s, p, o, g| match removed
+                        .next_if_eq(&(s.raw(), o.raw()))
+                    {
+                        Some(_) => ControlFlow::Continue(()),
+                        None => visit(s, p, o, g),
                     })?;
                 for (s, o) in delta.added.iter() {
                     let (s, o) = (TermId::from_raw(s), TermId::from_raw(o));

@@ -1,0 +1,332 @@
+//! Whole lists of keys that changed: how are they read at the speed of the base?
+//!
+//! The sets of changes are searched several times for each key that is read. So the lists of the
+//! keys that changed are written out from time to time, as they are then, into a segment that is
+//! asked before the base; what changes after that stays in sets, and is little.
+
+use std::sync::Arc;
+
+use jindou_model::{Cursor, Direction, IdRanges, Neighbours, PredicateId, TermId};
+
+use super::key_filter::KeyFilter;
+use super::segment::SegmentDelta;
+use super::snapshot::Snapshot;
+use crate::segment::Segment;
+
+/// Keys looked up together.
+const LOOKUP_BATCH: usize = 256;
+/// Which changes are worth being written out?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoldRule {
+    /// Segments where so many edges changed since the last time.
+    pub least: usize,
+    /// And one in so many of those written out then.
+    pub share: usize,
+    /// A list of so many neighbours is written out whatever changed in it.
+    pub short_list: usize,
+    /// A longer one is written out if one in so many of its neighbours changed: till then, what
+    /// a search costs is little beside what reading it does.
+    pub changed_share: usize,
+}
+
+impl Default for FoldRule {
+    fn default() -> Self {
+        Self {
+            least: 64,
+            share: 16,
+            short_list: 4096,
+            changed_share: 64,
+        }
+    }
+}
+
+/// The lists of keys, complete and as they were when they were written out.
+#[derive(Debug)]
+pub(crate) struct Overlay {
+    lists: Segment,
+    /// Which keys may be among them, where looking them up is a search.
+    filter: Option<KeyFilter>,
+}
+
+/// What was made of the changes of one segment.
+#[derive(Debug)]
+pub(crate) struct Folded {
+    pub(crate) overlay: Overlay,
+    /// Keys that changed, in order, whose lists were not written out.
+    pub(crate) left: Vec<u64>,
+}
+
+impl Overlay {
+    /// Edges in its lists.
+    pub(crate) fn edges(&self) -> usize {
+        self.lists.edges()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.lists.bytes() + self.filter.as_ref().map_or(0, KeyFilter::bytes)
+    }
+
+    /// Calls `visit` with each key, in order.
+    pub(super) fn for_each_key(&self, visit: &mut dyn FnMut(TermId)) {
+        self.lists.domain().for_each(visit);
+    }
+
+    /// The list of a key, if it has one.
+    #[inline]
+    pub(crate) fn list(&self, key: TermId) -> Option<Neighbours<'_>> {
+        if !self.may_hold(key) {
+            return None;
+        }
+        let row = self.lists.domain().row(key)?;
+        Some(self.lists.run(row))
+    }
+
+    #[inline]
+    fn may_hold(&self, key: TermId) -> bool {
+        let filter = self.filter.as_ref();
+        filter.is_none_or(|filter| filter.may_hold(key.raw()))
+    }
+
+    /// The rows of keys, `usize::MAX` for those that it does not have; false if it has none.
+    fn rows(&self, keys: &[TermId], rows: &mut Vec<usize>) -> bool {
+        match &self.filter {
+            None => self.lists.domain().rows(keys, rows),
+            Some(filter) => {
+                rows.clear();
+                rows.extend(keys.iter().map(|key| match filter.may_hold(key.raw()) {
+                    true => self.lists.domain().row(*key).unwrap_or(usize::MAX),
+                    false => usize::MAX,
+                }));
+            }
+        }
+        rows.iter().any(|row| *row != usize::MAX)
+    }
+
+    /// Puts the lists of those keys that it has in the place of theirs: one a key.
+    pub(crate) fn locate<'a>(&'a self, keys: &[TermId], lists: &mut [Neighbours<'a>]) {
+        let mut rows = Vec::with_capacity(keys.len().min(LOOKUP_BATCH));
+        let batches = keys
+            .chunks(LOOKUP_BATCH)
+            .zip(lists.chunks_mut(LOOKUP_BATCH));
+        for (keys, lists) in batches {
+            if self.rows(keys, &mut rows) {
+                for (list, row) in lists.iter_mut().zip(&rows) {
+                    if *row != usize::MAX {
+                        *list = self.lists.run(*row);
+                    }
+                }
+            }
+        }
+    }
+
+    /// As [`Segment::expand`], over these lists and those of the base for all other keys.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the segment's arguments and the segment below"
+    )]
+    pub(crate) fn expand(
+        &self,
+        base: Option<&Segment>,
+        keys: &[TermId],
+        cursor: &mut Cursor,
+        filter: Option<&IdRanges>,
+        budget: usize,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) {
+        let mut over = Vec::with_capacity(LOOKUP_BATCH.min(keys.len()));
+        let mut under = Vec::new();
+        while cursor.key < keys.len() && out.len() < budget {
+            let end = keys.len().min(cursor.key + LOOKUP_BATCH);
+            let batch = &keys[cursor.key..end];
+            if !self.rows(batch, &mut over) {
+                match base {
+                    Some(base) => base.expand(&keys[..end], cursor, filter, budget, rows, out),
+                    None => {
+                        *cursor = Cursor {
+                            key: end,
+                            offset: 0,
+                        }
+                    }
+                }
+                continue;
+            }
+            match base {
+                Some(base) => base.domain().rows(batch, &mut under),
+                None => {
+                    under.clear();
+                    under.resize(batch.len(), usize::MAX);
+                }
+            }
+            let lists = Lists {
+                over: &self.lists,
+                over_rows: &over,
+                under: base.unwrap_or(&self.lists),
+                under_rows: &under,
+            };
+            lists.expand(cursor, filter, budget, rows, out);
+        }
+    }
+}
+
+/// A batch of keys and where the list of each is.
+struct Lists<'a> {
+    over: &'a Segment,
+    over_rows: &'a [usize],
+    under: &'a Segment,
+    under_rows: &'a [usize],
+}
+
+impl Lists<'_> {
+    /// Copies the lists from the cursor's key on, which is the first of them, and moves it.
+    fn expand(
+        &self,
+        cursor: &mut Cursor,
+        filter: Option<&IdRanges>,
+        budget: usize,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) {
+        // All bounds first, so that their loads overlap.
+        let places = self.over_rows.iter().zip(self.under_rows);
+        let bounds: Vec<(bool, usize, usize)> = places
+            .map(|(over, under)| match (*over, *under) {
+                (usize::MAX, usize::MAX) => (false, 0, 0),
+                (usize::MAX, row) => {
+                    let (begin, end) = self.under.bounds(row);
+                    (false, begin, end)
+                }
+                (row, _) => {
+                    let (begin, end) = self.over.bounds(row);
+                    (true, begin, end)
+                }
+            })
+            .collect();
+        for (is_over, begin, end) in bounds {
+            let begin = begin + cursor.offset;
+            let room = budget.saturating_sub(out.len()).max(1);
+            let stop = end.min(begin.saturating_add(room));
+            let segment = if is_over { self.over } else { self.under };
+            segment.copy_run(begin..stop, filter, out);
+            rows.resize(out.len(), cursor.key as u32);
+            if stop < end {
+                cursor.offset += stop - begin;
+                return;
+            }
+            cursor.offset = 0;
+            cursor.key += 1;
+            if out.len() >= budget {
+                return;
+            }
+        }
+    }
+}
+
+/// Lists written out for one snapshot, for those that follow it: see [`Snapshot::fold`].
+#[derive(Debug)]
+pub struct Fold {
+    segments: Vec<(PredicateId, Direction, Arc<SegmentDelta>, Folded)>,
+}
+
+impl Fold {
+    /// True if no lists were written out.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+}
+
+impl Snapshot {
+    /// Writes out the lists of the keys that changed, where that is worth it.
+    ///
+    /// Costs the edges of these lists, in time and memory; changes nothing. Between this and
+    /// [`Snapshot::read_through`] there must be no other fold.
+    #[must_use]
+    pub fn fold(&self, rule: FoldRule) -> Fold {
+        let mut segments = Vec::new();
+        for direction in [Direction::Out, Direction::In] {
+            for (number, delta) in self.delta.segments[direction as usize].iter() {
+                let written = delta.overlay().map_or(0, Overlay::edges);
+                let least = rule.least.max(written / rule.share.max(1));
+                if delta.recent().len() < least.max(1) {
+                    continue;
+                }
+                let predicate = PredicateId(number as u32);
+                let base = |key| self.base().neighbours(predicate, direction, key);
+                let folded = delta.fold(rule, base);
+                segments.push((predicate, direction, Arc::clone(delta), folded));
+            }
+        }
+        Fold { segments }
+    }
+
+    /// Lets readers of this snapshot, which nobody reads yet, use the lists that were written out
+    /// for another one of its generation. Where it has lists of a third one, these stay.
+    pub fn read_through(&mut self, fold: Fold) {
+        for (predicate, direction, of, folded) in fold.segments {
+            let segments = &mut self.delta.segments[direction as usize];
+            let next = segments.get(predicate.index());
+            if let Some(next) = next.and_then(|now| now.with_overlay(folded, &of)) {
+                segments.set(predicate.index(), Arc::new(next));
+            }
+        }
+        let recent = self.delta.segments[Direction::Out as usize].iter();
+        self.delta.recent = recent.map(|(_, delta)| delta.recent().len() as u64).sum();
+    }
+}
+
+impl FoldRule {
+    /// True of a long list in which little changed.
+    fn leaves(self, list: &Neighbours<'_>) -> bool {
+        match list {
+            Neighbours::Patched(patched) => {
+                let changed = patched.added.len() + patched.removed.len();
+                list.len() > self.short_list && list.len() / self.changed_share.max(1) > changed
+            }
+            _ => false,
+        }
+    }
+}
+
+impl SegmentDelta {
+    /// Writes out the lists of all keys that changed; `base` tells what the base has for a key.
+    ///
+    /// Costs the edges of these lists.
+    fn fold<'b>(&'b self, rule: FoldRule, base: impl Fn(TermId) -> Neighbours<'b>) -> Folded {
+        let recent = self.recent();
+        let mut keys: Vec<u64> = Vec::new();
+        if let Some(overlay) = self.overlay() {
+            overlay.for_each_key(&mut |key| keys.push(key.raw()));
+        }
+        let edges = recent.added.iter().chain(recent.removed.iter());
+        keys.extend(edges.map(|(key, _)| key));
+        keys.sort_unstable();
+        keys.dedup();
+        let (mut written, mut left) = (Vec::with_capacity(keys.len()), Vec::new());
+        let (mut offsets, mut neighbours) = (vec![0], Vec::new());
+        let mut ids = Vec::new();
+        for key in keys {
+            let id = TermId::from_raw(key);
+            let list = self.list(id, || base(id));
+            if rule.leaves(&list) && self.overlay().is_none_or(|o| o.list(id).is_none()) {
+                left.push(key);
+                continue;
+            }
+            ids.clear();
+            list.copy(0, usize::MAX, &mut ids);
+            written.push(key);
+            neighbours.extend(ids.iter().map(|id| id.raw()));
+            offsets.push(neighbours.len() as u64);
+        }
+        let lists = Segment::from_lists(&written, &offsets, &neighbours);
+        let filter = (!lists.domain().is_direct()).then(|| {
+            let filter = KeyFilter::for_keys(written.len());
+            written.iter().for_each(|key| filter.note(*key));
+            filter
+        });
+        Folded {
+            overlay: Overlay { lists, filter },
+            left,
+        }
+    }
+}
