@@ -23,6 +23,9 @@ const FEW_QUADS: usize = 20_000;
 /// Rounds of bringing over before the rest is, however much it is.
 const ROUNDS: usize = 4;
 
+/// In a quiet moment lists are written out if one in so many of their edges changed.
+const IDLE_SHARE: usize = 1_024;
+
 /// When changes are merged into the base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -511,7 +514,11 @@ impl Inner {
             return self.merge().map(drop);
         }
         if fold_is_due || quiet >= policy.fold_idle {
-            self.fold(FoldRule::default())?;
+            let mut rule = FoldRule::default();
+            if quiet >= policy.fold_idle {
+                rule.share = IDLE_SHARE;
+            }
+            self.fold(rule)?;
         }
         match self.needs_checkpoint() {
             true => self.checkpoint(),

@@ -137,26 +137,21 @@ impl Domain {
             }));
             return;
         }
-        // Keys mostly come in runs from the same part: try the last one first.
-        let mut part = match self.parts.first() {
-            Some(part) => part,
-            None => {
-                rows.resize(keys.len(), usize::MAX);
-                return;
-            }
-        };
-        let mut near = 0;
-        rows.extend(keys.iter().map(|key| {
-            let raw = key.raw();
-            if raw < part.first || raw > part.last {
-                let after = self.parts.partition_point(|part| part.first <= raw);
-                match after.checked_sub(1).map(|index| &self.parts[index]) {
-                    Some(found) if raw <= found.last => (part, near) = (found, 0),
-                    _ => return usize::MAX,
-                }
-            }
-            part.row_near(raw, &mut near).unwrap_or(usize::MAX)
-        }));
+        // Keys mostly come in runs from the same part.
+        let mut rest = keys;
+        while let Some(key) = rest.first() {
+            let after = self.parts.partition_point(|part| part.first <= key.raw());
+            let Some(part) = after.checked_sub(1).map(|index| &self.parts[index]) else {
+                rows.push(usize::MAX);
+                rest = &rest[1..];
+                continue;
+            };
+            let next = self.parts.get(after).map_or(u64::MAX, |part| part.first);
+            let is_here = |key: &&TermId| key.raw() >= part.first && key.raw() < next;
+            let count = rest.iter().take_while(is_here).count().max(1);
+            part.push_rows(&rest[..count], rows);
+            rest = &rest[count..];
+        }
     }
 
     /// Calls `visit` with each key in order.
@@ -314,6 +309,40 @@ impl Part {
         }
     }
 
+    /// Appends the rows of keys that are not below the first.
+    fn push_rows(&self, keys: &[TermId], rows: &mut Vec<usize>) {
+        let span = self.last - self.first;
+        match &self.keys {
+            Keys::Dense => rows.extend(keys.iter().map(|key| {
+                let offset = key.raw() - self.first;
+                if offset <= span {
+                    self.row + offset as usize
+                } else {
+                    usize::MAX
+                }
+            })),
+            Keys::Bitmap(blocks) => {
+                let blocks: &[[u64; BLOCK_WORDS]] = blocks.as_slice();
+                rows.extend(keys.iter().map(|key| {
+                    let offset = key.raw() - self.first;
+                    let rank = if offset <= span {
+                        rank_of(blocks, offset)
+                    } else {
+                        None
+                    };
+                    rank.map_or(usize::MAX, |rank| self.row + rank)
+                }));
+            }
+            Keys::Sorted(_) => {
+                let mut near = 0;
+                rows.extend(keys.iter().map(|key| match key.raw() {
+                    raw if raw <= self.last => self.row_near(raw, &mut near).unwrap_or(usize::MAX),
+                    _ => usize::MAX,
+                }));
+            }
+        }
+    }
+
     #[inline]
     fn row_of(&self, raw: u64) -> Option<usize> {
         self.row_near(raw, &mut 0)
@@ -326,20 +355,7 @@ impl Part {
         let offset = raw - self.first;
         match &self.keys {
             Keys::Dense => Some(self.row + offset as usize),
-            Keys::Bitmap(blocks) => {
-                let blocks: &[[u64; BLOCK_WORDS]] = blocks.as_slice();
-                let block = &blocks[(offset / BLOCK_BITS) as usize];
-                let bit = offset % BLOCK_BITS;
-                let (word, mask) = (1 + (bit / 64) as usize, 1_u64 << (bit % 64));
-                if block[word] & mask == 0 {
-                    return None;
-                }
-                let mut rank = block[0] + u64::from((block[word] & (mask - 1)).count_ones());
-                for before in &block[1..word] {
-                    rank += u64::from(before.count_ones());
-                }
-                Some(self.row + rank as usize)
-            }
+            Keys::Bitmap(blocks) => rank_of(blocks.as_slice(), offset).map(|rank| self.row + rank),
             Keys::Sorted(column) => {
                 let narrow = raw.checked_sub(column.base())?;
                 let keys = column.narrow();
@@ -367,6 +383,22 @@ impl Part {
             Keys::Sorted(column) => column.len() == self.len,
         }
     }
+}
+
+/// The number of set bits below this one, if it is set.
+#[inline]
+fn rank_of(blocks: &[[u64; BLOCK_WORDS]], bit: u64) -> Option<usize> {
+    let block = &blocks[(bit / BLOCK_BITS) as usize];
+    let bit = bit % BLOCK_BITS;
+    let (word, mask) = (1 + (bit / 64) as usize, 1_u64 << (bit % 64));
+    if block[word] & mask == 0 {
+        return None;
+    }
+    let mut rank = block[0] + u64::from((block[word] & (mask - 1)).count_ones());
+    for before in &block[1..word] {
+        rank += u64::from(before.count_ones());
+    }
+    Some(rank as usize)
 }
 
 fn kind_of(raw: u64) -> u64 {

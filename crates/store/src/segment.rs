@@ -93,7 +93,7 @@ impl Segment {
 
     /// The range of edge numbers of a row.
     #[inline]
-    pub(crate) fn bounds(&self, row: usize) -> (usize, usize) {
+    fn bounds(&self, row: usize) -> (usize, usize) {
         match &self.offsets {
             None => (row, row + 1),
             Some(offsets) => (offsets.get(row) as usize, offsets.get(row + 1) as usize),
@@ -152,12 +152,27 @@ impl Segment {
         while cursor.key < keys.len() && out.len() < budget {
             let end = keys.len().min(cursor.key + LOOKUP_BATCH);
             self.domain.rows(&keys[cursor.key..end], &mut found);
-            if self.offsets.is_none() {
-                self.expand_functional(&found, cursor.key, filter, rows, out);
-                cursor.key = end;
-            } else {
-                self.expand_runs(&found, cursor, filter, budget, rows, out);
-            }
+            self.expand_rows(&found, cursor, filter, budget, rows, out);
+        }
+    }
+
+    /// As [`Segment::expand`] for the keys from the cursor's on that have these rows, or none
+    /// where that is `usize::MAX`; moves the cursor behind them, or to where the budget ended.
+    #[inline]
+    pub(crate) fn expand_rows(
+        &self,
+        found: &[usize],
+        cursor: &mut Cursor,
+        filter: Option<&IdRanges>,
+        budget: usize,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) {
+        if self.offsets.is_none() {
+            self.expand_functional(found, cursor.key, filter, rows, out);
+            cursor.key += found.len();
+        } else {
+            self.expand_runs(found, cursor, filter, budget, rows, out);
         }
     }
 
@@ -194,18 +209,21 @@ impl Segment {
         rows: &mut Vec<u32>,
         out: &mut Vec<TermId>,
     ) {
-        // All bounds first, so that their loads overlap.
-        let bounds: Vec<(usize, usize)> = found
-            .iter()
-            .map(|row| {
-                if *row == usize::MAX {
-                    (0, 0)
-                } else {
-                    self.bounds(*row)
-                }
-            })
-            .collect();
-        for (begin, end) in bounds {
+        // Bounds some keys ahead, so that their loads overlap.
+        const AHEAD: usize = 16;
+        let bounds_of = |row: &usize| match *row {
+            usize::MAX => (0, 0),
+            row => self.bounds(row),
+        };
+        let mut ahead = [(0, 0); AHEAD];
+        for (slot, row) in ahead.iter_mut().zip(found) {
+            *slot = bounds_of(row);
+        }
+        for index in 0..found.len() {
+            let (begin, end) = ahead[index % AHEAD];
+            if let Some(row) = found.get(index + AHEAD) {
+                ahead[index % AHEAD] = bounds_of(row);
+            }
             let begin = begin + cursor.offset;
             let room = budget.saturating_sub(out.len()).max(1);
             let stop = end.min(begin.saturating_add(room));
@@ -223,9 +241,8 @@ impl Segment {
         }
     }
 
-    /// Appends those of these edges' neighbours that are in `filter`.
     #[inline]
-    pub(crate) fn copy_run(
+    fn copy_run(
         &self,
         range: std::ops::Range<usize>,
         filter: Option<&IdRanges>,

@@ -178,7 +178,8 @@ struct Lists<'a> {
 }
 
 impl Lists<'_> {
-    /// Copies the lists from the cursor's key on, which is the first of them, and moves it.
+    /// Copies the lists from the cursor's key on, which is the first of them, and moves it: keys
+    /// next to each other whose lists are in one segment are read together.
     fn expand(
         &self,
         cursor: &mut Cursor,
@@ -187,37 +188,24 @@ impl Lists<'_> {
         rows: &mut Vec<u32>,
         out: &mut Vec<TermId>,
     ) {
-        // All bounds first, so that their loads overlap.
-        let places = self.over_rows.iter().zip(self.under_rows);
-        let bounds: Vec<(bool, usize, usize)> = places
-            .map(|(over, under)| match (*over, *under) {
-                (usize::MAX, usize::MAX) => (false, 0, 0),
-                (usize::MAX, row) => {
-                    let (begin, end) = self.under.bounds(row);
-                    (false, begin, end)
-                }
-                (row, _) => {
-                    let (begin, end) = self.over.bounds(row);
-                    (true, begin, end)
-                }
-            })
-            .collect();
-        for (is_over, begin, end) in bounds {
-            let begin = begin + cursor.offset;
-            let room = budget.saturating_sub(out.len()).max(1);
-            let stop = end.min(begin.saturating_add(room));
-            let segment = if is_over { self.over } else { self.under };
-            segment.copy_run(begin..stop, filter, out);
-            rows.resize(out.len(), cursor.key as u32);
-            if stop < end {
-                cursor.offset += stop - begin;
-                return;
+        let first = cursor.key;
+        let end = first + self.over_rows.len();
+        while cursor.key < end && out.len() < budget {
+            let at = cursor.key - first;
+            let is_over = self.over_rows[at] != usize::MAX;
+            let mut stop = at + 1;
+            while self
+                .over_rows
+                .get(stop)
+                .is_some_and(|row| (*row != usize::MAX) == is_over)
+            {
+                stop += 1;
             }
-            cursor.offset = 0;
-            cursor.key += 1;
-            if out.len() >= budget {
-                return;
-            }
+            let (segment, found) = match is_over {
+                true => (self.over, &self.over_rows[at..stop]),
+                false => (self.under, &self.under_rows[at..stop]),
+            };
+            segment.expand_rows(found, cursor, filter, budget, rows, out);
         }
     }
 }

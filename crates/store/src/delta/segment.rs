@@ -209,7 +209,7 @@ impl SegmentDelta {
     /// False if nothing changed for the key since the overlay was written out.
     #[inline]
     pub(crate) fn may_touch(&self, key: TermId) -> bool {
-        self.recent.filter.may_hold(key.raw())
+        self.recent.len() > 0 && self.recent.filter.may_hold(key.raw())
     }
 
     /// False if nothing changed for the key since the bulk load.
@@ -238,6 +238,9 @@ impl SegmentDelta {
     pub(crate) fn locate<'a>(&'a self, keys: &[TermId], lists: &mut [Neighbours<'a>]) {
         if let Some(overlay) = self.overlay() {
             overlay.locate(keys, lists);
+        }
+        if self.recent.len() == 0 {
+            return;
         }
         for (key, list) in keys.iter().zip(lists) {
             if self.may_touch(*key) {

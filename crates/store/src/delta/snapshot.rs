@@ -456,11 +456,15 @@ impl Snapshot {
             PredicateId::TYPE => delta.may_have_changed(key),
             _ => delta.may_touch(key),
         };
+        let none_is_alone = predicate != PredicateId::TYPE && delta.recent().len() == 0;
         while cursor.key < keys.len() && out.len() < budget {
-            let together = keys[cursor.key..]
-                .iter()
-                .position(|key| is_alone(*key))
-                .map_or(keys.len(), |place| cursor.key + place);
+            // As far as the budget may go, if each key has a neighbour.
+            let end = keys.len().min(cursor.key + (budget - out.len()));
+            let together = match none_is_alone {
+                true => None,
+                false => keys[cursor.key..end].iter().position(|key| is_alone(*key)),
+            };
+            let together = together.map_or(end, |place| cursor.key + place);
             if together > cursor.key {
                 base_expand(&keys[..together], cursor, rows, out);
                 continue;
