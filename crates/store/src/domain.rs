@@ -15,6 +15,8 @@ use crate::image::{ImageReader, ImageWriter};
 const MOST_RUNS: usize = 32;
 /// A bitmap is chosen where there is a key for so many ids at least.
 const BITMAP_SPREAD: u64 = 64;
+/// Keys so far apart may be of different parts.
+const GAP: u64 = 4096;
 /// Words of a bitmap block: the count of keys before it, then the bits.
 const BLOCK_WORDS: usize = 8;
 const BLOCK_BITS: u64 = (BLOCK_WORDS as u64 - 1) * 64;
@@ -63,15 +65,17 @@ impl Domain {
                     parts.push(Part::new(run, row, Keys::Dense));
                     row += run.len();
                 }
-            } else {
-                let span = of_kind[of_kind.len() - 1] - of_kind[0] + 1;
-                let shape = if span / of_kind.len() as u64 <= BITMAP_SPREAD {
-                    Keys::Bitmap(bitmap(of_kind))
-                } else {
-                    Keys::Sorted(Column::from_values(of_kind))
-                };
-                parts.push(Part::new(of_kind, row, shape));
-                row += of_kind.len();
+                continue;
+            }
+            // Far apart, they are of parts of their own: terms that came later, for example.
+            let near = of_kind.chunk_by(|a, b| b - a <= GAP);
+            let pieces: Vec<&[u64]> = match near.clone().take(MOST_RUNS + 1).count() {
+                count if count <= MOST_RUNS => near.collect(),
+                _ => vec![of_kind],
+            };
+            for piece in pieces {
+                parts.push(Part::new(piece, row, shape_of(piece)));
+                row += piece.len();
             }
         }
         Self {
@@ -399,6 +403,16 @@ fn rank_of(blocks: &[[u64; BLOCK_WORDS]], bit: u64) -> Option<usize> {
         rank += u64::from(before.count_ones());
     }
     Some(rank as usize)
+}
+
+/// How keys that lie near each other are best kept.
+fn shape_of(keys: &[u64]) -> Keys {
+    let span = keys[keys.len() - 1] - keys[0] + 1;
+    match span / keys.len() as u64 {
+        _ if span == keys.len() as u64 => Keys::Dense,
+        0..=BITMAP_SPREAD => Keys::Bitmap(bitmap(keys)),
+        _ => Keys::Sorted(Column::from_values(keys)),
+    }
 }
 
 fn kind_of(raw: u64) -> u64 {

@@ -21,7 +21,12 @@ pub struct Segment {
     /// Where each row's run begins, and one more; absent where each row has one neighbour.
     offsets: Option<Column>,
     neighbours: Column,
+    /// What stands for no neighbour in a row, where rows have one or none: no neighbour's id.
+    hole: u64,
 }
+
+/// Stands for nothing: no id is so large.
+const NO_HOLE: u64 = u64::MAX;
 
 impl Segment {
     /// The segment of these edges: sorted (key, neighbour) pairs, distinct but for named graphs.
@@ -45,6 +50,7 @@ impl Segment {
             domain: Domain::from_sorted(&keys),
             offsets: (!functional).then(|| Column::from_values(&offsets)),
             neighbours: Column::from_values(&neighbours),
+            hole: NO_HOLE,
         }
     }
 
@@ -53,11 +59,27 @@ impl Segment {
     #[must_use]
     pub(crate) fn from_lists(keys: &[u64], offsets: &[u64], neighbours: &[u64]) -> Self {
         debug_assert!(offsets.is_sorted() && offsets.len() == keys.len() + 1);
-        let one_each = offsets.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        let mut lengths = offsets.windows(2).map(|pair| pair[1] - pair[0]);
+        if lengths.any(|length| length > 1) {
+            return Self {
+                domain: Domain::from_sorted(keys),
+                offsets: Some(Column::from_values(offsets)),
+                neighbours: Column::from_values(neighbours),
+                hole: NO_HOLE,
+            };
+        }
+        // The next number keeps the column narrow.
+        let hole = neighbours.iter().max().map_or(0, |most| most + 1);
+        let in_row = |pair: &[u64]| match pair[0] < pair[1] {
+            true => neighbours[pair[0] as usize],
+            false => hole,
+        };
+        let values: Vec<u64> = offsets.windows(2).map(in_row).collect();
         Self {
             domain: Domain::from_sorted(keys),
-            offsets: (!one_each).then(|| Column::from_values(offsets)),
-            neighbours: Column::from_values(neighbours),
+            offsets: None,
+            neighbours: Column::from_values(&values),
+            hole,
         }
     }
 
@@ -91,7 +113,7 @@ impl Segment {
         }
     }
 
-    /// The range of edge numbers of a row.
+    /// The range of edge numbers of a row, which may be a hole.
     #[inline]
     fn bounds(&self, row: usize) -> (usize, usize) {
         match &self.offsets {
@@ -104,6 +126,9 @@ impl Segment {
     #[inline]
     pub(crate) fn run(&self, row: usize) -> Neighbours<'_> {
         let (begin, end) = self.bounds(row);
+        if self.hole != NO_HOLE && self.neighbours.get(begin) == self.hole {
+            return Neighbours::NONE;
+        }
         Neighbours::Run {
             base: self.neighbours.base(),
             items: self.neighbours.narrow().slice(begin..end),
@@ -185,13 +210,14 @@ impl Segment {
         out: &mut Vec<TermId>,
     ) {
         let base = self.neighbours.base();
+        let hole = self.hole;
         with_narrow!(self.neighbours.narrow(), items => {
             for (index, row) in found.iter().enumerate() {
                 if *row == usize::MAX {
                     continue;
                 }
                 let value = TermId::from_raw(base.wrapping_add(u64::from(items[*row])));
-                if filter.is_none_or(|filter| filter.contains(value)) {
+                if value.raw() != hole && filter.is_none_or(|filter| filter.contains(value)) {
                     rows.push((first_key + index) as u32);
                     out.push(value);
                 }
@@ -295,6 +321,7 @@ impl Segment {
     }
 
     pub(crate) fn write(&self, image: &mut ImageWriter) {
+        debug_assert_eq!(self.hole, NO_HOLE, "a base has no holes");
         self.domain.write(image);
         image.word(u64::from(self.offsets.is_some()));
         if let Some(offsets) = &self.offsets {
@@ -325,6 +352,7 @@ impl Segment {
             domain,
             offsets,
             neighbours,
+            hole: NO_HOLE,
         })
     }
 }

@@ -398,9 +398,10 @@ proptest! {
             1..6,
         ),
         short_list in 0..5_usize,
+        whole_share in 1..4_usize,
     ) {
         // Lists are written out before a batch, and read through after it or not at all.
-        let rule = FoldRule { least: 1, share: 9, short_list, changed_share: 2 };
+        let rule = FoldRule { least: 1, share: 9, short_list, changed_share: 2, whole_share };
         let mut model: BTreeSet<String> = quads.iter().map(ToString::to_string).collect();
         let mut now = snapshot(load(&quads, 1));
         let mut known = quads;

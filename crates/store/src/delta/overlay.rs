@@ -11,6 +11,8 @@ use jindou_model::{Cursor, Direction, IdRanges, Neighbours, PredicateId, TermId}
 use super::key_filter::KeyFilter;
 use super::segment::SegmentDelta;
 use super::snapshot::Snapshot;
+use crate::base::Base;
+use crate::domain::Domain;
 use crate::segment::Segment;
 
 /// Keys looked up together.
@@ -27,6 +29,8 @@ pub struct FoldRule {
     /// A longer one is written out if one in so many of its neighbours changed: till then, what
     /// a search costs is little beside what reading it does.
     pub changed_share: usize,
+    /// All lists of a segment are written out if one in so many of its keys changed.
+    pub whole_share: usize,
 }
 
 impl Default for FoldRule {
@@ -36,6 +40,7 @@ impl Default for FoldRule {
             share: 16,
             short_list: 4096,
             changed_share: 64,
+            whole_share: 16,
         }
     }
 }
@@ -44,7 +49,9 @@ impl Default for FoldRule {
 #[derive(Debug)]
 pub(crate) struct Overlay {
     lists: Segment,
-    /// Which keys may be among them, where looking them up is a search.
+    /// They are those of all keys, and the base need not be asked.
+    is_whole: bool,
+    /// Which keys may have changed, where the lists do not tell or looking them up is a search.
     filter: Option<KeyFilter>,
 }
 
@@ -66,19 +73,22 @@ impl Overlay {
         self.lists.bytes() + self.filter.as_ref().map_or(0, KeyFilter::bytes)
     }
 
-    /// Calls `visit` with each key, in order.
-    pub(super) fn for_each_key(&self, visit: &mut dyn FnMut(TermId)) {
-        self.lists.domain().for_each(visit);
-    }
-
     /// The list of a key, if it has one.
     #[inline]
     pub(crate) fn list(&self, key: TermId) -> Option<Neighbours<'_>> {
+        if self.is_whole {
+            return Some(self.lists.neighbours(key));
+        }
         if !self.may_hold(key) {
             return None;
         }
         let row = self.lists.domain().row(key)?;
         Some(self.lists.run(row))
+    }
+
+    /// False if nothing had changed for the key when the lists were written out.
+    pub(crate) fn may_have_changed(&self, key: TermId) -> bool {
+        self.may_hold(key) && (self.is_whole || self.lists.domain().row(key).is_some())
     }
 
     #[inline]
@@ -102,20 +112,25 @@ impl Overlay {
         rows.iter().any(|row| *row != usize::MAX)
     }
 
-    /// Puts the lists of those keys that it has in the place of theirs: one a key.
-    pub(crate) fn locate<'a>(&'a self, keys: &[TermId], lists: &mut [Neighbours<'a>]) {
-        let mut rows = Vec::with_capacity(keys.len().min(LOOKUP_BATCH));
-        let batches = keys
-            .chunks(LOOKUP_BATCH)
-            .zip(lists.chunks_mut(LOOKUP_BATCH));
-        for (keys, lists) in batches {
-            if self.rows(keys, &mut rows) {
-                for (list, row) in lists.iter_mut().zip(&rows) {
-                    if *row != usize::MAX {
-                        *list = self.lists.run(*row);
-                    }
-                }
-            }
+    /// The lists of many keys: appends one a key. `base` has those that it does not have.
+    pub(crate) fn locate<'a>(
+        &'a self,
+        base: Option<&'a Segment>,
+        keys: &[TermId],
+        lists: &mut Vec<Neighbours<'a>>,
+    ) {
+        if self.is_whole {
+            return self.lists.locate(keys, lists);
+        }
+        let (mut over, mut under) = (Vec::new(), Vec::new());
+        for keys in keys.chunks(LOOKUP_BATCH) {
+            self.rows(keys, &mut over);
+            rows_in(base, keys, &mut under);
+            lists.extend(over.iter().zip(&under).map(|rows| match (rows, base) {
+                ((&usize::MAX, &usize::MAX), _) | ((&usize::MAX, _), None) => Neighbours::NONE,
+                ((&usize::MAX, row), Some(base)) => base.run(*row),
+                ((row, _), _) => self.lists.run(*row),
+            }));
         }
     }
 
@@ -134,6 +149,9 @@ impl Overlay {
         rows: &mut Vec<u32>,
         out: &mut Vec<TermId>,
     ) {
+        if self.is_whole {
+            return self.lists.expand(keys, cursor, filter, budget, rows, out);
+        }
         let mut over = Vec::with_capacity(LOOKUP_BATCH.min(keys.len()));
         let mut under = Vec::new();
         while cursor.key < keys.len() && out.len() < budget {
@@ -151,13 +169,7 @@ impl Overlay {
                 }
                 continue;
             }
-            match base {
-                Some(base) => base.domain().rows(batch, &mut under),
-                None => {
-                    under.clear();
-                    under.resize(batch.len(), usize::MAX);
-                }
-            }
+            rows_in(base, batch, &mut under);
             let lists = Lists {
                 over: &self.lists,
                 over_rows: &over,
@@ -165,6 +177,17 @@ impl Overlay {
                 under_rows: &under,
             };
             lists.expand(cursor, filter, budget, rows, out);
+        }
+    }
+}
+
+/// The rows of keys, `usize::MAX` for those that have none.
+fn rows_in(segment: Option<&Segment>, keys: &[TermId], rows: &mut Vec<usize>) {
+    match segment {
+        Some(segment) => segment.domain().rows(keys, rows),
+        None => {
+            rows.clear();
+            rows.resize(keys.len(), usize::MAX);
         }
     }
 }
@@ -240,8 +263,12 @@ impl Snapshot {
                     continue;
                 }
                 let predicate = PredicateId(number as u32);
-                let base = |key| self.base().neighbours(predicate, direction, key);
-                let folded = delta.fold(rule, base);
+                let below = Below {
+                    base: self.base(),
+                    predicate,
+                    direction,
+                };
+                let folded = delta.fold(rule, below);
                 segments.push((predicate, direction, Arc::clone(delta), folded));
             }
         }
@@ -276,27 +303,47 @@ impl FoldRule {
     }
 }
 
+/// What lies under the changes of one segment.
+#[derive(Clone, Copy)]
+struct Below<'a> {
+    base: &'a Base,
+    predicate: PredicateId,
+    direction: Direction,
+}
+
+impl<'a> Below<'a> {
+    fn list(self, key: TermId) -> Neighbours<'a> {
+        self.base.neighbours(self.predicate, self.direction, key)
+    }
+
+    /// The base's keys where all lists are to be written out: `changed` keys are many of them.
+    fn keys_of_whole(self, rule: FoldRule, changed: usize) -> Option<&'a Domain> {
+        let segment = self.base.segment(self.predicate, self.direction)?;
+        let domain = segment.domain();
+        (changed >= domain.len() / rule.whole_share.max(1)).then_some(domain)
+    }
+}
+
 impl SegmentDelta {
-    /// Writes out the lists of all keys that changed; `base` tells what the base has for a key.
+    /// Writes out the lists of all keys that changed, or of all where these are many.
     ///
     /// Costs the edges of these lists.
-    fn fold<'b>(&'b self, rule: FoldRule, base: impl Fn(TermId) -> Neighbours<'b>) -> Folded {
-        let recent = self.recent();
-        let mut keys: Vec<u64> = Vec::new();
-        if let Some(overlay) = self.overlay() {
-            overlay.for_each_key(&mut |key| keys.push(key.raw()));
+    fn fold(&self, rule: FoldRule, below: Below<'_>) -> Folded {
+        let mut keys = self.changed_keys();
+        let all_keys = below.keys_of_whole(rule, keys.len());
+        if let Some(all) = all_keys {
+            all.for_each(&mut |key| keys.push(key.raw()));
+            keys.sort_unstable();
+            keys.dedup();
         }
-        let edges = recent.added.iter().chain(recent.removed.iter());
-        keys.extend(edges.map(|(key, _)| key));
-        keys.sort_unstable();
-        keys.dedup();
         let (mut written, mut left) = (Vec::with_capacity(keys.len()), Vec::new());
         let (mut offsets, mut neighbours) = (vec![0], Vec::new());
         let mut ids = Vec::new();
         for key in keys {
             let id = TermId::from_raw(key);
-            let list = self.list(id, || base(id));
-            if rule.leaves(&list) && self.overlay().is_none_or(|o| o.list(id).is_none()) {
+            let list = self.list(id, || below.list(id));
+            let is_written = || self.overlay().is_some_and(|o| o.list(id).is_some());
+            if all_keys.is_none() && rule.leaves(&list) && !is_written() {
                 left.push(key);
                 continue;
             }
@@ -307,14 +354,35 @@ impl SegmentDelta {
             offsets.push(neighbours.len() as u64);
         }
         let lists = Segment::from_lists(&written, &offsets, &neighbours);
-        let filter = (!lists.domain().is_direct()).then(|| {
-            let filter = KeyFilter::for_keys(written.len());
-            written.iter().for_each(|key| filter.note(*key));
-            filter
-        });
+        let is_whole = all_keys.is_some();
+        let filter = (is_whole || !lists.domain().is_direct()).then(|| self.filter_of_all());
         Folded {
-            overlay: Overlay { lists, filter },
+            overlay: Overlay {
+                lists,
+                is_whole,
+                filter,
+            },
             left,
         }
+    }
+
+    /// The keys of all changes since the bulk load, in order.
+    fn changed_keys(&self) -> Vec<u64> {
+        let edges = self.added.iter().chain(self.removed.iter());
+        let mut keys: Vec<u64> = edges.map(|(key, _)| key).collect();
+        // Some of these were changed back since.
+        let recent = self.recent();
+        let edges = recent.added.iter().chain(recent.removed.iter());
+        keys.extend(edges.map(|(key, _)| key));
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    fn filter_of_all(&self) -> KeyFilter {
+        let keys = self.changed_keys();
+        let filter = KeyFilter::for_keys(keys.len());
+        keys.iter().for_each(|key| filter.note(*key));
+        filter
     }
 }

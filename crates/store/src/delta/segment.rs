@@ -214,8 +214,8 @@ impl SegmentDelta {
 
     /// False if nothing changed for the key since the bulk load.
     pub(crate) fn may_have_changed(&self, key: TermId) -> bool {
-        let is_written = |overlay: &Overlay| overlay.list(key).is_some();
-        self.may_touch(key) || self.overlay().is_some_and(is_written)
+        let had_changed = |overlay: &Overlay| overlay.may_have_changed(key);
+        self.may_touch(key) || self.overlay().is_some_and(had_changed)
     }
 
     /// The neighbours of a key; `base` tells those that the base has.
@@ -234,11 +234,8 @@ impl SegmentDelta {
         }
     }
 
-    /// Makes the lists of many keys, as the base has them, those of now.
-    pub(crate) fn locate<'a>(&'a self, keys: &[TermId], lists: &mut [Neighbours<'a>]) {
-        if let Some(overlay) = self.overlay() {
-            overlay.locate(keys, lists);
-        }
+    /// Makes the lists of many keys, as they were when lists were written out, those of now.
+    pub(crate) fn patch<'a>(&'a self, keys: &[TermId], lists: &mut [Neighbours<'a>]) {
         if self.recent.len() == 0 {
             return;
         }

@@ -410,11 +410,22 @@ impl Snapshot {
         keys: &[TermId],
         out: &mut Vec<Neighbours<'a>>,
     ) {
-        let begin = out.len();
-        self.base().locate(predicate, direction, keys, out);
-        if let Some(delta) = self.delta.segment(predicate, direction) {
-            delta.locate(keys, &mut out[begin..]);
+        let Some(delta) = self.delta.segment(predicate, direction) else {
+            return self.base().locate(predicate, direction, keys, out);
+        };
+        if predicate == PredicateId::TYPE {
+            let lists = keys
+                .iter()
+                .map(|key| self.neighbours(predicate, direction, *key));
+            return out.extend(lists);
         }
+        let begin = out.len();
+        let base = self.base().segment(predicate, direction);
+        match delta.overlay() {
+            Some(overlay) => overlay.locate(base, keys, out),
+            None => self.base().locate(predicate, direction, keys, out),
+        }
+        delta.patch(keys, &mut out[begin..]);
     }
 
     /// Follows the edges of many keys; see [`crate::Segment::expand`].
