@@ -43,6 +43,8 @@ pub struct Options {
     pub folder: PathBuf,
     /// Timed runs of each query.
     pub runs: u32,
+    /// The query of this name only.
+    pub only: Option<String>,
 }
 
 impl Options {
@@ -56,6 +58,7 @@ impl Options {
             duration: Duration::from_secs(5),
             folder: data::DEFAULT_FOLDER.into(),
             runs: 20,
+            only: None,
         }
     }
 }
@@ -313,13 +316,15 @@ fn updated_graph(
     let expected = fresh.statistics().triples;
     check(&file.path, expected, database.statistics().triples)?;
     let mut queries = Vec::new();
-    for (name, text) in QUERIES {
+    let is_asked = |name: &str| options.only.as_deref().is_none_or(|only| only == name);
+    let asked = QUERIES.iter().filter(|(name, _)| is_asked(name));
+    for (name, text) in asked.clone() {
         note(name);
         let (outcome, fresh_time) = time(&fresh, name, text, options.runs)?;
         let (after, updated_time) = time(&database, name, text, options.runs)?;
         run::check_rows(name, "after updates", outcome, after)?;
         queries.push(QueryTimes {
-            name: name.to_owned(),
+            name: (*name).to_owned(),
             rows: outcome,
             fresh: fresh_time,
             updated: updated_time,
@@ -330,7 +335,7 @@ fn updated_graph(
     let begin = Instant::now();
     database.compact()?;
     let merge_seconds = begin.elapsed().as_secs_f64();
-    for (query, (name, text)) in queries.iter_mut().zip(QUERIES) {
+    for (query, (name, text)) in queries.iter_mut().zip(asked) {
         // Once more, so that the two are measured in the same minute.
         let (_, again) = time(&fresh, name, text, options.runs)?;
         let (rows, merged) = time(&database, name, text, options.runs)?;

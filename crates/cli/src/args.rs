@@ -513,6 +513,12 @@ pub(crate) struct UpdateBenchArguments {
     #[arg(long, default_value = "500000", value_name = "N")]
     pub(crate) triples: u64,
 
+    /// Timed runs of each query
+    #[arg(long, value_name = "R", default_value = "20")]
+    pub(crate) runs: NonZeroU32,
+    /// Only this query, such as q4
+    #[arg(long, value_name = "QUERY", value_parser = ["q1", "q2", "q3", "q4", "q5", "q6", "q7"])]
+    pub(crate) only: Option<String>,
     /// Clients that send transactions of one triple
     #[arg(long, default_value = "16", value_name = "N")]
     pub(crate) clients: std::num::NonZeroUsize,

@@ -186,6 +186,9 @@ impl Life {
             (Ok(()), Err(error)) => return Err(format!("the engine says: {error}")),
             (Err(error), Ok(_)) => return Err(format!("only the oracle says: {error}")),
         }
+        if self.compared.updates.is_multiple_of(2) {
+            self.database().fold().map_err(|error| error.to_string())?;
+        }
         Ok(())
     }
 

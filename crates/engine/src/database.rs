@@ -12,7 +12,7 @@ use jindou_model::SnapshotNumber;
 use jindou_plan::physical::Dataset;
 use jindou_plan::{Planner, PlannerConfig, Prepared};
 use jindou_store::bulk::build;
-use jindou_store::{Directory, DurableStore, Recovery, Snapshot};
+use jindou_store::{Directory, DurableStore, FoldRule, Recovery, Snapshot};
 use parking_lot::Mutex;
 
 use crate::EngineError;
@@ -253,6 +253,22 @@ impl Database {
     /// What the operating system says; the database is then as it was.
     pub fn compact(&self) -> Result<bool, EngineError> {
         self.inner.merge()
+    }
+
+    /// Writes out, in memory, the lists of neighbours that changed since the last merge, so that
+    /// they are read nearly as fast as those that did not: what the background does after some
+    /// thousand changes and whenever there are none for a moment. Returns false if there were none.
+    ///
+    /// Costs time and memory in proportion to these lists. Queries and updates go on meanwhile.
+    ///
+    /// # Errors
+    /// [`EngineError::ReadOnly`] after the log failed.
+    pub fn fold(&self) -> Result<bool, EngineError> {
+        let all = FoldRule {
+            least: 1,
+            ..FoldRule::default()
+        };
+        self.inner.fold(all)
     }
 
     /// Writes what has changed since the base to a file of its own, so that the log can begin

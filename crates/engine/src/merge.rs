@@ -11,16 +11,20 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use jindou_store::bulk::rebuild;
-use jindou_store::{DurableStore, Snapshot, Transaction, Translator};
+use jindou_store::{DurableStore, FoldRule, Snapshot, Transaction, Translator};
 use parking_lot::{Condvar, Mutex};
 
 use crate::EngineError;
 use crate::database::Inner;
+use crate::graph::StoredGraph;
 
 /// Transactions that are brought over while others wait: more are brought over before.
 const FEW_QUADS: usize = 20_000;
 /// Rounds of bringing over before the rest is, however much it is.
 const ROUNDS: usize = 4;
+
+/// In a quiet moment lists are written out if one in so many of their edges changed.
+const IDLE_SHARE: usize = 1_024;
 
 /// When changes are merged into the base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +38,13 @@ pub struct MergePolicy {
     pub idle: Duration,
     /// See `idle`.
     pub idle_changes: u64,
+    /// Write out the lists of changed keys, which are slow to read as changes, once so many edges
+    /// have changed since the last time, and an eighth of all changes. See [`Database::fold`].
+    ///
+    /// [`Database::fold`]: crate::Database::fold
+    pub fold_changes: u64,
+    /// Or after so much time without a transaction.
+    pub fold_idle: Duration,
     /// Write a checkpoint once the log has so many bytes.
     pub log_bytes: u64,
     /// Time until a merge or checkpoint that failed is tried again; doubled each time it fails
@@ -51,6 +62,8 @@ impl Default for MergePolicy {
             share_of_graph: 16,
             idle: Duration::from_secs(5),
             idle_changes: 1_000,
+            fold_changes: 4_096,
+            fold_idle: Duration::from_millis(50),
             log_bytes: 256 << 20,
             retry: Duration::from_secs(1),
         }
@@ -72,6 +85,11 @@ impl MergePolicy {
         let quads = snapshot.triples() + snapshot.named_quads();
         let least = self.changes.max(quads / self.share_of_graph.max(1));
         self.changes < u64::MAX && snapshot.changes() >= least
+    }
+
+    /// True where lists of changed keys are to be written out.
+    fn is_fold_due(&self, snapshot: &Snapshot) -> bool {
+        snapshot.recent_changes() >= self.fold_changes.max(snapshot.changes() / 8)
     }
 
     /// True where writers must wait for the merge: changes have outgrown what it is meant for.
@@ -194,7 +212,8 @@ impl Inner {
         let latest = self.graph.load();
         let mut state = self.signal.state.lock();
         state.transactions += 1;
-        if policy.is_due(&latest.snapshot) && !state.is_due {
+        let is_due = policy.is_due(&latest.snapshot) || policy.is_fold_due(&latest.snapshot);
+        if is_due && !state.is_due {
             state.is_due = true;
             self.signal.changed.notify_all();
         }
@@ -203,9 +222,9 @@ impl Inner {
         }
         let inner = Arc::downgrade(self);
         let signal = Arc::clone(&self.signal);
-        let idle = policy.idle;
+        let policy = *policy;
         let thread = std::thread::Builder::new().name("jindou-merge".to_owned());
-        match thread.spawn(move || maintain(&inner, &signal, idle)) {
+        match thread.spawn(move || maintain(&inner, &signal, policy)) {
             Ok(thread) => {
                 *self.signal.thread.lock() = Some(thread);
                 state.is_running = true;
@@ -223,6 +242,35 @@ impl Inner {
         let merged = self.merge_now();
         self.note_attempt(&merged);
         merged
+    }
+
+    /// Writes out the lists of keys that changed, as far as `rule` goes. Returns false if there
+    /// were none.
+    ///
+    /// # Errors
+    /// [`EngineError::ReadOnly`] after the log failed.
+    pub(crate) fn fold(&self, rule: FoldRule) -> Result<bool, EngineError> {
+        let _one = self.maintenance.lock();
+        let start = self.writer.lock().begin()?;
+        let fold = start.fold(rule);
+        if fold.is_empty() {
+            return Ok(false);
+        }
+        let latest = {
+            let mut writer = self.writer.lock();
+            if !writer.latest.is_of_generation_of(&start) {
+                return Ok(false);
+            }
+            writer.latest.read_through(fold);
+            writer.latest.clone()
+        };
+        // Others will be seen with the next transaction that is.
+        let place = |snapshot: &Snapshot| (snapshot.generation(), snapshot.number());
+        let _one = self.showing.lock();
+        if place(&latest) == place(&self.graph.load().snapshot) {
+            self.graph.store(Arc::new(StoredGraph { snapshot: latest }));
+        }
+        Ok(true)
     }
 
     fn note_attempt<T>(&self, done: &Result<T, EngineError>) {
@@ -390,31 +438,57 @@ fn bring_over(
     Ok(())
 }
 
-/// Merges and writes checkpoints when they are due, until the database is gone.
-fn maintain(inner: &Weak<Inner>, signal: &Signal, idle: Duration) {
+/// How long nobody has changed anything, and how long to wait for somebody who does.
+struct Quiet {
+    policy: MergePolicy,
+    since: Duration,
+}
+
+impl Quiet {
+    fn next_wait(&self) -> Duration {
+        let MergePolicy {
+            idle, fold_idle, ..
+        } = self.policy;
+        match self.since {
+            since if since < fold_idle => fold_idle,
+            since if since < idle => idle - since,
+            _ => idle,
+        }
+    }
+
+    fn note(&mut self, waited: Duration, was_idle: bool) {
+        self.since = match was_idle {
+            true => self.since.saturating_add(waited).min(self.policy.idle),
+            false => Duration::ZERO,
+        };
+    }
+}
+
+/// Merges, writes checkpoints and writes out lists when that is due, until the database is gone.
+fn maintain(inner: &Weak<Inner>, signal: &Signal, policy: MergePolicy) {
     let mut not_before = None;
+    let mut quiet = Quiet {
+        policy,
+        since: Duration::ZERO,
+    };
     loop {
         let is_retry = not_before.is_some();
-        let (state, was_idle) = match not_before.take() {
-            Some(until) => (signal.wait_until(until), true),
-            None => signal.wait(idle),
+        let state = match not_before.take() {
+            Some(until) => {
+                quiet.note(policy.idle, true);
+                signal.wait_until(until)
+            }
+            None => {
+                let wait = quiet.next_wait();
+                let (state, was_idle) = signal.wait(wait);
+                quiet.note(wait, was_idle);
+                state
+            }
         };
         let Some(inner) = inner.upgrade().filter(|_| !state.stop) else {
             return;
         };
-        let policy = &inner.config.merge;
-        let snapshot = inner.graph.load_full();
-        let changes = snapshot.snapshot.changes();
-        let is_due = state.is_due || policy.is_due(&snapshot.snapshot);
-        drop(snapshot);
-        let done = if is_due || (was_idle && changes >= policy.idle_changes) {
-            inner.merge().map(drop)
-        } else if inner.needs_checkpoint() {
-            inner.checkpoint()
-        } else {
-            Ok(())
-        };
-        if let Err(error) = done {
+        if let Err(error) = inner.maintain(quiet.since) {
             if signal.is_stopped() {
                 return;
             }
@@ -423,6 +497,32 @@ fn maintain(inner: &Weak<Inner>, signal: &Signal, idle: Duration) {
                 true => tracing::warn!("changes were not merged, again: {error}"),
                 false => tracing::error!("changes were not merged: {error}"),
             }
+        }
+    }
+}
+
+impl Inner {
+    /// Does what is due most, after so much time without a transaction.
+    fn maintain(&self, quiet: Duration) -> Result<(), EngineError> {
+        let policy = &self.config.merge;
+        let (changes, merge_is_due, fold_is_due) = {
+            let latest = &self.graph.load().snapshot;
+            let due = (policy.is_due(latest), policy.is_fold_due(latest));
+            (latest.changes(), due.0, due.1)
+        };
+        if merge_is_due || (quiet >= policy.idle && changes >= policy.idle_changes) {
+            return self.merge().map(drop);
+        }
+        if fold_is_due || quiet >= policy.fold_idle {
+            let mut rule = FoldRule::default();
+            if quiet >= policy.fold_idle {
+                rule.share = IDLE_SHARE;
+            }
+            self.fold(rule)?;
+        }
+        match self.needs_checkpoint() {
+            true => self.checkpoint(),
+            false => Ok(()),
         }
     }
 }

@@ -18,12 +18,27 @@ pub struct IdRanges {
     list: Arc<List>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 struct List {
     ranges: Vec<(u64, u64)>,
     /// Ids in the ranges before each.
     before: Vec<u64>,
+    /// A bit for each id from the first to the last, or nothing.
+    bits: Vec<u64>,
 }
+
+impl PartialEq for List {
+    fn eq(&self, other: &Self) -> bool {
+        self.ranges == other.ranges
+    }
+}
+
+impl Eq for List {}
+
+/// So many ranges are searched before a bitmap is the better choice.
+const FEW_RANGES: usize = 16;
+/// Bits of a bitmap for each range at most: as many bytes as the ranges themselves.
+const BITS_PER_RANGE: u64 = 8 * 24;
 
 impl IdRanges {
     /// The empty set.
@@ -42,6 +57,7 @@ impl IdRanges {
             return;
         }
         let list = Arc::make_mut(&mut self.list);
+        list.bits.clear();
         match list.ranges.last_mut() {
             Some(last) if last.1 == first => last.1 = end,
             last => {
@@ -91,6 +107,9 @@ impl IdRanges {
     }
 
     fn is_in_range(&self, raw: u64) -> bool {
+        if let Some(word) = self.list.bits.get(((raw - self.low) / 64) as usize) {
+            return word >> ((raw - self.low) % 64) & 1 == 1;
+        }
         match self.list.ranges.as_slice() {
             few if few.len() <= 4 => few.iter().fold(false, |found, (first, end)| {
                 found | (raw >= *first && raw < *end)
@@ -100,6 +119,28 @@ impl IdRanges {
                 after > 0 && raw < many[after - 1].1
             }
         }
+    }
+
+    /// The same set with a bitmap, so that membership is one load, if it has many ranges and they
+    /// lie close enough for the bitmap to be no larger than they are.
+    ///
+    /// Costs the bitmap.
+    #[must_use]
+    pub fn with_bitmap(mut self) -> Self {
+        let ranges = self.list.ranges.len();
+        let span = self.high - self.low;
+        if ranges <= FEW_RANGES || span / BITS_PER_RANGE > ranges as u64 {
+            return self;
+        }
+        let low = self.low;
+        let list = Arc::make_mut(&mut self.list);
+        list.bits = vec![0; span.div_ceil(64) as usize];
+        for (first, end) in &list.ranges {
+            for bit in first - low..end - low {
+                list.bits[(bit / 64) as usize] |= 1 << (bit % 64);
+            }
+        }
+        self
     }
 
     /// The number of the range that holds the `index`-th id.
@@ -248,6 +289,23 @@ mod tests {
         assert_eq!(list(&a.intersect(&b)), both);
         assert_eq!(a.len(), in_a.len() as u64);
         assert!(!IdRanges::new().contains(TermId::from_raw(0)));
+        let many: Vec<(u64, u64)> = (0..40).map(|i| (i * 7 + 3, i * 7 + 3 + i % 5)).collect();
+        let (plain, mut mapped) = (set(&many), set(&many).with_bitmap());
+        assert!(!mapped.list.bits.is_empty() && a.clone().with_bitmap().list.bits.is_empty());
+        for id in 0..400 {
+            let id = TermId::from_raw(id);
+            assert_eq!(mapped.contains(id), plain.contains(id));
+        }
+        mapped.push(TermId::from_raw(390), TermId::from_raw(395));
+        assert!(
+            mapped.contains(TermId::from_raw(394))
+                && mapped.contains(TermId::from_raw(4)) == plain.contains(TermId::from_raw(4))
+        );
+        assert!(
+            !set(&[(0, 1), (u64::MAX - 9, u64::MAX - 8)])
+                .with_bitmap()
+                .contains(TermId::from_raw(5))
+        );
         let some = [0, 3, 4, 5, 6, 12, 19, 20, 49, 50, 61, 99];
         let without: Vec<u64> = in_a.iter().copied().filter(|i| !some.contains(i)).collect();
         assert_eq!(list(&a.without(&some)), without);

@@ -194,6 +194,41 @@ impl<T: Copy + Ord> SortedSet<T> {
         self.len = before;
     }
 
+    /// What led from an earlier version of this set to it: in order, one an element.
+    ///
+    /// Costs a word a chunk of both, and the elements of the chunks that they do not share.
+    #[must_use]
+    pub fn changes_since(&self, before: &Self) -> Vec<(T, Change)> {
+        let mut changes = Vec::new();
+        let mut old = before.elements_outside(self).into_iter().peekable();
+        for value in self.elements_outside(before) {
+            while let Some(gone) = old.next_if(|old| *old < value) {
+                changes.push((gone, Change::Remove));
+            }
+            if old.next_if_eq(&value).is_none() {
+                changes.push((value, Change::Add));
+            }
+        }
+        changes.extend(old.map(|gone| (gone, Change::Remove)));
+        changes
+    }
+
+    /// The elements of the chunks that the other set does not share.
+    fn elements_outside(&self, other: &Self) -> Vec<T> {
+        let mut shared: Vec<*const T> = other.chunks().map(<[T]>::as_ptr).collect();
+        shared.sort_unstable();
+        self.chunks()
+            .filter(|chunk| shared.binary_search(&chunk.as_ptr()).is_err())
+            .flatten()
+            .copied()
+            .collect()
+    }
+
+    fn chunks(&self) -> impl Iterator<Item = &[T]> {
+        let parts = self.pages.iter().flat_map(|page| &page.part.chunks);
+        parts.map(|chunk| &*chunk.part)
+    }
+
     /// Bytes held, those shared with other versions included.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -351,6 +386,12 @@ mod tests {
             versions.push((set, model));
             for (set, model) in &versions {
                 check(set, model);
+                let (last, now) = versions.last().unwrap();
+                let expected: Vec<(u32, Change)> = model
+                    .symmetric_difference(now)
+                    .map(|v| (*v, if now.contains(v) { Change::Add } else { Change::Remove }))
+                    .collect();
+                assert_eq!(last.changes_since(set), expected);
             }
         }
     }

@@ -15,6 +15,8 @@ use crate::image::{ImageReader, ImageWriter};
 const MOST_RUNS: usize = 32;
 /// A bitmap is chosen where there is a key for so many ids at least.
 const BITMAP_SPREAD: u64 = 64;
+/// Keys so far apart may be of different parts.
+const GAP: u64 = 4096;
 /// Words of a bitmap block: the count of keys before it, then the bits.
 const BLOCK_WORDS: usize = 8;
 const BLOCK_BITS: u64 = (BLOCK_WORDS as u64 - 1) * 64;
@@ -63,15 +65,17 @@ impl Domain {
                     parts.push(Part::new(run, row, Keys::Dense));
                     row += run.len();
                 }
-            } else {
-                let span = of_kind[of_kind.len() - 1] - of_kind[0] + 1;
-                let shape = if span / of_kind.len() as u64 <= BITMAP_SPREAD {
-                    Keys::Bitmap(bitmap(of_kind))
-                } else {
-                    Keys::Sorted(Column::from_values(of_kind))
-                };
-                parts.push(Part::new(of_kind, row, shape));
-                row += of_kind.len();
+                continue;
+            }
+            // Far apart, they are of parts of their own: terms that came later, for example.
+            let near = of_kind.chunk_by(|a, b| b - a <= GAP);
+            let pieces: Vec<&[u64]> = match near.clone().take(MOST_RUNS + 1).count() {
+                count if count <= MOST_RUNS => near.collect(),
+                _ => vec![of_kind],
+            };
+            for piece in pieces {
+                parts.push(Part::new(piece, row, shape_of(piece)));
+                row += piece.len();
             }
         }
         Self {
@@ -137,26 +141,21 @@ impl Domain {
             }));
             return;
         }
-        // Keys mostly come in runs from the same part: try the last one first.
-        let mut part = match self.parts.first() {
-            Some(part) => part,
-            None => {
-                rows.resize(keys.len(), usize::MAX);
-                return;
-            }
-        };
-        let mut near = 0;
-        rows.extend(keys.iter().map(|key| {
-            let raw = key.raw();
-            if raw < part.first || raw > part.last {
-                let after = self.parts.partition_point(|part| part.first <= raw);
-                match after.checked_sub(1).map(|index| &self.parts[index]) {
-                    Some(found) if raw <= found.last => (part, near) = (found, 0),
-                    _ => return usize::MAX,
-                }
-            }
-            part.row_near(raw, &mut near).unwrap_or(usize::MAX)
-        }));
+        // Keys mostly come in runs from the same part.
+        let mut rest = keys;
+        while let Some(key) = rest.first() {
+            let after = self.parts.partition_point(|part| part.first <= key.raw());
+            let Some(part) = after.checked_sub(1).map(|index| &self.parts[index]) else {
+                rows.push(usize::MAX);
+                rest = &rest[1..];
+                continue;
+            };
+            let next = self.parts.get(after).map_or(u64::MAX, |part| part.first);
+            let is_here = |key: &&TermId| key.raw() >= part.first && key.raw() < next;
+            let count = rest.iter().take_while(is_here).count().max(1);
+            part.push_rows(&rest[..count], rows);
+            rest = &rest[count..];
+        }
     }
 
     /// Calls `visit` with each key in order.
@@ -203,6 +202,13 @@ impl Domain {
     pub fn literals_are_dense(&self) -> bool {
         self.literal_parts()
             .all(|part| matches!(part.keys, Keys::Dense))
+    }
+
+    /// True if looking a key up is no search.
+    #[must_use]
+    pub fn is_direct(&self) -> bool {
+        let is_sorted = |part: &Part| matches!(part.keys, Keys::Sorted(_));
+        !self.parts.iter().any(is_sorted)
     }
 
     /// Number of keys that are no vertices.
@@ -307,6 +313,40 @@ impl Part {
         }
     }
 
+    /// Appends the rows of keys that are not below the first.
+    fn push_rows(&self, keys: &[TermId], rows: &mut Vec<usize>) {
+        let span = self.last - self.first;
+        match &self.keys {
+            Keys::Dense => rows.extend(keys.iter().map(|key| {
+                let offset = key.raw() - self.first;
+                if offset <= span {
+                    self.row + offset as usize
+                } else {
+                    usize::MAX
+                }
+            })),
+            Keys::Bitmap(blocks) => {
+                let blocks: &[[u64; BLOCK_WORDS]] = blocks.as_slice();
+                rows.extend(keys.iter().map(|key| {
+                    let offset = key.raw() - self.first;
+                    let rank = if offset <= span {
+                        rank_of(blocks, offset)
+                    } else {
+                        None
+                    };
+                    rank.map_or(usize::MAX, |rank| self.row + rank)
+                }));
+            }
+            Keys::Sorted(_) => {
+                let mut near = 0;
+                rows.extend(keys.iter().map(|key| match key.raw() {
+                    raw if raw <= self.last => self.row_near(raw, &mut near).unwrap_or(usize::MAX),
+                    _ => usize::MAX,
+                }));
+            }
+        }
+    }
+
     #[inline]
     fn row_of(&self, raw: u64) -> Option<usize> {
         self.row_near(raw, &mut 0)
@@ -319,20 +359,7 @@ impl Part {
         let offset = raw - self.first;
         match &self.keys {
             Keys::Dense => Some(self.row + offset as usize),
-            Keys::Bitmap(blocks) => {
-                let blocks: &[[u64; BLOCK_WORDS]] = blocks.as_slice();
-                let block = &blocks[(offset / BLOCK_BITS) as usize];
-                let bit = offset % BLOCK_BITS;
-                let (word, mask) = (1 + (bit / 64) as usize, 1_u64 << (bit % 64));
-                if block[word] & mask == 0 {
-                    return None;
-                }
-                let mut rank = block[0] + u64::from((block[word] & (mask - 1)).count_ones());
-                for before in &block[1..word] {
-                    rank += u64::from(before.count_ones());
-                }
-                Some(self.row + rank as usize)
-            }
+            Keys::Bitmap(blocks) => rank_of(blocks.as_slice(), offset).map(|rank| self.row + rank),
             Keys::Sorted(column) => {
                 let narrow = raw.checked_sub(column.base())?;
                 let keys = column.narrow();
@@ -359,6 +386,32 @@ impl Part {
             }
             Keys::Sorted(column) => column.len() == self.len,
         }
+    }
+}
+
+/// The number of set bits below this one, if it is set.
+#[inline]
+fn rank_of(blocks: &[[u64; BLOCK_WORDS]], bit: u64) -> Option<usize> {
+    let block = &blocks[(bit / BLOCK_BITS) as usize];
+    let bit = bit % BLOCK_BITS;
+    let (word, mask) = (1 + (bit / 64) as usize, 1_u64 << (bit % 64));
+    if block[word] & mask == 0 {
+        return None;
+    }
+    let mut rank = block[0] + u64::from((block[word] & (mask - 1)).count_ones());
+    for before in &block[1..word] {
+        rank += u64::from(before.count_ones());
+    }
+    Some(rank as usize)
+}
+
+/// How keys that lie near each other are best kept.
+fn shape_of(keys: &[u64]) -> Keys {
+    let span = keys[keys.len() - 1] - keys[0] + 1;
+    match span / keys.len() as u64 {
+        _ if span == keys.len() as u64 => Keys::Dense,
+        0..=BITMAP_SPREAD => Keys::Bitmap(bitmap(keys)),
+        _ => Keys::Sorted(Column::from_values(keys)),
     }
 }
 

@@ -20,7 +20,7 @@ pub use base::{Base, Footprint};
 pub use clusters::Clusters;
 pub use column::Column;
 pub use delta::{
-    Changes, Effect, Replay, ReplayError, Snapshot, Stage, TermCounts, Transaction,
+    Changes, Effect, Fold, FoldRule, Replay, ReplayError, Snapshot, Stage, TermCounts, Transaction,
     TransactionError, Translator,
 };
 pub use directory::{Directory, StoreFile};

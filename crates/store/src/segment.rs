@@ -21,7 +21,12 @@ pub struct Segment {
     /// Where each row's run begins, and one more; absent where each row has one neighbour.
     offsets: Option<Column>,
     neighbours: Column,
+    /// What stands for no neighbour in a row, where rows have one or none: no neighbour's id.
+    hole: u64,
 }
+
+/// Stands for nothing: no id is so large.
+const NO_HOLE: u64 = u64::MAX;
 
 impl Segment {
     /// The segment of these edges: sorted (key, neighbour) pairs, distinct but for named graphs.
@@ -45,6 +50,36 @@ impl Segment {
             domain: Domain::from_sorted(&keys),
             offsets: (!functional).then(|| Column::from_values(&offsets)),
             neighbours: Column::from_values(&neighbours),
+            hole: NO_HOLE,
+        }
+    }
+
+    /// The segment of lists, some of them perhaps empty: `offsets` tells where the list of each of
+    /// the sorted `keys` begins among `neighbours`, and has one more.
+    #[must_use]
+    pub(crate) fn from_lists(keys: &[u64], offsets: &[u64], neighbours: &[u64]) -> Self {
+        debug_assert!(offsets.is_sorted() && offsets.len() == keys.len() + 1);
+        let mut lengths = offsets.windows(2).map(|pair| pair[1] - pair[0]);
+        if lengths.any(|length| length > 1) {
+            return Self {
+                domain: Domain::from_sorted(keys),
+                offsets: Some(Column::from_values(offsets)),
+                neighbours: Column::from_values(neighbours),
+                hole: NO_HOLE,
+            };
+        }
+        // The next number keeps the column narrow.
+        let hole = neighbours.iter().max().map_or(0, |most| most + 1);
+        let in_row = |pair: &[u64]| match pair[0] < pair[1] {
+            true => neighbours[pair[0] as usize],
+            false => hole,
+        };
+        let values: Vec<u64> = offsets.windows(2).map(in_row).collect();
+        Self {
+            domain: Domain::from_sorted(keys),
+            offsets: None,
+            neighbours: Column::from_values(&values),
+            hole,
         }
     }
 
@@ -78,7 +113,7 @@ impl Segment {
         }
     }
 
-    /// The range of edge numbers of a row.
+    /// The range of edge numbers of a row, which may be a hole.
     #[inline]
     fn bounds(&self, row: usize) -> (usize, usize) {
         match &self.offsets {
@@ -87,9 +122,13 @@ impl Segment {
         }
     }
 
+    /// The neighbours of a row.
     #[inline]
-    fn run(&self, row: usize) -> Neighbours<'_> {
+    pub(crate) fn run(&self, row: usize) -> Neighbours<'_> {
         let (begin, end) = self.bounds(row);
+        if self.hole != NO_HOLE && self.neighbours.get(begin) == self.hole {
+            return Neighbours::NONE;
+        }
         Neighbours::Run {
             base: self.neighbours.base(),
             items: self.neighbours.narrow().slice(begin..end),
@@ -138,12 +177,27 @@ impl Segment {
         while cursor.key < keys.len() && out.len() < budget {
             let end = keys.len().min(cursor.key + LOOKUP_BATCH);
             self.domain.rows(&keys[cursor.key..end], &mut found);
-            if self.offsets.is_none() {
-                self.expand_functional(&found, cursor.key, filter, rows, out);
-                cursor.key = end;
-            } else {
-                self.expand_runs(&found, cursor, filter, budget, rows, out);
-            }
+            self.expand_rows(&found, cursor, filter, budget, rows, out);
+        }
+    }
+
+    /// As [`Segment::expand`] for the keys from the cursor's on that have these rows, or none
+    /// where that is `usize::MAX`; moves the cursor behind them, or to where the budget ended.
+    #[inline]
+    pub(crate) fn expand_rows(
+        &self,
+        found: &[usize],
+        cursor: &mut Cursor,
+        filter: Option<&IdRanges>,
+        budget: usize,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) {
+        if self.offsets.is_none() {
+            self.expand_functional(found, cursor.key, filter, rows, out);
+            cursor.key += found.len();
+        } else {
+            self.expand_runs(found, cursor, filter, budget, rows, out);
         }
     }
 
@@ -156,13 +210,14 @@ impl Segment {
         out: &mut Vec<TermId>,
     ) {
         let base = self.neighbours.base();
+        let hole = self.hole;
         with_narrow!(self.neighbours.narrow(), items => {
             for (index, row) in found.iter().enumerate() {
                 if *row == usize::MAX {
                     continue;
                 }
                 let value = TermId::from_raw(base.wrapping_add(u64::from(items[*row])));
-                if filter.is_none_or(|filter| filter.contains(value)) {
+                if value.raw() != hole && filter.is_none_or(|filter| filter.contains(value)) {
                     rows.push((first_key + index) as u32);
                     out.push(value);
                 }
@@ -180,18 +235,21 @@ impl Segment {
         rows: &mut Vec<u32>,
         out: &mut Vec<TermId>,
     ) {
-        // All bounds first, so that their loads overlap.
-        let bounds: Vec<(usize, usize)> = found
-            .iter()
-            .map(|row| {
-                if *row == usize::MAX {
-                    (0, 0)
-                } else {
-                    self.bounds(*row)
-                }
-            })
-            .collect();
-        for (begin, end) in bounds {
+        // Bounds some keys ahead, so that their loads overlap.
+        const AHEAD: usize = 16;
+        let bounds_of = |row: &usize| match *row {
+            usize::MAX => (0, 0),
+            row => self.bounds(row),
+        };
+        let mut ahead = [(0, 0); AHEAD];
+        for (slot, row) in ahead.iter_mut().zip(found) {
+            *slot = bounds_of(row);
+        }
+        for index in 0..found.len() {
+            let (begin, end) = ahead[index % AHEAD];
+            if let Some(row) = found.get(index + AHEAD) {
+                ahead[index % AHEAD] = bounds_of(row);
+            }
             let begin = begin + cursor.offset;
             let room = budget.saturating_sub(out.len()).max(1);
             let stop = end.min(begin.saturating_add(room));
@@ -263,6 +321,7 @@ impl Segment {
     }
 
     pub(crate) fn write(&self, image: &mut ImageWriter) {
+        debug_assert_eq!(self.hole, NO_HOLE, "a base has no holes");
         self.domain.write(image);
         image.word(u64::from(self.offsets.is_some()));
         if let Some(offsets) = &self.offsets {
@@ -293,6 +352,7 @@ impl Segment {
             domain,
             offsets,
             neighbours,
+            hole: NO_HOLE,
         })
     }
 }

@@ -8,7 +8,7 @@ use jindou_model::{
     TermId, TermKind, TextKind, TextRun, inline, key,
 };
 use jindou_store::bulk::{BulkSink, build, rebuild};
-use jindou_store::{Base, Changes, Directory, DurabilityOptions, DurableStore, Snapshot};
+use jindou_store::{Base, Changes, Directory, DurabilityOptions, DurableStore, FoldRule, Snapshot};
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 use proptest::prelude::*;
@@ -393,13 +393,24 @@ proptest! {
     #[test]
     fn every_version_of_the_changes_finds_its_own_quads(
         quads in quads(),
-        batches in prop::collection::vec((any::<prop::sample::Index>(), quads_to_change()), 1..6),
+        batches in prop::collection::vec(
+            (any::<prop::sample::Index>(), quads_to_change(), any::<bool>(), any::<bool>()),
+            1..6,
+        ),
+        short_list in 0..5_usize,
+        whole_share in 1..4_usize,
     ) {
+        // Lists are written out before a batch, and read through after it or not at all.
+        let rule = FoldRule { least: 1, share: 9, short_list, changed_share: 2, whole_share };
         let mut model: BTreeSet<String> = quads.iter().map(ToString::to_string).collect();
         let mut now = snapshot(load(&quads, 1));
         let mut known = quads;
         let mut versions = Vec::new();
-        for (cut, batch) in batches {
+        for (cut, batch, folds, at_once) in batches {
+            let mut fold = folds.then(|| now.fold(rule));
+            if at_once && let Some(fold) = fold.take() {
+                now.read_through(fold);
+            }
             versions.push((now.clone(), model.clone()));
             let (remove, add) = batch.split_at(cut.index(batch.len() + 1));
             // Some of what is there, too.
@@ -413,6 +424,13 @@ proptest! {
             let removed = remove.iter().filter(|quad| model.remove(&quad.to_string())).count();
             let added = add.iter().filter(|quad| model.insert(quad.to_string())).count();
             prop_assert_eq!((effect.removed, effect.added), (removed as u64, added as u64));
+            if let Some(fold) = fold {
+                // A version reads through what was written out for a later one, too.
+                let mut before = versions[0].0.clone();
+                before.read_through(now.fold(rule));
+                versions.push((before, versions[0].1.clone()));
+                now.read_through(fold);
+            }
             known.extend(batch);
         }
         versions.push((now, model));

@@ -85,6 +85,8 @@ fn operators(arguments: OperatorArguments) -> anyhow::Result<()> {
 fn updates(arguments: UpdateBenchArguments) -> anyhow::Result<()> {
     let mut options = updates::Options::new(arguments.universities.get());
     options.triples = arguments.triples;
+    options.runs = arguments.runs.get();
+    options.only = arguments.only;
     options.clients = arguments.clients.get();
     options.duration = arguments.duration;
     options.folder = arguments.data;

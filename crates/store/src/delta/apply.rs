@@ -104,6 +104,7 @@ impl Snapshot {
                 Change::Remove => self.delta.removed -= 1,
             }
         }
+        self.delta.recent += count as u64;
         self.change_segment(predicate, Direction::Out, &out);
         for list in [&mut out.added, &mut out.removed] {
             for (edge, _) in list.iter_mut() {
@@ -135,7 +136,7 @@ impl Snapshot {
                 .contains(object);
             let is_in = |added: bool| {
                 delta.is_some_and(|delta| {
-                    delta.may_touch(subject)
+                    delta.may_have_changed(subject)
                         && if added { &delta.added } else { &delta.removed }.contains(*edge)
                 })
             };

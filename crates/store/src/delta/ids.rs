@@ -12,14 +12,15 @@ const MOST_SETS: usize = 512;
 /// Sets of more ranges are not kept.
 const MOST_RANGES: usize = 1 << 20;
 
-/// Sets of ids asked for, with the versions of the changes they were made from.
+/// Sets of ids asked for, with the versions of the changes they were made from: those that may
+/// leave out predicates, and exact ones.
 #[derive(Default)]
 pub(crate) struct SetCache {
-    sets: RwLock<FxHashMap<Box<[Membership]>, Versioned>>,
+    sets: [RwLock<FxHashMap<Box<[Membership]>, Versioned>>; 2],
 }
 
-/// A set and the version of each of its traits' changes.
-type Versioned = (Box<[u64]>, IdRanges);
+/// The version of each of the traits' changes, and the set.
+type Versioned = (Box<[u64]>, Option<IdRanges>);
 
 /// What changed for one trait.
 struct Touched<'a> {
@@ -81,6 +82,7 @@ fn for_each_of(set: &SortedSet<(u64, u64)>, key: TermId, visit: &mut dyn FnMut(u
 }
 
 impl Snapshot {
+    /// The changes of a trait's segment, of other traits perhaps.
     fn touched(&self, asked: Membership) -> Option<Touched<'_>> {
         let (predicate, direction) = match asked {
             // The edges of a class are those of its key, incoming.
@@ -88,8 +90,11 @@ impl Snapshot {
             Membership::Has(predicate, direction) => (predicate, direction),
         };
         let delta = self.delta.segment(predicate, direction)?;
-        let touched = Touched { asked, delta };
-        (touched.counts() != (0, 0)).then_some(touched)
+        Some(Touched { asked, delta })
+    }
+
+    fn has_changed(&self, asked: Membership) -> bool {
+        self.trait_changes(asked) != (0, 0)
     }
 
     /// Ids that gained and lost a trait since the bulk load.
@@ -115,46 +120,43 @@ impl Snapshot {
     /// ids that gained or lost one of them.
     #[must_use]
     pub fn ids_with(&self, traits: &[Membership], exact: bool) -> Option<IdRanges> {
-        let touched: Vec<Touched<'_>> = traits.iter().filter_map(|t| self.touched(*t)).collect();
-        if touched.is_empty() {
+        let version = |asked: &Membership| self.touched(*asked).map_or(0, |t| t.delta.version);
+        let mut versions = traits.iter().map(version);
+        if versions.clone().all(|version| version == 0) {
             return self.base().ids_with(traits, exact);
         }
-        let kept;
-        let traits = if exact || self.base().clusters().is_short(traits) {
-            traits
-        } else {
-            let is_type = |asked: &Membership| matches!(asked, Membership::Type(_));
-            kept = traits.iter().copied().filter(is_type).collect::<Vec<_>>();
-            if kept.is_empty() {
-                return None;
-            }
-            &kept
-        };
-        let versions: Box<[u64]> = traits
-            .iter()
-            .map(|asked| {
-                self.touched(*asked)
-                    .map_or(0, |touched| touched.delta.version)
-            })
-            .collect();
-        let cache = &self.generation.sets;
-        if let Some((of, set)) = cache.sets.read().get(traits)
-            && *of == versions
+        let sets = &self.generation.sets.sets[usize::from(exact)];
+        if let Some((of, set)) = sets.read().get(traits)
+            && of.iter().copied().eq(versions.by_ref())
         {
-            return Some(set.clone());
+            return set.clone();
         }
-        let set = self.make_set(traits);
-        if set.ranges().len() <= MOST_RANGES {
-            let mut sets = cache.sets.write();
+        let versions = traits.iter().map(version).collect();
+        let set = self.make_set(traits, exact);
+        let ranges = set.as_ref().map_or(0, |set| set.ranges().len());
+        if ranges <= MOST_RANGES {
+            let mut sets = sets.write();
             if sets.len() >= MOST_SETS {
                 sets.clear();
             }
             sets.insert(traits.into(), (versions, set.clone()));
         }
-        Some(set)
+        set
     }
 
-    fn make_set(&self, traits: &[Membership]) -> IdRanges {
+    fn make_set(&self, traits: &[Membership], exact: bool) -> Option<IdRanges> {
+        if !traits.iter().any(|asked| self.has_changed(*asked)) {
+            return self.base().ids_with(traits, exact);
+        }
+        if exact || self.base().clusters().is_short(traits) {
+            return Some(self.changed_set(traits));
+        }
+        let is_type = |asked: &Membership| matches!(asked, Membership::Type(_));
+        let types: Vec<Membership> = traits.iter().copied().filter(is_type).collect();
+        (!types.is_empty()).then(|| self.changed_set(&types))
+    }
+
+    fn changed_set(&self, traits: &[Membership]) -> IdRanges {
         let touched: Vec<Touched<'_>> = traits.iter().filter_map(|t| self.touched(*t)).collect();
         let all = self.base().ids_with(traits, true);
         let all = all.expect("an exact set is always made");
@@ -163,13 +165,16 @@ impl Snapshot {
             one.for_each_gained(&mut |id| gained.push(id));
             one.for_each_lost(&mut |id| lost.push(id));
         }
-        for list in [&mut gained, &mut lost] {
-            list.sort_unstable();
-            list.dedup();
+        // Those of one trait are in order, and all are members.
+        if let [_, _, ..] = traits {
+            for list in [&mut gained, &mut lost] {
+                list.sort_unstable();
+                list.dedup();
+            }
+            for asked in traits {
+                gained.retain(|id| self.is_member(TermId::from_raw(*id), *asked));
+            }
         }
-        for asked in traits {
-            gained.retain(|id| self.is_member(TermId::from_raw(*id), *asked));
-        }
-        all.without(&lost).with(&gained)
+        all.without(&lost).with(&gained).with_bitmap()
     }
 }

@@ -8,6 +8,7 @@ mod apply;
 mod ids;
 mod key_filter;
 mod named;
+mod overlay;
 mod paged;
 mod segment;
 mod snapshot;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use jindou_model::{Direction, PredicateId, SortedSet};
 
 pub use apply::{Changes, Effect};
+pub use overlay::{Fold, FoldRule};
 pub use snapshot::Snapshot;
 pub use terms::TermCounts;
 pub use transaction::{Replay, ReplayError, Stage, Transaction, TransactionError, Translator};
@@ -42,6 +44,8 @@ pub(crate) struct Delta {
     /// Edges of the default graph added, and removed.
     added: u64,
     removed: u64,
+    /// Edges changed since lists were last written out.
+    recent: u64,
 }
 
 impl Delta {

@@ -109,6 +109,13 @@ impl Snapshot {
         self.documents = documents;
     }
 
+    /// Edges of the default graph changed since lists were last written out: see
+    /// [`Snapshot::fold`].
+    #[must_use]
+    pub fn recent_changes(&self) -> u64 {
+        self.delta.recent
+    }
+
     /// Quads added or removed since the last merge.
     #[must_use]
     pub fn changes(&self) -> u64 {
@@ -388,10 +395,10 @@ impl Snapshot {
         direction: Direction,
         key: TermId,
     ) -> Neighbours<'_> {
-        let base = self.base().neighbours(predicate, direction, key);
+        let base = || self.base().neighbours(predicate, direction, key);
         match self.delta.segment(predicate, direction) {
-            Some(delta) if delta.may_touch(key) => delta.patch(key, base),
-            _ => base,
+            Some(delta) => delta.list(key, base),
+            None => base(),
         }
     }
 
@@ -403,15 +410,22 @@ impl Snapshot {
         keys: &[TermId],
         out: &mut Vec<Neighbours<'a>>,
     ) {
-        let begin = out.len();
-        self.base().locate(predicate, direction, keys, out);
-        if let Some(delta) = self.delta.segment(predicate, direction) {
-            for (key, list) in keys.iter().zip(&mut out[begin..]) {
-                if delta.may_touch(*key) {
-                    *list = delta.patch(*key, *list);
-                }
-            }
+        let Some(delta) = self.delta.segment(predicate, direction) else {
+            return self.base().locate(predicate, direction, keys, out);
+        };
+        if predicate == PredicateId::TYPE {
+            let lists = keys
+                .iter()
+                .map(|key| self.neighbours(predicate, direction, *key));
+            return out.extend(lists);
         }
+        let begin = out.len();
+        let base = self.base().segment(predicate, direction);
+        match delta.overlay() {
+            Some(overlay) => overlay.locate(base, keys, out),
+            None => self.base().locate(predicate, direction, keys, out),
+        }
+        delta.patch(keys, &mut out[begin..]);
     }
 
     /// Follows the edges of many keys; see [`crate::Segment::expand`].
@@ -436,20 +450,38 @@ impl Snapshot {
                 predicate, direction, keys, cursor, filter, budget, rows, out,
             );
         };
+        let base_expand =
+            |keys: &[TermId], cursor: &mut Cursor, rows: &mut Vec<u32>, out: &mut Vec<TermId>| {
+                match delta.overlay() {
+                    Some(overlay) if predicate != PredicateId::TYPE => {
+                        let below = base.segment(predicate, direction);
+                        overlay.expand(below, keys, cursor, filter, budget, rows, out);
+                    }
+                    _ => base.expand(
+                        predicate, direction, keys, cursor, filter, budget, rows, out,
+                    ),
+                }
+            };
+        // Types are not kept as a segment: their changed lists are read one by one.
+        let is_alone = |key: TermId| match predicate {
+            PredicateId::TYPE => delta.may_have_changed(key),
+            _ => delta.may_touch(key),
+        };
+        let none_is_alone = predicate != PredicateId::TYPE && delta.recent().len() == 0;
         while cursor.key < keys.len() && out.len() < budget {
-            let untouched = keys[cursor.key..]
-                .iter()
-                .position(|key| delta.may_touch(*key))
-                .map_or(keys.len(), |place| cursor.key + place);
-            if untouched > cursor.key {
-                let keys = &keys[..untouched];
-                base.expand(
-                    predicate, direction, keys, cursor, filter, budget, rows, out,
-                );
+            // As far as the budget may go, if each key has a neighbour.
+            let end = keys.len().min(cursor.key + (budget - out.len()));
+            let together = match none_is_alone {
+                true => None,
+                false => keys[cursor.key..end].iter().position(|key| is_alone(*key)),
+            };
+            let together = together.map_or(end, |place| cursor.key + place);
+            if together > cursor.key {
+                base_expand(&keys[..together], cursor, rows, out);
                 continue;
             }
             let key = keys[cursor.key];
-            let list = delta.patch(key, base.neighbours(predicate, direction, key));
+            let list = self.neighbours(predicate, direction, key);
             let before = out.len();
             list.copy(cursor.offset, budget - before, out);
             let stop = cursor.offset + out.len() - before;
@@ -577,13 +609,14 @@ impl Snapshot {
                 })?;
             }
             (None, None) => {
-                let removed = &delta.removed;
+                // The base's edges come in the order of subjects and objects.
+                let mut removed = delta.removed.iter().peekable();
                 self.base()
-                    .match_predicate(pattern, predicate, &mut |s, p, o, g| {
-                        if delta.may_touch(s) && removed.contains((s.raw(), o.raw())) {
-                            return ControlFlow::Continue(());
-                        }
-                        visit(s, p, o, g)
+                    .match_predicate(pattern, predicate, &mut |s, p, o, g| match removed
+                        .next_if_eq(&(s.raw(), o.raw()))
+                    {
+                        Some(_) => ControlFlow::Continue(()),
+                        None => visit(s, p, o, g),
                     })?;
                 for (s, o) in delta.added.iter() {
                     let (s, o) = (TermId::from_raw(s), TermId::from_raw(o));
