@@ -59,14 +59,6 @@ impl Domain {
         let mut parts = Vec::new();
         let mut row = 0;
         for of_kind in keys.chunk_by(|a, b| kind_of(*a) == kind_of(*b)) {
-            let runs = of_kind.chunk_by(|a, b| a + 1 == *b);
-            if runs.clone().take(MOST_RUNS + 1).count() <= MOST_RUNS {
-                for run in runs {
-                    parts.push(Part::new(run, row, Keys::Dense));
-                    row += run.len();
-                }
-                continue;
-            }
             // Far apart, they are of parts of their own: terms that came later, for example.
             let near = of_kind.chunk_by(|a, b| b - a <= GAP);
             let pieces: Vec<&[u64]> = match near.clone().take(MOST_RUNS + 1).count() {
@@ -74,8 +66,16 @@ impl Domain {
                 _ => vec![of_kind],
             };
             for piece in pieces {
-                parts.push(Part::new(piece, row, shape_of(piece)));
-                row += piece.len();
+                let runs = piece.chunk_by(|a, b| a + 1 == *b);
+                let is_dense = runs.clone().take(MOST_RUNS + 1).count() <= MOST_RUNS;
+                let mut add = |part: &[u64], shape: Keys| {
+                    parts.push(Part::new(part, row, shape));
+                    row += part.len();
+                };
+                match is_dense {
+                    true => runs.for_each(|run| add(run, Keys::Dense)),
+                    false => add(piece, sparse(piece)),
+                }
             }
         }
         Self {
@@ -405,13 +405,13 @@ fn rank_of(blocks: &[[u64; BLOCK_WORDS]], bit: u64) -> Option<usize> {
     Some(rank as usize)
 }
 
-/// How keys that lie near each other are best kept.
-fn shape_of(keys: &[u64]) -> Keys {
+/// How keys with many gaps are best kept.
+fn sparse(keys: &[u64]) -> Keys {
     let span = keys[keys.len() - 1] - keys[0] + 1;
-    match span / keys.len() as u64 {
-        _ if span == keys.len() as u64 => Keys::Dense,
-        0..=BITMAP_SPREAD => Keys::Bitmap(bitmap(keys)),
-        _ => Keys::Sorted(Column::from_values(keys)),
+    if span / keys.len() as u64 <= BITMAP_SPREAD {
+        Keys::Bitmap(bitmap(keys))
+    } else {
+        Keys::Sorted(Column::from_values(keys))
     }
 }
 
