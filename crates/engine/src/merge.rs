@@ -39,7 +39,7 @@ pub struct MergePolicy {
     /// See `idle`.
     pub idle_changes: u64,
     /// Write out the lists of changed keys, which are slow to read as changes, once so many edges
-    /// have changed since the last time, and an eighth of all changes. See [`Database::fold`].
+    /// have changed since the last time, and a quarter of all changes. See [`Database::fold`].
     ///
     /// [`Database::fold`]: crate::Database::fold
     pub fold_changes: u64,
@@ -89,7 +89,7 @@ impl MergePolicy {
 
     /// True where lists of changed keys are to be written out.
     fn is_fold_due(&self, snapshot: &Snapshot) -> bool {
-        snapshot.recent_changes() >= self.fold_changes.max(snapshot.changes() / 8)
+        snapshot.recent_changes() >= self.fold_changes.max(snapshot.changes() / 4)
     }
 
     /// True where writers must wait for the merge: changes have outgrown what it is meant for.

@@ -41,7 +41,7 @@ pub enum PlanError {
     )]
     DatasetNamedTwice,
     /// The query is larger than the planner's limits allow.
-    #[error("the query is too large: {what}, the limit is {limit}")]
+    #[error("the query is too large: there are more than {limit} {what}")]
     TooLarge {
         /// What there is too much of.
         what: &'static str,

@@ -19,9 +19,13 @@ use crate::statistics::Statistics;
 use crate::update_convert::{Source, blank_nodes, operation, shared_blank};
 use crate::update_text::{Outline, Run, misplaced, place_of};
 
-/// Bytes that the parser is given above which a request is refused: each run of operations after
-/// a prologue inside the request is parsed with all the prologues before it.
-const MAX_PARSED_BYTES: usize = 4 * MAX_TEXT_BYTES;
+/// Longest request in bytes. Data is parsed without recursion, so that it may be longer than a
+/// query; of all else only [`MAX_TEXT_BYTES`] are allowed.
+const MAX_UPDATE_BYTES: usize = 128 << 20;
+
+/// Bytes beyond those of the text that the parser is given at most: each run of operations after a
+/// prologue inside the request is parsed with all the prologues before it.
+const MAX_REPEATED_BYTES: usize = 3 * MAX_TEXT_BYTES;
 
 /// An update request (SPARQL 1.1 Update), to be executed as one transaction.
 #[derive(Clone, Debug, PartialEq)]
@@ -203,13 +207,19 @@ pub fn parse_update(
     dataset: Option<&Dataset>,
 ) -> Result<Update, PlanError> {
     // Before anything else, as the outline is as long as the text.
-    Stack::fitting(text.len(), 0)?;
+    if text.len() > MAX_UPDATE_BYTES {
+        return Err(PlanError::TooLarge {
+            what: "bytes of text",
+            limit: MAX_UPDATE_BYTES,
+        });
+    }
     let outline = Outline::new(text);
     Stack::fitting(outline.recursive_bytes, outline.nesting)?.run(|| {
-        if outline.parsed_bytes() > MAX_PARSED_BYTES {
+        let most = text.len() + MAX_REPEATED_BYTES;
+        if outline.parsed_bytes() > most {
             return Err(PlanError::TooLarge {
                 what: "bytes of operations with the prologues before them",
-                limit: MAX_PARSED_BYTES,
+                limit: most,
             });
         }
         let parsed = outline

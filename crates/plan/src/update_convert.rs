@@ -13,7 +13,7 @@ use spargebra::term::{
 use crate::algebra::{Deduplicate, LogicalForm, Modifiers, PathPattern, Pattern};
 use crate::convert::{Converter, convert_dataset};
 use crate::error::PlanError;
-use crate::parse::{Stack, nesting};
+use crate::parse::{MAX_TEXT_BYTES, Stack, nesting};
 use crate::physical::{
     ConstId, Constant, Dataset, Outcome, Scope, Slot, TemplateSlot, TemplateTriple, Var,
 };
@@ -196,7 +196,8 @@ fn modify(
         delete,
         insert,
         query: query.into(),
-        stack: Stack::fitting(source.text.len(), nesting(source.text))?,
+        // Data may be longer than patterns may be.
+        stack: Stack::fitting(source.text.len().min(MAX_TEXT_BYTES), nesting(source.text))?,
     })
 }
 

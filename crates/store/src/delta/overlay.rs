@@ -37,7 +37,7 @@ impl Default for FoldRule {
     fn default() -> Self {
         Self {
             least: 64,
-            share: 16,
+            share: 8,
             short_list: 4096,
             changed_share: 64,
             whole_share: 16,
