@@ -535,10 +535,7 @@ fn a_store_that_a_server_has_open_is_left_alone() {
         &["restore", "--from", "store", "--location", "copy"],
     ] {
         let said = error(path, arguments);
-        assert_says(
-            &said,
-            &["store", "another process is using", "while it runs"],
-        );
+        assert_says(&said, &["store", "another process is using", "/update"]);
     }
     drop(held);
 }
