@@ -853,6 +853,23 @@ mod tests {
     }
 
     #[test]
+    fn an_origin_has_no_path() {
+        assert_eq!(parse_cors_origin("*"), Ok(CorsOrigin::Any));
+        assert_eq!(parse_cors_origin("none"), Ok(CorsOrigin::None));
+        let one = CorsOrigin::One("https://a.example:3000".to_owned());
+        assert_eq!(parse_cors_origin("https://A.example:3000"), Ok(one));
+        for wrong in [
+            "",
+            "a.example",
+            "https://",
+            "https://a.example/",
+            "http://a b",
+        ] {
+            assert!(parse_cors_origin(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn a_timeout_is_a_positive_number_of_seconds() {
         assert_eq!(parse_seconds("1.5"), Ok(Duration::from_millis(1500)));
         for wrong in ["0", "-1", "x", "inf", "NaN", "1e300"] {

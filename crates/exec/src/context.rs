@@ -72,6 +72,8 @@ pub struct Limits {
     pub spill: SpillLimits,
     /// Where it books what it holds; a new one for each query.
     pub account: Arc<Account>,
+    /// Its threads offer their cores to others whenever they look at the limits.
+    pub yields: bool,
 }
 
 /// Rows and time of one step or operator.
@@ -258,6 +260,9 @@ impl Context {
     /// What it ends for.
     pub fn check(&self) -> Result<(), ExecError> {
         self.limits.account.count_batch();
+        if self.limits.yields {
+            std::thread::yield_now();
+        }
         if self.limits.cancellation.is_cancelled() || self.finished.load(Ordering::Relaxed) {
             return Err(ExecError::Cancelled);
         }

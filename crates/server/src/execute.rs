@@ -34,14 +34,15 @@ use crate::protocol::Parameters;
 use crate::queries::{Client, Kind, Listed, Queries, Reason, Running};
 use crate::respond;
 use crate::stream::{Head, Stream};
-use crate::threads::{self, PLAIN_TEXT_BYTES, Purpose, Stopwatch, left};
+use crate::threads::{self, HeavyPriority, PLAIN_TEXT_BYTES, Purpose, Stopwatch, left};
 
 /// The largest answer found and sent at once, in bytes.
 const INLINE_BYTES: usize = 256 << 10;
 /// The longest text of a query that may be light.
 const LIGHT_TEXT_BYTES: usize = 64 << 10;
-/// Long texts planned at once.
-const LONG_TEXTS: usize = 2;
+/// Cores for each long text that is planned at the same time: parsing cannot be interrupted, and
+/// what is planned is to get on meanwhile.
+const CORES_PER_LONG_TEXT: usize = 2;
 /// Rows that a query may be planned to handle and still be tried on the thread that read it; far
 /// above what that has time for, as plans may be wrong.
 const INLINE_COST: f64 = 2e7;
@@ -145,7 +146,7 @@ impl Executor {
             services: config.services.clone(),
             heavy_purpose: Purpose::Heavy(config.heavy_priority),
             heavy: HeavyTexts::new(),
-            long: Arc::new(Semaphore::new(LONG_TEXTS)),
+            long: Arc::new(Semaphore::new(long_texts())),
         }
     }
 
@@ -413,6 +414,7 @@ impl Executor {
             cancellation: Some(listed.token()),
             progress: Some(listed.new_progress()),
             services: Some(self.services.clone()),
+            yields: self.heavy_purpose == Purpose::Heavy(HeavyPriority::Idle),
             ..query.options()
         };
         let began = Instant::now();
@@ -521,6 +523,11 @@ impl Executor {
         self.metrics.record(ending, elapsed, rows, bytes);
         tracing::debug!(ending = ending.name(), rows, bytes, ?elapsed, "query");
     }
+}
+
+fn long_texts() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    (cores / CORES_PER_LONG_TEXT).max(1)
 }
 
 pub(crate) fn no_thread(error: &io::Error) -> Refusal {

@@ -21,6 +21,8 @@ use crate::queries::Client;
 use crate::service::Service;
 use crate::stall::StallGuard;
 
+/// Bytes of an answer that the system takes before it has sent those before them.
+const UNSENT_BYTES: u32 = 128 << 10;
 /// Pause after a failed accept, which usually means that there are no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -137,6 +139,7 @@ impl Server {
                 tracing::debug!(%error, "a connection was gone at once");
                 return;
             }
+            bound_unsent(&stream);
             let io = TokioIo::new(StallGuard::new(stream, write_timeout));
             let answering = Arc::clone(&client);
             let connection = http.serve_connection(
@@ -168,6 +171,18 @@ impl Server {
             }
         }
     }
+}
+
+/// Keeps the system from taking megabytes of an answer that its client does not read: they would
+/// be memory that nobody counts, and copying them keeps others waiting. A client that reads fast
+/// has as much as before under way to it.
+fn bound_unsent(stream: &TcpStream) {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if let Err(error) = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES) {
+        tracing::debug!(%error, "the system takes what it likes of an answer");
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let _ = stream;
 }
 
 /// The next connection, once there is room for it.
