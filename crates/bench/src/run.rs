@@ -77,22 +77,18 @@ pub(crate) fn write_tsv(
     mut solutions: Solutions,
     out: &mut Vec<u8>,
 ) -> Result<Outcome, BenchError> {
-    let columns = solutions.variables().len();
     let mut writer = SolutionsWriter::new(SolutionsFormat::Tsv, solutions.variables());
     let mut text_bytes = 0;
     out.clear();
     writer.start(out)?;
     while let Some(batch) = solutions.next_batch()? {
         let mut decoder = solutions.decoder();
-        for row in 0..batch.rows() {
-            writer.begin_row(out);
-            for column in 0..columns {
-                writer.term(out, batch.column(column)[row], &mut decoder)?;
-            }
-            writer.end_row(out)?;
+        let mut row = 0;
+        while row < batch.rows() {
+            row = writer.batch(out, &batch, row, &mut decoder)?;
+            text_bytes += black_box(&*out).len() as u64;
+            out.clear();
         }
-        text_bytes += black_box(&*out).len() as u64;
-        out.clear();
     }
     writer.finish(out)?;
     text_bytes += black_box(&*out).len() as u64;

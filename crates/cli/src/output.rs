@@ -64,20 +64,15 @@ fn write_solutions(
     format: SolutionsFormat,
     out: &mut impl Write,
 ) -> anyhow::Result<Option<String>> {
-    let columns = solutions.variables().len();
     let mut writer = SolutionsWriter::new(format, solutions.variables());
     let mut text = Vec::with_capacity(2 * FLUSH_BYTES);
     writer.start(&mut text)?;
     let mut written_at = None;
     while let Some(batch) = solutions.next_batch()? {
         let mut decoder = solutions.decoder();
-        for row in 0..batch.rows() {
-            writer.begin_row(&mut text);
-            for column in 0..columns {
-                let id = batch.column(column)[row];
-                writer.term(&mut text, id, &mut decoder)?;
-            }
-            writer.end_row(&mut text)?;
+        let mut row = 0;
+        while row < batch.rows() {
+            row = writer.batch(&mut text, &batch, row, &mut decoder)?;
             if text.len() >= FLUSH_BYTES {
                 put(out, &mut text)?;
                 written_at = Some(Instant::now());
@@ -103,8 +98,9 @@ fn write_graph(mut graph: Graph, format: GraphFormat, out: &mut impl Write) -> a
     let mut text = Vec::with_capacity(2 * FLUSH_BYTES);
     while let Some(triples) = graph.next_batch()? {
         let mut decoder = graph.decoder();
-        for triple in triples {
-            writer.ids(&mut text, triple, &mut decoder)?;
+        let mut next = 0;
+        while next < triples.len() {
+            next = writer.batch(&mut text, &triples, next, &mut decoder)?;
             if text.len() >= FLUSH_BYTES {
                 put(out, &mut text)?;
             }

@@ -606,19 +606,14 @@ fn run_solutions(
     if query.profile() && format != SolutionsFormat::Json {
         return Err(ResultsError::NoProfile { format }.into());
     }
-    let columns = solutions.variables().len();
     let mut writer = SolutionsWriter::new(format, solutions.variables());
     let mut out = Vec::with_capacity(4096);
     writer.start(&mut out)?;
     while let Some(batch) = solutions.next_batch()? {
         let mut decoder = solutions.decoder();
-        let ids: Vec<_> = (0..columns).map(|column| batch.column(column)).collect();
-        for row in 0..batch.rows() {
-            writer.begin_row(&mut out);
-            for column in &ids {
-                writer.term(&mut out, column[row], &mut decoder)?;
-            }
-            writer.end_row(&mut out)?;
+        let mut row = 0;
+        while row < batch.rows() {
+            row = writer.batch(&mut out, &batch, row, &mut decoder)?;
             sink.rows(writer.rows())?;
             sink.offer(media_type, &mut out, false)?;
         }
@@ -650,8 +645,9 @@ fn run_graph(mut graph: Graph, query: &Query, sink: &mut impl Sink) -> Result<Ou
     let mut out = Vec::with_capacity(4096);
     while let Some(triples) = graph.next_batch()? {
         let mut decoder = graph.decoder();
-        for triple in triples {
-            writer.ids(&mut out, triple, &mut decoder)?;
+        let mut next = 0;
+        while next < triples.len() {
+            next = writer.batch(&mut out, &triples, next, &mut decoder)?;
             sink.rows(writer.triples())?;
             sink.offer(media_type, &mut out, false)?;
         }

@@ -126,20 +126,16 @@ impl Engine for Jindou {
     }
 }
 
-/// Text of a graph held at once.
-const HELD_BYTES: usize = 64 << 10;
-
 fn write_triples(mut graph: Graph, out: &mut Vec<u8>) -> Result<(), BenchError> {
     let mut writer = GraphWriter::new(GraphFormat::NTriples);
     out.clear();
     while let Some(triples) = graph.next_batch()? {
         let mut decoder = graph.decoder();
-        for triple in triples {
-            writer.ids(out, triple, &mut decoder)?;
-            if out.len() >= HELD_BYTES {
-                black_box(&*out);
-                out.clear();
-            }
+        let mut next = 0;
+        while next < triples.len() {
+            next = writer.batch(out, &triples, next, &mut decoder)?;
+            black_box(&*out);
+            out.clear();
         }
     }
     writer.finish(out)?;

@@ -10,10 +10,11 @@ use oxrdf::{
 };
 use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfSerializer, WriterQuadSerializer};
 
-use super::cells::Cells;
 use super::columnar::{Columnar, Encoding};
 use super::columns::Shape;
 use super::escape::not_xml;
+use super::memory::Column;
+use super::rows::{ENOUGH_BYTES, Frame, ROWS_BEFORE, Rows};
 use super::style::Style;
 use super::{GraphFormat, QuadText, ResultsError, TermText, write_term};
 use crate::TermDecoder;
@@ -40,7 +41,7 @@ pub struct GraphWriter {
 
 enum Encoder {
     /// A line per triple, written here.
-    Lines(Cells),
+    Lines(Option<Box<Rows>>),
     Foreign(Box<WriterQuadSerializer<Shared>>, Shared),
     /// Not made before there is something to append to.
     Columns(Encoding, Option<Box<Columnar>>),
@@ -56,9 +57,7 @@ impl GraphWriter {
             Encoder::Foreign(Box::new(serializer), shared)
         };
         let encoder = match format {
-            GraphFormat::NTriples | GraphFormat::NQuads => {
-                Encoder::Lines(Cells::new(Style::NTriples))
-            }
+            GraphFormat::NTriples | GraphFormat::NQuads => Encoder::Lines(None),
             GraphFormat::Turtle => foreign(RdfFormat::Turtle),
             GraphFormat::N3 => foreign(RdfFormat::N3),
             GraphFormat::RdfXml => foreign(RdfFormat::RdfXml),
@@ -130,33 +129,53 @@ impl GraphWriter {
         Ok(())
     }
 
-    /// Appends one triple of a query given as ids. The text of terms that come again, or that
-    /// are neighbours in the dictionary, is remembered where the format is a line per triple.
+    /// Appends triples of a query, given as ids, from number `from` on, until some tens of KiB are
+    /// appended or there are no more, and gives the number of the triple that comes next. The text
+    /// of terms that come again, or that are neighbours in the dictionary, is remembered where the
+    /// format is a line per triple.
     ///
     /// # Errors
     /// As [`Self::quad`].
     ///
     /// # Panics
-    /// If the ids are not those of a triple of the query.
-    #[inline]
-    pub fn ids(
+    /// If the ids are not those of triples of the query.
+    pub fn batch(
         &mut self,
         out: &mut Vec<u8>,
-        triple: [TermId; 3],
+        triples: &[[TermId; 3]],
+        from: usize,
         decoder: &mut TermDecoder<'_>,
-    ) -> Result<(), ResultsError> {
-        let Encoder::Lines(cells) = &mut self.encoder else {
-            return self.triple(out, decoder.triple(triple).as_ref());
-        };
-        let [subject, predicate, object] = triple;
-        cells.push(out, subject, decoder, self.quads)?;
-        out.push(b' ');
-        cells.push(out, predicate, decoder, self.quads)?;
-        out.push(b' ');
-        cells.push(out, object, decoder, self.quads)?;
-        out.extend_from_slice(b" .\n");
-        self.quads += 1;
-        Ok(())
+    ) -> Result<usize, ResultsError> {
+        if let Encoder::Lines(rows) = &mut self.encoder
+            && (rows.is_some() || triples.len() - from >= ROWS_BEFORE)
+        {
+            let rows = rows.get_or_insert_with(|| Box::new(Rows::new(Style::NTriples, &frame())));
+            let ids = triples.as_flattened();
+            let column = |place| Column {
+                ids: ids.get(place..).unwrap_or_default(),
+                step: 3,
+            };
+            let columns = [0, 1, 2].map(column);
+            let next = rows.write(out, &columns, from..triples.len(), decoder)?;
+            self.quads += (next - from) as u64;
+            return Ok(next);
+        }
+        let before = out.len();
+        let mut next = from;
+        while next < triples.len() && out.len() - before < ENOUGH_BYTES {
+            match self.encoder {
+                Encoder::Lines(_) => {
+                    write_line_of_ids(out, triples[next], decoder);
+                    self.quads += 1;
+                }
+                _ => {
+                    let triple = decoder.triple(triples[next]);
+                    self.quad(out, triple.as_ref().into())?;
+                }
+            }
+            next += 1;
+        }
+        Ok(next)
     }
 
     /// Told, between quads, that the next one may be long in coming: what an Arrow stream held
@@ -194,6 +213,15 @@ impl GraphWriter {
     }
 }
 
+/// What stands around the terms of a triple.
+fn frame() -> Frame {
+    let after = [&b" "[..], b" ", b" .\n"].map(<[u8]>::to_vec);
+    Frame::After {
+        cells: after.to_vec(),
+        empty: Vec::new(),
+    }
+}
+
 fn begun<'c>(
     encoding: Encoding,
     columns: &'c mut Option<Box<Columnar>>,
@@ -216,6 +244,14 @@ fn write_line(out: &mut Vec<u8>, quad: QuadText<'_>) {
         write_term(out, graph, false);
     }
     out.extend_from_slice(b" .\n");
+}
+
+fn write_line_of_ids(out: &mut Vec<u8>, triple: [TermId; 3], decoder: &mut TermDecoder<'_>) {
+    for id in triple {
+        write_term(out, decoder.text(id).expect("a triple has terms"), false);
+        out.push(b' ');
+    }
+    out.extend_from_slice(b".\n");
 }
 
 fn quad_ref(quad: QuadText<'_>) -> QuadRef<'_> {

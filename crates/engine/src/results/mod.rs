@@ -15,9 +15,7 @@
 //! # Ok::<(), jindou_engine::results::ResultsError>(())
 //! ```
 
-mod blocks;
 mod boolean;
-mod cells;
 mod columnar;
 #[cfg(test)]
 mod columnar_tests;
@@ -25,8 +23,9 @@ mod columns;
 mod escape;
 mod format;
 mod graph;
+mod memory;
 mod negotiate;
-mod repeats;
+mod rows;
 mod solutions;
 mod style;
 mod table;

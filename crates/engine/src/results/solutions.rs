@@ -1,15 +1,18 @@
-//! How is a table of solutions written, row by row?
+//! How is a table of solutions written, row by row or many at once?
+
+use std::ops::Range;
 
 use jindou_model::TermId;
 
-use super::cells::Cells;
 use super::columnar::{Columnar, Encoding};
 use super::columns::Shape;
 use super::escape::push_json;
+use super::memory::Column as IdColumn;
+use super::rows::{ENOUGH_BYTES, Frame, ROWS_BEFORE, Rows};
 use super::style::Style;
 use super::table::Table;
 use super::{ResultsError, SolutionsFormat, TermText};
-use crate::TermDecoder;
+use crate::{Batch, TermDecoder};
 
 /// Writes solutions in one format: [`start`](Self::start), rows, then [`finish`](Self::finish).
 ///
@@ -31,7 +34,9 @@ pub struct SolutionsWriter {
     /// From `start` on, in formats of columns.
     columnar: Option<Box<Columnar>>,
     /// How terms are written in formats of text, but for [`SolutionsFormat::Table`].
-    cells: Option<Cells>,
+    style: Option<Style>,
+    /// How rows of ids are written in these formats.
+    lines: Option<Box<Rows>>,
 }
 
 struct Column {
@@ -60,7 +65,8 @@ impl SolutionsWriter {
             rows: 0,
             table,
             columnar: None,
-            cells: style(format).map(Cells::new),
+            style: style(format),
+            lines: None,
         }
     }
 
@@ -182,9 +188,8 @@ impl SolutionsWriter {
         out: &mut Vec<u8>,
         cell: Option<TermText<'_>>,
     ) -> Result<(), ResultsError> {
-        match (&self.cells, cell) {
-            (Some(cells), Some(term)) => {
-                let style = cells.style();
+        match (self.style, cell) {
+            (Some(style), Some(term)) => {
                 self.open_cell(out);
                 style.write(out, term)?;
             }
@@ -236,31 +241,6 @@ impl SolutionsWriter {
         );
     }
 
-    /// Appends the next cell of the row: the term of an id, all of one query. The text of terms
-    /// that come again, or that are neighbours in the dictionary, is remembered in TSV, CSV, JSON
-    /// and XML.
-    ///
-    /// # Errors
-    /// As [`Self::cell`].
-    ///
-    /// # Panics
-    /// As [`Self::cell`].
-    #[inline]
-    pub fn term(
-        &mut self,
-        out: &mut Vec<u8>,
-        id: TermId,
-        decoder: &mut TermDecoder<'_>,
-    ) -> Result<(), ResultsError> {
-        if id.is_none() || self.cells.is_none() {
-            return self.cell(out, decoder.text(id));
-        }
-        self.open_cell(out);
-        self.column += 1;
-        let cells = self.cells.as_mut().expect("looked at above");
-        cells.push(out, id, decoder, self.rows)
-    }
-
     /// Ends a row.
     ///
     /// # Errors
@@ -285,6 +265,100 @@ impl SolutionsWriter {
         }
         self.rows += 1;
         Ok(())
+    }
+
+    /// Appends rows of a batch from number `from` on, until some tens of KiB are appended or the
+    /// batch ends, and gives the number of the row that comes next. All batches are of one query.
+    ///
+    /// In TSV, CSV, JSON and XML the text of terms that come again, or that are neighbours in the
+    /// dictionary, is remembered, which makes this several times as fast as giving cells.
+    ///
+    /// # Errors
+    /// As [`Self::cell`] and [`Self::end_row`].
+    ///
+    /// # Panics
+    /// If the batch has more or fewer columns than there are variables.
+    pub fn batch(
+        &mut self,
+        out: &mut Vec<u8>,
+        batch: &Batch,
+        from: usize,
+        decoder: &mut TermDecoder<'_>,
+    ) -> Result<usize, ResultsError> {
+        let ids: Vec<_> = batch.columns().collect();
+        if self.lines.is_none()
+            && batch.rows() - from >= ROWS_BEFORE
+            && let Some(style) = self.style
+        {
+            self.lines = Some(Box::new(Rows::new(style, &self.frame())));
+        }
+        let Some(lines) = &mut self.lines else {
+            return self.batch_by_cells(out, &ids, from..batch.rows(), decoder);
+        };
+        let begin = out.len();
+        let columns = ids.iter().map(|ids| IdColumn { ids, step: 1 });
+        let columns: Vec<_> = columns.collect();
+        let next = lines.write(out, &columns, from..batch.rows(), decoder)?;
+        if self.format == SolutionsFormat::Json && self.rows == 0 && next > from {
+            // The comma before the row.
+            out.remove(begin);
+        }
+        self.rows += (next - from) as u64;
+        Ok(next)
+    }
+
+    fn batch_by_cells(
+        &mut self,
+        out: &mut Vec<u8>,
+        columns: &[&[TermId]],
+        rows: Range<usize>,
+        decoder: &mut TermDecoder<'_>,
+    ) -> Result<usize, ResultsError> {
+        let before = out.len();
+        let mut row = rows.start;
+        while row < rows.end && out.len() - before < ENOUGH_BYTES {
+            self.begin_row(out);
+            for column in columns {
+                self.cell(out, decoder.text(column[row]))?;
+            }
+            self.end_row(out)?;
+            row += 1;
+        }
+        Ok(row)
+    }
+
+    /// What stands around the cells of a row in a format of text.
+    fn frame(&self) -> Frame {
+        let last = self.columns.len().saturating_sub(1);
+        let separated = |between: &[u8], end: &[u8]| Frame::After {
+            cells: (0..self.columns.len())
+                .map(|column| if column < last { between } else { end }.to_vec())
+                .collect(),
+            empty: end.to_vec(),
+        };
+        let opening = |comma: &[u8]| {
+            let columns = self.columns.iter();
+            columns
+                .map(|column| [comma, &column.opening].concat())
+                .collect()
+        };
+        match self.format {
+            SolutionsFormat::Csv => separated(b",", b"\r\n"),
+            SolutionsFormat::Json => Frame::Before {
+                open: b",{".to_vec(),
+                before: opening(b","),
+                first: 1,
+                close: b"}".to_vec(),
+            },
+            SolutionsFormat::Xml => Frame::Before {
+                open: b"<result>".to_vec(),
+                before: opening(b""),
+                first: 0,
+                close: b"</result>".to_vec(),
+            },
+            // The others have no frame.
+            _ => separated(b"\t", b"\n"),
+        }
     }
 
     /// Told, between rows, that the next one may be long in coming: rows of an Arrow stream that
