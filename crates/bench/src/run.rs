@@ -81,14 +81,9 @@ pub(crate) fn write_tsv(
     let mut text_bytes = 0;
     out.clear();
     writer.start(out)?;
-    while let Some(batch) = solutions.next_batch()? {
-        let mut decoder = solutions.decoder();
-        let mut row = 0;
-        while row < batch.rows() {
-            row = writer.batch(out, &batch, row, &mut decoder)?;
-            text_bytes += black_box(&*out).len() as u64;
-            out.clear();
-        }
+    while writer.advance(out, &mut solutions)?.is_some() {
+        text_bytes += black_box(&*out).len() as u64;
+        out.clear();
     }
     writer.finish(out)?;
     text_bytes += black_box(&*out).len() as u64;

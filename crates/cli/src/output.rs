@@ -68,19 +68,13 @@ fn write_solutions(
     let mut text = Vec::with_capacity(2 * FLUSH_BYTES);
     writer.start(&mut text)?;
     let mut written_at = None;
-    while let Some(batch) = solutions.next_batch()? {
-        let mut decoder = solutions.decoder();
-        let mut row = 0;
-        while row < batch.rows() {
-            row = writer.batch(&mut text, &batch, row, &mut decoder)?;
-            if text.len() >= FLUSH_BYTES {
-                put(out, &mut text)?;
-                written_at = Some(Instant::now());
-            }
+    while let Some(step) = writer.advance(&mut text, &mut solutions)? {
+        // The next rows may be long in coming: the first ones should not wait for the last.
+        if step.waits {
+            writer.pause(&mut text)?;
         }
-        // The next batch may be long in coming: the first rows should not wait for the last.
-        writer.pause(&mut text)?;
-        if written_at.is_none_or(|at| at.elapsed() >= FLUSH_AGE) {
+        let is_old = || written_at.is_none_or(|at: Instant| at.elapsed() >= FLUSH_AGE);
+        if text.len() >= FLUSH_BYTES || (step.waits && is_old()) {
             put(out, &mut text)?;
             written_at = Some(Instant::now());
         }
@@ -96,14 +90,9 @@ fn write_solutions(
 fn write_graph(mut graph: Graph, format: GraphFormat, out: &mut impl Write) -> anyhow::Result<()> {
     let mut writer = GraphWriter::new(format);
     let mut text = Vec::with_capacity(2 * FLUSH_BYTES);
-    while let Some(triples) = graph.next_batch()? {
-        let mut decoder = graph.decoder();
-        let mut next = 0;
-        while next < triples.len() {
-            next = writer.batch(&mut text, &triples, next, &mut decoder)?;
-            if text.len() >= FLUSH_BYTES {
-                put(out, &mut text)?;
-            }
+    while writer.advance(&mut text, &mut graph)?.is_some() {
+        if text.len() >= FLUSH_BYTES {
+            put(out, &mut text)?;
         }
     }
     writer.finish(&mut text)?;

@@ -29,6 +29,7 @@ pub(crate) struct Running {
     pub(crate) execution: Execution,
     pub(crate) graph: Arc<StoredGraph>,
     pub(crate) prepared: Prepared<'static>,
+    pub(crate) workers: Arc<Workers>,
     pub(crate) memory_bytes: u64,
     pub(crate) seed: u64,
 }
@@ -82,6 +83,7 @@ impl Running {
             execution,
             graph,
             prepared,
+            workers: Arc::clone(workers),
             memory_bytes,
             seed,
         })

@@ -103,6 +103,10 @@ impl Solutions {
         column.unwrap_or_else(|| vec![TermId::NONE; table.rows()])
     }
 
+    pub(crate) fn running(&self) -> &Running {
+        &self.running
+    }
+
     /// What turns ids into text.
     #[must_use]
     pub fn decoder(&self) -> TermDecoder<'_> {

@@ -75,12 +75,6 @@ fn repeated_terms_are_written_as_single_ones() {
         let (mut one, mut other) = (Vec::new(), Vec::new());
         while let Some(batch) = solutions.next_batch().unwrap() {
             let mut decoder = solutions.decoder();
-            let mut next = 0;
-            while next < batch.rows() {
-                next = remembering
-                    .batch(&mut one, &batch, next, &mut decoder)
-                    .unwrap();
-            }
             for row in 0..batch.rows() {
                 plain.begin_row(&mut other);
                 for column in 0..columns {
@@ -90,6 +84,14 @@ fn repeated_terms_are_written_as_single_ones() {
                 plain.end_row(&mut other).unwrap();
             }
         }
+        let QueryResults::Solutions(mut solutions) = database.query(query).unwrap() else {
+            panic!("SELECT has solutions");
+        };
+        while remembering
+            .advance(&mut one, &mut solutions)
+            .unwrap()
+            .is_some()
+        {}
         assert_eq!(remembering.rows(), ROWS as u64);
         assert!(one == other, "{format:?}");
     }
@@ -106,13 +108,7 @@ fn triples_of_ids_are_written_as_triples_of_terms() {
         let QueryResults::Graph(mut graph) = database.query(query).unwrap() else {
             panic!("CONSTRUCT has triples");
         };
-        while let Some(triples) = graph.next_batch().unwrap() {
-            let mut decoder = graph.decoder();
-            let mut next = 0;
-            while next < triples.len() {
-                next = ids.batch(&mut one, &triples, next, &mut decoder).unwrap();
-            }
-        }
+        while ids.advance(&mut one, &mut graph).unwrap().is_some() {}
         let QueryResults::Graph(graph) = database.query(query).unwrap() else {
             panic!("CONSTRUCT has triples");
         };
@@ -229,15 +225,11 @@ fn terms_that_came_by_updates_are_written_beside_those_of_the_dictionary() {
         };
         let mut writer = SolutionsWriter::new(format, solutions.variables());
         let (mut of_ids, mut of_terms) = (Vec::new(), Vec::new());
-        while let Some(batch) = solutions.next_batch().unwrap() {
-            let mut decoder = solutions.decoder();
-            let mut next = 0;
-            while next < batch.rows() {
-                next = writer
-                    .batch(&mut of_ids, &batch, next, &mut decoder)
-                    .unwrap();
-            }
-        }
+        while writer
+            .advance(&mut of_ids, &mut solutions)
+            .unwrap()
+            .is_some()
+        {}
         assert_eq!(writer.rows(), 2 * (ROWS + NEW_ROWS) as u64);
         let QueryResults::Solutions(solutions) = database.query(query).unwrap() else {
             panic!("SELECT has solutions");
@@ -273,15 +265,7 @@ fn graphs_hold_the_triples_that_were_loaded_and_those_that_came_by_updates() {
         };
         let mut writer = GraphWriter::new(GraphFormat::NTriples);
         let mut out = Vec::new();
-        while let Some(triples) = graph.next_batch().unwrap() {
-            let mut decoder = graph.decoder();
-            let mut next = 0;
-            while next < triples.len() {
-                next = writer
-                    .batch(&mut out, &triples, next, &mut decoder)
-                    .unwrap();
-            }
-        }
+        while writer.advance(&mut out, &mut graph).unwrap().is_some() {}
         let text = String::from_utf8(out).unwrap();
         let found: HashSet<&str> = text.lines().collect();
         assert_eq!(writer.triples(), given.len() as u64, "{query}");

@@ -129,14 +129,9 @@ impl Engine for Jindou {
 fn write_triples(mut graph: Graph, out: &mut Vec<u8>) -> Result<(), BenchError> {
     let mut writer = GraphWriter::new(GraphFormat::NTriples);
     out.clear();
-    while let Some(triples) = graph.next_batch()? {
-        let mut decoder = graph.decoder();
-        let mut next = 0;
-        while next < triples.len() {
-            next = writer.batch(out, &triples, next, &mut decoder)?;
-            black_box(&*out);
-            out.clear();
-        }
+    while writer.advance(out, &mut graph)?.is_some() {
+        black_box(&*out);
+        out.clear();
     }
     writer.finish(out)?;
     black_box(&*out);

@@ -1,18 +1,14 @@
 //! How is a table of solutions written, row by row or many at once?
 
-use std::ops::Range;
-
-use jindou_model::TermId;
-
 use super::columnar::{Columnar, Encoding};
 use super::columns::Shape;
 use super::escape::push_json;
-use super::memory::Column as IdColumn;
-use super::rows::{ENOUGH_BYTES, Frame, ROWS_BEFORE, Rows};
+use super::rows::{ENOUGH_BYTES, Frame, ROWS_BEFORE};
+use super::stage::{Ids, Stage};
 use super::style::Style;
 use super::table::Table;
-use super::{ResultsError, SolutionsFormat, TermText};
-use crate::{Batch, TermDecoder};
+use super::{Advance, ResultsError, SolutionsFormat, TermText, WriteError};
+use crate::{Batch, Solutions};
 
 /// Writes solutions in one format: [`start`](Self::start), rows, then [`finish`](Self::finish).
 ///
@@ -35,8 +31,10 @@ pub struct SolutionsWriter {
     columnar: Option<Box<Columnar>>,
     /// How terms are written in formats of text, but for [`SolutionsFormat::Table`].
     style: Option<Style>,
-    /// How rows of ids are written in these formats.
-    lines: Option<Box<Rows>>,
+    /// How the answer to a query is written in these formats, once that is more than a few rows.
+    stage: Option<Box<Stage>>,
+    /// What is left of a batch, from this row on.
+    rest: Option<(Batch, usize)>,
 }
 
 struct Column {
@@ -66,7 +64,8 @@ impl SolutionsWriter {
             table,
             columnar: None,
             style: style(format),
-            lines: None,
+            stage: None,
+            rest: None,
         }
     }
 
@@ -267,64 +266,77 @@ impl SolutionsWriter {
         Ok(())
     }
 
-    /// Appends rows of a batch from number `from` on, until some tens of KiB are appended or the
-    /// batch ends, and gives the number of the row that comes next. All batches are of one query.
+    /// Appends some more rows of a query, mostly some tens or hundreds of KiB; `None` at the end.
+    /// All rows are of one query.
     ///
     /// In TSV, CSV, JSON and XML the text of terms that come again, or that are neighbours in the
-    /// dictionary, is remembered, which makes this several times as fast as giving cells.
+    /// dictionary, is remembered, which makes this several times as fast as giving cells. What
+    /// is in `out` may move to another allocation of it. Threads that the query may use help with
+    /// answers of more than some thousands of rows; rows stay in their order.
     ///
     /// # Errors
-    /// As [`Self::cell`] and [`Self::end_row`].
+    /// What the query met, and as [`Self::cell`] and [`Self::end_row`].
     ///
     /// # Panics
-    /// If the batch has more or fewer columns than there are variables.
-    pub fn batch(
+    /// If the query has more or fewer variables.
+    pub fn advance(
         &mut self,
         out: &mut Vec<u8>,
-        batch: &Batch,
-        from: usize,
-        decoder: &mut TermDecoder<'_>,
-    ) -> Result<usize, ResultsError> {
-        let ids: Vec<_> = batch.columns().collect();
-        if self.lines.is_none()
-            && batch.rows() - from >= ROWS_BEFORE
-            && let Some(style) = self.style
-        {
-            self.lines = Some(Box::new(Rows::new(style, &self.frame())));
+        solutions: &mut Solutions,
+    ) -> Result<Option<Advance>, WriteError> {
+        if self.stage.is_none() {
+            let (batch, from) = match self.rest.take() {
+                Some(rest) => rest,
+                None => match solutions.next_batch()? {
+                    Some(batch) => (batch, 0),
+                    None => return Ok(None),
+                },
+            };
+            match self.style {
+                Some(style) if batch.rows() >= ROWS_BEFORE => {
+                    let stage = Stage::new(style, self.frame(), Ids::Columns(batch));
+                    self.stage = Some(Box::new(stage));
+                }
+                _ => return Ok(Some(self.batch(out, batch, from, solutions)?)),
+            }
         }
-        let Some(lines) = &mut self.lines else {
-            return self.batch_by_cells(out, &ids, from..batch.rows(), decoder);
-        };
+        let stage = self.stage.as_mut().expect("made above");
         let begin = out.len();
-        let columns = ids.iter().map(|ids| IdColumn { ids, step: 1 });
-        let columns: Vec<_> = columns.collect();
-        let next = lines.write(out, &columns, from..batch.rows(), decoder)?;
-        if self.format == SolutionsFormat::Json && self.rows == 0 && next > from {
+        let Some(step) = stage.advance(out, solutions)? else {
+            return Ok(None);
+        };
+        if self.format == SolutionsFormat::Json && self.rows == 0 && step.rows > 0 {
             // The comma before the row.
             out.remove(begin);
         }
-        self.rows += (next - from) as u64;
-        Ok(next)
+        self.rows += step.rows;
+        Ok(Some(Advance { waits: step.waits }))
     }
 
-    fn batch_by_cells(
+    /// Appends rows of a batch, cell by cell.
+    fn batch(
         &mut self,
         out: &mut Vec<u8>,
-        columns: &[&[TermId]],
-        rows: Range<usize>,
-        decoder: &mut TermDecoder<'_>,
-    ) -> Result<usize, ResultsError> {
+        batch: Batch,
+        from: usize,
+        solutions: &Solutions,
+    ) -> Result<Advance, ResultsError> {
+        let mut decoder = solutions.decoder();
         let before = out.len();
-        let mut row = rows.start;
-        while row < rows.end && out.len() - before < ENOUGH_BYTES {
+        let mut row = from;
+        while row < batch.rows() && out.len() - before < ENOUGH_BYTES {
             self.begin_row(out);
-            for column in columns {
+            for column in batch.columns() {
                 self.cell(out, decoder.text(column[row]))?;
             }
             self.end_row(out)?;
             row += 1;
         }
-        Ok(row)
+        let waits = row == batch.rows();
+        if !waits {
+            self.rest = Some((batch, row));
+        }
+        Ok(Advance { waits })
     }
 
     /// What stands around the cells of a row in a format of text.
