@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use jindou_datagen::DatagenError;
 use jindou_engine::EngineError;
-use jindou_engine::results::ResultsError;
+use jindou_engine::results::{ResultsError, WriteError};
 use jindou_server::ServerError;
 
 use crate::http::HttpError;
@@ -22,6 +22,9 @@ pub enum BenchError {
     /// A result could not be written as text.
     #[error(transparent)]
     Results(#[from] ResultsError),
+    /// An answer could not be written for another reason.
+    #[error(transparent)]
+    Write(WriteError),
     /// The server did not start or failed.
     #[error(transparent)]
     Server(#[from] ServerError),
@@ -104,5 +107,15 @@ impl BenchError {
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { path, source }
+    }
+}
+
+impl From<WriteError> for BenchError {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Query(error) => Self::Engine(error),
+            WriteError::Results(error) => Self::Results(error),
+            other => Self::Write(other),
+        }
     }
 }

@@ -77,20 +77,11 @@ pub(crate) fn write_tsv(
     mut solutions: Solutions,
     out: &mut Vec<u8>,
 ) -> Result<Outcome, BenchError> {
-    let columns = solutions.variables().len();
     let mut writer = SolutionsWriter::new(SolutionsFormat::Tsv, solutions.variables());
     let mut text_bytes = 0;
     out.clear();
     writer.start(out)?;
-    while let Some(batch) = solutions.next_batch()? {
-        let mut decoder = solutions.decoder();
-        for row in 0..batch.rows() {
-            writer.begin_row(out);
-            for column in 0..columns {
-                writer.term(out, batch.column(column)[row], &mut decoder)?;
-            }
-            writer.end_row(out)?;
-        }
+    while writer.advance(out, &mut solutions)?.is_some() {
         text_bytes += black_box(&*out).len() as u64;
         out.clear();
     }

@@ -64,28 +64,17 @@ fn write_solutions(
     format: SolutionsFormat,
     out: &mut impl Write,
 ) -> anyhow::Result<Option<String>> {
-    let columns = solutions.variables().len();
     let mut writer = SolutionsWriter::new(format, solutions.variables());
     let mut text = Vec::with_capacity(2 * FLUSH_BYTES);
     writer.start(&mut text)?;
     let mut written_at = None;
-    while let Some(batch) = solutions.next_batch()? {
-        let mut decoder = solutions.decoder();
-        for row in 0..batch.rows() {
-            writer.begin_row(&mut text);
-            for column in 0..columns {
-                let id = batch.column(column)[row];
-                writer.term(&mut text, id, &mut decoder)?;
-            }
-            writer.end_row(&mut text)?;
-            if text.len() >= FLUSH_BYTES {
-                put(out, &mut text)?;
-                written_at = Some(Instant::now());
-            }
+    while let Some(step) = writer.advance(&mut text, &mut solutions)? {
+        // The next rows may be long in coming: the first ones should not wait for the last.
+        if step.waits {
+            writer.pause(&mut text)?;
         }
-        // The next batch may be long in coming: the first rows should not wait for the last.
-        writer.pause(&mut text)?;
-        if written_at.is_none_or(|at| at.elapsed() >= FLUSH_AGE) {
+        let is_old = || written_at.is_none_or(|at: Instant| at.elapsed() >= FLUSH_AGE);
+        if text.len() >= FLUSH_BYTES || (step.waits && is_old()) {
             put(out, &mut text)?;
             written_at = Some(Instant::now());
         }
@@ -101,13 +90,9 @@ fn write_solutions(
 fn write_graph(mut graph: Graph, format: GraphFormat, out: &mut impl Write) -> anyhow::Result<()> {
     let mut writer = GraphWriter::new(format);
     let mut text = Vec::with_capacity(2 * FLUSH_BYTES);
-    while let Some(triples) = graph.next_batch()? {
-        let mut decoder = graph.decoder();
-        for triple in triples {
-            writer.ids(&mut text, triple, &mut decoder)?;
-            if text.len() >= FLUSH_BYTES {
-                put(out, &mut text)?;
-            }
+    while writer.advance(&mut text, &mut graph)?.is_some() {
+        if text.len() >= FLUSH_BYTES {
+            put(out, &mut text)?;
         }
     }
     writer.finish(&mut text)?;

@@ -22,8 +22,11 @@ use crate::error::DictionaryError;
 /// Strings in a block.
 pub const BLOCK: usize = 16;
 pub(crate) const BLOCK_SHIFT: u32 = BLOCK.trailing_zeros();
-/// What stands in the room around the strings of a decoded block until somebody uses it.
-pub const FILLER: u8 = b'a';
+/// Bytes that are copied at once: copies of a fixed size cost a fraction of others, and what one
+/// writes too much is overwritten by the next.
+const STRIDE: usize = 64;
+/// The longest text that may stand before or after each string of a decoded block.
+const LONGEST_AROUND: usize = 32;
 /// The longest string that is always kept: the strings of a block may have 4 GiB together.
 const LONGEST: usize = u32::MAX as usize / BLOCK;
 /// The most steps from a string to the head.
@@ -175,36 +178,78 @@ impl<'a> Block<'a> {
         self.head.len() + self.tails.len()
     }
 
-    /// Puts all strings one after the other into `text`, with `room` bytes of [`FILLER`] before
-    /// and after each, and where each ends with its room into `ends`; gives their number. The
-    /// text without its room is at most [`BLOCK`] times as long as [`Self::bytes`], which the
-    /// caller has found to fit into 32 bits.
+    /// Whether there are as many borders as strings.
+    fn has_borders(&self, border: Option<u8>) -> bool {
+        border.is_none_or(|border| {
+            let count = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == border).count();
+            count(self.head) + count(self.tails) == self.count
+        })
+    }
+
+    /// The head and the tails.
+    pub(crate) fn raw(&self) -> (&'a [u8], &'a [u8]) {
+        (self.head, self.tails)
+    }
+
+    /// Appends all strings to `text`, one after the other, with what stands around each, and puts
+    /// where each ends with that, counted from where the first begins, into `ends`. Gives their
+    /// number; `None`, with nothing appended, if not all have the border, at their ends only. The text without what
+    /// stands around is at most [`BLOCK`] times as long as [`Self::bytes`], which the caller has
+    /// found to fit into 32 bits.
     pub(crate) fn decode_all(
         &self,
-        room: (usize, usize),
+        around: &Around,
         text: &mut Vec<u8>,
         ends: &mut [u32; BLOCK],
-    ) -> Result<usize, DictionaryError> {
-        let (before, after) = room;
-        text.clear();
-        text.resize(before, FILLER);
-        text.extend_from_slice(self.head);
-        text.resize(text.len() + after, FILLER);
-        ends[0] = text.len() as u32;
+    ) -> Result<Option<usize>, DictionaryError> {
+        let (mut tails, mut shared) = ([0; BLOCK], [0; BLOCK]);
+        unpack(self.ends, self.width, &mut tails[1..]);
+        unpack(self.shared, self.shared_width, &mut shared[1..]);
+        if tails[self.count - 1] as usize > self.tails.len() {
+            return Err(DAMAGED);
+        }
+        let cut = usize::from(around.border.is_some());
+        if !around.is_border(self.head.last()) || !self.has_borders(around.border) {
+            return Ok(None);
+        }
+        // What a string's text takes, without what stands around it.
+        let mut lens = [0; BLOCK];
+        lens[0] = self.head.len() - cut;
+        let mut total = lens[0] + around.bytes();
+        ends[0] = total as u32;
         for place in 1..self.count {
-            let model = model(place);
-            let start = before + if model == 0 { 0 } else { ends[model - 1] } as usize;
-            let end = start + number(self.shared, self.shared_width, place - 1);
-            if end + after > ends[model] as usize {
+            let tail = self
+                .tails
+                .get(tails[place - 1] as usize..tails[place] as usize);
+            let tail = tail.ok_or(DAMAGED)?;
+            let shared = shared[place] as usize;
+            if shared > lens[model(place)] + cut {
                 return Err(DAMAGED);
             }
-            text.resize(text.len() + before, FILLER);
-            text.extend_from_within(start..end);
-            text.extend_from_slice(self.tail(place)?);
-            text.resize(text.len() + after, FILLER);
-            ends[place] = text.len() as u32;
+            // With a border in what is shared, there is none behind it.
+            if shared > lens[model(place)] || !around.is_border(tail.last()) {
+                return Ok(None);
+            }
+            lens[place] = shared + tail.len() - cut;
+            total += lens[place] + around.bytes();
+            ends[place] = total as u32;
         }
-        Ok(self.count)
+        let begin = text.len();
+        text.resize(begin + total + STRIDE, 0);
+        let out = &mut text[begin..];
+        around.put(out, 0, self.head, lens[0]);
+        for place in 1..self.count {
+            let start = ends[place - 1] as usize;
+            let (model_end, shared) = (ends[model(place)] as usize, shared[place] as usize);
+            let model_start = model_end - around.close_len - lens[model(place)];
+            let at = start + around.open_len;
+            copy_within(out, model_start, at, shared);
+            let tail = &self.tails[tails[place - 1] as usize..];
+            copy(out, at + shared, tail, lens[place] - shared);
+            around.put_ends(out, start, lens[place]);
+        }
+        text.truncate(begin + total);
+        Ok(Some(self.count))
     }
 
     #[inline]
@@ -267,6 +312,109 @@ impl<'a> Pieces<'a> {
     }
 }
 
+/// What is put around each string of a decoded block, and what is left out of it.
+pub struct Around {
+    open: [u8; LONGEST_AROUND],
+    open_len: usize,
+    close: [u8; LONGEST_AROUND],
+    close_len: usize,
+    border: Option<u8>,
+}
+
+impl Around {
+    /// These bytes before and after each string; each has to end with `border`, which is left out.
+    ///
+    /// # Panics
+    /// If one of them has more than 32 bytes.
+    #[must_use]
+    pub fn new(open: &[u8], close: &[u8], border: Option<u8>) -> Self {
+        let mut around = Self {
+            open: [0; LONGEST_AROUND],
+            open_len: open.len(),
+            close: [0; LONGEST_AROUND],
+            close_len: close.len(),
+            border,
+        };
+        around.open[..open.len()].copy_from_slice(open);
+        around.close[..close.len()].copy_from_slice(close);
+        around
+    }
+
+    /// Nothing.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self::new(b"", b"", None)
+    }
+
+    #[inline]
+    fn bytes(&self) -> usize {
+        self.open_len + self.close_len
+    }
+
+    /// Whether a string that ends with `last` has its border, if it needs one.
+    #[inline]
+    fn is_border(&self, last: Option<&u8>) -> bool {
+        self.border.is_none() || self.border == last.copied()
+    }
+
+    /// Puts a string with what stands around it at `at`.
+    fn put(&self, out: &mut [u8], at: usize, string: &[u8], len: usize) {
+        copy(out, at + self.open_len, string, len);
+        self.put_ends(out, at, len);
+    }
+
+    /// Puts what stands around a string of `len` bytes that lies behind its opening at `at`.
+    #[inline]
+    fn put_ends(&self, out: &mut [u8], at: usize, len: usize) {
+        out[at..at + self.open_len].copy_from_slice(&self.open[..self.open_len]);
+        let close = at + self.open_len + len;
+        out[close..close + LONGEST_AROUND].copy_from_slice(&self.close);
+    }
+}
+
+/// Copies `len` bytes to `at`, and may write up to [`STRIDE`] beyond them.
+#[inline]
+fn copy(out: &mut [u8], at: usize, from: &[u8], len: usize) {
+    const SHORT: usize = 16;
+    if len <= SHORT && from.len() >= SHORT {
+        out[at..at + SHORT].copy_from_slice(&from[..SHORT]);
+    } else {
+        out[at..at + len].copy_from_slice(&from[..len]);
+    }
+}
+
+/// Copies `len` bytes from `start` to `at`, which lies behind them, and may write up to [`STRIDE`]
+/// beyond them.
+#[inline]
+fn copy_within(out: &mut [u8], start: usize, at: usize, len: usize) {
+    let mut done = 0;
+    while done < len {
+        out.copy_within(start + done..start + done + STRIDE, at + done);
+        done += STRIDE;
+    }
+}
+
+/// The numbers of a column, of which there are as many as that holds.
+#[inline]
+fn unpack(column: &[u8], width: usize, out: &mut [u32]) {
+    let pairs = |chunk: &[u8]| u32::from(u16::from_le_bytes([chunk[0], chunk[1]]));
+    let quads = |chunk: &[u8]| u32::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]);
+    match width {
+        1 => out
+            .iter_mut()
+            .zip(column)
+            .for_each(|(out, byte)| *out = u32::from(*byte)),
+        2 => out
+            .iter_mut()
+            .zip(column.chunks_exact(2))
+            .for_each(|(out, chunk)| *out = pairs(chunk)),
+        _ => out
+            .iter_mut()
+            .zip(column.chunks_exact(4))
+            .for_each(|(out, chunk)| *out = quads(chunk)),
+    }
+}
+
 /// Number `place` of a column.
 #[inline]
 fn number(column: &[u8], width: usize, place: usize) -> usize {
@@ -294,16 +442,20 @@ mod tests {
         push_block(&mut bytes, strings).unwrap();
         let block = Block::open(&bytes, strings.len()).unwrap();
         let (mut all, mut ends) = (Vec::new(), [0; BLOCK]);
-        let roomy: Vec<Vec<u8>> = strings
-            .iter()
-            .map(|string| [b"aa", *string, b"a"].concat())
-            .collect();
-        let count = block.decode_all((2, 1), &mut all, &mut ends);
-        assert_eq!(count, Ok(strings.len()));
-        assert_eq!(all, roomy.concat());
-        let count = block.decode_all((0, 0), &mut all, &mut ends);
-        assert_eq!(count, Ok(strings.len()));
-        assert_eq!(all, strings.concat());
+        let mut expected = Vec::new();
+        for (open, close) in [
+            ("", ""),
+            ("<", ">"),
+            ("a long opening ", " and a long closing"),
+        ] {
+            let around = Around::new(open.as_bytes(), close.as_bytes(), None);
+            for string in strings {
+                expected.extend([open.as_bytes(), string, close.as_bytes()].concat());
+            }
+            let count = block.decode_all(&around, &mut all, &mut ends);
+            assert_eq!(count, Ok(Some(strings.len())));
+            assert_eq!(all, expected);
+        }
         for (place, string) in strings.iter().enumerate() {
             assert_eq!(text(&block, place).unwrap(), *string);
             for other in strings {
@@ -343,6 +495,29 @@ mod tests {
     }
 
     #[test]
+    fn a_border_is_left_out_where_all_strings_end_with_it() {
+        let around = Around::new(b"<", b">", Some(0));
+        let decode = |strings: &[&[u8]]| {
+            let mut bytes = Vec::new();
+            push_block(&mut bytes, strings).unwrap();
+            let block = Block::open(&bytes, strings.len()).unwrap();
+            let (mut text, mut ends) = (b"x".to_vec(), [0; BLOCK]);
+            let count = block.decode_all(&around, &mut text, &mut ends).unwrap();
+            assert_eq!(count.is_none(), text == b"x");
+            count.map(|count| (String::from_utf8(text).unwrap(), ends[count - 1]))
+        };
+        let text = "x<abc><abcd><><b>".to_owned();
+        assert_eq!(
+            decode(&[b"abc\0", b"abcd\0", b"\0", b"b\0"]),
+            Some((text, 16))
+        );
+        for other in [&b"abc"[..], b"abc\0@en", b"", b"abcd\0\0", b"a\0b\0"] {
+            assert_eq!(decode(&[b"abcd\0", other]), None, "{other:?}");
+            assert_eq!(decode(&[other, b"abc\0"]), None, "{other:?}");
+        }
+    }
+
+    #[test]
     fn common_prefixes_are_counted_to_the_byte() {
         for length in 0..40 {
             let a = vec![b'a'; length];
@@ -376,7 +551,10 @@ mod tests {
                 let Ok(block) = Block::open(&changed, 5) else {
                     continue;
                 };
-                let _ = block.decode_all((1, 1), &mut Vec::new(), &mut [0; BLOCK]);
+                for border in [None, Some(b'x')] {
+                    let around = Around::new(b"(", b")", border);
+                    let _ = block.decode_all(&around, &mut Vec::new(), &mut [0; BLOCK]);
+                }
                 for place in 0..5 {
                     let _ = text(&block, place);
                     let _ = block.pieces(place).map(|pieces| pieces.equal(b"abc2"));

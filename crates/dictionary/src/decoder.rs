@@ -1,6 +1,6 @@
 //! How are the strings of many ids read, one after the other?
 
-use crate::block::{BLOCK, BLOCK_SHIFT, Block};
+use crate::block::{Around, BLOCK, BLOCK_SHIFT, Block};
 use crate::error::DictionaryError;
 use crate::table::{Parts, place};
 
@@ -57,27 +57,31 @@ impl<'a> Decoder<'a> {
             .ok_or_else(|| self.parts.unknown(id))
     }
 
-    /// The strings of the whole block that an id lies in, one after the other in `text`, which is
-    /// emptied first, with so many bytes of [`FILLER`](crate::FILLER) before and after each;
-    /// `ends` gets where each ends with that room. Gives their number; the id's own place is its
-    /// rest by [`BLOCK`]. `None` for a block that is too large to be kept by many.
+    /// Appends the strings of the whole block that an id lies in to `text`, one after the other,
+    /// each with what stands `around` it; `ends` gets where each ends with that, counted from where
+    /// the first begins. The id's own place is its rest by [`BLOCK`]. `None`, with nothing appended,
+    /// for a block that is too large to be kept by many, or with a string that lacks the border.
     ///
-    /// Costs less than half of what the strings would cost one by one.
+    /// Costs a small part of what the strings would cost one by one.
     ///
     /// # Errors
     /// As [`Self::get`].
     pub fn block(
         &self,
         id: u64,
-        room: (usize, usize),
+        around: &Around,
         text: &mut Vec<u8>,
         ends: &mut [u32; BLOCK],
-    ) -> Result<Option<usize>, DictionaryError> {
+    ) -> Result<Option<WholeBlock<'a>>, DictionaryError> {
         let block = self.parts.block(id)?;
         if block.bytes() > LARGEST_KEPT {
             return Ok(None);
         }
-        block.decode_all(room, text, ends).map(Some)
+        let count = block.decode_all(around, text, ends)?;
+        Ok(count.map(|count| WholeBlock {
+            count,
+            raw: block.raw(),
+        }))
     }
 
     /// Decodes and keeps the block of an id if it was read before, and tells whether it did.
@@ -112,6 +116,16 @@ impl<'a> Decoder<'a> {
     }
 }
 
+/// What is known of a block all strings of which were decoded.
+#[derive(Clone, Copy, Debug)]
+pub struct WholeBlock<'a> {
+    /// The number of strings.
+    pub count: usize,
+    /// The bytes that the strings are made of, borders included: a byte that occurs in a string
+    /// occurs here, and there are far fewer of them.
+    pub raw: (&'a [u8], &'a [u8]),
+}
+
 /// A decoded block.
 struct Kept {
     /// Which block this is; `u64::MAX` for none.
@@ -136,7 +150,9 @@ impl Default for Kept {
 impl Kept {
     fn fill(&mut self, number: u64, block: &Block<'_>) -> Result<(), DictionaryError> {
         self.number = u64::MAX;
-        self.count = block.decode_all((0, 0), &mut self.text, &mut self.ends)?;
+        self.text.clear();
+        let count = block.decode_all(&Around::nothing(), &mut self.text, &mut self.ends)?;
+        self.count = count.expect("no border is asked for");
         self.number = number;
         Ok(())
     }

@@ -19,8 +19,8 @@ mod interner;
 mod layout;
 mod table;
 
-pub use block::{BLOCK, FILLER};
-pub use decoder::Decoder;
+pub use block::{Around, BLOCK};
+pub use decoder::{Decoder, WholeBlock};
 pub use error::DictionaryError;
 pub use interner::Interner;
 pub use table::StringTable;

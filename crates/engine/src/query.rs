@@ -30,6 +30,7 @@ pub(crate) struct Running {
     pub(crate) execution: Execution,
     pub(crate) graph: Arc<StoredGraph>,
     pub(crate) prepared: Prepared<'static>,
+    pub(crate) workers: Arc<Workers>,
     pub(crate) memory_bytes: u64,
     pub(crate) seed: u64,
 }
@@ -85,6 +86,7 @@ impl Running {
             execution,
             graph,
             prepared,
+            workers: Arc::clone(workers),
             memory_bytes,
             seed,
         })

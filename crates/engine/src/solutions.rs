@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jindou_dictionary::{BLOCK, Decoder};
+use jindou_dictionary::{Around, BLOCK, Decoder, WholeBlock};
 use jindou_exec::{Execution, Table, Terms};
 use jindou_model::{TermId, TermKind, inline, key};
 use jindou_plan::physical::Var;
@@ -47,6 +47,11 @@ impl Batch {
     #[must_use]
     pub fn column(&self, position: usize) -> &[TermId] {
         &self.columns[position]
+    }
+
+    /// The ids of each variable in turn, as [`Self::column`].
+    pub fn columns(&self) -> impl Iterator<Item = &[TermId]> {
+        self.columns.iter().map(Vec::as_slice)
     }
 }
 
@@ -96,6 +101,10 @@ impl Solutions {
             table.take(var)
         };
         column.unwrap_or_else(|| vec![TermId::NONE; table.rows()])
+    }
+
+    pub(crate) fn running(&self) -> &Running {
+        &self.running
     }
 
     /// What turns ids into text.
@@ -226,15 +235,15 @@ impl<'a> TermDecoder<'a> {
             && self.snapshot.appended_key(id).is_none()
     }
 
-    /// The keys of the whole block of the dictionary that an id lies in, as
-    /// [`Decoder::block`]; `None` if it lies in none, or in one that cannot be kept or read.
+    /// The keys of the whole block of the dictionary that an id lies in, as [`Decoder::block`];
+    /// `None` if it lies in none, or in one that cannot be kept or read.
     pub(crate) fn block(
         &self,
         id: TermId,
-        room: (usize, usize),
+        around: &Around,
         keys: &mut Vec<u8>,
         ends: &mut [u32; BLOCK],
-    ) -> Option<usize> {
+    ) -> Option<WholeBlock<'a>> {
         if !self.has_block(id) {
             return None;
         }
@@ -244,7 +253,7 @@ impl<'a> TermDecoder<'a> {
             _ => return None,
         };
         // Whatever is wrong with the block is told when its terms are read one by one.
-        decoder.block(id.local(), room, keys, ends).ok().flatten()
+        decoder.block(id.local(), around, keys, ends).ok().flatten()
     }
 
     /// The text of a term, until the next one is asked for; `None` where nothing is bound.

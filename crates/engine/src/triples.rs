@@ -89,6 +89,10 @@ impl Graph {
         Ok((!triples.is_empty()).then_some(triples))
     }
 
+    pub(crate) fn running(&self) -> &Running {
+        &self.running
+    }
+
     /// What turns ids into text.
     #[must_use]
     pub fn decoder(&self) -> TermDecoder<'_> {

@@ -1,7 +1,7 @@
 //! What do all operators of one query share, and how is the query kept within its limits?
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use jindou_model::TermId;
@@ -143,7 +143,12 @@ pub struct Context {
     pub(crate) profile: Option<Profile>,
     /// Threads that a heavy part may use.
     pub(crate) threads: usize,
+    /// What a thread does whose rows nobody has room for.
+    meanwhile: OnceLock<Meanwhile>,
 }
+
+/// Does some work; false if there is none.
+type Meanwhile = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// The graphs of a query's dataset clause.
 pub(crate) struct ActiveDataset {
@@ -209,7 +214,34 @@ impl Context {
             solutions: AtomicU64::new(0),
             profile: profile.then(|| Profile::new(plan.ids)),
             threads,
+            meanwhile: OnceLock::new(),
         }
+    }
+
+    /// Threads that the query may use, its own included.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Says what threads of the query may do while they have found more rows than its reader has
+    /// taken: some work that does not take long; false if there is none. Only the first call
+    /// counts.
+    pub fn set_meanwhile(&self, work: impl Fn() -> bool + Send + Sync + 'static) {
+        self.meanwhile.get_or_init(|| Box::new(work));
+    }
+
+    /// Does some other work; false if there is none.
+    pub(crate) fn work_meanwhile(&self) -> bool {
+        self.meanwhile.get().is_some_and(|work| work())
+    }
+
+    /// Books bytes that what uses the query's rows is going to hold; `None` if there is no room.
+    #[must_use]
+    pub fn hold(&self, bytes: usize) -> Option<Held> {
+        let mut booked = Booked::default();
+        let has_room = self.room(&mut booked, bytes).unwrap_or(false);
+        has_room.then_some(Held { _booked: booked })
     }
 
     /// The terms of the query.
@@ -447,6 +479,11 @@ pub(crate) struct Booked {
     /// What is set aside for it.
     own: usize,
     held: Option<Arc<Account>>,
+}
+
+/// Bytes that are booked until this is dropped.
+pub struct Held {
+    _booked: Booked,
 }
 
 impl Drop for Booked {

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicU64;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 
 use jindou_plan::physical::{Form, Node, Operator as Planned, Plan, Slot, Step, TemplateSlot, Var};
@@ -234,12 +234,12 @@ impl Gather {
         for chain in others {
             let door = Arc::clone(&door);
             let cx = Arc::clone(&self.cx);
-            self.workers.spawn(Box::new(move || {
+            self.workers.spawn(move || {
                 let sender = door.lock().expect("nobody panics at the door").clone();
                 if let Some(sender) = sender {
                     help(chain, &cx, &sender);
                 }
-            }));
+            });
         }
         self.started = Some(Started { receiver, door });
     }
@@ -259,11 +259,27 @@ fn help(mut chain: Boxed, cx: &Context, sender: &SyncSender<Message>) {
         };
         let failed = message.is_err();
         // Without a reader the query has ended.
-        if sender.send(message).is_err() || failed {
+        if send(message, cx, sender).is_err() || failed {
             return;
         }
     }
 }
+
+/// Sends a message; as long as there is no room for it, there may be other work.
+fn send(message: Message, cx: &Context, sender: &SyncSender<Message>) -> Result<(), Gone> {
+    let mut message = message;
+    loop {
+        match sender.try_send(message) {
+            Ok(()) => return Ok(()),
+            Err(TrySendError::Disconnected(_)) => return Err(Gone),
+            Err(TrySendError::Full(back)) if cx.work_meanwhile() => message = back,
+            Err(TrySendError::Full(back)) => return sender.send(back).map_err(|_| Gone),
+        }
+    }
+}
+
+/// Nobody reads the rows any more.
+struct Gone;
 
 impl Operator for Gather {
     fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {

@@ -25,7 +25,7 @@ mod terms;
 mod workers;
 
 pub use account::{Account, MemoryPool, Reservation};
-pub use context::{CancellationToken, Context, ContextParts, Limits, Measured};
+pub use context::{CancellationToken, Context, ContextParts, Held, Limits, Measured};
 pub use error::ExecError;
 pub use execution::Execution;
 pub use keys::{KeyKind, Keys};

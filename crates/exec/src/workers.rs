@@ -71,10 +71,16 @@ impl Workers {
         self.threads.len()
     }
 
-    /// Gives a job to the first worker that is idle.
-    pub(crate) fn spawn(&self, job: Job) {
+    /// Gives a job to the first worker that is idle; jobs wait in the order in which they are
+    /// given. Callers bound how many.
+    ///
+    /// # Panics
+    /// Never: the threads run until this is dropped.
+    pub fn spawn(&self, job: impl FnOnce() + Send + 'static) {
         if let Some(sender) = &self.sender {
-            sender.send(job).expect("workers run until this is dropped");
+            sender
+                .send(Box::new(job))
+                .expect("workers run until this is dropped");
         }
     }
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use hyper::{Response, StatusCode};
 use jindou_engine::results::{
     BooleanFormat, GraphFormat, GraphWriter, Offer, ResultsError, SolutionsFormat, SolutionsWriter,
-    negotiate, write_boolean,
+    WriteError, negotiate, write_boolean,
 };
 use jindou_engine::{
     Database, EngineError, Graph, QueryOptions, QueryResults, ServicePolicy, Solutions,
@@ -585,6 +585,19 @@ impl From<ResultsError> for Stop {
     }
 }
 
+impl From<WriteError> for Stop {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Query(error) => Self::Engine(error),
+            WriteError::Results(error) => Self::Results(error),
+            other => {
+                tracing::error!(%other, "an error that this server does not know");
+                Self::Panicked
+            }
+        }
+    }
+}
+
 /// A query that panics fails alone.
 pub(crate) fn guarded<T>(run: impl FnOnce() -> Result<T, Stop>) -> Result<T, Stop> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
@@ -680,24 +693,15 @@ fn run_solutions(
     if query.profile() && format != SolutionsFormat::Json {
         return Err(ResultsError::NoProfile { format }.into());
     }
-    let columns = solutions.variables().len();
     let mut writer = SolutionsWriter::new(format, solutions.variables());
     let mut out = Vec::with_capacity(4096);
     writer.start(&mut out)?;
-    while let Some(batch) = solutions.next_batch()? {
-        let mut decoder = solutions.decoder();
-        let ids: Vec<_> = (0..columns).map(|column| batch.column(column)).collect();
-        for row in 0..batch.rows() {
-            writer.begin_row(&mut out);
-            for column in &ids {
-                writer.term(&mut out, column[row], &mut decoder)?;
-            }
-            writer.end_row(&mut out)?;
-            sink.rows(writer.rows())?;
-            sink.offer(media_type, &mut out, false)?;
+    while let Some(step) = writer.advance(&mut out, &mut solutions)? {
+        sink.rows(writer.rows())?;
+        if step.waits {
+            writer.pause(&mut out)?;
         }
-        writer.pause(&mut out)?;
-        sink.offer(media_type, &mut out, true)?;
+        sink.offer(media_type, &mut out, step.waits)?;
     }
     match solutions.profile() {
         Some(profile) if query.profile() => writer.finish_with_profile(&mut out, &profile)?,
@@ -722,15 +726,12 @@ fn run_graph(mut graph: Graph, query: &Query, sink: &mut impl Sink) -> Result<Ou
     refuse_profile(query, FORM)?;
     let mut writer = GraphWriter::new(format);
     let mut out = Vec::with_capacity(4096);
-    while let Some(triples) = graph.next_batch()? {
-        let mut decoder = graph.decoder();
-        for triple in triples {
-            writer.ids(&mut out, triple, &mut decoder)?;
-            sink.rows(writer.triples())?;
-            sink.offer(media_type, &mut out, false)?;
+    while let Some(step) = writer.advance(&mut out, &mut graph)? {
+        sink.rows(writer.triples())?;
+        if step.waits {
+            writer.pause(&mut out)?;
         }
-        writer.pause(&mut out)?;
-        sink.offer(media_type, &mut out, true)?;
+        sink.offer(media_type, &mut out, step.waits)?;
     }
     let rows = writer.triples();
     writer.finish(&mut out)?;

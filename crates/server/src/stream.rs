@@ -27,9 +27,9 @@ const CHUNK_AGE: Duration = Duration::from_millis(50);
 const PLACE_GRACE: Duration = Duration::from_millis(50);
 /// and after this long it counts as stalled.
 const STALL_GRACE: Duration = Duration::from_secs(1);
-/// What a streamed answer may hold at once: chunks made, waiting and being written, and a
-/// compressor.
-const STREAM_BYTES: u64 = ((QUEUED_CHUNKS + 4) * CHUNK_BYTES + (256 << 10)) as u64;
+/// What a streamed answer may hold at once: chunks made, waiting and being written, text of which
+/// they are parts, and a compressor.
+const STREAM_BYTES: u64 = ((QUEUED_CHUNKS + 4) * CHUNK_BYTES + (768 << 10)) as u64;
 
 /// How an answer begins.
 pub(crate) enum Head {
@@ -149,7 +149,7 @@ impl Stream {
 
     fn send_data(&mut self, out: &mut Vec<u8>) -> Result<(), Stop> {
         self.bytes += out.len() as u64;
-        let bytes = match &mut self.encoder {
+        let mut bytes = Bytes::from(match &mut self.encoder {
             None => std::mem::replace(out, Vec::with_capacity(CHUNK_BYTES + 4096)),
             Some(encoder) => {
                 let written = encoder.write_all(out).and_then(|()| encoder.flush());
@@ -157,8 +157,12 @@ impl Stream {
                 out.clear();
                 std::mem::take(encoder.get_mut())
             }
-        };
-        self.send(Chunk::Data(bytes.into()))
+        });
+        // Several threads may have written more at once than should wait for the client.
+        while bytes.len() > 2 * CHUNK_BYTES {
+            self.send(Chunk::Data(bytes.split_to(CHUNK_BYTES)))?;
+        }
+        self.send(Chunk::Data(bytes))
     }
 
     /// Waits for room, but not for a client that stopped reading.

@@ -126,21 +126,12 @@ impl Engine for Jindou {
     }
 }
 
-/// Text of a graph held at once.
-const HELD_BYTES: usize = 64 << 10;
-
 fn write_triples(mut graph: Graph, out: &mut Vec<u8>) -> Result<(), BenchError> {
     let mut writer = GraphWriter::new(GraphFormat::NTriples);
     out.clear();
-    while let Some(triples) = graph.next_batch()? {
-        let mut decoder = graph.decoder();
-        for triple in triples {
-            writer.ids(out, triple, &mut decoder)?;
-            if out.len() >= HELD_BYTES {
-                black_box(&*out);
-                out.clear();
-            }
-        }
+    while writer.advance(out, &mut graph)?.is_some() {
+        black_box(&*out);
+        out.clear();
     }
     writer.finish(out)?;
     black_box(&*out);

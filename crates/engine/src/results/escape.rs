@@ -69,9 +69,9 @@ fn json_special(b: u8) -> bool {
     (b < 0x20) | (b == b'"') | (b == b'\\')
 }
 
-/// Whether any of these bytes needs an escape in a JSON string.
+/// Whether any of these bytes, apart from borders of keys, needs an escape in a JSON string.
 pub(super) fn any_json(bytes: &[u8]) -> bool {
-    any(bytes, json_special)
+    any(bytes, |b| json_special(b) & (b != 0))
 }
 
 /// Appends what stands between the quotes of a JSON string.
@@ -92,9 +92,10 @@ fn turtle_string_special(b: u8) -> bool {
     json_special(b) | (b == 0x7F)
 }
 
-/// Whether any of these bytes needs an escape in a string of N-Triples.
+/// Whether any of these bytes, apart from borders of keys, needs an escape in a string of
+/// N-Triples.
 pub(super) fn any_turtle_string(bytes: &[u8]) -> bool {
-    any(bytes, turtle_string_special)
+    any(bytes, |b| turtle_string_special(b) & (b != 0))
 }
 
 /// Appends what stands between the quotes of a string in N-Triples, in its canonical form.
@@ -160,12 +161,16 @@ pub(super) fn push_csv(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// Whether any of these bytes may need care in XML, wherever it stands.
-pub(super) fn any_xml(bytes: &[u8]) -> bool {
+#[inline(always)]
+fn xml_special(b: u8) -> bool {
     // 0xEF leads U+FFFE and U+FFFF, which XML lacks, among other characters that it has.
-    any(bytes, |b| {
-        (b < b' ') | (b == b'<') | (b == b'>') | (b == b'&') | (b == b'"') | (b == 0xEF)
-    })
+    (b < b' ') | (b == b'<') | (b == b'>') | (b == b'&') | (b == b'"') | (b == 0xEF)
+}
+
+/// Whether any of these bytes, apart from borders of keys, may need care in XML, wherever it
+/// stands.
+pub(super) fn any_xml(bytes: &[u8]) -> bool {
+    any(bytes, |b| xml_special(b) & (b != 0))
 }
 
 /// Appends the content of an XML element or of an attribute in double quotes.
@@ -179,7 +184,7 @@ pub(super) fn any_xml(bytes: &[u8]) -> bool {
 pub(super) fn push_xml(out: &mut Vec<u8>, text: &str) -> Result<(), ResultsError> {
     let bytes = text.as_bytes();
     let blank_end = bytes.first() == Some(&b' ') || bytes.last() == Some(&b' ');
-    if any_xml(bytes) || blank_end {
+    if any(bytes, xml_special) || blank_end {
         return push_xml_escaped(out, text);
     }
     out.extend_from_slice(bytes);

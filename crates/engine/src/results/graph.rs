@@ -10,13 +10,14 @@ use oxrdf::{
 };
 use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfSerializer, WriterQuadSerializer};
 
-use super::cells::Cells;
 use super::columnar::{Columnar, Encoding};
 use super::columns::Shape;
 use super::escape::not_xml;
+use super::rows::{ENOUGH_BYTES, Frame, ROWS_BEFORE};
+use super::stage::{Ids, Stage};
 use super::style::Style;
-use super::{GraphFormat, QuadText, ResultsError, TermText, write_term};
-use crate::TermDecoder;
+use super::{Advance, GraphFormat, QuadText, ResultsError, TermText, WriteError, write_term};
+use crate::{Graph, TermDecoder};
 
 /// The columns of quads: their shapes, names, and whether a cell may be empty.
 const COLUMNS: [(Shape, &str, bool); 4] = [
@@ -36,11 +37,15 @@ pub struct GraphWriter {
     format: GraphFormat,
     quads: u64,
     encoder: Encoder,
+    /// What is left of a batch, from this triple on.
+    rest: Option<(Vec<[TermId; 3]>, usize)>,
 }
 
 enum Encoder {
     /// A line per triple, written here.
-    Lines(Cells),
+    Lines,
+    /// The same, of a query with more than a few triples.
+    Staged(Box<Stage>),
     Foreign(Box<WriterQuadSerializer<Shared>>, Shared),
     /// Not made before there is something to append to.
     Columns(Encoding, Option<Box<Columnar>>),
@@ -56,9 +61,7 @@ impl GraphWriter {
             Encoder::Foreign(Box::new(serializer), shared)
         };
         let encoder = match format {
-            GraphFormat::NTriples | GraphFormat::NQuads => {
-                Encoder::Lines(Cells::new(Style::NTriples))
-            }
+            GraphFormat::NTriples | GraphFormat::NQuads => Encoder::Lines,
             GraphFormat::Turtle => foreign(RdfFormat::Turtle),
             GraphFormat::N3 => foreign(RdfFormat::N3),
             GraphFormat::RdfXml => foreign(RdfFormat::RdfXml),
@@ -73,6 +76,7 @@ impl GraphWriter {
             format,
             quads: 0,
             encoder,
+            rest: None,
         }
     }
 
@@ -107,7 +111,7 @@ impl GraphWriter {
             return Err(ResultsError::NoNamedGraphs { format, graph });
         }
         match &mut self.encoder {
-            Encoder::Lines(_) => write_line(out, quad),
+            Encoder::Lines | Encoder::Staged(_) => write_line(out, quad),
             Encoder::Foreign(serializer, shared) => {
                 if format == GraphFormat::RdfXml {
                     check_xml(quad)?;
@@ -130,33 +134,73 @@ impl GraphWriter {
         Ok(())
     }
 
-    /// Appends one triple of a query given as ids. The text of terms that come again, or that
-    /// are neighbours in the dictionary, is remembered where the format is a line per triple.
+    /// Appends some more triples of a query, mostly some tens or hundreds of KiB; `None` at the
+    /// end. All triples are of one query.
+    ///
+    /// Where the format is a line per triple, the text of terms that come again, or that are
+    /// neighbours in the dictionary, is remembered, and threads that the query may use help with
+    /// answers of more than some thousands of triples; these stay in their order.
     ///
     /// # Errors
-    /// As [`Self::quad`].
-    ///
-    /// # Panics
-    /// If the ids are not those of a triple of the query.
-    #[inline]
-    pub fn ids(
+    /// What the query met, and as [`Self::quad`].
+    pub fn advance(
         &mut self,
         out: &mut Vec<u8>,
-        triple: [TermId; 3],
-        decoder: &mut TermDecoder<'_>,
-    ) -> Result<(), ResultsError> {
-        let Encoder::Lines(cells) = &mut self.encoder else {
-            return self.triple(out, decoder.triple(triple).as_ref());
+        graph: &mut Graph,
+    ) -> Result<Option<Advance>, WriteError> {
+        if !matches!(self.encoder, Encoder::Staged(_)) {
+            let (triples, from) = match self.rest.take() {
+                Some(rest) => rest,
+                None => match graph.next_batch()? {
+                    Some(triples) => (triples, 0),
+                    None => return Ok(None),
+                },
+            };
+            if !matches!(self.encoder, Encoder::Lines) || triples.len() < ROWS_BEFORE {
+                return Ok(Some(self.batch(out, triples, from, graph)?));
+            }
+            let stage = Stage::new(Style::NTriples, frame(), Ids::Triples(triples));
+            self.encoder = Encoder::Staged(Box::new(stage));
+        }
+        let Encoder::Staged(stage) = &mut self.encoder else {
+            unreachable!("made above")
         };
-        let [subject, predicate, object] = triple;
-        cells.push(out, subject, decoder, self.quads)?;
-        out.push(b' ');
-        cells.push(out, predicate, decoder, self.quads)?;
-        out.push(b' ');
-        cells.push(out, object, decoder, self.quads)?;
-        out.extend_from_slice(b" .\n");
-        self.quads += 1;
-        Ok(())
+        let Some(step) = stage.advance(out, graph)? else {
+            return Ok(None);
+        };
+        self.quads += step.rows;
+        Ok(Some(Advance { waits: step.waits }))
+    }
+
+    /// Appends triples of a batch one by one.
+    fn batch(
+        &mut self,
+        out: &mut Vec<u8>,
+        triples: Vec<[TermId; 3]>,
+        from: usize,
+        graph: &Graph,
+    ) -> Result<Advance, ResultsError> {
+        let mut decoder = graph.decoder();
+        let before = out.len();
+        let mut next = from;
+        while next < triples.len() && out.len() - before < ENOUGH_BYTES {
+            match self.encoder {
+                Encoder::Lines => {
+                    write_line_of_ids(out, triples[next], &mut decoder);
+                    self.quads += 1;
+                }
+                _ => {
+                    let triple = decoder.triple(triples[next]);
+                    self.quad(out, triple.as_ref().into())?;
+                }
+            }
+            next += 1;
+        }
+        let waits = next == triples.len();
+        if !waits {
+            self.rest = Some((triples, next));
+        }
+        Ok(Advance { waits })
     }
 
     /// Told, between quads, that the next one may be long in coming: what an Arrow stream held
@@ -179,7 +223,7 @@ impl GraphWriter {
     pub fn finish(self, out: &mut Vec<u8>) -> Result<(), ResultsError> {
         let format = self.format;
         match self.encoder {
-            Encoder::Lines(_) => {}
+            Encoder::Lines | Encoder::Staged(_) => {}
             Encoder::Foreign(serializer, shared) => {
                 serializer
                     .finish()
@@ -191,6 +235,15 @@ impl GraphWriter {
             }
         }
         Ok(())
+    }
+}
+
+/// What stands around the terms of a triple.
+fn frame() -> Frame {
+    let after = [&b" "[..], b" ", b" .\n"].map(<[u8]>::to_vec);
+    Frame::After {
+        cells: after.to_vec(),
+        empty: Vec::new(),
     }
 }
 
@@ -216,6 +269,14 @@ fn write_line(out: &mut Vec<u8>, quad: QuadText<'_>) {
         write_term(out, graph, false);
     }
     out.extend_from_slice(b" .\n");
+}
+
+fn write_line_of_ids(out: &mut Vec<u8>, triple: [TermId; 3], decoder: &mut TermDecoder<'_>) {
+    for id in triple {
+        write_term(out, decoder.text(id).expect("a triple has terms"), false);
+        out.push(b' ');
+    }
+    out.extend_from_slice(b".\n");
 }
 
 fn quad_ref(quad: QuadText<'_>) -> QuadRef<'_> {

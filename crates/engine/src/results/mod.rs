@@ -1,7 +1,8 @@
 //! How are results written: terms, solutions, booleans and graphs, as text or as columns?
 //!
-//! Every writer appends to a `Vec<u8>` that the caller owns, drains and reuses, so that a row
-//! costs no allocation. Nothing here looks anything up: terms arrive as borrowed text.
+//! Every writer appends to a `Vec<u8>` that the caller owns, drains and reuses. Terms arrive as
+//! borrowed text, or a writer is given a query and finds, and writes, all of its answer, with the
+//! help of other threads where it is large.
 //!
 //! ```
 //! use jindou_engine::results::{SolutionsFormat, SolutionsWriter, TermText};
@@ -15,9 +16,7 @@
 //! # Ok::<(), jindou_engine::results::ResultsError>(())
 //! ```
 
-mod blocks;
 mod boolean;
-mod cells;
 mod columnar;
 #[cfg(test)]
 mod columnar_tests;
@@ -25,14 +24,18 @@ mod columns;
 mod escape;
 mod format;
 mod graph;
+mod memory;
 mod negotiate;
-mod repeats;
+mod rows;
 mod solutions;
+mod stage;
 mod style;
 mod table;
 mod term;
 #[cfg(test)]
 mod tests;
+
+use crate::EngineError;
 
 pub use boolean::write_boolean;
 pub use format::{BooleanFormat, GraphFormat, SolutionsFormat};
@@ -40,6 +43,26 @@ pub use graph::GraphWriter;
 pub use negotiate::{Offer, negotiate};
 pub use solutions::SolutionsWriter;
 pub use term::{QuadText, TermText, write_term};
+
+/// What a call of [`SolutionsWriter::advance`] or [`GraphWriter::advance`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Advance {
+    /// Whether the query has to be asked for more before there is more to write: what was written
+    /// so far should leave, if the next rows may be long in coming.
+    pub waits: bool,
+}
+
+/// Why the answer to a query could not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// The query ended.
+    #[error(transparent)]
+    Query(#[from] EngineError),
+    /// The format cannot hold the answer.
+    #[error(transparent)]
+    Results(#[from] ResultsError),
+}
 
 /// Why a result could not be written in the format asked for.
 #[derive(Debug, thiserror::Error)]

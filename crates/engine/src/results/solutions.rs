@@ -1,15 +1,14 @@
-//! How is a table of solutions written, row by row?
+//! How is a table of solutions written, row by row or many at once?
 
-use jindou_model::TermId;
-
-use super::cells::Cells;
 use super::columnar::{Columnar, Encoding};
 use super::columns::Shape;
 use super::escape::push_json;
+use super::rows::{ENOUGH_BYTES, Frame, ROWS_BEFORE};
+use super::stage::{Ids, Stage};
 use super::style::Style;
 use super::table::Table;
-use super::{ResultsError, SolutionsFormat, TermText};
-use crate::TermDecoder;
+use super::{Advance, ResultsError, SolutionsFormat, TermText, WriteError};
+use crate::{Batch, Solutions};
 
 /// Writes solutions in one format: [`start`](Self::start), rows, then [`finish`](Self::finish).
 ///
@@ -31,7 +30,11 @@ pub struct SolutionsWriter {
     /// From `start` on, in formats of columns.
     columnar: Option<Box<Columnar>>,
     /// How terms are written in formats of text, but for [`SolutionsFormat::Table`].
-    cells: Option<Cells>,
+    style: Option<Style>,
+    /// How the answer to a query is written in these formats, once that is more than a few rows.
+    stage: Option<Box<Stage>>,
+    /// What is left of a batch, from this row on.
+    rest: Option<(Batch, usize)>,
 }
 
 struct Column {
@@ -60,7 +63,9 @@ impl SolutionsWriter {
             rows: 0,
             table,
             columnar: None,
-            cells: style(format).map(Cells::new),
+            style: style(format),
+            stage: None,
+            rest: None,
         }
     }
 
@@ -182,9 +187,8 @@ impl SolutionsWriter {
         out: &mut Vec<u8>,
         cell: Option<TermText<'_>>,
     ) -> Result<(), ResultsError> {
-        match (&self.cells, cell) {
-            (Some(cells), Some(term)) => {
-                let style = cells.style();
+        match (self.style, cell) {
+            (Some(style), Some(term)) => {
                 self.open_cell(out);
                 style.write(out, term)?;
             }
@@ -236,31 +240,6 @@ impl SolutionsWriter {
         );
     }
 
-    /// Appends the next cell of the row: the term of an id, all of one query. The text of terms
-    /// that come again, or that are neighbours in the dictionary, is remembered in TSV, CSV, JSON
-    /// and XML.
-    ///
-    /// # Errors
-    /// As [`Self::cell`].
-    ///
-    /// # Panics
-    /// As [`Self::cell`].
-    #[inline]
-    pub fn term(
-        &mut self,
-        out: &mut Vec<u8>,
-        id: TermId,
-        decoder: &mut TermDecoder<'_>,
-    ) -> Result<(), ResultsError> {
-        if id.is_none() || self.cells.is_none() {
-            return self.cell(out, decoder.text(id));
-        }
-        self.open_cell(out);
-        self.column += 1;
-        let cells = self.cells.as_mut().expect("looked at above");
-        cells.push(out, id, decoder, self.rows)
-    }
-
     /// Ends a row.
     ///
     /// # Errors
@@ -285,6 +264,113 @@ impl SolutionsWriter {
         }
         self.rows += 1;
         Ok(())
+    }
+
+    /// Appends some more rows of a query, mostly some tens or hundreds of KiB; `None` at the end.
+    /// All rows are of one query.
+    ///
+    /// In TSV, CSV, JSON and XML the text of terms that come again, or that are neighbours in the
+    /// dictionary, is remembered, which makes this several times as fast as giving cells. What
+    /// is in `out` may move to another allocation of it. Threads that the query may use help with
+    /// answers of more than some thousands of rows; rows stay in their order.
+    ///
+    /// # Errors
+    /// What the query met, and as [`Self::cell`] and [`Self::end_row`].
+    ///
+    /// # Panics
+    /// If the query has more or fewer variables.
+    pub fn advance(
+        &mut self,
+        out: &mut Vec<u8>,
+        solutions: &mut Solutions,
+    ) -> Result<Option<Advance>, WriteError> {
+        if self.stage.is_none() {
+            let (batch, from) = match self.rest.take() {
+                Some(rest) => rest,
+                None => match solutions.next_batch()? {
+                    Some(batch) => (batch, 0),
+                    None => return Ok(None),
+                },
+            };
+            match self.style {
+                Some(style) if batch.rows() >= ROWS_BEFORE => {
+                    let stage = Stage::new(style, self.frame(), Ids::Columns(batch));
+                    self.stage = Some(Box::new(stage));
+                }
+                _ => return Ok(Some(self.batch(out, batch, from, solutions)?)),
+            }
+        }
+        let stage = self.stage.as_mut().expect("made above");
+        let begin = out.len();
+        let Some(step) = stage.advance(out, solutions)? else {
+            return Ok(None);
+        };
+        if self.format == SolutionsFormat::Json && self.rows == 0 && step.rows > 0 {
+            // The comma before the row.
+            out.remove(begin);
+        }
+        self.rows += step.rows;
+        Ok(Some(Advance { waits: step.waits }))
+    }
+
+    /// Appends rows of a batch, cell by cell.
+    fn batch(
+        &mut self,
+        out: &mut Vec<u8>,
+        batch: Batch,
+        from: usize,
+        solutions: &Solutions,
+    ) -> Result<Advance, ResultsError> {
+        let mut decoder = solutions.decoder();
+        let before = out.len();
+        let mut row = from;
+        while row < batch.rows() && out.len() - before < ENOUGH_BYTES {
+            self.begin_row(out);
+            for column in batch.columns() {
+                self.cell(out, decoder.text(column[row]))?;
+            }
+            self.end_row(out)?;
+            row += 1;
+        }
+        let waits = row == batch.rows();
+        if !waits {
+            self.rest = Some((batch, row));
+        }
+        Ok(Advance { waits })
+    }
+
+    /// What stands around the cells of a row in a format of text.
+    fn frame(&self) -> Frame {
+        let last = self.columns.len().saturating_sub(1);
+        let separated = |between: &[u8], end: &[u8]| Frame::After {
+            cells: (0..self.columns.len())
+                .map(|column| if column < last { between } else { end }.to_vec())
+                .collect(),
+            empty: end.to_vec(),
+        };
+        let opening = |comma: &[u8]| {
+            let columns = self.columns.iter();
+            columns
+                .map(|column| [comma, &column.opening].concat())
+                .collect()
+        };
+        match self.format {
+            SolutionsFormat::Csv => separated(b",", b"\r\n"),
+            SolutionsFormat::Json => Frame::Before {
+                open: b",{".to_vec(),
+                before: opening(b","),
+                first: 1,
+                close: b"}".to_vec(),
+            },
+            SolutionsFormat::Xml => Frame::Before {
+                open: b"<result>".to_vec(),
+                before: opening(b""),
+                first: 0,
+                close: b"</result>".to_vec(),
+            },
+            // The others have no frame.
+            _ => separated(b"\t", b"\n"),
+        }
     }
 
     /// Told, between rows, that the next one may be long in coming: rows of an Arrow stream that

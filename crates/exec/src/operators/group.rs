@@ -407,6 +407,10 @@ impl Group {
                 self.book(cx)?;
             }
         }
+        // Nothing grows any more: the rest is given back, as others may need it, and as what is
+        // booked tells how long all of this takes to free.
+        let bytes = self.bytes();
+        cx.room(&mut self.booked, bytes)?;
         self.next = Some(0);
         Ok(())
     }

@@ -184,6 +184,8 @@ impl Sorter {
                 break;
             }
         }
+        // The keys are gone.
+        cx.room(booked, held)?;
         Ok(Some(ordering.finish()))
     }
 

@@ -1,0 +1,344 @@
+//! Where is the text of each of many ids, mostly without decoding or escaping anything?
+//!
+//! The text of terms is gathered in one piece of memory, from where rows copy it. Ids that are
+//! close to each other lie in the same block of the dictionary, and results tend to be in the
+//! order of ids in one column at least: a block that is met for the second time is decoded and
+//! written as a whole, with one look for bytes to escape. Terms of any other kind are remembered
+//! one by one, which serves columns of few distinct values. When the memory is full, everything
+//! is forgotten.
+
+use std::ops::Range;
+
+use jindou_dictionary::{Around, BLOCK};
+use jindou_model::{TermId, TermKind};
+
+use super::ResultsError;
+use super::style::{InlineFrames, Style};
+use crate::TermDecoder;
+use crate::solutions::key_text;
+
+/// Bytes of text beyond which everything is forgotten: what is read again and again should stay
+/// in the second-level cache.
+const FULL_BYTES: usize = 1 << 20;
+/// Bytes of text that the terms of a few rows may add beyond that.
+const MOST_BYTES: usize = 4 << 20;
+/// Blocks kept for vertices, and as many for literals.
+const BLOCK_SLOTS: usize = 1024;
+/// Other terms remembered, by the highest bits of a mix of their ids.
+const TERM_BITS: u32 = 11;
+/// No block and no term: ids of this kind do not exist.
+const NOTHING: u64 = u64::MAX;
+
+/// Bytes behind the text that copies of a fixed size may read.
+pub(super) const SLACK: usize = 64;
+
+/// A column of ids, each so many steps behind the one before.
+#[derive(Clone, Copy)]
+pub(super) struct Column<'a> {
+    pub(super) ids: &'a [TermId],
+    pub(super) step: usize,
+}
+
+impl Column<'_> {
+    #[inline]
+    pub(super) fn id(self, row: usize) -> TermId {
+        self.ids[row * self.step]
+    }
+
+    fn get(self, row: usize) -> Option<TermId> {
+        self.ids.get(row * self.step).copied()
+    }
+}
+
+/// Where a term's text lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) start: u32,
+    pub(super) len: u32,
+}
+
+/// A block whose terms are written: one line of the processor's caches.
+#[derive(Clone)]
+#[repr(align(64))]
+struct BlockSlot {
+    /// [`number`] of the block.
+    number: u64,
+    start: u32,
+    /// Where each term's text begins behind the start, and where the last one's ends.
+    bounds: [u16; BLOCK + 1],
+}
+
+const NO_BLOCK: BlockSlot = BlockSlot {
+    number: NOTHING,
+    start: 0,
+    bounds: [0; BLOCK + 1],
+};
+
+#[derive(Clone, Copy)]
+struct TermSlot {
+    raw: u64,
+    place: Place,
+}
+
+const NO_TERM: TermSlot = TermSlot {
+    raw: NOTHING,
+    place: Place { start: 0, len: 0 },
+};
+
+/// The texts that one writer remembers. Takes some 5 MiB at the most, apart from a term that is
+/// longer.
+pub(super) struct Memory {
+    style: Style,
+    text: Vec<u8>,
+    blocks: Vec<BlockSlot>,
+    /// By slot, the block that was met last: [`number`].
+    met: Vec<u64>,
+    terms: Vec<TermSlot>,
+    /// Whether [`SLACK`] was put behind the text.
+    sealed: bool,
+    /// What stands around IRIs and around plain strings.
+    around: [Around; 2],
+    /// What stands around the lexical forms of values held inline.
+    inline: InlineFrames,
+    /// The keys of a block being written.
+    keys: Vec<u8>,
+}
+
+/// Tells blocks of all kinds apart.
+#[inline]
+fn number(id: TermId) -> u64 {
+    id.raw() / BLOCK as u64
+}
+
+/// The slot of a block.
+#[inline]
+fn block_slot(id: TermId) -> usize {
+    let literal = usize::from(id.kind() == TermKind::Literal);
+    number(id) as usize % BLOCK_SLOTS + literal * BLOCK_SLOTS
+}
+
+#[inline]
+fn term_slot(id: TermId) -> usize {
+    (id.raw().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - TERM_BITS)) as usize
+}
+
+impl Memory {
+    /// Without anything remembered.
+    pub(super) fn new(style: Style) -> Self {
+        Self {
+            style,
+            text: Vec::new(),
+            blocks: vec![NO_BLOCK; 2 * BLOCK_SLOTS],
+            met: vec![NOTHING; 2 * BLOCK_SLOTS],
+            terms: vec![NO_TERM; 1 << TERM_BITS],
+            sealed: false,
+            around: [false, true].map(|literal| {
+                let (open, close) = style.frame(literal);
+                Around::new(open, close, literal.then_some(0))
+            }),
+            inline: InlineFrames::new(style),
+            keys: Vec::new(),
+        }
+    }
+
+    pub(super) fn style(&self) -> Style {
+        self.style
+    }
+
+    /// Makes room for the terms of a few rows. Places found before are worth nothing then.
+    pub(super) fn make_room(&mut self) {
+        if std::mem::take(&mut self.sealed) {
+            self.text.truncate(self.text.len() - SLACK);
+        }
+        if self.text.len() > FULL_BYTES {
+            self.text.clear();
+            self.text.shrink_to(MOST_BYTES);
+            self.blocks.fill(NO_BLOCK);
+            self.terms.fill(NO_TERM);
+        }
+    }
+
+    /// The text that places lie in, with [`SLACK`] behind it.
+    pub(super) fn seal(&mut self) -> &[u8] {
+        self.text.resize(self.text.len() + SLACK, 0);
+        self.sealed = true;
+        &self.text
+    }
+
+    /// Puts the place of the text of each of `rows` of a column into every `stride`-th of `places`;
+    /// that of [`TermId::NONE`] is empty. False if the terms are too long to be remembered together.
+    ///
+    /// # Errors
+    /// As [`Style::write`].
+    pub(super) fn find(
+        &mut self,
+        column: Column<'_>,
+        rows: Range<usize>,
+        places: (&mut [Place], usize),
+        decoder: &mut TermDecoder<'_>,
+    ) -> Result<bool, ResultsError> {
+        let mut last = (TermId::NONE, Place::default());
+        for (row, place) in rows.zip(places.0.iter_mut().step_by(places.1)) {
+            let id = column.id(row);
+            if id != last.0 {
+                let found = match self.in_block(id) {
+                    Some(found) => found,
+                    None => match self.find_one(id, column.get(row + 1), decoder)? {
+                        Some(found) => found,
+                        None => return Ok(false),
+                    },
+                };
+                last = (id, found);
+            }
+            *place = last.1;
+        }
+        Ok(true)
+    }
+
+    /// The text of a term whose block is kept.
+    #[inline]
+    fn in_block(&self, id: TermId) -> Option<Place> {
+        let slot = &self.blocks[block_slot(id)];
+        (slot.number == number(id)).then(|| slot.place(id))
+    }
+
+    /// The text of a term whose block is not kept; `None` if there is no room for it.
+    #[inline(never)]
+    fn find_one(
+        &mut self,
+        id: TermId,
+        next: Option<TermId>,
+        decoder: &mut TermDecoder<'_>,
+    ) -> Result<Option<Place>, ResultsError> {
+        if id.is_none() {
+            return Ok(Some(Place::default()));
+        }
+        let slot = self.terms[term_slot(id)];
+        if slot.raw == id.raw() {
+            return Ok(Some(slot.place));
+        }
+        let of_blocks = matches!(id.kind(), TermKind::Vertex | TermKind::Literal);
+        if of_blocks && let Some(place) = self.fill(id, next, decoder) {
+            return Ok(Some(place));
+        }
+        let start = self.text.len();
+        if !self.inline.write(&mut self.text, id) {
+            let text = decoder.text(id).expect("the cell is bound");
+            self.style.write(&mut self.text, text)?;
+        }
+        if self.text.len() > MOST_BYTES {
+            return Ok(None);
+        }
+        let place = Place {
+            start: start as u32,
+            len: (self.text.len() - start) as u32,
+        };
+        let raw = id.raw();
+        self.terms[term_slot(id)] = TermSlot { raw, place };
+        Ok(Some(place))
+    }
+
+    /// The text of a term whose block has been met before, or is about to be met again; all of it
+    /// is kept from now on.
+    fn fill(
+        &mut self,
+        id: TermId,
+        next: Option<TermId>,
+        decoder: &TermDecoder<'_>,
+    ) -> Option<Place> {
+        // Nothing else may take the place of a block that is met or kept.
+        if !decoder.has_block(id) {
+            return None;
+        }
+        let at = block_slot(id);
+        let again = next.is_some_and(|next| number(next) == number(id) && next != id);
+        if self.met[at] != number(id) && !again {
+            self.met[at] = number(id);
+            return None;
+        }
+        let start = self.text.len();
+        let bounds = self.write_block(id, decoder);
+        if bounds.is_none() || self.text.len() > MOST_BYTES {
+            self.text.truncate(start);
+            return None;
+        }
+        self.met[at] = number(id);
+        self.blocks[at] = BlockSlot {
+            number: number(id),
+            start: start as u32,
+            bounds: bounds?,
+        };
+        Some(self.blocks[at].place(id))
+    }
+
+    /// Appends the text of all terms of an id's block and tells where each begins and the last one
+    /// ends. `None` if that cannot be done, or the block is not whole: terms that came after the
+    /// dictionary was built may have ids of its last block.
+    fn write_block(&mut self, id: TermId, decoder: &TermDecoder<'_>) -> Option<[u16; BLOCK + 1]> {
+        let literal = id.kind() == TermKind::Literal;
+        let mut ends = [0; BLOCK];
+        let start = self.text.len();
+        // Almost all blocks have IRIs or plain strings that are written as they are.
+        let around = &self.around[usize::from(literal)];
+        if let Some(block) = decoder.block(id, around, &mut self.text, &mut ends) {
+            if block.count < BLOCK {
+                return None;
+            }
+            let texts = bounds(&ends)?;
+            if self.style.is_clean(block.raw, literal)
+                && self.fits(&self.text[start..], &texts, literal)
+            {
+                return Some(texts);
+            }
+            self.text.truncate(start);
+        }
+        self.keys.clear();
+        let block = decoder.block(id, &Around::nothing(), &mut self.keys, &mut ends)?;
+        if block.count < BLOCK {
+            return None;
+        }
+        let mut begin = 0;
+        for end in &mut ends {
+            let key = self.keys.get(begin..*end as usize)?;
+            begin = *end as usize;
+            // What a format cannot hold is refused when it is that term's turn.
+            let text = key_text(key, literal);
+            self.style.write(&mut self.text, text).ok()?;
+            *end = u32::try_from(self.text.len() - start).ok()?;
+        }
+        bounds(&ends)
+    }
+
+    /// Whether each term of a block is what it was taken for: an IRI, not a blank node; in XML,
+    /// without blanks at its ends.
+    fn fits(&self, text: &[u8], bounds: &[u16; BLOCK + 1], literal: bool) -> bool {
+        let (open, close) = self.style.frame(literal);
+        bounds.windows(2).all(|bounds| {
+            let (begin, end) = (usize::from(bounds[0]), usize::from(bounds[1]));
+            let term = &text[begin + open.len()..end - close.len()];
+            (literal || !term.starts_with(b"_:"))
+                && (self.style != Style::Xml || term.trim_ascii() == term)
+        })
+    }
+}
+
+impl BlockSlot {
+    #[inline]
+    fn place(&self, id: TermId) -> Place {
+        let term = id.raw() as usize % BLOCK;
+        let (begin, end) = (self.bounds[term], self.bounds[term + 1]);
+        Place {
+            start: self.start + u32::from(begin),
+            len: u32::from(end - begin),
+        }
+    }
+}
+
+/// `None` for a block that is too long.
+fn bounds(ends: &[u32; BLOCK]) -> Option<[u16; BLOCK + 1]> {
+    let mut bounds = [0; BLOCK + 1];
+    for (bound, end) in bounds[1..].iter_mut().zip(ends) {
+        *bound = u16::try_from(*end).ok()?;
+    }
+    Some(bounds)
+}
