@@ -25,6 +25,10 @@ pub(crate) const BLOCK_SHIFT: u32 = BLOCK.trailing_zeros();
 /// Bytes that are copied at once: copies of a fixed size cost a fraction of others, and what one
 /// writes too much is overwritten by the next.
 const STRIDE: usize = 64;
+/// The same for what is mostly short.
+const SHORT: usize = 16;
+/// Texts grow by so many bytes at once.
+const GROWTH: usize = 4 << 10;
 /// The longest text that may stand before or after each string of a decoded block.
 const LONGEST_AROUND: usize = 32;
 /// The longest string that is always kept: the strings of a block may have 4 GiB together.
@@ -111,12 +115,16 @@ pub(crate) struct Block<'a> {
     shared: &'a [u8],
     head: &'a [u8],
     tails: &'a [u8],
+    /// The head, the tails, and what may lie behind the block.
+    beyond: &'a [u8],
 }
 
 impl<'a> Block<'a> {
-    /// Reads the block of `count` strings that is `bytes`.
+    /// Reads the block of `count` strings that is the first `len` of `bytes`. If there are some
+    /// more, all of its strings can be decoded faster.
     #[inline]
-    pub(crate) fn open(bytes: &'a [u8], count: usize) -> Result<Self, DictionaryError> {
+    pub(crate) fn open(bytes: &'a [u8], len: usize, count: usize) -> Result<Self, DictionaryError> {
+        let (all, bytes) = (bytes, bytes.get(..len).ok_or(DAMAGED)?);
         let (widths, bytes) = bytes.split_first().ok_or(DAMAGED)?;
         let (shared_width, width) = (usize::from(widths & 15), usize::from(widths >> 4));
         if !matches!(width, 1 | 2 | 4) || !matches!(shared_width, 1 | 2 | 4) {
@@ -139,6 +147,7 @@ impl<'a> Block<'a> {
             shared,
             head,
             tails,
+            beyond: &all[len - tails.len() - head.len()..],
         })
     }
 
@@ -186,25 +195,70 @@ impl<'a> Block<'a> {
         })
     }
 
+    /// The number of strings.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
     /// The head and the tails.
     pub(crate) fn raw(&self) -> (&'a [u8], &'a [u8]) {
         (self.head, self.tails)
     }
 
-    /// Appends all strings to `text`, one after the other, with what stands around each, and puts
-    /// where each ends with that, counted from where the first begins, into `ends`. Gives their
-    /// number; `None`, with nothing appended, if not all have the border, at their ends only. The text without what
-    /// stands around is at most [`BLOCK`] times as long as [`Self::bytes`], which the caller has
-    /// found to fit into 32 bits.
+    /// Puts all strings into `text` from `at` on, one after the other, with what stands around
+    /// each, and where each ends with that, counted from `at`, into `ends`. `text` grows as needed;
+    /// what lies behind the strings is of no use. Gives the bytes of the strings with what stands
+    /// around; `None` if not all have the border, at their ends only. The text without what stands
+    /// around is at most [`BLOCK`] times as long as [`Self::bytes`], which the caller has found to
+    /// fit into 32 bits.
     pub(crate) fn decode_all(
         &self,
         around: &Around,
         text: &mut Vec<u8>,
+        at: usize,
         ends: &mut [u32; BLOCK],
     ) -> Result<Option<usize>, DictionaryError> {
         let (mut tails, mut shared) = ([0; BLOCK], [0; BLOCK]);
         unpack(self.ends, self.width, &mut tails[1..]);
         unpack(self.shared, self.shared_width, &mut shared[1..]);
+        let Some(lens) = self.lay_out(around, &tails, &shared, ends)? else {
+            return Ok(None);
+        };
+        let total = ends[self.count - 1] as usize;
+        if text.len() < at + total + STRIDE {
+            text.resize((at + total + STRIDE).next_multiple_of(GROWTH), 0);
+        }
+        let out = &mut text[at..];
+        let mut begin = 0;
+        for place in 0..self.count {
+            let (shared, len) = (shared[place] as usize, lens[place]);
+            out[begin..begin + LONGEST_AROUND].copy_from_slice(&around.open);
+            let at = begin + around.open_len;
+            if place == 0 {
+                copy(out, at, self.beyond, len);
+            } else {
+                let model = model(place);
+                let start = ends[model] as usize - around.close_len - lens[model];
+                copy_within(out, start, at, shared);
+                let tail = &self.beyond[self.head.len() + tails[place - 1] as usize..];
+                copy_short(out, at + shared, tail, len - shared);
+            }
+            let end = at + len;
+            out[end..end + LONGEST_AROUND].copy_from_slice(&around.close);
+            begin = end + around.close_len;
+        }
+        Ok(Some(total))
+    }
+
+    /// The bytes of each string without what stands around it and without its border; `ends` as
+    /// in [`Self::decode_all`]. `None` if not all have the border, at their ends only.
+    fn lay_out(
+        &self,
+        around: &Around,
+        tails: &[u32; BLOCK],
+        shared: &[u32; BLOCK],
+        ends: &mut [u32; BLOCK],
+    ) -> Result<Option<[usize; BLOCK]>, DictionaryError> {
         if tails[self.count - 1] as usize > self.tails.len() {
             return Err(DAMAGED);
         }
@@ -212,7 +266,6 @@ impl<'a> Block<'a> {
         if !around.is_border(self.head.last()) || !self.has_borders(around.border) {
             return Ok(None);
         }
-        // What a string's text takes, without what stands around it.
         let mut lens = [0; BLOCK];
         lens[0] = self.head.len() - cut;
         let mut total = lens[0] + around.bytes();
@@ -234,22 +287,7 @@ impl<'a> Block<'a> {
             total += lens[place] + around.bytes();
             ends[place] = total as u32;
         }
-        let begin = text.len();
-        text.resize(begin + total + STRIDE, 0);
-        let out = &mut text[begin..];
-        around.put(out, 0, self.head, lens[0]);
-        for place in 1..self.count {
-            let start = ends[place - 1] as usize;
-            let (model_end, shared) = (ends[model(place)] as usize, shared[place] as usize);
-            let model_start = model_end - around.close_len - lens[model(place)];
-            let at = start + around.open_len;
-            copy_within(out, model_start, at, shared);
-            let tail = &self.tails[tails[place - 1] as usize..];
-            copy(out, at + shared, tail, lens[place] - shared);
-            around.put_ends(out, start, lens[place]);
-        }
-        text.truncate(begin + total);
-        Ok(Some(self.count))
+        Ok(Some(lens))
     }
 
     #[inline]
@@ -356,36 +394,36 @@ impl Around {
     fn is_border(&self, last: Option<&u8>) -> bool {
         self.border.is_none() || self.border == last.copied()
     }
+}
 
-    /// Puts a string with what stands around it at `at`.
-    fn put(&self, out: &mut [u8], at: usize, string: &[u8], len: usize) {
-        copy(out, at + self.open_len, string, len);
-        self.put_ends(out, at, len);
+/// Copies the first `len` bytes of `from` to `at`, and may write up to [`STRIDE`] beyond them.
+#[inline(always)]
+fn copy(out: &mut [u8], at: usize, from: &[u8], len: usize) {
+    if from.len() < len + STRIDE {
+        out[at..at + len].copy_from_slice(&from[..len]);
+        return;
     }
-
-    /// Puts what stands around a string of `len` bytes that lies behind its opening at `at`.
-    #[inline]
-    fn put_ends(&self, out: &mut [u8], at: usize, len: usize) {
-        out[at..at + self.open_len].copy_from_slice(&self.open[..self.open_len]);
-        let close = at + self.open_len + len;
-        out[close..close + LONGEST_AROUND].copy_from_slice(&self.close);
+    let mut done = 0;
+    while done < len {
+        let (from, to) = (&from[done..], &mut out[at + done..]);
+        to[..STRIDE].copy_from_slice(&from[..STRIDE]);
+        done += STRIDE;
     }
 }
 
-/// Copies `len` bytes to `at`, and may write up to [`STRIDE`] beyond them.
-#[inline]
-fn copy(out: &mut [u8], at: usize, from: &[u8], len: usize) {
-    const SHORT: usize = 16;
+/// As [`copy`], for what is mostly short.
+#[inline(always)]
+fn copy_short(out: &mut [u8], at: usize, from: &[u8], len: usize) {
     if len <= SHORT && from.len() >= SHORT {
         out[at..at + SHORT].copy_from_slice(&from[..SHORT]);
     } else {
-        out[at..at + len].copy_from_slice(&from[..len]);
+        copy(out, at, from, len);
     }
 }
 
 /// Copies `len` bytes from `start` to `at`, which lies behind them, and may write up to [`STRIDE`]
 /// beyond them.
-#[inline]
+#[inline(always)]
 fn copy_within(out: &mut [u8], start: usize, at: usize, len: usize) {
     let mut done = 0;
     while done < len {
@@ -440,7 +478,7 @@ mod tests {
     fn round_trip(strings: &[&[u8]]) -> usize {
         let mut bytes = Vec::new();
         push_block(&mut bytes, strings).unwrap();
-        let block = Block::open(&bytes, strings.len()).unwrap();
+        let block = Block::open(&bytes, bytes.len(), strings.len()).unwrap();
         let (mut all, mut ends) = (Vec::new(), [0; BLOCK]);
         let mut expected = Vec::new();
         for (open, close) in [
@@ -449,12 +487,14 @@ mod tests {
             ("a long opening ", " and a long closing"),
         ] {
             let around = Around::new(open.as_bytes(), close.as_bytes(), None);
+            let at = expected.len();
             for string in strings {
                 expected.extend([open.as_bytes(), string, close.as_bytes()].concat());
             }
-            let count = block.decode_all(&around, &mut all, &mut ends);
-            assert_eq!(count, Ok(Some(strings.len())));
-            assert_eq!(all, expected);
+            let bytes = block.decode_all(&around, &mut all, at, &mut ends);
+            assert_eq!(bytes, Ok(Some(expected.len() - at)));
+            assert_eq!(ends[strings.len() - 1] as usize, expected.len() - at);
+            assert_eq!(all[..expected.len()], expected);
         }
         for (place, string) in strings.iter().enumerate() {
             assert_eq!(text(&block, place).unwrap(), *string);
@@ -500,11 +540,13 @@ mod tests {
         let decode = |strings: &[&[u8]]| {
             let mut bytes = Vec::new();
             push_block(&mut bytes, strings).unwrap();
-            let block = Block::open(&bytes, strings.len()).unwrap();
+            let block = Block::open(&bytes, bytes.len(), strings.len()).unwrap();
             let (mut text, mut ends) = (b"x".to_vec(), [0; BLOCK]);
-            let count = block.decode_all(&around, &mut text, &mut ends).unwrap();
-            assert_eq!(count.is_none(), text == b"x");
-            count.map(|count| (String::from_utf8(text).unwrap(), ends[count - 1]))
+            let bytes = block
+                .decode_all(&around, &mut text, 1, &mut ends)
+                .unwrap()?;
+            text.truncate(1 + bytes);
+            Some((String::from_utf8(text).unwrap(), ends[strings.len() - 1]))
         };
         let text = "x<abc><abcd><><b>".to_owned();
         assert_eq!(
@@ -535,7 +577,7 @@ mod tests {
         let mut bytes = Vec::new();
         push_block(&mut bytes, &[b"abc1", b"abc2", b"x"]).unwrap();
         for length in 0..bytes.len() {
-            let last = Block::open(&bytes[..length], 3).and_then(|block| text(&block, 2));
+            let last = Block::open(&bytes, length, 3).and_then(|block| text(&block, 2));
             assert_eq!(last, Err(DAMAGED));
         }
     }
@@ -548,12 +590,12 @@ mod tests {
             for value in 0..=255 {
                 let mut changed = bytes.clone();
                 changed[at] = value;
-                let Ok(block) = Block::open(&changed, 5) else {
+                let Ok(block) = Block::open(&changed, changed.len(), 5) else {
                     continue;
                 };
                 for border in [None, Some(b'x')] {
                     let around = Around::new(b"(", b")", border);
-                    let _ = block.decode_all(&around, &mut Vec::new(), &mut [0; BLOCK]);
+                    let _ = block.decode_all(&around, &mut Vec::new(), 0, &mut [0; BLOCK]);
                 }
                 for place in 0..5 {
                     let _ = text(&block, place);

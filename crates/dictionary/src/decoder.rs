@@ -57,10 +57,11 @@ impl<'a> Decoder<'a> {
             .ok_or_else(|| self.parts.unknown(id))
     }
 
-    /// Appends the strings of the whole block that an id lies in to `text`, one after the other,
-    /// each with what stands `around` it; `ends` gets where each ends with that, counted from where
-    /// the first begins. The id's own place is its rest by [`BLOCK`]. `None`, with nothing appended,
-    /// for a block that is too large to be kept by many, or with a string that lacks the border.
+    /// Puts the strings of the whole block that an id lies in into `text` from `at` on, one after
+    /// the other, each with what stands `around` it; `ends` gets where each ends with that, counted
+    /// from `at`. The id's own place is its rest by [`BLOCK`]. `text` grows as needed, and what lies
+    /// behind the strings is of no use. `None` for a block that is too large to be kept by many, or
+    /// with a string that lacks the border, or has it elsewhere, too.
     ///
     /// Costs a small part of what the strings would cost one by one.
     ///
@@ -71,15 +72,17 @@ impl<'a> Decoder<'a> {
         id: u64,
         around: &Around,
         text: &mut Vec<u8>,
+        at: usize,
         ends: &mut [u32; BLOCK],
     ) -> Result<Option<WholeBlock<'a>>, DictionaryError> {
         let block = self.parts.block(id)?;
         if block.bytes() > LARGEST_KEPT {
             return Ok(None);
         }
-        let count = block.decode_all(around, text, ends)?;
-        Ok(count.map(|count| WholeBlock {
-            count,
+        let bytes = block.decode_all(around, text, at, ends)?;
+        Ok(bytes.map(|bytes| WholeBlock {
+            count: block.count(),
+            bytes,
             raw: block.raw(),
         }))
     }
@@ -121,6 +124,8 @@ impl<'a> Decoder<'a> {
 pub struct WholeBlock<'a> {
     /// The number of strings.
     pub count: usize,
+    /// Bytes of all of them with what stands around each.
+    pub bytes: usize,
     /// The bytes that the strings are made of, borders included: a byte that occurs in a string
     /// occurs here, and there are far fewer of them.
     pub raw: (&'a [u8], &'a [u8]),
@@ -150,9 +155,9 @@ impl Default for Kept {
 impl Kept {
     fn fill(&mut self, number: u64, block: &Block<'_>) -> Result<(), DictionaryError> {
         self.number = u64::MAX;
-        self.text.clear();
-        let count = block.decode_all(&Around::nothing(), &mut self.text, &mut self.ends)?;
-        self.count = count.expect("no border is asked for");
+        self.count = block.count();
+        let bytes = block.decode_all(&Around::nothing(), &mut self.text, 0, &mut self.ends)?;
+        assert!(bytes.is_some(), "no border is asked for");
         self.number = number;
         Ok(())
     }

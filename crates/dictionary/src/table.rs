@@ -257,7 +257,9 @@ impl<'a> Parts<'a> {
         }
         let block = id >> BLOCK_SHIFT;
         let count = (self.len - (block << BLOCK_SHIFT)).min(BLOCK as u64);
-        Block::open(self.block_bytes(block), count as usize)
+        let (begin, end) = (self.offset(block as usize), self.offset(block as usize + 1));
+        let bytes = self.data.get(begin..).unwrap_or(&[]);
+        Block::open(bytes, end.saturating_sub(begin), count as usize)
     }
 
     /// True if the string of `id` is `key`; a damaged string equals none.

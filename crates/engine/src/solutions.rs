@@ -242,6 +242,7 @@ impl<'a> TermDecoder<'a> {
         id: TermId,
         around: &Around,
         keys: &mut Vec<u8>,
+        at: usize,
         ends: &mut [u32; BLOCK],
     ) -> Option<WholeBlock<'a>> {
         if !self.has_block(id) {
@@ -253,7 +254,10 @@ impl<'a> TermDecoder<'a> {
             _ => return None,
         };
         // Whatever is wrong with the block is told when its terms are read one by one.
-        decoder.block(id.local(), around, keys, ends).ok().flatten()
+        decoder
+            .block(id.local(), around, keys, at, ends)
+            .ok()
+            .flatten()
     }
 
     /// The text of a term, until the next one is asked for; `None` where nothing is bound.

@@ -94,13 +94,14 @@ pub(super) struct Memory {
     /// By slot, the block that was met last: [`number`].
     met: Vec<u64>,
     terms: Vec<TermSlot>,
-    /// Whether [`SLACK`] was put behind the text.
-    sealed: bool,
+    /// How much of the text is in use; behind it there is [`SLACK`] at least, whatever it holds.
+    used: usize,
     /// What stands around IRIs and around plain strings.
     around: [Around; 2],
     /// What stands around the lexical forms of values held inline.
     inline: InlineFrames,
-    /// The keys of a block being written.
+    /// A term, or a block, being written, and the keys of the block.
+    scratch: Vec<u8>,
     keys: Vec<u8>,
 }
 
@@ -127,16 +128,17 @@ impl Memory {
     pub(super) fn new(style: Style) -> Self {
         Self {
             style,
-            text: Vec::new(),
+            text: vec![0; SLACK],
             blocks: vec![NO_BLOCK; 2 * BLOCK_SLOTS],
             met: vec![NOTHING; 2 * BLOCK_SLOTS],
             terms: vec![NO_TERM; 1 << TERM_BITS],
-            sealed: false,
+            used: 0,
             around: [false, true].map(|literal| {
                 let (open, close) = style.frame(literal);
                 Around::new(open, close, literal.then_some(0))
             }),
             inline: InlineFrames::new(style),
+            scratch: Vec::new(),
             keys: Vec::new(),
         }
     }
@@ -147,22 +149,35 @@ impl Memory {
 
     /// Makes room for the terms of a few rows. Places found before are worth nothing then.
     pub(super) fn make_room(&mut self) {
-        if std::mem::take(&mut self.sealed) {
-            self.text.truncate(self.text.len() - SLACK);
-        }
-        if self.text.len() > FULL_BYTES {
-            self.text.clear();
-            self.text.shrink_to(MOST_BYTES);
+        if self.used > FULL_BYTES {
+            self.used = 0;
+            if self.text.len() > 2 * MOST_BYTES {
+                self.text = vec![0; SLACK];
+                self.scratch = Vec::new();
+            }
             self.blocks.fill(NO_BLOCK);
             self.terms.fill(NO_TERM);
         }
     }
 
     /// The text that places lie in, with [`SLACK`] behind it.
-    pub(super) fn seal(&mut self) -> &[u8] {
-        self.text.resize(self.text.len() + SLACK, 0);
-        self.sealed = true;
+    pub(super) fn text(&self) -> &[u8] {
         &self.text
+    }
+
+    /// Puts what was written to the scratch behind the text.
+    fn keep_scratch(&mut self) -> Place {
+        let (start, len) = (self.used, self.scratch.len());
+        if self.text.len() < start + len + SLACK {
+            self.text
+                .resize((start + len + SLACK).next_multiple_of(1 << 16), 0);
+        }
+        self.text[start..start + len].copy_from_slice(&self.scratch);
+        self.used += len;
+        Place {
+            start: start as u32,
+            len: len as u32,
+        }
     }
 
     /// Puts the place of the text of each of `rows` of a column into every `stride`-th of `places`;
@@ -221,18 +236,15 @@ impl Memory {
         if of_blocks && let Some(place) = self.fill(id, next, decoder) {
             return Ok(Some(place));
         }
-        let start = self.text.len();
-        if !self.inline.write(&mut self.text, id) {
+        self.scratch.clear();
+        if !self.inline.write(&mut self.scratch, id) {
             let text = decoder.text(id).expect("the cell is bound");
-            self.style.write(&mut self.text, text)?;
+            self.style.write(&mut self.scratch, text)?;
         }
-        if self.text.len() > MOST_BYTES {
+        if self.used + self.scratch.len() > MOST_BYTES {
             return Ok(None);
         }
-        let place = Place {
-            start: start as u32,
-            len: (self.text.len() - start) as u32,
-        };
+        let place = self.keep_scratch();
         let raw = id.raw();
         self.terms[term_slot(id)] = TermSlot { raw, place };
         Ok(Some(place))
@@ -256,17 +268,16 @@ impl Memory {
             self.met[at] = number(id);
             return None;
         }
-        let start = self.text.len();
-        let bounds = self.write_block(id, decoder);
-        if bounds.is_none() || self.text.len() > MOST_BYTES {
-            self.text.truncate(start);
+        if self.used > MOST_BYTES {
             return None;
         }
+        let start = self.used;
+        let bounds = self.write_block(id, decoder)?;
         self.met[at] = number(id);
         self.blocks[at] = BlockSlot {
             number: number(id),
             start: start as u32,
-            bounds: bounds?,
+            bounds,
         };
         Some(self.blocks[at].place(id))
     }
@@ -277,41 +288,41 @@ impl Memory {
     fn write_block(&mut self, id: TermId, decoder: &TermDecoder<'_>) -> Option<[u16; BLOCK + 1]> {
         let literal = id.kind() == TermKind::Literal;
         let mut ends = [0; BLOCK];
-        let start = self.text.len();
         // Almost all blocks have IRIs or plain strings that are written as they are.
         let around = &self.around[usize::from(literal)];
-        if let Some(block) = decoder.block(id, around, &mut self.text, &mut ends) {
+        if let Some(block) = decoder.block(id, around, &mut self.text, self.used, &mut ends) {
             if block.count < BLOCK {
                 return None;
             }
             let texts = bounds(&ends)?;
-            if self.style.is_clean(block.raw, literal)
-                && self.fits(&self.text[start..], &texts, literal)
-            {
+            if self.style.is_clean(block.raw, literal) && self.fits(&texts, literal) {
+                self.used += block.bytes;
                 return Some(texts);
             }
-            self.text.truncate(start);
         }
-        self.keys.clear();
-        let block = decoder.block(id, &Around::nothing(), &mut self.keys, &mut ends)?;
+        let block = decoder.block(id, &Around::nothing(), &mut self.keys, 0, &mut ends)?;
         if block.count < BLOCK {
             return None;
         }
+        self.scratch.clear();
         let mut begin = 0;
         for end in &mut ends {
             let key = self.keys.get(begin..*end as usize)?;
             begin = *end as usize;
             // What a format cannot hold is refused when it is that term's turn.
             let text = key_text(key, literal);
-            self.style.write(&mut self.text, text).ok()?;
-            *end = u32::try_from(self.text.len() - start).ok()?;
+            self.style.write(&mut self.scratch, text).ok()?;
+            *end = u32::try_from(self.scratch.len()).ok()?;
         }
-        bounds(&ends)
+        let bounds = bounds(&ends)?;
+        self.keep_scratch();
+        Some(bounds)
     }
 
-    /// Whether each term of a block is what it was taken for: an IRI, not a blank node; in XML,
+    /// Whether each term of the block behind the text is what it was taken for: an IRI, not a blank node; in XML,
     /// without blanks at its ends.
-    fn fits(&self, text: &[u8], bounds: &[u16; BLOCK + 1], literal: bool) -> bool {
+    fn fits(&self, bounds: &[u16; BLOCK + 1], literal: bool) -> bool {
+        let text = &self.text[self.used..];
         let (open, close) = self.style.frame(literal);
         bounds.windows(2).all(|bounds| {
             let (begin, end) = (usize::from(bounds[0]), usize::from(bounds[1]));

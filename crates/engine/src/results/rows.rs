@@ -179,7 +179,7 @@ impl Rows {
     fn copy(&mut self, out: &mut Vec<u8>, rows: usize) {
         let frame = &self.frame;
         let cells: usize = self.places.iter().map(|place| place.len as usize).sum();
-        let text = self.memory.seal();
+        let text = self.memory.text();
         let begin = out.len();
         out.resize(begin + cells + rows * frame.row_bytes() + SLACK, 0);
         let mut to = Cursor { out, at: begin };
