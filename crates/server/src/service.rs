@@ -11,7 +11,7 @@ use hyper::header::{
     HeaderValue, LOCATION, ORIGIN,
 };
 use hyper::{Method, Request, Response, StatusCode};
-use jindou_engine::{Database, QueryOptions, Reservation, UpdateOptions};
+use jindou_engine::{Database, Reservation, UpdateOptions};
 use oxrdf::NamedNode;
 use serde_json::json;
 
