@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use jindou_bench::BenchError;
 use jindou_engine::ingest::IngestError;
+use jindou_engine::results::WriteError;
 use jindou_engine::{EngineError, StoreError};
 
 use crate::interrupt::Interrupted;
@@ -63,6 +64,9 @@ fn one_line(error: &anyhow::Error) -> String {
 
 fn advice(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
     if let Some(BenchError::Engine(error)) = cause.downcast_ref() {
+        return engine_advice(error);
+    }
+    if let Some(WriteError::Query(error)) = cause.downcast_ref() {
         return engine_advice(error);
     }
     engine_advice(cause.downcast_ref::<EngineError>()?)

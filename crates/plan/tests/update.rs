@@ -401,7 +401,14 @@ fn unsupported_features_are_named() {
 #[test]
 fn what_is_too_large_or_deep_is_refused() {
     let too_large = |text: &str| matches!(refused(text), PlanError::TooLarge { .. });
-    assert!(too_large(&" ".repeat(5 << 20)));
+    assert!(too_large(&" ".repeat(129 << 20)));
+    // Patterns may not be as long as data may be.
+    let blank = " ".repeat(5 << 20);
+    assert!(too_large(&format!("INSERT {{}} WHERE {{ {blank} }}")));
+    let data = "<a:s> <a:p> 5 .".repeat(300_000);
+    parse(&format!(
+        "INSERT DATA {{ {data} }} ; INSERT {{ ?s ?p 1 }} WHERE {{ ?s ?p 5 }}"
+    ));
     let nested = |depth: usize| {
         format!(
             "INSERT {{}} WHERE {{ FILTER({}1{}) }}",
