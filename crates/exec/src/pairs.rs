@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use crate::discard::Large;
+
 /// Items that are handled between two looks at the clock.
 pub(crate) const AT_ONCE: usize = 1 << 14;
 /// Bits of a number that one pass looks at.
@@ -24,25 +26,34 @@ pub(crate) fn sort_pairs<E>(
     pairs: &mut Vec<Pair>,
     check: &mut dyn FnMut() -> Result<(), E>,
 ) -> Result<(), E> {
-    if pairs.is_sorted() {
+    let (mut least, mut greatest) = (u64::MAX, 0);
+    let (mut is_sorted, mut last) = (true, None);
+    for some in pairs.chunks(AT_ONCE) {
+        check_full(some, check)?;
+        for pair in some {
+            (least, greatest) = (least.min(pair.0), greatest.max(pair.0));
+            is_sorted &= last.is_none_or(|last| last <= *pair);
+            last = Some(*pair);
+        }
+    }
+    if is_sorted {
         return Ok(());
     }
-    let numbers = pairs.iter().map(|pair| pair.0);
-    let (least, greatest) = numbers.fold((u64::MAX, 0), |(least, greatest), number| {
-        (least.min(number), greatest.max(number))
-    });
     let passes = (u64::BITS - (greatest - least).leading_zeros()).div_ceil(DIGIT_BITS);
     if pairs.len() < FEW || passes > MOST_PASSES {
         return sort_with(pairs, &Pair::cmp, check);
     }
-    let mut sorted = vec![(0, 0); pairs.len()];
+    let mut sorted = Large::from(vec![(0, 0); pairs.len()]);
     for pass in 0..passes {
         let digit = |pair: &Pair| {
             ((pair.0 - least) >> (pass * DIGIT_BITS)) as usize & ((1 << DIGIT_BITS) - 1)
         };
         let mut places = [0_u32; 1 << DIGIT_BITS];
-        for pair in pairs.iter() {
-            places[digit(pair)] += 1;
+        for some in pairs.chunks(AT_ONCE) {
+            check()?;
+            for pair in some {
+                places[digit(pair)] += 1;
+            }
         }
         let mut before = 0;
         for place in &mut places {
@@ -56,9 +67,21 @@ pub(crate) fn sort_pairs<E>(
                 *place += 1;
             }
         }
-        std::mem::swap(pairs, &mut sorted);
+        std::mem::swap(pairs, &mut *sorted);
     }
     Ok(())
+}
+
+/// Calls `check` where so many items are to be handled that it costs nothing beside them.
+#[inline]
+pub(crate) fn check_full<T, E>(
+    items: &[T],
+    check: &mut dyn FnMut() -> Result<(), E>,
+) -> Result<(), E> {
+    match items.len() {
+        AT_ONCE => check(),
+        _ => Ok(()),
+    }
 }
 
 /// Sorts items, and calls `check` now and then: a merge sort over short runs. Equal items may
@@ -66,7 +89,7 @@ pub(crate) fn sort_pairs<E>(
 ///
 /// # Errors
 /// Those of `check`.
-pub(crate) fn sort_with<T: Copy, E>(
+pub(crate) fn sort_with<T: Copy + Send + 'static, E>(
     items: &mut Vec<T>,
     compare: &impl Fn(&T, &T) -> Ordering,
     check: &mut dyn FnMut() -> Result<(), E>,
@@ -75,16 +98,16 @@ pub(crate) fn sort_with<T: Copy, E>(
         run.sort_unstable_by(compare);
         check()?;
     }
-    let mut merged: Vec<T> = Vec::new();
+    let mut merged: Large<T> = Large::default();
     let mut width = AT_ONCE;
     while width < items.len() {
         merged.clear();
         merged.reserve_exact(items.len());
         for pair in items.chunks(2 * width) {
             let (left, right) = pair.split_at(width.min(pair.len()));
-            merge(left, right, compare, &mut merged, check)?;
+            merge(left, right, compare, &mut *merged, check)?;
         }
-        std::mem::swap(items, &mut merged);
+        std::mem::swap(items, &mut *merged);
         width *= 2;
     }
     Ok(())

@@ -12,7 +12,7 @@ use oxrdf::vocab::xsd;
 use super::order::{SortKey, rank};
 use super::order_run::{Run, run_of};
 use crate::Terms;
-use crate::discard::discard;
+use crate::discard::{Large, discard};
 use crate::pairs::{AT_ONCE, Pair, merge, sort_pairs, sort_with};
 
 /// Terms that are decoded between two looks at the clock and at the memory.
@@ -35,31 +35,42 @@ pub(crate) fn order_numbers<E>(
     ids: &[TermId],
     terms: &Terms,
     poll: &mut dyn FnMut(usize) -> Result<bool, E>,
-) -> Result<Option<Vec<u64>>, E> {
+) -> Result<Option<Large<u64>>, E> {
     if let Some(numbers) = numbers_of_ids(ids, terms, poll)? {
         return Ok(Some(numbers));
     }
-    let mut places: Vec<Pair> = ids.iter().map(|id| id.raw()).zip(0..).collect();
+    let mut places: Large<Pair> = Large::with_capacity(ids.len());
+    for some in ids.chunks(AT_ONCE) {
+        poll(0)?;
+        let first = places.len() as u32;
+        places.extend(some.iter().map(|id| id.raw()).zip(first..));
+    }
     sort_pairs(&mut places, &mut || poll(0).map(|_| ()))?;
-    let mut distinct: Vec<TermId> = Vec::new();
-    for (raw, _) in &places {
-        let id = TermId::from_raw(*raw);
-        if distinct.last() != Some(&id) {
-            distinct.push(id);
+    let mut distinct: Large<TermId> = Large::default();
+    for some in places.chunks(AT_ONCE) {
+        poll(0)?;
+        for (raw, _) in some {
+            let id = TermId::from_raw(*raw);
+            if distinct.last() != Some(&id) {
+                distinct.push(id);
+            }
         }
     }
     let Some(ordered) = Ranking::new(distinct, terms).finish(poll)? else {
         return Ok(None);
     };
-    let mut numbers = vec![0; ids.len()];
+    let mut numbers = Large::from(vec![0; ids.len()]);
     let mut number = 0;
     let mut last = None;
-    for (raw, place) in &places {
-        if last.is_some_and(|last| last != raw) {
-            number += 1;
+    for some in places.chunks(AT_ONCE) {
+        poll(0)?;
+        for (raw, place) in some {
+            if last.is_some_and(|last| last != raw) {
+                number += 1;
+            }
+            last = Some(raw);
+            numbers[*place as usize] = ordered[number];
         }
-        last = Some(raw);
-        numbers[*place as usize] = ordered[number];
     }
     Ok(Some(numbers))
 }
@@ -69,9 +80,9 @@ fn numbers_of_ids<E>(
     ids: &[TermId],
     terms: &Terms,
     poll: &mut dyn FnMut(usize) -> Result<bool, E>,
-) -> Result<Option<Vec<u64>>, E> {
+) -> Result<Option<Large<u64>>, E> {
     let mut runs: [Option<Run>; RANKS] = [None; RANKS];
-    let mut numbers = Vec::with_capacity(ids.len());
+    let mut numbers = Large::with_capacity(ids.len());
     for ids in ids.chunks(AT_ONCE) {
         poll(0)?;
         for id in ids {
@@ -91,7 +102,7 @@ fn numbers_of_ids<E>(
 /// Distinct terms that are put in order, kind by kind.
 struct Ranking<'a> {
     /// In the order of ids.
-    ids: Vec<TermId>,
+    ids: Large<TermId>,
     terms: &'a Terms,
     /// Those of [`TEXT_RANKS`].
     texts: [Texts; 3],
@@ -104,7 +115,7 @@ struct Ranking<'a> {
 const TEXT_RANKS: [u8; 3] = [rank::BLANK, rank::IRI, rank::STRING];
 
 impl<'a> Ranking<'a> {
-    fn new(ids: Vec<TermId>, terms: &'a Terms) -> Self {
+    fn new(ids: Large<TermId>, terms: &'a Terms) -> Self {
         Self {
             ids,
             terms,
@@ -252,7 +263,7 @@ struct Texts {
     /// Of one run, in the order of ids; in the end in order.
     entries: Vec<Text>,
     /// Those texts that were read, one behind the other.
-    arena: Vec<u8>,
+    arena: Large<u8>,
     /// Bytes that all of them begin with.
     shared: usize,
 }

@@ -9,20 +9,25 @@ use jindou_model::TermId;
 
 use crate::ExecError;
 use crate::context::Context;
-use crate::pairs::{AT_ONCE, Pair, sort_pairs};
+use crate::discard::Large;
+use crate::pairs::{AT_ONCE, Pair, check_full, sort_pairs};
 
 /// Bytes of a row: its number, twice, its value, and the bounds of its tie.
 pub(super) const ORDERING_BYTES: usize =
     2 * size_of::<u32>() + size_of::<TermId>() + size_of::<Range<usize>>() / 2;
 
+/// Of more pairs the first ones are not selected before they are sorted: nothing would look at the
+/// clock meanwhile.
+const MOST_SELECTED: usize = 1 << 20;
+
 /// The order of rows that follow each other, as far as it is known.
 pub(super) struct Ordering {
-    rows: Vec<u32>,
+    rows: Large<u32>,
     /// Places of rows that no key tells apart so far, in their order.
     ties: Vec<Range<usize>>,
     /// So many first rows are wanted.
     limit: usize,
-    pairs: Vec<Pair>,
+    pairs: Large<Pair>,
 }
 
 impl Ordering {
@@ -30,9 +35,9 @@ impl Ordering {
         let rows: Vec<u32> = (rows.start as u32..rows.end as u32).collect();
         Self {
             ties: Vec::from_iter((rows.len() > 1).then_some(0..rows.len())),
-            rows,
+            rows: rows.into(),
             limit,
-            pairs: Vec::new(),
+            pairs: Large::default(),
         }
     }
 
@@ -46,8 +51,8 @@ impl Ordering {
         &self,
         value: impl Fn(usize) -> TermId,
         cx: &Context,
-    ) -> Result<Vec<TermId>, ExecError> {
-        let mut values = Vec::with_capacity(self.ties.iter().map(Range::len).sum());
+    ) -> Result<Large<TermId>, ExecError> {
+        let mut values = Large::with_capacity(self.ties.iter().map(Range::len).sum());
         let mut checked = 0;
         for tie in &self.ties {
             for rows in self.rows[tie.clone()].chunks(AT_ONCE) {
@@ -65,14 +70,17 @@ impl Ordering {
     /// [`Ordering::tied_values`].
     pub(super) fn sort_ties<E>(
         &mut self,
-        mut numbers: Vec<u64>,
+        mut numbers: Large<u64>,
         descending: bool,
         check: &mut dyn FnMut() -> Result<(), E>,
     ) -> Result<(), E> {
         if descending {
-            numbers.iter_mut().for_each(|number| *number = !*number);
+            for some in numbers.chunks_mut(AT_ONCE) {
+                check_full(some, check)?;
+                some.iter_mut().for_each(|number| *number = !*number);
+            }
         }
-        let mut numbers = numbers.into_iter();
+        let mut numbers = numbers.iter().copied();
         let mut done = 0;
         for tie in std::mem::take(&mut self.ties) {
             done += tie.len();
@@ -81,16 +89,19 @@ impl Ordering {
                 done = 0;
             }
             self.pairs.clear();
-            let rows = self.rows[tie.clone()].iter().copied();
-            self.pairs
-                .extend(numbers.by_ref().take(tie.len()).zip(rows));
+            self.pairs.reserve(tie.len());
+            for rows in self.rows[tie.clone()].chunks(AT_ONCE) {
+                check_full(rows, check)?;
+                let numbers = numbers.by_ref().take(rows.len());
+                self.pairs.extend(numbers.zip(rows.iter().copied()));
+            }
             let wanted = self.limit.saturating_sub(tie.start);
-            if wanted < self.pairs.len() {
+            if wanted < self.pairs.len() && self.pairs.len() <= MOST_SELECTED {
                 keep_first(&mut self.pairs, wanted);
                 self.rows.truncate(tie.start + self.pairs.len());
             }
             sort_pairs(&mut self.pairs, check)?;
-            let mut from = tie.start;
+            let (mut from, mut looked) = (tie.start, tie.start);
             for equal in self.pairs.chunk_by(|a, b| a.0 == b.0) {
                 let to = from + equal.len();
                 for (row, pair) in self.rows[from..to].iter_mut().zip(equal) {
@@ -100,13 +111,17 @@ impl Ordering {
                     self.ties.push(from..to);
                 }
                 from = to;
+                if from >= looked + AT_ONCE {
+                    check()?;
+                    looked = from;
+                }
             }
         }
         Ok(())
     }
 
     /// The rows that are wanted; those that are still tied stay in the order in which they came.
-    pub(super) fn finish(mut self) -> Vec<u32> {
+    pub(super) fn finish(mut self) -> Large<u32> {
         self.rows.truncate(self.limit);
         self.rows
     }

@@ -12,7 +12,7 @@ use super::ordering::{ORDERING_BYTES, Ordering};
 use crate::ExecError;
 use crate::blocks::Blocks;
 use crate::context::{Booked, Context};
-use crate::discard::discard;
+use crate::discard::{Large, discard};
 use crate::expr::{NUMBER_BYTES, Run, SortKey, order_numbers, order_of_ids, run_of};
 use crate::spill::{self, Chunk, RunReader, SpillFile, batch_rows};
 use crate::table::{BATCH_ROWS, Table, VarSet};
@@ -54,7 +54,7 @@ pub(super) struct Sorter {
 
 enum Output {
     /// The order of the rows held, and how many were handed over.
-    Held(Vec<u32>, usize),
+    Held(Large<u32>, usize),
     Merge(Box<Merge>),
 }
 
@@ -143,7 +143,7 @@ impl Sorter {
 
     /// Sorts the rows held from `from` on, as many of them as there is memory for the keys of;
     /// gives the order and where those rows end.
-    fn order(&mut self, from: usize, cx: &Context) -> Result<(Vec<u32>, usize), ExecError> {
+    fn order(&mut self, from: usize, cx: &Context) -> Result<(Large<u32>, usize), ExecError> {
         let mut end = self.held.rows();
         loop {
             if let Some(order) = self.order_of(from..end, cx)? {
@@ -159,7 +159,7 @@ impl Sorter {
         &mut self,
         rows: Range<usize>,
         cx: &Context,
-    ) -> Result<Option<Vec<u32>>, ExecError> {
+    ) -> Result<Option<Large<u32>>, ExecError> {
         let held = self.held.bytes() + rows.len() * PLACE_BYTES;
         let few = rows.len() <= FEW_ROWS;
         let Self {

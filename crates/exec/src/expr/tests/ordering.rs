@@ -100,7 +100,7 @@ fn numbers_beyond_what_doubles_tell_apart_are_ordered() {
 /// The numbers of ids, none of which may be refused for want of memory.
 fn numbers(ids: &[TermId], terms: &Terms) -> Vec<u64> {
     let numbers = order_numbers(ids, terms, &mut |_| Ok::<bool, ()>(true));
-    numbers.unwrap().expect("there is memory")
+    numbers.unwrap().expect("there is memory").to_vec()
 }
 
 fn assert_ordered_as_keys(ids: &[TermId], terms: &Terms) {
