@@ -179,10 +179,10 @@ pub(crate) struct LimitArguments {
     pub(crate) max_rows: Option<u64>,
     /// Memory all queries may hold together, as in 8GiB; the data is not counted [default: half of
     /// the machine's]
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_some_bytes)]
     pub(crate) memory: Option<u64>,
     /// Memory one query may hold [default: 4GiB, or half of --memory if that is less]
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_some_bytes)]
     pub(crate) query_memory: Option<u64>,
     /// Heavy queries that compute at once; light ones are not counted [default: one a core]
     #[arg(long, value_name = "N")]
@@ -201,7 +201,7 @@ pub(crate) struct LimitArguments {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) client_timeout: Option<Duration>,
     /// Largest request body [default: 16MiB]
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_some_bytes)]
     pub(crate) max_body: Option<u64>,
     /// Connections open at once; more wait [default: 4096]
     #[arg(long, value_name = "N")]
@@ -633,7 +633,7 @@ pub(crate) struct HostileArguments {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) slow: usize,
     /// What all queries of the server may hold together
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, default_value = "1GiB")]
+    #[arg(long, value_name = "BYTES", value_parser = parse_some_bytes, default_value = "1GiB")]
     pub(crate) memory: u64,
     /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
     #[arg(long, value_name = "FILE")]
@@ -813,8 +813,16 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A number of bytes, or one with a unit: `4096`, `512MiB`, `8G`.
-fn parse_bytes(text: &str) -> Result<u64, String> {
+/// As [`parse_bytes`], but for 0.
+fn parse_some_bytes(text: &str) -> Result<u64, String> {
+    match parse_bytes(text)? {
+        0 => Err("give at least 1 byte".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
+/// A number of bytes, or one with a unit: `0`, `4096`, `512MiB`, `1.5G`.
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());
@@ -835,10 +843,10 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
         .parse()
         .map_err(|_| "not a number of bytes".to_owned())?;
     let bytes = number * unit as f64;
-    if bytes >= 1.0 && bytes < u64::MAX as f64 {
+    if bytes < u64::MAX as f64 {
         Ok(bytes as u64)
     } else {
-        Err("give at least 1 byte, and fewer than 2^64".to_owned())
+        Err("give fewer than 2^64 bytes".to_owned())
     }
 }
 
@@ -904,7 +912,7 @@ mod tests {
             ("3MB", 3_000_000),
             ("512m", 512 << 20),
         ] {
-            assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
+            assert_eq!(parse_some_bytes(text), Ok(bytes), "{text}");
         }
         for wrong in [
             "",
@@ -918,7 +926,7 @@ mod tests {
             "s",
             "1.2.3",
         ] {
-            assert!(parse_bytes(wrong).is_err(), "{wrong}");
+            assert!(parse_some_bytes(wrong).is_err(), "{wrong}");
             assert!(parse_duration(wrong).is_err() || wrong == "0.1" || wrong == "99999999TiB");
         }
     }

@@ -14,7 +14,7 @@ pub(crate) struct SpillArguments {
     pub(crate) spill_dir: Option<PathBuf>,
     /// Most that one query may put there, as in 500MiB; 0: nothing, a query then ends where its
     /// memory does [default: 16GiB]
-    #[arg(long, value_name = "BYTES", value_parser = parse_limit)]
+    #[arg(long, value_name = "BYTES", value_parser = crate::args::parse_bytes)]
     pub(crate) spill_limit: Option<u64>,
 }
 
@@ -28,51 +28,9 @@ impl SpillArguments {
     }
 }
 
-/// A number of bytes, or one with a unit: `0`, `4096`, `512MiB`, `8G`.
-fn parse_limit(text: &str) -> Result<u64, String> {
-    let end = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let unit: u64 = match unit.trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "k" | "kib" => 1 << 10,
-        "m" | "mib" => 1 << 20,
-        "g" | "gib" => 1 << 30,
-        "t" | "tib" => 1 << 40,
-        "kb" => 1_000,
-        "mb" => 1_000_000,
-        "gb" => 1_000_000_000,
-        "tb" => 1_000_000_000_000,
-        _ => return Err("not a unit of bytes; give KiB, MiB, GiB, kB, MB or GB".to_owned()),
-    };
-    let number: u64 = number
-        .parse()
-        .map_err(|_| "not a number of bytes".to_owned())?;
-    number
-        .checked_mul(unit)
-        .ok_or_else(|| "give fewer than 2^64 bytes".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_limit_is_a_number_of_bytes_with_or_without_a_unit() {
-        for (text, bytes) in [
-            ("0", 0),
-            ("4096", 4096),
-            ("2 GiB", 2 << 30),
-            ("3MB", 3_000_000),
-            ("5m", 5 << 20),
-        ] {
-            assert_eq!(parse_limit(text), Ok(bytes), "{text}");
-        }
-        for wrong in ["", "x", "-1", "1.5", "1q", "99999999999TiB"] {
-            assert!(parse_limit(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn what_is_not_asked_for_stays() {

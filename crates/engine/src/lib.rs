@@ -51,8 +51,8 @@ pub use database::Database;
 pub use error::EngineError;
 pub use graph_store::GraphReport;
 pub use jindou_exec::{
-    CancellationToken, MemoryPool, Reservation, ServiceCall, ServiceCaller, ServiceError,
-    ServiceNext, ServiceRows, SpillLimits,
+    CancellationToken, FREE_BYTES, MemoryPool, Reservation, ServiceCall, ServiceCaller,
+    ServiceError, ServiceNext, ServiceRows, SpillLimits,
 };
 pub use jindou_ingest as ingest;
 pub use jindou_ingest::LoadOptions;

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 /// Bytes that a query takes from the pool at once, so that small bookings do not meet there.
 const GRANULE: u64 = 256 << 10;
 /// Bytes of each query that no pool counts: a light query never finds it empty.
-const FREE_BYTES: u64 = 1 << 20;
+pub const FREE_BYTES: u64 = 1 << 20;
 
 /// Memory that all queries share.
 ///

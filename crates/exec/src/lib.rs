@@ -24,7 +24,7 @@ mod table;
 mod terms;
 mod workers;
 
-pub use account::{Account, MemoryPool, Reservation};
+pub use account::{Account, FREE_BYTES, MemoryPool, Reservation};
 pub use context::{CancellationToken, Context, ContextParts, Held, Limits, Measured};
 pub use error::ExecError;
 pub use execution::Execution;

@@ -4,6 +4,37 @@
 #[cfg(feature = "mimalloc")]
 pub use mimalloc::MiMalloc as Allocator;
 
+/// Keeps mimalloc, before anything is allocated, from asking for huge pages for all it takes, as it
+/// does by default. Each thread has pages of its own, and one that holds some hundred kilobytes
+/// would hold five huge pages: ten times its memory, and milliseconds to clear them on a thread
+/// that answers light queries. Where huge pages pay, in regions, they are asked for by
+/// [`crate::Region`].
+#[cfg(all(feature = "mimalloc", target_os = "linux"))]
+mod start {
+    use std::ffi::c_long;
+
+    use libmimalloc_sys::{mi_option_set, mi_option_t, mi_process_init};
+
+    /// Has no name in the bindings; a test sees to it that it is this one.
+    const ALLOW_THP: mi_option_t = 43;
+    const NO: c_long = 0;
+
+    #[used]
+    // SAFETY: the system calls what stands in this section as functions without a result, before
+    // `main`.
+    #[unsafe(link_section = ".init_array")]
+    static START: extern "C" fn() = use_small_pages;
+
+    extern "C" fn use_small_pages() {
+        // SAFETY: both may be called at any time, take no pointers, and mimalloc starts itself only
+        // once. Set before it has started, the option would take huge pages from all of the process.
+        unsafe {
+            mi_process_init();
+            mi_option_set(ALLOW_THP, NO);
+        }
+    }
+}
+
 /// Gives freed memory back to the operating system, for after a bulk load: its tables are many
 /// times the size of what it leaves, and an allocator keeps them for the next time that may never
 /// come. Costs milliseconds.

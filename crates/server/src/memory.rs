@@ -15,8 +15,8 @@ const QUERY_BYTES: u64 = 4 << 30;
 /// Bounds on the memory of queries. The data itself is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimits {
-    /// All queries together, beyond the first MiB of each, and the answers that wait for their
-    /// clients: half of the machine's memory, or of what its control group allows.
+    /// All queries together, beyond the first MiB of each that has not begun to answer, and the
+    /// answers that wait for their clients: half of the machine's memory, or of what its control group allows.
     pub total_bytes: u64,
     /// One query: 4 GiB, and no more than half of the total.
     pub query_bytes: u64,

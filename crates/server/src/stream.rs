@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use flate2::write::GzEncoder;
-use jindou_engine::{EngineError, Reservation};
+use jindou_engine::results::WRITER_BYTES;
+use jindou_engine::{EngineError, FREE_BYTES, Reservation};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
@@ -28,8 +29,10 @@ const PLACE_GRACE: Duration = Duration::from_millis(50);
 /// and after this long it counts as stalled.
 const STALL_GRACE: Duration = Duration::from_secs(1);
 /// What a streamed answer may hold at once: chunks made, waiting and being written, text of which
-/// they are parts, and a compressor.
-const STREAM_BYTES: u64 = ((QUEUED_CHUNKS + 4) * CHUNK_BYTES + (768 << 10)) as u64;
+/// they are parts, a compressor, and a writer. What no pool counts is for light queries: it is
+/// counted from here on.
+const STREAM_BYTES: u64 =
+    ((QUEUED_CHUNKS + 4) * CHUNK_BYTES + (1280 << 10) + WRITER_BYTES) as u64 + FREE_BYTES;
 
 /// How an answer begins.
 pub(crate) enum Head {

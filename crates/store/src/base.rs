@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::clusters::Clusters;
 use crate::named::NamedGraphs;
-use crate::segment::Segment;
+use crate::segment::{Segment, expand_one};
 use crate::text_order::TextKinds;
 
 /// One generation of the graph, with its dictionary. Nothing in it changes.
@@ -289,27 +289,7 @@ impl Base {
         }
         while cursor.key < keys.len() && out.len() < budget {
             let list = self.neighbours(predicate, direction, keys[cursor.key]);
-            let room = budget - out.len();
-            let before = out.len();
-            let stop = list.len().min(cursor.offset.saturating_add(room));
-            list.copy(cursor.offset, room, out);
-            if let Some(filter) = filter {
-                let mut kept = before;
-                for index in before..out.len() {
-                    out[kept] = out[index];
-                    kept += usize::from(filter.contains(out[index]));
-                }
-                out.truncate(kept);
-            }
-            rows.resize(out.len(), cursor.key as u32);
-            if stop < list.len() {
-                cursor.offset = stop;
-            } else {
-                *cursor = Cursor {
-                    key: cursor.key + 1,
-                    offset: 0,
-                };
-            }
+            expand_one(list, cursor, filter, budget, rows, out);
         }
     }
 

@@ -25,6 +25,37 @@ pub struct Segment {
     hole: u64,
 }
 
+/// As [`Segment::expand`] for the cursor's key alone, of which `list` are the neighbours.
+pub(crate) fn expand_one(
+    list: Neighbours<'_>,
+    cursor: &mut Cursor,
+    filter: Option<&IdRanges>,
+    budget: usize,
+    rows: &mut Vec<u32>,
+    out: &mut Vec<TermId>,
+) {
+    let before = out.len();
+    list.copy(cursor.offset, budget.saturating_sub(before), out);
+    let stop = cursor.offset + out.len() - before;
+    if let Some(filter) = filter {
+        let mut kept = before;
+        for index in before..out.len() {
+            out[kept] = out[index];
+            kept += usize::from(filter.contains(out[index]));
+        }
+        out.truncate(kept);
+    }
+    rows.resize(out.len(), cursor.key as u32);
+    if stop < list.len() {
+        cursor.offset = stop;
+    } else {
+        *cursor = Cursor {
+            key: cursor.key + 1,
+            offset: 0,
+        };
+    }
+}
+
 /// Stands for nothing: no id is so large.
 const NO_HOLE: u64 = u64::MAX;
 

@@ -17,11 +17,41 @@ use super::style::{InlineFrames, Style};
 use crate::TermDecoder;
 use crate::solutions::key_text;
 
-/// Bytes of text beyond which everything is forgotten: what is read again and again should stay
-/// in the second-level cache.
-const FULL_BYTES: usize = 1 << 20;
-/// Bytes of text that the terms of a few rows may add beyond that.
-const MOST_BYTES: usize = 4 << 20;
+/// How much text is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Size {
+    /// Enough for answers of some thousands of rows.
+    Small,
+    /// For long answers: what is read again and again should stay in the second-level cache.
+    Large,
+}
+
+impl Size {
+    /// Bytes of text beyond which everything is forgotten.
+    const fn full(self) -> usize {
+        match self {
+            Self::Small => 128 << 10,
+            Self::Large => 1 << 20,
+        }
+    }
+
+    /// Bytes of text with what the terms of a few rows may add beyond that.
+    const fn most(self) -> usize {
+        match self {
+            Self::Small => 384 << 10,
+            Self::Large => 2 << 20,
+        }
+    }
+
+    /// What a [`Memory`] of this size takes at the most, apart from a term that is longer.
+    pub(super) const fn bytes(self) -> usize {
+        // Texts, slots, and blocks being written.
+        self.most() + (384 << 10)
+    }
+}
+
+/// Bytes that a block's text has at the most: longer ones are not kept.
+const BLOCK_BYTES: usize = u16::MAX as usize;
 /// Blocks kept for vertices, and as many for literals.
 const BLOCK_SLOTS: usize = 1024;
 /// Other terms remembered, by the highest bits of a mix of their ids.
@@ -85,10 +115,10 @@ const NO_TERM: TermSlot = TermSlot {
     place: Place { start: 0, len: 0 },
 };
 
-/// The texts that one writer remembers. Takes some 5 MiB at the most, apart from a term that is
-/// longer.
+/// The texts that one writer remembers: [`Size::bytes`] of them and of what finds them.
 pub(super) struct Memory {
     style: Style,
+    size: Size,
     text: Vec<u8>,
     blocks: Vec<BlockSlot>,
     /// By slot, the block that was met last: [`number`].
@@ -125,9 +155,10 @@ fn term_slot(id: TermId) -> usize {
 
 impl Memory {
     /// Without anything remembered.
-    pub(super) fn new(style: Style) -> Self {
+    pub(super) fn new(style: Style, size: Size) -> Self {
         Self {
             style,
+            size,
             text: vec![0; SLACK],
             blocks: vec![NO_BLOCK; 2 * BLOCK_SLOTS],
             met: vec![NOTHING; 2 * BLOCK_SLOTS],
@@ -147,14 +178,15 @@ impl Memory {
         self.style
     }
 
+    /// Remembers more from now on.
+    pub(super) fn enlarge(&mut self) {
+        self.size = Size::Large;
+    }
+
     /// Makes room for the terms of a few rows. Places found before are worth nothing then.
     pub(super) fn make_room(&mut self) {
-        if self.used > FULL_BYTES {
+        if self.used > self.size.full() {
             self.used = 0;
-            if self.text.len() > 2 * MOST_BYTES {
-                self.text = vec![0; SLACK];
-                self.scratch = Vec::new();
-            }
             self.blocks.fill(NO_BLOCK);
             self.terms.fill(NO_TERM);
         }
@@ -170,7 +202,7 @@ impl Memory {
         let (start, len) = (self.used, self.scratch.len());
         if self.text.len() < start + len + SLACK {
             self.text
-                .resize((start + len + SLACK).next_multiple_of(1 << 16), 0);
+                .resize((start + len + SLACK).next_multiple_of(1 << 14), 0);
         }
         self.text[start..start + len].copy_from_slice(&self.scratch);
         self.used += len;
@@ -241,7 +273,10 @@ impl Memory {
             let text = decoder.text(id).expect("the cell is bound");
             self.style.write(&mut self.scratch, text)?;
         }
-        if self.used + self.scratch.len() > MOST_BYTES {
+        if self.used + self.scratch.len() > self.size.most() {
+            if self.scratch.len() > BLOCK_BYTES {
+                self.scratch = Vec::new();
+            }
             return Ok(None);
         }
         let place = self.keep_scratch();
@@ -268,7 +303,7 @@ impl Memory {
             self.met[at] = number(id);
             return None;
         }
-        if self.used > MOST_BYTES {
+        if self.used + BLOCK_BYTES > self.size.most() {
             return None;
         }
         let start = self.used;

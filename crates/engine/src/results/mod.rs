@@ -37,6 +37,10 @@ mod tests;
 
 use crate::EngineError;
 
+/// What a writer that is given a query holds at the most besides its output, apart from terms that
+/// are longer; what it holds beyond that is booked with the query.
+pub const WRITER_BYTES: usize = memory::Size::Small.bytes();
+
 pub use boolean::write_boolean;
 pub use format::{BooleanFormat, GraphFormat, SolutionsFormat};
 pub use graph::GraphWriter;

@@ -9,7 +9,7 @@ use std::ops::Range;
 use jindou_model::TermId;
 
 use super::ResultsError;
-use super::memory::{Column, Memory, Place, SLACK};
+use super::memory::{Column, Memory, Place, SLACK, Size};
 use super::style::Style;
 use crate::TermDecoder;
 
@@ -113,12 +113,18 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    pub(super) fn new(style: Style, frame: &Frame) -> Self {
+    /// That remember texts of this size.
+    pub(super) fn new(style: Style, frame: &Frame, size: Size) -> Self {
         Self {
             frame: Parts::new(frame),
-            memory: Memory::new(style),
+            memory: Memory::new(style, size),
             places: Vec::new(),
         }
+    }
+
+    /// Remembers more texts from now on.
+    pub(super) fn enlarge(&mut self) {
+        self.memory.enlarge();
     }
 
     /// Appends the rows `from..to` of columns of ids, until some tens of KiB are appended; gives

@@ -15,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use jindou_exec::{Held, Terms, Workers};
 use jindou_model::TermId;
 
-use super::memory::Column;
+use super::memory::{Column, Size};
 use super::rows::{Frame, Rows};
 use super::style::Style;
 use super::{ResultsError, WriteError};
@@ -170,7 +170,7 @@ impl Shared {
     fn write(&self, ids: Ids) -> Result<Written, WriteError> {
         let mut text = lock(&self.buffers).pop().unwrap_or_default();
         let rows = lock(&self.memories).pop();
-        let mut rows = rows.unwrap_or_else(|| Rows::new(self.style, &self.frame));
+        let mut rows = rows.unwrap_or_else(|| Rows::new(self.style, &self.frame, Size::Large));
         let mut decoder = TermDecoder::new(&self.graph, &self.terms);
         let mut next = 0;
         while next < ids.rows() && text.len() < PIECE_BYTES {
@@ -232,6 +232,8 @@ pub(super) struct Stage {
     rest: Option<(Ids, usize)>,
     /// Rows that were written so far, before others were asked.
     alone: u64,
+    /// Room for a larger memory, once the answer is long and if there is any.
+    long: Option<Held>,
     helped: Option<Helped>,
 }
 
@@ -240,10 +242,11 @@ impl Stage {
     pub(super) fn new(style: Style, frame: Frame, first: Ids) -> Self {
         Self {
             style,
-            rows: Rows::new(style, &frame),
+            rows: Rows::new(style, &frame, Size::Small),
             frame: Arc::new(frame),
             rest: Some((first, 0)),
             alone: 0,
+            long: None,
             helped: None,
         }
     }
@@ -268,7 +271,7 @@ impl Stage {
                 self.rest = Some((ids, 0));
                 if self.alone >= ROWS_ALONE {
                     self.alone = 0;
-                    self.helped = Helped::ask(self.style, &self.frame, source.running());
+                    self.grow(source.running());
                 }
                 continue;
             };
@@ -288,6 +291,17 @@ impl Stage {
                 }
             }
         }
+    }
+
+    /// Asks for more memory and for help, as the answer is long.
+    fn grow(&mut self, running: &Running) {
+        if self.long.is_none() {
+            self.long = running.execution.context().hold(Size::Large.bytes());
+            if self.long.is_some() {
+                self.rows.enlarge();
+            }
+        }
+        self.helped = Helped::ask(self.style, &self.frame, running);
     }
 
     fn write(
@@ -334,7 +348,8 @@ impl Helped {
         if helpers == 0 {
             return None;
         }
-        let held = context.hold((helpers + 1) * PIECES_PER_THREAD * PIECE_BYTES)?;
+        let pieces = (helpers + 1) * PIECES_PER_THREAD * PIECE_BYTES;
+        let held = context.hold(pieces + helpers * Size::Large.bytes())?;
         let shared = Arc::new(Shared {
             graph: Arc::clone(&running.graph),
             terms: context.terms().clone(),

@@ -329,8 +329,9 @@ impl SegmentDelta {
     ///
     /// Costs the edges of these lists.
     fn fold(&self, rule: FoldRule, below: Below<'_>) -> Folded {
-        let mut keys = self.changed_keys();
-        let all_keys = below.keys_of_whole(rule, keys.len());
+        let changed = self.changed_keys();
+        let all_keys = below.keys_of_whole(rule, changed.len());
+        let mut keys = changed.clone();
         if let Some(all) = all_keys {
             all.for_each(&mut |key| keys.push(key.raw()));
             keys.sort_unstable();
@@ -355,7 +356,7 @@ impl SegmentDelta {
         }
         let lists = Segment::from_lists(&written, &offsets, &neighbours);
         let is_whole = all_keys.is_some();
-        let filter = (is_whole || !lists.domain().is_direct()).then(|| self.filter_of_all());
+        let filter = (is_whole || !lists.domain().is_direct()).then(|| filter_of(&changed));
         Folded {
             overlay: Overlay {
                 lists,
@@ -378,11 +379,10 @@ impl SegmentDelta {
         keys.dedup();
         keys
     }
+}
 
-    fn filter_of_all(&self) -> KeyFilter {
-        let keys = self.changed_keys();
-        let filter = KeyFilter::for_keys(keys.len());
-        keys.iter().for_each(|key| filter.note(*key));
-        filter
-    }
+fn filter_of(keys: &[u64]) -> KeyFilter {
+    let filter = KeyFilter::for_keys(keys.len());
+    keys.iter().for_each(|key| filter.note(*key));
+    filter
 }

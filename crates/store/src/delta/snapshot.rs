@@ -14,6 +14,7 @@ use super::ids::SetCache;
 use super::named::of_graph;
 use super::terms::{AppendedTerms, TermCounts};
 use super::transaction::{ReplayError, TransactionError};
+use crate::segment::expand_one;
 use crate::{Base, StoreError};
 
 /// What all snapshots between two merges share.
@@ -480,28 +481,8 @@ impl Snapshot {
                 base_expand(&keys[..together], cursor, rows, out);
                 continue;
             }
-            let key = keys[cursor.key];
-            let list = self.neighbours(predicate, direction, key);
-            let before = out.len();
-            list.copy(cursor.offset, budget - before, out);
-            let stop = cursor.offset + out.len() - before;
-            if let Some(filter) = filter {
-                let mut kept = before;
-                for index in before..out.len() {
-                    out[kept] = out[index];
-                    kept += usize::from(filter.contains(out[index]));
-                }
-                out.truncate(kept);
-            }
-            rows.resize(out.len(), cursor.key as u32);
-            if stop < list.len() {
-                cursor.offset = stop;
-            } else {
-                *cursor = Cursor {
-                    key: cursor.key + 1,
-                    offset: 0,
-                };
-            }
+            let list = self.neighbours(predicate, direction, keys[cursor.key]);
+            expand_one(list, cursor, filter, budget, rows, out);
         }
     }
 
