@@ -10,6 +10,10 @@ const SLOTS: usize = 64;
 /// decoder keeps a megabyte at the most, and about 70 KB of IRIs.
 const LARGEST_KEPT: usize = 1 << 10;
 
+/// Bytes of a line of the processor's caches, and how many lines of a block are asked for at most.
+const LINE: usize = 64;
+const LINES: usize = 8;
+
 /// Reads strings of a [`crate::StringTable`], keeping the blocks that it reads repeatedly.
 ///
 /// Making one allocates nothing, and a string costs a few copies when its block is read for the
@@ -43,18 +47,69 @@ impl<'a> Decoder<'a> {
     /// [`DictionaryError::Damaged`] if its block is.
     #[inline]
     pub fn get(&mut self, id: u64) -> Result<&[u8], DictionaryError> {
-        let number = id >> BLOCK_SHIFT;
-        let slot = number as usize % SLOTS;
-        let is_kept = self
-            .kept
-            .get(slot)
-            .is_some_and(|kept| kept.number == number);
-        if !is_kept && !self.keep_if_seen(id)? {
+        if !self.is_kept(id)? {
             return self.get_one(id);
         }
-        self.kept[slot]
+        self.kept_string(id)
+    }
+
+    /// Whether the block of an id is kept, from now on at the latest.
+    #[inline]
+    fn is_kept(&mut self, id: u64) -> Result<bool, DictionaryError> {
+        let number = id >> BLOCK_SHIFT;
+        let kept = self.kept.get(number as usize % SLOTS);
+        if kept.is_some_and(|kept| kept.number == number) {
+            return Ok(true);
+        }
+        self.keep_if_seen(id)
+    }
+
+    /// A string of a block that is kept.
+    #[inline]
+    fn kept_string(&self, id: u64) -> Result<&[u8], DictionaryError> {
+        self.kept[(id >> BLOCK_SHIFT) as usize % SLOTS]
             .string(place(id))
             .ok_or_else(|| self.parts.unknown(id))
+    }
+
+    /// Asks for the blocks of some ids that are about to be read, in loads that wait for nothing:
+    /// those of a few dozen ids cost little more than one then, in a table much larger than the
+    /// caches. Unknown ids are passed over.
+    pub fn fetch(&self, ids: impl Iterator<Item = u64>) {
+        let (mut last, mut touched) = (u64::MAX, 0);
+        for id in ids {
+            let block = id >> BLOCK_SHIFT;
+            if block != last && id < self.parts.len() {
+                let lines = self.parts.block_bytes(block).chunks(LINE).take(LINES);
+                touched += lines.map(|line| u32::from(line[0])).sum::<u32>();
+                last = block;
+            }
+        }
+        std::hint::black_box(touched);
+    }
+
+    /// Appends the string of an id.
+    ///
+    /// # Errors
+    /// As [`Self::get`]; nothing is appended then.
+    #[inline]
+    pub fn push(&mut self, id: u64, out: &mut Vec<u8>) -> Result<(), DictionaryError> {
+        if self.is_kept(id)? {
+            out.extend_from_slice(self.kept_string(id)?);
+            return Ok(());
+        }
+        self.parts.block(id)?.pieces(place(id))?.append_to(out);
+        Ok(())
+    }
+
+    /// The end of the string of an id: what its block does not share between strings. All of it,
+    /// or a part, which may be empty; for a part of the cost of the whole string.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    #[inline]
+    pub fn end(&self, id: u64) -> Result<&'a [u8], DictionaryError> {
+        self.parts.block(id)?.own_bytes(place(id))
     }
 
     /// Puts the strings of the whole block that an id lies in into `text` from `at` on, one after

@@ -28,6 +28,8 @@ fn check(table: &StringTable, strings: &[Vec<u8>], absent: &[Vec<u8>]) {
     assert_eq!(table.is_empty(), strings.is_empty());
     let mut decoder = table.decoder();
     let mut backwards = table.decoder();
+    let mut pushing = table.decoder();
+    pushing.fetch(0..table.len() + 20);
     for (id, string) in strings.iter().enumerate() {
         let mut text = b"before".to_vec();
         table.extract(id as u64, &mut text).unwrap();
@@ -35,6 +37,10 @@ fn check(table: &StringTable, strings: &[Vec<u8>], absent: &[Vec<u8>]) {
         assert_eq!(decoder.get(id as u64).unwrap(), string);
         let last = strings.len() - 1 - id;
         assert_eq!(backwards.get(last as u64).unwrap(), strings[last]);
+        let mut text = b"before".to_vec();
+        pushing.push(id as u64, &mut text).unwrap();
+        assert_eq!(&text[6..], string);
+        assert!(string.ends_with(pushing.end(id as u64).unwrap()));
     }
     let keys: Vec<&[u8]> = strings.iter().chain(absent).map(Vec::as_slice).collect();
     let mut ids = Vec::new();
@@ -50,6 +56,8 @@ fn check(table: &StringTable, strings: &[Vec<u8>], absent: &[Vec<u8>]) {
             len: table.len(),
         };
         assert_eq!(decoder.get(id), Err(unknown));
+        assert_eq!(decoder.end(id), Err(unknown));
+        assert_eq!(decoder.push(id, &mut Vec::new()), Err(unknown));
         let mut text = Vec::new();
         assert_eq!(table.extract(id, &mut text), Err(unknown));
         assert!(text.is_empty());
@@ -64,7 +72,10 @@ fn touch_all(table: &StringTable, strings: &[Vec<u8>]) {
     for id in (0..table.len() + 20).take(20_000) {
         let _ = table.extract(id, &mut text);
         let _ = decoder.get(id);
+        let _ = decoder.push(id, &mut text);
+        let _ = decoder.end(id);
     }
+    decoder.fetch(0..table.len() + 20);
     let keys: Vec<&[u8]> = strings.iter().map(Vec::as_slice).collect();
     let mut ids = Vec::new();
     table.lookup_batch(&keys, &mut ids);
@@ -124,6 +135,9 @@ proptest! {
             let from = from.index(count);
             for (id, string) in strings.iter().enumerate().skip(from).take(length) {
                 prop_assert_eq!(decoder.get(id as u64), Ok(string.as_slice()));
+                let mut text = Vec::new();
+                prop_assert_eq!(decoder.push(id as u64, &mut text), Ok(()));
+                prop_assert_eq!(&text, string);
             }
             prop_assert!(decoder.get((count + length) as u64).is_err());
         }

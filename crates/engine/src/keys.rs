@@ -1,45 +1,108 @@
 //! How are the keys of many terms read and looked up together?
 
-use jindou_exec::{KeyKind, Keys};
+use jindou_dictionary::Decoder;
+use jindou_exec::{KeyKind, KeyPart, Keys};
 use jindou_model::{ShardId, TermId, TermKind};
 use jindou_store::Snapshot;
+use memchr::memrchr;
 
-/// Adds the keys of `ids` to `keys` until these hold `most_bytes`, and gives how many it added.
+/// Ids whose blocks of the dictionary are asked for together.
+const AT_ONCE: usize = 32;
+
+/// Adds the keys of `ids` to `keys`, or `part` of them at least, until these hold `most_bytes`, and
+/// gives how many it added.
 pub(crate) fn push_keys(
     snapshot: &Snapshot,
     ids: &[TermId],
+    part: KeyPart,
     most_bytes: usize,
     keys: &mut Keys,
 ) -> usize {
     let base = snapshot.base();
-    let mut vertices = base.vertex_table().decoder();
-    let mut literals = base.literal_table().decoder();
-    for (done, id) in ids.iter().enumerate() {
-        if done > 0 && keys.bytes() >= most_bytes {
-            return done;
-        }
-        let kind = match id.kind() {
-            TermKind::Literal => KeyKind::Literal,
-            _ => KeyKind::Node,
-        };
-        if let Some(key) = snapshot.appended_key(*id) {
-            keys.push(key, kind);
-            continue;
-        }
-        let found = match id.kind() {
-            TermKind::Vertex => vertices.get(id.local()),
-            TermKind::Literal => literals.get(id.local()),
-            _ => {
-                keys.push_with(|key| {
-                    base.push_key(*id, key);
-                    kind
-                });
-                continue;
+    let mut reader = Reader {
+        snapshot,
+        vertices: base.vertex_table().decoder(),
+        literals: base.literal_table().decoder(),
+    };
+    let mut done = 0;
+    for ids in ids.chunks(AT_ONCE) {
+        reader.fetch(ids);
+        for id in ids {
+            if done > 0 && keys.bytes() >= most_bytes {
+                return done;
             }
-        };
-        keys.push(found.expect("the term is in the dictionary"), kind);
+            keys.push_with(|key| match part {
+                KeyPart::Whole => reader.push(*id, key),
+                KeyPart::End => reader.push_end(*id, key),
+            });
+            done += 1;
+        }
     }
-    ids.len()
+    done
+}
+
+/// Reads the keys of many terms.
+struct Reader<'a> {
+    snapshot: &'a Snapshot,
+    vertices: Decoder<'a>,
+    literals: Decoder<'a>,
+}
+
+impl Reader<'_> {
+    /// Asks for the blocks of these terms.
+    fn fetch(&self, ids: &[TermId]) {
+        let of = |kind| {
+            let ids = ids.iter().filter(move |id| id.kind() == kind);
+            ids.map(|id| id.local())
+        };
+        self.vertices.fetch(of(TermKind::Vertex));
+        self.literals.fetch(of(TermKind::Literal));
+    }
+
+    fn push(&mut self, id: TermId, key: &mut Vec<u8>) -> KeyKind {
+        if let Some(appended) = self.snapshot.appended_key(id) {
+            key.extend_from_slice(appended);
+        } else {
+            let pushed = match id.kind() {
+                TermKind::Vertex => self.vertices.push(id.local(), key),
+                TermKind::Literal => self.literals.push(id.local(), key),
+                _ => {
+                    self.snapshot.base().push_key(id, key);
+                    Ok(())
+                }
+            };
+            pushed.expect("the term is in the dictionary");
+        }
+        kind_of(id)
+    }
+
+    fn push_end(&mut self, id: TermId, key: &mut Vec<u8>) -> KeyKind {
+        if id.kind() != TermKind::Literal {
+            return kind_of(id);
+        }
+        let end = match self.snapshot.appended_key(id) {
+            Some(appended) => appended,
+            None => self
+                .literals
+                .end(id.local())
+                .expect("the term is in the dictionary"),
+        };
+        match memrchr(0, end) {
+            Some(border) => {
+                key.extend_from_slice(&end[border..]);
+                KeyKind::Literal
+            }
+            // What follows the border is shared with another literal.
+            None => self.push(id, key),
+        }
+    }
+}
+
+fn kind_of(id: TermId) -> KeyKind {
+    match id.kind() {
+        TermKind::Literal => KeyKind::Literal,
+        _ => KeyKind::Node,
+    }
 }
 
 /// Appends the id of each of `keys` to `ids`.

@@ -76,6 +76,41 @@ impl IdRanges {
         self.len += end - first;
     }
 
+    /// Adds these ids, which are in order and lie behind all that were added before: faster than
+    /// one by one.
+    ///
+    /// # Panics
+    /// If they do not.
+    pub fn extend_sorted(&mut self, ids: impl Iterator<Item = u64>) {
+        let mut ids = ids.peekable();
+        let Some(first) = ids.peek() else {
+            return;
+        };
+        if self.len == 0 {
+            self.low = *first;
+        }
+        let (mut high, mut len) = (self.high, self.len);
+        let list = Arc::make_mut(&mut self.list);
+        list.bits.clear();
+        while let Some(id) = ids.next() {
+            assert!(id >= high, "ids are added in order");
+            let mut end = id + 1;
+            while ids.next_if_eq(&end).is_some() {
+                end += 1;
+            }
+            match list.ranges.last_mut() {
+                Some(last) if last.1 == id => last.1 = end,
+                _ => {
+                    list.ranges.push((id, end));
+                    list.before.push(len);
+                }
+            }
+            high = end;
+            len += end - id;
+        }
+        (self.high, self.len) = (high, len);
+    }
+
     /// Number of ids in the set.
     #[must_use]
     pub fn len(&self) -> u64 {
@@ -326,6 +361,23 @@ mod tests {
             assert_eq!(copied, expected.len());
             assert_eq!(out.iter().map(|id| id.raw()).collect::<Vec<_>>(), expected);
         }
+    }
+
+    #[test]
+    fn ids_in_order_are_added_at_once() {
+        let mut one = set(&[(1, 4), (6, 7)]);
+        let mut other = one.clone();
+        let ids = [7, 8, 9, 20, 22, 23, 40];
+        other.extend_sorted(ids.into_iter());
+        for id in ids {
+            one.push(TermId::from_raw(id), TermId::from_raw(id + 1));
+        }
+        other.extend_sorted(std::iter::empty());
+        assert_eq!(one, other);
+        let mut new = IdRanges::new();
+        new.extend_sorted(ids.into_iter());
+        assert_eq!(new, set(&[(7, 10), (20, 21), (22, 24), (40, 41)]));
+        assert_eq!((new.len(), new.contains(TermId::from_raw(23))), (7, true));
     }
 
     #[test]

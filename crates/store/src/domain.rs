@@ -5,7 +5,7 @@
 //! bitmap with counts (one cache line a lookup) or, where keys are rare, a sorted column.
 
 use jindou_fabric::{Region, RegionBuilder};
-use jindou_model::{IdRanges, TermId, TermKind};
+use jindou_model::{IdRanges, TermId, TermKind, with_narrow};
 
 use crate::StoreError;
 use crate::column::Column;
@@ -184,13 +184,17 @@ impl Domain {
         for part in self.literal_parts() {
             match &part.keys {
                 Keys::Dense => ranges.push(TermId::from_raw(part.first), end(part.last)),
-                Keys::Bitmap(blocks) => for_each_bit(blocks.as_slice(), &mut |bit| {
-                    ranges.push(TermId::from_raw(part.first + bit), end(part.first + bit));
-                }),
+                Keys::Bitmap(blocks) => {
+                    let mut ids = Vec::with_capacity(part.len);
+                    for_each_bit(blocks.as_slice(), &mut |bit| ids.push(part.first + bit));
+                    ranges.extend_sorted(ids.into_iter());
+                }
                 Keys::Sorted(column) => {
-                    for index in 0..column.len() {
-                        ranges.push(TermId::from_raw(column.get(index)), end(column.get(index)));
-                    }
+                    let base = column.base();
+                    with_narrow!(column.narrow(), items => {
+                        let ids = items.iter().map(|item| base.wrapping_add(u64::from(*item)));
+                        ranges.extend_sorted(ids);
+                    });
                 }
             }
         }

@@ -1,12 +1,12 @@
 //! How are expressions evaluated for many rows, with the terms' keys fetched together?
 
 use jindou_model::TermId;
-use jindou_plan::physical::Var;
 use rustc_hash::FxHashMap;
 
-use super::compile::Program;
+use super::compile::{Program, ReadText};
 use super::numeric::Number;
 use super::row::BatchRow;
+use super::text_test::{TextTest, Told};
 use super::{Columns, Context, Value};
 use crate::{KeyKind, Keys};
 
@@ -88,6 +88,31 @@ impl Scratch {
         });
     }
 
+    /// Appends for each row whether a test of a text is `wanted` and so: `slowly` tells where a
+    /// term's key does not.
+    pub(super) fn tested(
+        &mut self,
+        (test, wanted): (&TextTest, bool),
+        columns: &dyn Columns,
+        rows: &[u32],
+        cx: &Context,
+        slowly: &dyn Fn(TermId) -> bool,
+        out: &mut Vec<bool>,
+    ) {
+        self.keys.resize_with(self.keys.len().max(1), Keys::default);
+        let mut rest = rows;
+        while !rest.is_empty() {
+            let count = self.fetch(&[test.reads()], columns, rest, cx);
+            let keys = self.keys[0].iter().zip(&self.ids);
+            out.extend(keys.map(|((key, kind), id)| match test.told(key, kind) {
+                Told::Holds(holds) => holds == wanted,
+                Told::Error => false,
+                Told::Nothing => slowly(*id),
+            }));
+            rest = &rest[count..];
+        }
+    }
+
     /// Calls `visit` for each row, with the keys of its texts at hand.
     fn for_each(
         &mut self,
@@ -117,22 +142,30 @@ impl Scratch {
     }
 
     /// Fetches the keys of the first of `rows`; gives of how many.
-    fn fetch(&mut self, texts: &[Var], columns: &dyn Columns, rows: &[u32], cx: &Context) -> usize {
+    fn fetch(
+        &mut self,
+        texts: &[ReadText],
+        columns: &dyn Columns,
+        rows: &[u32],
+        cx: &Context,
+    ) -> usize {
         if texts.is_empty() {
             return rows.len();
         }
         let mut count = rows.len().min(KEYED_ROWS);
-        for (var, keys) in texts.iter().zip(&mut self.keys) {
+        for (text, keys) in texts.iter().zip(&mut self.keys) {
             keys.clear();
             self.ids.clear();
             let rows = &rows[..count];
-            match columns.column(*var) {
+            match columns.column(text.var) {
                 Some(column) => self
                     .ids
                     .extend(rows.iter().map(|row| column[*row as usize])),
                 None => self.ids.resize(count, TermId::NONE),
             }
-            count = cx.terms().push_keys(&self.ids, KEYED_BYTES, keys);
+            count = cx
+                .terms()
+                .push_keys(&self.ids, text.part, KEYED_BYTES, keys);
         }
         count
     }

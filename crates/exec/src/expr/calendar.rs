@@ -5,8 +5,10 @@
 
 use jindou_model::{TermId, inline};
 use jindou_plan::expression::Function;
+use jindou_plan::physical::Var;
 use oxsdatatypes::{DayTimeDuration, Decimal, Integer};
 
+use super::compile::Code;
 use super::numeric::Number;
 use super::{ExprError, Value};
 
@@ -14,17 +16,37 @@ use super::{ExprError, Value};
 /// where it holds none, or has no such part.
 #[inline]
 pub(super) fn part_of_id(function: Function, id: TermId) -> Option<Number> {
-    let whole = |number: i64| Some(Number::Integer(Integer::from(number)));
+    if function == Function::Seconds {
+        let ms = inline::ms_of_day(id)? % 60_000;
+        return Decimal::new(ms.into(), 3).ok().map(Number::Decimal);
+    }
+    whole_part_of_id(function, id).map(|part| Number::Integer(Integer::from(part)))
+}
+
+/// As [`part_of_id`], of the functions that give integers; `None` for others.
+#[inline]
+pub(super) fn whole_part_of_id(function: Function, id: TermId) -> Option<i64> {
     match function {
-        Function::Year => whole(inline::year_month_day(id)?.0),
-        Function::Month => whole(inline::year_month_day(id)?.1),
-        Function::Day => whole(inline::year_month_day(id)?.2),
-        Function::Hours => whole(inline::ms_of_day(id)? / 3_600_000),
-        Function::Minutes => whole(inline::ms_of_day(id)? / 60_000 % 60),
-        Function::Seconds => {
-            let ms = inline::ms_of_day(id)? % 60_000;
-            Decimal::new(ms.into(), 3).ok().map(Number::Decimal)
-        }
+        Function::Year => Some(inline::year_month_day(id)?.0),
+        Function::Month => Some(inline::year_month_day(id)?.1),
+        Function::Day => Some(inline::year_month_day(id)?.2),
+        Function::Hours => Some(inline::ms_of_day(id)? / 3_600_000),
+        Function::Minutes => Some(inline::ms_of_day(id)? / 60_000 % 60),
+        _ => None,
+    }
+}
+
+/// The function and the variable, if this is one of those of [`whole_part_of_id`], of a variable.
+pub(super) fn as_whole_part(code: &Code) -> Option<(Function, Var)> {
+    let Code::Call(function, arguments) = code else {
+        return None;
+    };
+    let whole = matches!(
+        function,
+        Function::Year | Function::Month | Function::Day | Function::Hours | Function::Minutes
+    );
+    match arguments.first() {
+        Some(Code::Variable(var)) if whole => Some((*function, *var)),
         _ => None,
     }
 }

@@ -11,6 +11,7 @@ use super::pattern::{Pattern, PatternError};
 use super::predicate::Predicate;
 use super::row::NoRow;
 use super::{Context, ExprError, Value, functions};
+use crate::KeyPart;
 
 /// An expression that this engine refuses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -107,17 +108,26 @@ pub(super) struct Program {
     pub(super) code: Code,
     /// The variables whose texts are read, each once: their keys are fetched for many rows at a
     /// time.
-    pub(super) texts: Box<[Var]>,
+    pub(super) texts: Box<[ReadText]>,
+}
+
+/// A variable whose text is read, and what is read of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReadText {
+    pub(super) var: Var,
+    pub(super) part: KeyPart,
 }
 
 impl Program {
     pub(super) fn new(code: Code) -> Self {
-        let mut texts = Vec::new();
-        code.for_each_text(&mut |var| {
-            if !texts.contains(&var) {
-                texts.push(var);
-            }
-        });
+        let mut texts: Vec<ReadText> = Vec::new();
+        code.for_each_text(
+            &mut |read| match texts.iter_mut().find(|known| known.var == read.var) {
+                None => texts.push(read),
+                Some(known) if read.part == KeyPart::Whole => *known = read,
+                Some(_) => {}
+            },
+        );
         Self {
             code,
             texts: texts.into(),
@@ -350,16 +360,19 @@ impl Code {
     }
 
     /// Calls `visit` with each variable of which the text is read.
-    fn for_each_text(&self, visit: &mut dyn FnMut(Var)) {
+    fn for_each_text(&self, visit: &mut dyn FnMut(ReadText)) {
         let reads = match self {
-            Self::Call(function, _) => functions::reads_text(*function),
-            Self::Contains(..) | Self::Regex(..) | Self::Replace(..) => true,
-            Self::Compare(_, left, right) => left.gives_text() || right.gives_text(),
-            _ => false,
+            Self::Call(Function::Lang | Function::Datatype, _) => Some(KeyPart::End),
+            Self::Call(function, _) => functions::reads_text(*function).then_some(KeyPart::Whole),
+            Self::Contains(..) | Self::Regex(..) | Self::Replace(..) => Some(KeyPart::Whole),
+            Self::Compare(_, left, right) => {
+                (left.gives_text() || right.gives_text()).then_some(KeyPart::Whole)
+            }
+            _ => None,
         };
-        self.for_each_part(&mut |part| match part {
-            Self::Variable(var) if reads => visit(*var),
-            part => part.for_each_text(visit),
+        self.for_each_part(&mut |code| match (code, reads) {
+            (Self::Variable(var), Some(part)) => visit(ReadText { var: *var, part }),
+            (code, _) => code.for_each_text(visit),
         });
     }
 
@@ -397,6 +410,8 @@ impl Survey {
                 self.stable &= code.is_stable();
                 self.costly |= match code {
                     // What the id of most numbers and times tells is not worth it.
+                    // A tag is told by the end of a key.
+                    Code::Call(Function::Lang | Function::Datatype, _) => false,
                     Code::Call(function, _) => {
                         !functions::gives_number(*function) || functions::reads_text(*function)
                     }

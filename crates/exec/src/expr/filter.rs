@@ -1,6 +1,6 @@
 //! How is an expression evaluated for many rows at a time?
 
-use jindou_model::TermId;
+use jindou_model::{TermId, inline};
 use jindou_plan::expression::Comparison;
 
 use super::batch::{Memory, Scratch};
@@ -10,7 +10,7 @@ use super::evaluate::names;
 use super::id_range::IdRange;
 use super::predicate::Predicate;
 use super::row::SingleRow;
-use super::{ColumnRow, Columns, Context};
+use super::{ColumnRow, Columns, Context, calendar};
 
 /// An expression with what one thread remembers of its results.
 ///
@@ -95,7 +95,20 @@ impl Evaluator {
             scratch,
             ..
         } = &mut *self.state;
-        match &expression.program.code {
+        let code = &expression.program.code;
+        if let Some((function, var)) = calendar::as_whole_part(code) {
+            let part = |id| calendar::whole_part_of_id(function, id).and_then(inline::from_integer);
+            let slowly = |id| code.id(&SingleRow { id }, cx);
+            match columns.column(var) {
+                Some(column) => {
+                    let ids = column[..rows].iter();
+                    out.extend(ids.map(|id| part(*id).unwrap_or_else(|| slowly(*id))));
+                }
+                None => out.resize(out.len() + rows, TermId::NONE),
+            }
+            return;
+        }
+        match code {
             Code::Variable(var) => match columns.column(*var) {
                 Some(column) => out.extend_from_slice(&column[..rows]),
                 None => out.resize(out.len() + rows, TermId::NONE),
@@ -216,6 +229,27 @@ impl Pass<'_> {
                 }
             }
             Predicate::Or(parts) => self.retain_any(parts, keep),
+            Predicate::Text {
+                test,
+                wanted,
+                memory,
+                code,
+            } => {
+                let scratch = &mut *self.scratch;
+                let slowly = |id| code.boolean(&SingleRow { id }, cx) == Ok(true);
+                let mut evaluate = |rows: &[u32], out: &mut Vec<bool>| {
+                    scratch.tested((test, *wanted), columns, rows, cx, &slowly, out);
+                };
+                let mut answers = Vec::with_capacity(keep.len());
+                match memory {
+                    None => evaluate(keep, &mut answers),
+                    Some(memory) => {
+                        let column = column(test.var);
+                        self.answers[*memory].answer(column, keep, &mut evaluate, &mut answers);
+                    }
+                }
+                retain_answered(keep, &answers);
+            }
             Predicate::Remembered {
                 var,
                 memory,

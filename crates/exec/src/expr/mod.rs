@@ -30,6 +30,7 @@ mod pattern;
 mod predicate;
 mod row;
 mod strings;
+mod text_test;
 mod value;
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use jindou_plan::expression::{Comparison, Function};
 use jindou_plan::physical::Var;
 
 use super::compile::{Code, Constant, Program};
+use super::text_test::TextTest;
 use super::value::Value;
 
 /// A condition, by the cheapest test that tells whether it is true.
@@ -48,6 +49,14 @@ pub(super) enum Predicate {
         operator: Comparison,
         var: Var,
         year: i64,
+        code: Code,
+    },
+    /// A test of a variable's text, or of its negation; `code` where the term's key does not tell,
+    /// and a memory where results are remembered.
+    Text {
+        test: TextTest,
+        wanted: bool,
+        memory: Option<usize>,
         code: Code,
     },
     /// A costly condition on one variable: remembered by its value, in memory number `memory`.
@@ -222,6 +231,19 @@ impl Predicate {
     }
 
     fn other(code: &Code, memories: &mut usize) -> Self {
+        let (positive, wanted) = match code {
+            Code::Not(part) => (&**part, false),
+            code => (code, true),
+        };
+        if let Some(test) = TextTest::of_code(positive) {
+            let memory = test.is_costly().then(|| new_memory(memories));
+            return Self::Text {
+                test,
+                wanted,
+                memory,
+                code: code.clone(),
+            };
+        }
         match code.worth_remembering() {
             Some(var) => Self::remembered(code, var, memories),
             None => Self::General(Program::new(code.clone())),
@@ -229,11 +251,9 @@ impl Predicate {
     }
 
     fn remembered(code: &Code, var: Var, memories: &mut usize) -> Self {
-        let memory = *memories;
-        *memories += 1;
         Self::Remembered {
             var,
-            memory,
+            memory: new_memory(memories),
             program: Program::new(code.clone()),
         }
     }
@@ -246,11 +266,17 @@ impl Predicate {
             Self::CompareConstant { .. }
             | Self::CompareVariables { .. }
             | Self::CompareYear { .. } => 2,
-            Self::Remembered { .. } => 20,
+            Self::Text { memory: None, .. } => 10,
+            Self::Text { .. } | Self::Remembered { .. } => 20,
             Self::General(_) => 40,
             Self::And(parts) | Self::Or(parts) => parts.iter().map(Self::cost).sum(),
         }
     }
+}
+
+fn new_memory(memories: &mut usize) -> usize {
+    *memories += 1;
+    *memories - 1
 }
 
 /// Whether ids alone tell that a term is this value (`equal`), or that it is another.
@@ -279,7 +305,7 @@ fn ids_of(list: &[Code], equal: bool) -> Option<Box<[TermId]>> {
 }
 
 /// The operator for swapped operands.
-fn flip(operator: Comparison) -> Comparison {
+pub(super) fn flip(operator: Comparison) -> Comparison {
     match operator {
         Comparison::Less => Comparison::Greater,
         Comparison::LessOrEqual => Comparison::GreaterOrEqual,

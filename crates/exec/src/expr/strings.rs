@@ -299,10 +299,16 @@ fn position(number: Number) -> f64 {
 
 /// STRLEN, in code points.
 pub(super) fn length(text: &Text<'_>) -> Result<Number, ExprError> {
-    // All bytes of a code point but the first begin with the bits 10.
-    let starts = text.value.iter().filter(|byte| **byte & 0xc0 != 0x80);
-    let length = i64::try_from(starts.count()).map_err(|_| ExprError::Overflow)?;
+    let length = i64::try_from(character_count(&text.value)).map_err(|_| ExprError::Overflow)?;
     Ok(Number::Integer(Integer::from(length)))
+}
+
+/// The code points of UTF-8.
+#[inline]
+pub(super) fn character_count(text: &[u8]) -> usize {
+    // All bytes of a code point but the first begin with the bits 10.
+    let starts = text.iter().filter(|byte| **byte & 0xc0 != 0x80);
+    starts.count()
 }
 
 /// UCASE or LCASE.
@@ -344,18 +350,22 @@ pub(super) fn replace<'a>(
     Ok(text.with(Cow::Owned(replaced.into_bytes())))
 }
 
-/// LANGMATCHES: basic filtering of RFC 4647.
+/// LANGMATCHES.
 pub(super) fn lang_matches(tag: &Text<'_>, range: &Text<'_>) -> Result<bool, ExprError> {
-    let (tag, range) = (tag.plain_bytes()?, range.plain_bytes()?);
+    Ok(in_language_range(tag.plain_bytes()?, range.plain_bytes()?))
+}
+
+/// Basic filtering of RFC 4647.
+pub(super) fn in_language_range(tag: &[u8], range: &[u8]) -> bool {
     if range == b"*" {
-        return Ok(!tag.is_empty());
+        return !tag.is_empty();
     }
-    Ok(match tag.split_at_checked(range.len()) {
+    match tag.split_at_checked(range.len()) {
         Some((start, rest)) => {
             start.eq_ignore_ascii_case(range) && matches!(rest.first(), None | Some(b'-'))
         }
         None => false,
-    })
+    }
 }
 
 /// MD5 and the SHA functions, of a string's UTF-8 bytes.

@@ -6,7 +6,7 @@ use jindou_model::TermId;
 use oxrdf::Term;
 
 use crate::expr::{CompiledExpression, Context};
-use crate::{KeyKind, Keys};
+use crate::{KeyKind, KeyPart, Keys};
 
 use super::support::{Cells, Sample, Table, World, pool};
 
@@ -111,6 +111,30 @@ const CONDITIONS: &[&str] = &[
     "STRSTARTS(STR(?a), \"http\")",
     "STRENDS(?a, ?b)",
     "LANG(?a) = \"en\"",
+    "\"en\" = LANG(?a)",
+    "LANG(?a) != \"en\"",
+    "!(LANG(?a) = \"en\")",
+    "LANG(?a) = \"\"",
+    "LANG(?a) < \"en\"",
+    "CONTAINS(LANG(?a), \"n\")",
+    "!LANGMATCHES(LANG(?a), \"EN\")",
+    "LANGMATCHES(LANG(?a), \"en\"@en)",
+    "STRLEN(?a) = 3",
+    "STRLEN(?a) > 2.5",
+    "3 > STRLEN(STR(?a))",
+    "STRLEN(LANG(?a)) = 2",
+    "!(STRLEN(?a) >= 3)",
+    "STR(?a) = \"abc\"",
+    "STR(?a) != \"http://example.org/s\"",
+    "sameTerm(STR(?a), \"abc\")",
+    "sameTerm(STRLEN(?a), 3)",
+    "STRSTARTS(?a, \"a\")",
+    "STRSTARTS(?a, \"a\"@en)",
+    "!STRSTARTS(?a, \"a\")",
+    "!STRENDS(STR(?a), \"c\")",
+    "!CONTAINS(?a, \"b\")",
+    "REGEX(STR(?a), \"^.b\")",
+    "!REGEX(?a, \"^a\")",
     "LANG(?a) < LANG(?b)",
     "LANGMATCHES(LANG(?a), \"*\")",
     "UCASE(?a) = ?b",
@@ -293,7 +317,12 @@ fn keys_come_in_the_order_of_ids_and_within_the_bytes_asked_for() {
         stored,
     ];
     let mut keys = Keys::default();
-    assert_eq!(world.terms.push_keys(&ids, usize::MAX, &mut keys), 6);
+    assert_eq!(
+        world
+            .terms
+            .push_keys(&ids, KeyPart::Whole, usize::MAX, &mut keys),
+        6
+    );
     let all: Vec<_> = keys.iter().collect();
     let expected: [(&[u8], KeyKind); 6] = [
         (b"stored\0", KeyKind::Literal),
@@ -310,9 +339,14 @@ fn keys_come_in_the_order_of_ids_and_within_the_bytes_asked_for() {
     let none = TermId::NONE;
     assert_eq!(again, [stored, none, computed, none, node, stored]);
     keys.clear();
-    assert_eq!(world.terms.push_keys(&ids, 1, &mut keys), 1);
+    assert_eq!(world.terms.push_keys(&ids, KeyPart::Whole, 1, &mut keys), 1);
     keys.clear();
-    assert_eq!(world.terms.push_keys(&ids[1..], 1, &mut keys), 2);
+    assert_eq!(
+        world
+            .terms
+            .push_keys(&ids[1..], KeyPart::Whole, 1, &mut keys),
+        2
+    );
 }
 
 #[test]

@@ -1,0 +1,190 @@
+//! Which tests of a string are told by the term's key, many terms at a time?
+//!
+//! Those of a variable's text, of its STR or of its LANG with a constant: `CONTAINS`, `STRSTARTS`,
+//! `STRENDS`, `REGEX`, `LANGMATCHES`, comparisons of `STRLEN` and of `STR` and `LANG`. Other
+//! expressions are evaluated value by value, which costs several times as much.
+
+use std::sync::Arc;
+
+use jindou_model::inline;
+use jindou_plan::expression::{Comparison, Function};
+use jindou_plan::physical::Var;
+use memchr::memmem::Finder;
+
+use super::compare::holds;
+use super::compile::{Code, ReadText};
+use super::pattern::Pattern;
+use super::predicate::flip;
+use super::strings::{character_count, in_language_range, split_key};
+use super::value::Value;
+use crate::{KeyKind, KeyPart};
+
+/// A test of some text of a variable with a constant.
+#[derive(Clone, Debug)]
+pub(super) struct TextTest {
+    pub(super) var: Var,
+    of: Of,
+    test: Test,
+}
+
+/// The text that is tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    /// The variable's, which has to be a string.
+    String,
+    /// Its STR.
+    Str,
+    /// Its LANG.
+    Language,
+}
+
+#[derive(Clone, Debug)]
+enum Test {
+    Contains(Arc<Finder<'static>>),
+    Starts(Box<[u8]>),
+    Ends(Box<[u8]>),
+    Matches(Arc<Pattern>),
+    /// A comparison of the number of characters.
+    Length(Comparison, i64),
+    Equals(Box<[u8]>),
+    Differs(Box<[u8]>),
+    /// LANGMATCHES with a range.
+    InRange(Box<[u8]>),
+}
+
+/// What a key tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    Holds(bool),
+    /// The test is not defined for this term.
+    Error,
+    /// There is no key, or it does not tell.
+    Nothing,
+}
+
+impl TextTest {
+    /// The test that an expression is, if it is one.
+    pub(super) fn of_code(code: &Code) -> Option<Self> {
+        let (text, test) = match code {
+            Code::Contains(text, part) => (&**text, Test::Contains(Arc::clone(part))),
+            Code::Regex(text, pattern) => (&**text, Test::Matches(Arc::clone(pattern))),
+            Code::Call(function, arguments) => {
+                let [text, constant, ..] = arguments.as_slice() else {
+                    return None;
+                };
+                let constant = string(constant)?;
+                let test = match function {
+                    Function::StrStarts => Test::Starts(constant),
+                    Function::StrEnds => Test::Ends(constant),
+                    Function::LangMatches => Test::InRange(constant),
+                    _ => return None,
+                };
+                (text, test)
+            }
+            Code::Compare(operator, left, right) => match (&**left, &**right) {
+                (Code::Constant(_), text) => comparison(flip(*operator), text, left)?,
+                (text, _) => comparison(*operator, text, right)?,
+            },
+            _ => return None,
+        };
+        let (of, var) = match text {
+            Code::Variable(var) => (Of::String, *var),
+            Code::Call(function, arguments) => match (function, arguments.as_slice()) {
+                (Function::Str, [Code::Variable(var)]) => (Of::Str, *var),
+                (Function::Lang, [Code::Variable(var)]) => (Of::Language, *var),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some(Self { var, of, test })
+    }
+
+    /// True where the result is worth remembering by the variable's value.
+    pub(super) fn is_costly(&self) -> bool {
+        matches!(self.test, Test::Matches(_))
+    }
+
+    /// What is read of the variable's key.
+    pub(super) fn reads(&self) -> ReadText {
+        ReadText {
+            var: self.var,
+            part: match self.of {
+                Of::Language => KeyPart::End,
+                Of::String | Of::Str => KeyPart::Whole,
+            },
+        }
+    }
+
+    /// What the key of a term tells.
+    #[inline]
+    pub(super) fn told(&self, key: &[u8], kind: KeyKind) -> Told {
+        let text = match (kind, self.of) {
+            (KeyKind::None, _) => return Told::Nothing,
+            (KeyKind::Node, Of::Str) if !key.starts_with(b"_:") => key,
+            (KeyKind::Node, _) => return Told::Error,
+            (KeyKind::Literal, of) => match (split_key(key), of) {
+                ((value, []), Of::String) | ((value, _), Of::Str) => value,
+                ((value, [b'@', ..]), Of::String) => value,
+                ((_, [b'@', tag @ ..]), Of::Language) => tag,
+                ((_, _), Of::Language) => b"",
+                // Of another datatype, which may be a string's long name.
+                _ => return Told::Nothing,
+            },
+        };
+        Told::Holds(self.test.holds(text))
+    }
+}
+
+/// The text and the test of a comparison with a constant.
+fn comparison<'c>(
+    operator: Comparison,
+    text: &'c Code,
+    constant: &Code,
+) -> Option<(&'c Code, Test)> {
+    let Code::Call(function, arguments) = text else {
+        return None;
+    };
+    match function {
+        Function::StrLen if operator != Comparison::SameTerm => {
+            let Code::Constant(constant) = constant else {
+                return None;
+            };
+            let length = inline::as_integer(constant.id)?;
+            Some((&arguments[0], Test::Length(operator, length)))
+        }
+        Function::Str | Function::Lang => match operator {
+            Comparison::Equal => Some((text, Test::Equals(string(constant)?))),
+            Comparison::NotEqual => Some((text, Test::Differs(string(constant)?))),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The characters of a constant string without a language tag.
+fn string(code: &Code) -> Option<Box<[u8]>> {
+    match code.constant_value() {
+        Some(Value::String(text)) => Some(text.as_bytes().into()),
+        _ => None,
+    }
+}
+
+impl Test {
+    #[inline]
+    fn holds(&self, text: &[u8]) -> bool {
+        match self {
+            Self::Contains(part) => part.find(text).is_some(),
+            Self::Starts(part) => text.starts_with(part),
+            Self::Ends(part) => text.ends_with(part),
+            Self::Matches(pattern) => {
+                pattern.is_match(std::str::from_utf8(text).expect("strings are UTF-8"))
+            }
+            Self::Length(operator, length) => {
+                holds(*operator, (character_count(text) as i64).cmp(length))
+            }
+            Self::Equals(other) => *text == **other,
+            Self::Differs(other) => *text != **other,
+            Self::InRange(range) => in_language_range(text, range),
+        }
+    }
+}
