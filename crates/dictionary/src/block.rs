@@ -181,15 +181,6 @@ impl<'a> Block<'a> {
         Ok(pieces)
     }
 
-    /// What string `place`, which is less than the count, does not share with its model.
-    #[inline]
-    pub(crate) fn own_bytes(&self, place: usize) -> Result<&'a [u8], DictionaryError> {
-        match place {
-            0 => Ok(self.head),
-            place => self.tail(place),
-        }
-    }
-
     /// Bytes of the head and the tails.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {

@@ -102,16 +102,6 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// The end of the string of an id: what its block does not share between strings. All of it,
-    /// or a part, which may be empty; for a part of the cost of the whole string.
-    ///
-    /// # Errors
-    /// As [`Self::get`].
-    #[inline]
-    pub fn end(&self, id: u64) -> Result<&'a [u8], DictionaryError> {
-        self.parts.block(id)?.own_bytes(place(id))
-    }
-
     /// Puts the strings of the whole block that an id lies in into `text` from `at` on, one after
     /// the other, each with what stands `around` it; `ends` gets where each ends with that, counted
     /// from `at`. The id's own place is its rest by [`BLOCK`]. `text` grows as needed, and what lies

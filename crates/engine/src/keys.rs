@@ -4,7 +4,6 @@ use jindou_dictionary::Decoder;
 use jindou_exec::{KeyKind, KeyPart, Keys};
 use jindou_model::{ShardId, TermId, TermKind};
 use jindou_store::Snapshot;
-use memchr::memrchr;
 
 /// Ids whose blocks of the dictionary are asked for together.
 const AT_ONCE: usize = 32;
@@ -26,7 +25,9 @@ pub(crate) fn push_keys(
     };
     let mut done = 0;
     for ids in ids.chunks(AT_ONCE) {
-        reader.fetch(ids);
+        if part == KeyPart::Whole {
+            reader.fetch(ids);
+        }
         for id in ids {
             if done > 0 && keys.bytes() >= most_bytes {
                 return done;
@@ -81,18 +82,14 @@ impl Reader<'_> {
             return kind_of(id);
         }
         let end = match self.snapshot.appended_key(id) {
-            Some(appended) => appended,
-            None => self
-                .literals
-                .end(id.local())
-                .expect("the term is in the dictionary"),
+            Some(_) => None,
+            None => self.snapshot.base().literal_end(id.local()),
         };
-        match memrchr(0, end) {
-            Some(border) => {
-                key.extend_from_slice(&end[border..]);
+        match end {
+            Some(end) => {
+                key.extend_from_slice(end);
                 KeyKind::Literal
             }
-            // What follows the border is shared with another literal.
             None => self.push(id, key),
         }
     }

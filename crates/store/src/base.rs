@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use crate::clusters::Clusters;
 use crate::named::NamedGraphs;
 use crate::segment::{Segment, expand_one};
-use crate::text_order::TextKinds;
+use crate::text_order::{LiteralEnds, TextKinds};
 
 /// One generation of the graph, with its dictionary. Nothing in it changes.
 pub struct Base {
@@ -33,7 +33,7 @@ pub struct Base {
     /// Graphs that exist without quads, too, sorted.
     pub(crate) declared: Vec<u64>,
     pub(crate) vertex_kinds: TextKinds,
-    pub(crate) literal_kinds: TextKinds,
+    pub(crate) literal_ends: LiteralEnds,
     /// The checksum of its file; 0 of a base that was not read from one.
     pub(crate) identity: u64,
 }
@@ -132,7 +132,7 @@ impl Base {
                 + self.literals.bytes()
                 + self.predicates.bytes()
                 + self.vertex_kinds.bytes()
-                + self.literal_kinds.bytes()
+                + self.literal_ends.bytes()
                 + self.predicate_terms.len() * 8
                 + self.vertex_predicates.capacity() * 16,
             segments: self

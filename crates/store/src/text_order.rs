@@ -1,15 +1,14 @@
 //! Which ids of the dictionary are in the order of their texts?
 //!
 //! Literals are numbered in the order of their keys, and vertices too within each cluster. What
-//! the key alone tells, whether a vertex is an IRI and a literal a plain string, is found out when
-//! it is first asked for, and kept in two bits a term.
+//! the key alone tells, whether a vertex is an IRI and of which datatype and language a literal is,
+//! is found out when it is first asked for, and kept in two bits a vertex and a byte a literal.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
-use jindou_dictionary::StringTable;
-use jindou_model::{TermId, TermKind, TextKind, TextRun, key};
-use oxrdf::vocab::xsd;
+use jindou_dictionary::{Decoder, StringTable};
+use jindou_model::{TermId, TermKind, TextKind, TextRun};
 
 use crate::Base;
 
@@ -19,9 +18,9 @@ const BITS: u64 = 2;
 /// A word of zero is not known yet.
 const FIRST_KIND: u32 = 1;
 const SECOND_KIND: u32 = 2;
-const OTHER: u32 = 3;
+const KIND: u32 = 3;
 
-/// Two bits for each string of a table.
+/// Whether strings of a table are of the one kind or the other: two bits each.
 #[derive(Default)]
 pub(crate) struct TextKinds {
     words: OnceLock<Box<[AtomicU32]>>,
@@ -46,7 +45,7 @@ impl TextKinds {
             // Whoever else finds it out finds the same.
             slot.store(word, Ordering::Relaxed);
         }
-        (word >> (BITS * (local % WORD_TERMS))) & OTHER
+        (word >> (BITS * (local % WORD_TERMS))) & KIND
     }
 }
 
@@ -56,12 +55,16 @@ fn read_kinds(first: u64, table: &StringTable, kind_of: fn(&[u8]) -> u32) -> u32
     let mut decoder = table.decoder();
     let mut word = 0;
     for local in first..table.len().min(first + WORD_TERMS) {
-        let key = decoder
-            .get(local)
-            .unwrap_or_else(|error| panic!("string {local} is not in the dictionary: {error}"));
-        word |= kind_of(key) << (BITS * (local - first));
+        let kind = kind_of(read_key(&mut decoder, local));
+        word |= kind << (BITS * (local - first));
     }
     word
+}
+
+fn read_key<'d>(decoder: &'d mut Decoder<'_>, local: u64) -> &'d [u8] {
+    decoder
+        .get(local)
+        .unwrap_or_else(|error| panic!("string {local} is not in the dictionary: {error}"))
 }
 
 fn vertex_kind(key: &[u8]) -> u32 {
@@ -72,12 +75,83 @@ fn vertex_kind(key: &[u8]) -> u32 {
     }
 }
 
-fn literal_kind(key: &[u8]) -> u32 {
-    match key::literal_parts(key) {
-        Some((_, None, datatype)) if datatype == xsd::STRING => FIRST_KIND,
-        // A zero byte before the border could sort a value after a longer one.
-        Some((value, Some(_), _)) if !value.contains('\0') => SECOND_KIND,
-        Some(_) | None => OTHER,
+/// Not known yet.
+const UNKNOWN: u8 = 0;
+/// Not to be had from here.
+const UNTOLD: u8 = 1;
+/// That of plain strings, which is the border alone.
+const PLAIN: u8 = 2;
+/// Other ends that have a number, which counts from here.
+const FIRST_END: u8 = 3;
+const ENDS: usize = (u8::MAX - FIRST_END) as usize + 1;
+
+/// The end of each literal's key from its border on, which tells its datatype and its language:
+/// a byte each, found out for sixteen literals when it is first asked for.
+#[derive(Default)]
+pub(crate) struct LiteralEnds {
+    codes: OnceLock<Box<[AtomicU8]>>,
+    /// In the order in which they were met.
+    ends: OnceLock<Box<[OnceLock<Box<[u8]>>]>>,
+}
+
+impl LiteralEnds {
+    pub(crate) fn bytes(&self) -> usize {
+        let codes = self.codes.get().map_or(0, |codes| size_of_val(&**codes));
+        codes + self.ends.get().map_or(0, |ends| size_of_val(&**ends))
+    }
+
+    /// What is known of the key of a literal that is in the table.
+    #[inline]
+    fn code(&self, local: u64, table: &StringTable) -> u8 {
+        let codes = self
+            .codes
+            .get_or_init(|| (0..table.len()).map(|_| AtomicU8::new(UNKNOWN)).collect());
+        let code = codes[local as usize].load(Ordering::Relaxed);
+        if code != UNKNOWN {
+            return code;
+        }
+        self.read(local - local % WORD_TERMS, table, codes);
+        codes[local as usize].load(Ordering::Relaxed)
+    }
+
+    /// The end that a code stands for; `None` where it has to be read: for a literal with a zero
+    /// byte in its lexical form, and once there are too many different ends.
+    #[inline]
+    fn end(&self, code: u8) -> Option<&[u8]> {
+        if code == PLAIN {
+            return Some(&[0]);
+        }
+        let number = usize::from(code.checked_sub(FIRST_END)?);
+        self.ends.get()?[number].get().map(|end| &**end)
+    }
+
+    #[cold]
+    fn read(&self, first: u64, table: &StringTable, codes: &[AtomicU8]) {
+        let mut decoder = table.decoder();
+        for local in first..table.len().min(first + WORD_TERMS) {
+            let code = self.code_of(read_key(&mut decoder, local));
+            // Whoever else finds it out finds the same, or another number of the same end.
+            codes[local as usize].store(code, Ordering::Relaxed);
+        }
+    }
+
+    /// The code of a key's end, a new one if it was not met before.
+    fn code_of(&self, key: &[u8]) -> u8 {
+        let border = key.iter().position(|byte| *byte == 0);
+        let end = &key[border.unwrap_or(key.len())..];
+        // With a second zero byte, the first one is the value's.
+        if !matches!(end, [0, rest @ ..] if !rest.contains(&0)) {
+            return UNTOLD;
+        }
+        if end.len() == 1 {
+            return PLAIN;
+        }
+        let new = || (0..ENDS).map(|_| OnceLock::new()).collect();
+        let ends = self.ends.get_or_init(new);
+        let number = ends
+            .iter()
+            .position(|known| **known.get_or_init(|| end.into()) == *end);
+        number.map_or(UNTOLD, |number| FIRST_END + number as u8)
     }
 }
 
@@ -102,15 +176,30 @@ impl Base {
                 })
             }
             TermKind::Literal if local < self.literals.len() => {
-                let kind = self.literal_kinds.get(local, &self.literals, literal_kind);
-                let kind = match kind {
-                    FIRST_KIND => TextKind::String,
-                    SECOND_KIND => TextKind::LangString,
-                    _ => return None,
+                let kind = match self.literal_ends.code(local, &self.literals) {
+                    PLAIN => TextKind::String,
+                    code => match self.literal_ends.end(code)? {
+                        [_, b'@', ..] => TextKind::LangString,
+                        _ => return None,
+                    },
                 };
                 Some(TextRun { kind, number: 0 })
             }
             _ => None,
         }
+    }
+
+    /// The end of a dictionary literal's key (see [`jindou_model::key`]) from its border on; `None`
+    /// where the key has to be read for it.
+    ///
+    /// Costs two loads, and the first time for sixteen literals the decoding of them.
+    ///
+    /// # Panics
+    /// If there is no such literal.
+    #[inline]
+    #[must_use]
+    pub fn literal_end(&self, local: u64) -> Option<&[u8]> {
+        let code = self.literal_ends.code(local, &self.literals);
+        self.literal_ends.end(code)
     }
 }

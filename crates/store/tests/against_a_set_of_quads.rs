@@ -376,6 +376,12 @@ fn compare_runs(base: &Base) {
             assert!(run.is_none() || run != other || other_key < key);
         }
     }
+    for (id, key) in ids.iter().zip(&keys) {
+        if id.kind() == TermKind::Literal {
+            let border = key.iter().rposition(|byte| *byte == 0).expect("a border");
+            assert_eq!(base.literal_end(id.local()), Some(&key[border..]));
+        }
+    }
     let behind = TermId::literal(ShardId(0), base.literal_count());
     assert_eq!(base.text_run(behind), None);
     let behind = TermId::vertex(ShardId(0), base.vertex_count());

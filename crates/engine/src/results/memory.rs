@@ -128,6 +128,8 @@ pub(super) struct Memory {
     used: usize,
     /// What stands around IRIs and around plain strings.
     around: [Around; 2],
+    /// What stands before strings where they are in quotes, with the language tag behind them.
+    quote: Option<Around>,
     /// What stands around the lexical forms of values held inline.
     inline: InlineFrames,
     /// A term, or a block, being written, and the keys of the block.
@@ -168,6 +170,8 @@ impl Memory {
                 let (open, close) = style.frame(literal);
                 Around::new(open, close, literal.then_some(0))
             }),
+            quote: matches!(style, Style::Tsv | Style::NTriples)
+                .then(|| Around::new(b"\"", b"", None)),
             inline: InlineFrames::new(style),
             scratch: Vec::new(),
             keys: Vec::new(),
@@ -335,18 +339,24 @@ impl Memory {
                 return Some(texts);
             }
         }
+        if literal && let Some(texts) = self.quote_block(id, decoder) {
+            return Some(texts);
+        }
         let block = decoder.block(id, &Around::nothing(), &mut self.keys, 0, &mut ends)?;
         if block.count < BLOCK {
             return None;
         }
+        let is_clean = literal && self.style.is_clean(block.raw, literal);
         self.scratch.clear();
         let mut begin = 0;
         for end in &mut ends {
             let key = self.keys.get(begin..*end as usize)?;
             begin = *end as usize;
-            // What a format cannot hold is refused when it is that term's turn.
-            let text = key_text(key, literal);
-            self.style.write(&mut self.scratch, text).ok()?;
+            if !(is_clean && write_clean_literal(self.style, &mut self.scratch, key)) {
+                // What a format cannot hold is refused when it is that term's turn.
+                let text = key_text(key, literal);
+                self.style.write(&mut self.scratch, text).ok()?;
+            }
             *end = u32::try_from(self.scratch.len()).ok()?;
         }
         let bounds = bounds(&ends)?;
@@ -354,8 +364,31 @@ impl Memory {
         Some(bounds)
     }
 
-    /// Whether each term of the block behind the text is what it was taken for: an IRI, not a blank node; in XML,
-    /// without blanks at its ends.
+    /// As [`Self::write_block`] for strings with or without language tags, in quotes: a key with a
+    /// quote before it and another in the place of its border.
+    fn quote_block(&mut self, id: TermId, decoder: &TermDecoder<'_>) -> Option<[u16; BLOCK + 1]> {
+        let mut ends = [0; BLOCK];
+        let quote = self.quote.as_ref()?;
+        let block = decoder.block(id, quote, &mut self.text, self.used, &mut ends)?;
+        if block.count < BLOCK || !self.style.is_clean(block.raw, true) {
+            return None;
+        }
+        let texts = bounds(&ends)?;
+        for bounds in texts.windows(2) {
+            let (begin, end) = (usize::from(bounds[0]), usize::from(bounds[1]));
+            let term = &mut self.text[self.used..][begin..end];
+            let border = term.iter().rposition(|byte| *byte == 0)?;
+            if !matches!(term[border + 1..], [] | [b'@', ..]) || term[..border].contains(&0) {
+                return None;
+            }
+            term[border] = b'"';
+        }
+        self.used += block.bytes;
+        Some(texts)
+    }
+
+    /// Whether each term of the block behind the text is what it was taken for: an IRI, not a
+    /// blank node; in XML, without blanks at its ends.
     fn fits(&self, bounds: &[u16; BLOCK + 1], literal: bool) -> bool {
         let text = &self.text[self.used..];
         let (open, close) = self.style.frame(literal);
@@ -378,6 +411,29 @@ impl BlockSlot {
             len: u32::from(end - begin),
         }
     }
+}
+
+/// Appends the literal of a key if it is a string, with or without a language tag; false of
+/// others. None of its bytes needs an escape.
+fn write_clean_literal(style: Style, out: &mut Vec<u8>, key: &[u8]) -> bool {
+    let Some(border) = key.iter().rposition(|byte| *byte == 0) else {
+        return false;
+    };
+    let (value, suffix) = (&key[..border], &key[border + 1..]);
+    if value.contains(&0) || (style == Style::Xml && value.trim_ascii() != value) {
+        return false;
+    }
+    match suffix {
+        [] => {
+            let (open, close) = style.frame(true);
+            for part in [open, value, close] {
+                out.extend_from_slice(part);
+            }
+        }
+        [b'@', tag @ ..] => style.write_clean_tagged(out, value, tag),
+        _ => return false,
+    }
+    true
 }
 
 /// `None` for a block that is too long.

@@ -52,6 +52,23 @@ impl Style {
         }
     }
 
+    /// Appends a string with a language tag, neither of which needs an escape.
+    pub(super) fn write_clean_tagged(self, out: &mut Vec<u8>, value: &[u8], tag: &[u8]) {
+        let (open, between, close): (&[u8], &[u8], &[u8]) = match self {
+            Self::Tsv | Self::NTriples => (b"\"", b"\"@", b""),
+            Self::Csv => return out.extend_from_slice(value),
+            Self::Json => (br#"literal","value":""#, br#"","xml:lang":""#, br#""}"#),
+            Self::Xml => (b"<literal xml:lang=\"", b"\">", b"</literal></binding>"),
+        };
+        let (first, second) = match self {
+            Self::Xml => (tag, value),
+            _ => (value, tag),
+        };
+        for part in [open, first, between, second, close] {
+            out.extend_from_slice(part);
+        }
+    }
+
     /// Whether IRIs, or (`literal`) plain strings, are written as they are if they are made of
     /// these bytes and the borders of strings. Blanks at the ends of XML's have to be looked for.
     pub(super) fn is_clean(self, bytes: (&[u8], &[u8]), literal: bool) -> bool {

@@ -1,11 +1,14 @@
 //! How are expressions evaluated for many rows, with the terms' keys fetched together?
 
+use std::hash::BuildHasher as _;
+
 use jindou_model::TermId;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::compile::{Program, ReadText};
 use super::numeric::Number;
 use super::row::BatchRow;
+use super::strings::Text;
 use super::text_test::{TextTest, Told};
 use super::{Columns, Context, Value};
 use crate::{KeyKind, Keys};
@@ -29,7 +32,61 @@ pub(super) struct Scratch {
     /// By the program's texts.
     keys: Vec<Keys>,
     ids: Vec<TermId>,
+    /// Texts that are to get their ids together, and their places among the results.
     results: Keys,
+    places: Vec<usize>,
+    recent: RecentTexts,
+}
+
+/// The ids of short texts that came lately: functions like LANG and SUBSTR give few different ones.
+#[derive(Debug, Default)]
+struct RecentTexts {
+    slots: Vec<RecentText>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct RecentText {
+    len: u8,
+    bytes: [u8; RecentTexts::LONGEST],
+    id: TermId,
+}
+
+impl RecentTexts {
+    const SLOTS: usize = 64;
+    const LONGEST: usize = 23;
+
+    /// The slot of a text, if it may have one.
+    fn slot(text: &Text<'_>) -> Option<usize> {
+        if text.language.is_some() || text.value.len() > Self::LONGEST {
+            return None;
+        }
+        let hash = FxBuildHasher.hash_one(&*text.value);
+        Some((hash >> 32) as usize % Self::SLOTS)
+    }
+
+    fn find(&self, slot: usize, text: &[u8]) -> Option<TermId> {
+        let recent = self.slots.get(slot)?;
+        let known = &recent.bytes[..usize::from(recent.len)];
+        (!recent.id.is_none() && known == text).then_some(recent.id)
+    }
+
+    fn keep(&mut self, slot: usize, text: &[u8], id: TermId) {
+        let empty = RecentText {
+            len: 0,
+            bytes: [0; Self::LONGEST],
+            id: TermId::NONE,
+        };
+        if self.slots.is_empty() {
+            self.slots.resize(Self::SLOTS, empty);
+        }
+        let recent = &mut self.slots[slot];
+        *recent = RecentText {
+            len: text.len() as u8,
+            id,
+            ..empty
+        };
+        recent.bytes[..text.len()].copy_from_slice(text);
+    }
 }
 
 impl Scratch {
@@ -54,23 +111,19 @@ impl Scratch {
             self.for_each(program, columns, rows, cx, |row| out.push(code.id(row, cx)));
             return;
         }
-        let mut results = std::mem::take(&mut self.results);
-        self.for_each(program, columns, rows, cx, |row| {
-            match code.text(row, cx) {
-                Ok(text) => results.push_with(|key| {
-                    text.push_key(key);
-                    KeyKind::Literal
-                }),
-                Err(_) => results.push(&[], KeyKind::None),
-            }
-            if results.len() >= KEYED_ROWS || results.bytes() >= KEYED_BYTES {
-                cx.terms().intern_keys(&results, out);
-                results.clear();
-            }
+        let mut texts = NewTexts {
+            keys: std::mem::take(&mut self.results),
+            places: std::mem::take(&mut self.places),
+            recent: std::mem::take(&mut self.recent),
+        };
+        self.for_each(program, columns, rows, cx, |row| match code.text(row, cx) {
+            Ok(text) => texts.push(&text, cx, out),
+            Err(_) => out.push(TermId::NONE),
         });
-        cx.terms().intern_keys(&results, out);
-        results.clear();
-        self.results = results;
+        texts.intern(cx, out);
+        self.results = texts.keys;
+        self.places = texts.places;
+        self.recent = texts.recent;
     }
 
     /// Appends for each row whether the effective boolean value is true.
@@ -174,6 +227,51 @@ impl Scratch {
         self.keys.iter().map(Keys::held_bytes).sum::<usize>()
             + self.results.held_bytes()
             + self.ids.capacity() * size_of::<TermId>()
+            + self.places.capacity() * size_of::<usize>()
+            + self.recent.slots.capacity() * size_of::<RecentText>()
+    }
+}
+
+/// Texts that were computed, on their way to ids.
+struct NewTexts {
+    keys: Keys,
+    places: Vec<usize>,
+    recent: RecentTexts,
+}
+
+impl NewTexts {
+    /// Appends the id of a text, or [`TermId::NONE`] until many get theirs together.
+    fn push(&mut self, text: &Text<'_>, cx: &Context, out: &mut Vec<TermId>) {
+        let slot = RecentTexts::slot(text);
+        let recent = slot.and_then(|slot| self.recent.find(slot, &text.value));
+        out.push(recent.unwrap_or(TermId::NONE));
+        if recent.is_some() {
+            return;
+        }
+        self.places.push(out.len() - 1);
+        self.keys.push_with(|key| {
+            text.push_key(key);
+            KeyKind::Literal
+        });
+        if self.keys.len() >= KEYED_ROWS || self.keys.bytes() >= KEYED_BYTES {
+            self.intern(cx, out);
+        }
+    }
+
+    /// Puts the ids of the texts to their places.
+    fn intern(&mut self, cx: &Context, out: &mut [TermId]) {
+        let mut ids = Vec::with_capacity(self.keys.len());
+        cx.terms().intern_keys(&self.keys, &mut ids);
+        for (number, (id, place)) in ids.iter().zip(self.places.drain(..)).enumerate() {
+            out[place] = *id;
+            let text = Text::of_key(self.keys.get(number).0);
+            if let Some(text) = text
+                && let Some(slot) = RecentTexts::slot(&text)
+            {
+                self.recent.keep(slot, &text.value, *id);
+            }
+        }
+        self.keys.clear();
     }
 }
 

@@ -13,7 +13,7 @@ use crate::base::Base;
 use crate::clusters::{Clusters, Lists, MOST_PAIRS, PairEdges};
 use crate::named::{NamedGraphs, NamedSegment};
 use crate::segment::Segment;
-use crate::text_order::TextKinds;
+use crate::text_order::{LiteralEnds, TextKinds};
 use crate::{Snapshot, StoreError};
 
 /// Makes the base of a store from everything that the sinks collected.
@@ -143,7 +143,7 @@ pub(crate) fn assemble(
         documents,
         declared: Vec::new(),
         vertex_kinds: TextKinds::default(),
-        literal_kinds: TextKinds::default(),
+        literal_ends: LiteralEnds::default(),
         identity: 0,
     }
 }
