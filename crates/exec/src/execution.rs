@@ -132,7 +132,7 @@ impl Parallel<'_> {
         if threads < 2 || self.plan.cost < PARALLEL_COST || steps.len() < 2 {
             return Ok(None);
         }
-        let Some(seed) = Seed::of(sides, requires, self.cx) else {
+        let Some(seed) = Seed::of(*var, sides, requires, &steps[1..], self.cx)? else {
             return Ok(None);
         };
         let len = seed.len(self.cx);

@@ -263,7 +263,7 @@ impl<'a> Builder<'a> {
                     Err(input) => operator = input,
                 }
             }
-            operator = steps::build(self, operator, &planned.step, keep(1))?;
+            operator = steps::build(self, operator, &steps[index..], keep(1))?;
             operator = self.profiled(operator, planned.id);
         }
         Ok(operator)

@@ -111,6 +111,21 @@ impl IdRanges {
         (self.high, self.len) = (high, len);
     }
 
+    /// Adds the ids of a set, which lie behind all that were added before; a set that was empty
+    /// shares the other's ranges then.
+    ///
+    /// # Panics
+    /// If they do not.
+    pub fn append(&mut self, other: &Self) {
+        if self.is_empty() {
+            *self = other.clone();
+            return;
+        }
+        for (first, end) in other.ranges() {
+            self.push(TermId::from_raw(*first), TermId::from_raw(*end));
+        }
+    }
+
     /// Number of ids in the set.
     #[must_use]
     pub fn len(&self) -> u64 {
@@ -275,6 +290,41 @@ impl IdRanges {
         all
     }
 
+    /// The ids that lie in one of these raw ranges, which are in order and disjoint. Shares the
+    /// set's ranges where these are all, and costs those that are left where they are not.
+    #[must_use]
+    pub fn within(&self, windows: &[(u64, u64)]) -> Self {
+        let below = |raw: u64| self.rank(TermId::from_raw(raw));
+        let left: u64 = windows
+            .iter()
+            .map(|(first, end)| below(*end) - below(*first))
+            .sum();
+        if left == self.len {
+            return self.clone();
+        }
+        let mut rest = Self::new();
+        let list = Arc::make_mut(&mut rest.list);
+        for (first, end) in windows {
+            let begin = self.list.ranges.partition_point(|range| range.1 <= *first);
+            let ranges = self.list.ranges[begin..].iter();
+            for range in ranges.take_while(|range| range.0 < *end) {
+                let range = (range.0.max(*first), range.1.min(*end));
+                match list.ranges.last_mut() {
+                    Some(last) if last.1 == range.0 => last.1 = range.1,
+                    _ => {
+                        list.ranges.push(range);
+                        list.before.push(rest.len);
+                    }
+                }
+                rest.len += range.1 - range.0;
+            }
+        }
+        if let (Some(first), Some(last)) = (list.ranges.first(), list.ranges.last()) {
+            (rest.low, rest.high) = (first.0, last.1);
+        }
+        rest
+    }
+
     /// The ids that are in both sets.
     #[must_use]
     pub fn intersect(&self, other: &Self) -> Self {
@@ -364,6 +414,33 @@ mod tests {
     }
 
     #[test]
+    fn a_set_is_cut_to_windows() {
+        let all = set(&[(1, 4), (6, 7), (10, 20), (30, 31), (40, 50), (60, 61)]);
+        for windows in [
+            &[(0, 100)][..],
+            &[(0, 5), (5, 61)],
+            &[],
+            &[(2, 3), (12, 15), (15, 16), (45, 70)],
+            &[(0, 0), (4, 6), (31, 40), (61, u64::MAX)],
+            &[(19, 41), (60, 60)],
+        ] {
+            let mut expected = IdRanges::new();
+            for id in 0..100 {
+                let inside = windows
+                    .iter()
+                    .any(|(first, end)| (*first..*end).contains(&id));
+                if inside && all.contains(TermId::from_raw(id)) {
+                    expected.push(TermId::from_raw(id), TermId::from_raw(id + 1));
+                }
+            }
+            let cut = all.within(windows);
+            assert_eq!(cut, expected, "{windows:?}");
+            assert_eq!(cut.list.before, expected.list.before);
+        }
+        assert!(std::ptr::eq(all.within(&[(0, 61)]).ranges(), all.ranges()));
+    }
+
+    #[test]
     fn ids_in_order_are_added_at_once() {
         let mut one = set(&[(1, 4), (6, 7)]);
         let mut other = one.clone();
@@ -374,6 +451,11 @@ mod tests {
         }
         other.extend_sorted(std::iter::empty());
         assert_eq!(one, other);
+        let (mut appended, mut shared) = (set(&[(0, 1)]), IdRanges::new());
+        appended.append(&one);
+        assert_eq!((appended.len(), appended.ranges().len()), (one.len() + 1, 5));
+        shared.append(&one);
+        assert!(std::ptr::eq(shared.ranges(), one.ranges()));
         let mut new = IdRanges::new();
         new.extend_sorted(ids.into_iter());
         assert_eq!(new, set(&[(7, 10), (20, 21), (22, 24), (40, 41)]));

@@ -329,9 +329,7 @@ impl Base {
         for segment in &segments[1..] {
             literals = literals.intersect(&segment.domain().literal_ranges());
         }
-        for (begin, end) in literals.ranges() {
-            ids.push(TermId::from_raw(*begin), TermId::from_raw(*end));
-        }
+        ids.append(&literals);
         Some(ids)
     }
 

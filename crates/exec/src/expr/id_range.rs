@@ -1,7 +1,10 @@
 //! For which ids does a comparison with a constant hold, where those are consecutive?
 
-use jindou_model::{PAYLOAD_BITS, TermId, TermKind, inline};
+use jindou_model::{IdRanges, PAYLOAD_BITS, TermId, TermKind, inline};
 use jindou_plan::expression::Comparison;
+
+/// In days: no two time zones are further apart.
+const TWO_DAYS: u64 = 2;
 
 /// The ids of one kind, and of times of one time zone, for which a comparison holds, which are
 /// consecutive; or, for `!=`, for which it does not.
@@ -66,6 +69,25 @@ impl IdRange {
             bits: id & mask,
             ..self
         }
+    }
+
+    /// The ids of a set without some, or most, of those for which it does not hold.
+    pub(super) fn cut(&self, ids: &IdRanges) -> IdRanges {
+        if !self.inside {
+            return ids.clone();
+        }
+        let least = TermId::new(self.kind, 0).raw();
+        let after = least + (1 << PAYLOAD_BITS);
+        // Times of other zones are not told; but those that lie so far apart as they are written
+        // are in the same order wherever they are.
+        let slack = match self.kind {
+            _ if self.mask == 0 => 0,
+            TermKind::DateTime => TWO_DAYS * 86_400_000 * (self.mask + 1),
+            _ => TWO_DAYS * (self.mask + 1),
+        };
+        let first = self.first.saturating_sub(slack).clamp(least, after);
+        let end = self.end.saturating_add(slack).clamp(first, after);
+        ids.within(&[(0, least), (first, end), (after, u64::MAX)])
     }
 
     /// Whether it holds for this id; `None` where that is not told.

@@ -3,11 +3,12 @@
 //! A filter keeps a row if its condition is true; false and errors drop it alike. So conjunctions
 //! may be tested part by part, each on the rows that the parts before left, cheap parts first.
 
-use jindou_model::{TermId, inline};
+use jindou_model::{IdRanges, TermId, inline};
 use jindou_plan::expression::{Comparison, Function};
 use jindou_plan::physical::Var;
 
 use super::compile::{Code, Constant, Program};
+use super::id_range::IdRange;
 use super::text_test::TextTest;
 use super::value::Value;
 
@@ -255,6 +256,32 @@ impl Predicate {
             var,
             memory: new_memory(memories),
             program: Program::new(code.clone()),
+        }
+    }
+
+    /// The ids of a set without some of those that are not kept as values of this variable.
+    pub(super) fn cut(&self, of: Var, ids: IdRanges) -> IdRanges {
+        match self {
+            Self::And(parts) => parts.iter().fold(ids, |ids, part| part.cut(of, ids)),
+            Self::CompareConstant {
+                operator,
+                var,
+                constant,
+                ..
+            } if *var == of => match IdRange::of_constant(*operator, *constant) {
+                Some(range) => range.cut(&ids),
+                None => ids,
+            },
+            Self::CompareYear {
+                operator,
+                var,
+                year,
+                ..
+            } if *var == of => {
+                let ranges = IdRange::of_years(*operator, *year);
+                ranges.iter().fold(ids, |ids, range| range.cut(&ids))
+            }
+            _ => ids,
         }
     }
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use jindou_model::{Cursor, IdRanges, Neighbours, TermId};
-use jindou_plan::physical::{Requirement, Side, Slot, Var};
+use jindou_plan::physical::{PlannedStep, Requirement, Side, Slot, Step, Var};
 
-use super::{ResolvedSide, required_ids};
+use super::{ResolvedSide, compile, required_ids};
 use crate::ExecError;
 use crate::context::Context;
 use crate::operator::{Boxed, Operator};
@@ -34,9 +34,8 @@ pub(crate) struct Bind {
 impl Bind {
     pub(crate) fn new(
         input: Boxed,
-        var: Var,
+        start: Start,
         sides: &[Side],
-        requires: &[Requirement],
         keep: VarSet,
         cx: &Context,
     ) -> Self {
@@ -47,16 +46,44 @@ impl Bind {
         let allowed = if sides.iter().any(|side| side.predicate.is_none()) {
             Some(IdRanges::new())
         } else {
-            required_ids(requires, sides.is_empty(), cx)
+            start.allowed
         };
         Self {
             input,
-            var,
+            var: start.var,
             sides,
             allowed,
             keep,
             current: None,
         }
+    }
+}
+
+/// The variable that a step binds, and the ids that it may have.
+pub(crate) struct Start {
+    var: Var,
+    allowed: Option<IdRanges>,
+}
+
+impl Start {
+    /// Of a step with these sides and requirements, and with these steps behind it: of what is
+    /// scanned, filters may leave out most.
+    pub(crate) fn new(
+        var: Var,
+        sides: &[Side],
+        requires: &[Requirement],
+        after: &[PlannedStep],
+        cx: &Context,
+    ) -> Result<Self, ExecError> {
+        let mut allowed = required_ids(requires, sides.is_empty(), cx);
+        for planned in after {
+            let (Step::Filter(expression), true) = (&planned.step, sides.is_empty()) else {
+                break;
+            };
+            let filter = compile(expression, cx)?;
+            allowed = allowed.map(|ids| filter.cut(var, ids));
+        }
+        Ok(Self { var, allowed })
     }
 }
 
@@ -326,10 +353,20 @@ pub(crate) enum Seed {
 }
 
 impl Seed {
-    /// The start of an exploration whose first step is this, if it can be shared out.
-    pub(crate) fn of(sides: &[Side], requires: &[Requirement], cx: &Context) -> Option<Self> {
-        match sides {
-            [] => required_ids(requires, true, cx).map(Self::Ids),
+    /// The start of an exploration whose first step is this, with these steps behind it, if it
+    /// can be shared out.
+    pub(crate) fn of(
+        var: Var,
+        sides: &[Side],
+        requires: &[Requirement],
+        after: &[PlannedStep],
+        cx: &Context,
+    ) -> Result<Option<Self>, ExecError> {
+        Ok(match sides {
+            [] => {
+                let start = Start::new(var, sides, requires, after, cx)?;
+                start.allowed.map(Self::Ids)
+            }
             [
                 Side {
                     from: Slot::Const(from),
@@ -337,15 +374,15 @@ impl Seed {
                     direction,
                 },
             ] => {
-                let predicate = super::predicate(cx, *predicate)?;
                 let allowed = required_ids(requires, false, cx);
-                Some(Self::Edges {
+                let predicate = super::predicate(cx, *predicate);
+                predicate.map(|predicate| Self::Edges {
                     side: (cx.constant(*from), predicate, *direction),
                     allowed,
                 })
             }
             _ => None,
-        }
+        })
     }
 
     /// How many ids there are to share out.

@@ -29,20 +29,24 @@ use crate::expr::CompiledExpression;
 use crate::operator::{Boxed, Builder};
 use crate::table::VarSet;
 
-/// The operator of one step; `keep` are the variables wanted behind it.
+/// The operator of the first of some steps; `keep` are the variables wanted behind it.
 pub(crate) fn build(
     builder: &mut Builder<'_>,
     input: Boxed,
-    step: &Step,
+    steps: &[PlannedStep],
     keep: VarSet,
 ) -> Result<Boxed, ExecError> {
     let cx = builder.cx;
-    Ok(match step {
+    let (step, after) = steps.split_first().expect("there is a step to build");
+    Ok(match &step.step {
         Step::Bind {
             var,
             sides,
             requires,
-        } => Box::new(bind::Bind::new(input, *var, sides, requires, keep, cx)),
+        } => {
+            let start = bind::Start::new(*var, sides, requires, after, cx)?;
+            Box::new(bind::Bind::new(input, start, sides, keep, cx))
+        }
         Step::Check { side, to } => Box::new(check::Check::new(input, *side, *to, keep, cx)),
         Step::Test { slot, requires } => {
             Box::new(check::Test::new(input, *slot, requires, keep, cx))

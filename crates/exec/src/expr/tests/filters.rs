@@ -2,7 +2,8 @@
 
 use std::str::FromStr as _;
 
-use jindou_model::TermId;
+use jindou_model::{IdRanges, TermId};
+use jindou_plan::physical::Var;
 use oxrdf::Term;
 
 use crate::expr::{CompiledExpression, Context};
@@ -299,6 +300,63 @@ fn nothing_is_remembered_where_it_does_not_pay() {
         evaluator.filter(&repeated, 500, &cx, &mut keep);
         assert_eq!(keep.len(), 50);
     }
+}
+
+#[test]
+fn a_cut_set_has_all_that_a_filter_keeps() {
+    let world = World::default();
+    let cx = world.context();
+    let mut texts: Vec<String> = pool().iter().map(|text| (*text).to_owned()).collect();
+    for zone in ["", "Z", "+14:00", "-14:00", "+01:00"] {
+        for day in [
+            "2019-12-30",
+            "2019-12-31",
+            "2020-01-01",
+            "2020-01-02",
+            "2020-06-01",
+        ] {
+            texts.push(format!(
+                "\"{day}{zone}\"^^<http://www.w3.org/2001/XMLSchema#date>"
+            ));
+            for time in ["00:00:00", "10:20:00", "23:59:59.999"] {
+                texts.push(format!(
+                    "\"{day}T{time}{zone}\"^^<http://www.w3.org/2001/XMLSchema#dateTime>"
+                ));
+            }
+        }
+    }
+    let mut ids: Vec<TermId> = texts.iter().map(|text| world.insert(text)).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let mut all = IdRanges::new();
+    all.extend_sorted(ids.iter().map(|id| id.raw()));
+    let mut dropped = 0;
+    for constant in [
+        "1",
+        "-3",
+        "2.5",
+        "\"2020-01-01T00:00:00Z\"^^xsd:dateTime",
+        "\"2020-01-01T10:20:00\"^^xsd:dateTime",
+        "\"2019-12-31+14:00\"^^xsd:date",
+        "\"2020-01-02\"^^xsd:date",
+        "YEAR",
+    ] {
+        for operator in ["=", "!=", "<", "<=", ">", ">="] {
+            let text = match constant {
+                "YEAR" => format!("YEAR(?a) {operator} 2020"),
+                constant => format!("?a {operator} {constant} && ?a != 7"),
+            };
+            let code = Sample::parse(&text).compile(&cx);
+            let cut = code.cut(Var(0), all.clone());
+            for id in &ids {
+                let kept = code.effective_boolean(&Cells(vec![*id]), &cx);
+                assert!(!kept || cut.contains(*id), "{text}: {id:?}");
+            }
+            dropped += all.len() - cut.len();
+            assert_eq!(code.cut(Var(1), all.clone()), all, "of another variable");
+        }
+    }
+    assert!(dropped > 300, "{dropped} ids were left out");
 }
 
 #[test]
