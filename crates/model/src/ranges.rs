@@ -453,7 +453,10 @@ mod tests {
         assert_eq!(one, other);
         let (mut appended, mut shared) = (set(&[(0, 1)]), IdRanges::new());
         appended.append(&one);
-        assert_eq!((appended.len(), appended.ranges().len()), (one.len() + 1, 5));
+        assert_eq!(
+            (appended.len(), appended.ranges().len()),
+            (one.len() + 1, 5)
+        );
         shared.append(&one);
         assert!(std::ptr::eq(shared.ranges(), one.ranges()));
         let mut new = IdRanges::new();

@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use jindou_dictionary::{Around, BLOCK};
 use jindou_model::{TermId, TermKind};
+use memchr::memchr_iter;
 
 use super::ResultsError;
 use super::style::{InlineFrames, Style};
@@ -130,6 +131,8 @@ pub(super) struct Memory {
     around: [Around; 2],
     /// What stands before strings where they are in quotes, with the language tag behind them.
     quote: Option<Around>,
+    /// Whether the last block of literals had language tags: the next one may well have, too.
+    tagged: bool,
     /// What stands around the lexical forms of values held inline.
     inline: InlineFrames,
     /// A term, or a block, being written, and the keys of the block.
@@ -172,6 +175,7 @@ impl Memory {
             }),
             quote: matches!(style, Style::Tsv | Style::NTriples)
                 .then(|| Around::new(b"\"", b"", None)),
+            tagged: false,
             inline: InlineFrames::new(style),
             scratch: Vec::new(),
             keys: Vec::new(),
@@ -326,6 +330,12 @@ impl Memory {
     /// dictionary was built may have ids of its last block.
     fn write_block(&mut self, id: TermId, decoder: &TermDecoder<'_>) -> Option<[u16; BLOCK + 1]> {
         let literal = id.kind() == TermKind::Literal;
+        if literal
+            && self.tagged
+            && let Some(texts) = self.quote_block(id, decoder)
+        {
+            return Some(texts);
+        }
         let mut ends = [0; BLOCK];
         // Almost all blocks have IRIs or plain strings that are written as they are.
         let around = &self.around[usize::from(literal)];
@@ -339,7 +349,10 @@ impl Memory {
                 return Some(texts);
             }
         }
-        if literal && let Some(texts) = self.quote_block(id, decoder) {
+        if literal
+            && !self.tagged
+            && let Some(texts) = self.quote_block(id, decoder)
+        {
             return Some(texts);
         }
         let block = decoder.block(id, &Around::nothing(), &mut self.keys, 0, &mut ends)?;
@@ -374,15 +387,26 @@ impl Memory {
             return None;
         }
         let texts = bounds(&ends)?;
-        for bounds in texts.windows(2) {
-            let (begin, end) = (usize::from(bounds[0]), usize::from(bounds[1]));
-            let term = &mut self.text[self.used..][begin..end];
-            let border = term.iter().rposition(|byte| *byte == 0)?;
-            if !matches!(term[border + 1..], [] | [b'@', ..]) || term[..border].contains(&0) {
+        let text = &mut self.text[self.used..][..block.bytes];
+        // One border in each, which shows in their order.
+        let (mut borders, mut tagged) = ([0; BLOCK], false);
+        let mut found = memchr_iter(0, text);
+        for (border, bounds) in borders.iter_mut().zip(texts.windows(2)) {
+            *border = found.next()?;
+            let behind = &text[*border + 1..];
+            let is_last = *border + 1 == usize::from(bounds[1]);
+            if *border >= usize::from(bounds[1]) || !(is_last || behind.starts_with(b"@")) {
                 return None;
             }
-            term[border] = b'"';
+            tagged |= !is_last;
         }
+        if found.next().is_some() {
+            return None;
+        }
+        for border in borders {
+            text[border] = b'"';
+        }
+        self.tagged = tagged;
         self.used += block.bytes;
         Some(texts)
     }
