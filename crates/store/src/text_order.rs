@@ -91,8 +91,11 @@ const ENDS: usize = (u8::MAX - FIRST_END) as usize + 1;
 pub(crate) struct LiteralEnds {
     codes: OnceLock<Box<[AtomicU8]>>,
     /// In the order in which they were met.
-    ends: OnceLock<Box<[OnceLock<Box<[u8]>>]>>,
+    ends: OnceLock<Ends>,
 }
+
+/// Ends of keys, each in the place of its number.
+type Ends = Box<[OnceLock<Box<[u8]>>]>;
 
 impl LiteralEnds {
     pub(crate) fn bytes(&self) -> usize {

@@ -248,7 +248,7 @@ fn terms_that_a_query_computes_are_bounded_though_no_operator_holds_them() {
 
 #[test]
 fn answers_that_wait_for_slow_clients_are_counted() {
-    let pool = Arc::new(MemoryPool::new(2 << 20));
+    let pool = Arc::new(MemoryPool::new(8 << 20));
     let mut engine = Config::default();
     engine.memory_pool = Some(Arc::clone(&pool));
     let server = Running::with_engine(engine, |_| {});
