@@ -268,9 +268,15 @@ impl Segment {
     ) {
         // Bounds some keys ahead, so that their loads overlap.
         const AHEAD: usize = 16;
-        let bounds_of = |row: &usize| match *row {
-            usize::MAX => (0, 0),
-            row => self.bounds(row),
+        let offsets = self.offsets.as_ref();
+        let offsets = offsets.map(|column| (column.base(), column.narrow()));
+        let bounds_of = |row: &usize| match (*row, offsets) {
+            (usize::MAX, _) => (0, 0),
+            (row, None) => (row, row + 1),
+            (row, Some((base, offsets))) => {
+                let bound = |row| base.wrapping_add(offsets.get(row)) as usize;
+                (bound(row), bound(row + 1))
+            }
         };
         let mut ahead = [(0, 0); AHEAD];
         for (slot, row) in ahead.iter_mut().zip(found) {

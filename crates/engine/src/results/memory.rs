@@ -44,6 +44,23 @@ impl Size {
         }
     }
 
+    /// Blocks kept for vertices, and as many for literals: few, where making the slots would cost
+    /// more than what they save.
+    const fn block_slots(self) -> usize {
+        match self {
+            Self::Small => 128,
+            Self::Large => 1024,
+        }
+    }
+
+    /// Other terms remembered, by the highest bits of a mix of their ids.
+    const fn term_bits(self) -> u32 {
+        match self {
+            Self::Small => 8,
+            Self::Large => 11,
+        }
+    }
+
     /// What a [`Memory`] of this size takes at the most, apart from a term that is longer.
     pub(super) const fn bytes(self) -> usize {
         // Texts, slots, and blocks being written.
@@ -53,10 +70,6 @@ impl Size {
 
 /// Bytes that a block's text has at the most: longer ones are not kept.
 const BLOCK_BYTES: usize = u16::MAX as usize;
-/// Blocks kept for vertices, and as many for literals.
-const BLOCK_SLOTS: usize = 1024;
-/// Other terms remembered, by the highest bits of a mix of their ids.
-const TERM_BITS: u32 = 11;
 /// No block and no term: ids of this kind do not exist.
 const NOTHING: u64 = u64::MAX;
 
@@ -146,18 +159,6 @@ fn number(id: TermId) -> u64 {
     id.raw() / BLOCK as u64
 }
 
-/// The slot of a block.
-#[inline]
-fn block_slot(id: TermId) -> usize {
-    let literal = usize::from(id.kind() == TermKind::Literal);
-    number(id) as usize % BLOCK_SLOTS + literal * BLOCK_SLOTS
-}
-
-#[inline]
-fn term_slot(id: TermId) -> usize {
-    (id.raw().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - TERM_BITS)) as usize
-}
-
 impl Memory {
     /// Without anything remembered.
     pub(super) fn new(style: Style, size: Size) -> Self {
@@ -165,9 +166,9 @@ impl Memory {
             style,
             size,
             text: vec![0; SLACK],
-            blocks: vec![NO_BLOCK; 2 * BLOCK_SLOTS],
-            met: vec![NOTHING; 2 * BLOCK_SLOTS],
-            terms: vec![NO_TERM; 1 << TERM_BITS],
+            blocks: vec![NO_BLOCK; 2 * size.block_slots()],
+            met: vec![NOTHING; 2 * size.block_slots()],
+            terms: vec![NO_TERM; 1 << size.term_bits()],
             used: 0,
             around: [false, true].map(|literal| {
                 let (open, close) = style.frame(literal);
@@ -186,9 +187,24 @@ impl Memory {
         self.style
     }
 
-    /// Remembers more from now on.
+    /// Remembers more from now on. Places found before are worth nothing then.
     pub(super) fn enlarge(&mut self) {
-        self.size = Size::Large;
+        *self = Self::new(self.style, Size::Large);
+    }
+
+    /// The slot of a block.
+    #[inline]
+    fn block_slot(&self, id: TermId) -> usize {
+        let literal = usize::from(id.kind() == TermKind::Literal);
+        // Both are powers of two.
+        let slots = self.met.len() / 2;
+        (number(id) as usize & (slots - 1)) + literal * slots
+    }
+
+    #[inline]
+    fn term_slot(&self, id: TermId) -> usize {
+        let bits = self.size.term_bits();
+        (id.raw().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits)) as usize
     }
 
     /// Makes room for the terms of a few rows. Places found before are worth nothing then.
@@ -253,7 +269,7 @@ impl Memory {
     /// The text of a term whose block is kept.
     #[inline]
     fn in_block(&self, id: TermId) -> Option<Place> {
-        let slot = &self.blocks[block_slot(id)];
+        let slot = &self.blocks[self.block_slot(id)];
         (slot.number == number(id)).then(|| slot.place(id))
     }
 
@@ -268,7 +284,7 @@ impl Memory {
         if id.is_none() {
             return Ok(Some(Place::default()));
         }
-        let slot = self.terms[term_slot(id)];
+        let slot = self.terms[self.term_slot(id)];
         if slot.raw == id.raw() {
             return Ok(Some(slot.place));
         }
@@ -289,7 +305,8 @@ impl Memory {
         }
         let place = self.keep_scratch();
         let raw = id.raw();
-        self.terms[term_slot(id)] = TermSlot { raw, place };
+        let at = self.term_slot(id);
+        self.terms[at] = TermSlot { raw, place };
         Ok(Some(place))
     }
 
@@ -305,7 +322,7 @@ impl Memory {
         if !decoder.has_block(id) {
             return None;
         }
-        let at = block_slot(id);
+        let at = self.block_slot(id);
         let again = next.is_some_and(|next| number(next) == number(id) && next != id);
         if self.met[at] != number(id) && !again {
             self.met[at] = number(id);
