@@ -35,6 +35,13 @@ impl TermSource for StoredGraph {
         self.snapshot.base().text_run(id)
     }
 
+    fn end_number(&self, id: TermId) -> Option<u8> {
+        match self.snapshot.appended_key(id) {
+            Some(_) => None,
+            None => self.snapshot.base().literal_end_number(id.local()),
+        }
+    }
+
     fn push_keys(
         &self,
         ids: &[TermId],

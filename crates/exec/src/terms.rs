@@ -31,6 +31,12 @@ pub trait TermSource: Send + Sync {
         None
     }
 
+    /// A number that a dictionary literal shares with those whose keys end alike from the border on,
+    /// which tells datatype and language, if that is known without much work.
+    fn end_number(&self, _id: TermId) -> Option<u8> {
+        None
+    }
+
     /// Adds the keys of `ids` to `keys`, one for each, until these hold `most_bytes`, and gives
     /// how many it added: one at least, if there are ids. All are of kinds that
     /// [`TermSource::push_key`] takes.
@@ -293,6 +299,15 @@ impl Terms {
     pub(crate) fn text_run(&self, id: TermId) -> Option<TextRun> {
         match id.kind() {
             TermKind::Vertex | TermKind::Literal => self.source.text_run(id),
+            _ => None,
+        }
+    }
+
+    /// As [`TermSource::end_number`], of any term.
+    #[inline]
+    pub(crate) fn end_number(&self, id: TermId) -> Option<u8> {
+        match id.kind() {
+            TermKind::Literal => self.source.end_number(id),
             _ => None,
         }
     }

@@ -205,4 +205,16 @@ impl Base {
         let code = self.literal_ends.code(local, &self.literals);
         self.literal_ends.end(code)
     }
+
+    /// A number that a dictionary literal shares with those whose [`Base::literal_end`] is the
+    /// same; `None` where that is.
+    ///
+    /// # Panics
+    /// As [`Base::literal_end`].
+    #[inline]
+    #[must_use]
+    pub fn literal_end_number(&self, local: u64) -> Option<u8> {
+        let code = self.literal_ends.code(local, &self.literals);
+        (code >= PLAIN).then_some(code)
+    }
 }

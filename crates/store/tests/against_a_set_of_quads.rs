@@ -1,6 +1,6 @@
 //! The store beside the naive model: a set of quads, and a loop over it for every pattern.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use jindou_model::{
@@ -376,10 +376,14 @@ fn compare_runs(base: &Base) {
             assert!(run.is_none() || run != other || other_key < key);
         }
     }
+    let mut ends = BTreeMap::new();
     for (id, key) in ids.iter().zip(&keys) {
         if id.kind() == TermKind::Literal {
             let border = key.iter().rposition(|byte| *byte == 0).expect("a border");
             assert_eq!(base.literal_end(id.local()), Some(&key[border..]));
+            let number = base.literal_end_number(id.local());
+            let known = ends.entry(number).or_insert_with(|| key[border..].to_vec());
+            assert!(number.is_some() && *known == key[border..]);
         }
     }
     let behind = TermId::literal(ShardId(0), base.literal_count());

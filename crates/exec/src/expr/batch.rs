@@ -11,7 +11,7 @@ use super::row::BatchRow;
 use super::strings::Text;
 use super::text_test::{TextTest, Told};
 use super::{Columns, Context, Value};
-use crate::{KeyKind, Keys};
+use crate::{KeyKind, KeyPart, Keys};
 
 /// Rows whose keys are fetched together, and bytes of these that end a batch early: they stay in
 /// the second-level cache.
@@ -152,10 +152,17 @@ impl Scratch {
         slowly: &dyn Fn(TermId) -> bool,
         out: &mut Vec<bool>,
     ) {
+        let read = test.reads();
+        if read.part == KeyPart::End {
+            let column = columns.column(read.var);
+            let cell = |row: u32| column.map_or(TermId::NONE, |column| column[row as usize]);
+            let answers = of_ends(rows.iter().map(|row| cell(*row)), cx, slowly);
+            return out.extend(answers);
+        }
         self.keys.resize_with(self.keys.len().max(1), Keys::default);
         let mut rest = rows;
         while !rest.is_empty() {
-            let count = self.fetch(&[test.reads()], columns, rest, cx);
+            let count = self.fetch(&[read], columns, rest, cx);
             let keys = self.keys[0].iter().zip(&self.ids);
             out.extend(keys.map(|((key, kind), id)| match test.told(key, kind) {
                 Told::Holds(holds) => holds == wanted,
@@ -230,6 +237,19 @@ impl Scratch {
             + self.places.capacity() * size_of::<usize>()
             + self.recent.slots.capacity() * size_of::<RecentText>()
     }
+}
+
+/// What follows from the ends of terms' keys alone, found once for each end.
+pub(super) fn of_ends<T: Copy>(
+    ids: impl Iterator<Item = TermId>,
+    cx: &Context,
+    find: impl Fn(TermId) -> T,
+) -> impl Iterator<Item = T> {
+    let mut known = [None; 1 << u8::BITS];
+    ids.map(move |id| match cx.terms().end_number(id) {
+        None => find(id),
+        Some(number) => *known[usize::from(number)].get_or_insert_with(|| find(id)),
+    })
 }
 
 /// Texts that were computed, on their way to ids.

@@ -1,9 +1,9 @@
 //! How is an expression evaluated for many rows at a time?
 
 use jindou_model::{TermId, inline};
-use jindou_plan::expression::Comparison;
+use jindou_plan::expression::{Comparison, Function};
 
-use super::batch::{Memory, Scratch};
+use super::batch::{Memory, Scratch, of_ends};
 use super::compare::{holds, order_of_ids};
 use super::compile::{Code, CompiledExpression};
 use super::evaluate::names;
@@ -106,6 +106,14 @@ impl Evaluator {
                 }
                 None => out.resize(out.len() + rows, TermId::NONE),
             }
+            return;
+        }
+        if let Code::Call(Function::Lang | Function::Datatype, arguments) = code
+            && let [Code::Variable(var)] = arguments.as_slice()
+            && let Some(column) = columns.column(*var)
+        {
+            let ids = column[..rows].iter().copied();
+            out.extend(of_ends(ids, cx, |id| code.id(&SingleRow { id }, cx)));
             return;
         }
         match code {

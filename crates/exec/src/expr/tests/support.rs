@@ -25,6 +25,7 @@ pub(super) struct MemoryTerms {
 struct Keys {
     ids: FxHashMap<Vec<u8>, TermId>,
     keys: Vec<Vec<u8>>,
+    ends: Vec<Vec<u8>>,
 }
 
 impl MemoryTerms {
@@ -54,6 +55,19 @@ impl MemoryTerms {
 }
 
 impl TermSource for MemoryTerms {
+    fn end_number(&self, id: TermId) -> Option<u8> {
+        let mut table = self.table.lock().expect("no test panics here");
+        let key = &table.keys[id.local() as usize];
+        let border = key.iter().rposition(|byte| *byte == 0)?;
+        let end = key[border..].to_vec();
+        let known = table.ends.iter().position(|known| *known == end);
+        let number = known.unwrap_or_else(|| {
+            table.ends.push(end);
+            table.ends.len() - 1
+        });
+        u8::try_from(number).ok()
+    }
+
     fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
         let table = self.table.lock().expect("no test panics here");
         key.extend_from_slice(&table.keys[id.local() as usize]);
