@@ -39,13 +39,13 @@ pub(super) fn cast(function: Function, value: &Value) -> Result<Value, ExprError
 
 /// The id of the date or dateTime that a string is cast to, where the string is its canonical
 /// form and fits inline.
-pub(super) fn inline_time(function: Function, value: &Value) -> Option<TermId> {
+pub(super) fn inline_time(function: Function, text: &str) -> Option<TermId> {
     let datatype = match function {
         Function::CastDate => xsd::DATE,
         Function::CastDateTime => xsd::DATE_TIME,
         _ => return None,
     };
-    let text = text(value).ok()?;
+    let text = text.trim_matches(SPACES);
     // UTC is written as `Z`, and a fraction may end with zeros.
     if text.ends_with("+00:00") || text.contains('.') {
         return None;

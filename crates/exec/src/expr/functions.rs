@@ -72,7 +72,10 @@ pub(super) fn tests_text(function: Function) -> bool {
 pub(super) fn reads_text(function: Function) -> bool {
     gives_text(function)
         || tests_text(function)
-        || matches!(function, Function::StrLen | Function::Datatype)
+        || matches!(
+            function,
+            Function::StrLen | Function::Datatype | Function::CastDate | Function::CastDateTime
+        )
 }
 
 /// A function whose value is a string.
@@ -213,8 +216,19 @@ pub(super) fn call<R: Row + ?Sized>(
         ))),
         F::IsNumeric => Ok(Value::Boolean(is_numeric(&*decoded(0)?))),
         F::CastDate | F::CastDateTime => {
+            if let Code::Variable(var) = &arguments[0]
+                && let Some((key, KeyKind::Literal)) = row.key(*var)
+                && let (text, []) = strings::split_key(key)
+                && let Some(id) = cast::inline_time(function, Text::simple(text).str())
+            {
+                return Ok(Value::Id(id));
+            }
             let value = decoded(0)?;
-            match cast::inline_time(function, &value) {
+            let inline = match &*value {
+                Value::String(text) => cast::inline_time(function, text),
+                _ => None,
+            };
+            match inline {
                 Some(id) => Ok(Value::Id(id)),
                 None => cast::cast(function, &value),
             }
