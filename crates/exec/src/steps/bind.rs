@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use jindou_model::{Cursor, IdRanges, Neighbours, TermId};
+use jindou_plan::expression::{Expression, Function};
 use jindou_plan::physical::{PlannedStep, Requirement, Side, Slot, Step, Var};
 
 use super::{ResolvedSide, compile, required_ids};
@@ -80,11 +81,36 @@ impl Start {
             let (Step::Filter(expression), true) = (&planned.step, sides.is_empty()) else {
                 break;
             };
-            let filter = compile(expression, cx)?;
-            allowed = allowed.map(|ids| filter.cut(var, ids));
+            for range in ranges(expression, var) {
+                let range = compile(range, cx)?;
+                allowed = allowed.map(|ids| range.cut(var, ids));
+            }
         }
         Ok(Self { var, allowed })
     }
+}
+
+/// The conjuncts of a condition that compare a variable, or its YEAR, with a constant.
+fn ranges(condition: &Expression, var: Var) -> Vec<&Expression> {
+    let parts = match condition {
+        Expression::And(parts) => parts.as_slice(),
+        other => std::slice::from_ref(other),
+    };
+    let is_of_var = |part: &Expression| match part {
+        Expression::Variable(of) => *of == var,
+        Expression::Call(Function::Year, arguments) => {
+            matches!(arguments.as_slice(), [Expression::Variable(of)] if *of == var)
+        }
+        _ => false,
+    };
+    let is_constant = |part: &Expression| matches!(part, Expression::Constant(_));
+    let is_range = |part: &&Expression| match part {
+        Expression::Compare(_, left, right) => {
+            (is_of_var(left) && is_constant(right)) || (is_constant(left) && is_of_var(right))
+        }
+        _ => false,
+    };
+    parts.iter().filter(is_range).collect()
 }
 
 impl Operator for Bind {
