@@ -10,10 +10,6 @@ const SLOTS: usize = 64;
 /// decoder keeps a megabyte at the most, and about 70 KB of IRIs.
 const LARGEST_KEPT: usize = 1 << 10;
 
-/// Bytes of a line of the processor's caches, and how many lines of a block are asked for at most.
-const LINE: usize = 64;
-const LINES: usize = 8;
-
 /// Reads strings of a [`crate::StringTable`], keeping the blocks that it reads repeatedly.
 ///
 /// Making one allocates nothing, and a string costs a few copies when its block is read for the
@@ -70,22 +66,6 @@ impl<'a> Decoder<'a> {
         self.kept[(id >> BLOCK_SHIFT) as usize % SLOTS]
             .string(place(id))
             .ok_or_else(|| self.parts.unknown(id))
-    }
-
-    /// Asks for the blocks of some ids that are about to be read, in loads that wait for nothing:
-    /// those of a few dozen ids cost little more than one then, in a table much larger than the
-    /// caches. Unknown ids are passed over.
-    pub fn fetch(&self, ids: impl Iterator<Item = u64>) {
-        let (mut last, mut touched) = (u64::MAX, 0);
-        for id in ids {
-            let block = id >> BLOCK_SHIFT;
-            if block != last && id < self.parts.len() {
-                let lines = self.parts.block_bytes(block).chunks(LINE).take(LINES);
-                touched += lines.map(|line| u32::from(line[0])).sum::<u32>();
-                last = block;
-            }
-        }
-        std::hint::black_box(touched);
     }
 
     /// Appends the string of an id.

@@ -230,12 +230,6 @@ pub(crate) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// The number of strings.
-    #[inline]
-    pub(crate) fn len(&self) -> u64 {
-        self.len
-    }
-
     /// Where block `block` begins; one past the last block is where that ends.
     #[inline]
     fn offset(&self, block: usize) -> usize {
@@ -248,7 +242,7 @@ impl<'a> Parts<'a> {
 
     /// The bytes of a block that is in the table.
     #[inline]
-    pub(crate) fn block_bytes(&self, block: u64) -> &'a [u8] {
+    fn block_bytes(&self, block: u64) -> &'a [u8] {
         let block = block as usize;
         self.data
             .get(self.offset(block)..self.offset(block + 1))

@@ -29,7 +29,6 @@ fn check(table: &StringTable, strings: &[Vec<u8>], absent: &[Vec<u8>]) {
     let mut decoder = table.decoder();
     let mut backwards = table.decoder();
     let mut pushing = table.decoder();
-    pushing.fetch(0..table.len() + 20);
     for (id, string) in strings.iter().enumerate() {
         let mut text = b"before".to_vec();
         table.extract(id as u64, &mut text).unwrap();
@@ -72,7 +71,6 @@ fn touch_all(table: &StringTable, strings: &[Vec<u8>]) {
         let _ = decoder.get(id);
         let _ = decoder.push(id, &mut text);
     }
-    decoder.fetch(0..table.len() + 20);
     let keys: Vec<&[u8]> = strings.iter().map(Vec::as_slice).collect();
     let mut ids = Vec::new();
     table.lookup_batch(&keys, &mut ids);

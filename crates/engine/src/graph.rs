@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use jindou_exec::{GraphSource, KeyPart, Keys, TermSource};
+use jindou_exec::{GraphSource, Keys, TermSource};
 use jindou_model::{
     Cursor, Direction, Graphs, IdRanges, Membership, Neighbours, Pattern, PredicateId, TermId,
     TermKind, TextRun, Visit, inline, key,
@@ -42,14 +42,8 @@ impl TermSource for StoredGraph {
         }
     }
 
-    fn push_keys(
-        &self,
-        ids: &[TermId],
-        part: KeyPart,
-        most_bytes: usize,
-        keys: &mut Keys,
-    ) -> usize {
-        push_keys(&self.snapshot, ids, part, most_bytes, keys)
+    fn push_keys(&self, ids: &[TermId], most_bytes: usize, keys: &mut Keys) -> usize {
+        push_keys(&self.snapshot, ids, most_bytes, keys)
     }
 
     fn lookup_keys(&self, keys: &Keys, ids: &mut Vec<Option<TermId>>) {

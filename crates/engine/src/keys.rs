@@ -1,19 +1,14 @@
 //! How are the keys of many terms read and looked up together?
 
 use jindou_dictionary::Decoder;
-use jindou_exec::{KeyKind, KeyPart, Keys};
+use jindou_exec::{KeyKind, Keys};
 use jindou_model::{ShardId, TermId, TermKind};
 use jindou_store::Snapshot;
 
-/// Ids whose blocks of the dictionary are asked for together.
-const AT_ONCE: usize = 32;
-
-/// Adds the keys of `ids` to `keys`, or `part` of them at least, until these hold `most_bytes`, and
-/// gives how many it added.
+/// Adds the keys of `ids` to `keys` until these hold `most_bytes`, and gives how many it added.
 pub(crate) fn push_keys(
     snapshot: &Snapshot,
     ids: &[TermId],
-    part: KeyPart,
     most_bytes: usize,
     keys: &mut Keys,
 ) -> usize {
@@ -23,23 +18,13 @@ pub(crate) fn push_keys(
         vertices: base.vertex_table().decoder(),
         literals: base.literal_table().decoder(),
     };
-    let mut done = 0;
-    for ids in ids.chunks(AT_ONCE) {
-        if part == KeyPart::Whole {
-            reader.fetch(ids);
+    for (done, id) in ids.iter().enumerate() {
+        if done > 0 && keys.bytes() >= most_bytes {
+            return done;
         }
-        for id in ids {
-            if done > 0 && keys.bytes() >= most_bytes {
-                return done;
-            }
-            keys.push_with(|key| match part {
-                KeyPart::Whole => reader.push(*id, key),
-                KeyPart::End => reader.push_end(*id, key),
-            });
-            done += 1;
-        }
+        keys.push_with(|key| reader.push(*id, key));
     }
-    done
+    ids.len()
 }
 
 /// Reads the keys of many terms.
@@ -50,16 +35,6 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Asks for the blocks of these terms.
-    fn fetch(&self, ids: &[TermId]) {
-        let of = |kind| {
-            let ids = ids.iter().filter(move |id| id.kind() == kind);
-            ids.map(|id| id.local())
-        };
-        self.vertices.fetch(of(TermKind::Vertex));
-        self.literals.fetch(of(TermKind::Literal));
-    }
-
     fn push(&mut self, id: TermId, key: &mut Vec<u8>) -> KeyKind {
         if let Some(appended) = self.snapshot.appended_key(id) {
             key.extend_from_slice(appended);
@@ -75,23 +50,6 @@ impl Reader<'_> {
             pushed.expect("the term is in the dictionary");
         }
         kind_of(id)
-    }
-
-    fn push_end(&mut self, id: TermId, key: &mut Vec<u8>) -> KeyKind {
-        if id.kind() != TermKind::Literal {
-            return kind_of(id);
-        }
-        let end = match self.snapshot.appended_key(id) {
-            Some(_) => None,
-            None => self.snapshot.base().literal_end(id.local()),
-        };
-        match end {
-            Some(end) => {
-                key.extend_from_slice(end);
-                KeyKind::Literal
-            }
-            None => self.push(id, key),
-        }
     }
 }
 

@@ -11,16 +11,6 @@ pub enum KeyKind {
     Literal,
 }
 
-/// How much of each key is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyPart {
-    /// All of it.
-    Whole,
-    /// Of a literal's, the end from the border on, which tells its datatype and language; of a
-    /// node's, nothing. More of it does no harm.
-    End,
-}
-
 /// The keys (see [`jindou_model::key`]) of some terms, one after the other in one piece of memory.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {

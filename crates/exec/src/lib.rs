@@ -28,7 +28,7 @@ pub use account::{Account, FREE_BYTES, MemoryPool, Reservation};
 pub use context::{CancellationToken, Context, ContextParts, Held, Limits, Measured};
 pub use error::ExecError;
 pub use execution::Execution;
-pub use keys::{KeyKind, KeyPart, Keys};
+pub use keys::{KeyKind, Keys};
 pub use service::{ServiceCall, ServiceCaller, ServiceError, ServiceNext, ServiceRows, Services};
 pub use source::GraphSource;
 pub use spill::SpillLimits;

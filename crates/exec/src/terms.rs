@@ -8,7 +8,7 @@ use jindou_model::{TermId, TermKind, TextRun, inline, key};
 use oxrdf::{Literal, Term, TermRef};
 use rustc_hash::FxBuildHasher;
 
-use crate::keys::{KeyKind, KeyPart, Keys};
+use crate::keys::{KeyKind, Keys};
 
 /// Bytes of keys that are read together.
 const KEY_BYTES_AT_ONCE: usize = 64 << 10;
@@ -41,18 +41,11 @@ pub trait TermSource: Send + Sync {
     /// how many it added: one at least, if there are ids. All are of kinds that
     /// [`TermSource::push_key`] takes.
     ///
-    /// To be implemented where many keys together cost less than one by one, or a part of a key
-    /// less than the whole.
+    /// To be implemented where many keys together cost less than one by one.
     ///
     /// # Panics
     /// As [`TermSource::push_key`] does.
-    fn push_keys(
-        &self,
-        ids: &[TermId],
-        _part: KeyPart,
-        most_bytes: usize,
-        keys: &mut Keys,
-    ) -> usize {
+    fn push_keys(&self, ids: &[TermId], most_bytes: usize, keys: &mut Keys) -> usize {
         for (done, id) in ids.iter().enumerate() {
             if done > 0 && keys.bytes() >= most_bytes {
                 return done;
@@ -285,8 +278,7 @@ impl Terms {
         let mut begin = 0;
         while begin < ids.len() {
             keys.clear();
-            let ids = &ids[begin..];
-            let added = self.push_keys(ids, KeyPart::Whole, KEY_BYTES_AT_ONCE, &mut keys);
+            let added = self.push_keys(&ids[begin..], KEY_BYTES_AT_ONCE, &mut keys);
             for (place, (key, kind)) in keys.iter().enumerate() {
                 visit(begin + place, key, kind == KeyKind::Literal);
             }
@@ -314,17 +306,11 @@ impl Terms {
 
     /// Adds the keys of `ids` to `keys`, one for each, until these hold `most_bytes`, and gives
     /// how many it added: one at least, if there are ids. The keys of inline ids and of
-    /// [`TermId::NONE`] are empty, and of the others there is `part` at least.
+    /// [`TermId::NONE`] are empty.
     ///
     /// # Panics
     /// If an id is of another query.
-    pub fn push_keys(
-        &self,
-        ids: &[TermId],
-        part: KeyPart,
-        most_bytes: usize,
-        keys: &mut Keys,
-    ) -> usize {
+    pub fn push_keys(&self, ids: &[TermId], most_bytes: usize, keys: &mut Keys) -> usize {
         let stored = |id: &TermId| {
             matches!(
                 id.kind(),
@@ -337,7 +323,7 @@ impl Terms {
             if run > 0 {
                 let added = self
                     .source
-                    .push_keys(&ids[done..done + run], part, most_bytes, keys);
+                    .push_keys(&ids[done..done + run], most_bytes, keys);
                 done += added;
                 if added < run {
                     break;

@@ -192,25 +192,14 @@ impl Base {
         }
     }
 
-    /// The end of a dictionary literal's key (see [`jindou_model::key`]) from its border on; `None`
-    /// where the key has to be read for it.
+    /// A number that a dictionary literal shares with those whose keys (see [`jindou_model::key`])
+    /// are the same from the border on, which tells datatype and language; `None` where the key has
+    /// to be read for that.
     ///
-    /// Costs two loads, and the first time for sixteen literals the decoding of them.
+    /// Costs a load, and the first time for sixteen literals the decoding of them.
     ///
     /// # Panics
     /// If there is no such literal.
-    #[inline]
-    #[must_use]
-    pub fn literal_end(&self, local: u64) -> Option<&[u8]> {
-        let code = self.literal_ends.code(local, &self.literals);
-        self.literal_ends.end(code)
-    }
-
-    /// A number that a dictionary literal shares with those whose [`Base::literal_end`] is the
-    /// same; `None` where that is.
-    ///
-    /// # Panics
-    /// As [`Base::literal_end`].
     #[inline]
     #[must_use]
     pub fn literal_end_number(&self, local: u64) -> Option<u8> {

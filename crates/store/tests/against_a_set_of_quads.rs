@@ -380,7 +380,6 @@ fn compare_runs(base: &Base) {
     for (id, key) in ids.iter().zip(&keys) {
         if id.kind() == TermKind::Literal {
             let border = key.iter().rposition(|byte| *byte == 0).expect("a border");
-            assert_eq!(base.literal_end(id.local()), Some(&key[border..]));
             let number = base.literal_end_number(id.local());
             let known = ends.entry(number).or_insert_with(|| key[border..].to_vec());
             assert!(number.is_some() && *known == key[border..]);

@@ -3,15 +3,16 @@
 use std::hash::BuildHasher as _;
 
 use jindou_model::TermId;
+use jindou_plan::physical::Var;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use super::compile::{Program, ReadText};
+use super::compile::Program;
 use super::numeric::Number;
 use super::row::BatchRow;
 use super::strings::Text;
 use super::text_test::{TextTest, Told};
 use super::{Columns, Context, Value};
-use crate::{KeyKind, KeyPart, Keys};
+use crate::{KeyKind, Keys};
 
 /// Rows whose keys are fetched together, and bytes of these that end a batch early: they stay in
 /// the second-level cache.
@@ -152,17 +153,10 @@ impl Scratch {
         slowly: &dyn Fn(TermId) -> bool,
         out: &mut Vec<bool>,
     ) {
-        let read = test.reads();
-        if read.part == KeyPart::End {
-            let column = columns.column(read.var);
-            let cell = |row: u32| column.map_or(TermId::NONE, |column| column[row as usize]);
-            let answers = of_ends(rows.iter().map(|row| cell(*row)), cx, slowly);
-            return out.extend(answers);
-        }
         self.keys.resize_with(self.keys.len().max(1), Keys::default);
         let mut rest = rows;
         while !rest.is_empty() {
-            let count = self.fetch(&[read], columns, rest, cx);
+            let count = self.fetch(&[test.var], columns, rest, cx);
             let keys = self.keys[0].iter().zip(&self.ids);
             out.extend(keys.map(|((key, kind), id)| match test.told(key, kind) {
                 Told::Holds(holds) => holds == wanted,
@@ -202,30 +196,22 @@ impl Scratch {
     }
 
     /// Fetches the keys of the first of `rows`; gives of how many.
-    fn fetch(
-        &mut self,
-        texts: &[ReadText],
-        columns: &dyn Columns,
-        rows: &[u32],
-        cx: &Context,
-    ) -> usize {
+    fn fetch(&mut self, texts: &[Var], columns: &dyn Columns, rows: &[u32], cx: &Context) -> usize {
         if texts.is_empty() {
             return rows.len();
         }
         let mut count = rows.len().min(KEYED_ROWS);
-        for (text, keys) in texts.iter().zip(&mut self.keys) {
+        for (var, keys) in texts.iter().zip(&mut self.keys) {
             keys.clear();
             self.ids.clear();
             let rows = &rows[..count];
-            match columns.column(text.var) {
+            match columns.column(*var) {
                 Some(column) => self
                     .ids
                     .extend(rows.iter().map(|row| column[*row as usize])),
                 None => self.ids.resize(count, TermId::NONE),
             }
-            count = cx
-                .terms()
-                .push_keys(&self.ids, text.part, KEYED_BYTES, keys);
+            count = cx.terms().push_keys(&self.ids, KEYED_BYTES, keys);
         }
         count
     }
@@ -239,7 +225,7 @@ impl Scratch {
     }
 }
 
-/// What follows from the ends of terms' keys alone, found once for each end.
+/// What follows from the datatypes and languages of terms alone, found once for each.
 pub(super) fn of_ends<T: Copy>(
     ids: impl Iterator<Item = TermId>,
     cx: &Context,

@@ -11,7 +11,6 @@ use super::pattern::{Pattern, PatternError};
 use super::predicate::Predicate;
 use super::row::NoRow;
 use super::{Context, ExprError, Value, functions};
-use crate::KeyPart;
 
 /// An expression that this engine refuses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,6 +41,8 @@ pub struct CompiledExpression {
     pub(super) memories: usize,
     /// The variable on whose value alone the result depends, where it is worth remembering.
     pub(super) remembered: Option<Var>,
+    /// The variable on whose LANG and DATATYPE alone the result depends.
+    pub(super) of_end: Option<Var>,
     variables: Box<[Var]>,
     /// It makes blank nodes by label, which differ between solutions.
     pub(super) tells_solutions_apart: bool,
@@ -69,11 +70,13 @@ impl CompiledExpression {
         let mut memories = 0;
         let predicate = Predicate::compile(&code, &mut memories);
         let remembered = code.worth_remembering();
+        let of_end = code.of_end();
         Ok(Self {
             program: Program::new(code),
             predicate,
             memories,
             remembered,
+            of_end,
             variables: variables.into(),
             tells_solutions_apart: expression.calls(Function::BNode),
         })
@@ -115,26 +118,17 @@ pub(super) struct Program {
     pub(super) code: Code,
     /// The variables whose texts are read, each once: their keys are fetched for many rows at a
     /// time.
-    pub(super) texts: Box<[ReadText]>,
-}
-
-/// A variable whose text is read, and what is read of it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ReadText {
-    pub(super) var: Var,
-    pub(super) part: KeyPart,
+    pub(super) texts: Box<[Var]>,
 }
 
 impl Program {
     pub(super) fn new(code: Code) -> Self {
-        let mut texts: Vec<ReadText> = Vec::new();
-        code.for_each_text(
-            &mut |read| match texts.iter_mut().find(|known| known.var == read.var) {
-                None => texts.push(read),
-                Some(known) if read.part == KeyPart::Whole => *known = read,
-                Some(_) => {}
-            },
-        );
+        let mut texts = Vec::new();
+        code.for_each_text(&mut |var| {
+            if !texts.contains(&var) {
+                texts.push(var);
+            }
+        });
         Self {
             code,
             texts: texts.into(),
@@ -367,20 +361,27 @@ impl Code {
     }
 
     /// Calls `visit` with each variable of which the text is read.
-    fn for_each_text(&self, visit: &mut dyn FnMut(ReadText)) {
+    fn for_each_text(&self, visit: &mut dyn FnMut(Var)) {
         let reads = match self {
-            Self::Call(Function::Lang | Function::Datatype, _) => Some(KeyPart::End),
-            Self::Call(function, _) => functions::reads_text(*function).then_some(KeyPart::Whole),
-            Self::Contains(..) | Self::Regex(..) | Self::Replace(..) => Some(KeyPart::Whole),
-            Self::Compare(_, left, right) => {
-                (left.gives_text() || right.gives_text()).then_some(KeyPart::Whole)
-            }
-            _ => None,
+            Self::Call(function, _) => functions::reads_text(*function),
+            Self::Contains(..) | Self::Regex(..) | Self::Replace(..) => true,
+            Self::Compare(_, left, right) => left.gives_text() || right.gives_text(),
+            _ => false,
         };
-        self.for_each_part(&mut |code| match (code, reads) {
-            (Self::Variable(var), Some(part)) => visit(ReadText { var: *var, part }),
-            (code, _) => code.for_each_text(visit),
+        self.for_each_part(&mut |part| match part {
+            Self::Variable(var) if reads => visit(*var),
+            part => part.for_each_text(visit),
         });
+    }
+
+    /// The one variable on whose LANG and DATATYPE alone the result depends, if there is one.
+    pub(super) fn of_end(&self) -> Option<Var> {
+        let mut ends = Ends {
+            var: None,
+            sole: true,
+        };
+        ends.visit(self);
+        ends.var.filter(|_| ends.sole)
     }
 
     /// The one variable on which the result depends, if it costs more than looking it up.
@@ -428,6 +429,27 @@ impl Survey {
                 code.for_each_part(&mut |part| self.visit(part));
             }
         }
+    }
+}
+
+/// What [`Code::of_end`] looks for.
+struct Ends {
+    var: Option<Var>,
+    sole: bool,
+}
+
+impl Ends {
+    fn visit(&mut self, code: &Code) {
+        if let Code::Call(Function::Lang | Function::Datatype, arguments) = code
+            && let [Code::Variable(var)] = arguments.as_slice()
+        {
+            self.sole &= self.var.is_none_or(|known| known == *var);
+            self.var = Some(*var);
+            return;
+        }
+        // Variables are not stable, and so are none of these here.
+        self.sole &= code.is_stable();
+        code.for_each_part(&mut |part| self.visit(part));
     }
 }
 

@@ -1,7 +1,7 @@
 //! How is an expression evaluated for many rows at a time?
 
 use jindou_model::{TermId, inline};
-use jindou_plan::expression::{Comparison, Function};
+use jindou_plan::expression::Comparison;
 
 use super::batch::{Memory, Scratch, of_ends};
 use super::compare::{holds, order_of_ids};
@@ -108,10 +108,7 @@ impl Evaluator {
             }
             return;
         }
-        if let Code::Call(Function::Lang | Function::Datatype, arguments) = code
-            && let [Code::Variable(var)] = arguments.as_slice()
-            && let Some(column) = columns.column(*var)
-        {
+        if let Some(column) = expression.of_end.and_then(|var| columns.column(var)) {
             let ids = column[..rows].iter().copied();
             out.extend(of_ends(ids, cx, |id| code.id(&SingleRow { id }, cx)));
             return;
@@ -256,6 +253,13 @@ impl Pass<'_> {
                         self.answers[*memory].answer(column, keep, &mut evaluate, &mut answers);
                     }
                 }
+                retain_answered(keep, &answers);
+            }
+            Predicate::OfEnd { var, code } => {
+                let column = column(*var);
+                let holds = |id| code.boolean(&SingleRow { id }, cx) == Ok(true);
+                let ids = keep.iter().map(|row| cell(column, *row));
+                let answers: Vec<bool> = of_ends(ids, cx, holds).collect();
                 retain_answered(keep, &answers);
             }
             Predicate::Remembered {

@@ -261,7 +261,7 @@ fn lang<'r, R: Row + ?Sized>(
     cx: &Context,
 ) -> Result<Text<'r>, ExprError> {
     if let Code::Variable(var) = code
-        && let Some((key, kind)) = row.key_end(*var)
+        && let Some((key, kind)) = row.key(*var)
     {
         if kind != KeyKind::Literal {
             return Err(ExprError::Type);
@@ -285,7 +285,7 @@ fn datatype<R: Row + ?Sized>(code: &Code, row: &R, cx: &Context) -> Result<Value
         parts.2.as_str().to_owned()
     };
     if let Code::Variable(var) = code
-        && let Some((key, kind)) = row.key_end(*var)
+        && let Some((key, kind)) = row.key(*var)
     {
         return match kind {
             KeyKind::Literal => Ok(Value::Iri(of_key(key))),

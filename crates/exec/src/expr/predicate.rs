@@ -60,6 +60,8 @@ pub(super) enum Predicate {
         memory: Option<usize>,
         code: Code,
     },
+    /// A condition on the LANG and DATATYPE of a variable.
+    OfEnd { var: Var, code: Code },
     /// A costly condition on one variable: remembered by its value, in memory number `memory`.
     Remembered {
         var: Var,
@@ -232,6 +234,10 @@ impl Predicate {
     }
 
     fn other(code: &Code, memories: &mut usize) -> Self {
+        if let Some(var) = code.of_end() {
+            let code = code.clone();
+            return Self::OfEnd { var, code };
+        }
         let (positive, wanted) = match code {
             Code::Not(part) => (&**part, false),
             code => (code, true),
@@ -293,6 +299,7 @@ impl Predicate {
             Self::CompareConstant { .. }
             | Self::CompareVariables { .. }
             | Self::CompareYear { .. } => 2,
+            Self::OfEnd { .. } => 3,
             Self::Text { memory: None, .. } => 10,
             Self::Text { .. } | Self::Remembered { .. } => 20,
             Self::General(_) => 40,

@@ -3,8 +3,7 @@
 use jindou_model::TermId;
 use jindou_plan::physical::Var;
 
-use super::compile::ReadText;
-use crate::{KeyKind, KeyPart, Keys};
+use crate::{KeyKind, Keys};
 
 /// One solution, as expressions see it.
 pub trait Row {
@@ -15,12 +14,6 @@ pub trait Row {
     #[inline]
     fn key(&self, _var: Var) -> Option<(&[u8], KeyKind)> {
         None
-    }
-
-    /// As [`Row::key`], of which the end may be all there is: see [`KeyPart::End`].
-    #[inline]
-    fn key_end(&self, var: Var) -> Option<(&[u8], KeyKind)> {
-        self.key(var)
     }
 
     /// A number that tells this solution from the others of the query, and is the same for all
@@ -68,7 +61,7 @@ pub(super) struct BatchRow<'a> {
     pub(super) columns: &'a dyn Columns,
     pub(super) row: usize,
     /// The variables whose keys are at hand, and these.
-    pub(super) texts: &'a [ReadText],
+    pub(super) texts: &'a [Var],
     pub(super) keys: &'a [Keys],
     /// The row's place in the keys.
     pub(super) place: usize,
@@ -84,25 +77,13 @@ impl Row for BatchRow<'_> {
 
     #[inline]
     fn key(&self, var: Var) -> Option<(&[u8], KeyKind)> {
-        self.key_with(|text| text.var == var && text.part == KeyPart::Whole)
-    }
-
-    #[inline]
-    fn key_end(&self, var: Var) -> Option<(&[u8], KeyKind)> {
-        self.key_with(|text| text.var == var)
+        let at = self.texts.iter().position(|text| *text == var)?;
+        let (key, kind) = self.keys[at].get(self.place);
+        (kind != KeyKind::None).then_some((key, kind))
     }
 
     fn solution(&self) -> u64 {
         self.columns.solution(self.row)
-    }
-}
-
-impl BatchRow<'_> {
-    #[inline]
-    fn key_with(&self, is_it: impl Fn(&ReadText) -> bool) -> Option<(&[u8], KeyKind)> {
-        let at = self.texts.iter().position(is_it)?;
-        let (key, kind) = self.keys[at].get(self.place);
-        (kind != KeyKind::None).then_some((key, kind))
     }
 }
 

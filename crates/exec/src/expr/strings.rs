@@ -350,22 +350,18 @@ pub(super) fn replace<'a>(
     Ok(text.with(Cow::Owned(replaced.into_bytes())))
 }
 
-/// LANGMATCHES.
+/// LANGMATCHES: basic filtering of RFC 4647.
 pub(super) fn lang_matches(tag: &Text<'_>, range: &Text<'_>) -> Result<bool, ExprError> {
-    Ok(in_language_range(tag.plain_bytes()?, range.plain_bytes()?))
-}
-
-/// Basic filtering of RFC 4647.
-pub(super) fn in_language_range(tag: &[u8], range: &[u8]) -> bool {
+    let (tag, range) = (tag.plain_bytes()?, range.plain_bytes()?);
     if range == b"*" {
-        return !tag.is_empty();
+        return Ok(!tag.is_empty());
     }
-    match tag.split_at_checked(range.len()) {
+    Ok(match tag.split_at_checked(range.len()) {
         Some((start, rest)) => {
             start.eq_ignore_ascii_case(range) && matches!(rest.first(), None | Some(b'-'))
         }
         None => false,
-    }
+    })
 }
 
 /// MD5 and the SHA functions, of a string's UTF-8 bytes.

@@ -1,8 +1,8 @@
 //! Which tests of a string are told by the term's key, many terms at a time?
 //!
-//! Those of a variable's text, of its STR or of its LANG with a constant: `CONTAINS`, `STRSTARTS`,
-//! `STRENDS`, `REGEX`, `LANGMATCHES`, comparisons of `STRLEN` and of `STR` and `LANG`. Other
-//! expressions are evaluated value by value, which costs several times as much.
+//! Those of a variable's text, or of its STR, with a constant: `CONTAINS`, `STRSTARTS`, `STRENDS`,
+//! `REGEX`, comparisons of `STRLEN`, and whether `STR` is equal. Other expressions are evaluated value
+//! by value, which costs several times as much.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use jindou_plan::physical::Var;
 use memchr::memmem::Finder;
 
 use super::compare::holds;
-use super::compile::{Code, ReadText};
+use super::compile::Code;
 use super::pattern::Pattern;
 use super::predicate::flip;
-use super::strings::{character_count, in_language_range, split_key};
+use super::strings::{character_count, split_key};
 use super::value::Value;
-use crate::{KeyKind, KeyPart};
+use crate::KeyKind;
 
 /// A test of some text of a variable with a constant.
 #[derive(Clone, Debug)]
@@ -34,8 +34,6 @@ enum Of {
     String,
     /// Its STR.
     Str,
-    /// Its LANG.
-    Language,
 }
 
 #[derive(Clone, Debug)]
@@ -48,8 +46,6 @@ enum Test {
     Length(Comparison, i64),
     Equals(Box<[u8]>),
     Differs(Box<[u8]>),
-    /// LANGMATCHES with a range.
-    InRange(Box<[u8]>),
 }
 
 /// What a key tells.
@@ -76,7 +72,6 @@ impl TextTest {
                 let test = match function {
                     Function::StrStarts => Test::Starts(constant),
                     Function::StrEnds => Test::Ends(constant),
-                    Function::LangMatches => Test::InRange(constant),
                     _ => return None,
                 };
                 (text, test)
@@ -91,7 +86,6 @@ impl TextTest {
             Code::Variable(var) => (Of::String, *var),
             Code::Call(function, arguments) => match (function, arguments.as_slice()) {
                 (Function::Str, [Code::Variable(var)]) => (Of::Str, *var),
-                (Function::Lang, [Code::Variable(var)]) => (Of::Language, *var),
                 _ => return None,
             },
             _ => return None,
@@ -104,17 +98,6 @@ impl TextTest {
         matches!(self.test, Test::Matches(_))
     }
 
-    /// What is read of the variable's key.
-    pub(super) fn reads(&self) -> ReadText {
-        ReadText {
-            var: self.var,
-            part: match self.of {
-                Of::Language => KeyPart::End,
-                Of::String | Of::Str => KeyPart::Whole,
-            },
-        }
-    }
-
     /// What the key of a term tells.
     #[inline]
     pub(super) fn told(&self, key: &[u8], kind: KeyKind) -> Told {
@@ -125,8 +108,6 @@ impl TextTest {
             (KeyKind::Literal, of) => match (split_key(key), of) {
                 ((value, []), Of::String) | ((value, _), Of::Str) => value,
                 ((value, [b'@', ..]), Of::String) => value,
-                ((_, [b'@', tag @ ..]), Of::Language) => tag,
-                ((_, _), Of::Language) => b"",
                 // Of another datatype, which may be a string's long name.
                 _ => return Told::Nothing,
             },
@@ -152,7 +133,7 @@ fn comparison<'c>(
             let length = inline::as_integer(constant.id)?;
             Some((&arguments[0], Test::Length(operator, length)))
         }
-        Function::Str | Function::Lang => match operator {
+        Function::Str => match operator {
             Comparison::Equal => Some((text, Test::Equals(string(constant)?))),
             Comparison::NotEqual => Some((text, Test::Differs(string(constant)?))),
             _ => None,
@@ -184,7 +165,6 @@ impl Test {
             }
             Self::Equals(other) => *text == **other,
             Self::Differs(other) => *text != **other,
-            Self::InRange(range) => in_language_range(text, range),
         }
     }
 }

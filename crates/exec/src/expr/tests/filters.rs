@@ -7,7 +7,7 @@ use jindou_plan::physical::Var;
 use oxrdf::Term;
 
 use crate::expr::{CompiledExpression, Context};
-use crate::{KeyKind, KeyPart, Keys};
+use crate::{KeyKind, Keys};
 
 use super::support::{Cells, Sample, Table, World, pool};
 
@@ -375,12 +375,7 @@ fn keys_come_in_the_order_of_ids_and_within_the_bytes_asked_for() {
         stored,
     ];
     let mut keys = Keys::default();
-    assert_eq!(
-        world
-            .terms
-            .push_keys(&ids, KeyPart::Whole, usize::MAX, &mut keys),
-        6
-    );
+    assert_eq!(world.terms.push_keys(&ids, usize::MAX, &mut keys), 6);
     let all: Vec<_> = keys.iter().collect();
     let expected: [(&[u8], KeyKind); 6] = [
         (b"stored\0", KeyKind::Literal),
@@ -397,14 +392,9 @@ fn keys_come_in_the_order_of_ids_and_within_the_bytes_asked_for() {
     let none = TermId::NONE;
     assert_eq!(again, [stored, none, computed, none, node, stored]);
     keys.clear();
-    assert_eq!(world.terms.push_keys(&ids, KeyPart::Whole, 1, &mut keys), 1);
+    assert_eq!(world.terms.push_keys(&ids, 1, &mut keys), 1);
     keys.clear();
-    assert_eq!(
-        world
-            .terms
-            .push_keys(&ids[1..], KeyPart::Whole, 1, &mut keys),
-        2
-    );
+    assert_eq!(world.terms.push_keys(&ids[1..], 1, &mut keys), 2);
 }
 
 #[test]
