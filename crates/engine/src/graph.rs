@@ -64,8 +64,13 @@ impl GraphSource for StoredGraph {
         self.snapshot.predicate_count() as u32
     }
 
-    fn ids_with(&self, memberships: &[Membership], exact: bool) -> Option<IdRanges> {
-        self.snapshot.ids_with(memberships, exact)
+    fn ids_with(
+        &self,
+        memberships: &[Membership],
+        exact: bool,
+        within: Option<&IdRanges>,
+    ) -> Option<IdRanges> {
+        self.snapshot.ids_with(memberships, exact, within)
     }
 
     fn neighbours(

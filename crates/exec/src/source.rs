@@ -24,8 +24,14 @@ pub trait GraphSource: TermSource {
     fn predicate_count(&self) -> u32;
 
     /// The ids that have all of `memberships` in the default graph, literals included where
-    /// these allow them. `None` if that is not a short list and `exact` is false.
-    fn ids_with(&self, memberships: &[Membership], exact: bool) -> Option<IdRanges>;
+    /// these allow them, and lie in `within`, a set of few ranges, where that is given. `None` if
+    /// that is not a short list and `exact` is false.
+    fn ids_with(
+        &self,
+        memberships: &[Membership],
+        exact: bool,
+        within: Option<&IdRanges>,
+    ) -> Option<IdRanges>;
 
     /// Neighbours of one key in the default graph.
     fn neighbours(

@@ -11,6 +11,7 @@ use crate::algebra::{
 };
 use crate::expression::Expression;
 use crate::physical::{ConstId, Outcome, Service, Slot, Var};
+use crate::rows::are_a_range;
 use crate::varset::VarSet;
 
 /// Items to join, then operations.
@@ -281,13 +282,26 @@ impl Block {
     }
 }
 
-/// The operands of a conjunction at the top of an expression.
+/// The operands of a conjunction at the top of an expression, where the two bounds of a range are
+/// one: together they leave much less than two conditions that have nothing to do with each other.
 ///
 /// A solution passes the conjunction if and only if it passes each operand: both an error and
 /// false drop it.
 pub(crate) fn conjuncts(expression: &Expression) -> Vec<Expression> {
+    let mut operands: Vec<Expression> = Vec::new();
+    for part in flattened(expression) {
+        let other = operands.iter_mut().find(|other| are_a_range(other, part));
+        match other {
+            Some(other) => *other = Expression::And(vec![other.clone(), part.clone()]),
+            None => operands.push(part.clone()),
+        }
+    }
+    operands
+}
+
+fn flattened(expression: &Expression) -> Vec<&Expression> {
     match expression {
-        Expression::And(parts) => parts.iter().flat_map(conjuncts).collect(),
-        other => vec![other.clone()],
+        Expression::And(parts) => parts.iter().flat_map(flattened).collect(),
+        other => vec![other],
     }
 }

@@ -261,10 +261,13 @@ impl<'a> Facts<'a> {
 
     /// Vertices (or literals) that the variable can stand for.
     pub(crate) fn population(&self, var: Var) -> f64 {
-        self.asked.get(&var).map_or_else(
-            || count(self.source.statistics.vertices()).max(1.0),
-            |of| of.population,
-        )
+        self.known_population(var)
+            .unwrap_or_else(|| count(self.source.statistics.vertices()).max(1.0))
+    }
+
+    /// The same, if anything is asked of the variable that tells it.
+    pub(crate) fn known_population(&self, var: Var) -> Option<f64> {
+        self.asked.get(&var).map(|of| of.population)
     }
 
     /// Edges that one value of `from` has, on average.

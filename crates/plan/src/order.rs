@@ -15,7 +15,7 @@ use crate::estimate_path::Reach;
 use crate::expression::Expression;
 use crate::facts::{Edge, Facts, Source, count, size, type_population};
 use crate::physical::{ConstId, Requirement, Scope, Side, Slot, Step, Var};
-use crate::rows::{Rows, Waiting, selectivity};
+use crate::rows::{Rows, Waiting};
 use crate::varset::VarSet;
 
 const EXHAUSTIVE_VARIABLES: usize = 8;
@@ -28,6 +28,8 @@ const MAX_LOOKS: usize = 20_000_000;
 
 // Work in rows handled; a row of a scan is 1.
 const LOOK_UP: f64 = 5.0;
+/// Where each key has one neighbour: there are no lists whose ends have to be found.
+const LOOK_UP_ONE: f64 = 3.0;
 const CHECK: f64 = 6.0;
 const INTERSECT: f64 = 10.0;
 const MATCH: f64 = 50.0;
@@ -108,7 +110,8 @@ trait Sink {
 struct State<'a> {
     bound: VarSet,
     done: Vec<bool>,
-    filters: Vec<(&'a Expression, bool)>,
+    /// Each filter, the part of rows that it keeps, and whether it waits.
+    filters: Vec<(&'a Expression, f64, bool)>,
     rows: f64,
     cost: f64,
     moves: Vec<Move>,
@@ -133,11 +136,11 @@ impl Sink for State<'_> {
     }
 
     fn filter(&mut self) {
-        for (expression, waits) in &mut self.filters {
+        for (expression, kept, waits) in &mut self.filters {
             if *waits && expression.variables().is_subset(&self.bound) {
                 *waits = false;
                 self.cost += self.rows;
-                self.rows *= selectivity(expression);
+                self.rows *= *kept;
             }
         }
     }
@@ -200,6 +203,7 @@ pub(crate) fn explore(
         relations,
         variables: relations.iter().map(Relation::variables).collect(),
     };
+    waiting.estimate(&|var| problem.facts.known_population(var));
     let moves = problem.search(&rows, waiting)?;
     let mut done = vec![false; relations.len()];
     let mut writer = Writer {
@@ -232,8 +236,8 @@ impl Problem<'_> {
             done: vec![false; self.relations.len()],
             filters: waiting
                 .iter()
-                .filter(|filter| !filter.is_volatile())
-                .map(|filter| (filter, true))
+                .filter(|(filter, _)| !filter.is_volatile())
+                .map(|(filter, kept)| (filter, kept, true))
                 .collect(),
             rows: rows.rows,
             cost: 0.0,
@@ -386,7 +390,7 @@ impl Problem<'_> {
             }
             let after = rows * found.min(least);
             let handled = match sides.len() {
-                1 => LOOK_UP + raw(&sides[0]),
+                1 => self.look_up(&sides[0]) + raw(&sides[0]),
                 sides_len => size(sides_len) * LOOK_UP + INTERSECT + 2.0 * raw(&sides[0]),
             };
             (after, rows * handled + after)
@@ -401,6 +405,14 @@ impl Problem<'_> {
             cost,
         );
         sink.bind(var);
+    }
+
+    fn look_up(&self, side: &Side) -> f64 {
+        let segment = self.facts.source.segment(side.predicate, side.direction);
+        match segment.edges == segment.keys {
+            true => LOOK_UP_ONE,
+            false => LOOK_UP,
+        }
     }
 
     /// All types of the variable, then those of its other edges that are worth asking for.

@@ -3,12 +3,15 @@
 use rustc_hash::FxHashMap;
 
 use crate::expression::{Comparison, Expression};
+use crate::facts::size;
 use crate::physical::{Node, Operator, PlannedStep, Step, Var};
 use crate::statistics::Membership;
 use crate::varset::VarSet;
 
 /// Work of evaluating an expression on one row, in rows handled.
 const EVALUATE: f64 = 2.0;
+/// So many values lie in a range with two ends, where a variable has few.
+const RANGE: f64 = 3.0;
 
 /// A plan under construction: steps on an input, or on one row without columns.
 #[derive(Clone, Debug)]
@@ -120,8 +123,14 @@ impl Rows {
     }
 
     pub(crate) fn filter(&mut self, expression: Expression) {
+        let kept = selectivity(&expression, &|_| None);
+        self.filter_to(expression, kept);
+    }
+
+    /// A filter that is taken to keep this part of the rows.
+    fn filter_to(&mut self, expression: Expression, kept: f64) {
         let cost = self.rows * EVALUATE;
-        let rows = self.rows * selectivity(&expression);
+        let rows = self.rows * kept;
         self.push(Step::Filter(expression), rows, cost);
     }
 
@@ -141,62 +150,128 @@ pub(crate) fn node(operator: Operator, rows: f64) -> Node {
     }
 }
 
-/// The part of rows that a condition is taken to keep: textbook constants, as nothing is known
-/// of the distribution of values.
-pub(crate) fn selectivity(expression: &Expression) -> f64 {
+/// The part of rows that a condition is taken to keep: by the number of values that a variable
+/// can have, where `values` knows it, else textbook constants, as nothing is known of the
+/// distribution of values.
+fn selectivity(expression: &Expression, values: &dyn Fn(Var) -> Option<f64>) -> f64 {
+    let of_all = |parts: &[Expression]| -> f64 {
+        parts.iter().map(|part| selectivity(part, values)).product()
+    };
     match expression {
-        Expression::Compare(Comparison::Equal | Comparison::SameTerm, ..) => 0.05,
-        Expression::Compare(Comparison::NotEqual, ..) => 0.9,
-        Expression::Compare(..) => 1.0 / 3.0,
-        Expression::And(parts) => parts.iter().map(selectivity).product(),
-        Expression::Or(parts) => {
-            1.0 - parts
-                .iter()
-                .map(|part| 1.0 - selectivity(part))
-                .product::<f64>()
+        Expression::Compare(operator, left, right) => {
+            let compared = match (&**left, &**right) {
+                (Expression::Variable(var), Expression::Constant(_))
+                | (Expression::Constant(_), Expression::Variable(var)) => values(*var),
+                _ => None,
+            };
+            let of_one = compared.map(|values| 1.0 / values.max(1.0));
+            match operator {
+                Comparison::Equal | Comparison::SameTerm => of_one.unwrap_or(0.05),
+                Comparison::NotEqual => of_one.map_or(0.9, |of_one| (1.0 - of_one).max(0.5)),
+                _ => 1.0 / 3.0,
+            }
         }
-        Expression::Not(part) => 1.0 - selectivity(part),
+        Expression::And(parts) => match parts.as_slice() {
+            [one, other] if are_a_range(one, other) => {
+                let values = bound_of(one).and_then(|(var, _)| values(var));
+                values.map_or(0.05, |values| (RANGE / values.max(1.0)).clamp(0.05, 0.3))
+            }
+            parts => of_all(parts),
+        },
+        Expression::Or(parts) => {
+            let none: f64 = parts
+                .iter()
+                .map(|part| 1.0 - selectivity(part, values))
+                .product();
+            1.0 - none
+        }
+        Expression::In(part, list) => {
+            let values = match &**part {
+                Expression::Variable(var) => values(*var),
+                _ => None,
+            };
+            values.map_or(0.5, |values| (size(list.len()) / values.max(1.0)).min(1.0))
+        }
+        Expression::Not(part) => 1.0 - selectivity(part, values),
         _ => 0.5,
     }
 }
 
-/// Filters that wait until the variables they look at are bound.
+/// True of two conditions that bound a variable by constants, one from below and one from above.
+pub(crate) fn are_a_range(one: &Expression, other: &Expression) -> bool {
+    match (bound_of(one), bound_of(other)) {
+        (Some((one, is_lower)), Some((other, is_also_lower))) => {
+            one == other && is_lower != is_also_lower
+        }
+        _ => false,
+    }
+}
+
+/// The variable that a condition bounds by a constant, and whether that is from below.
+fn bound_of(condition: &Expression) -> Option<(Var, bool)> {
+    let Expression::Compare(operator, left, right) = condition else {
+        return None;
+    };
+    let is_lower = match operator {
+        Comparison::Greater | Comparison::GreaterOrEqual => true,
+        Comparison::Less | Comparison::LessOrEqual => false,
+        _ => return None,
+    };
+    match (&**left, &**right) {
+        (Expression::Variable(var), Expression::Constant(_)) => Some((*var, is_lower)),
+        (Expression::Constant(_), Expression::Variable(var)) => Some((*var, !is_lower)),
+        _ => None,
+    }
+}
+
+/// Filters that wait until the variables they look at are bound, each with the part of rows that
+/// it is taken to keep.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waiting {
-    filters: Vec<Option<Expression>>,
+    filters: Vec<Option<(Expression, f64)>>,
 }
 
 impl Waiting {
     /// Adds a filter and returns its place.
     pub(crate) fn add(&mut self, expression: Expression) -> usize {
-        self.filters.push(Some(expression));
+        let kept = selectivity(&expression, &|_| None);
+        self.filters.push(Some((expression, kept)));
         self.filters.len() - 1
     }
 
     /// Takes the filter at a place, if it still waits.
     pub(crate) fn take(&mut self, place: usize) -> Option<Expression> {
-        self.filters[place].take()
+        self.filters[place].take().map(|(expression, _)| expression)
     }
 
     /// The filters that still wait.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Expression> {
-        self.filters.iter().flatten()
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Expression, f64)> {
+        let waiting = self.filters.iter().flatten();
+        waiting.map(|(expression, kept)| (expression, *kept))
+    }
+
+    /// Estimates anew what they keep, from the numbers of values that variables can have.
+    pub(crate) fn estimate(&mut self, values: &dyn Fn(Var) -> Option<f64>) {
+        for (expression, kept) in self.filters.iter_mut().flatten() {
+            *kept = selectivity(expression, values);
+        }
     }
 
     /// Those left over.
     pub(crate) fn into_rest(self) -> Vec<Expression> {
-        self.filters.into_iter().flatten().collect()
+        let rest = self.filters.into_iter().flatten();
+        rest.map(|(expression, _)| expression).collect()
     }
 
     /// Applies those whose variables are all certainly bound: their value is final then. What
     /// is random stays where the text has it.
     pub(crate) fn apply(&mut self, rows: &mut Rows) {
         for filter in &mut self.filters {
-            let ready = filter.as_ref().is_some_and(|expression| {
+            let ready = filter.as_ref().is_some_and(|(expression, _)| {
                 !expression.is_volatile() && expression.variables().is_subset(&rows.certain)
             });
-            if ready && let Some(expression) = filter.take() {
-                rows.filter(expression);
+            if ready && let Some((expression, kept)) = filter.take() {
+                rows.filter_to(expression, kept);
             }
         }
     }

@@ -293,17 +293,23 @@ impl Base {
         }
     }
 
-    /// The ids that have all of `traits`, literals too where these allow them; `None` if that
-    /// is no short list and `exact` is not asked for. Types are always honoured: without `exact`
-    /// only predicates are left out where the list would be long.
+    /// The ids that have all of `traits`, literals too where these allow them, and lie in
+    /// `within` where that is given; `None` if that is no short list and `exact` is not asked for.
+    /// Types are always honoured: without `exact` only predicates are left out where the list
+    /// would be long.
     #[must_use]
-    pub fn ids_with(&self, traits: &[Membership], exact: bool) -> Option<IdRanges> {
+    pub fn ids_with(
+        &self,
+        traits: &[Membership],
+        exact: bool,
+        within: Option<&IdRanges>,
+    ) -> Option<IdRanges> {
         if !exact && !self.clusters.is_short(traits) {
             let is_type = |asked: &Membership| matches!(asked, Membership::Type(_));
             let types: Vec<Membership> = traits.iter().copied().filter(is_type).collect();
-            return (!types.is_empty()).then(|| self.clusters.vertices_with(&types));
+            return (!types.is_empty()).then(|| self.vertices_with(&types, within));
         }
-        let mut ids = self.clusters.vertices_with(traits);
+        let mut ids = self.vertices_with(traits, within);
         let incoming = traits.iter().map(|asked| match asked {
             Membership::Has(predicate, Direction::In) if *predicate != PredicateId::TYPE => {
                 Some(self.segment(*predicate, Direction::In))
@@ -312,7 +318,7 @@ impl Base {
         });
         // Literals have neither types nor outgoing edges, but may be classes by mistake.
         let Some(segments) = incoming.collect::<Option<Vec<_>>>() else {
-            return Some(self.with_literal_classes(ids, traits));
+            return Some(self.with_literal_classes(ids, traits, within));
         };
         let Some(segments) = segments.into_iter().collect::<Option<Vec<_>>>() else {
             return Some(IdRanges::new());
@@ -325,16 +331,29 @@ impl Base {
         {
             return None;
         }
-        let mut literals = first.domain().literal_ranges();
+        let mut literals = first.domain().literal_ranges(within);
         for segment in &segments[1..] {
-            literals = literals.intersect(&segment.domain().literal_ranges());
+            literals = literals.intersect(&segment.domain().literal_ranges(within));
         }
         ids.append(&literals);
         Some(ids)
     }
 
+    fn vertices_with(&self, traits: &[Membership], within: Option<&IdRanges>) -> IdRanges {
+        let vertices = self.clusters.vertices_with(traits);
+        match within {
+            Some(within) => vertices.within(within),
+            None => vertices,
+        }
+    }
+
     /// Adds the literals that are objects of `rdf:type`, where only that is asked.
-    fn with_literal_classes(&self, mut ids: IdRanges, traits: &[Membership]) -> IdRanges {
+    fn with_literal_classes(
+        &self,
+        mut ids: IdRanges,
+        traits: &[Membership],
+        within: Option<&IdRanges>,
+    ) -> IdRanges {
         let only_classes = traits
             .iter()
             .all(|t| *t == Membership::Has(PredicateId::TYPE, Direction::In));
@@ -343,6 +362,7 @@ impl Base {
                 .clusters
                 .types()
                 .filter(|class| class.kind() != TermKind::Vertex)
+                .filter(|class| within.is_none_or(|within| within.contains(*class)))
             {
                 ids.push(class, TermId::from_raw(class.raw() + 1));
             }

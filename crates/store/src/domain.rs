@@ -175,26 +175,22 @@ impl Domain {
         }
     }
 
-    /// The keys that are no vertices, as ranges of ids; costs as many ranges as there are runs of
-    /// keys.
+    /// The keys that are no vertices, those in `within` where that is given, as ranges of ids;
+    /// costs as many ranges as there are runs of keys, and the blocks of bitmaps between.
     #[must_use]
-    pub fn literal_ranges(&self) -> IdRanges {
+    pub fn literal_ranges(&self, within: Option<&IdRanges>) -> IdRanges {
         let mut ranges = IdRanges::new();
-        let end = |raw: u64| TermId::from_raw(raw + 1);
         for part in self.literal_parts() {
-            match &part.keys {
-                Keys::Dense => ranges.push(TermId::from_raw(part.first), end(part.last)),
-                Keys::Bitmap(blocks) => {
-                    let mut ids = Vec::with_capacity(part.len);
-                    for_each_bit(blocks.as_slice(), &mut |bit| ids.push(part.first + bit));
-                    ranges.extend_sorted(ids.into_iter());
-                }
-                Keys::Sorted(column) => {
-                    let base = column.base();
-                    with_narrow!(column.narrow(), items => {
-                        let ids = items.iter().map(|item| base.wrapping_add(u64::from(*item)));
-                        ranges.extend_sorted(ids);
-                    });
+            match within {
+                None => part.add_ranges((part.first, part.last + 1), &mut ranges),
+                Some(within) => {
+                    let ends_before = |window: &(u64, u64)| window.1 <= part.first;
+                    let windows = within.ranges();
+                    let windows = &windows[windows.partition_point(ends_before)..];
+                    for (first, end) in windows.iter().take_while(|window| window.0 <= part.last) {
+                        let window = (part.first.max(*first), (part.last + 1).min(*end));
+                        part.add_ranges(window, &mut ranges);
+                    }
                 }
             }
         }
@@ -314,6 +310,35 @@ impl Part {
             row,
             len: keys.len(),
             keys: shape,
+        }
+    }
+
+    /// Adds the keys in `window`, which lies between the first and the one behind the last.
+    fn add_ranges(&self, window: (u64, u64), ranges: &mut IdRanges) {
+        let (first, end) = window;
+        match &self.keys {
+            Keys::Dense => ranges.push(TermId::from_raw(first), TermId::from_raw(end)),
+            Keys::Bitmap(blocks) => {
+                let blocks: &[[u64; BLOCK_WORDS]] = blocks.as_slice();
+                let begin = ((first - self.first) / BLOCK_BITS) as usize;
+                let behind = (end - self.first).div_ceil(BLOCK_BITS) as usize;
+                let origin = self.first + begin as u64 * BLOCK_BITS;
+                let mut ids = Vec::new();
+                for_each_bit(&blocks[begin..behind], &mut |bit| ids.push(origin + bit));
+                let ids = ids.into_iter().filter(|id| (first..end).contains(id));
+                ranges.extend_sorted(ids);
+            }
+            Keys::Sorted(column) => {
+                let base = column.base();
+                with_narrow!(column.narrow(), items => {
+                    let ids = items.iter().map(|item| base.wrapping_add(u64::from(*item)));
+                    let below = |limit| items.partition_point(|item| {
+                        base.wrapping_add(u64::from(*item)) < limit
+                    });
+                    let begin = below(first);
+                    ranges.extend_sorted(ids.skip(begin).take(below(end) - begin));
+                });
+            }
         }
     }
 
@@ -481,7 +506,13 @@ mod tests {
         let ids: Vec<TermId> = asked.iter().map(|raw| TermId::from_raw(*raw)).collect();
         let mut rows = Vec::new();
         domain.rows(&ids, &mut rows);
-        let ranges = domain.literal_ranges();
+        let ranges = domain.literal_ranges(None);
+        let mut windows = IdRanges::new();
+        for pair in keys.chunks(3).filter(|three| three.len() > 1) {
+            windows.push(TermId::from_raw(pair[0]), TermId::from_raw(pair[1]));
+        }
+        let within = domain.literal_ranges(Some(&windows));
+        assert_eq!(within, ranges.intersect(&windows));
         for (id, row) in ids.iter().zip(rows) {
             let expected = keys.binary_search(&id.raw()).ok();
             assert_eq!(domain.row(*id), expected);

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use jindou_model::{
-    Cursor, Direction, Graphs, IdQuad, Membership, Pattern, PredicateId, ShardId, SnapshotNumber,
-    TermId, TermKind, TextKind, TextRun, inline, key,
+    Cursor, Direction, Graphs, IdQuad, IdRanges, Membership, Pattern, PredicateId, ShardId,
+    SnapshotNumber, TermId, TermKind, TextKind, TextRun, inline, key,
 };
 use jindou_store::bulk::{BulkSink, build, rebuild};
 use jindou_store::{Base, Changes, Directory, DurabilityOptions, DurableStore, FoldRule, Snapshot};
@@ -276,10 +276,23 @@ fn compare_statistics(base: &Snapshot, all: &BTreeSet<Row>) {
             .copied()
             .filter(|v| pair.iter().all(|t| has(*v, *t)))
             .collect();
-        let ids = base.ids_with(pair, true).unwrap();
-        let mut found = Vec::new();
-        ids.copy(0, usize::MAX >> 1, &mut found);
-        assert_eq!(found, expected, "{pair:?}");
+        let list = |ids: IdRanges| {
+            let mut found = Vec::new();
+            ids.copy(0, usize::MAX >> 1, &mut found);
+            found
+        };
+        let all = base.ids_with(pair, true, None).unwrap();
+        assert_eq!(list(all), expected, "{pair:?}");
+        // Every other third of the terms, and what lies behind the last.
+        let mut windows = IdRanges::new();
+        for three in terms.chunks(3).step_by(2) {
+            let end = TermId::from_raw(three[three.len() - 1].raw() + 1);
+            windows.push(three[0], end);
+        }
+        let inside = |id: &TermId| windows.contains(*id);
+        let expected: Vec<TermId> = expected.into_iter().filter(inside).collect();
+        let within = base.ids_with(pair, true, Some(&windows)).unwrap();
+        assert_eq!(list(within), expected, "{pair:?} in {windows:?}");
     }
 }
 

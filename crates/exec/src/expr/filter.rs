@@ -1,7 +1,7 @@
 //! How is an expression evaluated for many rows at a time?
 
 use jindou_model::{TermId, inline};
-use jindou_plan::expression::Comparison;
+use jindou_plan::expression::{Comparison, Function};
 
 use super::batch::{Memory, Scratch, of_ends};
 use super::compare::{holds, order_of_ids};
@@ -200,19 +200,31 @@ impl Pass<'_> {
                     None => compact(keep, |row| slowly(cell(column, row))),
                 }
             }
-            Predicate::CompareYear {
+            Predicate::ComparePart {
                 operator,
+                function,
                 var,
-                year,
+                number,
                 code,
             } => {
                 let column = column(*var);
-                let ranges = IdRange::of_years(*operator, *year);
-                compact(keep, |row| {
-                    let id = cell(column, row);
-                    let told = ranges.iter().find_map(|range| range.told(id));
-                    told.unwrap_or_else(|| code.boolean(&SingleRow { id }, cx) == Ok(true))
-                });
+                let slowly = |id| code.boolean(&SingleRow { id }, cx) == Ok(true);
+                if *function == Function::Year {
+                    let ranges = IdRange::of_years(*operator, *number);
+                    compact(keep, |row| {
+                        let id = cell(column, row);
+                        let told = ranges.iter().find_map(|range| range.told(id));
+                        told.unwrap_or_else(|| slowly(id))
+                    });
+                } else {
+                    compact(keep, |row| {
+                        let id = cell(column, row);
+                        match calendar::whole_part_of_id(*function, id) {
+                            Some(part) => holds(*operator, part.cmp(number)),
+                            None => slowly(id),
+                        }
+                    });
+                }
             }
             Predicate::CompareVariables {
                 operator,

@@ -87,7 +87,11 @@ impl IdRange {
         };
         let first = self.first.saturating_sub(slack).clamp(least, after);
         let end = self.end.saturating_add(slack).clamp(first, after);
-        ids.within(&[(0, least), (first, end), (after, u64::MAX)])
+        let mut windows = IdRanges::new();
+        for (first, end) in [(0, least), (first, end), (after, u64::MAX)] {
+            windows.push(TermId::from_raw(first), TermId::from_raw(end));
+        }
+        ids.within(&windows)
     }
 
     /// Whether it holds for this id; `None` where that is not told.

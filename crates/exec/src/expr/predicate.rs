@@ -7,6 +7,7 @@ use jindou_model::{IdRanges, TermId, inline};
 use jindou_plan::expression::{Comparison, Function};
 use jindou_plan::physical::Var;
 
+use super::calendar;
 use super::compile::{Code, Constant, Program};
 use super::id_range::IdRange;
 use super::text_test::TextTest;
@@ -45,11 +46,13 @@ pub(super) enum Predicate {
     And(Vec<Self>),
     /// One of these, in this order.
     Or(Vec<Self>),
-    /// A variable's YEAR against an integer; `code` where the id holds no date or dateTime.
-    CompareYear {
+    /// A part of a variable's date or time, as [`calendar::whole_part_of_id`] tells it, against an
+    /// integer; `code` where it does not.
+    ComparePart {
         operator: Comparison,
+        function: Function,
         var: Var,
-        year: i64,
+        number: i64,
         code: Code,
     },
     /// A test of a variable's text, or of its negation; `code` where the term's key does not tell,
@@ -121,11 +124,11 @@ impl Predicate {
                         code: code.clone(),
                     },
                 },
-                (Code::Call(Function::Year, of), Code::Constant(constant)) => {
-                    Self::compare_year(*operator, &of[0], constant, code, memories)
+                (part, Code::Constant(constant)) => {
+                    Self::compare_part(*operator, part, constant, code, memories)
                 }
-                (Code::Constant(constant), Code::Call(Function::Year, of)) => {
-                    Self::compare_year(flip(*operator), &of[0], constant, code, memories)
+                (Code::Constant(constant), part) => {
+                    Self::compare_part(flip(*operator), part, constant, code, memories)
                 }
                 _ => Self::other(code, memories),
             },
@@ -133,22 +136,25 @@ impl Predicate {
         }
     }
 
-    fn compare_year(
+    fn compare_part(
         operator: Comparison,
-        of: &Code,
+        part: &Code,
         constant: &Constant,
         code: &Code,
         memories: &mut usize,
     ) -> Self {
-        match (of, inline::as_integer(constant.id)) {
-            (Code::Variable(var), Some(year)) if operator != Comparison::SameTerm => {
-                Self::CompareYear {
-                    operator,
-                    var: *var,
-                    year,
-                    code: code.clone(),
-                }
-            }
+        let is_told = operator != Comparison::SameTerm;
+        match (
+            calendar::as_whole_part(part),
+            inline::as_integer(constant.id),
+        ) {
+            (Some((function, var)), Some(number)) if is_told => Self::ComparePart {
+                operator,
+                function,
+                var,
+                number,
+                code: code.clone(),
+            },
             _ => Self::other(code, memories),
         }
     }
@@ -278,13 +284,14 @@ impl Predicate {
                 Some(range) => range.cut(&ids),
                 None => ids,
             },
-            Self::CompareYear {
+            Self::ComparePart {
                 operator,
+                function: Function::Year,
                 var,
-                year,
+                number,
                 ..
             } if *var == of => {
-                let ranges = IdRange::of_years(*operator, *year);
+                let ranges = IdRange::of_years(*operator, *number);
                 ranges.iter().fold(ids, |ids, range| range.cut(&ids))
             }
             _ => ids,
@@ -298,7 +305,7 @@ impl Predicate {
             Self::Bound(..) | Self::Among { .. } | Self::Same { .. } => 1,
             Self::CompareConstant { .. }
             | Self::CompareVariables { .. }
-            | Self::CompareYear { .. } => 2,
+            | Self::ComparePart { .. } => 2,
             Self::OfEnd { .. } => 3,
             Self::Text { memory: None, .. } => 10,
             Self::Text { .. } | Self::Remembered { .. } => 20,

@@ -51,7 +51,7 @@ impl GraphSource for Empty {
         0
     }
 
-    fn ids_with(&self, _: &[Membership], _: bool) -> Option<IdRanges> {
+    fn ids_with(&self, _: &[Membership], _: bool, _: Option<&IdRanges>) -> Option<IdRanges> {
         None
     }
 

@@ -76,16 +76,17 @@ impl Start {
         after: &[PlannedStep],
         cx: &Context,
     ) -> Result<Self, ExecError> {
-        let mut allowed = required_ids(requires, sides.is_empty(), cx);
+        let mut within = None;
         for planned in after {
             let (Step::Filter(expression), true) = (&planned.step, sides.is_empty()) else {
                 break;
             };
             for range in ranges(expression, var) {
                 let range = compile(range, cx)?;
-                allowed = allowed.map(|ids| range.cut(var, ids));
+                within = Some(range.cut(var, within.unwrap_or_else(IdRanges::all)));
             }
         }
+        let allowed = required_ids(requires, sides.is_empty(), within.as_ref(), cx);
         Ok(Self { var, allowed })
     }
 }
@@ -400,7 +401,7 @@ impl Seed {
                     direction,
                 },
             ] => {
-                let allowed = required_ids(requires, false, cx);
+                let allowed = required_ids(requires, false, None, cx);
                 let predicate = super::predicate(cx, *predicate);
                 predicate.map(|predicate| Self::Edges {
                     side: (cx.constant(*from), predicate, *direction),

@@ -87,7 +87,7 @@ impl Test {
         Self {
             input,
             slot,
-            allowed: required_ids(requires, false, cx),
+            allowed: required_ids(requires, false, None, cx),
             keep,
         }
     }

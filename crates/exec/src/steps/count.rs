@@ -35,7 +35,7 @@ pub(crate) fn build(
             requires,
         } if !needed.contains(*var) && sides.len() < 2 => {
             let sides: Vec<ResolvedSide> = sides.iter().map(|s| ResolvedSide::new(s, cx)).collect();
-            let allowed = required_ids(requires, sides.is_empty(), cx);
+            let allowed = required_ids(requires, sides.is_empty(), None, cx);
             if allowed
                 .as_ref()
                 .is_some_and(|a| a.ranges().len() > FEW_RANGES)

@@ -483,7 +483,7 @@ impl ScanPart {
                 let keys = [Membership::Has(predicate, Direction::Out)];
                 Self::Default(OfPredicate {
                     predicate,
-                    subjects: cx.source.ids_with(&keys, true).unwrap_or_default(),
+                    subjects: cx.source.ids_with(&keys, true, None).unwrap_or_default(),
                     taken: 0,
                     keys: Vec::new(),
                     cursor: Cursor::default(),

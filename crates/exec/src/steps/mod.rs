@@ -271,8 +271,13 @@ impl ResolvedSide {
 }
 
 /// The ids that meet the requirements: `Ok(None)` where all do, or where only requirements that
-/// other patterns imply would be costly to test.
-fn required_ids(requires: &[Requirement], exact: bool, cx: &Context) -> Option<IdRanges> {
+/// other patterns imply would be costly to test. Those in `within`, where that is given.
+fn required_ids(
+    requires: &[Requirement],
+    exact: bool,
+    within: Option<&IdRanges>,
+    cx: &Context,
+) -> Option<IdRanges> {
     if requires.is_empty() {
         return None;
     }
@@ -288,6 +293,6 @@ fn required_ids(requires: &[Requirement], exact: bool, cx: &Context) -> Option<I
     match memberships {
         // A predicate that no edge has.
         None => Some(IdRanges::new()),
-        Some(memberships) => cx.source.ids_with(&memberships, exact),
+        Some(memberships) => cx.source.ids_with(&memberships, exact, within),
     }
 }

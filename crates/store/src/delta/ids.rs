@@ -113,25 +113,44 @@ impl Snapshot {
         }
     }
 
-    /// The ids that have all of `traits`, literals too where these allow them; `None` if that is
-    /// no short list and `exact` is not asked for. Types are always honoured.
+    /// The ids that have all of `traits`, literals too where these allow them, and lie in
+    /// `within` where that is given; `None` if that is no short list and `exact` is not asked for.
+    /// Types are always honoured.
     ///
     /// Costs as [`crate::Base::ids_with`] and, the first time after a change of these traits, the
     /// ids that gained or lost one of them.
     #[must_use]
-    pub fn ids_with(&self, traits: &[Membership], exact: bool) -> Option<IdRanges> {
+    pub fn ids_with(
+        &self,
+        traits: &[Membership],
+        exact: bool,
+        within: Option<&IdRanges>,
+    ) -> Option<IdRanges> {
         let version = |asked: &Membership| self.touched(*asked).map_or(0, |t| t.delta.version);
-        let mut versions = traits.iter().map(version);
-        if versions.clone().all(|version| version == 0) {
-            return self.base().ids_with(traits, exact);
+        if traits.iter().all(|asked| version(asked) == 0) {
+            return self.base().ids_with(traits, exact, within);
         }
+        let set = self.kept_set(traits, exact, traits.iter().map(version));
+        match within {
+            Some(within) => set.map(|set| set.within(within)),
+            None => set,
+        }
+    }
+
+    /// The whole set, which is kept until one of the traits changes again.
+    fn kept_set(
+        &self,
+        traits: &[Membership],
+        exact: bool,
+        versions: impl Iterator<Item = u64> + Clone,
+    ) -> Option<IdRanges> {
         let sets = &self.generation.sets.sets[usize::from(exact)];
         if let Some((of, set)) = sets.read().get(traits)
-            && of.iter().copied().eq(versions.by_ref())
+            && of.iter().copied().eq(versions.clone())
         {
             return set.clone();
         }
-        let versions = traits.iter().map(version).collect();
+        let versions = versions.collect();
         let set = self.make_set(traits, exact);
         let ranges = set.as_ref().map_or(0, |set| set.ranges().len());
         if ranges <= MOST_RANGES {
@@ -146,7 +165,7 @@ impl Snapshot {
 
     fn make_set(&self, traits: &[Membership], exact: bool) -> Option<IdRanges> {
         if !traits.iter().any(|asked| self.has_changed(*asked)) {
-            return self.base().ids_with(traits, exact);
+            return self.base().ids_with(traits, exact, None);
         }
         if exact || self.base().clusters().is_short(traits) {
             return Some(self.changed_set(traits));
@@ -158,7 +177,7 @@ impl Snapshot {
 
     fn changed_set(&self, traits: &[Membership]) -> IdRanges {
         let touched: Vec<Touched<'_>> = traits.iter().filter_map(|t| self.touched(*t)).collect();
-        let all = self.base().ids_with(traits, true);
+        let all = self.base().ids_with(traits, true, None);
         let all = all.expect("an exact set is always made");
         let (mut gained, mut lost) = (Vec::new(), Vec::new());
         for one in &touched {

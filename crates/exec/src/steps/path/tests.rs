@@ -89,7 +89,13 @@ impl GraphSource for Toy {
         panic!("a path counts no edges");
     }
 
-    fn ids_with(&self, memberships: &[Membership], _: bool) -> Option<IdRanges> {
+    fn ids_with(
+        &self,
+        memberships: &[Membership],
+        _: bool,
+        within: Option<&IdRanges>,
+    ) -> Option<IdRanges> {
+        assert_eq!(within, None, "a path asks for all");
         let [Membership::Has(predicate, direction)] = memberships else {
             panic!("a path asks for one edge");
         };

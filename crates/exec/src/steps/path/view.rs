@@ -200,7 +200,7 @@ impl View {
         for (predicate, direction) in edges {
             cx.check()?;
             let has = [Membership::Has(predicate, direction)];
-            if let Some(ids) = cx.source.ids_with(&has, true) {
+            if let Some(ids) = cx.source.ids_with(&has, true, None) {
                 cx.charge(size_of_val(ids.ranges()))?;
                 ranges.extend_from_slice(ids.ranges());
             }
