@@ -74,10 +74,10 @@ pub(crate) struct ReadArguments {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  jindou serve data.nt.gz                 in memory; ask at http://127.0.0.1:7878/sparql
+  jindou serve data.nt.gz                 in memory; ask at http://127.0.0.1:7878/query
   jindou serve --location store           a store in a folder, made if it is not there
   jindou serve --location store data.ttl  load into the store first, as `jindou load` does
-  curl http://127.0.0.1:7878/sparql -d query='SELECT * WHERE { ?s ?p ?o } LIMIT 10'
+  curl http://127.0.0.1:7878/query -d query='SELECT * WHERE { ?s ?p ?o } LIMIT 10'
 
 Ctrl-C lets queries under way end; a second Ctrl-C ends at once.")]
 pub(crate) struct ServeArguments {

@@ -51,15 +51,17 @@ pub(crate) fn watch() -> anyhow::Result<CancellationToken> {
     Ok(token)
 }
 
+/// Ctrl-C and, where there is such, the request to terminate that service managers send.
 #[cfg(unix)]
-struct Signals {
+pub(crate) struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
 }
 
 #[cfg(unix)]
 impl Signals {
-    fn new() -> std::io::Result<Self> {
+    /// Begins to watch, inside a runtime with its drivers enabled.
+    pub(crate) fn new() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -67,7 +69,7 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -75,16 +77,18 @@ impl Signals {
     }
 }
 
+/// Ctrl-C and, where there is such, the request to terminate that service managers send.
 #[cfg(windows)]
-struct Signals(tokio::signal::windows::CtrlC);
+pub(crate) struct Signals(tokio::signal::windows::CtrlC);
 
 #[cfg(windows)]
 impl Signals {
-    fn new() -> std::io::Result<Self> {
+    /// Begins to watch, inside a runtime with its drivers enabled.
+    pub(crate) fn new() -> std::io::Result<Self> {
         tokio::signal::windows::ctrl_c().map(Self)
     }
 
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         self.0.recv().await;
     }
 }

@@ -390,7 +390,17 @@ impl Drop for Ending {
 }
 
 #[test]
-fn a_served_file_answers_queries() {
+fn a_served_file_answers_queries_until_ctrl_c() {
+    serve_until("-INT");
+}
+
+/// As service managers end it.
+#[test]
+fn a_request_to_terminate_ends_a_server_as_ctrl_c_does() {
+    serve_until("-TERM");
+}
+
+fn serve_until(signal: &str) {
     let folder = folder();
     let child = command(
         folder.path(),
@@ -433,7 +443,7 @@ fn a_served_file_answers_queries() {
     #[cfg(unix)]
     {
         let id = child.0.id().to_string();
-        let sent = Command::new("kill").args(["-INT", &id]).status().unwrap();
+        let sent = Command::new("kill").args([signal, &id]).status().unwrap();
         assert!(sent.success());
         let mut rest = String::new();
         said.read_to_string(&mut rest).unwrap();

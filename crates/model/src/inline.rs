@@ -564,7 +564,7 @@ const fn calendar(day: i64) -> (i64, i64, i64) {
     // Days from 0000-03-01 of 400 years before, in quarters; years begin in March.
     let quarters = 4 * (day as u32 + 146_097 - 60) + 3;
     let century = quarters / 146_097;
-    let of_century = quarters % 146_097 | 3;
+    let of_century = (quarters % 146_097) | 3;
     // The year in the upper half, the part of the year that has passed in the lower.
     let scaled = 2_939_745 * of_century as u64;
     let of_year = scaled as u32 / 2_939_745 / 4;

@@ -215,11 +215,24 @@ impl Block {
 
     fn of_side(pattern: &Pattern, other: &VarSet, given: &VarSet) -> Self {
         let block = Self::of(pattern, given);
-        if block.commutes_with(other, given) {
+        if block.commutes_with(other, given) && !block.is_thinned_apart() {
             block
         } else {
             Self::from_item(Item::Apart(pattern.clone()))
         }
+    }
+
+    /// True where nothing is gained by joining other items before the operations: all items are
+    /// evaluated by themselves anyway, and the operations may leave nothing to join.
+    fn is_thinned_apart(&self) -> bool {
+        let thins = |operation: &Operation| {
+            matches!(
+                operation,
+                Operation::Minus { .. } | Operation::Exists { .. }
+            )
+        };
+        self.operations.iter().any(thins)
+            && self.items.iter().all(|item| matches!(item, Item::Apart(_)))
     }
 
     /// The same quad pattern twice matches what it matches once.

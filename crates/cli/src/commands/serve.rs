@@ -16,6 +16,7 @@ use crate::args::{
     service_policy,
 };
 use crate::failure::INTERRUPTED;
+use crate::interrupt::Signals;
 use crate::open;
 
 /// # Errors
@@ -127,7 +128,7 @@ pub(crate) fn check_address(address: SocketAddr) -> anyhow::Result<()> {
     }
 }
 
-/// Serves until Ctrl-C, then lets queries under way end; a second Ctrl-C ends at once.
+/// Serves until Ctrl-C or a request to terminate, then lets queries under way end; a second Ctrl-C ends at once.
 ///
 /// # Errors
 /// An address that cannot be used.
@@ -141,17 +142,16 @@ pub(crate) fn serve(database: Database, mut config: ServerConfig) -> anyhow::Res
         let server = Server::new(database, config);
         let listener = server.bind().await.map_err(cannot_listen)?;
         let address = listener.local_addr().context("cannot tell the address")?;
-        eprintln!("serving at http://{address}/ (SPARQL at /sparql); Ctrl-C ends");
-        let stop = async {
-            if tokio::signal::ctrl_c().await.is_err() {
-                // Without the signal there is nothing to wait for but the process's end.
-                std::future::pending::<()>().await;
-            }
+        eprintln!(
+            "serving at http://{address}/ (queries at /query, updates at /update); Ctrl-C ends"
+        );
+        let mut signals = Signals::new().context("cannot watch for Ctrl-C")?;
+        let stop = async move {
+            signals.next().await;
             eprintln!("ending once the queries under way have; Ctrl-C again ends at once");
-            tokio::spawn(async {
-                if tokio::signal::ctrl_c().await.is_ok() {
-                    std::process::exit(INTERRUPTED.into());
-                }
+            tokio::spawn(async move {
+                signals.next().await;
+                std::process::exit(INTERRUPTED.into());
             });
         };
         server.serve(listener, stop).await;
