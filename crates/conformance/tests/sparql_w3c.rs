@@ -1,7 +1,7 @@
 //! Does the engine pass the W3C SPARQL 1.0 and 1.1 query suites?
 //!
 //! A test that needs a feature the engine refuses by name is counted as unsupported, under that
-//! name. A test in [`SKIPPED`] is not run, for the reason given there. Everything else must pass.
+//! name. Everything else must pass.
 //! An answer that is expected in a file of results is also written in that file's format, and has
 //! to be the expected one when it is read back.
 
@@ -66,18 +66,6 @@ const SUITES: &[&str] = &[
     "sparql11/subquery",
     "sparql11/syntax-fed",
     "sparql11/syntax-query",
-];
-
-/// Tests that are not run: the end of the test's IRI, and why.
-const SKIPPED: &[(&str, &str)] = &[
-    (
-        "data-r2/expr-builtin/manifest#case-insensitive-booleans",
-        "spargebra reads the booleans in lower case only",
-    ),
-    (
-        "data-r2/syntax-sparql3/manifest#syn-bad-26",
-        "spargebra backtracks where the longest token would make the query wrong",
-    ),
 ];
 
 /// Tests whose expected file does not write its terms as the data does: the end of the test's IRI,
@@ -227,9 +215,6 @@ fn print_counts(what: &str, counts: &BTreeMap<impl AsRef<str>, usize>) {
 }
 
 fn run(files: &Files, test: &Test) -> Outcome {
-    if let Some((_, reason)) = SKIPPED.iter().find(|(end, _)| test.iri.ends_with(end)) {
-        return Outcome::Skipped(reason);
-    }
     if test.needs_entailment {
         return Outcome::Skipped("needs an entailment regime");
     }

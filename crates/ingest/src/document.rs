@@ -7,6 +7,7 @@ use crate::load::{QuadSink, Skipped};
 use crate::progress::Progress;
 use crate::source::{Opened, is_decompression_failure, read_error};
 use crate::xml::{XmlReader, XmlWatch};
+use crate::xml_literal::canonicalize;
 use oxrdf::{
     BlankNode, BlankNodeRef, GraphName, GraphNameRef, NamedOrBlankNode, Quad, QuadRef, Term,
 };
@@ -125,8 +126,11 @@ pub(crate) fn read<S: QuadSink>(
     let mut told = 0;
     loop {
         let error = match items.next() {
-            Some(Ok(quad)) => match unsupported(&quad) {
+            Some(Ok(mut quad)) => match unsupported(&quad) {
                 None => {
+                    if place.watch.as_ref().is_some_and(|w| w.has_parse_type()) {
+                        canonicalize(&mut quad);
+                    }
                     let name = |out: &mut String, node: &BlankNode| names.write(out, node);
                     let quad = scratch.outside(&quad, context.default_graph, name);
                     sink.quad(quad).map_err(|e| place.sink_error(e))?;

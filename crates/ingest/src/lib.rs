@@ -47,6 +47,7 @@ mod progress;
 mod source;
 mod xml;
 mod xml_entities;
+mod xml_literal;
 
 pub use error::{IngestError, SyntaxError};
 pub use format::{Compression, Format};

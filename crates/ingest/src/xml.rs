@@ -3,7 +3,8 @@
 //! The RDF/XML parser does not say where it found an error. And it takes the end of a file for the
 //! end of the document, whatever is open, so that a download cut short would load without a word.
 //! So this watches the bytes on their way to the parser: it counts lines and open elements, and
-//! leaves all other questions of well-formedness to the parser. Entities are watched next door.
+//! leaves all other questions of well-formedness to the parser. Entities are watched next door. And
+//! it looks out for `rdf:parseType`, without which no XML literal is the parser's own work.
 
 use crate::xml_entities::{Entities, TooMuch};
 use std::io::{self, BufRead, BufReader, Read};
@@ -15,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 pub(crate) struct XmlWatch {
     line: AtomicU64,
     closed: AtomicBool,
+    has_parse_type: AtomicBool,
 }
 
 impl XmlWatch {
@@ -27,6 +29,11 @@ impl XmlWatch {
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Relaxed)
     }
+
+    /// Whether an attribute that was read may be `rdf:parseType`.
+    pub(crate) fn has_parse_type(&self) -> bool {
+        self.has_parse_type.load(Relaxed)
+    }
 }
 
 /// Hands on at most one line at a time, so that the parser is never far behind the watch.
@@ -34,6 +41,7 @@ pub(crate) struct XmlReader<R> {
     inner: BufReader<R>,
     at_line_start: bool,
     end: XmlEnd,
+    parse_type: ParseType,
     watch: Arc<XmlWatch>,
 }
 
@@ -44,6 +52,7 @@ impl<R: Read> XmlReader<R> {
             inner,
             at_line_start: true,
             end: XmlEnd::new(),
+            parse_type: ParseType::default(),
             watch,
         }
     }
@@ -65,8 +74,37 @@ impl<R: Read> Read for XmlReader<R> {
                 .feed(&buf[..n])
                 .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?;
             self.watch.closed.store(self.end.is_closed(), Relaxed);
+            if self.parse_type.feed(&buf[..n]) {
+                self.watch.has_parse_type.store(true, Relaxed);
+            }
         }
         Ok(n)
+    }
+}
+
+/// Finds the name `parseType`, wherever the bytes are cut.
+#[derive(Default)]
+struct ParseType {
+    /// So many bytes of it were the last ones.
+    matched: usize,
+}
+
+impl ParseType {
+    /// Whether the name ends in these bytes.
+    fn feed(&mut self, bytes: &[u8]) -> bool {
+        const NAME: &[u8] = b"parseType";
+        for &b in bytes {
+            // In XML the name follows a blank or a colon, never a part of itself.
+            self.matched = match b {
+                b if b == NAME[self.matched] => self.matched + 1,
+                b => usize::from(b == NAME[0]),
+            };
+            if self.matched == NAME.len() {
+                self.matched = 0;
+                return true;
+            }
+        }
+        false
     }
 }
 
@@ -203,6 +241,17 @@ mod tests {
             assert!(!is_closed(&text[..cut]), "{}", &text[..cut]);
         }
         assert!(is_closed("<a/>"));
+    }
+
+    #[test]
+    fn the_parse_type_is_found_wherever_the_bytes_are_cut() {
+        let text = b"<a parse='' rdf:pparseType='Literal'/>";
+        for cut in 0..text.len() {
+            let mut name = ParseType::default();
+            let (head, tail) = text.split_at(cut);
+            assert!(name.feed(head) != name.feed(tail), "{cut}");
+        }
+        assert!(!ParseType::default().feed(b"<a parseTyp='' parse Type='' parsetype=''/>"));
     }
 
     fn declared(declarations: &str, body: &str) -> Result<(), TooMuch> {

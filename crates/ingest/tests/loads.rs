@@ -617,3 +617,38 @@ fn an_entity_bomb_in_rdf_xml_is_a_syntax_error() {
     // Three times ten to the third is more than the bound of 1024 bytes.
     assert_eq!(position(&error).0, Some(5), "{error}");
 }
+
+/// The objects that a document holds, sorted.
+fn objects(name: &str, document: &str) -> Vec<String> {
+    let source = Source::bytes(name, document.to_owned());
+    let (quads, _) = collect(vec![source], &options(1, 1)).expect(document);
+    let object = |quad: String| quad.splitn(3, ' ').nth(2).map(str::to_owned);
+    quads.into_iter().filter_map(object).collect()
+}
+
+#[test]
+fn xml_literals_of_rdf_xml_are_canonical_and_those_spelt_out_stay() {
+    const NAMESPACE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
+    let spelt = format!("<b xmlns:rdf=\"{NAMESPACE}\"></b>");
+    let escaped = spelt.replace('<', "&lt;");
+    let document = |properties: &str| {
+        format!(
+            "<rdf:RDF xmlns:rdf='{NAMESPACE}' xmlns:a='http://a/'>\
+             <rdf:Description rdf:about='http://a/s'>{properties}</rdf:Description></rdf:RDF>"
+        )
+    };
+    let typed = format!("<a:p rdf:datatype='{NAMESPACE}XMLLiteral'>{escaped}</a:p>");
+    let text = format!("<a:q rdf:datatype='http://a/t'>{escaped}</a:q>");
+    let shown =
+        |text: &str, datatype: &str| format!("\"{}\"^^<{datatype}>", text.replace('"', "\\\""));
+    let xml = |text: &str| shown(text, &format!("{NAMESPACE}XMLLiteral"));
+    assert_eq!(objects("x.rdf", &document(&typed)), [xml(&spelt)]);
+    let literal = "<a:p rdf:parseType='Literal'><b/><a:c d='e'>it's</a:c></a:p>";
+    let canonical = "<b></b><a:c xmlns:a=\"http://a/\" d=\"e\">it's</a:c>";
+    assert_eq!(
+        objects("x.rdf", &document(&format!("{literal}{text}"))),
+        [xml(canonical), shown(&spelt, "http://a/t"),]
+    );
+    let turtle = format!("<http://a/s> <http://a/parseType> {} .", xml(&spelt));
+    assert_eq!(objects("x.ttl", &turtle), [xml(&spelt)]);
+}

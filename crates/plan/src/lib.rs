@@ -23,6 +23,8 @@ mod explain;
 pub mod expression;
 mod facts;
 mod group;
+mod lexer;
+mod misread;
 mod modifiers;
 mod order;
 mod parse;

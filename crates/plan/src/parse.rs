@@ -6,7 +6,8 @@ use crate::algebra::Query;
 use crate::arguments::Placeholders;
 use crate::convert::Converter;
 use crate::error::PlanError;
-use crate::update_text::Outline;
+use crate::misread::{Wrong, comparison_message, parse_tokens};
+use crate::update_text::{Outline, place_of};
 
 /// Bytes of text above which a query is refused.
 pub(crate) const MAX_TEXT_BYTES: usize = 4 << 20;
@@ -31,12 +32,19 @@ pub(crate) fn parse(
     placeholders: Option<&mut Placeholders>,
 ) -> Result<Query, PlanError> {
     let parser = parser(base)?;
-    let parsed = match parser.clone().parse_query(text) {
+    let parsed = match parse_tokens(text, |text| parser.clone().parse_query(text)) {
         Ok(parsed) => parsed,
-        Err(error) => {
+        Err(Wrong::Comparison(iri)) => {
+            let (line, column) = place_of(text, iri.start);
+            return Err(PlanError::Syntax {
+                line,
+                column,
+                message: comparison_message(text, iri),
+            });
+        }
+        Err(Wrong::Parser(error)) => {
             let is_update = !begins_as_query(text)
-                && parser
-                    .parse_update(text)
+                && parse_tokens(text, |text| parser.clone().parse_update(text))
                     .is_ok_and(|update| !update.operations.is_empty());
             return Err(if is_update {
                 PlanError::Update

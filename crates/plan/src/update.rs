@@ -11,6 +11,7 @@ use oxrdf::{NamedNode, Quad, Term};
 use crate::algebra::Query;
 use crate::build::build;
 use crate::error::PlanError;
+use crate::misread::{Wrong, comparison_message, parse_tokens};
 use crate::parse::{MAX_TEXT_BYTES, Stack, parser, place, syntax_error};
 use crate::physical::{Dataset, Slot, TemplateTriple};
 use crate::planner::without_arguments;
@@ -243,28 +244,42 @@ fn parse_run(
     outline: &Outline,
     run: &Run,
 ) -> Result<spargebra::Update, PlanError> {
-    let parsed = parser(base)?.parse_update(&outline.text_of(run, text));
-    parsed.map_err(|error| {
-        let message = error.to_string();
-        if let Some(label) = shared_blank(&message) {
-            return shared_blank_error(text, outline, label);
-        }
-        if let Some((offset, message)) = run
-            .operations
-            .iter()
-            .find_map(|range| misplaced(text, range))
-        {
-            let (line, column) = place_of(text, offset);
-            return PlanError::Syntax {
+    let parser = parser(base)?;
+    let own = outline.text_of(run, text);
+    let parsed = parse_tokens(&own, |text| parser.clone().parse_update(text));
+    parsed.map_err(|wrong| match wrong {
+        Wrong::Parser(error) => refused(&error.to_string(), text, outline, run),
+        Wrong::Comparison(iri) => {
+            let (line, column) = outline.place(run, text, place_of(&own, iri.start));
+            PlanError::Syntax {
                 line,
                 column,
-                message: message.to_owned(),
-            };
+                message: comparison_message(&own, iri),
+            }
         }
-        let (line, column, message) = place(&message);
-        let (line, column) = outline.place(run, text, (line, column));
-        syntax_error(line, column, &message, text, "update")
     })
+}
+
+/// The error that the parser's `message` tells of a run.
+fn refused(message: &str, text: &str, outline: &Outline, run: &Run) -> PlanError {
+    if let Some(label) = shared_blank(message) {
+        return shared_blank_error(text, outline, label);
+    }
+    if let Some((offset, message)) = run
+        .operations
+        .iter()
+        .find_map(|range| misplaced(text, range))
+    {
+        let (line, column) = place_of(text, offset);
+        return PlanError::Syntax {
+            line,
+            column,
+            message: message.to_owned(),
+        };
+    }
+    let (line, column, message) = place(message);
+    let (line, column) = outline.place(run, text, (line, column));
+    syntax_error(line, column, &message, text, "update")
 }
 
 /// The parser refuses labels shared within a run; this does so for several runs.

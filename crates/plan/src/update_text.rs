@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::lexer::{Lexer, Token};
 use crate::parse::nesting;
 
 /// Consecutive operations that can be parsed together.
@@ -236,26 +237,8 @@ struct Item {
     nesting: usize,
 }
 
-struct Lexer<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-enum Token {
-    Space,
-    /// A name without colon.
-    Word(Range<usize>),
-    Open,
-    Close,
-    Separator,
-    Other,
-}
-
-impl<'a> Lexer<'a> {
-    fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
-    }
-
+/// How items are made of tokens.
+impl Lexer<'_> {
     fn item(&mut self) -> Item {
         let mut item = Item {
             start: self.at,
@@ -293,7 +276,7 @@ impl<'a> Lexer<'a> {
                     }
                 }
                 Token::Word(_) | Token::Separator => (),
-                Token::Other => item.has_prologue |= item.operation.is_none(),
+                Token::Iri(_) | Token::Other => item.has_prologue |= item.operation.is_none(),
             }
         }
         item
@@ -340,106 +323,4 @@ impl<'a> Lexer<'a> {
         self.at = at;
         word.is_some_and(|word| self.bytes[word].eq_ignore_ascii_case(b"DATA"))
     }
-
-    fn token(&mut self) -> Token {
-        let byte = self.bytes[self.at];
-        let mut token = Token::Other;
-        let end = match byte {
-            b' ' | b'\t' | b'\r' | b'\n' => {
-                token = Token::Space;
-                self.at + 1
-            }
-            b'#' => {
-                token = Token::Space;
-                self.find(self.at, |byte| matches!(byte, b'\n' | b'\r'))
-            }
-            b'<' => self.end_of_iri(),
-            b'"' | b'\'' => self.end_of_string(byte),
-            b'{' | b'(' | b'[' => {
-                token = Token::Open;
-                self.at + 1
-            }
-            b'}' | b')' | b']' => {
-                token = Token::Close;
-                self.at + 1
-            }
-            b';' => {
-                token = Token::Separator;
-                self.at + 1
-            }
-            b':' => self.end_of_name(),
-            _ if is_name(byte) => {
-                let end = self.end_of_name();
-                if !self.bytes[self.at..end].contains(&b':') {
-                    token = Token::Word(self.at..end);
-                }
-                end
-            }
-            _ => self.at + 1,
-        };
-        self.at = end;
-        token
-    }
-
-    /// The first place from `from` on whose byte is so, or the end.
-    fn find(&self, from: usize, is: impl Fn(u8) -> bool) -> usize {
-        self.bytes[from..]
-            .iter()
-            .position(|byte| is(*byte))
-            .map_or(self.bytes.len(), |length| from + length)
-    }
-
-    /// The end of an IRI, or of the sign `<` where what follows is none.
-    fn end_of_iri(&self) -> usize {
-        let end = self.find(self.at + 1, |byte| {
-            byte <= b' ' || matches!(byte, b'<' | b'>' | b'"' | b'{' | b'}' | b'|' | b'^' | b'`')
-        });
-        match self.bytes.get(end) {
-            Some(b'>') => end + 1,
-            _ => self.at + 1,
-        }
-    }
-
-    /// The end of a string, or where it is clear that it is not closed: at the end of the line or
-    /// of the text.
-    fn end_of_string(&self, quote: u8) -> usize {
-        let long = [quote; 3];
-        let is_long = self.bytes[self.at..].starts_with(&long);
-        let mut end = self.at + if is_long { 3 } else { 1 };
-        while let Some(byte) = self.bytes.get(end) {
-            match *byte {
-                b'\\' => end += 2,
-                byte if byte == quote && !is_long => return end + 1,
-                byte if byte == quote && self.bytes[end..].starts_with(&long) => return end + 3,
-                b'\n' | b'\r' if !is_long => return end,
-                _ => end += 1,
-            }
-        }
-        self.bytes.len()
-    }
-
-    /// The end of a keyword, a number or a prefixed name.
-    fn end_of_name(&self) -> usize {
-        let mut end = self.at;
-        let mut has_colon = false;
-        while let Some(byte) = self.bytes.get(end) {
-            match *byte {
-                b':' => has_colon = true,
-                b'\\' if has_colon => {
-                    // What is escaped is one character of punctuation.
-                    end = (end + 2).min(self.bytes.len());
-                    continue;
-                }
-                b'.' | b'%' => (),
-                byte if is_name(byte) => (),
-                _ => break,
-            }
-            end += 1;
-        }
-        end
-    }
-}
-
-fn is_name(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || byte >= 0x80
 }

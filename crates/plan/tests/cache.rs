@@ -20,7 +20,7 @@ const TEXTS: &[&str] = &[
     "DESCRIBE ?x %i WHERE { ?x ex:p %s # %s < %i\n }",
     "SELECT (COUNT(*) AS ?n) { { ?x ex:p %i } UNION { %i ex:p ?x } } GROUP BY ?x HAVING (COUNT(*) > %n) LIMIT %n",
     "BASE <http://base.org/a/b> SELECT * { <rel> ex:p %i, %i . ?x <../q> %s }",
-    "SELECT * { ?x ex:p ?y FILTER(?x < ?y && %n > ?y) FILTER(?a<?b&&?c>%n) FILTER(STRLEN(STR(%i)) = %n) }",
+    "SELECT * { ?x ex:p ?y FILTER(?x < ?y && %n > ?y) FILTER(?a<?b && ?c>%n) FILTER(?x=TRUE||?x=<%n,(a)>) FILTER(STRLEN(STR(%i)) = %n) }",
     "SELECT * { ?x %i/%i ?y . ?y ^%i %s }",
     "SELECT * { ?x ex:p %s@en , %s^^ex:t , %s^^<http://e/%n> ; ex:q 1.%n , %n.5 , %n }",
     "SELECT * { ?x ex:p ?y { SELECT ?y (COUNT(?z) AS ?n) { ?y ex:q ?z, %i } GROUP BY ?y LIMIT %n } }",
@@ -51,6 +51,7 @@ fn literal() -> impl Strategy<Value = String> {
         Just("\"\"\"long \" {5}\"\"\"".to_owned()),
         Just("\"escaped \\\" <http://e/x>\"".to_owned()),
         Just("true".to_owned()),
+        Just("TRUE".to_owned()),
         "[0-9]{1,4}",
     ]
 }
@@ -161,6 +162,28 @@ fn texts_that_differ_in_values_share_a_plan() {
     assert_eq!(planner.cached_plans(), 1);
     planner.clear();
     assert_eq!(planner.cached_plans(), 0);
+}
+
+#[test]
+fn a_boolean_in_upper_case_is_part_of_a_shape() {
+    let planner = Planner::new(&PlannerConfig::default());
+    let text = |name: &str| {
+        format!("SELECT * {{ ?TRUE <http://e/p> TRUE, '{name}' FILTER(?TRUE = False) }}")
+    };
+    let shown = ["True", "b", "TRUE"].map(|name| {
+        let text = text(name);
+        let lower = text
+            .replace(" TRUE,", " true,")
+            .replace("= False", "= false");
+        let prepared = shown(planner.prepare(&text, None, None, &Flat)).expect("a plan");
+        assert_eq!(
+            Ok(&prepared),
+            shown(uncached().prepare(&lower, None, None, &Flat)).as_ref()
+        );
+        prepared.1
+    });
+    assert_ne!(shown[0], shown[2]);
+    assert_eq!(planner.cached_plans(), 1);
 }
 
 #[test]

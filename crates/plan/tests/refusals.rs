@@ -33,6 +33,7 @@ fn updates_are_told_from_queries() {
     for text in [
         "INSERT DATA { <a:a> <a:b> <a:c> }",
         "PREFIX ex: <http://e/> DELETE WHERE { ?x ex:p ?y }",
+        "INSERT DATA { <a:a> <a:b> TRUE }",
         "CLEAR ALL",
     ] {
         assert_eq!(refused(text), PlanError::Update, "{text}");
@@ -87,6 +88,39 @@ fn syntax_errors_can_be_read() {
         said("SELECT ?x ?x { ?x ?p ?o }"),
         "Duplicated variable name in SELECT"
     );
+}
+
+#[test]
+fn an_iri_that_looks_like_comparisons_is_told() {
+    let text = "SELECT * {\n ?x <a:(p)> ?y # <(a)>\n FILTER(?é=<a:b,c>&&?x<?a&&?b>?y) }";
+    for base in [None, Some("http://e/")] {
+        let error = plan(text, base, None, &Flat).expect_err(text);
+        assert_eq!(
+            error.to_string(),
+            "syntax error at line 3, column 23: <?a&&?b> is read as an IRI; \
+             spaces around < and > make comparisons of it"
+        );
+    }
+    let spaced = text.replace("?x<?a&&?b>?y", "?x < ?a&&?b > ?y");
+    assert!(plan(&spaced, None, None, &Flat).is_ok(), "{spaced}");
+}
+
+#[test]
+fn an_error_behind_a_boolean_in_upper_case_is_at_its_place() {
+    let place = |text: &str| match refused(text) {
+        PlanError::Syntax {
+            line,
+            column,
+            message,
+        } => (line, column, message),
+        other => panic!("{text}: {other}"),
+    };
+    let text = "SELECT * {\n ?é ?p TRUE FILTER(False) ?s ?p }";
+    assert_eq!(
+        place(text),
+        place(&text.replace("TRUE", "true").replace("False", "false"))
+    );
+    assert_eq!(place(text).2, "unexpected '}'");
 }
 
 #[test]

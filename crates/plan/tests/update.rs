@@ -502,3 +502,28 @@ fn a_template_without_variables_needs_one_solution() {
     assert_eq!(limit("INSERT { <a:s> <a:p> [] } WHERE { ?s ?p ?o }"), None);
     assert_eq!(limit("INSERT { <a:s> <a:p> ?o } WHERE { ?s ?p ?o }"), None);
 }
+
+#[test]
+fn booleans_in_upper_case_are_booleans() {
+    let text = "PREFIX True: <http://e/> INSERT DATA { True:TRUE True:p TRUE, False, 'x'@True } ;
+        PREFIX e: <http://f/> DELETE { ?True e:p ?x } WHERE { ?True e:p ?x FILTER(?x || !FALSE) }";
+    let lower = text
+        .replace("TRUE,", "true,")
+        .replace("False,", "false,")
+        .replace("FALSE", "false");
+    assert_ne!(text, lower);
+    assert_eq!(parse(text), parse(&lower));
+    // The second operation is parsed with the prologue of the first.
+    let text = text.replace("?x || ", "?x || ) ");
+    assert_eq!(wrong(&text), wrong(&lower.replace("?x || ", "?x || ) ")));
+    assert_eq!(wrong(&text).0, 2);
+}
+
+#[test]
+fn an_iri_that_looks_like_comparisons_is_told() {
+    let text = "PREFIX a: <a:(x,y)> INSERT DATA { a:s a:p (<a:(b)> <a:c,d>) } ;\n\
+        PREFIX b: <b:> DELETE { ?é b:p ?x } WHERE { ?é b:p ?x FILTER(?é<?x&&1>?x) }";
+    let message = "<?x&&1> is read as an IRI; spaces around < and > make comparisons of it";
+    assert_eq!(wrong(text), (2, 64, message.to_owned()));
+    assert_eq!(parse(&text.replace("<?x&&1>", " < ?x&&1 > ")).len(), 2);
+}
