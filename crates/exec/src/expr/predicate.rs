@@ -235,6 +235,7 @@ impl Predicate {
                 constant: constant.id,
                 code: code.clone(),
             },
+            None if TextTest::of_code(code).is_some() => Self::other(code, memories),
             None => Self::remembered(code, var, memories),
         }
     }

@@ -1,7 +1,7 @@
 //! Which tests of a string are told by the term's key, many terms at a time?
 //!
 //! Those of a variable's text, or of its STR, with a constant: `CONTAINS`, `STRSTARTS`, `STRENDS`,
-//! `REGEX`, comparisons of `STRLEN`, and whether `STR` is equal. Other expressions are evaluated value
+//! `REGEX`, comparisons of `STRLEN`, whether `STR` is equal, and which string comes first. Other expressions are evaluated value
 //! by value, which costs several times as much.
 
 use std::sync::Arc;
@@ -32,6 +32,8 @@ pub(super) struct TextTest {
 enum Of {
     /// The variable's, which has to be a string.
     String,
+    /// The variable's, which has to be a string without a language tag.
+    Plain,
     /// Its STR.
     Str,
 }
@@ -46,6 +48,8 @@ enum Test {
     Length(Comparison, i64),
     Equals(Box<[u8]>),
     Differs(Box<[u8]>),
+    /// Which comes first.
+    Order(Comparison, Box<[u8]>),
 }
 
 /// What a key tells.
@@ -83,6 +87,7 @@ impl TextTest {
             _ => return None,
         };
         let (of, var) = match text {
+            Code::Variable(var) if matches!(test, Test::Order(..)) => (Of::Plain, *var),
             Code::Variable(var) => (Of::String, *var),
             Code::Call(function, arguments) => match (function, arguments.as_slice()) {
                 (Function::Str, [Code::Variable(var)]) => (Of::Str, *var),
@@ -106,7 +111,8 @@ impl TextTest {
             (KeyKind::Node, Of::Str) if !key.starts_with(b"_:") => key,
             (KeyKind::Node, _) => return Told::Error,
             (KeyKind::Literal, of) => match (split_key(key), of) {
-                ((value, []), Of::String) | ((value, _), Of::Str) => value,
+                ((value, []), Of::String | Of::Plain) | ((value, _), Of::Str) => value,
+                ((_, [b'@', ..]), Of::Plain) => return Told::Error,
                 ((value, [b'@', ..]), Of::String) => value,
                 // Of another datatype, which may be a string's long name.
                 _ => return Told::Nothing,
@@ -122,8 +128,19 @@ fn comparison<'c>(
     text: &'c Code,
     constant: &Code,
 ) -> Option<(&'c Code, Test)> {
-    let Code::Call(function, arguments) = text else {
-        return None;
+    let is_order = matches!(
+        operator,
+        Comparison::Less
+            | Comparison::LessOrEqual
+            | Comparison::Greater
+            | Comparison::GreaterOrEqual
+    );
+    let (function, arguments) = match text {
+        Code::Call(function, arguments) => (function, arguments),
+        Code::Variable(_) if is_order => {
+            return Some((text, Test::Order(operator, string(constant)?)));
+        }
+        _ => return None,
     };
     match function {
         Function::StrLen if operator != Comparison::SameTerm => {
@@ -136,6 +153,7 @@ fn comparison<'c>(
         Function::Str => match operator {
             Comparison::Equal => Some((text, Test::Equals(string(constant)?))),
             Comparison::NotEqual => Some((text, Test::Differs(string(constant)?))),
+            operator if is_order => Some((text, Test::Order(operator, string(constant)?))),
             _ => None,
         },
         _ => None,
@@ -165,6 +183,7 @@ impl Test {
             }
             Self::Equals(other) => *text == **other,
             Self::Differs(other) => *text != **other,
+            Self::Order(operator, other) => holds(*operator, text.cmp(other)),
         }
     }
 }
