@@ -12,7 +12,7 @@ use jindou_exec::{CancellationToken, MemoryPool, ServiceCaller, SpillLimits};
 use jindou_store::DurabilityOptions;
 use oxrdf::NamedNode;
 
-use crate::ServicePolicy;
+use crate::AddressPolicy;
 use crate::merge::MergePolicy;
 use crate::progress::QueryProgress;
 
@@ -46,8 +46,12 @@ pub struct Config {
     pub merge: MergePolicy,
     /// Which files LOAD may read. Default: all that the process may.
     pub load: LoadPolicy,
+    /// Which addresses of the web LOAD may read. Default: any.
+    pub load_addresses: AddressPolicy,
+    /// Bytes that a document of the web may have, as it is sent. Default: 4 GiB.
+    pub load_response_bytes: u64,
     /// Which endpoints SERVICE may call. Default: any.
-    pub services: ServicePolicy,
+    pub services: AddressPolicy,
     /// Time that one call of an endpoint may take, and never more than its query has left.
     /// Default: 30 s.
     pub service_timeout: Duration,
@@ -101,7 +105,9 @@ impl Default for Config {
             durability: DurabilityOptions::default(),
             merge: MergePolicy::default(),
             load: LoadPolicy::default(),
-            services: ServicePolicy::Any,
+            load_addresses: AddressPolicy::Any,
+            load_response_bytes: 4 << 30,
+            services: AddressPolicy::Any,
             service_timeout: Duration::from_secs(30),
             service_connect_timeout: Duration::from_secs(10),
             service_response_bytes: 256 << 20,
@@ -153,7 +159,7 @@ pub struct QueryOptions {
     /// What relative IRIs in the query are resolved against.
     pub base: Option<NamedNode>,
     /// Which endpoints SERVICE may call; the database's setting must allow them, too.
-    pub services: Option<ServicePolicy>,
+    pub services: Option<AddressPolicy>,
     /// Offer the core at each batch of rows to whoever else wants it: for threads that are to
     /// keep out of the way of others, where the scheduler would let them run on for milliseconds.
     pub yields: bool,

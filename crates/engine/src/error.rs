@@ -9,6 +9,8 @@ use jindou_ingest::IngestError;
 use jindou_plan::PlanError;
 use jindou_store::StoreError;
 
+use crate::WebError;
+
 /// An error of the database.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -107,6 +109,14 @@ pub enum EngineError {
         endpoint: String,
         /// Why not.
         source: ServiceError,
+    },
+    /// A document of the web that LOAD names cannot be had.
+    #[error("LOAD <{address}>: {source}")]
+    Document {
+        /// Its address.
+        address: String,
+        /// Why not.
+        source: WebError,
     },
     /// The query would wait for others, and [`must_not_wait`](crate::QueryOptions) was asked for.
     #[error("the query waits for other services, which this thread must not")]

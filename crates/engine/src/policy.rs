@@ -1,29 +1,30 @@
-//! Which endpoints may a query's SERVICE call?
+//! Which addresses may SERVICE call and LOAD read?
 //!
-//! Whoever may query can make the process send requests, also to places that only it can reach.
-//! The policy is asked for each address that a call goes to, redirections included.
+//! Whoever may query or update can make the process send requests, also to places that only it can
+//! reach. The policy is asked for each address that a request goes to, redirections included.
 
 use std::str::FromStr;
 use std::sync::Arc;
 
-use jindou_exec::ServiceError;
 use ureq::http::Uri;
 use ureq::http::uri::Authority;
 
-/// Which endpoints SERVICE may call.
+use crate::web::WebError;
+
+/// Which addresses SERVICE may call, or LOAD may read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum ServicePolicy {
+pub enum AddressPolicy {
     /// All.
     #[default]
     Any,
     /// Those that begin like one of these.
-    Allowed(Arc<[ServicePrefix]>),
+    Allowed(Arc<[AddressPrefix]>),
     /// None.
     None,
 }
 
-impl ServicePolicy {
-    /// True if it may be called.
+impl AddressPolicy {
+    /// True if requests may go there.
     pub(crate) fn allows(&self, address: &Uri) -> bool {
         match self {
             Self::Any => true,
@@ -33,21 +34,21 @@ impl ServicePolicy {
     }
 }
 
-/// The beginning of an endpoint's IRI: scheme and host in full, and whole segments of its path.
+/// The beginning of an IRI of the web: scheme and host in full, and whole segments of its path.
 ///
 /// `http://example.org/a` covers `http://example.org/a`, `http://example.org/a/b` and
 /// `http://example.org/a?x=y`, but neither `http://example.org/ab` nor anything of
 /// `http://example.org.evil.example/`.
 ///
 /// ```
-/// use jindou_engine::{ServicePolicy, ServicePrefix};
+/// use jindou_engine::{AddressPolicy, AddressPrefix};
 ///
-/// let prefix: ServicePrefix = "https://query.wikidata.org/".parse()?;
-/// let policy = ServicePolicy::Allowed([prefix].into());
-/// # Ok::<(), jindou_engine::InvalidServicePrefix>(())
+/// let prefix: AddressPrefix = "https://query.wikidata.org/".parse()?;
+/// let policy = AddressPolicy::Allowed([prefix].into());
+/// # Ok::<(), jindou_engine::InvalidAddressPrefix>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServicePrefix {
+pub struct AddressPrefix {
     origin: Origin,
     /// Path and query; `/` for all.
     path: String,
@@ -86,7 +87,7 @@ fn user(authority: &Authority) -> Option<String> {
     Some(user.to_owned())
 }
 
-impl ServicePrefix {
+impl AddressPrefix {
     fn covers(&self, address: &Uri) -> bool {
         if Origin::of(address).as_ref() != Some(&self.origin) {
             return false;
@@ -115,26 +116,26 @@ fn has_dot_segment(path: &str) -> bool {
     path.split('/').any(|segment| matches!(segment, "." | ".."))
 }
 
-/// A text is not the beginning of an endpoint's IRI.
+/// A text is not the beginning of an IRI of the web.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text} is not the beginning of an endpoint's address: {reason}")]
-pub struct InvalidServicePrefix {
+#[error("{text} is not the beginning of an address: {reason}")]
+pub struct InvalidAddressPrefix {
     /// The text.
     pub text: String,
     /// What is wrong with it.
     pub reason: String,
 }
 
-impl FromStr for ServicePrefix {
-    type Err = InvalidServicePrefix;
+impl FromStr for AddressPrefix {
+    type Err = InvalidAddressPrefix;
 
-    fn from_str(text: &str) -> Result<Self, InvalidServicePrefix> {
-        let wrong = |reason: String| InvalidServicePrefix {
+    fn from_str(text: &str) -> Result<Self, InvalidAddressPrefix> {
+        let wrong = |reason: String| InvalidAddressPrefix {
             text: text.to_owned(),
             reason,
         };
         let address = address(text).map_err(|error| match error {
-            ServiceError::NoEndpoint { reason } => wrong(reason),
+            WebError::NoAddress { reason } => wrong(reason),
             other => wrong(other.to_string()),
         })?;
         let origin = Origin::of(&address).expect("an address has scheme and host");
@@ -150,8 +151,8 @@ impl FromStr for ServicePrefix {
 }
 
 /// The address that an IRI stands for.
-pub(crate) fn address(iri: &str) -> Result<Uri, ServiceError> {
-    let wrong = |reason: String| ServiceError::NoEndpoint { reason };
+pub(crate) fn address(iri: &str) -> Result<Uri, WebError> {
+    let wrong = |reason: String| WebError::NoAddress { reason };
     let mut text = String::with_capacity(iri.len());
     let iri = iri.split_once('#').map_or(iri, |(before, _)| before);
     for char in iri.chars() {
@@ -183,7 +184,7 @@ mod tests {
     use super::*;
 
     fn allows(prefix: &str, iri: &str) -> bool {
-        let policy = ServicePolicy::Allowed([prefix.parse().expect(prefix)].into());
+        let policy = AddressPolicy::Allowed([prefix.parse().expect(prefix)].into());
         policy.allows(&address(iri).expect(iri))
     }
 
@@ -232,10 +233,10 @@ mod tests {
             "nonsense",
         ] {
             let error = address(iri).expect_err(iri);
-            assert!(matches!(error, ServiceError::NoEndpoint { .. }), "{iri}");
-            assert!(iri.parse::<ServicePrefix>().is_err(), "{iri}");
+            assert!(matches!(error, WebError::NoAddress { .. }), "{iri}");
+            assert!(iri.parse::<AddressPrefix>().is_err(), "{iri}");
         }
-        assert!("http://e.org/a/../b".parse::<ServicePrefix>().is_err());
+        assert!("http://e.org/a/../b".parse::<AddressPrefix>().is_err());
         let address = address("http://e.org/é?ü#x").expect("an address");
         assert_eq!(address.to_string(), "http://e.org/%C3%A9?%C3%BC");
     }

@@ -17,10 +17,11 @@ use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term, TermRef};
 
 use crate::database::Inner;
 use crate::deadline::Deadline;
+use crate::fetch::{Fetched, fetch};
 use crate::graph::StoredGraph;
 use crate::progress::QueryProgress;
 use crate::query::Running;
-use crate::{Database, EngineError, QueryOptions, ServicePolicy, document};
+use crate::{AddressPolicy, Database, EngineError, QueryOptions, document};
 
 /// How long a transaction waits for its turn between two looks at whether it is still wanted.
 const TURN_LOOK: Duration = Duration::from_millis(20);
@@ -39,7 +40,7 @@ pub struct UpdateOptions {
     /// What relative IRIs are resolved against.
     pub base: Option<NamedNode>,
     /// Which endpoints SERVICE may call; the database's setting must allow them, too.
-    pub services: Option<ServicePolicy>,
+    pub services: Option<AddressPolicy>,
     /// Tells others how far the WHERE clause at work is.
     pub progress: Option<QueryProgress>,
 }
@@ -99,7 +100,7 @@ impl Database {
         let documents = update
             .operations
             .iter()
-            .map(|operation| inner.read_document(operation))
+            .map(|operation| inner.read_document(operation, &deadline))
             .collect::<Result<Vec<_>, _>>()?;
         self.transact(&deadline, |working| {
             let mut run = Run::new(inner, &options, &deadline, working);
@@ -170,7 +171,11 @@ impl Inner {
     }
 
     /// The quads of a LOAD's document.
-    fn read_document(&self, operation: &Operation) -> Result<Option<Vec<Quad>>, EngineError> {
+    fn read_document(
+        &self,
+        operation: &Operation,
+        deadline: &Deadline,
+    ) -> Result<Option<Vec<Quad>>, EngineError> {
         let Operation::Load {
             silent,
             source,
@@ -179,21 +184,48 @@ impl Inner {
         else {
             return Ok(None);
         };
-        let read = || {
-            let source = self.document(source)?;
-            document::read(vec![source], destination.clone(), self)
+        let destination = destination.clone();
+        let read = match source.as_str().split_once(':') {
+            Some(("file", _)) => self
+                .file(source)
+                .and_then(|source| document::read(vec![source], destination, self)),
+            Some(("http" | "https", _)) => self.web_document(source, destination, deadline),
+            _ => Err(EngineError::Unsupported {
+                feature: format!(
+                    "LOAD <{}>: neither a file: IRI nor of HTTP",
+                    source.as_str()
+                ),
+            }),
         };
-        match read() {
+        // A limit of the whole request is not passed over.
+        deadline.left()?;
+        match read {
             Ok(quads) => Ok(Some(quads)),
             Err(_) if *silent => Ok(Some(Vec::new())),
             Err(error) => Err(error),
         }
     }
 
-    fn document(&self, iri: &NamedNode) -> Result<Source, EngineError> {
+    fn web_document(
+        &self,
+        iri: &NamedNode,
+        graph: Option<NamedNode>,
+        deadline: &Deadline,
+    ) -> Result<Vec<Quad>, EngineError> {
+        let Fetched { source, trouble } = fetch(iri.as_str(), &self.config, deadline)?;
+        document::read(vec![source], graph, self).map_err(|error| match trouble.error() {
+            Some(source) => EngineError::Document {
+                address: iri.as_str().to_owned(),
+                source,
+            },
+            None => error,
+        })
+    }
+
+    fn file(&self, iri: &NamedNode) -> Result<Source, EngineError> {
         let Some(path) = iri.as_str().strip_prefix("file://") else {
             return Err(EngineError::Unsupported {
-                feature: format!("LOAD <{}>: only file: IRIs can be loaded", iri.as_str()),
+                feature: format!("LOAD <{}>: a file: IRI without //", iri.as_str()),
             });
         };
         let path = decode_path(path);

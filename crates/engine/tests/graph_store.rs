@@ -129,7 +129,7 @@ fn what_is_wrong_changes_nothing() {
 fn an_update_calls_only_endpoints_that_it_may() {
     let database = Database::new();
     let options = UpdateOptions {
-        services: Some(jindou_engine::ServicePolicy::None),
+        services: Some(jindou_engine::AddressPolicy::None),
         ..UpdateOptions::default()
     };
     let text = "INSERT { ?s ?p ?o } WHERE { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } }";

@@ -3,88 +3,28 @@
 //!
 //! The endpoints are sockets on this machine that answer with prepared bytes.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::mpsc::{Receiver, channel};
+mod endpoint;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
+
+use endpoint::{Endpoint, LONG, response};
 
 use jindou_engine::ingest::{Progress, Source};
 use jindou_engine::{
-    CancellationToken, Config, Database, EngineError, LoadOptions, QueryOptions, QueryResults,
-    ServiceError, ServicePolicy,
+    AddressPolicy, CancellationToken, Config, Database, EngineError, LoadOptions, QueryOptions,
+    QueryResults, ServiceError,
 };
-
-/// Far longer than anything here takes, unless it never ends.
-const LONG: Duration = Duration::from_secs(60);
 
 const JSON: &str = "application/sparql-results+json";
 
-/// A socket that answers each request in turn; what it was asked comes out at the other end.
-struct Endpoint {
-    address: SocketAddr,
-    asked: Receiver<String>,
-}
-
-impl Endpoint {
-    /// One answer for each connection, written by these.
-    fn new(answers: Vec<Box<dyn FnOnce(TcpStream) + Send>>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = listener.local_addr().expect("it is bound");
-        let (sender, asked) = channel();
-        std::thread::spawn(move || {
-            for answer in answers {
-                let (stream, _) = listener.accept().expect("a connection");
-                let request = read_request(&stream);
-                // The test may have seen enough.
-                let _asked = sender.send(request);
-                answer(stream);
-            }
-        });
-        Self { address, asked }
-    }
-
-    /// Prepared responses, one for each request.
-    fn answering(responses: &[String]) -> Self {
-        let write = |response: &String| -> Box<dyn FnOnce(TcpStream) + Send> {
-            let response = response.clone();
-            Box::new(move |mut stream| {
-                // The client may have gone.
-                let _written = stream.write_all(response.as_bytes());
-            })
-        };
-        Self::new(responses.iter().map(write).collect())
-    }
-
-    fn iri(&self) -> String {
-        format!("http://{}/sparql", self.address)
-    }
-
-    /// The query that it was asked next.
-    fn query(&self) -> String {
-        let request = self.asked.recv_timeout(LONG).expect("a request");
-        let (_, form) = request.split_once("\r\n\r\n").expect("a body");
-        decoded(form.strip_prefix("query=").expect("a form"))
-    }
-}
-
-fn read_request(stream: &TcpStream) -> String {
-    let mut reader = BufReader::new(stream);
-    let mut request = String::new();
-    let mut length = 0;
-    loop {
-        let before = request.len();
-        reader.read_line(&mut request).expect("a line");
-        let line = request[before..].trim_end().to_ascii_lowercase();
-        if let Some(value) = line.strip_prefix("content-length:") {
-            length = value.trim().parse().expect("a length");
-        }
-        if line.is_empty() {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).expect("a body");
-    request + std::str::from_utf8(&body).expect("a form is ASCII")
+/// The query that an endpoint was asked next.
+fn query_of(endpoint: &Endpoint) -> String {
+    let request = endpoint.request();
+    let (_, form) = request.split_once("\r\n\r\n").expect("a body");
+    decoded(form.strip_prefix("query=").expect("a form"))
 }
 
 fn decoded(form: &str) -> String {
@@ -102,14 +42,6 @@ fn decoded(form: &str) -> String {
         });
     }
     String::from_utf8(bytes).expect("a query is UTF-8")
-}
-
-fn response(status: &str, headers: &str, media_type: &str, body: &str) -> String {
-    format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {media_type}\r\n{headers}Content-Length: {}\r\n\
-         Connection: close\r\n\r\n{body}",
-        body.len()
-    )
 }
 
 /// Results in JSON; each row is a list of `name`, `type:value`.
@@ -187,12 +119,12 @@ fn values_of_the_rows_are_sent_and_answers_joined() {
     let endpoint = Endpoint::answering(&[response("200 OK", "", JSON, &answer)]);
     let query = format!(
         "SELECT ?x ?v ?n {{ ?x :p ?v SERVICE <{}> {{ ?x :name ?n }} }}",
-        endpoint.iri()
+        endpoint.at("/sparql")
     );
     let found = rows(&database(|_| {}), &query).expect("an answer");
     let integer = "<http://www.w3.org/2001/XMLSchema#integer>";
     assert_eq!(found, [format!("<a> \"1\"^^{integer} \"Ann\"")]);
-    let sent = endpoint.query();
+    let sent = query_of(&endpoint);
     // Not the blank node, which the endpoint cannot know.
     let values = sent
         .strip_prefix("SELECT ?x ?n WHERE { VALUES ( ?x ) { ")
@@ -217,11 +149,11 @@ fn blank_nodes_of_an_answer_are_the_same_within_it_only() {
         response("200 OK", "", JSON, &body),
     ];
     let endpoint = Endpoint::answering(&responses);
-    let iri = endpoint.iri();
+    let iri = endpoint.at("/sparql");
     let same = format!("SELECT ?z {{ SERVICE <{iri}> {{ ?x :q ?y }} FILTER(?x = ?y) }}");
     assert_eq!(rows(&database(|_| {}), &same).expect("an answer"), ["-"]);
     let endpoint = Endpoint::answering(&responses);
-    let iri = endpoint.iri();
+    let iri = endpoint.at("/sparql");
     let two = format!(
         "SELECT ?x {{ SERVICE <{iri}> {{ ?x :q ?y }} {{ SELECT ?x {{ SERVICE <{iri}> \
          {{ ?x :r ?y }} }} }} }}"
@@ -249,7 +181,7 @@ fn xml_and_tables_are_read_too() {
         let endpoint = Endpoint::answering(&[response("200 OK", "", media_type, body)]);
         let query = format!(
             "SELECT ?x {{ SERVICE <{}> {{ :a :q ?x }} }}",
-            endpoint.iri()
+            endpoint.at("/sparql")
         );
         let found = rows(&database(|_| {}), &query).expect(media_type);
         assert_eq!(found, ["\"one\"@en"]);
@@ -308,17 +240,17 @@ fn an_error_is_told_with_its_beginning() {
         let endpoint = Endpoint::answering(std::slice::from_ref(&response));
         let query = format!(
             "SELECT ?x {{ SERVICE <{}> {{ :a :q ?x }} }}",
-            endpoint.iri()
+            endpoint.at("/sparql")
         );
         let (named, error) = failure(&database(|_| {}), &query);
-        assert_eq!(named, format!("<{}>", endpoint.iri()));
+        assert_eq!(named, format!("<{}>", endpoint.at("/sparql")));
         assert!(error.to_string().contains(expected), "{error}");
         assert!(error.to_string().len() < 500, "{error}");
         // A silent one is as if nothing had been asked.
         let endpoint = Endpoint::answering(&[response]);
         let query = format!(
             "SELECT ?v ?x {{ :a :p ?v SERVICE SILENT <{}> {{ :a :q ?x }} }}",
-            endpoint.iri()
+            endpoint.at("/sparql")
         );
         let found = rows(&database(|_| {}), &query).expect("it is silent");
         assert_eq!(found.len(), 1, "{found:?}");
@@ -368,18 +300,18 @@ fn an_endpoint_in_a_variable_is_asked_once_for_its_rows() {
     let query = format!(
         "SELECT ?x ?n {{ VALUES (?x ?e) {{ (:a <{0}>) (:c <{0}>) (:b <{1}>) }} \
          SERVICE ?e {{ ?x :q ?n }} }}",
-        one.iri(),
-        two.iri()
+        one.at("/sparql"),
+        two.at("/sparql")
     );
     let found = rows(&database(|_| {}), &query).expect("two answers");
     assert_eq!(found, ["<a> \"one\"", "<b> \"two\""]);
-    let first = one.query();
+    let first = query_of(&one);
     assert!(
         first.contains("<http://e/a>") && first.contains("<http://e/c>"),
         "{first}"
     );
     assert!(!first.contains("<http://e/b>"), "{first}");
-    assert!(two.query().contains("( <http://e/b> )"));
+    assert!(query_of(&two).contains("( <http://e/b> )"));
 }
 
 #[test]
@@ -404,7 +336,7 @@ fn an_endpoint_must_be_bound_to_an_iri_of_http() {
         ("SELECT * { ?x :p ?e SERVICE SILENT ?e { ?x :q ?y } }", 3),
     ] {
         let options = QueryOptions {
-            services: Some(ServicePolicy::None),
+            services: Some(AddressPolicy::None),
             ..QueryOptions::default()
         };
         let found = rows_with(&database, query, options).expect(query);
@@ -424,7 +356,10 @@ fn mute() -> Endpoint {
 #[test]
 fn an_endpoint_that_never_answers_costs_no_more_than_its_time() {
     let endpoint = mute();
-    let query = format!("SELECT * {{ SERVICE <{}> {{ ?x :q ?y }} }}", endpoint.iri());
+    let query = format!(
+        "SELECT * {{ SERVICE <{}> {{ ?x :q ?y }} }}",
+        endpoint.at("/sparql")
+    );
     let limit = Duration::from_millis(200);
     let (_, error) = failure(&database(|config| config.service_timeout = limit), &query);
     assert_eq!(error, ServiceError::Timeout { limit });
@@ -437,7 +372,7 @@ fn an_endpoint_that_never_answers_costs_no_more_than_its_time() {
         };
         let query = format!(
             "SELECT * {{ SERVICE {silent}<{}> {{ ?x :q ?y }} }}",
-            endpoint.iri()
+            endpoint.at("/sparql")
         );
         let error = rows_with(&database(|_| {}), &query, options).expect_err("no time");
         assert!(matches!(error, EngineError::Timeout { .. }), "{error}");
@@ -458,7 +393,7 @@ fn cancelling_a_query_hangs_up() {
     })]);
     let query = format!(
         "SELECT * {{ SERVICE SILENT <{}> {{ ?x :q ?y }} }}",
-        endpoint.iri()
+        endpoint.at("/sparql")
     );
     let token = CancellationToken::new();
     let options = QueryOptions {
@@ -472,7 +407,7 @@ fn cancelling_a_query_hangs_up() {
             options,
         )
     });
-    endpoint.query();
+    query_of(&endpoint);
     let begin = Instant::now();
     token.cancel();
     let error = running.join().expect("no panic").expect_err("cancelled");
@@ -502,7 +437,7 @@ fn an_endless_answer_is_bounded() {
     let query = |endpoint: &Endpoint, silent: &str| {
         format!(
             "SELECT * {{ SERVICE {silent}<{}> {{ :a :q ?x }} }}",
-            endpoint.iri()
+            endpoint.at("/sparql")
         )
     };
     let bytes = 1 << 20;
@@ -541,36 +476,37 @@ fn only_what_the_policy_allows_is_called_redirections_included() {
     let allowed = |endpoint: &Endpoint, more: &[&Endpoint]| {
         let prefixes = [endpoint].into_iter().chain(more.iter().copied());
         let prefix = |e: &Endpoint| format!("http://{}", e.address).parse().expect("a prefix");
-        ServicePolicy::Allowed(prefixes.map(prefix).collect::<Vec<_>>().into())
+        AddressPolicy::Allowed(prefixes.map(prefix).collect::<Vec<_>>().into())
     };
     let query = |iri: &str| format!("SELECT * {{ SERVICE <{iri}> {{ :a :q ?x }} }}");
     for status in ["307 Temporary Redirect", "301 Moved Permanently"] {
         let first = moved(status);
         let database = database(|config| config.services = allowed(&first, &[&target]));
         assert_eq!(
-            rows(&database, &query(&first.iri())).expect("both allowed"),
+            rows(&database, &query(&first.at("/sparql"))).expect("both allowed"),
             ["\"found\""]
         );
-        assert!(target.query().contains("<http://e/q>"));
+        assert!(query_of(&target).contains("<http://e/q>"));
     }
     let first = moved("302 Found");
     let strict = database(|config| config.services = allowed(&first, &[]));
-    let (_, error) = failure(&strict, &query(&first.iri()));
+    let (_, error) = failure(&strict, &query(&first.at("/sparql")));
     assert!(
         error.to_string().contains("may not be called here"),
         "{error}"
     );
-    let error = rows(&strict, &query(&target.iri())).expect_err("not allowed");
+    let error = rows(&strict, &query(&target.at("/sparql"))).expect_err("not allowed");
     assert!(
         matches!(error, EngineError::ServiceNotAllowed { .. }),
         "{error}"
     );
     // A query may narrow what the database allows, and not widen it.
     let options = QueryOptions {
-        services: Some(ServicePolicy::Any),
+        services: Some(AddressPolicy::Any),
         ..QueryOptions::default()
     };
-    let error = rows_with(&strict, &query(&target.iri()), options).expect_err("not allowed");
+    let error =
+        rows_with(&strict, &query(&target.at("/sparql")), options).expect_err("not allowed");
     assert!(
         matches!(error, EngineError::ServiceNotAllowed { .. }),
         "{error}"
@@ -584,7 +520,10 @@ fn a_loop_of_redirections_ends() {
     let endpoint = Endpoint::answering(&vec![here; 6]);
     let (_, error) = failure(
         &database(|_| {}),
-        &format!("SELECT * {{ SERVICE <{}> {{ :a :q ?x }} }}", endpoint.iri()),
+        &format!(
+            "SELECT * {{ SERVICE <{}> {{ :a :q ?x }} }}",
+            endpoint.at("/sparql")
+        ),
     );
     assert!(
         error.to_string().contains("more than 5 redirections"),
@@ -630,13 +569,13 @@ fn many_rows_are_not_sent() {
         format!(
             "SELECT ?v ?n {{ {{ SELECT * {{ ?x :many ?v {filter} }} LIMIT 100000 }} \
              SERVICE <{}> {{ ?x :name ?n }} }}",
-            endpoint.iri()
+            endpoint.at("/sparql")
         )
     };
     let found = rows(&database, &query(&endpoint, "")).expect("an answer");
     assert_eq!(found, ["\"16999\" \"last\""]);
     assert_eq!(
-        endpoint.query(),
+        query_of(&endpoint),
         "SELECT ?x ?n WHERE { ?x <http://e/name> ?n . }"
     );
     // Fewer go along, five hundred at a time.
@@ -645,7 +584,7 @@ fn many_rows_are_not_sent() {
     // The same answer comes each time here; an endpoint would heed the values.
     assert_eq!(found.expect("answers").len(), 3);
     let sent: Vec<usize> = (0..3)
-        .map(|_| endpoint.query().matches(" ) (").count() + 1)
+        .map(|_| query_of(&endpoint).matches(" ) (").count() + 1)
         .collect();
     assert_eq!(sent, [500, 500, 111]);
 }

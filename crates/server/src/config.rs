@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::thread;
 use std::time::Duration;
 
-use jindou_engine::ServicePolicy;
+use jindou_engine::AddressPolicy;
 
 use crate::threads::HeavyPriority;
 
@@ -70,7 +70,7 @@ pub struct ServerConfig {
     /// Which endpoints SERVICE may call: none, as whoever may query could else make the server
     /// send requests to places that only it can reach. The database's own setting must allow
     /// them, too.
-    pub services: ServicePolicy,
+    pub services: AddressPolicy,
 }
 
 /// Which pages of other origins a browser lets read the answers.
@@ -110,7 +110,7 @@ impl Default for ServerConfig {
             shutdown_grace: Duration::from_secs(10),
             cors: Cors::Any,
             gzip: true,
-            services: ServicePolicy::None,
+            services: AddressPolicy::None,
         }
     }
 }

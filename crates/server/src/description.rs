@@ -2,7 +2,7 @@
 
 use hyper::header::HeaderMap;
 use hyper::{Response, StatusCode};
-use jindou_engine::ServicePolicy;
+use jindou_engine::AddressPolicy;
 use jindou_engine::ingest::Format;
 use jindou_engine::results::{BooleanFormat, GraphFormat, GraphWriter, SolutionsFormat, negotiate};
 use oxrdf::vocab::{rdf, xsd};
@@ -40,7 +40,7 @@ pub(crate) struct Description<'a> {
     /// Whether there are updates.
     pub(crate) writes: bool,
     /// Which endpoints queries may call.
-    pub(crate) services: &'a ServicePolicy,
+    pub(crate) services: &'a AddressPolicy,
     /// Triples of the default graph.
     pub(crate) triples: u64,
 }
@@ -75,7 +75,7 @@ impl Description<'_> {
         let dataset = graph.dataset(self.triples);
         let query = graph.service(&self.url(self.path), &dataset);
         graph.add(&query, "supportedLanguage", sd("SPARQL11Query"));
-        if *self.services != ServicePolicy::None {
+        if *self.services != AddressPolicy::None {
             graph.add(&query, "feature", sd("BasicFederatedQuery"));
         }
         let solutions = SolutionsFormat::OFFERS.iter().map(|o| o.media_type);

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use hyper::StatusCode;
 use jindou_engine::results::ResultsError;
-use jindou_engine::{EngineError, ServiceError};
+use jindou_engine::{EngineError, ServiceError, WebError};
 
 use crate::queries::{QueryId, Reason};
 
@@ -168,6 +168,14 @@ impl From<EngineError> for Refusal {
                 let status = match source {
                     ServiceError::Unbound => StatusCode::BAD_REQUEST,
                     ServiceError::Timeout { .. } => StatusCode::GATEWAY_TIMEOUT,
+                    _ => StatusCode::BAD_GATEWAY,
+                };
+                Self::new(status, error.to_string())
+            }
+            EngineError::Document { ref source, .. } => {
+                let status = match source {
+                    WebError::Timeout { .. } => StatusCode::GATEWAY_TIMEOUT,
+                    WebError::NoAddress { .. } => StatusCode::BAD_REQUEST,
                     _ => StatusCode::BAD_GATEWAY,
                 };
                 Self::new(status, error.to_string())

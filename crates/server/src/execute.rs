@@ -18,7 +18,7 @@ use jindou_engine::results::{
     WriteError, negotiate, write_boolean,
 };
 use jindou_engine::{
-    Database, EngineError, Graph, QueryOptions, QueryResults, ServicePolicy, Solutions,
+    AddressPolicy, Database, EngineError, Graph, QueryOptions, QueryResults, Solutions,
 };
 use oxrdf::NamedNode;
 use tokio::sync::{Semaphore, oneshot};
@@ -66,7 +66,7 @@ pub(crate) struct Executor {
     pub(crate) updates: Admission,
     pub(crate) inline_budget: Duration,
     pub(crate) write_timeout: Duration,
-    pub(crate) services: ServicePolicy,
+    pub(crate) services: AddressPolicy,
     pub(crate) max_rows: Option<u64>,
     /// Of threads of heavy queries.
     heavy_purpose: Purpose,

@@ -148,8 +148,8 @@ fn refusal(stop: Stop, listed: &Listed) -> (Ending, Refusal) {
         EngineError::Forbidden { what } => Refusal::new(
             StatusCode::FORBIDDEN,
             format!(
-                "{what}: this server may not read it; it may read files of a folder, if it is \
-                 started with --allow-load FOLDER"
+                "{what}: this server may not read it; it may read files of a folder, or what is at \
+                 addresses of the web, if it is started with --allow-load FOLDER or --allow-load IRI"
             ),
         ),
         EngineError::Store(StoreError::TooLarge { reason }) => {

@@ -11,7 +11,7 @@ use jindou_engine::ingest::{Format, LoadOptions, Progress, Source};
 
 use jindou_server::{HeavyPriority, MemoryLimits};
 
-use crate::args::{DemoArguments, LimitArguments};
+use crate::args::{DemoArguments, LimitArguments, load_policies};
 use crate::commands::serve;
 use crate::progress::Watch;
 use crate::{open, output};
@@ -48,8 +48,10 @@ fn load(data: Lubm) -> anyhow::Result<Database> {
         };
         Source::reader(format!("university{university}.nt"), text).with_format(Format::NTriples)
     });
-    let database =
-        Database::with_config(MemoryLimits::default().engine_config(HeavyPriority::default()));
+    let mut config = MemoryLimits::default().engine_config(HeavyPriority::default());
+    // As of a server that is started without --allow-load.
+    (config.load, config.load_addresses) = load_policies(&[]);
+    let database = Database::with_config(config);
     let progress = Progress::default();
     let start = Instant::now();
     let watch = Watch::load("generating and loading", progress.clone(), Some(statements));

@@ -6,14 +6,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use jindou_engine::{Config, Database, Fsync, LoadPolicy};
+use jindou_engine::{Config, Database, Fsync};
 use jindou_server::{
     Cors, HeavyPriority, MemoryLimits, Server, ServerConfig, ServerError, room_for_connections,
 };
 
 use crate::args::{
     CorsOrigin, FsyncArgument, HeavyPriorityArgument, LimitArguments, ServeArguments,
-    service_policy,
+    load_policies, service_policy,
 };
 use crate::failure::INTERRUPTED;
 use crate::interrupt::Signals;
@@ -29,10 +29,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     }
     let mut engine = memory(&arguments.limits).engine_config(config.heavy_priority);
     arguments.spill.apply(&mut engine);
-    engine.load = match arguments.allow_load.as_slice() {
-        [] => LoadPolicy::None,
-        folders => LoadPolicy::Folders(folders.to_vec()),
-    };
+    (engine.load, engine.load_addresses) = load_policies(&arguments.allow_load);
     if arguments.fsync == FsyncArgument::Never {
         engine.durability.fsync = Fsync::Never;
         eprintln!("--fsync never: a crash of the machine may lose acknowledged updates");

@@ -5,16 +5,16 @@ use std::net::TcpListener;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use jindou_engine::ServicePolicy;
+use jindou_engine::AddressPolicy;
 
 use crate::client::{Answer, Running, TRIPLES};
 
-fn calling(policy: ServicePolicy) -> Running {
+fn calling(policy: AddressPolicy) -> Running {
     Running::with(|config| config.services = policy)
 }
 
 fn any() -> Running {
-    calling(ServicePolicy::Any)
+    calling(AddressPolicy::Any)
 }
 
 /// The lines of a table without its head, in order.
@@ -81,8 +81,8 @@ fn nobody_is_called_unless_that_is_allowed() {
     let far = Running::new();
     let endpoint = format!("http://{}/sparql", far.address);
     let query = format!("SELECT * {{ SERVICE <{endpoint}> {{ ?s <http://e/p> ?o }} }}");
-    let elsewhere = ServicePolicy::Allowed(["http://e/".parse().expect("a prefix")].into());
-    for policy in [ServicePolicy::None, elsewhere] {
+    let elsewhere = AddressPolicy::Allowed(["http://e/".parse().expect("a prefix")].into());
+    for policy in [AddressPolicy::None, elsewhere] {
         let answer = calling(policy).query(&query, "");
         assert_eq!(answer.status, 403);
         let text = answer.text();
@@ -93,7 +93,7 @@ fn nobody_is_called_unless_that_is_allowed() {
     }
     far.wait_for_metric("jindou_queries_total{status=\"ok\"} 0");
     let prefix = format!("http://{}/", far.address);
-    let here = ServicePolicy::Allowed([prefix.parse().expect("a prefix")].into());
+    let here = AddressPolicy::Allowed([prefix.parse().expect("a prefix")].into());
     assert_eq!(
         lines(&calling(here).query(&query, "&format=tsv")).len(),
         TRIPLES

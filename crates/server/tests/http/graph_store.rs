@@ -298,7 +298,7 @@ fn the_service_describes_itself_to_programs() {
         "a query is missing"
     );
     let server = Running::with(|config| {
-        config.services = jindou_engine::ServicePolicy::Any;
+        config.services = jindou_engine::AddressPolicy::Any;
         config.public_url = Some("https://example.org/data/".to_owned());
     });
     let text = description(&server, LINES).text();

@@ -175,9 +175,17 @@ fn what_is_no_update_is_refused_and_changes_nothing() {
             "POST",
             "/update",
             UPDATE,
-            "CLEAR ALL; LOAD <http://e/x>",
+            "CLEAR ALL; LOAD <urn:e:x>",
             501,
             "file:",
+        ),
+        (
+            "POST",
+            "/update",
+            UPDATE,
+            "CLEAR ALL; LOAD <http://127.0.0.1:9/x>",
+            502,
+            "cannot be reached",
         ),
         (
             "POST",
