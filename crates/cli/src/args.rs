@@ -79,7 +79,8 @@ Examples:
   jindou serve --location store data.ttl  load into the store first, as `jindou load` does
   curl http://127.0.0.1:7878/query -d query='SELECT * WHERE { ?s ?p ?o } LIMIT 10'
 
-Ctrl-C lets queries under way end; a second Ctrl-C ends at once.")]
+Ctrl-C lets queries under way end; a second Ctrl-C ends at once. `jindou backup` copies the store
+while it is served.")]
 pub(crate) struct ServeArguments {
     /// Files to load first; `-` is standard input
     #[arg(value_name = "FILE")]
@@ -402,7 +403,7 @@ pub(crate) struct StatsArguments {
     pub(crate) json: bool,
 }
 
-/// Copy a store that no other process has open
+/// Copy a store, also while a server has it open
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -410,8 +411,12 @@ Examples:
   jindou serve --location backups/monday          a backup is a store
 
 On one device the large files, which never change, are shared with the store and take no space; copy
-the backup elsewhere to be safe from that device. A server that has the store open makes backups
-itself, while it runs.")]
+the backup elsewhere to be safe from that device.
+
+Where `jindou serve --location` has the store open, the server makes the backup, as its user and
+while queries and updates go on; it holds all that was acknowledged before. The command asks for it
+through the socket `control.sock` in the store's folder, which only that user may open. Ctrl-C ends
+the command, not a backup that the server has begun.")]
 pub(crate) struct BackupArguments {
     /// Folder of the store
     #[arg(long, value_name = "DIR")]

@@ -6,6 +6,7 @@
 
 mod args;
 mod commands;
+mod control;
 mod failure;
 mod interrupt;
 mod open;

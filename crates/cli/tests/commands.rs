@@ -539,8 +539,7 @@ fn a_store_that_a_server_has_open_is_left_alone() {
     let held = jindou_engine::Database::open(&path.join("store"), jindou_engine::Config::default());
     let held = held.unwrap();
     for arguments in [
-        &["backup", "--location", "store", "--to", "copy"][..],
-        &["verify", "--location", "store"],
+        &["verify", "--location", "store"][..],
         &["compact", "--location", "store"],
         &["restore", "--from", "store", "--location", "copy"],
     ] {

@@ -3,29 +3,41 @@
 use std::time::Instant;
 
 use jindou_bench::table::{bytes, thousands};
-use jindou_engine::{Config, Database};
+use jindou_engine::{Config, Database, EngineError, StoreError};
 
 use crate::args::{BackupArguments, RestoreArguments};
+use crate::control::{self, Made};
 use crate::open;
 
 /// # Errors
-/// A folder that is no store or in use, and what keeps the backup from being made; nothing is left
-/// of it then.
+/// A folder that is no store or in use by something else than a server, and what keeps the backup
+/// from being made; nothing is left of it then.
 pub(crate) fn backup(arguments: &BackupArguments) -> anyhow::Result<()> {
     let begin = Instant::now();
-    let report = open::stored(&arguments.location, Config::default())?.backup(&arguments.to)?;
-    let shared = match report.is_linked {
+    let made: Made = match open::stored(&arguments.location, Config::default()) {
+        Ok(database) => database.backup(&arguments.to)?.into(),
+        Err(error) if is_in_use(&error) => control::backup(&arguments.location, &arguments.to)?,
+        Err(error) => return Err(error),
+    };
+    let shared = match made.is_linked {
         true => ", which it shares with the store but for the changes since the last merge",
         false => "",
     };
     eprintln!(
         "wrote {} quads, {}{shared}, to {} in {:.2} s",
-        thousands(report.triples + report.named_quads),
-        bytes(report.bytes),
+        thousands(made.quads),
+        bytes(made.bytes),
         arguments.to.display(),
         begin.elapsed().as_secs_f64()
     );
     Ok(())
+}
+
+fn is_in_use(error: &anyhow::Error) -> bool {
+    matches!(
+        error.downcast_ref(),
+        Some(EngineError::Store(StoreError::Locked { .. }))
+    )
 }
 
 /// # Errors

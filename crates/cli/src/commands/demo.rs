@@ -32,6 +32,7 @@ pub(crate) fn run(arguments: DemoArguments) -> anyhow::Result<()> {
         return serve::serve(
             database,
             serve::config(arguments.bind, &LimitArguments::default()),
+            None,
         );
     }
     Ok(())

@@ -10,11 +10,13 @@ use jindou_engine::{Config, Database, Fsync};
 use jindou_server::{
     Cors, HeavyPriority, MemoryLimits, Server, ServerConfig, ServerError, room_for_connections,
 };
+use tokio::sync::watch;
 
 use crate::args::{
     CorsOrigin, FsyncArgument, HeavyPriorityArgument, LimitArguments, ServeArguments,
     load_policies, service_policy,
 };
+use crate::control;
 use crate::failure::INTERRUPTED;
 use crate::interrupt::Signals;
 use crate::open;
@@ -43,7 +45,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
         }
         None => open::in_memory(&arguments.files, &arguments.read, Duration::ZERO, engine)?,
     };
-    serve(database, config)
+    serve(database, config, arguments.location.as_deref())
 }
 
 /// Which pages of other origins may use the server.
@@ -125,35 +127,51 @@ pub(crate) fn check_address(address: SocketAddr) -> anyhow::Result<()> {
     }
 }
 
-/// Serves until Ctrl-C or a request to terminate, then lets queries under way end; a second Ctrl-C ends at once.
+/// Serves until Ctrl-C or a request to terminate, then lets queries under way end; a second Ctrl-C
+/// ends at once. Whoever owns the `store` that the database is of can ask for backups.
 ///
 /// # Errors
 /// An address that cannot be used.
-pub(crate) fn serve(database: Database, mut config: ServerConfig) -> anyhow::Result<()> {
+pub(crate) fn serve(
+    database: Database,
+    mut config: ServerConfig,
+    store: Option<&Path>,
+) -> anyhow::Result<()> {
     config.max_connections = config.max_connections.min(room_for_connections());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the server's threads")?;
     runtime.block_on(async {
+        // Watched before anything is there that an end must remove.
+        let signals = Signals::new().context("cannot watch for Ctrl-C")?;
+        let control = store.and_then(|store| control::listen(store, &database));
         let server = Server::new(database, config);
         let listener = server.bind().await.map_err(cannot_listen)?;
         let address = listener.local_addr().context("cannot tell the address")?;
         eprintln!(
             "serving at http://{address}/ (queries at /query, updates at /update); Ctrl-C ends"
         );
-        let mut signals = Signals::new().context("cannot watch for Ctrl-C")?;
-        let stop = async move {
-            signals.next().await;
-            eprintln!("ending once the queries under way have; Ctrl-C again ends at once");
-            tokio::spawn(async move {
-                signals.next().await;
-                std::process::exit(INTERRUPTED.into());
-            });
+        let (running, stopping) = watch::channel(());
+        let asked = async {
+            if let Some(control) = control {
+                control.serve(stopping).await;
+            }
         };
-        server.serve(listener, stop).await;
+        tokio::join!(server.serve(listener, stop(signals, running)), asked);
         Ok(())
     })
+}
+
+/// Done at the first signal, when `running` goes too. A second one ends the process.
+async fn stop(mut signals: Signals, running: watch::Sender<()>) {
+    signals.next().await;
+    drop(running);
+    eprintln!("ending once the queries and backups under way have; Ctrl-C again ends at once");
+    tokio::spawn(async move {
+        signals.next().await;
+        std::process::exit(INTERRUPTED.into());
+    });
 }
 
 fn cannot_listen(error: ServerError) -> anyhow::Error {

@@ -1,0 +1,29 @@
+//! What is said over the socket?
+//!
+//! A request is one line of JSON, `{"backup": {"to": "/absolute/path"}}`, and so is the reply:
+//! `{"backup": {"quads": 4, "bytes": 7000, "is_linked": true}}` or `{"error": "..."}`.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::Made;
+
+/// Longest line: several times the longest path that a system takes, all of it escaped.
+pub(super) const MAX_LINE_BYTES: u64 = 64 << 10;
+
+/// What can be asked for.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub(super) enum Request {
+    /// A backup in a folder, by its absolute path.
+    Backup { to: PathBuf },
+}
+
+/// What came of it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Reply {
+    Backup(Made),
+    Error(String),
+}

@@ -1,0 +1,46 @@
+//! How is a server asked by those who own its store?
+//!
+//! A server listens on a socket in the store's folder, `control.sock`, which only the user who runs
+//! it may open, and answers what is in `message`. The socket is made and removed while the store is
+//! locked, so that one which is found by whoever locks the store is that of a process which was
+//! killed.
+
+#[cfg(not(unix))]
+mod absent;
+#[cfg(unix)]
+mod address;
+#[cfg(unix)]
+mod client;
+#[cfg(unix)]
+mod message;
+#[cfg(unix)]
+mod server;
+
+use jindou_engine::BackupReport;
+use serde::{Deserialize, Serialize};
+
+#[cfg(not(unix))]
+pub(crate) use absent::{backup, listen};
+#[cfg(unix)]
+pub(crate) use client::backup;
+#[cfg(unix)]
+pub(crate) use server::listen;
+
+/// What is told of a backup that was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Made {
+    pub(crate) quads: u64,
+    pub(crate) bytes: u64,
+    /// The large files are those of the store.
+    pub(crate) is_linked: bool,
+}
+
+impl From<BackupReport> for Made {
+    fn from(report: BackupReport) -> Self {
+        Self {
+            quads: report.triples + report.named_quads,
+            bytes: report.bytes,
+            is_linked: report.is_linked,
+        }
+    }
+}
