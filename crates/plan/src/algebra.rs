@@ -151,9 +151,10 @@ pub(crate) struct Modifiers {
 }
 
 impl Modifiers {
-    /// True if all solutions pass as they are (in no certain order).
+    /// True if all solutions pass as they are, in no certain order.
     pub(crate) fn keep_everything(&self) -> bool {
-        matches!(self.deduplicate, Deduplicate::No | Deduplicate::Reduced)
+        self.order.is_empty()
+            && matches!(self.deduplicate, Deduplicate::No | Deduplicate::Reduced)
             && self.offset == 0
             && self.limit.is_none()
     }

@@ -8,7 +8,9 @@ use oxrdf::vocab::rdf;
 use oxrdf::{BlankNode, Literal, NamedNode, Term, Variable};
 use rustc_hash::FxHashMap;
 use spargebra::Query as Parsed;
-use spargebra::algebra::{AggregateExpression, GraphPattern, OrderExpression, QueryDataset};
+use spargebra::algebra::{
+    AggregateExpression, AggregateFunction, GraphPattern, OrderExpression, QueryDataset,
+};
 use spargebra::term::{GroundTerm, NamedNodePattern, TermPattern, TriplePattern};
 
 use crate::algebra::{Deduplicate, LogicalForm, Modifiers, Pattern, Quad, Query, Subquery};
@@ -47,6 +49,8 @@ pub(crate) struct Converter<'a> {
     calls_services: bool,
     /// Nested SELECTs around.
     pub(crate) subqueries: usize,
+    /// The SELECT that is converted next is all that is grouped, and an aggregate shows its order.
+    pub(crate) order_is_seen: bool,
     /// EXISTS around.
     pub(crate) exists: usize,
     /// The current graph of the expression in work.
@@ -78,6 +82,7 @@ impl<'a> Converter<'a> {
             base: None,
             calls_services: false,
             subqueries: 0,
+            order_is_seen: false,
             exists: 0,
             scope: Scope::Default,
             marks: Vec::new(),
@@ -380,6 +385,7 @@ impl<'a> Converter<'a> {
         aggregates: Vec<(Variable, AggregateExpression)>,
         scope: Scope,
     ) -> Result<Scoped, PlanError> {
+        self.order_is_seen = is_select(&inner) && aggregates.iter().any(|(_, a)| shows_order(a));
         let inner = in_graph(self.pattern(inner, scope)?, scope);
         let mut by = Vec::with_capacity(variables.len());
         for variable in variables {
@@ -763,6 +769,30 @@ enum Kind {
     Ask,
     Construct,
     Describe,
+}
+
+/// True of a nested SELECT, or what is left of one without projection.
+fn is_select(pattern: &GraphPattern) -> bool {
+    matches!(
+        pattern,
+        GraphPattern::Project { .. }
+            | GraphPattern::Distinct { .. }
+            | GraphPattern::Reduced { .. }
+            | GraphPattern::Slice { .. }
+            | GraphPattern::OrderBy { .. }
+    )
+}
+
+/// SPARQL leaves to the engine in which order values are concatenated; that of what is grouped is
+/// what everybody expects.
+fn shows_order(aggregate: &AggregateExpression) -> bool {
+    matches!(
+        aggregate,
+        AggregateExpression::FunctionCall {
+            name: AggregateFunction::GroupConcat { .. } | AggregateFunction::Sample,
+            ..
+        }
+    )
 }
 
 /// A SELECT, taken apart.

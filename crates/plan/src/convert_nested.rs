@@ -20,6 +20,7 @@ impl Converter<'_> {
         select: GraphPattern,
         scope: Scope,
     ) -> Result<Scoped, PlanError> {
+        let order_is_seen = std::mem::take(&mut self.order_is_seen);
         let select = Select::split(select);
         let mut project = Vec::with_capacity(select.project.len());
         let mut names = rustc_hash::FxHashMap::default();
@@ -33,8 +34,8 @@ impl Converter<'_> {
         let outer = std::mem::replace(&mut self.by_name, names);
         self.subqueries += 1;
         let scoped = self.pattern(select.inner, scope)?;
-        let ordered = select.offset > 0 || select.limit.is_some();
-        // Without a slice the order of a nested SELECT is nobody's to see.
+        let ordered = order_is_seen || select.offset > 0 || select.limit.is_some();
+        // Without a slice or an aggregate the order of a nested SELECT is nobody's to see.
         let keys = if ordered { select.order } else { Vec::new() };
         let (scoped, order) = self.order(scoped, keys, scope)?;
         self.subqueries -= 1;
