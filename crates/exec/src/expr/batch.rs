@@ -37,6 +37,8 @@ pub(super) struct Scratch {
     results: Keys,
     places: Vec<usize>,
     recent: RecentTexts,
+    /// A text in another case.
+    cased: Vec<u8>,
 }
 
 /// The ids of short texts that came lately: functions like LANG and SUBSTR give few different ones.
@@ -158,11 +160,14 @@ impl Scratch {
         while !rest.is_empty() {
             let count = self.fetch(&[test.var], columns, rest, cx);
             let keys = self.keys[0].iter().zip(&self.ids);
-            out.extend(keys.map(|((key, kind), id)| match test.told(key, kind) {
-                Told::Holds(holds) => holds == wanted,
-                Told::Error => false,
-                Told::Nothing => slowly(*id),
-            }));
+            let cased = &mut self.cased;
+            out.extend(
+                keys.map(|((key, kind), id)| match test.told(key, kind, cased) {
+                    Told::Holds(holds) => holds == wanted,
+                    Told::Error => false,
+                    Told::Nothing => slowly(*id),
+                }),
+            );
             rest = &rest[count..];
         }
     }

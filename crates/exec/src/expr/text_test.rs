@@ -1,6 +1,6 @@
 //! Which tests of a string are told by the term's key, many terms at a time?
 //!
-//! Those of a variable's text, or of its STR, with a constant: `CONTAINS`, `STRSTARTS`, `STRENDS`,
+//! Those of a variable's text, or of its STR, also in one case, with a constant: `CONTAINS`, `STRSTARTS`, `STRENDS`,
 //! `REGEX`, comparisons of `STRLEN`, whether `STR` is equal, and which string comes first. Other expressions are evaluated value
 //! by value, which costs several times as much.
 
@@ -24,7 +24,15 @@ use crate::KeyKind;
 pub(super) struct TextTest {
     pub(super) var: Var,
     of: Of,
+    case: Option<Case>,
     test: Test,
+}
+
+/// The text is tested after its LCASE or UCASE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Case {
+    Lower,
+    Upper,
 }
 
 /// The text that is tested.
@@ -86,6 +94,7 @@ impl TextTest {
             },
             _ => return None,
         };
+        let (case, text) = in_case(text);
         let (of, var) = match text {
             Code::Variable(var) if matches!(test, Test::Order(..)) => (Of::Plain, *var),
             Code::Variable(var) => (Of::String, *var),
@@ -95,7 +104,12 @@ impl TextTest {
             },
             _ => return None,
         };
-        Some(Self { var, of, test })
+        Some(Self {
+            var,
+            of,
+            case,
+            test,
+        })
     }
 
     /// True where the result is worth remembering by the variable's value.
@@ -103,9 +117,9 @@ impl TextTest {
         matches!(self.test, Test::Matches(_))
     }
 
-    /// What the key of a term tells.
+    /// What the key of a term tells; `cased` is for texts in another case.
     #[inline]
-    pub(super) fn told(&self, key: &[u8], kind: KeyKind) -> Told {
+    pub(super) fn told(&self, key: &[u8], kind: KeyKind, cased: &mut Vec<u8>) -> Told {
         let text = match (kind, self.of) {
             (KeyKind::None, _) => return Told::Nothing,
             (KeyKind::Node, Of::Str) if !key.starts_with(b"_:") => key,
@@ -118,7 +132,31 @@ impl TextTest {
                 _ => return Told::Nothing,
             },
         };
-        Told::Holds(self.test.holds(text))
+        let Some(case) = self.case else {
+            return Told::Holds(self.test.holds(text));
+        };
+        if !text.is_ascii() {
+            return Told::Nothing;
+        }
+        cased.clear();
+        cased.extend_from_slice(text);
+        match case {
+            Case::Lower => cased.make_ascii_lowercase(),
+            Case::Upper => cased.make_ascii_uppercase(),
+        }
+        Told::Holds(self.test.holds(cased))
+    }
+}
+
+/// What LCASE or UCASE is of, and which it is; the text itself if it is neither.
+fn in_case(text: &Code) -> (Option<Case>, &Code) {
+    let Code::Call(function, arguments) = text else {
+        return (None, text);
+    };
+    match (function, arguments.as_slice()) {
+        (Function::LCase, [inner]) => (Some(Case::Lower), inner),
+        (Function::UCase, [inner]) => (Some(Case::Upper), inner),
+        _ => (None, text),
     }
 }
 
@@ -135,9 +173,11 @@ fn comparison<'c>(
             | Comparison::Greater
             | Comparison::GreaterOrEqual
     );
-    let (function, arguments) = match text {
-        Code::Call(function, arguments) => (function, arguments),
-        Code::Variable(_) if is_order => {
+    // In one case or not, where it is a string without a language tag.
+    let (function, arguments) = match (text, in_case(text).1) {
+        (_, Code::Call(Function::Str, arguments)) => (&Function::Str, arguments),
+        (Code::Call(function, arguments), _) => (function, arguments),
+        (Code::Variable(_), _) if is_order => {
             return Some((text, Test::Order(operator, string(constant)?)));
         }
         _ => return None,
