@@ -57,7 +57,7 @@ impl Options {
             clients: 16,
             duration: Duration::from_secs(5),
             folder: data::DEFAULT_FOLDER.into(),
-            runs: 20,
+            runs: 1000,
             only: None,
         }
     }

@@ -180,11 +180,11 @@ pub(crate) struct LimitArguments {
     /// Most rows a result may have; one that has more ends with an error [default: any number]
     #[arg(long, value_name = "N")]
     pub(crate) max_rows: Option<u64>,
-    /// Memory all queries may hold together, as in 8GiB; the data is not counted [default: half of
-    /// the machine's]
+    /// Memory all queries may take together, as in 8GiB; an eighth of it, 256 MiB at most, is kept
+    /// for connections and the like, and the data is not counted [default: half of the machine's]
     #[arg(long, value_name = "BYTES", value_parser = parse_some_bytes)]
     pub(crate) memory: Option<u64>,
-    /// Memory one query may hold [default: 4GiB, or half of --memory if that is less]
+    /// Memory one query may hold [default: 4GiB, or half of what all may hold if that is less]
     #[arg(long, value_name = "BYTES", value_parser = parse_some_bytes)]
     pub(crate) query_memory: Option<u64>,
     /// Heavy queries that compute at once; light ones are not counted [default: one a core]
@@ -520,8 +520,8 @@ pub(crate) struct UpdateBenchArguments {
     #[arg(long, default_value = "500000", value_name = "N")]
     pub(crate) triples: u64,
 
-    /// Timed runs of each query
-    #[arg(long, value_name = "R", default_value = "20")]
+    /// Timed runs of each query, the shortest of which counts
+    #[arg(long, value_name = "R", default_value = "1000")]
     pub(crate) runs: NonZeroU32,
     /// Only this query, such as q4
     #[arg(long, value_name = "QUERY", value_parser = ["q1", "q2", "q3", "q4", "q5", "q6", "q7"])]

@@ -11,14 +11,20 @@ use crate::threads::HeavyPriority;
 const UNKNOWN_TOTAL_BYTES: u64 = 4 << 30;
 /// What one query may hold at most unless told otherwise.
 const QUERY_BYTES: u64 = 4 << 30;
+/// The part of the total that is kept for what nobody counts: connections, threads, queries that
+/// have just begun, and what the allocator has not given back yet.
+const UNCOUNTED_SHARE: u64 = 8;
+/// The most that is kept for that: it grows with clients and not with the machine.
+const MOST_UNCOUNTED_BYTES: u64 = 256 << 20;
 
 /// Bounds on the memory of queries. The data itself is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimits {
-    /// All queries together, beyond the first MiB of each that has not begun to answer, and the
-    /// answers that wait for their clients: half of the machine's memory, or of what its control group allows.
+    /// All queries together, the answers that wait for their clients, and what of both is not
+    /// counted: half of the machine's memory, or of what its control group allows. An eighth, and
+    /// 256 MiB at most, is kept for what is not counted.
     pub total_bytes: u64,
-    /// One query: 4 GiB, and no more than half of the total.
+    /// One query: 4 GiB, and no more than half of what all may hold.
     pub query_bytes: u64,
 }
 
@@ -29,7 +35,7 @@ impl MemoryLimits {
     pub fn new(total_bytes: Option<u64>, query_bytes: Option<u64>) -> Self {
         let half = || machine_bytes().map_or(UNKNOWN_TOTAL_BYTES, |bytes| bytes / 2);
         let total_bytes = total_bytes.unwrap_or_else(half);
-        let query_bytes = query_bytes.unwrap_or(QUERY_BYTES.min(total_bytes / 2));
+        let query_bytes = query_bytes.unwrap_or(QUERY_BYTES.min(counted(total_bytes) / 2));
         Self {
             total_bytes,
             query_bytes,
@@ -42,7 +48,7 @@ impl MemoryLimits {
     pub fn engine_config(self, heavy_priority: HeavyPriority) -> Config {
         let mut config = Config::default();
         config.query_memory_bytes = self.query_bytes;
-        config.memory_pool = Some(Arc::new(MemoryPool::new(self.total_bytes)));
+        config.memory_pool = Some(Arc::new(MemoryPool::new(counted(self.total_bytes))));
         config.worker_start = Some(WorkerStart::new(move || heavy_priority.take()));
         config
     }
@@ -52,6 +58,11 @@ impl Default for MemoryLimits {
     fn default() -> Self {
         Self::new(None, None)
     }
+}
+
+/// What queries may hold of a total, as it is counted.
+fn counted(total_bytes: u64) -> u64 {
+    total_bytes - (total_bytes / UNCOUNTED_SHARE).min(MOST_UNCOUNTED_BYTES)
 }
 
 /// The memory of the machine, or of this process's control group if that is less.
@@ -83,7 +94,7 @@ mod tests {
     fn one_query_never_has_all_unless_it_is_told_to() {
         assert_eq!(
             MemoryLimits::new(Some(1 << 30), None).query_bytes,
-            512 << 20
+            448 << 20
         );
         assert_eq!(
             MemoryLimits::new(Some(64 << 30), None).query_bytes,
