@@ -17,7 +17,7 @@ use crate::deadline::Deadline;
 use crate::web::{Web, WebError, WebLimits, excerpt, media_type};
 use crate::{Config, EngineError};
 
-/// Bytes handed over at once,
+/// Most bytes handed over at once,
 const PART_BYTES: usize = 64 << 10;
 /// and how many of these may wait for the parser.
 const WAITING_PARTS: usize = 4;
@@ -88,17 +88,16 @@ pub(crate) fn fetch(
         other => failed(other),
     })?;
     let web = Web::new(limits);
+    let (sender, receiver) = sync_channel(WAITING_PARTS);
     let mut parts = Parts {
         agent: Some(web.agent()),
-        receiver: None,
+        receiver: Some(receiver),
         deadline: deadline.clone(),
         silence: config.service_timeout,
         trouble: Trouble::default(),
         part: Vec::new(),
         at: 0,
     };
-    let (sender, receiver) = sync_channel(WAITING_PARTS);
-    parts.receiver = Some(receiver);
     thread::Builder::new()
         .name("jindou-load".to_owned())
         .spawn(move || get(&web, address, &sender))
@@ -179,15 +178,16 @@ fn read(web: &Web, address: Uri, sender: &SyncSender<Part>) -> Result<Result<(),
     }
     let mut body = web.body(response);
     loop {
-        let mut part = Vec::with_capacity(PART_BYTES);
-        let read = (&mut body).take(PART_BYTES as u64).read_to_end(&mut part);
-        if let Err(error) = read {
-            return Err(web.broken().unwrap_or_else(|| WebError::Unreachable {
+        // What is there goes on at once: a slow server is not a silent one.
+        let mut part = vec![0; PART_BYTES];
+        let read = body.read(&mut part).map_err(|error| {
+            web.broken().unwrap_or_else(|| WebError::Unreachable {
                 reason: error.to_string(),
-            }));
-        }
-        if part.is_empty() {
-            return Ok(Ok(()));
+            })
+        });
+        match read? {
+            0 => return Ok(Ok(())),
+            count => part.truncate(count),
         }
         if sender.send(Part::Bytes(part)).is_err() {
             return Ok(Err(Gone));
@@ -212,6 +212,7 @@ fn format_of(response: &Response<Body>, address: &Uri) -> Option<Format> {
 struct Parts {
     /// Until it is shut.
     agent: Option<Agent>,
+    /// Until the end has come.
     receiver: Option<Receiver<Part>>,
     deadline: Deadline,
     /// How long nothing may come.

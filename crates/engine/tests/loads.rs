@@ -303,6 +303,20 @@ fn a_silent_server_costs_no_more_than_its_time() {
     }
 }
 
+/// What has come is parsed before more does: here the mistake in it ends the wait.
+#[test]
+fn what_has_come_is_read_at_once() {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/turtle\r\nContent-Length: 99\r\n\r\n\
+                <#a> <#p> nonsense . ";
+    let (server, hung_up) = mute(head);
+    let patient = database(|config| config.service_timeout = LONG);
+    let error = patient
+        .update(&load(&server.at("/a")))
+        .expect_err("a mistake");
+    assert!(matches!(error, EngineError::Ingest(_)), "{error}");
+    hung_up.recv_timeout(LONG).expect("it hung up");
+}
+
 #[test]
 fn cancelling_an_update_hangs_up() {
     for head in ["", HEAD] {

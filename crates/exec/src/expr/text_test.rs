@@ -1,8 +1,8 @@
 //! Which tests of a string are told by the term's key, many terms at a time?
 //!
-//! Those of a variable's text, or of its STR, also in one case, with a constant: `CONTAINS`, `STRSTARTS`, `STRENDS`,
-//! `REGEX`, comparisons of `STRLEN`, whether `STR` is equal, and which string comes first. Other expressions are evaluated value
-//! by value, which costs several times as much.
+//! Those of a variable's text, or of its STR, also in one case, with a constant: `CONTAINS`,
+//! `STRSTARTS`, `STRENDS`, `REGEX`, comparisons of `STRLEN`, whether `STR` is equal, and which string
+//! comes first. Other expressions are evaluated value by value, which costs several times as much.
 
 use std::sync::Arc;
 
