@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod allow;
 mod args;
 mod commands;
 mod control;

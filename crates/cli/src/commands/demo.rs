@@ -11,7 +11,8 @@ use jindou_engine::ingest::{Format, LoadOptions, Progress, Source};
 
 use jindou_server::{HeavyPriority, MemoryLimits};
 
-use crate::args::{DemoArguments, LimitArguments, load_policies};
+use crate::allow::load_policies;
+use crate::args::{DemoArguments, LimitArguments};
 use crate::commands::serve;
 use crate::progress::Watch;
 use crate::{open, output};

@@ -5,7 +5,8 @@ use std::time::Duration;
 use anyhow::{anyhow, bail};
 use jindou_engine::{Config, Database, EngineError, QueryOptions};
 
-use crate::args::{ExplainArguments, QueryArguments, ResultsFormat, TextArguments, service_policy};
+use crate::allow::service_policy;
+use crate::args::{ExplainArguments, QueryArguments, ResultsFormat, TextArguments};
 use crate::interrupt::{self, Interrupted};
 use crate::target::{Name, Target, refuse_terminal};
 use crate::{open, output};

@@ -12,9 +12,9 @@ use jindou_server::{
 };
 use tokio::sync::watch;
 
+use crate::allow::{load_policies, service_policy};
 use crate::args::{
     CorsOrigin, FsyncArgument, HeavyPriorityArgument, LimitArguments, ServeArguments,
-    load_policies, service_policy,
 };
 use crate::control;
 use crate::failure::INTERRUPTED;
