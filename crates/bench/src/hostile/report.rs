@@ -45,6 +45,10 @@ pub struct SlowFigures {
     pub answers: BTreeMap<String, u64>,
     /// Bytes that they read.
     pub bytes: u64,
+    /// How many others held back the last byte of what they sent.
+    pub withholding: usize,
+    /// What became of these bodies.
+    pub withheld: BTreeMap<String, u64>,
 }
 
 /// How long cancelled queries of a kind went on.
@@ -96,10 +100,11 @@ pub struct HostileReport {
 }
 
 impl HostileReport {
-    /// The memory before the mix and what queries may add to it.
+    /// The memory before the mix and what requests may add to it, and a tenth for what the
+    /// allocator keeps.
     #[must_use]
     pub fn ceiling_bytes(&self) -> u64 {
-        self.resident_bytes + self.memory_bytes
+        (self.resident_bytes + self.memory_bytes) / 10 * 11
     }
 
     /// Each target, what was found, and whether that meets it.
@@ -199,6 +204,8 @@ impl Display for HostileReport {
             thousands(self.slow.connections as u64)
         );
         answers.row([slow, counts(&self.slow.answers)]);
+        let withholding = format!("{} without the last byte", self.slow.withholding);
+        answers.row([withholding, counts(&self.slow.withheld)]);
         writeln!(f, "{answers}")?;
         let mut cancelled = Table::new(["cancelled", "runs", "median, ms", "longest, ms"]);
         for (when, kinds) in [

@@ -1,4 +1,5 @@
-//! Which clients take what they asked for a few bytes at a time?
+//! Which clients take what they asked for a few bytes at a time, or hold back the last byte of what
+//! they send?
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,13 +23,28 @@ const PAUSE: Duration = Duration::from_secs(1);
 const REFUSED_PAUSE: Duration = Duration::from_secs(5);
 /// What the system may keep of an answer that is not read, in bytes.
 const RECEIVE_BUFFER: u32 = 4096;
+/// Clients that send all of a body but its last byte,
+const WITHHOLDING: usize = 100;
+/// of so many bytes, which is what a server takes at most by default,
+const WITHHELD_BODY_BYTES: usize = 16 << 20;
+/// in pieces of so many,
+const PIECE_BYTES: usize = 64 << 10;
+/// and go away after that time.
+const WITHHELD_FOR: Duration = Duration::from_secs(1);
 /// Everything, and a part that is answered at once.
 const QUERIES: [&str; 2] = ["SELECT * { ?s ?p ?o }", "SELECT * { ?s ?p ?o } LIMIT 500"];
 
 #[derive(Default)]
 struct Counts {
     answers: Mutex<BTreeMap<String, u64>>,
+    withheld: Mutex<BTreeMap<String, u64>>,
     bytes: AtomicU64,
+}
+
+fn count(answers: &Mutex<BTreeMap<String, u64>>, told: String) {
+    if let Ok(mut answers) = answers.lock() {
+        *answers.entry(told).or_default() += 1;
+    }
 }
 
 /// Connections under way.
@@ -42,9 +58,12 @@ impl Slow {
     pub(super) fn join(self) -> Result<SlowFigures, BenchError> {
         self.thread.join().map_err(|_| BenchError::Thread)?;
         let answers = self.counts.answers.lock();
+        let withheld = self.counts.withheld.lock();
         Ok(SlowFigures {
             connections: self.connections,
             answers: answers.map_err(|_| BenchError::Thread)?.clone(),
+            withholding: WITHHOLDING,
+            withheld: withheld.map_err(|_| BenchError::Thread)?.clone(),
             bytes: self.counts.bytes.load(Relaxed),
         })
     }
@@ -67,6 +86,9 @@ pub(super) fn start(
             for number in 0..connections {
                 tokio::spawn(sip(address, number, Arc::clone(&shared)));
             }
+            for _ in 0..WITHHOLDING {
+                tokio::spawn(withhold(address, Arc::clone(&shared)));
+            }
             while !stop.load(Relaxed) {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
@@ -87,9 +109,7 @@ async fn sip(address: SocketAddr, number: usize, counts: Arc<Counts>) {
         let request = hostile_request(address, query, &format!("slow {number} {round}"));
         let told = one(address, &request, &counts).await;
         let refused = told == "503";
-        if let Ok(mut answers) = counts.answers.lock() {
-            *answers.entry(told).or_default() += 1;
-        }
+        count(&counts.answers, told);
         tokio::time::sleep(if refused { REFUSED_PAUSE } else { PAUSE }).await;
     }
 }
@@ -123,5 +143,43 @@ async fn one(address: SocketAddr, request: &[u8], counts: &Counts) -> String {
             }
         }
         tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Sends bodies again and again, each without its last byte.
+async fn withhold(address: SocketAddr, counts: Arc<Counts>) {
+    loop {
+        let told = one_withheld(address).await;
+        count(&counts.withheld, told);
+        tokio::time::sleep(REFUSED_PAUSE).await;
+    }
+}
+
+/// One body without its last byte, as far as it is taken.
+async fn one_withheld(address: SocketAddr) -> String {
+    let Ok(mut stream) = TcpStream::connect(address).await else {
+        return "no connection".to_owned();
+    };
+    let head = format!(
+        "POST /update HTTP/1.1\r\nHost: {address}\r\n\
+         Content-Type: application/sparql-update\r\nContent-Length: {WITHHELD_BODY_BYTES}\r\n\r\n"
+    );
+    let piece = [b' '; PIECE_BYTES];
+    let mut left = WITHHELD_BODY_BYTES - 1;
+    let mut sent = stream.write_all(head.as_bytes()).await;
+    while sent.is_ok() && left > 0 {
+        let now = left.min(PIECE_BYTES);
+        sent = stream.write_all(&piece[..now]).await;
+        left -= now;
+    }
+    // A server that refuses says so while the body is sent, or cuts the connection.
+    let mut answer = [0; SIP];
+    match tokio::time::timeout(WITHHELD_FOR, stream.read(&mut answer)).await {
+        Ok(Ok(read)) if read > 0 => {
+            let text = String::from_utf8_lossy(&answer[..read]);
+            text.get(9..12).unwrap_or("?").to_owned()
+        }
+        Ok(_) => "cut".to_owned(),
+        Err(_) => "taken but for a byte".to_owned(),
     }
 }
