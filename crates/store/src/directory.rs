@@ -161,33 +161,6 @@ impl Directory {
         Self::lock(path)
     }
 
-    /// Locks a directory to build a store in, and makes it if it is not there. What an attempt
-    /// before left in it is removed.
-    ///
-    /// # Errors
-    /// [`StoreError::NotEmpty`] for a directory of other things, [`StoreError::Locked`] while
-    /// another attempt is under way, or what the operating system says.
-    pub fn claim(path: &Path) -> Result<Self, StoreError> {
-        let failed = |source: io::Error| StoreError::Io {
-            path: path.to_owned(),
-            source,
-        };
-        fs::create_dir_all(path).map_err(failed)?;
-        let names = Folder::new(path).list().map_err(failed)?;
-        let is_ours = |name: &String| name == CURRENT || is_leftover(name, Current::default());
-        let (left, other): (Vec<_>, Vec<_>) = names.into_iter().partition(is_ours);
-        if other.iter().any(|name| name != LOCK) {
-            return Err(StoreError::NotEmpty {
-                path: path.to_owned(),
-            });
-        }
-        let directory = Self::lock(path)?;
-        for name in left {
-            fs::remove_file(path.join(name)).map_err(failed)?;
-        }
-        Ok(directory)
-    }
-
     /// The files that the store is made of now, and their bytes.
     ///
     /// # Errors
@@ -213,8 +186,8 @@ impl Directory {
         names.into_iter().map(file).collect()
     }
 
-    /// Copies the files that the store is made of into another directory, which was
-    /// [claimed](Directory::claim). They are lasting when this returns.
+    /// Copies the files that the store is made of into another directory, which holds none. They
+    /// are lasting when this returns.
     ///
     /// # Errors
     /// What the operating system says; part of the files may then be in the other directory, which
@@ -237,7 +210,7 @@ impl Directory {
         &*self.storage
     }
 
-    fn lock(path: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn lock(path: &Path) -> Result<Self, StoreError> {
         let name = path.join(LOCK);
         let failed = |source: io::Error| StoreError::Io {
             path: name.clone(),
