@@ -227,8 +227,10 @@ impl Database {
             None => Ok(base),
             Some(store) => {
                 let directory = Arc::clone(store.directory());
-                DurableStore::write_next_base(&directory, &base, generation)
-                    .and_then(|mapped| store.replace(generation, &[]).map(|()| mapped))
+                DurableStore::write_next_base(&directory, &base, generation).and_then(|mapped| {
+                    store.replace(generation, &mapped, &[])?;
+                    Ok(mapped)
+                })
             }
         };
         let base = match written {

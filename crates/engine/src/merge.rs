@@ -339,7 +339,7 @@ impl Inner {
         let latest = writer.latest.clone();
         bring_over(&waiting, latest, &mut to, &mut moved)?;
         if let Some(store) = &mut writer.store
-            && let Err(error) = store.replace(generation, &moved)
+            && let Err(error) = store.replace(generation, to.base(), &moved)
         {
             return Err(writer.refused(error));
         }

@@ -10,6 +10,7 @@ use jindou_model::{
 use rustc_hash::FxHashMap;
 
 use crate::clusters::Clusters;
+use crate::identity::Identity;
 use crate::named::NamedGraphs;
 use crate::segment::{Segment, expand_one};
 use crate::text_order::{LiteralEnds, TextKinds};
@@ -34,8 +35,8 @@ pub struct Base {
     pub(crate) declared: Vec<u64>,
     pub(crate) vertex_kinds: TextKinds,
     pub(crate) literal_ends: LiteralEnds,
-    /// The checksum of its file; 0 of a base that was not read from one.
-    pub(crate) identity: u64,
+    /// As its file says; the default of a base that was not read from one.
+    pub(crate) identity: Identity,
 }
 
 /// Bytes by part.

@@ -25,7 +25,7 @@ pub enum StoreError {
         reason: String,
     },
     /// A file was written by another version.
-    #[error("{}: format version {found} is not supported (this build reads version {supported}); load the data again", path.display())]
+    #[error("{}: format version {found} is not supported (this build reads version {supported}); write the data with `jindou dump` of the build that made the store, and `jindou load` it into a new one", path.display())]
     Version {
         /// The file.
         path: PathBuf,

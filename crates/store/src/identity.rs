@@ -16,6 +16,11 @@ impl Identity {
         Self([random(), random()])
     }
 
+    /// What is wrong with a file that continues another base than this one.
+    pub(crate) fn mismatch(self, found: Self) -> String {
+        format!("it continues the base {found} of another store, and the base here is {self}")
+    }
+
     /// Reads what [`Display`](fmt::Display) writes, to the letter.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (high, low) = text.split_at_checked(16)?;

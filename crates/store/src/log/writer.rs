@@ -10,7 +10,8 @@ use super::format::{
 };
 use super::storage::{LogFile, Storage, is_full, write_all, write_zeros};
 use super::{Fsync, LogOptions, file_name, temporary_name};
-use crate::StoreError;
+use crate::identity::random;
+use crate::{Identity, StoreError};
 
 /// Room kept behind every record for marks and for the word that another file follows.
 const RESERVE_BYTES: u64 = 4 * RECORD_BYTES;
@@ -23,6 +24,8 @@ pub(super) struct Shared {
     pub(super) storage: Box<dyn Storage>,
     pub(super) options: LogOptions,
     pub(super) generation: u64,
+    /// The base that the log continues.
+    pub(super) base: Identity,
     pub(super) commits: Commits,
 }
 
@@ -247,6 +250,7 @@ impl Writer {
             previous_end: self.point.end,
             previous_chain: self.point.chain,
             random: random(),
+            base: shared.base,
         };
         let (handle, allocated) = create_file(&*shared.storage, &header, shared.options.grow_bytes)
             .map_err(|failed| {
@@ -328,10 +332,4 @@ pub(super) fn create_file(
         file,
     };
     Ok((Arc::new(handle), length))
-}
-
-/// A number that no other file has in its header.
-pub(super) fn random() -> u64 {
-    use std::hash::{BuildHasher as _, Hasher as _};
-    std::hash::RandomState::new().build_hasher().finish()
 }
