@@ -309,6 +309,7 @@ impl Inner {
     ) -> Result<(), EngineError> {
         let generation = start.generation() + 1;
         let base = self.builders().install(|| rebuild(start))?;
+        start.base().check()?;
         self.go_on()?;
         let base = match directory {
             Some(directory) => DurableStore::write_next_base(directory, &base, generation)?,

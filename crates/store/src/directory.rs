@@ -465,18 +465,22 @@ impl Directory {
             let mut image = ImageReader::open(&path, KIND_TABLE)?;
             let table = StringTable::open(image.region()?)
                 .map_err(|error| image.corrupt(&error.to_string()))?;
-            Ok::<_, StoreError>((table, image.checksum()))
+            Ok::<_, StoreError>((table, image.checksum(), image.file()))
         };
         let [vertices, literals, predicates] = TABLES.map(table);
         let tables = [vertices?, literals?, predicates?];
         let mut image = ImageReader::open(&self.file("base", generation), KIND_BASE)?;
         let identity = Identity([image.word()?, image.word()?]);
-        for (name, (_, checksum)) in TABLES.iter().zip(&tables) {
+        for (name, (_, checksum, _)) in TABLES.iter().zip(&tables) {
             if image.word()? != *checksum {
                 return Err(image.corrupt(&format!("it does not belong to the table of {name}")));
             }
         }
-        let [vertices, literals, predicates] = tables.map(|(table, _)| table);
+        let mut files = vec![image.file()];
+        let [vertices, literals, predicates] = tables.map(|(table, _, file)| {
+            files.push(file);
+            table
+        });
         let documents = image.word()?;
         let declared = image.words()?;
         let count = image.length()?;
@@ -499,6 +503,7 @@ impl Directory {
         );
         base.declared = declared;
         base.identity = identity;
+        base.files = files;
         Ok(base)
     }
 }

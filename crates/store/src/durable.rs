@@ -231,6 +231,7 @@ impl DurableStore {
         note(&mut recovery, &recovered);
         let snapshot = replay.finish();
         verify::counts(&snapshot, directory.path())?;
+        snapshot.base().check()?;
         Ok((snapshot, recovery))
     }
 
@@ -308,6 +309,7 @@ impl DurableStore {
         let mut bytes = Vec::new();
         let snapshot = &checkpoint.snapshot;
         Transaction::from_base(snapshot).encode(&mut bytes);
+        snapshot.base().check()?;
         directory.write_changes(checkpoint.at, &bytes)
     }
 
@@ -435,6 +437,8 @@ impl DurableStore {
         to.begin()?;
         let is_linked = from.copy_base(generation, to)?;
         let transaction = Transaction::from_base(snapshot);
+        // Also that what was linked or copied is whole.
+        snapshot.base().check()?;
         let has_changes = transaction.terms.iter().any(|keys| !keys.is_empty())
             || transaction.stages.iter().any(|stage| !stage.is_empty());
         let transactions = Vec::from_iter(has_changes.then_some(transaction));
@@ -499,6 +503,9 @@ fn snapshot_at(directory: &Directory, current: Current) -> Result<Snapshot, Stor
         .map_err(ReplayError::from)
         .and_then(|transaction| replay.add(&transaction));
     added.map_err(|error| corrupt(&directory.changes_file(current), &error))?;
+    if bytes.is_damaged() {
+        return Err(StoreError::lost_bytes(&directory.changes_file(current)));
+    }
     Ok(replay.finish())
 }
 

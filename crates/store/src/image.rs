@@ -115,6 +115,11 @@ impl ImageReader {
         self.checksum
     }
 
+    /// The file's path, and all of it that holds arrays and words.
+    pub(crate) fn file(&self) -> (PathBuf, Region) {
+        (self.path.clone(), self.data.clone())
+    }
+
     /// Maps a file and compares its length and checksums.
     pub(crate) fn open(path: &Path, kind: u64) -> Result<Self, StoreError> {
         let failed = |source: io::Error| StoreError::Io {

@@ -146,6 +146,7 @@ pub(crate) fn assemble(
         vertex_kinds: TextKinds::default(),
         literal_ends: LiteralEnds::default(),
         identity: Identity::default(),
+        files: Vec::new(),
     }
 }
 
