@@ -6,7 +6,7 @@
 //!   end, a random number, identity of the base that the log continues (two words), checksum of
 //!   the eleven words before. The checksum is the file's *salt*.
 //! - bytes 512.. and 1024.., two *promises*, each alone in a sector: a counter, a length that the
-//!   file never falls below again, checksum (salted). They are written by turns, so that a torn
+//!   file does not fall below before a later one says less, checksum (salted). They are written by turns, so that a torn
 //!   one leaves the other.
 //!
 //! Everything else in the block is zero. Records follow, each at a multiple of 8:
@@ -186,7 +186,7 @@ impl FileHeader {
     }
 }
 
-/// A length that a file does not fall below again.
+/// A length that a file does not fall below before a later promise says less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Promise {
     pub(super) counter: u64,
