@@ -7,8 +7,8 @@ use jindou_conformance::isomorphism::isomorphic;
 use jindou_conformance::random::Random;
 use jindou_conformance::random_data::{Profile, dataset};
 use jindou_engine::ingest::{Progress, Source};
-use jindou_engine::results::{GraphFormat, GraphWriter, QuadText, ResultsError, TermText};
-use jindou_engine::{Database, GraphSelection, LoadOptions};
+use jindou_engine::results::{GraphFormat, GraphWriter, QuadText, TermText, WriteError};
+use jindou_engine::{Database, EngineError, GraphSelection, LoadOptions};
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 
@@ -53,10 +53,13 @@ fn dump(
     database: &Database,
     selection: &GraphSelection,
     format: GraphFormat,
-) -> Result<Vec<u8>, ResultsError> {
+) -> Result<Vec<u8>, WriteError> {
     let mut out = Vec::new();
     let mut writer = GraphWriter::new(format);
-    let visited = database.for_each_quad(selection, |quad| writer.quad(&mut out, quad))?;
+    let visited = database.for_each_quad(selection, |quad| {
+        writer.quad(&mut out, quad)?;
+        Ok::<_, WriteError>(())
+    })?;
     assert_eq!(visited, writer.triples());
     writer.finish(&mut out)?;
     Ok(out)
@@ -91,9 +94,10 @@ fn rows(database: &Database) -> Vec<Row> {
             Some(term(quad.object)),
             quad.graph.map(term),
         ]);
-        Ok::<(), std::convert::Infallible>(())
+        Ok::<(), EngineError>(())
     };
-    let Ok(visited) = database.for_each_quad(&GraphSelection::All, &mut add);
+    let visited = database.for_each_quad(&GraphSelection::All, &mut add);
+    let visited = visited.expect("nothing fails");
     assert_eq!(visited, rows.len() as u64);
     rows
 }
@@ -241,9 +245,8 @@ fn one_named_graph_is_read_alone() {
     assert!(database.has_graph(&name));
     assert!(!database.has_graph(&none));
     let count = |selection: &GraphSelection| {
-        let Ok(count) =
-            database.for_each_quad(selection, |_| Ok::<(), std::convert::Infallible>(()));
-        count
+        let count = database.for_each_quad(selection, |_| Ok::<(), EngineError>(()));
+        count.expect("nothing fails")
     };
     let third = odd().len() as u64 / 3;
     assert_eq!(count(&GraphSelection::Named(name)), third);
@@ -258,8 +261,15 @@ fn the_first_error_ends_the_reading() {
     let mut seen = 0;
     let outcome = database.for_each_quad(&GraphSelection::All, |_| {
         seen += 1;
-        if seen < 5 { Ok(()) } else { Err("enough") }
+        if seen < 5 {
+            Ok(())
+        } else {
+            Err(EngineError::Cancelled)
+        }
     });
-    assert_eq!(outcome, Err("enough"));
+    assert!(
+        matches!(outcome, Err(EngineError::Cancelled)),
+        "{outcome:?}"
+    );
     assert_eq!(seen, 5);
 }

@@ -1,18 +1,16 @@
 //! Copies of a database: how is one made while everything goes on, how is it checked, and how does
 //! it become a store again?
 //!
-//! A backup is a store of its own: `jindou serve --location BACKUP` works. It is built in a
-//! directory beside its place, `<name>.partial`, and takes its name when it is whole and on the
-//! device.
+//! A backup is a store of its own: `jindou serve --location BACKUP` works. It is built in a new
+//! directory beside its place and takes its name when it is whole and on the device: see
+//! [`Partial`].
 
-use std::fs::{self, File};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use jindou_model::SnapshotNumber;
 use jindou_store::bulk::rebuild;
-use jindou_store::{Directory, DurableStore, Recovery, Snapshot, StoreFile};
+use jindou_store::{Directory, DurableStore, Partial, Recovery, Snapshot, StoreFile};
 
 use crate::{Database, EngineError};
 
@@ -67,12 +65,17 @@ impl Database {
     /// are linked; else a copy of them; for a database in memory what storing it costs.
     ///
     /// # Errors
-    /// What the operating system says; [`EngineError::Store`] while another backup is made to the
-    /// same place.
+    /// What the operating system says. Of two backups made to the same place at the same time the
+    /// one that ends later is refused.
     pub fn backup(&self, to: &Path) -> Result<BackupReport, EngineError> {
-        let place = Place::claim(to)?;
+        let place = Partial::begin(to)?;
         let (snapshot, is_linked) = self.copy_into(&place)?;
-        let bytes = place.directory.files()?.iter().map(|file| file.bytes).sum();
+        let bytes = place
+            .directory()
+            .files()?
+            .iter()
+            .map(|file| file.bytes)
+            .sum();
         place.finish()?;
         Ok(BackupReport {
             snapshot: snapshot.number(),
@@ -83,7 +86,7 @@ impl Database {
         })
     }
 
-    fn copy_into(&self, place: &Place) -> Result<(Snapshot, bool), EngineError> {
+    fn copy_into(&self, place: &Partial) -> Result<(Snapshot, bool), EngineError> {
         let inner = self.inner();
         let stored = |store: &DurableStore| Arc::clone(store.directory());
         let directory = inner.writer.lock().store.as_ref().map(stored);
@@ -91,7 +94,7 @@ impl Database {
             // What is current stays so; what readers see is on the device.
             let _one = inner.maintenance.lock();
             let snapshot = self.graph().snapshot.clone();
-            let copied = DurableStore::copy(&directory, &snapshot, &place.directory)?;
+            let copied = DurableStore::copy(&directory, &snapshot, place.directory())?;
             return Ok((snapshot, copied.is_linked));
         }
         let snapshot = self.graph().snapshot.clone();
@@ -101,7 +104,7 @@ impl Database {
             false => Some(inner.builders().install(|| rebuild(&snapshot))?),
         };
         let base = rebuilt.as_ref().unwrap_or(snapshot.base());
-        DurableStore::write_new(&place.directory, base)?;
+        DurableStore::write_new(place.directory(), base)?;
         Ok((snapshot, false))
     }
 
@@ -122,9 +125,9 @@ impl Database {
     /// As [`Database::verify`]; what the operating system says. The directory is then as it was.
     pub fn restore(backup: &Path, location: &Path) -> Result<StoreReport, EngineError> {
         let from = Directory::open(backup)?;
-        let place = Place::claim(location)?;
+        let place = Partial::begin(location)?;
         let report = report(&from)?;
-        from.copy_to(&place.directory)?;
+        from.copy_to(place.directory())?;
         place.finish()?;
         Ok(report)
     }
@@ -143,74 +146,4 @@ fn report(directory: &Directory) -> Result<StoreReport, EngineError> {
         changes: snapshot.changes(),
         recovery,
     })
-}
-
-/// A directory under way to its place.
-struct Place {
-    path: PathBuf,
-    parent: PathBuf,
-    /// Beside it.
-    directory: Directory,
-    is_taken: bool,
-}
-
-fn io_error(path: &Path, source: io::Error) -> EngineError {
-    EngineError::Io {
-        path: path.to_owned(),
-        source,
-    }
-}
-
-impl Place {
-    /// A directory beside `path`, which must be absent or an empty directory.
-    fn claim(path: &Path) -> Result<Self, EngineError> {
-        let refused = |kind, text| io_error(path, io::Error::new(kind, text));
-        match fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
-            Ok(true) => {}
-            Ok(false) => {
-                return Err(refused(
-                    io::ErrorKind::DirectoryNotEmpty,
-                    "it is there and not empty; name a new directory",
-                ));
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(io_error(path, error)),
-        }
-        let Some(name) = path.file_name() else {
-            return Err(refused(
-                io::ErrorKind::InvalidInput,
-                "name the directory itself",
-            ));
-        };
-        let parent = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-            _ => PathBuf::from("."),
-        };
-        let mut beside = name.to_owned();
-        beside.push(".partial");
-        Ok(Self {
-            path: path.to_owned(),
-            directory: Directory::claim(&parent.join(beside))?,
-            parent,
-            is_taken: false,
-        })
-    }
-
-    /// Takes the place; that is lasting when this returns.
-    fn finish(mut self) -> Result<(), EngineError> {
-        // An empty directory gives way.
-        fs::rename(self.directory.path(), &self.path).map_err(|e| io_error(&self.path, e))?;
-        self.is_taken = true;
-        let sync = || File::open(&self.parent)?.sync_all();
-        sync().map_err(|error| io_error(&self.parent, error))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if !self.is_taken {
-            // What stays is removed by the next attempt.
-            let _ = fs::remove_dir_all(self.directory.path());
-        }
-    }
 }

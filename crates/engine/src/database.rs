@@ -222,13 +222,16 @@ impl Database {
         let mut writer = self.inner.writer.lock();
         let existing = writer.begin()?;
         let (base, report) = load::load(Some(&existing), sources, options, progress)?;
+        existing.base().check()?;
         let generation = existing.generation() + 1;
         let written = match &mut writer.store {
             None => Ok(base),
             Some(store) => {
                 let directory = Arc::clone(store.directory());
-                DurableStore::write_next_base(&directory, &base, generation)
-                    .and_then(|mapped| store.replace(generation, &[]).map(|()| mapped))
+                DurableStore::write_next_base(&directory, &base, generation).and_then(|mapped| {
+                    store.replace(generation, &mapped, &[])?;
+                    Ok(mapped)
+                })
             }
         };
         let base = match written {
@@ -310,21 +313,23 @@ impl Database {
     ) -> Result<QueryResults, EngineError> {
         let begun = Instant::now();
         let graph = self.inner.graph.load_full();
-        let prepared = self.prepare(text, &options, &graph, begun)?;
-        if options.must_not_wait && prepared.plan.calls_services {
-            return Err(EngineError::WouldWait);
-        }
-        let inner = &*self.inner;
-        let seed = inner.next_seed();
-        Running::start(
-            graph,
-            prepared,
-            &options,
-            &inner.config,
-            &inner.workers,
-            (begun, seed),
-        )?
-        .into_results()
+        graph.read(|| {
+            let prepared = self.prepare(text, &options, &graph, begun)?;
+            if options.must_not_wait && prepared.plan.calls_services {
+                return Err(EngineError::WouldWait);
+            }
+            let inner = &*self.inner;
+            let seed = inner.next_seed();
+            Running::start(
+                Arc::clone(&graph),
+                prepared,
+                &options,
+                &inner.config,
+                &inner.workers,
+                (begun, seed),
+            )?
+            .into_results()
+        })?
     }
 
     fn prepare<'t>(
@@ -362,8 +367,7 @@ impl Database {
     pub fn explain_with(&self, text: &str, options: &QueryOptions) -> Result<String, EngineError> {
         let begun = Instant::now();
         let graph = self.inner.graph.load_full();
-        let prepared = self.prepare(text, options, &graph, begun)?;
-        Ok(prepared.explain())
+        graph.read(|| Ok(self.prepare(text, options, &graph, begun)?.explain()))?
     }
 
     /// Figures of the graph.

@@ -1,6 +1,7 @@
 //! The store as planner and executor see it.
 
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use jindou_exec::{GraphSource, Keys, TermSource};
 use jindou_model::{
@@ -11,11 +12,35 @@ use jindou_plan::{SegmentStatistics, Statistics};
 use jindou_store::Snapshot;
 use oxrdf::TermRef;
 
+use crate::EngineError;
 use crate::keys::{lookup_keys, push_keys};
 
 /// The graph at one snapshot. Readers hold it for as long as they need it.
 pub(crate) struct StoredGraph {
     pub(crate) snapshot: Snapshot,
+}
+
+/// What `read` makes of a snapshot, if the files that it lies in were whole until it ended.
+///
+/// Where bytes of them were lost it reads zeros in their place, of which it may make anything, a
+/// panic included: none of that is given out.
+///
+/// # Errors
+/// [`EngineError::Corrupt`] with the name of the file.
+pub(crate) fn read_whole<T>(
+    snapshot: &Snapshot,
+    read: impl FnOnce() -> T,
+) -> Result<T, EngineError> {
+    let made = catch_unwind(AssertUnwindSafe(read));
+    snapshot.base().check()?;
+    Ok(made.unwrap_or_else(|panic| resume_unwind(panic)))
+}
+
+impl StoredGraph {
+    /// As [`read_whole`].
+    pub(crate) fn read<T>(&self, read: impl FnOnce() -> T) -> Result<T, EngineError> {
+        read_whole(&self.snapshot, read)
+    }
 }
 
 impl TermSource for StoredGraph {

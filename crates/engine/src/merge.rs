@@ -309,6 +309,7 @@ impl Inner {
     ) -> Result<(), EngineError> {
         let generation = start.generation() + 1;
         let base = self.builders().install(|| rebuild(start))?;
+        start.base().check()?;
         self.go_on()?;
         let base = match directory {
             Some(directory) => DurableStore::write_next_base(directory, &base, generation)?,
@@ -339,7 +340,7 @@ impl Inner {
         let latest = writer.latest.clone();
         bring_over(&waiting, latest, &mut to, &mut moved)?;
         if let Some(store) = &mut writer.store
-            && let Err(error) = store.replace(generation, &moved)
+            && let Err(error) = store.replace(generation, to.base(), &moved)
         {
             return Err(writer.refused(error));
         }

@@ -7,10 +7,13 @@ use jindou_exec::{GraphSource, Terms};
 use jindou_model::{Graphs, Pattern, PredicateId, TermId, TermKind, key};
 use oxrdf::{NamedNode, NamedOrBlankNode};
 
-use crate::Database;
 use crate::graph::StoredGraph;
 use crate::results::{QuadText, TermText};
 use crate::solutions::TermDecoder;
+use crate::{Database, EngineError};
+
+/// Quads visited between two looks whether the store's files are whole.
+const QUADS_BETWEEN_CHECKS: u64 = 1024;
 
 /// Graphs to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,8 +53,8 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// The first of `visit`.
-    pub fn for_each_quad<E>(
+    /// The first of `visit`; [`EngineError::Corrupt`] if a file of the store lost bytes meanwhile.
+    pub fn for_each_quad<E: From<EngineError>>(
         &self,
         graphs: &GraphSelection,
         visit: impl FnMut(QuadText<'_>) -> Result<(), E>,
@@ -63,8 +66,8 @@ impl Database {
     /// is no such graph. Without a name it is the default graph, which is always there.
     ///
     /// # Errors
-    /// The first of `visit`.
-    pub fn for_each_quad_in<E>(
+    /// As [`Database::for_each_quad`].
+    pub fn for_each_quad_in<E: From<EngineError>>(
         &self,
         graph: Option<&NamedNode>,
         visit: impl FnMut(QuadText<'_>) -> Result<(), E>,
@@ -90,17 +93,22 @@ impl Database {
     }
 }
 
-fn visit_all<E>(
+fn visit_all<E: From<EngineError>>(
     graph: &Arc<StoredGraph>,
     graphs: &GraphSelection,
     mut visit: impl FnMut(QuadText<'_>) -> Result<(), E>,
 ) -> Result<u64, E> {
     let terms = Terms::new(graph.clone());
     let mut reader = QuadReader::new(graph, &terms);
-    let mut visited = 0;
+    let mut visited = 0_u64;
     let mut outcome = Ok(());
-    let _ = for_each_id(graph, graphs, &mut |s, p, o, g| {
-        outcome = visit(reader.text(s, p, o, g));
+    let mut visit = |s, p, o, g| {
+        let text = reader.text(s, p, o, g);
+        outcome = match visited.is_multiple_of(QUADS_BETWEEN_CHECKS) {
+            true => graph.read(|| ()).map_err(E::from),
+            false => Ok(()),
+        }
+        .and_then(|()| visit(text));
         match outcome {
             Ok(()) => {
                 visited += 1;
@@ -108,7 +116,8 @@ fn visit_all<E>(
             }
             Err(_) => ControlFlow::Break(()),
         }
-    });
+    };
+    let _ = graph.read(|| for_each_id(graph, graphs, &mut visit))?;
     outcome.map(|()| visited)
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use jindou_exec::{Context, ContextParts, Execution, Limits, Terms, Workers};
+use jindou_exec::{Context, ContextParts, Execution, Limits, Table, Terms, Workers};
 use jindou_model::{TermId, TermKind};
 use jindou_plan::Prepared;
 use jindou_plan::physical::{ConstId, Constant, Form, Operator, Plan};
@@ -92,6 +92,17 @@ impl Running {
         })
     }
 
+    /// The next rows; `None` at the end.
+    ///
+    /// # Errors
+    /// The limit that the query met; a file of the store that lost bytes.
+    pub(crate) fn next_table(&mut self) -> Result<Option<Table>, EngineError> {
+        let Self {
+            execution, graph, ..
+        } = self;
+        Ok(graph.read(|| execution.next_table())??)
+    }
+
     pub(crate) fn plan(&self) -> &Plan {
         &self.prepared.plan
     }
@@ -108,7 +119,7 @@ impl Running {
                 let vars = vars.clone();
                 QueryResults::Solutions(Solutions::new(self, vars))
             }
-            Form::Ask => QueryResults::Boolean(self.execution.next_table()?.is_some()),
+            Form::Ask => QueryResults::Boolean(self.next_table()?.is_some()),
             Form::Construct(template) => {
                 let form = GraphForm::construct(self.plan(), template);
                 QueryResults::Graph(Graph::new(self, form))

@@ -81,7 +81,7 @@ impl Solutions {
     /// # Errors
     /// The limit that the query met.
     pub fn next_batch(&mut self) -> Result<Option<Batch>, EngineError> {
-        let Some(mut table) = self.running.execution.next_table()? else {
+        let Some(mut table) = self.running.next_table()? else {
             return Ok(None);
         };
         let rows = table.rows();
@@ -135,12 +135,16 @@ impl Iterator for Solutions {
                 && *row < batch.rows()
             {
                 let terms = self.running.execution.context().terms();
-                let values = batch
-                    .columns
-                    .iter()
-                    .map(|column| terms.term(column[*row]))
-                    .collect();
+                let cells = batch.columns.iter().map(|column| column[*row]);
+                let values = self
+                    .running
+                    .graph
+                    .read(|| cells.map(|id| terms.term(id)).collect());
                 *row += 1;
+                let values = match values {
+                    Ok(values) => values,
+                    Err(error) => return Some(Err(error)),
+                };
                 return Some(Ok(Solution {
                     names: Arc::clone(&self.names),
                     values,

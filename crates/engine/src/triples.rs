@@ -80,7 +80,9 @@ impl Graph {
     pub fn next_batch(&mut self) -> Result<Option<Vec<[TermId; 3]>>, EngineError> {
         let mut triples = Vec::new();
         while triples.is_empty() && !self.done {
-            if let Err(error) = self.fill(&mut triples) {
+            let graph = Arc::clone(&self.running.graph);
+            let filled = graph.read(|| self.fill(&mut triples));
+            if let Err(error) = filled.and_then(|filled| filled) {
                 self.done = true;
                 return Err(error);
             }
@@ -106,7 +108,7 @@ impl Graph {
             self.take_found(triples);
         } else if let Some(node) = self.open.pop() {
             self.describe(node)?;
-        } else if let Some(table) = self.running.execution.next_table()? {
+        } else if let Some(table) = self.running.next_table()? {
             match self.form.clone() {
                 GraphForm::Construct(template) => self.construct(&template, &table, triples),
                 GraphForm::Describe(slots) => self.open_nodes(&slots, &table),
@@ -255,7 +257,10 @@ impl Iterator for Graph {
         let (triples, next) = &mut self.batch;
         let ids = triples[*next];
         *next += 1;
-        Some(Ok(triple(self.running.execution.context().terms(), ids)))
+        let Running {
+            graph, execution, ..
+        } = &self.running;
+        Some(graph.read(|| triple(execution.context().terms(), ids)))
     }
 }
 

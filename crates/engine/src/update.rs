@@ -18,7 +18,7 @@ use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term, TermRef};
 use crate::database::Inner;
 use crate::deadline::Deadline;
 use crate::fetch::{Fetched, fetch};
-use crate::graph::StoredGraph;
+use crate::graph::{StoredGraph, read_whole};
 use crate::progress::QueryProgress;
 use crate::query::Running;
 use crate::{AddressPolicy, Database, EngineError, QueryOptions, document};
@@ -129,7 +129,7 @@ impl Database {
         let mut working = writer.begin()?;
         let documents = working.documents();
         working.set_documents(documents + 1);
-        let (stages, effect) = execute(&mut working)?;
+        let (stages, effect) = read_whole(&writer.latest, || execute(&mut working))??;
         // From here on it happens, whatever its client wants.
         deadline.left()?;
         let appended = writer.append(working, stages)?;
@@ -493,7 +493,7 @@ impl<'a> Run<'a> {
         let mut changes = Changes::default();
         let mut solutions = 0_u64;
         let mut booked = 0;
-        while let Some(table) = running.execution.next_table()? {
+        while let Some(table) = running.next_table()? {
             for row in 0..table.rows() {
                 solutions += 1;
                 let made = self.instantiate(modify, &running, &table, (row, solutions, &scope))?;

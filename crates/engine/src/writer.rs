@@ -66,6 +66,8 @@ impl Writer {
                 place: self.last.clone(),
             });
         }
+        // What it was made of may have been zeros.
+        self.latest.base().check()?;
         changed.set_number(SnapshotNumber(self.latest.number().0 + 1));
         let transaction = Transaction::between(&self.latest, &changed, stages);
         if let Some(store) = &self.store {

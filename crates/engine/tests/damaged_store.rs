@@ -171,3 +171,94 @@ fn a_load_that_fails_leaves_the_store_as_it_was() {
     let database = Database::open(&location, Config::default()).expect("the store is whole");
     assert_eq!(rows(&database, "SELECT * { ?s ?p ?o }"), 400);
 }
+
+/// Two stores of one generation, which hold the same, each with a log; and a checkpoint, if asked.
+fn twins(folder: &Path, checkpoint: bool) -> [PathBuf; 2] {
+    ["one", "two"].map(|name| {
+        let location = folder.join(name);
+        load(&location, "<http://e/a> <http://e/p> <http://e/b> .\n").expect("it is well-formed");
+        let database = Database::open(&location, Config::default()).expect("the store is whole");
+        let update = format!("INSERT DATA {{ <http://e/{name}> <http://e/p> <http://e/c> }}");
+        database.update(&update).expect("the update is sound");
+        if checkpoint {
+            database.checkpoint().expect("it can be written");
+        }
+        location
+    })
+}
+
+fn only_file(location: &Path, prefix: &str) -> PathBuf {
+    let entries = fs::read_dir(location).expect("the store is a directory");
+    let mut paths = entries.map(|entry| entry.expect("it can be read").path());
+    let is_it = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with(prefix))
+    };
+    paths.find(is_it).expect("the store has such a file")
+}
+
+#[test]
+fn a_log_or_checkpoint_that_continues_another_base_is_refused_by_name() {
+    for (prefix, checkpoint) in [("log-", false), ("log-", true), ("changes-", true)] {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let stores = twins(folder.path(), checkpoint);
+        let files = stores
+            .each_ref()
+            .map(|location| only_file(location, prefix));
+        assert_eq!(files[0].file_name(), files[1].file_name());
+        let spare = folder.path().join("spare");
+        for (from, to) in [
+            (&files[0], &spare),
+            (&files[1], &files[0]),
+            (&spare, &files[1]),
+        ] {
+            fs::rename(from, to).expect("it can be moved");
+        }
+        for (location, file) in stores.iter().zip(&files) {
+            let name = file
+                .file_name()
+                .and_then(|name| name.to_str())
+                .expect("a name");
+            let verified = Database::verify(location).map(drop);
+            for refused in [
+                refusal(location),
+                verified.expect_err("refused").to_string(),
+            ] {
+                assert!(refused.contains(name), "{name}: {refused}");
+                assert!(refused.contains("of another store"), "{name}: {refused}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_files_of_another_base_with_its_tables_are_refused_by_name() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let [one, two] = twins(folder.path(), false);
+    for (path, foreign) in files(&one).into_iter().zip(files(&two)) {
+        fs::copy(foreign, path).expect("the file can be written");
+    }
+    let refused = refusal(&one);
+    assert!(refused.contains("base-1.jnd"), "{refused}");
+    assert!(refused.contains("of another store"), "{refused}");
+}
+
+#[test]
+fn a_backup_and_a_restored_store_continue_the_base_that_they_are_of() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let [one, _] = twins(folder.path(), true);
+    let (backup, restored) = (folder.path().join("backup"), folder.path().join("restored"));
+    let database = Database::open(&one, Config::default()).expect("the store is whole");
+    database.backup(&backup).expect("it can be copied");
+    database.compact().expect("it can be merged");
+    drop(database);
+    Database::restore(&backup, &restored).expect("the backup is whole");
+    for location in [&one, &backup, &restored] {
+        let database = Database::open(location, Config::default()).expect("the store is whole");
+        assert_eq!(rows(&database, "SELECT * { ?s ?p ?o }"), 2);
+        let update = "INSERT DATA { <http://e/d> <http://e/p> <http://e/c> }";
+        database.update(update).expect("the update is sound");
+        drop(database);
+        assert_eq!(Database::verify(location).expect("it is whole").triples, 3);
+    }
+}

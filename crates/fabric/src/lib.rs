@@ -3,10 +3,11 @@
 //! A [`Region`] is a read-only run of bytes at a fixed address, aligned to eight bytes at least:
 //! anonymous memory advised for huge pages, or a mapped file. Registering regions for remote
 //! reads and passing messages join this crate when there is a second machine. What else of the
-//! operating system takes unsafe code is here, too: the [`allocator`], and how threads are
-//! [`schedule`]d.
+//! operating system takes unsafe code is here, too: the [`allocator`], how threads are
+//! [`schedule`]d, and what becomes of reads from a mapped file that lost its bytes.
 
 pub mod allocator;
+mod fault;
 mod region;
 pub mod schedule;
 

@@ -5,8 +5,11 @@ use std::fs::File;
 use std::io;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, compiler_fence, fence};
 
 use memmap2::{Advice, Mmap, MmapMut};
+
+use crate::fault::Watch;
 
 /// From this size on, anonymous memory is mapped by itself and advised for huge pages.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
@@ -16,8 +19,38 @@ const ALIGNMENT: usize = 8;
 enum Backing {
     /// Small memory: a vector of words, so that it is aligned.
     Words(Vec<u64>),
-    /// Anonymous or file memory.
+    /// Anonymous memory.
     Mapped(Mmap),
+    File(MappedFile),
+}
+
+/// A file in memory.
+struct MappedFile {
+    /// Ends before the mapping does.
+    watch: Watch,
+    map: Mmap,
+    /// The file's last byte when it was mapped.
+    last: u8,
+}
+
+impl MappedFile {
+    fn is_damaged(&self) -> bool {
+        // What was read before this, and the handler of what could not be, come before what
+        // follows.
+        compiler_fence(Ordering::SeqCst);
+        fence(Ordering::Acquire);
+        if self.watch.is_damaged() {
+            return true;
+        }
+        let last = &self.map[self.map.len() - 1];
+        // SAFETY: the byte lies in the mapping. It may be another one than before, which the
+        // compiler must not know better. If it is gone, the watch notes that and gives zero.
+        let now = unsafe { std::ptr::read_volatile(last) };
+        if now != self.last {
+            self.watch.set_damaged();
+        }
+        self.watch.is_damaged()
+    }
 }
 
 impl Backing {
@@ -25,6 +58,7 @@ impl Backing {
         match self {
             Self::Words(words) => bytemuck::cast_slice(words),
             Self::Mapped(map) => map,
+            Self::File(file) => &file.map,
         }
     }
 }
@@ -51,7 +85,8 @@ impl Region {
     /// What the operating system says of the mapping.
     ///
     /// The caller keeps others from changing the file while it is mapped: a store's directory is
-    /// locked, and its files are written once.
+    /// locked, and its files are written once. If it is shortened all the same, or its device
+    /// fails, what cannot be read is read as zeros: see [`Region::is_damaged`].
     pub fn map_file(file: &File) -> io::Result<Self> {
         let length = usize::try_from(file.metadata()?.len())
             .map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
@@ -61,10 +96,27 @@ impl Region {
         // SAFETY: the store holds a lock on its directory and never writes to a finished file, so
         // the mapping does not change below us.
         let map = unsafe { Mmap::map(file)? };
+        let start = map.as_ptr() as usize;
+        let watch = Watch::begin(start..start + length);
+        // Watched already: the file may be shorter by now.
+        let last = map[length - 1];
         Ok(Self {
-            backing: Arc::new(Backing::Mapped(map)),
+            backing: Arc::new(Backing::File(MappedFile { watch, map, last })),
             range: 0..length,
         })
+    }
+
+    /// True if bytes of the mapped file that this region lies in could not be read, or are known to
+    /// be gone: then what was read from it before may have been zeros in their place. Stays so.
+    ///
+    /// A file that is shortened is noticed by its last byte, if that was another one than zero, or
+    /// by whoever reads what is gone. Costs nanoseconds.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        match &*self.backing {
+            Backing::File(file) => file.is_damaged(),
+            Backing::Words(_) | Backing::Mapped(_) => false,
+        }
     }
 
     /// The part `range` of this region, sharing its memory.
@@ -210,6 +262,64 @@ mod tests {
             let region = Region::copy_from(&bytes);
             assert_eq!(&*region, &bytes[..]);
         }
+    }
+
+    /// A file of five pages and a piece, without a zero byte.
+    fn file() -> File {
+        use std::io::Write as _;
+        let bytes: Vec<u8> = (0..5 * 4096 + 100).map(|i| (i % 251) as u8 + 1).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes).unwrap();
+        file
+    }
+
+    #[test]
+    fn what_a_file_lost_is_zeros_and_the_region_says_so() {
+        let (whole, other) = (file(), file());
+        for length in [0, 1, 4096, 10_000, 5 * 4096, 5 * 4096 + 99] {
+            let shortened = file();
+            let region = Region::map_file(&shortened).unwrap();
+            let beside = Region::map_file(&other).unwrap();
+            let before = Region::map_file(&whole).unwrap();
+            assert!(!region.is_damaged());
+            shortened.set_len(length).unwrap();
+            let read: usize = region.iter().filter(|byte| **byte != 0).count();
+            assert_eq!(read as u64, length);
+            assert!(region.is_damaged() && region.slice(8..16).is_damaged());
+            // What comes back is not what was there.
+            shortened.set_len(5 * 4096 + 100).unwrap();
+            assert!(region.is_damaged());
+            assert!(!beside.is_damaged() && !before.is_damaged());
+            assert_eq!(*beside, *before);
+        }
+    }
+
+    #[test]
+    fn a_shortened_file_is_noticed_though_nobody_reads_it() {
+        for length in [0, 4096, 5 * 4096 + 99] {
+            let shortened = file();
+            let region = Region::map_file(&shortened).unwrap();
+            shortened.set_len(length).unwrap();
+            assert!(region.is_damaged(), "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn threads_that_read_what_is_gone_go_on_while_others_map_and_unmap() {
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for round in 0..50 {
+                        let file = file();
+                        let region = Region::map_file(&file).unwrap();
+                        file.set_len(round * 100).unwrap();
+                        let read = region.iter().filter(|byte| **byte != 0).count();
+                        assert_eq!(read as u64, round * 100);
+                        assert!(region.is_damaged());
+                    }
+                });
+            }
+        });
     }
 
     #[test]

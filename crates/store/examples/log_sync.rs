@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use jindou_store::StoreError;
 use jindou_store::log::{Folder, Fsync, Log, LogOptions, Storage};
+use jindou_store::{Identity, StoreError};
 
 const SECONDS: f64 = 2.0;
 /// About what a transaction of one triple takes.
@@ -61,7 +61,7 @@ fn log_of(storage: &Folder, fsync: Fsync) -> Result<Log, StoreError> {
         fsync,
         ..LogOptions::default()
     };
-    Log::create(Box::new(storage.clone()), options, 1)
+    Log::create(Box::new(storage.clone()), options, 1, Identity::default())
 }
 
 fn appends(storage: &Folder, fsync: Fsync, threads: usize) -> Result<(), StoreError> {
@@ -111,7 +111,9 @@ fn bulk(storage: &Folder) -> Result<(), StoreError> {
     let written = begin.elapsed().as_secs_f64();
     drop(log);
     let begin = Instant::now();
-    let recovered = jindou_store::log::read(storage, 1, 1, |_| Ok::<_, StoreError>(()))?;
+    let recovered = jindou_store::log::read(storage, 1, Identity::default(), 1, |_| {
+        Ok::<_, StoreError>(())
+    })?;
     let read = begin.elapsed().as_secs_f64();
     let megabytes = recovered.bytes as f64 / 1e6;
     println!(

@@ -1,15 +1,19 @@
 //! The immutable base of a store: everything that a bulk load leaves behind, and how to read it.
 
 use std::ops::{ControlFlow, Range};
+use std::path::PathBuf;
 
 use jindou_dictionary::StringTable;
+use jindou_fabric::Region;
 use jindou_model::{
     Cursor, Direction, Graphs, IdRanges, Membership, Neighbours, Pattern, PredicateId, ShardId,
     TermId, TermKind, Visit,
 };
 use rustc_hash::FxHashMap;
 
+use crate::StoreError;
 use crate::clusters::Clusters;
+use crate::identity::Identity;
 use crate::named::NamedGraphs;
 use crate::segment::{Segment, expand_one};
 use crate::text_order::{LiteralEnds, TextKinds};
@@ -34,8 +38,10 @@ pub struct Base {
     pub(crate) declared: Vec<u64>,
     pub(crate) vertex_kinds: TextKinds,
     pub(crate) literal_ends: LiteralEnds,
-    /// The checksum of its file; 0 of a base that was not read from one.
-    pub(crate) identity: u64,
+    /// As its file says; the default of a base that was not read from one.
+    pub(crate) identity: Identity,
+    /// The mapped files that it lies in.
+    pub(crate) files: Vec<(PathBuf, Region)>,
 }
 
 /// Bytes by part.
@@ -60,6 +66,19 @@ impl Footprint {
 }
 
 impl Base {
+    /// Refuses if one of the mapped files was shortened, or could not be read, since it was opened:
+    /// then what was read from the base before this call may have been zeros in place of what was
+    /// written. Costs nanoseconds.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] with the name of the file, from then on at every call.
+    pub fn check(&self) -> Result<(), StoreError> {
+        match self.files.iter().find(|(_, region)| region.is_damaged()) {
+            None => Ok(()),
+            Some((path, _)) => Err(StoreError::lost_bytes(path)),
+        }
+    }
+
     /// Number of predicates.
     #[must_use]
     pub fn predicate_count(&self) -> usize {

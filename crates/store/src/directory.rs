@@ -1,6 +1,7 @@
 //! A store in a directory: which files is it made of, and are they whole?
 //!
-//! `CURRENT` names the generation G and the checkpoint C, with a checksum. The generation's files
+//! `CURRENT` says which version of the format it is, and names the generation G, the checkpoint C
+//! and the identity of G's base, with a checksum. The generation's files
 //! are `base-G.jnd` (segments, clusters), `vertices-G.jnd`, `literals-G.jnd` and
 //! `predicates-G.jnd`; `changes-G-C.jnd` holds all that changed since, up to the checkpoint, and is
 //! absent where C is 0; `log-G-N.jnd` with N > C what was committed after it. New files are written
@@ -21,6 +22,7 @@ use crate::StoreError;
 use crate::base::Base;
 use crate::bulk::assemble;
 use crate::clusters::Clusters;
+use crate::identity::Identity;
 use crate::image::{ImageReader, ImageWriter};
 use crate::log::{Folder, Storage, write_file};
 use crate::named::NamedGraphs;
@@ -37,29 +39,68 @@ const KIND_CHANGES: u64 = 3;
 
 const TABLES: [&str; 3] = ["vertices", "literals", "predicates"];
 
+/// Raised with the version of any of the files, and with that of `CURRENT` itself.
+const MANIFEST_VERSION: u64 = 3;
+/// The last version whose `CURRENT` does not say which it is.
+const UNNAMED_VERSION: u64 = 2;
+
 /// What a store is made of now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Current {
     pub(crate) generation: u64,
     /// The last log file that the checkpoint covers; 0 for no checkpoint.
     pub(crate) checkpoint: u64,
+    /// Of the generation's base.
+    pub(crate) base: Identity,
+}
+
+/// Why `CURRENT` says nothing.
+#[derive(Debug, PartialEq, Eq)]
+enum BadManifest {
+    Version(u64),
+    Damaged,
 }
 
 impl Current {
     /// What `CURRENT` holds, to the byte.
     fn text(self) -> String {
-        let numbers = format!("{} {}", self.generation, self.checkpoint);
-        format!("{numbers} {:016x}\n", xxh3_64(numbers.as_bytes()))
+        let Self {
+            generation,
+            checkpoint,
+            base,
+        } = self;
+        with_checksum(&format!(
+            "{MANIFEST_VERSION} {generation} {checkpoint} {base}"
+        ))
     }
 
-    fn parse(text: &[u8]) -> Option<Self> {
-        let mut numbers = std::str::from_utf8(text).ok()?.split(' ').map(str::parse);
-        let current = Self {
-            generation: numbers.next()?.ok()?,
-            checkpoint: numbers.next()?.ok()?,
-        };
-        (current.text().as_bytes() == text).then_some(current)
+    fn parse(text: &[u8]) -> Result<Self, BadManifest> {
+        let words = words_of(text).ok_or(BadManifest::Damaged)?;
+        let number = |word: &str| word.parse::<u64>().map_err(|_| BadManifest::Damaged);
+        match *words.as_slice() {
+            [_, _] => Err(BadManifest::Version(UNNAMED_VERSION)),
+            [version, ..] if number(version)? != MANIFEST_VERSION => {
+                Err(BadManifest::Version(number(version)?))
+            }
+            [_, generation, checkpoint, base] => Ok(Self {
+                generation: number(generation)?,
+                checkpoint: number(checkpoint)?,
+                base: Identity::parse(base).ok_or(BadManifest::Damaged)?,
+            }),
+            _ => Err(BadManifest::Damaged),
+        }
     }
+}
+
+fn with_checksum(words: &str) -> String {
+    format!("{words} {:016x}\n", xxh3_64(words.as_bytes()))
+}
+
+/// The words of a text before its checksum, if that is right.
+fn words_of(text: &[u8]) -> Option<Vec<&str>> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (words, _) = text.rsplit_once(' ')?;
+    (with_checksum(words) == text).then(|| words.split(' ').collect())
 }
 
 /// Why other files did not become current.
@@ -161,33 +202,6 @@ impl Directory {
         Self::lock(path)
     }
 
-    /// Locks a directory to build a store in, and makes it if it is not there. What an attempt
-    /// before left in it is removed.
-    ///
-    /// # Errors
-    /// [`StoreError::NotEmpty`] for a directory of other things, [`StoreError::Locked`] while
-    /// another attempt is under way, or what the operating system says.
-    pub fn claim(path: &Path) -> Result<Self, StoreError> {
-        let failed = |source: io::Error| StoreError::Io {
-            path: path.to_owned(),
-            source,
-        };
-        fs::create_dir_all(path).map_err(failed)?;
-        let names = Folder::new(path).list().map_err(failed)?;
-        let is_ours = |name: &String| name == CURRENT || is_leftover(name, Current::default());
-        let (left, other): (Vec<_>, Vec<_>) = names.into_iter().partition(is_ours);
-        if other.iter().any(|name| name != LOCK) {
-            return Err(StoreError::NotEmpty {
-                path: path.to_owned(),
-            });
-        }
-        let directory = Self::lock(path)?;
-        for name in left {
-            fs::remove_file(path.join(name)).map_err(failed)?;
-        }
-        Ok(directory)
-    }
-
     /// The files that the store is made of now, and their bytes.
     ///
     /// # Errors
@@ -213,8 +227,8 @@ impl Directory {
         names.into_iter().map(file).collect()
     }
 
-    /// Copies the files that the store is made of into another directory, which was
-    /// [claimed](Directory::claim). They are lasting when this returns.
+    /// Copies the files that the store is made of into another directory, which holds none. They
+    /// are lasting when this returns.
     ///
     /// # Errors
     /// What the operating system says; part of the files may then be in the other directory, which
@@ -237,7 +251,7 @@ impl Directory {
         &*self.storage
     }
 
-    fn lock(path: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn lock(path: &Path) -> Result<Self, StoreError> {
         let name = path.join(LOCK);
         let failed = |source: io::Error| StoreError::Io {
             path: name.clone(),
@@ -285,10 +299,17 @@ impl Directory {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Current::default()),
             Err(source) => return Err(StoreError::Io { path, source }),
         };
-        Current::parse(&text).ok_or_else(|| StoreError::Corrupt {
-            path,
-            reason: "it does not name a generation and a checkpoint, with their checksum"
-                .to_owned(),
+        Current::parse(&text).map_err(|bad| match bad {
+            BadManifest::Version(found) => StoreError::Version {
+                path,
+                found,
+                supported: MANIFEST_VERSION,
+            },
+            BadManifest::Damaged => StoreError::Corrupt {
+                path,
+                reason: "it does not name a generation and a checkpoint, with their checksum"
+                    .to_owned(),
+            },
         })
     }
 
@@ -305,7 +326,7 @@ impl Directory {
         self.path.join(file_name(part, generation))
     }
 
-    /// Writes the files of a generation that is not current.
+    /// Writes the files of a generation that is not current. The base gets an identity of its own.
     ///
     /// # Errors
     /// What the operating system says; the store is as it was.
@@ -321,6 +342,10 @@ impl Directory {
             checksums.push(image.finish(self.storage(), &file_name(name, next), KIND_TABLE)?);
         }
         let mut image = ImageWriter::default();
+        Identity::random()
+            .0
+            .into_iter()
+            .for_each(|word| image.word(word));
         // Ids mean nothing beside other tables.
         checksums.into_iter().for_each(|sum| image.word(sum));
         image.word(base.documents);
@@ -347,18 +372,13 @@ impl Directory {
         }
     }
 
-    /// Writes the bytes of a checkpoint that is not current, of the base with this identity.
+    /// Writes the bytes of a checkpoint that is not current.
     ///
     /// # Errors
     /// What the operating system says; the store is as it was.
-    pub(crate) fn write_changes(
-        &self,
-        at: Current,
-        base: u64,
-        bytes: &[u8],
-    ) -> Result<(), StoreError> {
+    pub(crate) fn write_changes(&self, at: Current, bytes: &[u8]) -> Result<(), StoreError> {
         let mut image = ImageWriter::default();
-        image.word(base);
+        at.base.0.into_iter().for_each(|word| image.word(word));
         image.word(at.checkpoint);
         image.region(&Region::copy_from(bytes));
         image.finish(self.storage(), &changes_name(at), KIND_CHANGES)?;
@@ -369,12 +389,25 @@ impl Directory {
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] if they are not what was written, or of another base.
-    pub(crate) fn read_changes(&self, at: Current, base: u64) -> Result<Region, StoreError> {
+    pub(crate) fn read_changes(&self, at: Current) -> Result<Region, StoreError> {
         let mut image = ImageReader::open(&self.changes_file(at), KIND_CHANGES)?;
-        if [image.word()?, image.word()?] != [base, at.checkpoint] {
-            return Err(image.corrupt("it does not belong to the base"));
+        let base = Identity([image.word()?, image.word()?]);
+        if base != at.base {
+            return Err(image.corrupt(&at.base.mismatch(base)));
+        }
+        if image.word()? != at.checkpoint {
+            return Err(image.corrupt("it is another checkpoint than its name says"));
         }
         image.region()
+    }
+
+    /// The error of a base that is not the one that `CURRENT` names.
+    pub(crate) fn foreign_base(&self, current: Current, found: Identity) -> StoreError {
+        let named = current.base;
+        StoreError::Corrupt {
+            path: self.file("base", current.generation),
+            reason: format!("it is the base {found} of another store, and CURRENT names {named}"),
+        }
     }
 
     pub(crate) fn changes_file(&self, at: Current) -> PathBuf {
@@ -432,17 +465,22 @@ impl Directory {
             let mut image = ImageReader::open(&path, KIND_TABLE)?;
             let table = StringTable::open(image.region()?)
                 .map_err(|error| image.corrupt(&error.to_string()))?;
-            Ok::<_, StoreError>((table, image.checksum()))
+            Ok::<_, StoreError>((table, image.checksum(), image.file()))
         };
         let [vertices, literals, predicates] = TABLES.map(table);
         let tables = [vertices?, literals?, predicates?];
         let mut image = ImageReader::open(&self.file("base", generation), KIND_BASE)?;
-        for (name, (_, checksum)) in TABLES.iter().zip(&tables) {
+        let identity = Identity([image.word()?, image.word()?]);
+        for (name, (_, checksum, _)) in TABLES.iter().zip(&tables) {
             if image.word()? != *checksum {
                 return Err(image.corrupt(&format!("it does not belong to the table of {name}")));
             }
         }
-        let [vertices, literals, predicates] = tables.map(|(table, _)| table);
+        let mut files = vec![image.file()];
+        let [vertices, literals, predicates] = tables.map(|(table, _, file)| {
+            files.push(file);
+            table
+        });
         let documents = image.word()?;
         let declared = image.words()?;
         let count = image.length()?;
@@ -464,7 +502,8 @@ impl Directory {
             vertices, literals, predicates, clusters, segments, named, documents,
         );
         base.declared = declared;
-        base.identity = image.checksum();
+        base.identity = identity;
+        base.files = files;
         Ok(base)
     }
 }
@@ -529,5 +568,33 @@ fn is_leftover(name: &str, current: Current) -> bool {
         "base" | "vertices" | "literals" | "predicates" | "log" => generation != current.generation,
         "changes" => generation != current.generation || number() != Some(current.checkpoint),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_is_read_as_written_and_one_of_another_version_is_named() {
+        let current = Current {
+            generation: 7,
+            checkpoint: 3,
+            base: Identity::random(),
+        };
+        let text = current.text();
+        assert_eq!(Current::parse(text.as_bytes()), Ok(current));
+        let parse = |words: &str| Current::parse(with_checksum(words).as_bytes());
+        assert_eq!(parse("7 3"), Err(BadManifest::Version(2)));
+        let later = format!("4 7 3 {} more", current.base);
+        assert_eq!(parse(&later), Err(BadManifest::Version(4)));
+        for damaged in ["x", "3 7 3", "3 7 3 12", "3 7 -1 12 5"] {
+            assert_eq!(parse(damaged), Err(BadManifest::Damaged), "{damaged:?}");
+        }
+        for place in 0..text.len() {
+            let mut altered = text.clone().into_bytes();
+            altered[place] ^= 1;
+            assert_eq!(Current::parse(&altered), Err(BadManifest::Damaged));
+        }
     }
 }

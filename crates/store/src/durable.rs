@@ -144,13 +144,15 @@ impl DurableStore {
         directory.begin()?;
         let current = directory.current()?;
         directory.remove_leftovers(current);
-        let next = Current {
-            generation: current.generation + 1,
-            checkpoint: 0,
-        };
-        let written = write_generation(&directory, &options, base, next, &[]);
+        let generation = current.generation + 1;
+        let written = write_generation(&directory, &options, base, generation);
         let written = written.inspect_err(|_| directory.remove_leftovers(current));
         let (base, log) = written?;
+        let next = Current {
+            generation,
+            checkpoint: 0,
+            base: base.identity,
+        };
         if let Err(failed) = directory.make_current(next) {
             if !failed.is_uncertain {
                 directory.remove_leftovers(current);
@@ -189,6 +191,7 @@ impl DurableStore {
             (options.storage)(directory.path()),
             options.log(),
             current.generation,
+            current.base,
             current.checkpoint + 1,
             |record| assembler.replay(&record, &mut replay, &mut recovery, &path),
         )?;
@@ -221,12 +224,14 @@ impl DurableStore {
         let recovered = log::read(
             &storage,
             current.generation,
+            current.base,
             current.checkpoint + 1,
             |record| assembler.replay(&record, &mut replay, &mut recovery, &path),
         )?;
         note(&mut recovery, &recovered);
         let snapshot = replay.finish();
         verify::counts(&snapshot, directory.path())?;
+        snapshot.base().check()?;
         Ok((snapshot, recovery))
     }
 
@@ -287,8 +292,8 @@ impl DurableStore {
         self.check()?;
         let next = self.log.start_next_file()?;
         let at = Current {
-            generation: self.current.generation,
             checkpoint: next - 1,
+            ..self.current
         };
         Ok((at != self.current).then_some(Checkpoint { snapshot, at }))
     }
@@ -304,7 +309,8 @@ impl DurableStore {
         let mut bytes = Vec::new();
         let snapshot = &checkpoint.snapshot;
         Transaction::from_base(snapshot).encode(&mut bytes);
-        directory.write_changes(checkpoint.at, snapshot.base().identity, &bytes)
+        snapshot.base().check()?;
+        directory.write_changes(checkpoint.at, &bytes)
     }
 
     /// Makes a checkpoint current whose files were written, and removes what it covers.
@@ -368,8 +374,8 @@ impl DurableStore {
         directory.read_base(generation)
     }
 
-    /// Makes a generation current whose base was written, with a log of its own that begins with
-    /// these transactions. They are lasting when this returns.
+    /// Makes a generation current whose base was written and is `base`, with a log of its own that
+    /// begins with these transactions. They are lasting when this returns.
     ///
     /// # Errors
     /// What the operating system says: the store is as it was. [`StoreError::Uncertain`]: nothing
@@ -377,6 +383,7 @@ impl DurableStore {
     pub fn replace(
         &mut self,
         generation: u64,
+        base: &Base,
         transactions: &[Transaction],
     ) -> Result<(), StoreError> {
         assert!(
@@ -384,11 +391,12 @@ impl DurableStore {
             "a generation is replaced by a later one"
         );
         self.check()?;
-        let log = new_log(&self.directory, &self.options, generation, transactions)?;
         let next = Current {
             generation,
             checkpoint: 0,
+            base: base.identity,
         };
+        let log = new_log(&self.directory, &self.options, next, transactions)?;
         self.make_current(next)?;
         self.current = next;
         self.log = Arc::new(log);
@@ -402,13 +410,14 @@ impl DurableStore {
     /// What the operating system says; part of the files may then be in the directory.
     pub fn write_new(directory: &Directory, base: &Base) -> Result<(), StoreError> {
         directory.begin()?;
-        let next = Current {
+        let options = DurabilityOptions::default();
+        let (base, log) = write_generation(directory, &options, base, 1)?;
+        log.close()?;
+        Ok(directory.make_current(Current {
             generation: 1,
             checkpoint: 0,
-        };
-        let (_, log) = write_generation(directory, &DurabilityOptions::default(), base, next, &[])?;
-        log.close()?;
-        Ok(directory.make_current(next)?)
+            base: base.identity,
+        })?)
     }
 
     /// Writes a store of its own into another directory that holds what `snapshot`, one of the
@@ -428,14 +437,19 @@ impl DurableStore {
         to.begin()?;
         let is_linked = from.copy_base(generation, to)?;
         let transaction = Transaction::from_base(snapshot);
+        // Also that what was linked or copied is whole.
+        snapshot.base().check()?;
         let has_changes = transaction.terms.iter().any(|keys| !keys.is_empty())
             || transaction.stages.iter().any(|stage| !stage.is_empty());
         let transactions = Vec::from_iter(has_changes.then_some(transaction));
-        new_log(to, &DurabilityOptions::default(), generation, &transactions)?.close()?;
-        to.make_current(Current {
+        // The base is the same one, linked or not, and keeps its identity.
+        let current = Current {
             generation,
             checkpoint: 0,
-        })?;
+            base: snapshot.base().identity,
+        };
+        new_log(to, &DurabilityOptions::default(), current, &transactions)?.close()?;
+        to.make_current(current)?;
         Ok(Copied { is_linked })
     }
 }
@@ -476,16 +490,22 @@ fn note(recovery: &mut Recovery, recovered: &Recovered) {
 /// The snapshot of a base and its checkpoint.
 fn snapshot_at(directory: &Directory, current: Current) -> Result<Snapshot, StoreError> {
     let base = directory.read_base(current.generation)?;
+    if base.identity != current.base {
+        return Err(directory.foreign_base(current, base.identity));
+    }
     let snapshot = Snapshot::of_base(base, current.generation, SnapshotNumber(1));
     if current.checkpoint == 0 {
         return Ok(snapshot);
     }
-    let bytes = directory.read_changes(current, snapshot.base().identity)?;
+    let bytes = directory.read_changes(current)?;
     let mut replay = Replay::new(snapshot);
     let added = Transaction::decode(bytes.as_slice())
         .map_err(ReplayError::from)
         .and_then(|transaction| replay.add(&transaction));
     added.map_err(|error| corrupt(&directory.changes_file(current), &error))?;
+    if bytes.is_damaged() {
+        return Err(StoreError::lost_bytes(&directory.changes_file(current)));
+    }
     Ok(replay.finish())
 }
 
@@ -506,12 +526,15 @@ fn append(log: &Log, transaction: &Transaction) -> Result<Ticket, StoreError> {
 fn new_log(
     directory: &Directory,
     options: &DurabilityOptions,
-    generation: u64,
+    current: Current,
     transactions: &[Transaction],
 ) -> Result<Log, StoreError> {
     let storage = (options.storage)(directory.path());
+    let Current {
+        generation, base, ..
+    } = current;
     log::remove_log(&*storage, generation)?;
-    let log = Log::create(storage, options.log(), generation)?;
+    let log = Log::create(storage, options.log(), generation, base)?;
     let mut last = None;
     for transaction in transactions {
         last = Some(append(&log, transaction)?);
@@ -526,10 +549,14 @@ fn write_generation(
     directory: &Directory,
     options: &DurabilityOptions,
     base: &Base,
-    at: Current,
-    transactions: &[Transaction],
+    generation: u64,
 ) -> Result<(Base, Log), StoreError> {
-    let base = DurableStore::write_next_base(directory, base, at.generation)?;
-    let log = new_log(directory, options, at.generation, transactions)?;
+    let base = DurableStore::write_next_base(directory, base, generation)?;
+    let current = Current {
+        generation,
+        checkpoint: 0,
+        base: base.identity,
+    };
+    let log = new_log(directory, options, current, &[])?;
     Ok((base, log))
 }

@@ -1,7 +1,7 @@
 //! What can go wrong with a store?
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// An error of the store.
@@ -25,7 +25,7 @@ pub enum StoreError {
         reason: String,
     },
     /// A file was written by another version.
-    #[error("{}: format version {found} is not supported (this build reads version {supported}); load the data again", path.display())]
+    #[error("{}: format version {found} is not supported (this build reads version {supported}); write the data with `jindou dump` of the build that made the store, and `jindou load` it into a new one", path.display())]
     Version {
         /// The file.
         path: PathBuf,
@@ -91,4 +91,14 @@ pub enum StoreError {
         /// The most that is possible.
         limit: u64,
     },
+}
+
+impl StoreError {
+    /// The error of a mapped file that can no longer be read whole.
+    pub(crate) fn lost_bytes(path: &Path) -> Self {
+        Self::Corrupt {
+            path: path.to_owned(),
+            reason: "it was shortened, or its device failed, while it was in use".to_owned(),
+        }
+    }
 }

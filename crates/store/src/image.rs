@@ -3,7 +3,8 @@
 //! Layout, little-endian: a header of eight words (magic, format version, kind of content, length
 //! of the file, place and number of the words, checksum of all bytes behind the header, checksum
 //! of the header's first seven words), then the arrays, each at a multiple of 64 bytes, then the
-//! words. A file is written once, synced, and renamed into place; when it is opened its length
+//! words, of which the last one is the magic again: so the last bytes of a file are other than zero,
+//! and one that is shortened while it is mapped is noticed there. A file is written once, synced, and renamed into place; when it is opened its length
 //! and its checksum are compared before anything in it is believed.
 
 use std::fs::File;
@@ -18,7 +19,7 @@ use crate::log::{Storage, write_file};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"JINDOU\r\n");
 /// Raised whenever a file written before can no longer be read.
-const FORMAT_VERSION: u64 = 2;
+const FORMAT_VERSION: u64 = 3;
 const HEADER_WORDS: usize = 8;
 const HEADER_BYTES: usize = HEADER_WORDS * 8;
 /// Arrays begin at cache lines.
@@ -52,11 +53,12 @@ impl ImageWriter {
     /// Writes the file under a temporary name, syncs it and gives it its own; returns the checksum
     /// of what is in it. The name is lasting once the folder is synced.
     pub(crate) fn finish(
-        self,
+        mut self,
         storage: &dyn Storage,
         name: &str,
         kind: u64,
     ) -> Result<u64, StoreError> {
+        self.words.push(MAGIC);
         write_file(storage, name, |writer| self.write_to(writer, kind))
     }
 
@@ -111,6 +113,11 @@ impl ImageReader {
     /// The checksum of what is in the file.
     pub(crate) fn checksum(&self) -> u64 {
         self.checksum
+    }
+
+    /// The file's path, and all of it that holds arrays and words.
+    pub(crate) fn file(&self) -> (PathBuf, Region) {
+        (self.path.clone(), self.data.clone())
     }
 
     /// Maps a file and compares its length and checksums.
@@ -238,6 +245,7 @@ mod tests {
         assert_eq!(reader.word().unwrap(), 7);
         assert_eq!(reader.words().unwrap(), [1, 2, 3]);
         assert_eq!(&*reader.region().unwrap(), b"hello");
+        assert_eq!(reader.word().unwrap(), MAGIC);
         assert!(reader.word().is_err());
         assert!(ImageReader::open(&path, 8).is_err());
 

@@ -148,6 +148,16 @@ impl GraphWriter {
         out: &mut Vec<u8>,
         graph: &mut Graph,
     ) -> Result<Option<Advance>, WriteError> {
+        let stored = Arc::clone(&graph.running().graph);
+        stored.read(|| self.advance_unchecked(out, graph))?
+    }
+
+    /// As [`Self::advance`] for files of the store that are whole.
+    fn advance_unchecked(
+        &mut self,
+        out: &mut Vec<u8>,
+        graph: &mut Graph,
+    ) -> Result<Option<Advance>, WriteError> {
         if !matches!(self.encoder, Encoder::Staged(_)) {
             let (triples, from) = match self.rest.take() {
                 Some(rest) => rest,

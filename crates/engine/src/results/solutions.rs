@@ -1,5 +1,7 @@
 //! How is a table of solutions written, row by row or many at once?
 
+use std::sync::Arc;
+
 use super::columnar::{Columnar, Encoding};
 use super::columns::Shape;
 use super::escape::push_json;
@@ -280,6 +282,16 @@ impl SolutionsWriter {
     /// # Panics
     /// If the query has more or fewer variables.
     pub fn advance(
+        &mut self,
+        out: &mut Vec<u8>,
+        solutions: &mut Solutions,
+    ) -> Result<Option<Advance>, WriteError> {
+        let graph = Arc::clone(&solutions.running().graph);
+        graph.read(|| self.advance_unchecked(out, solutions))?
+    }
+
+    /// As [`Self::advance`] for files of the store that are whole.
+    fn advance_unchecked(
         &mut self,
         out: &mut Vec<u8>,
         solutions: &mut Solutions,

@@ -95,21 +95,6 @@ fn nothing_is_overwritten_and_nothing_half_done_is_left() {
     fs::create_dir(&empty).unwrap();
     database.backup(&empty).unwrap();
     assert!(database.backup(&empty).is_err());
-    // What a process that was killed left is no obstacle.
-    let partial = folder.path().join("backup.partial");
-    fs::create_dir(&partial).unwrap();
-    for name in ["LOCK", "CURRENT", "base-1.jnd", "log-1-1.new"] {
-        fs::write(partial.join(name), "?").unwrap();
-    }
-    database.backup(&folder.path().join("backup")).unwrap();
-    assert!(!partial.exists());
-    fs::create_dir(&partial).unwrap();
-    fs::write(partial.join("letter.txt"), "mine").unwrap();
-    let other = folder.path().join("backup");
-    fs::remove_dir_all(&other).unwrap();
-    assert!(database.backup(&other).is_err());
-    assert!(partial.join("letter.txt").exists() && !other.exists());
-
     drop(database);
     let restored = folder.path().join("restored");
     let full = Database::restore(&empty, &location)
@@ -135,7 +120,57 @@ fn nothing_is_overwritten_and_nothing_half_done_is_left() {
         let text = refused.map(drop).expect_err("it is damaged").to_string();
         assert!(text.contains(name.as_str()), "{name}: {text}");
         assert!(!place.exists());
-        assert!(!folder.path().join("from-damaged.partial").exists());
+        assert!(
+            !names(folder.path())
+                .iter()
+                .any(|name| name.contains("partial"))
+        );
         fs::write(empty.join(name), &whole).unwrap();
     }
+}
+
+#[test]
+fn what_lies_beside_a_place_stays_whatever_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = store(folder.path(), 3);
+    let database = open(&location);
+    let store_beside = folder.path().join("copy.partial");
+    database.backup(&store_beside).unwrap();
+    // Named as those that are under way, and without the file that says so.
+    let named_alike = folder.path().join(".copy.partial-0123456789abcdef");
+    database.backup(&named_alike).unwrap();
+    let copy = folder.path().join("copy");
+    database.backup(&copy).unwrap();
+    fs::remove_dir_all(&copy).unwrap();
+    drop(database);
+    Database::restore(&location, &copy).unwrap();
+    for place in [&store_beside, &named_alike, &copy] {
+        assert_eq!(marks(&open(place)), [0, 1, 2], "{}", place.display());
+    }
+}
+
+#[test]
+fn what_a_process_that_was_killed_left_on_its_way_to_a_place_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = store(folder.path(), 3);
+    let database = open(&location);
+    let left = |random: &str| {
+        let path = folder.path().join(format!(".copy.partial-{random}"));
+        fs::create_dir(&path).unwrap();
+        for name in ["LOCK", "PARTIAL", "CURRENT", "base-1.jnd", "log-1-1.new"] {
+            fs::write(path.join(name), "?").unwrap();
+        }
+        path
+    };
+    let dead = left("0123456789abcdef");
+    let alive = left("0123456789abcde0");
+    let lock = fs::File::open(alive.join("LOCK")).unwrap();
+    lock.lock().unwrap();
+    let other = left("letters");
+    database.backup(&folder.path().join("copy")).unwrap();
+    assert!(!dead.exists() && alive.exists() && other.exists());
+    drop(lock);
+    fs::remove_dir_all(folder.path().join("copy")).unwrap();
+    database.backup(&folder.path().join("copy")).unwrap();
+    assert!(!alive.exists() && other.exists());
 }

@@ -11,6 +11,7 @@ use super::sink::{BulkSink, Edges, NamedEdges};
 use super::sort::sort_pairs;
 use crate::base::Base;
 use crate::clusters::{Clusters, Lists, MOST_PAIRS, PairEdges};
+use crate::identity::Identity;
 use crate::named::{NamedGraphs, NamedSegment};
 use crate::segment::Segment;
 use crate::text_order::{LiteralEnds, TextKinds};
@@ -144,7 +145,8 @@ pub(crate) fn assemble(
         declared: Vec::new(),
         vertex_kinds: TextKinds::default(),
         literal_ends: LiteralEnds::default(),
-        identity: 0,
+        identity: Identity::default(),
+        files: Vec::new(),
     }
 }
 

@@ -1,11 +1,12 @@
 //! The bytes of a log file: how are its header, its promises and its records laid out?
 //!
 //! All numbers are 64-bit little-endian unless said. A file begins with a block of 4096 bytes:
-//! - bytes 0..80, the *header*, never altered: magic, version, kind, generation, number of the
+//! - bytes 0..96, the *header*, never altered: magic, version, kind, generation, number of the
 //!   file, sequence number of its first record, end of the file before it, chain value at that
-//!   end, a random number, checksum of the nine words before. The checksum is the file's *salt*.
+//!   end, a random number, identity of the base that the log continues (two words), checksum of
+//!   the eleven words before. The checksum is the file's *salt*.
 //! - bytes 512.. and 1024.., two *promises*, each alone in a sector: a counter, a length that the
-//!   file never falls below again, checksum (salted). They are written by turns, so that a torn
+//!   file does not fall below before a later one says less, checksum (salted). They are written by turns, so that a torn
 //!   one leaves the other.
 //!
 //! Everything else in the block is zero. Records follow, each at a multiple of 8:
@@ -27,16 +28,20 @@
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use crate::identity::Identity;
+
 const MAGIC: u64 = u64::from_le_bytes(*b"JINDOU\r\n");
 /// Raised whenever a log written before can no longer be read.
-pub(super) const LOG_VERSION: u64 = 1;
+pub(super) const LOG_VERSION: u64 = 2;
 /// Apart from the kinds of images.
 const KIND_LOG: u64 = 16;
 
 /// Where records begin.
 pub(super) const BLOCK_BYTES: u64 = 4096;
 const SECTOR_BYTES: usize = 512;
-const HEADER_WORDS: usize = 10;
+const HEADER_WORDS: usize = 12;
+/// Of the header that version 1 had, which ended in its checksum as well.
+const HEADER_WORDS_BEFORE: usize = 10;
 /// Of a record, before its payload.
 pub(super) const HEAD_BYTES: u64 = 32;
 /// Of a record, besides its payload and padding.
@@ -61,6 +66,8 @@ pub(super) struct FileHeader {
     pub(super) previous_end: u64,
     pub(super) previous_chain: u64,
     pub(super) random: u64,
+    /// The base that the log continues.
+    pub(super) base: Identity,
 }
 
 /// Why a header is not one.
@@ -82,15 +89,17 @@ impl FileHeader {
             self.previous_end,
             self.previous_chain,
             self.random,
+            self.base.0[0],
+            self.base.0[1],
             0,
         ];
-        words[9] = checksum_of(&words[..9]);
+        words[HEADER_WORDS - 1] = checksum_of(&words[..HEADER_WORDS - 1]);
         words
     }
 
     /// The header's checksum, which goes into that of every record.
     pub(super) fn salt(&self) -> u64 {
-        self.words()[9]
+        self.words()[HEADER_WORDS - 1]
     }
 
     /// The first block of a file that promises to stay at least `length` long.
@@ -122,6 +131,8 @@ impl FileHeader {
             previous_end,
             previous_chain,
             random,
+            base_high,
+            base_low,
             checksum,
         ] = words;
         if magic != MAGIC {
@@ -129,7 +140,12 @@ impl FileHeader {
                 "it does not begin as a file of a Jindou store",
             ));
         }
-        if checksum != checksum_of(&words[..9]) {
+        let before = &words[..HEADER_WORDS_BEFORE];
+        let is_sound = match version {
+            1 => before[HEADER_WORDS_BEFORE - 1] == checksum_of(&before[..HEADER_WORDS_BEFORE - 1]),
+            _ => checksum == checksum_of(&words[..HEADER_WORDS - 1]),
+        };
+        if !is_sound {
             return Err(BadHeader::Damaged("the checksum of its header is wrong"));
         }
         if version != LOG_VERSION {
@@ -155,6 +171,7 @@ impl FileHeader {
             previous_end,
             previous_chain,
             random,
+            base: Identity([base_high, base_low]),
         };
         let salt = header.salt();
         let promise = [1, 2]
@@ -169,7 +186,7 @@ impl FileHeader {
     }
 }
 
-/// A length that a file does not fall below again.
+/// A length that a file does not fall below before a later promise says less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Promise {
     pub(super) counter: u64,
@@ -338,6 +355,7 @@ mod tests {
             previous_end: 4800,
             previous_chain: 99,
             random: 7,
+            base: Identity([8, 9]),
         }
     }
 
@@ -353,6 +371,20 @@ mod tests {
             block[1536 - torn + 9] ^= 1;
             assert!(FileHeader::read(&block).is_err());
         }
+    }
+
+    #[test]
+    fn a_block_of_the_version_before_is_named_as_such() {
+        let mut block = vec![0; BLOCK_BYTES as usize];
+        let mut words = [MAGIC, 1, KIND_LOG, 3, 2, 17, 4800, 99, 7, 0];
+        words[9] = checksum_of(&words[..9]);
+        put(&mut block, &words);
+        assert_eq!(FileHeader::read(&block), Err(BadHeader::Version(1)));
+        block[8 * 4] ^= 1;
+        assert!(matches!(
+            FileHeader::read(&block),
+            Err(BadHeader::Damaged(_))
+        ));
     }
 
     #[test]

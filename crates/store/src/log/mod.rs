@@ -48,7 +48,8 @@ use std::path::PathBuf;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::StoreError;
+use crate::identity::random;
+use crate::{Identity, StoreError};
 use commit::{Commits, Position};
 use format::{ALIGNMENT, BLOCK_BYTES, COUNT_LIMIT, FileHeader, Kind, Promise};
 use recover::{Contents, Repaired};
@@ -145,18 +146,19 @@ impl Ticket {
 /// A log that is open for writing. The directory must be locked by this process.
 ///
 /// ```
-/// use jindou_store::StoreError;
+/// use jindou_store::{Identity, StoreError};
 /// use jindou_store::log::{Folder, Log, LogOptions};
 ///
 /// let folder = tempfile::tempdir().unwrap();
 /// let storage = || Box::new(Folder::new(folder.path()));
-/// let log = Log::create(storage(), LogOptions::default(), 1)?;
+/// let base = Identity::random();
+/// let log = Log::create(storage(), LogOptions::default(), 1, base)?;
 /// let ticket = log.append(b"a transaction")?;
 /// log.sync(ticket)?;
 /// drop(log);
 ///
 /// let mut found = Vec::new();
-/// let (_log, recovered) = Log::open(storage(), LogOptions::default(), 1, 1, |record| {
+/// let (_log, recovered) = Log::open(storage(), LogOptions::default(), 1, base, 1, |record| {
 ///     found.push(record.payload.to_vec());
 ///     Ok::<_, StoreError>(())
 /// })?;
@@ -171,7 +173,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Begins the log of a generation with file 1. What another attempt left of that generation's
+    /// Begins the log of a generation, whose base is `base`, with file 1. What another attempt left of that generation's
     /// log is removed.
     ///
     /// # Errors
@@ -183,6 +185,7 @@ impl Log {
         storage: Box<dyn Storage>,
         options: LogOptions,
         generation: u64,
+        base: Identity,
     ) -> Result<Self, StoreError> {
         remove_log(&*storage, generation)?;
         let header = FileHeader {
@@ -191,7 +194,8 @@ impl Log {
             first_sequence: 1,
             previous_end: 0,
             previous_chain: 0,
-            random: writer::random(),
+            random: random(),
+            base,
         };
         let (handle, length) = create_file(&*storage, &header, checked(options).grow_bytes)
             .map_err(|failed| StoreError::Io {
@@ -212,18 +216,23 @@ impl Log {
             complete: BTreeMap::new(),
             changed: false,
         };
-        Ok(Self::from_parts(storage, options, generation, repaired))
+        Ok(Self::from_parts(
+            storage,
+            options,
+            (generation, base),
+            repaired,
+        ))
     }
 
-    /// Opens the log of a generation from file number `first` on, and hands its records to
-    /// `deliver` in order, whole groups only. Files before `first`, which a checkpoint covers, are
+    /// Opens the log of a generation, whose base is `base`, from file number `first` on, and hands
+    /// its records to `deliver` in order, whole groups only. Files before `first`, which a checkpoint covers, are
     /// removed. What is kept is durable when this returns.
     ///
     /// Every file is read twice, the first time before anything is handed out; memory holds one
     /// record.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] for damage (see the module), before anything is handed out or
+    /// [`StoreError::Corrupt`] for damage (see the module) and for the log of another base, before anything is handed out or
     /// altered; what `deliver` says, before anything is altered; what the operating system says.
     ///
     /// # Panics
@@ -232,11 +241,12 @@ impl Log {
         storage: Box<dyn Storage>,
         options: LogOptions,
         generation: u64,
+        base: Identity,
         first: u64,
         mut deliver: impl FnMut(Record<'_>) -> Result<(), E>,
     ) -> Result<(Self, Recovered), E> {
         let options = checked(options);
-        let mut contents = Contents::read(&*storage, generation, first)?;
+        let mut contents = Contents::read(&*storage, (generation, base), first)?;
         contents.deliver(&mut deliver)?;
         let recovered = contents.summary();
         remove_files(&*storage, generation, |number| number < first)?;
@@ -244,7 +254,7 @@ impl Log {
         storage.sync().map_err(|source| folder(&*storage, source))?;
         let repaired = contents.repair()?;
         let changed = repaired.changed;
-        let log = Self::from_parts(storage, options, generation, repaired);
+        let log = Self::from_parts(storage, options, (generation, base), repaired);
         {
             let mut writer = log.writer.lock();
             writer.promise_length(&log.shared)?;
@@ -259,7 +269,7 @@ impl Log {
     fn from_parts(
         storage: Box<dyn Storage>,
         options: LogOptions,
-        generation: u64,
+        (generation, base): (u64, Identity),
         repaired: Repaired,
     ) -> Self {
         let writer = Writer::new(
@@ -273,6 +283,7 @@ impl Log {
             storage,
             options,
             generation,
+            base,
             commits: Commits::new(writer.position()),
         };
         Self {
@@ -479,10 +490,11 @@ impl Drop for Group<'_> {
 pub fn read<E: From<StoreError>>(
     storage: &dyn Storage,
     generation: u64,
+    base: Identity,
     first: u64,
     mut deliver: impl FnMut(Record<'_>) -> Result<(), E>,
 ) -> Result<Recovered, E> {
-    let mut contents = Contents::read(storage, generation, first)?;
+    let mut contents = Contents::read(storage, (generation, base), first)?;
     contents.deliver(&mut deliver)?;
     Ok(contents.summary())
 }

@@ -15,7 +15,7 @@ use super::format::{
 use super::storage::{Storage, read_exact, write_all, write_zeros};
 use super::writer::Point;
 use super::{Record, Recovered, file_name, numbers};
-use crate::StoreError;
+use crate::{Identity, StoreError};
 
 /// Bytes read at once.
 const WINDOW_BYTES: u64 = 1 << 20;
@@ -153,8 +153,8 @@ struct Scan {
 
 impl Scan {
     /// Reads a file from its first block to its last byte.
-    fn read(storage: &dyn Storage, generation: u64, number: u64) -> Result<Self, StoreError> {
-        let (reader, header, promise) = open(storage, generation, number)?;
+    fn read(storage: &dyn Storage, base: (u64, Identity), number: u64) -> Result<Self, StoreError> {
+        let (reader, header, promise) = open(storage, base, number)?;
         let mut cursor = Cursor::start(&header);
         let mut scan = Self {
             reader,
@@ -373,7 +373,7 @@ impl Scan {
 /// Opens a file and reads its first block.
 fn open(
     storage: &dyn Storage,
-    generation: u64,
+    (generation, base): (u64, Identity),
     number: u64,
 ) -> Result<(Reader, FileHeader, Promise), StoreError> {
     let name = file_name(generation, number);
@@ -405,6 +405,9 @@ fn open(
     if (header.generation, header.number) != (generation, number) || !possible {
         return Err(corrupt("it is another file of a log than its name says"));
     }
+    if header.base != base {
+        return Err(corrupt(&base.mismatch(header.base)));
+    }
     let handle = Handle {
         number,
         salt: header.salt(),
@@ -430,7 +433,7 @@ impl Contents {
     /// Reads and judges the files of a generation from number `first` on.
     pub(super) fn read(
         storage: &dyn Storage,
-        generation: u64,
+        (generation, base): (u64, Identity),
         first: u64,
     ) -> Result<Self, StoreError> {
         let found: Vec<u64> = numbers(storage, generation)?
@@ -446,7 +449,7 @@ impl Contents {
                     reason: "it is missing".to_owned(),
                 });
             }
-            let scan = Scan::read(storage, generation, number)?;
+            let scan = Scan::read(storage, (generation, base), number)?;
             if let Some(before) = scans.last() {
                 before.check_before(&scan)?;
             }

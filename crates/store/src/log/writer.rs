@@ -10,7 +10,8 @@ use super::format::{
 };
 use super::storage::{LogFile, Storage, is_full, write_all, write_zeros};
 use super::{Fsync, LogOptions, file_name, temporary_name};
-use crate::StoreError;
+use crate::identity::random;
+use crate::{Identity, StoreError};
 
 /// Room kept behind every record for marks and for the word that another file follows.
 const RESERVE_BYTES: u64 = 4 * RECORD_BYTES;
@@ -23,6 +24,8 @@ pub(super) struct Shared {
     pub(super) storage: Box<dyn Storage>,
     pub(super) options: LogOptions,
     pub(super) generation: u64,
+    /// The base that the log continues.
+    pub(super) base: Identity,
     pub(super) commits: Commits,
 }
 
@@ -58,7 +61,11 @@ pub(super) struct Writer {
     /// The file's length.
     allocated: u64,
     promise: Promise,
+    /// What the other promise in the file says at most.
+    promise_before: u64,
     first_sequence: u64,
+    /// A write found no space since the log was last cut back.
+    found_full: bool,
     /// The files before, and where their records end.
     pub(super) complete: BTreeMap<u64, u64>,
     scratch: Vec<u8>,
@@ -78,7 +85,9 @@ impl Writer {
             touched: point.end,
             allocated,
             promise,
+            promise_before: u64::MAX,
             first_sequence,
+            found_full: false,
             complete,
             scratch: Vec::new(),
         }
@@ -112,9 +121,14 @@ impl Writer {
                 limit: MAX_PAYLOAD_BYTES,
             });
         }
-        self.reserve(shared, RECORD_BYTES + bytes + RESERVE_BYTES)?;
-        self.point.sequence += 1;
-        self.put(shared, kind, payload)
+        let appended = self
+            .reserve(shared, RECORD_BYTES + bytes + RESERVE_BYTES)
+            .and_then(|()| {
+                self.point.sequence += 1;
+                self.put(shared, kind, payload)
+            });
+        self.found_full |= matches!(appended, Err(StoreError::DiskFull { .. }));
+        appended
     }
 
     fn put(&mut self, shared: &Shared, kind: Kind, payload: &[u8]) -> Result<(), StoreError> {
@@ -181,6 +195,35 @@ impl Writer {
             self.touched = point.end;
         }
         self.point = point;
+        if std::mem::take(&mut self.found_full) {
+            // A failure that matters is told to whoever appends or waits next; after any other
+            // the file is longer than it need be.
+            let _ = self.give_back(shared);
+        }
+    }
+
+    /// Cuts the file down to what its records need, for the disk is full: the pages that a refused
+    /// record took, and zeros fill now, are free for others.
+    fn give_back(&mut self, shared: &Shared) -> Result<(), StoreError> {
+        let length = (self.point.end + RESERVE_BYTES).next_multiple_of(shared.options.grow_bytes);
+        if length >= self.allocated {
+            return Ok(());
+        }
+        // No promise may say more than the file will have, once it may have less: neither the
+        // later one nor that which stays if the later one is damaged. They are written one after
+        // the other, so that a torn one leaves the other.
+        if self.promise.length.max(self.promise_before) > length {
+            let sync = || shared.commits.lead()?.sync();
+            sync()?;
+            for _ in 0..2 {
+                self.promise(shared, length)?;
+                sync()?;
+            }
+        }
+        let failed = |source| shared.write_failed(&self.handle, source);
+        self.handle.file.set_length(length).map_err(failed)?;
+        self.allocated = length;
+        Ok(())
     }
 
     /// Makes the file long enough.
@@ -204,13 +247,21 @@ impl Writer {
             return Ok(());
         }
         shared.commits.lead()?.sync()?;
+        self.promise(shared, self.allocated)
+    }
+
+    /// Writes a promise in place of the older one of the two.
+    fn promise(&mut self, shared: &Shared, length: u64) -> Result<(), StoreError> {
         let promise = Promise {
             counter: self.promise.counter + 1,
-            length: self.allocated,
+            length,
         };
+        // Also a write that fails may have brought it there.
+        self.promise_before = self.promise_before.max(length);
         let sector = promise.sector(self.handle.salt);
         write_all(&*self.handle.file, &sector, promise.place())
             .map_err(|(_, source)| shared.write_failed(&self.handle, source))?;
+        self.promise_before = self.promise.length;
         self.promise = promise;
         Ok(())
     }
@@ -247,6 +298,7 @@ impl Writer {
             previous_end: self.point.end,
             previous_chain: self.point.chain,
             random: random(),
+            base: shared.base,
         };
         let (handle, allocated) = create_file(&*shared.storage, &header, shared.options.grow_bytes)
             .map_err(|failed| {
@@ -277,6 +329,7 @@ impl Writer {
             counter: 1,
             length: allocated,
         };
+        self.promise_before = allocated;
         self.first_sequence = header.first_sequence;
         shared.commits.set_file(self.position());
         Ok(())
@@ -328,10 +381,4 @@ pub(super) fn create_file(
         file,
     };
     Ok((Arc::new(handle), length))
-}
-
-/// A number that no other file has in its header.
-pub(super) fn random() -> u64 {
-    use std::hash::{BuildHasher as _, Hasher as _};
-    std::hash::RandomState::new().build_hasher().finish()
 }

@@ -7,7 +7,7 @@ use jindou_store::log::{Log, Ticket};
 use proptest::prelude::*;
 
 use super::disk::{Disk, Fault, Random};
-use super::{Groups, cases, create, create_unsynced, open};
+use super::{Groups, cases, create, create_unsynced, open, read};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -299,5 +299,42 @@ fn a_checkpoint_removes_whole_files_and_what_is_behind_it_stays() {
         let (_, _, groups) = open(&disk.after_kill(), file).unwrap();
         let expected: Groups = (start..40).map(|n| vec![vec![n; 300]]).collect();
         assert_eq!(groups, expected);
+    }
+}
+
+/// The length of the only file.
+fn length(disk: &Disk) -> usize {
+    let contents = disk.contents();
+    assert_eq!(contents.len(), 1);
+    contents[0].1.len()
+}
+
+#[test]
+fn what_a_refused_group_took_of_a_full_disk_is_given_back() {
+    for (seed, after) in (0..12).enumerate() {
+        let disk = Disk::default();
+        let log = create(&disk);
+        let kept = b"before".to_vec();
+        log.sync(log.append(&kept).unwrap()).unwrap();
+        let before = length(&disk);
+        let big = vec![7; 80 << 10];
+        disk.arm(after, Fault::Full(100), seed as u64);
+        // Of several records, so that some are whole and synced, and the file has grown by steps.
+        let refused = (0..4).try_fold(log.group().unwrap(), |group, _| group.append(&big));
+        let refused = refused.and_then(|group| group.commit(&big).map(drop));
+        assert_eq!(refused.is_err(), disk.had_fault(), "after {after} changes");
+        let Err(error) = refused else { continue };
+        assert!(matches!(error, StoreError::DiskFull { .. }), "{error}");
+        assert_eq!(length(&disk), before, "after {after} changes");
+        for seed in 0..20 {
+            let found = open(&disk.after_power_loss(seed), 1);
+            let (_, _, groups) = found.unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+            assert_eq!(groups, [[kept.clone()]]);
+        }
+        // It takes more, and what it took is told from what was cut off.
+        let later = b"later".to_vec();
+        log.sync(log.append(&later).unwrap()).unwrap();
+        let (_, groups) = read(&disk.after_kill(), 1).unwrap();
+        assert_eq!(groups, [[kept], [later]]);
     }
 }

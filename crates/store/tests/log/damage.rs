@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use jindou_store::StoreError;
 use jindou_store::log::{Log, MAX_PAYLOAD_BYTES};
+use jindou_store::{Identity, StoreError};
 use proptest::prelude::*;
 
 use super::disk::{Disk, Random};
@@ -240,9 +240,14 @@ fn a_record_that_is_too_large_is_refused_by_its_size() {
 fn a_log_that_is_not_there_is_named() {
     assert_refused(&[], "log-4-1.jnd", "no log");
     let (disk, _, _) = killed();
-    let error = Log::open(Box::new(disk), options(), GENERATION, 90, |_| {
-        Ok::<_, StoreError>(())
-    });
+    let error = Log::open(
+        Box::new(disk),
+        options(),
+        GENERATION,
+        Identity::default(),
+        90,
+        |_| Ok::<_, StoreError>(()),
+    );
     assert!(error.unwrap_err().to_string().contains("log-4-90.jnd"));
 }
 

@@ -68,7 +68,14 @@ impl Content {
                 self.now.resize(self.now.len().max(end), 0);
                 self.now[*at..end].copy_from_slice(bytes);
             }
-            Change::Length(length) => self.now.resize(*length, 0),
+            Change::Length(length) => {
+                // What is cut off reads as zeros if the file is extended again.
+                let cut = self.now.len().saturating_sub(*length);
+                if cut > 0 {
+                    self.since.push(Change::Write(*length, vec![0; cut]));
+                }
+                self.now.resize(*length, 0);
+            }
         }
         self.since.push(change);
     }
@@ -76,12 +83,17 @@ impl Content {
     /// Takes to the device what was written since the last sync, failed ones included: what they
     /// forgot stays forgotten unless it was written again.
     fn sync(&mut self) {
-        self.synced.resize(self.now.len(), 0);
         for change in self.since.drain(..) {
-            if let Change::Write(at, bytes) = change {
-                self.synced[at..at + bytes.len()].copy_from_slice(&bytes);
+            match change {
+                Change::Write(at, bytes) => {
+                    let end = at + bytes.len();
+                    self.synced.resize(self.synced.len().max(end), 0);
+                    self.synced[at..end].copy_from_slice(&bytes);
+                }
+                Change::Length(length) => self.synced.resize(length, 0),
             }
         }
+        self.synced.resize(self.now.len(), 0);
     }
 
     /// Something that may be on the device now.
@@ -92,13 +104,10 @@ impl Content {
             let last = *lengths.last().unwrap();
             lengths.push(match change {
                 Change::Write(at, bytes) => last.max(at + bytes.len()),
-                Change::Length(length) => {
-                    assert!(*length >= last, "a log never makes a file shorter");
-                    *length
-                }
+                Change::Length(length) => *length,
             });
         }
-        most.resize(*lengths.last().unwrap(), 0);
+        most.resize(*lengths.iter().max().unwrap(), 0);
         for sector in 0..most.len().div_ceil(SECTOR) {
             let begin = sector * SECTOR;
             let end = (begin + SECTOR).min(most.len());

@@ -6,8 +6,8 @@ mod damage;
 mod disk;
 mod threads;
 
-use jindou_store::StoreError;
 use jindou_store::log::{self, Fsync, Log, LogOptions, Recovered};
+use jindou_store::{Identity, StoreError};
 
 use disk::Disk;
 use proptest::test_runner::Config;
@@ -34,7 +34,13 @@ fn cases(default: u32) -> Config {
 type Groups = Vec<Vec<Vec<u8>>>;
 
 fn create(disk: &Disk) -> Log {
-    Log::create(Box::new(disk.clone()), options(), GENERATION).unwrap()
+    Log::create(
+        Box::new(disk.clone()),
+        options(),
+        GENERATION,
+        Identity::default(),
+    )
+    .unwrap()
 }
 
 fn create_unsynced(disk: &Disk) -> Log {
@@ -42,7 +48,13 @@ fn create_unsynced(disk: &Disk) -> Log {
         fsync: Fsync::Never,
         ..options()
     };
-    Log::create(Box::new(disk.clone()), options, GENERATION).unwrap()
+    Log::create(
+        Box::new(disk.clone()),
+        options,
+        GENERATION,
+        Identity::default(),
+    )
+    .unwrap()
 }
 
 /// Gathers what is handed out into groups.
@@ -81,7 +93,14 @@ impl Gather {
 fn open(disk: &Disk, first: u64) -> Result<(Log, Recovered, Groups), StoreError> {
     let mut gather = Gather::new();
     let storage = Box::new(disk.clone());
-    let (log, recovered) = Log::open(storage, options(), GENERATION, first, |r| gather.take(r))?;
+    let (log, recovered) = Log::open(
+        storage,
+        options(),
+        GENERATION,
+        Identity::default(),
+        first,
+        |r| gather.take(r),
+    )?;
     let groups = gather.finish();
     assert_eq!(recovered.groups, groups.len() as u64);
     assert_eq!(log.last_sequence(), recovered.last_sequence);
@@ -90,6 +109,8 @@ fn open(disk: &Disk, first: u64) -> Result<(Log, Recovered, Groups), StoreError>
 
 fn read(disk: &Disk, first: u64) -> Result<(Recovered, Groups), StoreError> {
     let mut gather = Gather::new();
-    let recovered = log::read(disk, GENERATION, first, |record| gather.take(record))?;
+    let recovered = log::read(disk, GENERATION, Identity::default(), first, |record| {
+        gather.take(record)
+    })?;
     Ok((recovered, gather.finish()))
 }

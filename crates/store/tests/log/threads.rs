@@ -4,8 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex};
 
-use jindou_store::StoreError;
 use jindou_store::log::{Folder, Fsync, Log, LogFile, LogOptions, Storage};
+use jindou_store::{Identity, StoreError};
 
 const THREADS: u8 = 16;
 
@@ -94,7 +94,15 @@ impl LogFile for GatedFile {
 fn through_the_gate(fails: bool) -> (tempfile::TempDir, Log, Vec<Result<(), StoreError>>) {
     let folder = tempfile::tempdir().unwrap();
     let plain = Folder::new(folder.path());
-    drop(Log::create(Box::new(plain.clone()), LogOptions::default(), 1).unwrap());
+    drop(
+        Log::create(
+            Box::new(plain.clone()),
+            LogOptions::default(),
+            1,
+            Identity::default(),
+        )
+        .unwrap(),
+    );
     let gate = Arc::new(Gate {
         fails,
         ..Gate::default()
@@ -103,9 +111,14 @@ fn through_the_gate(fails: bool) -> (tempfile::TempDir, Log, Vec<Result<(), Stor
         folder: plain,
         gate: Arc::clone(&gate),
     };
-    let (log, _) = Log::open(Box::new(gated), LogOptions::default(), 1, 1, |_| {
-        Ok::<_, StoreError>(())
-    })
+    let (log, _) = Log::open(
+        Box::new(gated),
+        LogOptions::default(),
+        1,
+        Identity::default(),
+        1,
+        |_| Ok::<_, StoreError>(()),
+    )
     .unwrap();
     let results = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS)
@@ -126,7 +139,7 @@ fn through_the_gate(fails: bool) -> (tempfile::TempDir, Log, Vec<Result<(), Stor
 
 fn records(folder: &std::path::Path) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
-    jindou_store::log::read(&Folder::new(folder), 1, 1, |record| {
+    jindou_store::log::read(&Folder::new(folder), 1, Identity::default(), 1, |record| {
         found.push(record.payload.to_vec());
         Ok::<_, StoreError>(())
     })
@@ -174,7 +187,7 @@ fn threads_that_append_through_many_files_lose_nothing() {
             grow_bytes: 4096,
         };
         let storage = || Box::new(Folder::new(folder.path()));
-        let log = Log::create(storage(), options, 1).unwrap();
+        let log = Log::create(storage(), options, 1, Identity::default()).unwrap();
         std::thread::scope(|scope| {
             for thread in 0..4_u8 {
                 let log = &log;
