@@ -4,6 +4,7 @@ mod backups;
 mod damage;
 mod faults;
 mod kills;
+mod refused;
 mod trouble;
 
 use std::fs;
