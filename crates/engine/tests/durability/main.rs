@@ -2,6 +2,7 @@
 
 mod backups;
 mod damage;
+mod dead_terms;
 mod faults;
 mod kills;
 mod refused;
