@@ -195,8 +195,10 @@ impl Database {
             seed: AtomicU64::new(now.as_nanos() as u64),
         };
         let signal = Arc::clone(&inner.signal);
+        let inner = Arc::new(inner);
+        inner.note_opening();
         Self {
-            inner: Arc::new(inner),
+            inner,
             _open: Arc::new(Open { signal }),
         }
     }

@@ -38,6 +38,11 @@ pub struct MergePolicy {
     pub idle: Duration,
     /// See `idle`.
     pub idle_changes: u64,
+    /// Merge once the terms added since the last merge take this many bytes, whether any quad
+    /// still has them or not, and the share of `share_of_graph` of the base's bytes as well.
+    pub term_bytes: u64,
+    /// Merge after `idle` without a transaction if these terms take this many bytes.
+    pub idle_term_bytes: u64,
     /// Write out the lists of changed keys, which are slow to read as changes, once so many edges
     /// have changed since the last time, and a quarter of all changes. See [`Database::fold`].
     ///
@@ -52,6 +57,9 @@ pub struct MergePolicy {
     pub retry: Duration,
 }
 
+/// Writers wait once there is this many times what makes a merge due.
+const OVERDUE: u64 = 8;
+
 /// How often the time until the next attempt is doubled.
 const MOST_DOUBLINGS: u32 = 8;
 
@@ -62,6 +70,8 @@ impl Default for MergePolicy {
             share_of_graph: 16,
             idle: Duration::from_secs(5),
             idle_changes: 1_000,
+            term_bytes: 32 << 20,
+            idle_term_bytes: 4 << 20,
             fold_changes: 4_096,
             fold_idle: Duration::from_millis(50),
             log_bytes: 256 << 20,
@@ -77,14 +87,36 @@ impl MergePolicy {
         Self {
             changes: u64::MAX,
             idle_changes: u64::MAX,
+            term_bytes: u64::MAX,
+            idle_term_bytes: u64::MAX,
             ..Self::default()
         }
     }
 
     fn is_due(&self, snapshot: &Snapshot) -> bool {
-        let quads = snapshot.triples() + snapshot.named_quads();
-        let least = self.changes.max(quads / self.share_of_graph.max(1));
-        self.changes < u64::MAX && snapshot.changes() >= least
+        self.is_grown(snapshot, 1)
+    }
+
+    /// True where a merge is worth its cost after the time `idle`.
+    fn is_due_when_idle(&self, snapshot: &Snapshot) -> bool {
+        snapshot.changes() >= self.idle_changes
+            || snapshot.appended_bytes() as u64 >= self.idle_term_bytes
+    }
+
+    /// True where what came since the last merge is this many times what a merge is meant for.
+    fn is_grown(&self, snapshot: &Snapshot, times: u64) -> bool {
+        let share = self.share_of_graph.max(1);
+        let has_grown = |now: u64, least: u64, base: &dyn Fn() -> u64| {
+            let now = now / times;
+            // The base is looked at only where it matters.
+            least < u64::MAX && now >= least && now >= base() / share
+        };
+        let quads = || snapshot.triples() + snapshot.named_quads();
+        let term_bytes = snapshot.appended_bytes() as u64;
+        has_grown(snapshot.changes(), self.changes, &quads)
+            || has_grown(term_bytes, self.term_bytes, &|| {
+                snapshot.base().footprint().total() as u64
+            })
     }
 
     /// True where lists of changed keys are to be written out.
@@ -94,9 +126,7 @@ impl MergePolicy {
 
     /// True where writers must wait for the merge: changes have outgrown what it is meant for.
     pub(crate) fn is_overdue(&self, snapshot: &Snapshot) -> bool {
-        let quads = snapshot.triples() + snapshot.named_quads();
-        let most = self.changes.max(quads / self.share_of_graph.max(1));
-        self.changes < u64::MAX && snapshot.changes() / 8 >= most
+        self.is_grown(snapshot, OVERDUE)
     }
 }
 
@@ -217,9 +247,25 @@ impl Inner {
             state.is_due = true;
             self.signal.changed.notify_all();
         }
+        self.start_maintenance(&mut state);
+    }
+
+    /// Starts the maintenance thread of a database that was opened with changes in its log, which
+    /// may be due for a merge.
+    pub(crate) fn note_opening(self: &Arc<Self>) {
+        let latest = self.graph.load();
+        let has_none =
+            latest.snapshot.changes() == 0 && latest.snapshot.known_terms() == Default::default();
+        if !has_none {
+            self.start_maintenance(&mut self.signal.state.lock());
+        }
+    }
+
+    fn start_maintenance(self: &Arc<Self>, state: &mut State) {
         if state.is_running {
             return;
         }
+        let policy = &self.config.merge;
         let inner = Arc::downgrade(self);
         let signal = Arc::clone(&self.signal);
         let policy = *policy;
@@ -506,12 +552,12 @@ impl Inner {
     /// Does what is due most, after so much time without a transaction.
     fn maintain(&self, quiet: Duration) -> Result<(), EngineError> {
         let policy = &self.config.merge;
-        let (changes, merge_is_due, fold_is_due) = {
+        let (merge_is_due, fold_is_due) = {
             let latest = &self.graph.load().snapshot;
-            let due = (policy.is_due(latest), policy.is_fold_due(latest));
-            (latest.changes(), due.0, due.1)
+            let is_idle = quiet >= policy.idle && policy.is_due_when_idle(latest);
+            (is_idle || policy.is_due(latest), policy.is_fold_due(latest))
         };
-        if merge_is_due || (quiet >= policy.idle && changes >= policy.idle_changes) {
+        if merge_is_due {
             return self.merge().map(drop);
         }
         if fold_is_due || quiet >= policy.fold_idle {
@@ -525,5 +571,58 @@ impl Inner {
             true => self.checkpoint(),
             false => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jindou_model::SnapshotNumber;
+    use jindou_store::bulk::build;
+
+    #[test]
+    fn terms_that_no_quad_has_make_a_merge_due() {
+        let policy = MergePolicy {
+            term_bytes: 1_000,
+            idle_term_bytes: 100,
+            ..MergePolicy::default()
+        };
+        let base = build(Vec::new(), 0).expect("it is small");
+        let mut snapshot = Snapshot::of_base(base, 0, SnapshotNumber(1));
+        let mut add = |bytes: usize| {
+            snapshot
+                .intern_literal(&vec![b'x'; bytes])
+                .expect("there is room");
+            snapshot.keep_terms();
+            let due = (policy.is_due(&snapshot), policy.is_overdue(&snapshot));
+            let never = MergePolicy::never();
+            assert!(!never.is_due(&snapshot) && !never.is_due_when_idle(&snapshot));
+            (policy.is_due_when_idle(&snapshot), due.0, due.1)
+        };
+        assert_eq!(add(10), (false, false, false));
+        assert_eq!(add(100), (true, false, false));
+        assert_eq!(add(900), (true, true, false));
+        assert_eq!(add(8_000), (true, true, true));
+    }
+
+    #[test]
+    fn a_merge_of_terms_waits_for_a_share_of_the_base() {
+        let policy = MergePolicy {
+            term_bytes: 1,
+            share_of_graph: 1,
+            ..MergePolicy::default()
+        };
+        let base = build(Vec::new(), 0).expect("it is small");
+        let bytes = base.footprint().total();
+        assert!(bytes > 100, "{bytes}");
+        let mut snapshot = Snapshot::of_base(base, 0, SnapshotNumber(1));
+        snapshot.intern_literal(b"x").expect("there is room");
+        snapshot.keep_terms();
+        assert!(!policy.is_due(&snapshot));
+        snapshot
+            .intern_literal(&vec![b'x'; bytes])
+            .expect("there is room");
+        snapshot.keep_terms();
+        assert!(policy.is_due(&snapshot));
     }
 }

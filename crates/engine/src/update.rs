@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jindou_exec::{CancellationToken, Table};
+use jindou_exec::{CancellationToken, Reservation, Table};
 use jindou_ingest::Source;
 use jindou_model::{Graphs, IdQuad, Pattern, SnapshotNumber, TermId, TermKind, inline, key};
 use jindou_plan::physical::{Dataset, Slot, TemplateSlot};
@@ -116,7 +116,7 @@ impl Database {
     pub(crate) fn transact(
         &self,
         deadline: &Deadline,
-        execute: impl FnOnce(&mut Snapshot) -> Result<(Vec<Stage>, Effect), EngineError>,
+        execute: impl FnOnce(&mut Snapshot) -> Result<Done, EngineError>,
     ) -> Result<UpdateReport, EngineError> {
         let inner = self.inner();
         inner.wait_for_merge()?;
@@ -129,7 +129,11 @@ impl Database {
         let mut working = writer.begin()?;
         let documents = working.documents();
         working.set_documents(documents + 1);
-        let (stages, effect) = read_whole(&writer.latest, || execute(&mut working))??;
+        let Done {
+            stages,
+            effect,
+            _memory,
+        } = read_whole(&writer.latest, || execute(&mut working))??;
         // From here on it happens, whatever its client wants.
         deadline.left()?;
         let appended = writer.append(working, stages)?;
@@ -270,8 +274,22 @@ pub(crate) struct Run<'a> {
     deadline: &'a Deadline,
     stages: Vec<Stage>,
     effect: Effect,
+    memory: Vec<Reservation>,
+    reserved_bytes: usize,
     working: &'a mut Snapshot,
 }
+
+/// What a request did to its copy of the latest snapshot.
+pub(crate) struct Done {
+    stages: Vec<Stage>,
+    effect: Effect,
+    /// Of the new terms, until they are the database's.
+    _memory: Vec<Reservation>,
+}
+
+/// Bytes of new terms of a transaction that no pool counts, and those that are reserved at once
+/// beyond them.
+const TERMS_GRANULE: usize = 1 << 20;
 
 impl<'a> Run<'a> {
     pub(crate) fn new(
@@ -286,13 +304,41 @@ impl<'a> Run<'a> {
             deadline,
             stages: Vec::new(),
             effect: Effect::default(),
+            memory: Vec::new(),
+            reserved_bytes: TERMS_GRANULE,
             working,
         }
     }
 
     /// What was done, for the log.
-    pub(crate) fn done(self) -> (Vec<Stage>, Effect) {
-        (self.stages, self.effect)
+    pub(crate) fn done(self) -> Done {
+        Done {
+            stages: self.stages,
+            effect: self.effect,
+            _memory: self.memory,
+        }
+    }
+
+    /// Reserves memory for the terms added so far.
+    ///
+    /// # Errors
+    /// [`EngineError::PoolExhausted`].
+    fn reserve_terms(&mut self) -> Result<(), EngineError> {
+        let bytes = self.working.pending_bytes();
+        if bytes <= self.reserved_bytes {
+            return Ok(());
+        }
+        let Some(pool) = &self.inner.config.memory_pool else {
+            return Ok(());
+        };
+        let more = (bytes - self.reserved_bytes).next_multiple_of(TERMS_GRANULE);
+        let reservation = pool.reserve(more as u64);
+        self.memory
+            .push(reservation.ok_or(EngineError::PoolExhausted {
+                limit_bytes: pool.limit_bytes(),
+            })?);
+        self.reserved_bytes += more;
+        Ok(())
     }
 
     fn execute(
@@ -346,6 +392,7 @@ impl<'a> Run<'a> {
         let scope = self.scope();
         let mut add = Vec::with_capacity(quads.len());
         for quad in quads {
+            self.reserve_terms()?;
             let subject = self.data_term(&quad.subject, &scope)?;
             let predicate = self.working.intern_predicate(quad.predicate.as_str())?;
             let object = self.data_term(&quad.object, &scope)?;
@@ -428,6 +475,7 @@ impl<'a> Run<'a> {
         let scope = self.scope();
         let mut add = Vec::with_capacity(quads.len());
         for quad in quads {
+            self.reserve_terms()?;
             let subject: Term = match &quad.subject {
                 NamedOrBlankNode::NamedNode(node) => node.clone().into(),
                 NamedOrBlankNode::BlankNode(node) => node.clone().into(),
@@ -496,6 +544,7 @@ impl<'a> Run<'a> {
         while let Some(table) = running.next_table()? {
             for row in 0..table.rows() {
                 solutions += 1;
+                self.reserve_terms()?;
                 let made = self.instantiate(modify, &running, &table, (row, solutions, &scope))?;
                 changes.remove.extend(made.remove);
                 changes.add.extend(made.add);

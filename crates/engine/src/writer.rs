@@ -76,6 +76,7 @@ impl Writer {
                 Err(error) => return Err(self.refused(error)),
             }
         }
+        changed.keep_terms();
         if let Some(list) = &mut self.since_merge {
             list.push(transaction);
         }

@@ -2,8 +2,10 @@
 
 mod backups;
 mod damage;
+mod dead_terms;
 mod faults;
 mod kills;
+mod refused;
 mod trouble;
 
 use std::fs;

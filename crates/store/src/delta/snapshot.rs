@@ -12,7 +12,7 @@ use jindou_model::{
 use super::Delta;
 use super::ids::SetCache;
 use super::named::of_graph;
-use super::terms::{AppendedTerms, TermCounts};
+use super::terms::{AppendedTerms, TermCounts, check_count};
 use super::transaction::{ReplayError, TransactionError};
 use crate::segment::expand_one;
 use crate::{Base, StoreError};
@@ -36,6 +36,8 @@ pub struct Snapshot {
     pub(crate) generation: Arc<Generation>,
     pub(crate) delta: Delta,
     known: TermCounts,
+    /// Terms of a transaction that has not been committed.
+    pending: Option<Arc<AppendedTerms>>,
     number: SnapshotNumber,
     documents: u64,
 }
@@ -56,13 +58,14 @@ impl Snapshot {
         Self {
             generation: Arc::new(Generation {
                 base,
-                terms: AppendedTerms::new(),
+                terms: AppendedTerms::shared(),
                 versions: AtomicU64::new(1),
                 sets: SetCache::default(),
                 number: generation,
             }),
             delta,
             known: TermCounts::default(),
+            pending: None,
             number,
             documents,
         }
@@ -126,7 +129,19 @@ impl Snapshot {
     /// Bytes of the changes and of the terms that came with them.
     #[must_use]
     pub fn delta_bytes(&self) -> usize {
-        self.delta.bytes() + self.generation.terms.bytes()
+        self.delta.bytes() + self.appended_bytes() + self.pending_bytes()
+    }
+
+    /// Bytes of the terms that came since the last merge, whether quads have them or not.
+    #[must_use]
+    pub fn appended_bytes(&self) -> usize {
+        self.generation.terms.bytes()
+    }
+
+    /// Bytes of the terms that are kept only if [`Snapshot::keep_terms`] is called.
+    #[must_use]
+    pub fn pending_bytes(&self) -> usize {
+        self.pending.as_ref().map_or(0, |pending| pending.bytes())
     }
 
     // Terms.
@@ -137,14 +152,63 @@ impl Snapshot {
         self.known
     }
 
-    /// Lets this snapshot, which nobody else reads yet, know all terms there are.
-    pub fn know_all_terms(&mut self) {
-        self.known = self.generation.terms.counts();
+    /// Moves the terms that this snapshot added to the list that its generation shares: what it
+    /// was changed to is in the log. Terms of a snapshot that is dropped before leave nothing.
+    ///
+    /// # Panics
+    /// If another snapshot kept terms since this one's were added: ids would change their meaning.
+    pub fn keep_terms(&mut self) {
+        let Some(pending) = self.pending.take() else {
+            return;
+        };
+        let (terms, base) = (&self.generation.terms, &self.generation.base);
+        assert_eq!(
+            terms.counts(),
+            pending.first(),
+            "pending terms follow those that are kept"
+        );
+        terms.append(&pending, self.known, base.predicate_count());
     }
 
-    /// Lets this snapshot know so many of the appended terms.
-    pub fn know_terms(&mut self, counts: TermCounts) {
-        self.known = counts;
+    /// The list of terms in which this snapshot's next one goes.
+    fn pending(&mut self) -> &AppendedTerms {
+        let known = self.known;
+        let is_mine = |pending: &Arc<AppendedTerms>| pending.counts() == known;
+        if !self.pending.as_ref().is_some_and(is_mine) {
+            let fresh = match &self.pending {
+                None => AppendedTerms::pending(known),
+                // A clone of this snapshot added others.
+                Some(shared) => {
+                    let copy = AppendedTerms::pending(shared.first());
+                    copy.append(shared, known, self.base().predicate_count());
+                    copy
+                }
+            };
+            self.pending = Some(Arc::new(fresh));
+        }
+        self.pending.as_ref().expect("it was set")
+    }
+
+    /// The list that has the term of this number; `first` reads the right one of the counts.
+    #[inline]
+    fn list_with(&self, number: u64, first: fn(TermCounts) -> u64) -> &AppendedTerms {
+        match &self.pending {
+            Some(pending) if number >= first(pending.first()) => pending,
+            _ => &self.generation.terms,
+        }
+    }
+
+    /// What one of the lists of appended terms finds.
+    fn find_appended(
+        &self,
+        find: impl Fn(&AppendedTerms, TermCounts) -> Option<u64>,
+    ) -> Option<u64> {
+        match &self.pending {
+            None => find(&self.generation.terms, self.known),
+            Some(pending) => {
+                find(&self.generation.terms, pending.first()).or_else(|| find(pending, self.known))
+            }
+        }
     }
 
     /// Number of predicates.
@@ -185,14 +249,21 @@ impl Snapshot {
         if self.known == TermCounts::default() {
             return None;
         }
-        let terms = &self.generation.terms;
-        let vertex = terms.find_vertex(key, self.known.vertices);
-        if let Some(number) = vertex {
+        let hash = jindou_dictionary::hash(key);
+        let vertex =
+            |terms: &AppendedTerms, known: TermCounts| terms.find_vertex(hash, key, known.vertices);
+        if let Some(number) = self.find_appended(vertex) {
             let local = self.base().vertex_count() + number;
             return Some(TermId::vertex(jindou_model::ShardId(0), local));
         }
-        let number = terms.find_predicate(key, self.known.predicates)?;
-        Some(terms.predicate_term(number))
+        let predicate = |terms: &AppendedTerms, known: TermCounts| {
+            terms.find_predicate(hash, key, known.predicates)
+        };
+        let number = self.find_appended(predicate)?;
+        Some(
+            self.list_with(number, |first| first.predicates)
+                .predicate_term(number),
+        )
     }
 
     /// The id of the dictionary literal with this key.
@@ -204,10 +275,9 @@ impl Snapshot {
         if self.known.literals == 0 {
             return None;
         }
-        let number = self
-            .generation
-            .terms
-            .find_literal(key, self.known.literals)?;
+        let hash = jindou_dictionary::hash(key);
+        let number =
+            self.find_appended(|terms, known| terms.find_literal(hash, key, known.literals))?;
         let local = self.base().literal_count() + number;
         Some(TermId::literal(jindou_model::ShardId(0), local))
     }
@@ -221,11 +291,15 @@ impl Snapshot {
         if self.known.predicates == 0 {
             return None;
         }
-        let terms = &self.generation.terms;
-        let number = terms.find_predicate(iri.as_bytes(), self.known.predicates)?;
-        Some(PredicateId(
-            (self.base().predicate_count() as u64 + number) as u32,
-        ))
+        let hash = jindou_dictionary::hash(iri.as_bytes());
+        let number = self.find_appended(|terms, known| {
+            terms.find_predicate(hash, iri.as_bytes(), known.predicates)
+        })?;
+        Some(self.appended_predicate(number))
+    }
+
+    fn appended_predicate(&self, number: u64) -> PredicateId {
+        PredicateId((self.base().predicate_count() as u64 + number) as u32)
     }
 
     /// The term of a predicate.
@@ -236,18 +310,26 @@ impl Snapshot {
     pub fn predicate_term(&self, predicate: PredicateId) -> TermId {
         match predicate.index().checked_sub(self.base().predicate_count()) {
             None => self.base().predicate_term(predicate),
-            Some(number) => self.generation.terms.predicate_term(number as u64),
+            Some(number) => {
+                let number = number as u64;
+                self.list_with(number, |first| first.predicates)
+                    .predicate_term(number)
+            }
         }
     }
 
     /// The predicate that a term is, if it is one.
     #[must_use]
     pub fn predicate_of_term(&self, term: TermId) -> Option<PredicateId> {
-        if term.kind() == TermKind::Vertex
-            && self.known.predicates > 0
-            && let Some(id) = self.generation.terms.predicate_of_vertex(term.local())
-        {
-            return (id.index() < self.predicate_count()).then_some(id);
+        if term.kind() == TermKind::Vertex && self.known.predicates > 0 {
+            let of_vertex = |terms: &AppendedTerms, known: TermCounts| {
+                let id = terms.predicate_of_vertex(term.local())?;
+                let number = id.index().checked_sub(self.base().predicate_count())? as u64;
+                (number < known.predicates).then_some(number)
+            };
+            if let Some(number) = self.find_appended(of_vertex) {
+                return Some(self.appended_predicate(number));
+            }
         }
         self.base().predicate_of_term(term)
     }
@@ -267,36 +349,49 @@ impl Snapshot {
     #[inline]
     #[must_use]
     pub fn appended_key(&self, id: TermId) -> Option<&[u8]> {
-        let terms = &self.generation.terms;
         let base = self.base();
         match id.kind() {
             TermKind::Vertex => {
                 let number = id.local().checked_sub(base.vertex_count())?;
-                Some(terms.vertex_key(number))
+                Some(
+                    self.list_with(number, |first| first.vertices)
+                        .vertex_key(number),
+                )
             }
             TermKind::Literal => {
                 let number = id.local().checked_sub(base.literal_count())?;
-                Some(terms.literal_key(number))
+                Some(
+                    self.list_with(number, |first| first.literals)
+                        .literal_key(number),
+                )
             }
             TermKind::Predicate => {
                 let number = id.payload().checked_sub(base.predicate_count() as u64)?;
-                Some(terms.predicate_key(number))
+                Some(
+                    self.list_with(number, |first| first.predicates)
+                        .predicate_key(number),
+                )
             }
             _ => None,
         }
     }
 
-    /// The id of a vertex, a new one if it is not known; the snapshot knows it from then on.
+    /// The id of a vertex, a new one if it is not known; the snapshot knows it from then on. See
+    /// [`Snapshot::keep_terms`].
     ///
     /// # Errors
     /// [`StoreError::TooLarge`] after 2^32 terms.
     pub fn intern_node(&mut self, key: &[u8]) -> Result<TermId, StoreError> {
-        let id = self
-            .generation
-            .terms
-            .intern_node(&self.generation.base, key)?;
-        self.know_all_terms();
-        Ok(id)
+        // A predicate that becomes a vertex keeps its id until the next merge.
+        if let Some(known) = self.find_node(key) {
+            return Ok(known);
+        }
+        check_count(self.known.vertices)?;
+        let hash = jindou_dictionary::hash(key);
+        let number = self.pending().push_vertex(hash, key.into());
+        self.known.vertices += 1;
+        let local = self.base().vertex_count() + number;
+        Ok(TermId::vertex(jindou_model::ShardId(0), local))
     }
 
     /// The id of a dictionary literal, a new one if it is not known.
@@ -304,12 +399,15 @@ impl Snapshot {
     /// # Errors
     /// [`StoreError::TooLarge`] after 2^32 terms.
     pub fn intern_literal(&mut self, key: &[u8]) -> Result<TermId, StoreError> {
-        let id = self
-            .generation
-            .terms
-            .intern_literal(&self.generation.base, key)?;
-        self.know_all_terms();
-        Ok(id)
+        if let Some(known) = self.find_literal(key) {
+            return Ok(known);
+        }
+        check_count(self.known.literals)?;
+        let hash = jindou_dictionary::hash(key);
+        let number = self.pending().push_literal(hash, key.into());
+        self.known.literals += 1;
+        let local = self.base().literal_count() + number;
+        Ok(TermId::literal(jindou_model::ShardId(0), local))
     }
 
     /// The id of a predicate, a new one if it is not known.
@@ -317,26 +415,40 @@ impl Snapshot {
     /// # Errors
     /// [`StoreError::TooLarge`] after 2^32 terms.
     pub fn intern_predicate(&mut self, iri: &str) -> Result<PredicateId, StoreError> {
-        let id = self
-            .generation
-            .terms
-            .intern_predicate(&self.generation.base, iri)?;
-        self.know_all_terms();
+        if let Some(known) = self.find_predicate(iri) {
+            return Ok(known);
+        }
+        check_count(self.known.predicates)?;
+        let key = iri.as_bytes();
+        let id = self.appended_predicate(self.known.predicates);
+        // No predicate has this key, so a node that has it is a vertex.
+        let term = self.find_node(key).unwrap_or(TermId::predicate(id));
+        let hash = jindou_dictionary::hash(key);
+        self.pending().push_predicate(hash, key.into(), id, term);
+        self.known.predicates += 1;
         Ok(id)
     }
 
     /// The keys of vertices, literals and predicates appended after the first `known`.
     pub(super) fn terms_since(&self, known: TermCounts) -> [Vec<Box<[u8]>>; 3] {
-        let terms = &self.generation.terms;
         [
             (known.vertices..self.known.vertices)
-                .map(|number| terms.vertex_key(number).into())
+                .map(|number| {
+                    let list = self.list_with(number, |first| first.vertices);
+                    list.vertex_key(number).into()
+                })
                 .collect(),
             (known.literals..self.known.literals)
-                .map(|number| terms.literal_key(number).into())
+                .map(|number| {
+                    let list = self.list_with(number, |first| first.literals);
+                    list.literal_key(number).into()
+                })
                 .collect(),
             (known.predicates..self.known.predicates)
-                .map(|number| terms.predicate_key(number).into())
+                .map(|number| {
+                    let list = self.list_with(number, |first| first.predicates);
+                    list.predicate_key(number).into()
+                })
                 .collect(),
         ]
     }
@@ -360,6 +472,7 @@ impl Snapshot {
         }
         // Each of them was new, or ids would mean something else.
         if self.known == expected {
+            self.keep_terms();
             Ok(())
         } else {
             Err(TransactionError::Unrelated.into())

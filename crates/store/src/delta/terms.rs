@@ -1,20 +1,25 @@
 //! Terms that came after the bulk load: which id has this key, and which key has this id?
 //!
 //! One list for all snapshots of a generation. It only grows: a snapshot knows how many terms
-//! there were when it was made and takes no notice of later ones.
+//! there were when it was made and takes no notice of later ones. The terms of a transaction that
+//! is not in the log yet are in a pending list of its own, numbered after those of the shared list;
+//! they move into the shared list with the commit, or are dropped with the transaction.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::HashTable;
-use jindou_model::{PredicateId, ShardId, TermId};
+use jindou_model::{PredicateId, TermId, TermKind};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
-use crate::{Base, StoreError};
+use crate::StoreError;
 
-/// The index of a list of strings is cut in so many parts, so that one that grows holds up a
-/// small part of the readers for a short time.
+/// The index of a shared list of strings is cut in so many parts, so that one that grows holds up
+/// a small part of the readers for a short time.
 const INDEX_SHARDS: usize = 64;
+
+/// What a term costs beside its key: its place in the list and in the index.
+const TERM_BYTES: usize = 48;
 
 /// How many of the appended terms a snapshot knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,10 +41,10 @@ struct Strings {
 }
 
 impl Strings {
-    fn new() -> Self {
+    fn new(shards: usize) -> Self {
         Self {
             keys: boxcar::Vec::new(),
-            index: (0..INDEX_SHARDS).map(|_| RwLock::default()).collect(),
+            index: (0..shards).map(|_| RwLock::default()).collect(),
             bytes: AtomicUsize::new(0),
         }
     }
@@ -49,7 +54,7 @@ impl Strings {
     }
 
     fn shard(&self, hash: u64) -> &RwLock<HashTable<(u64, u32)>> {
-        &self.index[(hash >> 58) as usize % INDEX_SHARDS]
+        &self.index[(hash >> 58) as usize % self.index.len()]
     }
 
     fn find(&self, hash: u64, key: &[u8]) -> Option<u64> {
@@ -59,15 +64,14 @@ impl Strings {
     }
 
     /// Adds a key that is not there.
-    fn push(&self, hash: u64, key: &[u8]) -> Result<u64, StoreError> {
-        let number = self.keys.push(key.into());
-        let short = u32::try_from(number).map_err(|_| StoreError::TooLarge {
-            reason: "2^32 terms were added since the last merge".to_owned(),
-        })?;
+    fn push(&self, hash: u64, key: Box<[u8]>) -> u64 {
+        let bytes = key.len() + TERM_BYTES;
+        let number = self.keys.push(key);
+        let short = u32::try_from(number).expect("the snapshot bounds the number of terms");
         let mut shard = self.shard(hash).write();
         shard.insert_unique(hash, (hash, short), |entry| entry.0);
-        self.bytes.fetch_add(key.len() + 48, Ordering::Relaxed);
-        Ok(number as u64)
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        number as u64
     }
 
     fn get(&self, number: u64) -> &[u8] {
@@ -75,8 +79,11 @@ impl Strings {
     }
 }
 
-/// The terms that a generation's base does not have.
+/// Terms that a generation's base does not have: the list that its snapshots share, or the pending
+/// one of a transaction. Numbers are those of the snapshot, whichever list has the term.
 pub(crate) struct AppendedTerms {
+    /// Terms of the lists before this one.
+    first: TermCounts,
     vertices: Strings,
     literals: Strings,
     predicates: Strings,
@@ -87,22 +94,38 @@ pub(crate) struct AppendedTerms {
 }
 
 impl AppendedTerms {
-    pub(crate) fn new() -> Self {
+    /// The list that many threads read.
+    pub(crate) fn shared() -> Self {
+        Self::with_shards(TermCounts::default(), INDEX_SHARDS)
+    }
+
+    /// The list of one transaction that begins with so many terms appended before it.
+    pub(crate) fn pending(first: TermCounts) -> Self {
+        Self::with_shards(first, 1)
+    }
+
+    fn with_shards(first: TermCounts, shards: usize) -> Self {
         Self {
-            vertices: Strings::new(),
-            literals: Strings::new(),
-            predicates: Strings::new(),
+            first,
+            vertices: Strings::new(shards),
+            literals: Strings::new(shards),
+            predicates: Strings::new(shards),
             predicate_terms: boxcar::Vec::new(),
             vertex_predicates: RwLock::default(),
         }
     }
 
-    /// All there are.
+    /// Terms of the lists before this one.
+    pub(crate) fn first(&self) -> TermCounts {
+        self.first
+    }
+
+    /// All there are, with those of the lists before this one.
     pub(crate) fn counts(&self) -> TermCounts {
         TermCounts {
-            vertices: self.vertices.len(),
-            literals: self.literals.len(),
-            predicates: self.predicate_terms.count() as u64,
+            vertices: self.first.vertices + self.vertices.len(),
+            literals: self.first.literals + self.literals.len(),
+            predicates: self.first.predicates + self.predicate_terms.count() as u64,
         }
     }
 
@@ -114,40 +137,37 @@ impl AppendedTerms {
     }
 
     /// The number of a vertex among the first `known`.
-    pub(crate) fn find_vertex(&self, key: &[u8], known: u64) -> Option<u64> {
-        self.vertices
-            .find(jindou_dictionary::hash(key), key)
-            .filter(|number| *number < known)
+    pub(crate) fn find_vertex(&self, hash: u64, key: &[u8], known: u64) -> Option<u64> {
+        let number = self.first.vertices + self.vertices.find(hash, key)?;
+        (number < known).then_some(number)
     }
 
     /// The number of a literal among the first `known`.
-    pub(crate) fn find_literal(&self, key: &[u8], known: u64) -> Option<u64> {
-        self.literals
-            .find(jindou_dictionary::hash(key), key)
-            .filter(|number| *number < known)
+    pub(crate) fn find_literal(&self, hash: u64, key: &[u8], known: u64) -> Option<u64> {
+        let number = self.first.literals + self.literals.find(hash, key)?;
+        (number < known).then_some(number)
     }
 
     /// The number of a predicate among the first `known`.
-    pub(crate) fn find_predicate(&self, iri: &[u8], known: u64) -> Option<u64> {
-        self.predicates
-            .find(jindou_dictionary::hash(iri), iri)
-            .filter(|number| *number < known)
+    pub(crate) fn find_predicate(&self, hash: u64, iri: &[u8], known: u64) -> Option<u64> {
+        let number = self.first.predicates + self.predicates.find(hash, iri)?;
+        (number < known).then_some(number)
     }
 
     pub(crate) fn vertex_key(&self, number: u64) -> &[u8] {
-        self.vertices.get(number)
+        self.vertices.get(number - self.first.vertices)
     }
 
     pub(crate) fn literal_key(&self, number: u64) -> &[u8] {
-        self.literals.get(number)
+        self.literals.get(number - self.first.literals)
     }
 
     pub(crate) fn predicate_key(&self, number: u64) -> &[u8] {
-        self.predicates.get(number)
+        self.predicates.get(number - self.first.predicates)
     }
 
     pub(crate) fn predicate_term(&self, number: u64) -> TermId {
-        self.predicate_terms[number as usize]
+        self.predicate_terms[(number - self.first.predicates) as usize]
     }
 
     /// The appended predicate that a vertex is; perhaps one that came later than a snapshot.
@@ -158,63 +178,53 @@ impl AppendedTerms {
         self.vertex_predicates.read().get(&local).copied()
     }
 
-    /// The id of a vertex, a new one if neither the base nor this list has it.
-    pub(crate) fn intern_node(&self, base: &Base, key: &[u8]) -> Result<TermId, StoreError> {
-        if let Some(known) = base.find_node(key) {
-            return Ok(known);
-        }
-        let hash = jindou_dictionary::hash(key);
-        if let Some(number) = self.vertices.find(hash, key) {
-            return Ok(vertex(base, number));
-        }
-        // A predicate that becomes a vertex keeps its id until the next merge.
-        if let Some(number) = self.predicates.find(hash, key) {
-            return Ok(self.predicate_term(number));
-        }
-        Ok(vertex(base, self.vertices.push(hash, key)?))
+    /// Adds a vertex that no list has, and returns its number.
+    pub(crate) fn push_vertex(&self, hash: u64, key: Box<[u8]>) -> u64 {
+        self.first.vertices + self.vertices.push(hash, key)
     }
 
-    pub(crate) fn intern_literal(&self, base: &Base, key: &[u8]) -> Result<TermId, StoreError> {
-        if let Some(known) = base.find_literal(key) {
-            return Ok(known);
-        }
-        let hash = jindou_dictionary::hash(key);
-        let number = match self.literals.find(hash, key) {
-            Some(number) => number,
-            None => self.literals.push(hash, key)?,
-        };
-        Ok(TermId::literal(ShardId(0), base.literal_count() + number))
+    /// Adds a literal that no list has, and returns its number.
+    pub(crate) fn push_literal(&self, hash: u64, key: Box<[u8]>) -> u64 {
+        self.first.literals + self.literals.push(hash, key)
     }
 
-    pub(crate) fn intern_predicate(
-        &self,
-        base: &Base,
-        iri: &str,
-    ) -> Result<PredicateId, StoreError> {
-        if let Some(known) = base.find_predicate(iri) {
-            return Ok(known);
-        }
-        let key = iri.as_bytes();
-        let hash = jindou_dictionary::hash(key);
-        let id = |number: u64| PredicateId((base.predicate_count() as u64 + number) as u32);
-        if let Some(number) = self.predicates.find(hash, key) {
-            return Ok(id(number));
-        }
-        let as_vertex = base.find_node(key).or_else(|| {
-            let number = self.vertices.find(hash, key)?;
-            Some(vertex(base, number))
-        });
-        let number = self.predicates.push(hash, key)?;
-        if let Some(term) = as_vertex {
+    /// Adds a predicate that no list has.
+    pub(crate) fn push_predicate(&self, hash: u64, iri: Box<[u8]>, id: PredicateId, term: TermId) {
+        self.predicates.push(hash, iri);
+        if term.kind() == TermKind::Vertex {
             let mut known = self.vertex_predicates.write();
-            known.insert(term.local(), id(number));
+            known.insert(term.local(), id);
         }
-        let term = as_vertex.unwrap_or_else(|| TermId::predicate(id(number)));
         self.predicate_terms.push(term);
-        Ok(id(number))
+    }
+
+    /// Adds copies of another list's terms, from the first that this one lacks up to `known`.
+    /// `predicates` are those of the base.
+    pub(crate) fn append(&self, from: &Self, known: TermCounts, predicates: usize) {
+        let mine = self.counts();
+        for number in mine.vertices..known.vertices {
+            let key = from.vertex_key(number);
+            self.push_vertex(jindou_dictionary::hash(key), key.into());
+        }
+        for number in mine.literals..known.literals {
+            let key = from.literal_key(number);
+            self.push_literal(jindou_dictionary::hash(key), key.into());
+        }
+        for number in mine.predicates..known.predicates {
+            let key = from.predicate_key(number);
+            let id = PredicateId((predicates as u64 + number) as u32);
+            let term = from.predicate_term(number);
+            self.push_predicate(jindou_dictionary::hash(key), key.into(), id, term);
+        }
     }
 }
 
-fn vertex(base: &Base, number: u64) -> TermId {
-    TermId::vertex(ShardId(0), base.vertex_count() + number)
+/// Refuses the term after the last that a list can number.
+pub(crate) fn check_count(known: u64) -> Result<(), StoreError> {
+    match u32::try_from(known) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(StoreError::TooLarge {
+            reason: "2^32 terms were added since the last merge".to_owned(),
+        }),
+    }
 }

@@ -364,7 +364,9 @@ impl Translator {
         }
         to.set_number(transaction.number);
         to.set_documents(transaction.documents);
-        Ok(Transaction::between(&before, to, stages))
+        let translated = Transaction::between(&before, to, stages);
+        to.keep_terms();
+        Ok(translated)
     }
 
     fn stage(&mut self, stage: &Stage, to: &mut Snapshot) -> Result<Stage, StoreError> {
