@@ -11,7 +11,10 @@ use jindou_exec::{CancellationToken, Reservation, Table};
 use jindou_ingest::Source;
 use jindou_model::{Graphs, IdQuad, Pattern, SnapshotNumber, TermId, TermKind, inline, key};
 use jindou_plan::physical::{Dataset, Slot, TemplateSlot};
-use jindou_plan::{DataQuad, DataTerm, GraphTarget, Modify, Operation, TemplateQuad, parse_update};
+use jindou_plan::{
+    DataBlock, DataQuad, DataTerm, GraphTarget, Modify, Operation, TemplateQuad,
+    parse_update_within,
+};
 use jindou_store::{Changes, Effect, Snapshot, Stage};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term, TermRef};
 
@@ -21,10 +24,13 @@ use crate::fetch::{Fetched, fetch};
 use crate::graph::{StoredGraph, read_whole};
 use crate::progress::QueryProgress;
 use crate::query::Running;
+use crate::text_memory::TextMemory;
 use crate::{AddressPolicy, Database, EngineError, QueryOptions, document};
 
 /// How long a transaction waits for its turn between two looks at whether it is still wanted.
 const TURN_LOOK: Duration = Duration::from_millis(20);
+/// Quads of data that place is made for at once, at most.
+const MOST_ROOM: usize = 1 << 14;
 
 /// Settings of one update request.
 #[derive(Clone, Debug, Default)]
@@ -95,7 +101,10 @@ impl Database {
             named: options.using_named_graphs.clone(),
         });
         let base = options.base.as_ref().map(NamedNode::as_str);
-        let update = parse_update(text, base, dataset.as_ref())?;
+        let mut memory = TextMemory::new(inner.config.memory_pool.as_ref());
+        let reserve = &mut |bytes| memory.try_reserve(bytes);
+        let update = parse_update_within(text, base, dataset.as_ref(), reserve);
+        let update = update.map_err(|error| memory.explained(error))?;
         // Documents are read before anybody has to wait for it.
         let documents = update
             .operations
@@ -177,7 +186,7 @@ impl Inner {
     /// The quads of a LOAD's document.
     fn read_document(
         &self,
-        operation: &Operation,
+        operation: &Operation<'_>,
         deadline: &Deadline,
     ) -> Result<Option<Vec<Quad>>, EngineError> {
         let Operation::Load {
@@ -273,6 +282,8 @@ pub(crate) struct Run<'a> {
     options: &'a UpdateOptions,
     deadline: &'a Deadline,
     stages: Vec<Stage>,
+    /// What the quads of data hold.
+    quads_memory: TextMemory<'a>,
     effect: Effect,
     memory: Vec<Reservation>,
     reserved_bytes: usize,
@@ -303,6 +314,7 @@ impl<'a> Run<'a> {
             options,
             deadline,
             stages: Vec::new(),
+            quads_memory: TextMemory::new(inner.config.memory_pool.as_ref()),
             effect: Effect::default(),
             memory: Vec::new(),
             reserved_bytes: TERMS_GRANULE,
@@ -343,12 +355,12 @@ impl<'a> Run<'a> {
 
     fn execute(
         &mut self,
-        operation: &Operation,
+        operation: &Operation<'_>,
         document: Option<Vec<Quad>>,
     ) -> Result<(), EngineError> {
         match operation {
-            Operation::InsertData { quads, .. } => self.insert_data(quads),
-            Operation::DeleteData { quads } => self.delete_data(quads),
+            Operation::InsertData(data) => self.insert_data(data),
+            Operation::DeleteData(data) => self.delete_data(data),
             Operation::Modify(modify) => self.modify(modify),
             Operation::Load { .. } => self.insert_document(&document.unwrap_or_default()),
             Operation::Clear { silent, target } => self.clear(target, *silent, true),
@@ -388,25 +400,23 @@ impl<'a> Run<'a> {
         format!("f{documents}_")
     }
 
-    fn insert_data(&mut self, quads: &[DataQuad]) -> Result<(), EngineError> {
+    fn insert_data(&mut self, data: &DataBlock<'_>) -> Result<(), EngineError> {
         let scope = self.scope();
-        let mut add = Vec::with_capacity(quads.len());
-        for quad in quads {
+        let mut add = Vec::new();
+        data.for_each(&mut |quad| {
+            self.make_room(&mut add)?;
             self.reserve_terms()?;
-            let subject = self.data_term(&quad.subject, &scope)?;
-            let predicate = self.working.intern_predicate(quad.predicate.as_str())?;
-            let object = self.data_term(&quad.object, &scope)?;
-            let graph = match &quad.graph {
-                Some(graph) => self.working.intern_node(graph.as_str().as_bytes())?,
-                None => TermId::NONE,
-            };
             add.push(IdQuad {
-                subject,
-                predicate,
-                object,
-                graph,
+                subject: self.data_term(quad.subject, &scope)?,
+                predicate: self.working.intern_predicate(quad.predicate)?,
+                object: self.data_term(quad.object, &scope)?,
+                graph: match quad.graph {
+                    Some(graph) => self.working.intern_node(graph.as_bytes())?,
+                    None => TermId::NONE,
+                },
             });
-        }
+            Ok::<_, EngineError>(())
+        })?;
         self.change(Changes {
             add,
             ..Changes::default()
@@ -414,14 +424,26 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn data_term(&mut self, term: &DataTerm, scope: &str) -> Result<TermId, EngineError> {
-        match term {
-            DataTerm::Term(term) => self.intern(term.as_ref()),
-            DataTerm::Blank(number) => {
-                let key = format!("_:{scope}{number}");
-                Ok(self.working.intern_node(key.as_bytes())?)
-            }
+    /// Makes place for one more quad; looks at the deadline whenever there was none.
+    fn make_room(&mut self, quads: &mut Vec<IdQuad>) -> Result<(), EngineError> {
+        if quads.len() == quads.capacity() {
+            self.deadline.left()?;
+            let more = quads.capacity().clamp(4, MOST_ROOM);
+            self.quads_memory.take(more * size_of::<IdQuad>())?;
+            quads.reserve_exact(more);
         }
+        Ok(())
+    }
+
+    fn data_term(&mut self, term: DataTerm<'_>, scope: &str) -> Result<TermId, EngineError> {
+        let key = match term {
+            DataTerm::Iri(iri) => return Ok(self.working.intern_node(iri.as_bytes())?),
+            DataTerm::Literal(literal) => return self.intern(literal.into()),
+            // Numbers begin with a digit.
+            DataTerm::Label(label) => format!("_:{scope}b{label}"),
+            DataTerm::Anonymous(number) => format!("_:{scope}{number}"),
+        };
+        Ok(self.working.intern_node(key.as_bytes())?)
     }
 
     fn intern(&mut self, term: TermRef<'_>) -> Result<TermId, EngineError> {
@@ -448,26 +470,38 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn delete_data(&mut self, quads: &[Quad]) -> Result<(), EngineError> {
-        let ids = |quad: &Quad| {
-            Some(IdQuad {
-                subject: self.find(quad.subject.as_ref().into())?,
-                predicate: self.working.find_predicate(quad.predicate.as_str())?,
-                object: self.find(quad.object.as_ref())?,
-                graph: match &quad.graph_name {
-                    GraphName::DefaultGraph => TermId::NONE,
-                    GraphName::NamedNode(node) => self.find(node.as_ref().into())?,
-                    GraphName::BlankNode(node) => self.find(node.as_ref().into())?,
-                },
-            })
-        };
-        // A term that the store does not have is in no quad.
-        let remove = quads.iter().filter_map(ids).collect();
+    fn delete_data(&mut self, data: &DataBlock<'_>) -> Result<(), EngineError> {
+        let mut remove = Vec::new();
+        data.for_each(&mut |quad| {
+            self.make_room(&mut remove)?;
+            // A term that the store does not have is in no quad.
+            remove.extend(self.known_data(quad));
+            Ok::<_, EngineError>(())
+        })?;
         self.change(Changes {
             remove,
             ..Changes::default()
         });
         Ok(())
+    }
+
+    fn known_data(&self, quad: &DataQuad<'_>) -> Option<IdQuad> {
+        let term = |term: DataTerm<'_>| match term {
+            DataTerm::Iri(iri) => self.working.find_node(iri.as_bytes()),
+            DataTerm::Literal(literal) => self.find(literal.into()),
+            DataTerm::Label(_) | DataTerm::Anonymous(_) => {
+                unreachable!("data to delete is without blank nodes")
+            }
+        };
+        Some(IdQuad {
+            subject: term(quad.subject)?,
+            predicate: self.working.find_predicate(quad.predicate)?,
+            object: term(quad.object)?,
+            graph: match quad.graph {
+                Some(graph) => term(DataTerm::Iri(graph))?,
+                None => TermId::NONE,
+            },
+        })
     }
 
     /// Adds a document's quads; its blank nodes are new ones.

@@ -31,6 +31,9 @@ pub enum PlanError {
         /// What it uses.
         feature: String,
     },
+    /// Whoever lends memory for parsing has no more.
+    #[error("there is no memory to parse the text")]
+    MemoryRefused,
     /// Whoever asked for the plan wants it no more.
     #[error("planning was given up")]
     Interrupted,

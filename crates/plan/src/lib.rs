@@ -16,6 +16,8 @@ mod convert;
 mod convert_expression;
 mod convert_nested;
 mod convert_path;
+mod data_block;
+mod data_terms;
 mod error;
 mod estimate_path;
 mod existence;
@@ -43,11 +45,12 @@ mod update_convert;
 mod update_text;
 mod varset;
 
+pub use data_block::{DataBlock, DataQuad, DataTerm};
 pub use error::PlanError;
 pub use explain::{Actual, explain, explain_profile};
 pub use planner::{Planner, PlannerConfig, plan};
 pub use prepared::Prepared;
 pub use statistics::{Membership, SegmentStatistics, Statistics};
 pub use update::{
-    DataQuad, DataTerm, GraphTarget, Modify, Operation, TemplateQuad, Update, parse_update,
+    GraphTarget, Modify, Operation, TemplateQuad, Update, parse_update, parse_update_within,
 };

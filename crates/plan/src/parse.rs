@@ -7,6 +7,7 @@ use crate::arguments::Placeholders;
 use crate::convert::Converter;
 use crate::error::PlanError;
 use crate::misread::{Wrong, comparison_message, parse_tokens};
+use crate::update::parse_update;
 use crate::update_text::{Outline, place_of};
 
 /// Bytes of text above which a query is refused.
@@ -15,7 +16,7 @@ pub(crate) const MAX_TEXT_BYTES: usize = 4 << 20;
 const PLAIN_TEXT_BYTES: usize = 2 << 10;
 const PLAIN_NESTING: usize = 16;
 /// Brackets open at once above which a query is refused.
-const MAX_NESTING: usize = 256;
+pub(crate) const MAX_NESTING: usize = 256;
 /// Stack for large texts: the parser recurses over chains of operators as well as brackets.
 const LARGE_STACK_BYTES: usize = 64 << 20;
 const STACK_BYTES_PER_TEXT_BYTE: usize = 512;
@@ -44,8 +45,7 @@ pub(crate) fn parse(
         }
         Err(Wrong::Parser(error)) => {
             let is_update = !begins_as_query(text)
-                && parse_tokens(text, |text| parser.clone().parse_update(text))
-                    .is_ok_and(|update| !update.operations.is_empty());
+                && parse_update(text, base, None).is_ok_and(|update| !update.operations.is_empty());
             return Err(if is_update {
                 PlanError::Update
             } else {
@@ -63,7 +63,7 @@ fn begins_as_query(text: &str) -> bool {
     const FORMS: [&[u8]; 4] = [b"SELECT", b"ASK", b"CONSTRUCT", b"DESCRIBE"];
     let outline = Outline::new(text);
     let first = outline.runs.iter().flat_map(|run| &run.operations).next();
-    let word = first.map_or(&[][..], |range| &text.as_bytes()[range.start..]);
+    let word = first.map_or(&[][..], |first| &text.as_bytes()[first.range.start..]);
     FORMS.iter().any(|form| {
         word.get(..form.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(form))

@@ -6,10 +6,12 @@
 
 use std::sync::Arc;
 
-use oxrdf::{NamedNode, Quad, Term};
+use oxrdf::NamedNode;
 
 use crate::algebra::Query;
 use crate::build::build;
+use crate::data_block::{DataBlock, Labels};
+use crate::data_terms::{Declarations, Reserve};
 use crate::error::PlanError;
 use crate::misread::{Wrong, comparison_message, parse_tokens};
 use crate::parse::{MAX_TEXT_BYTES, Stack, parser, place, syntax_error};
@@ -17,11 +19,11 @@ use crate::physical::{Dataset, Slot, TemplateTriple};
 use crate::planner::without_arguments;
 use crate::prepared::Prepared;
 use crate::statistics::Statistics;
-use crate::update_convert::{Source, blank_nodes, operation, shared_blank};
+use crate::update_convert::{Source, operation};
 use crate::update_text::{Outline, Run, misplaced, place_of};
 
-/// Longest request in bytes. Data is parsed without recursion, so that it may be longer than a
-/// query; of all else only [`MAX_TEXT_BYTES`] are allowed.
+/// Longest request in bytes. Data is read without recursion and not kept, so that it may be longer
+/// than a query; of all else only [`MAX_TEXT_BYTES`] are allowed.
 const MAX_UPDATE_BYTES: usize = 128 << 20;
 
 /// Bytes beyond those of the text that the parser is given at most: each run of operations after a
@@ -29,31 +31,23 @@ const MAX_UPDATE_BYTES: usize = 128 << 20;
 const MAX_REPEATED_BYTES: usize = 3 * MAX_TEXT_BYTES;
 
 /// An update request (SPARQL 1.1 Update), to be executed as one transaction.
+///
+/// Data stays where it is, in the text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Update {
+pub struct Update<'a> {
     /// The operations in the order of the text. COPY, MOVE and ADD are what they stand for: a
     /// [`Operation::Drop`] of the target and a [`Modify`], or nothing where source and target are
     /// the same graph.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<Operation<'a>>,
 }
 
 /// One operation of a request.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Operation {
+pub enum Operation<'a> {
     /// INSERT DATA: adds the quads that are not there.
-    InsertData {
-        /// The quads, in the order of the text, repeats included.
-        quads: Vec<DataQuad>,
-        /// Number of blank nodes: those of `quads` have the numbers `0..blanks`. Each is a new
-        /// node whenever the operation is executed, unlike any of the store or of another
-        /// operation.
-        blanks: u32,
-    },
-    /// DELETE DATA: removes the quads that are there.
-    DeleteData {
-        /// The quads, without blank nodes, in the order of the text, repeats included.
-        quads: Vec<Quad>,
-    },
+    InsertData(DataBlock<'a>),
+    /// DELETE DATA: removes the quads that are there. They are without blank nodes.
+    DeleteData(DataBlock<'a>),
     /// DELETE and INSERT with a WHERE clause, DELETE WHERE, and the copying part of COPY, MOVE and
     /// ADD.
     Modify(Modify),
@@ -100,28 +94,6 @@ pub enum GraphTarget {
     Named,
     /// All named graphs and the default graph.
     All,
-}
-
-/// A quad of INSERT DATA.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DataQuad {
-    /// An IRI or a blank node.
-    pub subject: DataTerm,
-    /// The predicate.
-    pub predicate: NamedNode,
-    /// Any term.
-    pub object: DataTerm,
-    /// The graph; none for the default graph.
-    pub graph: Option<NamedNode>,
-}
-
-/// A subject or object of INSERT DATA.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DataTerm {
-    /// An IRI or a literal, never a blank node.
-    Term(Term),
-    /// The operation's own blank node with this number; the same number is the same node.
-    Blank(u32),
 }
 
 /// A quad of a DELETE or INSERT template.
@@ -191,8 +163,8 @@ impl Modify {
 ///
 /// `base` resolves relative IRIs. `dataset` is what the protocol's `using-graph-uri` and
 /// `using-named-graph-uri` say: the dataset of all WHERE clauses, those of DELETE WHERE included;
-/// COPY, MOVE and ADD have none. Costs about two microseconds for each quad of data and ten
-/// for a small pattern.
+/// COPY, MOVE and ADD have none. Costs some hundred nanoseconds for each quad of data and ten
+/// microseconds for a small pattern.
 ///
 /// # Errors
 /// - [`PlanError::Syntax`] with the place of the error, also for a blank node label that is used
@@ -202,11 +174,26 @@ impl Modify {
 /// - [`PlanError::Unsupported`] by name and [`PlanError::TooLarge`], for any of the operations:
 ///   nothing has been executed then.
 /// - [`PlanError::Base`].
-pub fn parse_update(
-    text: &str,
+pub fn parse_update<'a>(
+    text: &'a str,
     base: Option<&str>,
     dataset: Option<&Dataset>,
-) -> Result<Update, PlanError> {
+) -> Result<Update<'a>, PlanError> {
+    parse_update_within(text, base, dataset, &mut |_| true)
+}
+
+/// [`parse_update`] that takes memory by `reserve`, which is told how many bytes more are about to
+/// be held, and returns false if there are not as many. They are held until the [`Update`] is
+/// dropped and none of its data is being read any more.
+///
+/// # Errors
+/// As [`parse_update`], and [`PlanError::MemoryRefused`].
+pub fn parse_update_within<'a>(
+    text: &'a str,
+    base: Option<&str>,
+    dataset: Option<&Dataset>,
+    reserve: &mut (dyn FnMut(usize) -> bool + Send),
+) -> Result<Update<'a>, PlanError> {
     // Before anything else, as the outline is as long as the text.
     if text.len() > MAX_UPDATE_BYTES {
         return Err(PlanError::TooLarge {
@@ -223,18 +210,60 @@ pub fn parse_update(
                 limit: most,
             });
         }
+        let data = data_blocks(text, base, &outline, reserve)?;
         let parsed = outline
             .runs
             .iter()
-            .map(|run| parse_run(text, base, &outline, run))
+            .map(|run| match run.is_data() {
+                true => Ok(None),
+                false => parse_run(text, base, &outline, run).map(Some),
+            })
             .collect::<Result<Vec<_>, _>>()?;
         if let Some(offset) = outline.superfluous {
             let (line, column) = place_of(text, offset);
             return Err(syntax_error(line, column, "expected ", text, "update"));
         }
-        refuse_shared_blanks(text, &outline, &parsed)?;
-        convert(text, &outline, parsed, dataset)
+        convert(text, &outline, (parsed, data), dataset)
     })
+}
+
+/// The data of all operations that have some, in order, each read to its end.
+fn data_blocks<'a>(
+    text: &'a str,
+    base: Option<&str>,
+    outline: &Outline,
+    reserve: &mut Reserve<'_>,
+) -> Result<Vec<DataBlock<'a>>, PlanError> {
+    let mut declarations = Declarations::new(base)?;
+    let mut read = 0;
+    // What the operations of each run with data see.
+    let mut visible = Vec::new();
+    for run in outline.runs.iter().filter(|run| run.has_data()) {
+        let prologues = outline.prologues_of(run);
+        for range in &prologues[read..] {
+            declarations.read(text, (range.start, range.end), reserve)?;
+        }
+        read = prologues.len();
+        visible.push(declarations.count());
+    }
+    let declarations = Arc::new(declarations);
+    let runs = outline.runs.iter().filter(|run| run.has_data());
+    let data = runs.zip(visible).flat_map(|(run, visible)| {
+        let data = run.operations.iter().filter(|operation| operation.is_data);
+        data.map(move |operation| (&operation.range, visible))
+    });
+    let mut blocks = Vec::new();
+    for (range, visible) in data {
+        blocks.push(DataBlock::new(text, range, &declarations, visible)?);
+    }
+    // A label belongs to one insertion.
+    let are_several = blocks.iter().filter(|block| block.inserts()).count() > 1;
+    let mut labels = Labels::default();
+    for block in &blocks {
+        let labels = (are_several && block.inserts()).then_some(&mut labels);
+        block.check(labels, reserve)?;
+    }
+    Ok(blocks)
 }
 
 /// Parses one run of operations.
@@ -262,14 +291,11 @@ fn parse_run(
 
 /// The error that the parser's `message` tells of a run.
 fn refused(message: &str, text: &str, outline: &Outline, run: &Run) -> PlanError {
-    if let Some(label) = shared_blank(message) {
-        return shared_blank_error(text, outline, label);
-    }
-    if let Some((offset, message)) = run
-        .operations
-        .iter()
-        .find_map(|range| misplaced(text, range))
-    {
+    let patterns = run.operations.iter().filter(|operation| !operation.is_data);
+    let misplaced = patterns
+        .map(|operation| misplaced(text, &operation.range))
+        .find_map(|found| found);
+    if let Some((offset, message)) = misplaced {
         let (line, column) = place_of(text, offset);
         return PlanError::Syntax {
             line,
@@ -282,65 +308,39 @@ fn refused(message: &str, text: &str, outline: &Outline, run: &Run) -> PlanError
     syntax_error(line, column, &message, text, "update")
 }
 
-/// The parser refuses labels shared within a run; this does so for several runs.
-fn refuse_shared_blanks(
+fn convert<'a>(
     text: &str,
     outline: &Outline,
-    parsed: &[spargebra::Update],
-) -> Result<(), PlanError> {
-    if parsed.len() < 2 {
-        return Ok(());
-    }
-    let mut seen = rustc_hash::FxHashSet::default();
-    for update in parsed {
-        for parsed in &update.operations {
-            let mut own = blank_nodes(parsed);
-            if let Some(shared) = own.iter().find(|node| seen.contains(*node)) {
-                return Err(shared_blank_error(text, outline, shared.as_str()));
-            }
-            seen.extend(own.drain());
-        }
-    }
-    Ok(())
-}
-
-/// The error of a label in two INSERT DATA operations, at its place in the second.
-fn shared_blank_error(text: &str, outline: &Outline, label: &str) -> PlanError {
-    let name = format!("_:{label}");
-    let operations = outline.runs.iter().flat_map(|run| &run.operations);
-    let offset = operations
-        .filter_map(|range| Some(range.start + text[range.clone()].find(&name)?))
-        .nth(1);
-    let (line, column) = place_of(text, offset.unwrap_or_default());
-    PlanError::Syntax {
-        line,
-        column,
-        message: format!("the blank node {name} is used in two INSERT DATA operations"),
-    }
-}
-
-fn convert(
-    text: &str,
-    outline: &Outline,
-    parsed: Vec<spargebra::Update>,
+    (parsed, data): (Vec<Option<spargebra::Update>>, Vec<DataBlock<'a>>),
     dataset: Option<&Dataset>,
-) -> Result<Update, PlanError> {
+) -> Result<Update<'a>, PlanError> {
     let mut operations = Vec::new();
+    let mut data = data.into_iter().map(|block| match block.inserts() {
+        true => Operation::InsertData(block),
+        false => Operation::DeleteData(block),
+    });
     for (run, update) in outline.runs.iter().zip(parsed) {
+        let Some(update) = update else {
+            operations.extend(data.by_ref().take(run.operations.len()));
+            continue;
+        };
         let base = update.base_iri;
         let base = base.map(|iri| NamedNode::new_unchecked(iri.into_inner()));
         let is_outlined = run.is_transfer || update.operations.len() == run.operations.len();
-        if !is_outlined && dataset.is_some() {
-            // Which of them are COPY, MOVE and ADD, to which it does not apply?
+        if !is_outlined && (dataset.is_some() || run.has_data()) {
+            // Which of them are COPY, MOVE and ADD, to which it does not apply? And which data?
             return Err(PlanError::unsupported(
-                "a dataset for operations that cannot be told apart",
+                "a dataset or data among operations that cannot be told apart",
             ));
         }
         for (number, parsed) in update.operations.into_iter().enumerate() {
-            let range = match run.operations.get(number) {
-                Some(range) if is_outlined && !run.is_transfer => range,
-                _ => &run.body,
-            };
+            let outlined = run.operations.get(number);
+            let outlined = outlined.filter(|_| is_outlined && !run.is_transfer);
+            if outlined.is_some_and(|outlined| outlined.is_data) {
+                operations.extend(data.next());
+                continue;
+            }
+            let range = outlined.map_or(&run.body, |outlined| &outlined.range);
             operations.push(operation(
                 parsed,
                 &Source {

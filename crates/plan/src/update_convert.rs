@@ -1,13 +1,12 @@
 //! How do the parser's update operations read in our own types?
 
-use oxrdf::{BlankNode, GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
+use oxrdf::{BlankNode, NamedNode};
 use rustc_hash::{FxHashMap, FxHashSet};
 use spargebra::GraphUpdateOperation as Parsed;
 use spargebra::algebra::{GraphPattern, GraphTarget as ParsedTarget, QueryDataset};
 use spargebra::term as parsed;
 use spargebra::term::{
-    GraphNamePattern, GroundQuadPattern, GroundTerm, GroundTermPattern, QuadPattern, TermPattern,
-    TriplePattern,
+    GraphNamePattern, GroundQuadPattern, GroundTermPattern, QuadPattern, TermPattern, TriplePattern,
 };
 
 use crate::algebra::{Deduplicate, LogicalForm, Modifiers, PathPattern, Pattern};
@@ -17,7 +16,7 @@ use crate::parse::{MAX_TEXT_BYTES, Stack, nesting};
 use crate::physical::{
     ConstId, Constant, Dataset, Outcome, Scope, Slot, TemplateSlot, TemplateTriple, Var,
 };
-use crate::update::{DataQuad, DataTerm, GraphTarget, Modify, Operation, TemplateQuad};
+use crate::update::{GraphTarget, Modify, Operation, TemplateQuad};
 
 /// Where an operation comes from.
 pub(crate) struct Source<'a> {
@@ -35,12 +34,17 @@ pub(crate) struct Source<'a> {
 ///
 /// # Errors
 /// As [`crate::parse_update`].
-pub(crate) fn operation(operation: Parsed, source: &Source<'_>) -> Result<Operation, PlanError> {
+///
+/// # Panics
+/// If it is INSERT DATA or DELETE DATA, which the parser is not given.
+pub(crate) fn operation<'a>(
+    operation: Parsed,
+    source: &Source<'_>,
+) -> Result<Operation<'a>, PlanError> {
     Ok(match operation {
-        Parsed::InsertData { data } => insert_data(data)?,
-        Parsed::DeleteData { data } => Operation::DeleteData {
-            quads: data.into_iter().map(ground_quad).collect(),
-        },
+        Parsed::InsertData { .. } | Parsed::DeleteData { .. } => {
+            unreachable!("another operation is in the place of data")
+        }
         Parsed::DeleteInsert {
             delete,
             insert,
@@ -82,68 +86,6 @@ fn graph_name(name: parsed::GraphName) -> Option<NamedNode> {
         parsed::GraphName::NamedNode(node) => Some(node),
         parsed::GraphName::DefaultGraph => None,
     }
-}
-
-fn insert_data(data: Vec<parsed::Quad>) -> Result<Operation, PlanError> {
-    let mut blanks: FxHashMap<BlankNode, u32> = FxHashMap::default();
-    let mut blank = |node: BlankNode| {
-        let next = u32::try_from(blanks.len()).map_err(|_| PlanError::TooLarge {
-            what: "blank nodes",
-            limit: u32::MAX as usize,
-        })?;
-        Ok(DataTerm::Blank(*blanks.entry(node).or_insert(next)))
-    };
-    let quads = data
-        .into_iter()
-        .map(|quad| {
-            Ok(DataQuad {
-                subject: match quad.subject {
-                    NamedOrBlankNode::NamedNode(node) => DataTerm::Term(node.into()),
-                    NamedOrBlankNode::BlankNode(node) => blank(node)?,
-                },
-                predicate: quad.predicate,
-                object: match quad.object {
-                    Term::BlankNode(node) => blank(node)?,
-                    term => DataTerm::Term(term),
-                },
-                graph: graph_name(quad.graph_name),
-            })
-        })
-        .collect::<Result<_, PlanError>>()?;
-    let blanks = blanks.len() as u32;
-    Ok(Operation::InsertData { quads, blanks })
-}
-
-fn ground_quad(quad: parsed::GroundQuad) -> Quad {
-    let object: Term = match quad.object {
-        GroundTerm::NamedNode(node) => node.into(),
-        GroundTerm::Literal(literal) => literal.into(),
-    };
-    let graph = graph_name(quad.graph_name).map_or(GraphName::DefaultGraph, GraphName::from);
-    Quad::new(quad.subject, quad.predicate, object, graph)
-}
-
-/// The label that the parser's message says to be shared by several operations.
-pub(crate) fn shared_blank(message: &str) -> Option<&str> {
-    message
-        .strip_prefix("The blank node _:")?
-        .strip_suffix(" cannot be shared by multiple blocks")
-}
-
-/// The blank nodes of INSERT DATA.
-pub(crate) fn blank_nodes(operation: &Parsed) -> FxHashSet<BlankNode> {
-    let Parsed::InsertData { data } = operation else {
-        return FxHashSet::default();
-    };
-    let subjects = data.iter().filter_map(|quad| match &quad.subject {
-        NamedOrBlankNode::BlankNode(node) => Some(node.clone()),
-        NamedOrBlankNode::NamedNode(_) => None,
-    });
-    let objects = data.iter().filter_map(|quad| match &quad.object {
-        Term::BlankNode(node) => Some(node.clone()),
-        _ => None,
-    });
-    subjects.chain(objects).collect()
 }
 
 fn modify(

@@ -3,13 +3,17 @@
 //! The parser reads one prologue only, before the first operation, while SPARQL allows one before
 //! each; and it does not tell ADD, COPY and MOVE from the operations that they stand for. So the
 //! text is cut into runs, each of which it reads alone: a new prologue begins a run, and those
-//! three are runs by themselves. Nearly all texts are one run.
+//! three are runs by themselves. Nearly all texts are one run. The parser is not given data, of
+//! which its tree would be large, but an operation in its place.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::lexer::{Lexer, Token};
 use crate::parse::nesting;
+
+/// What the parser is given in the place of INSERT DATA and DELETE DATA.
+const IN_PLACE_OF_DATA: &str = "CLEAR ALL;";
 
 /// Consecutive operations that can be parsed together.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,9 +23,28 @@ pub(crate) struct Run {
     /// The text of the run, with the prologue that begins it.
     pub(crate) body: Range<usize>,
     /// Where its operations are, without prologues.
-    pub(crate) operations: Vec<Range<usize>>,
+    pub(crate) operations: Vec<Outlined>,
     /// Whether it is ADD, COPY or MOVE.
     pub(crate) is_transfer: bool,
+}
+
+impl Run {
+    /// Whether nothing of it is for the parser.
+    pub(crate) fn is_data(&self) -> bool {
+        !self.operations.is_empty() && self.operations.iter().all(|operation| operation.is_data)
+    }
+
+    pub(crate) fn has_data(&self) -> bool {
+        self.operations.iter().any(|operation| operation.is_data)
+    }
+}
+
+/// Where an operation is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Outlined {
+    pub(crate) range: Range<usize>,
+    /// Whether it is INSERT DATA or DELETE DATA.
+    pub(crate) is_data: bool,
 }
 
 /// The text of an update, taken apart.
@@ -79,7 +102,10 @@ impl Outline {
     fn add(&mut self, item: Item) {
         let is_transfer = matches!(item.operation, Some((_, Kind::Transfer)));
         let (start, end) = (item.start, item.end);
-        let operation = item.operation.map(|(operation, _)| operation..item.end);
+        let operation = item.operation.map(|(operation, kind)| Outlined {
+            range: operation..item.end,
+            is_data: kind == Kind::Data,
+        });
         let is_blank = operation.is_none() && !item.has_prologue;
         match self.runs.last_mut() {
             Some(run) if is_blank || !(item.has_prologue || run.is_transfer || is_transfer) => {
@@ -87,7 +113,9 @@ impl Outline {
                 run.operations.extend(operation);
             }
             _ => {
-                let prologue_end = operation.as_ref().map_or(end, |range| range.start);
+                let prologue_end = operation
+                    .as_ref()
+                    .map_or(end, |operation| operation.range.start);
                 self.runs.push(Run {
                     prologues: self.prologues.len(),
                     body: start..end,
@@ -101,11 +129,34 @@ impl Outline {
         }
     }
 
-    /// The ranges of the text that make up what the parser is given for a run.
-    fn pieces<'a>(&'a self, run: &'a Run) -> impl Iterator<Item = &'a Range<usize>> {
-        self.prologues[..run.prologues]
-            .iter()
-            .chain(std::iter::once(&run.body))
+    /// The prologues that hold for the operations of a run, the one that begins it included.
+    pub(crate) fn prologues_of(&self, run: &Run) -> &[Range<usize>] {
+        let own = self.prologues.get(run.prologues);
+        let has_own = own.is_some_and(|own| own.start == run.body.start);
+        &self.prologues[..run.prologues + usize::from(has_own)]
+    }
+
+    /// What the parser is given for a run: ranges of the text, and those that are replaced.
+    fn pieces<'a>(&'a self, run: &'a Run) -> impl Iterator<Item = Piece> + 'a {
+        let copied = |range: Range<usize>| Piece {
+            range,
+            is_copied: true,
+        };
+        let data = run.operations.iter().filter(|operation| operation.is_data);
+        let starts = std::iter::once(run.body.start);
+        let starts = starts.chain(data.clone().map(|operation| operation.range.end));
+        let data = data.map(|operation| operation.range.clone());
+        let ends = data.clone().map(Some).chain([None]);
+        let body = starts.zip(ends).flat_map(move |(start, data)| {
+            let end = data.as_ref().map_or(run.body.end, |data| data.start);
+            let replaced = data.map(|range| Piece {
+                range,
+                is_copied: false,
+            });
+            std::iter::once(copied(start..end)).chain(replaced)
+        });
+        let prologues = self.prologues[..run.prologues].iter().cloned();
+        prologues.map(copied).chain(body)
     }
 
     /// Bytes that the parser is given for all runs together.
@@ -115,15 +166,16 @@ impl Outline {
             before.push(before[before.len() - 1] + prologue.len());
         }
         let bytes = |run: &Run| before[run.prologues] + run.body.len();
-        self.runs.iter().map(bytes).sum()
+        let parsed = self.runs.iter().filter(|run| !run.is_data());
+        parsed.map(bytes).sum()
     }
 
     /// What the parser is given for a run.
     pub(crate) fn text_of<'a>(&self, run: &Run, text: &'a str) -> Cow<'a, str> {
-        if run.prologues == 0 {
+        if run.prologues == 0 && !run.has_data() {
             return Cow::Borrowed(&text[run.body.clone()]);
         }
-        Cow::Owned(self.pieces(run).map(|piece| &text[piece.clone()]).collect())
+        Cow::Owned(self.pieces(run).map(|piece| piece.of(text)).collect())
     }
 
     /// Where in the whole text a line and column (from 1) of a run's text are, as such.
@@ -137,14 +189,31 @@ impl Outline {
         let mut offset = offset_of(&parsed, line, column);
         let mut last = 0;
         for piece in self.pieces(run) {
+            let length = piece.of(text).len();
             // The end of a piece is the beginning of the next.
-            if offset < piece.len() {
-                return place_of(text, piece.start + offset);
+            if offset < length {
+                let inside = if piece.is_copied { offset } else { 0 };
+                return place_of(text, piece.range.start + inside);
             }
-            offset -= piece.len();
-            last = piece.end;
+            offset -= length;
+            last = piece.range.end;
         }
         place_of(text, last)
+    }
+}
+
+/// A part of what the parser is given.
+struct Piece {
+    range: Range<usize>,
+    is_copied: bool,
+}
+
+impl Piece {
+    fn of<'a>(&self, text: &'a str) -> &'a str {
+        match self.is_copied {
+            true => &text[self.range.clone()],
+            false => IN_PLACE_OF_DATA,
+        }
     }
 }
 
@@ -170,12 +239,12 @@ fn offset_of(text: &str, line: usize, column: usize) -> usize {
         + line_start
 }
 
-/// Where an operation has what its first block may not have, and a message that says so: blank
-/// nodes in what is deleted, variables in data. The parser is vague about these.
+/// Where an operation that is no data has blank nodes in what it deletes, and a message that says
+/// so. The parser is vague about these.
 pub(crate) fn misplaced(text: &str, operation: &Range<usize>) -> Option<(usize, &'static str)> {
     let mut lexer = Lexer::new(&text.as_bytes()[..operation.end]);
     lexer.at = operation.start;
-    let (mut deletes, mut is_data, mut is_where, mut braces) = (false, false, false, 0_usize);
+    let (mut deletes, mut is_where, mut braces) = (false, false, 0_usize);
     while lexer.at < operation.end {
         let start = lexer.at;
         let token = lexer.token();
@@ -185,19 +254,14 @@ pub(crate) fn misplaced(text: &str, operation: &Range<usize>) -> Option<(usize, 
             Token::Word(word) if braces == 0 => {
                 let is = |keyword: &[u8]| lexer.bytes[word.clone()].eq_ignore_ascii_case(keyword);
                 deletes |= is(b"DELETE");
-                is_data |= is(b"DATA");
                 is_where |= is(b"WHERE");
             }
             Token::Open | Token::Other if braces > 0 && is_blank && deletes => {
-                let message = match (is_data, is_where) {
-                    (true, _) => "blank nodes are not allowed in DELETE DATA",
-                    (_, true) => "blank nodes are not allowed in DELETE WHERE",
-                    _ => "blank nodes are not allowed in what is deleted",
+                let message = match is_where {
+                    true => "blank nodes are not allowed in DELETE WHERE",
+                    false => "blank nodes are not allowed in what is deleted",
                 };
                 return Some((start, message));
-            }
-            Token::Other if braces > 0 && matches!(bytes[0], b'?' | b'$') && is_data => {
-                return Some((start, "variables are not allowed in data"));
             }
             Token::Open => braces += usize::from(bytes[0] == b'{'),
             Token::Close if bytes[0] == b'}' => {
@@ -217,8 +281,10 @@ pub(crate) fn misplaced(text: &str, operation: &Range<usize>) -> Option<(usize, 
 enum Kind {
     /// ADD, COPY or MOVE.
     Transfer,
-    /// INSERT DATA, DELETE DATA and what manages graphs: no expressions inside.
+    /// What manages graphs: no expressions inside.
     Plain,
+    /// INSERT DATA and DELETE DATA.
+    Data,
     /// All others, and what is no operation.
     Pattern,
 }
@@ -296,12 +362,13 @@ impl Lexer<'_> {
         let any = |keywords: &[&[u8]]| keywords.iter().any(|keyword| begins(keyword));
         Some(if any(&[b"ADD", b"COPY", b"MOVE"]) {
             Kind::Transfer
-        } else if any(&[b"LOAD", b"CLEAR", b"DROP", b"CREATE"])
-            || is(b"INSERTDATA")
+        } else if any(&[b"LOAD", b"CLEAR", b"DROP", b"CREATE"]) {
+            Kind::Plain
+        } else if is(b"INSERTDATA")
             || is(b"DELETEDATA")
             || ((is(b"INSERT") || is(b"DELETE")) && self.data_follows())
         {
-            Kind::Plain
+            Kind::Data
         } else {
             Kind::Pattern
         })

@@ -5,11 +5,11 @@ mod common;
 use common::Flat;
 use jindou_plan::physical::{Constant, Dataset, Form, Plan, Slot, TemplateSlot, Var};
 use jindou_plan::{
-    DataQuad, DataTerm, GraphTarget, Modify, Operation, PlanError, TemplateQuad, parse_update,
+    DataTerm, GraphTarget, Modify, Operation, PlanError, TemplateQuad, parse_update,
 };
-use oxrdf::{GraphName, Literal, NamedNode, Quad, Term};
+use oxrdf::NamedNode;
 
-fn parse(text: &str) -> Vec<Operation> {
+fn parse(text: &str) -> Vec<Operation<'_>> {
     match parse_update(text, None, None) {
         Ok(update) => update.operations,
         Err(error) => panic!("{text}: {error}"),
@@ -101,55 +101,68 @@ fn a_text_without_operations_is_a_request() {
     assert_eq!(parse("ADD <http://e/g> TO <http://e/g>"), []);
 }
 
+/// The quads of the data of an operation, as text.
+fn quads(operation: &Operation<'_>) -> Vec<String> {
+    let (Operation::InsertData(data) | Operation::DeleteData(data)) = operation else {
+        panic!("{operation:?}");
+    };
+    let term = |term: DataTerm<'_>| match term {
+        DataTerm::Iri(iri) => format!("<{}>", iri.replace("http://e/", "")),
+        DataTerm::Literal(literal) => literal.to_string(),
+        DataTerm::Label(label) => format!("_:{label}"),
+        DataTerm::Anonymous(number) => format!("_:{number}"),
+    };
+    let mut quads = Vec::new();
+    let read = data.for_each::<PlanError>(&mut |quad| {
+        let graph = quad
+            .graph
+            .map_or(String::new(), |graph| term(DataTerm::Iri(graph)));
+        let predicate = term(DataTerm::Iri(quad.predicate));
+        let (subject, object) = (term(quad.subject), term(quad.object));
+        quads.push(
+            format!("{subject} {predicate} {object} {graph}")
+                .trim()
+                .to_owned(),
+        );
+        Ok(())
+    });
+    read.expect("it was read before");
+    quads
+}
+
 #[test]
 fn inserted_data_has_blank_nodes_of_its_own() {
     let text = "PREFIX e: <http://e/>
         INSERT DATA { _:a e:p _:b, 5 . GRAPH e:g { _:b e:p [] } e:s e:p _:a } ;
-        INSERT DATA { _:c e:p 'x'@en }";
-    let quad = |subject, object, graph| DataQuad {
-        subject,
-        predicate: iri("p"),
-        object,
-        graph,
-    };
-    let term = |term: Term| DataTerm::Term(term);
+        INSERT DATA { _:c e:p 'x'@EN }";
+    let operations = parse(text);
+    assert!(
+        operations
+            .iter()
+            .all(|operation| matches!(operation, Operation::InsertData(_)))
+    );
+    let integer = "\"5\"^^<http://www.w3.org/2001/XMLSchema#integer>";
     assert_eq!(
-        parse(text),
+        quads(&operations[0]),
         [
-            Operation::InsertData {
-                quads: vec![
-                    quad(DataTerm::Blank(0), DataTerm::Blank(1), None),
-                    quad(DataTerm::Blank(0), term(Literal::from(5).into()), None),
-                    quad(DataTerm::Blank(1), DataTerm::Blank(2), Some(iri("g"))),
-                    quad(term(iri("s").into()), DataTerm::Blank(0), None),
-                ],
-                blanks: 3,
-            },
-            Operation::InsertData {
-                quads: vec![quad(
-                    DataTerm::Blank(0),
-                    term(Literal::new_language_tagged_literal_unchecked("x", "en").into()),
-                    None
-                )],
-                blanks: 1,
-            },
+            "_:a <p> _:b",
+            &format!("_:a <p> {integer}"),
+            "_:b <p> _:0 <g>",
+            "<s> <p> _:a",
         ]
     );
+    assert_eq!(quads(&operations[1]), ["_:c <p> \"x\"@en"]);
 }
 
 #[test]
 fn deleted_data_is_ground() {
     let text = "PREFIX e: <http://e/> DELETE DATA { e:s e:p 01 . GRAPH e:g { e:s e:p e:o } }";
-    let integer = NamedNode::new_unchecked("http://www.w3.org/2001/XMLSchema#integer");
-    let number = Literal::new_typed_literal("01", integer);
+    let operations = parse(text);
+    assert!(matches!(&*operations, [Operation::DeleteData(_)]));
+    let number = "\"01\"^^<http://www.w3.org/2001/XMLSchema#integer>";
     assert_eq!(
-        parse(text),
-        [Operation::DeleteData {
-            quads: vec![
-                Quad::new(iri("s"), iri("p"), number, GraphName::DefaultGraph),
-                Quad::new(iri("s"), iri("p"), iri("o"), iri("g")),
-            ]
-        }]
+        quads(&operations[0]),
+        [&*format!("<s> <p> {number}"), "<s> <p> <o> <g>"]
     );
 }
 
@@ -440,8 +453,8 @@ fn what_is_too_large_or_deep_is_refused() {
 #[test]
 fn brackets_in_the_strings_of_data_do_not_count() {
     let quads = "<a:s> <a:p> ':-( {[', '''(''', \"\\\"(\" ; <a:(q> 5 . # (\n".repeat(1000);
-    let operations = parse(&format!("INSERT DATA {{ {quads} }} ; CLEAR ALL"));
-    assert_eq!(operations.len(), 2);
+    let text = format!("INSERT DATA {{ {quads} }} ; CLEAR ALL");
+    assert_eq!(parse(&text).len(), 2);
 }
 
 #[test]
