@@ -7,6 +7,9 @@ use std::sync::{Arc, OnceLock};
 const GRANULE: u64 = 256 << 10;
 /// Bytes of each query that no pool counts: a light query never finds it empty.
 pub const FREE_BYTES: u64 = 1 << 20;
+/// Bytes of tables that are not held against a query's own budget: the batches that a light query
+/// needs however small that is.
+const FREE_TABLE_BYTES: u64 = 1 << 20;
 
 /// Memory that all queries share.
 ///
@@ -82,6 +85,8 @@ pub struct Account {
     held_bytes: AtomicU64,
     /// Those beyond what is set aside for operators that can spill.
     shared_bytes: AtomicU64,
+    /// Of tables under way between operators.
+    table_bytes: AtomicU64,
     /// Of [`crate::Terms`], as last seen.
     computed_bytes: AtomicU64,
     pool: OnceLock<Arc<MemoryPool>>,
@@ -100,7 +105,7 @@ impl Account {
     /// Bytes that the query holds.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.held_bytes.load(Relaxed) + self.computed_bytes.load(Relaxed)
+        self.held_bytes() + self.computed_bytes.load(Relaxed)
     }
 
     /// Rows that the query has found.
@@ -125,7 +130,7 @@ impl Account {
 
     /// Bytes that operators hold, without computed terms.
     pub(crate) fn held_bytes(&self) -> u64 {
-        self.held_bytes.load(Relaxed)
+        self.held_bytes.load(Relaxed) + self.table_bytes.load(Relaxed)
     }
 
     /// Notes how much the terms hold that the query computed.
@@ -143,7 +148,9 @@ impl Account {
             0 => self.shared_bytes.load(Relaxed),
             _ => self.shared_bytes.fetch_add(shared, Relaxed),
         };
-        before + shared + self.computed_bytes.load(Relaxed)
+        let tables = self.table_bytes.load(Relaxed);
+        let tables = tables.saturating_sub(FREE_TABLE_BYTES);
+        before + shared + tables + self.computed_bytes.load(Relaxed)
     }
 
     /// Takes from the pool what the query holds beyond what it took before.
@@ -172,6 +179,11 @@ impl Account {
     pub(crate) fn subtract(&self, bytes: u64, shared: u64) {
         self.held_bytes.fetch_sub(bytes, Relaxed);
         self.shared_bytes.fetch_sub(shared, Relaxed);
+        self.give_back();
+    }
+
+    /// Gives back to the pool what was taken and is not needed.
+    fn give_back(&self) {
         let counted = self.bytes().saturating_sub(FREE_BYTES);
         // Room for two granules stays, so that what comes and goes does not wander.
         let kept = counted.next_multiple_of(GRANULE) + 2 * GRANULE;
@@ -196,6 +208,43 @@ impl Account {
 impl Drop for Account {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+/// What of a table is booked; given back when it is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct BookedTable {
+    bytes: usize,
+    held: Option<Arc<Account>>,
+}
+
+impl BookedTable {
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Books more.
+    pub(crate) fn grow(&mut self, bytes: usize, account: &Arc<Account>) {
+        let more = (bytes - self.bytes) as u64;
+        self.bytes = bytes;
+        let held = self.held.get_or_insert_with(|| Arc::clone(account));
+        held.table_bytes.fetch_add(more, Relaxed);
+    }
+
+    /// Books less, if it is less.
+    pub(crate) fn shrink(&mut self, bytes: usize) {
+        let less = self.bytes.saturating_sub(bytes);
+        if let (Some(held), true) = (&self.held, less > 0) {
+            self.bytes = bytes;
+            held.table_bytes.fetch_sub(less as u64, Relaxed);
+            held.give_back();
+        }
+    }
+}
+
+impl Drop for BookedTable {
+    fn drop(&mut self) {
+        self.shrink(0);
     }
 }
 

@@ -95,7 +95,8 @@ impl Blocks {
         let columns = (0..table.width()).filter(|number| bound.contains(Var(*number as u16)));
         let within = self.rows % BLOCK_ROWS;
         let grown = within.max(table.rows()).min(BLOCK_ROWS) + table.rows();
-        self.bytes() + columns.count() * grown * size_of::<TermId>()
+        let head = Table::with_rows(table.width(), 0).bytes();
+        self.bytes() + head + columns.count() * grown * size_of::<TermId>()
     }
 }
 

@@ -13,6 +13,10 @@ use crate::spill::{self, Space, SpillLimits};
 use crate::table::Table;
 use crate::{ExecError, GraphSource, Services, Terms, expr};
 
+/// A table of so few bytes is not booked: the operator that holds it takes about as much itself,
+/// and light queries have no others.
+const UNBOOKED_TABLE_BYTES: usize = 1 << 10;
+
 /// Ends a query from outside: clones share one switch.
 #[derive(Clone, Debug, Default)]
 pub struct CancellationToken {
@@ -437,6 +441,18 @@ impl Context {
             .held
             .get_or_insert_with(|| Arc::clone(&self.limits.account));
         Ok(())
+    }
+
+    /// Books what a table holds, until it is dropped: the columns of one that was booked before
+    /// may have become more or fewer.
+    pub(crate) fn book_table(&self, table: &mut Table) -> Result<(), ExecError> {
+        let bytes = table.bytes();
+        if bytes <= table.booked.bytes().max(UNBOOKED_TABLE_BYTES) {
+            table.booked.shrink(bytes);
+            return Ok(());
+        }
+        table.booked.grow(bytes, &self.limits.account);
+        self.charge(0)
     }
 
     /// Gives back what [`Context::charge`] booked.

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::discard::{discard, is_large};
 use crate::operator::{Boxed, Builder, Operator};
 use crate::steps::{Seed, SeededBind};
-use crate::table::{Table, VarSet};
+use crate::table::{Table, VarSet, batch_rows};
 use crate::workers::Workers;
 
 /// Below this cost a plan stays on one thread: waking another takes longer than it saves.
@@ -138,6 +138,7 @@ impl Parallel<'_> {
         let len = seed.len(self.cx);
         let piece =
             (len / (threads as u64 * PIECES_PER_THREAD)).clamp(*PIECE.start(), *PIECE.end());
+        let piece = piece.min(batch_rows(width) as u64);
         if len < 2 * piece {
             return Ok(None);
         }
@@ -282,7 +283,7 @@ fn send(message: Message, cx: &Context, sender: &SyncSender<Message>) -> Result<
 struct Gone;
 
 impl Operator for Gather {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         self.start();
         let Some(started) = &self.started else {
             return Ok(None);
@@ -308,7 +309,7 @@ impl Operator for Gather {
 struct Nothing;
 
 impl Operator for Nothing {
-    fn next(&mut self, _: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, _: &Context) -> Result<Option<Table>, ExecError> {
         Ok(None)
     }
 }

@@ -18,7 +18,20 @@ pub(crate) trait Operator: Send {
     ///
     /// After the end an operator may be asked again: if its input has new rows, it goes on with
     /// those. So the steps of OPTIONAL and UNION serve one batch after the other.
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError>;
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError>;
+
+    /// [`Operator::produce`], with the columns of the table booked until it is dropped: whoever
+    /// keeps it, or lets it wait for others, need not count it.
+    ///
+    /// # Errors
+    /// As there, and if the query then holds more than it may.
+    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+        let mut next = self.produce(cx)?;
+        if let Some(table) = &mut next {
+            cx.book_table(table)?;
+        }
+        Ok(next)
+    }
 }
 
 /// An operator of any kind.
@@ -31,7 +44,7 @@ pub(crate) struct Unit {
 }
 
 impl Operator for Unit {
-    fn next(&mut self, _cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, _cx: &Context) -> Result<Option<Table>, ExecError> {
         Ok((!std::mem::replace(&mut self.done, true)).then(|| Table::unit(self.width)))
     }
 }
@@ -48,7 +61,7 @@ struct GivenRow {
 }
 
 impl Operator for GivenRow {
-    fn next(&mut self, _cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, _cx: &Context) -> Result<Option<Table>, ExecError> {
         if std::mem::replace(&mut self.done, true) {
             return Ok(None);
         }
@@ -67,7 +80,7 @@ struct GiveAgain {
 }
 
 impl Operator for GiveAgain {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         let Some(mut table) = self.input.next(cx)? else {
             return Ok(None);
         };
@@ -85,7 +98,7 @@ struct Profiled {
 }
 
 impl Operator for Profiled {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         let profile = cx
             .profile
             .as_ref()

@@ -3,14 +3,28 @@
 use jindou_model::TermId;
 use jindou_plan::physical::Var;
 
+use crate::account::BookedTable;
 use crate::expr::Columns;
 
 /// Rows that an operator aims to hand over at once: columns of a few variables stay in the
 /// second-level cache.
 pub const BATCH_ROWS: usize = 2048;
+/// The most that a batch with a column for each variable should take: each operator of a chain
+/// may hold one, so a query with many variables would else hold the square of their number.
+const BATCH_BYTES: usize = 32 * BATCH_ROWS * size_of::<TermId>();
+
+/// Rows that an operator aims to hand over at once in a plan of `width` variables:
+/// [`BATCH_ROWS`], unless there are many.
+#[must_use]
+pub(crate) fn batch_rows(width: usize) -> usize {
+    (BATCH_BYTES / size_of::<TermId>() / width.max(1)).clamp(1, BATCH_ROWS)
+}
 
 /// A batch of rows in columns, by variable.
-#[derive(Clone, Debug, Default)]
+///
+/// It is booked with the query that it is of when an operator hands it over; a copy is not, until
+/// it is handed over itself.
+#[derive(Debug, Default)]
 pub struct Table {
     rows: usize,
     /// A column of `rows` ids for each bound variable that is still needed.
@@ -19,6 +33,20 @@ pub struct Table {
     solutions: Option<Vec<u64>>,
     /// How many equal rows each row stands for, where it may be several.
     counts: Option<Vec<u64>>,
+    /// What of it is booked.
+    pub(crate) booked: BookedTable,
+}
+
+impl Clone for Table {
+    fn clone(&self) -> Self {
+        Self {
+            rows: self.rows,
+            columns: self.columns.clone(),
+            solutions: self.solutions.clone(),
+            counts: self.counts.clone(),
+            booked: BookedTable::default(),
+        }
+    }
 }
 
 impl Table {
@@ -30,6 +58,7 @@ impl Table {
             columns: vec![None; width],
             solutions: None,
             counts: None,
+            booked: BookedTable::default(),
         }
     }
 
@@ -41,6 +70,7 @@ impl Table {
             columns: vec![None; width],
             solutions: None,
             counts: None,
+            booked: BookedTable::default(),
         }
     }
 
@@ -124,6 +154,34 @@ impl Table {
             .map(|i| Var(i as u16))
     }
 
+    /// A copy with the columns of `keep` only.
+    #[must_use]
+    pub(crate) fn project(&self, keep: &VarSet) -> Self {
+        let pick = |(index, column): (usize, &Option<Vec<TermId>>)| match column {
+            Some(column) if keep.contains(Var(index as u16)) => Some(column.clone()),
+            _ => None,
+        };
+        Self {
+            rows: self.rows,
+            columns: self.columns.iter().enumerate().map(pick).collect(),
+            solutions: self.solutions.clone(),
+            counts: self.counts.clone(),
+            booked: BookedTable::default(),
+        }
+    }
+
+    /// Takes the columns of `keep` that another table of as many rows has, and its rows' numbers
+    /// among all solutions.
+    pub(crate) fn take_columns(&mut self, other: &mut Self, keep: &VarSet) {
+        assert_eq!(self.rows, other.rows, "columns of as many rows");
+        for (index, column) in other.columns.iter_mut().enumerate() {
+            if column.is_some() && keep.contains(Var(index as u16)) {
+                self.columns[index] = column.take();
+            }
+        }
+        self.solutions = other.solutions.take();
+    }
+
     /// A table of the given rows of this one, with the columns of `keep` only.
     #[must_use]
     pub fn gather(&self, rows: &[u32], keep: &VarSet) -> Self {
@@ -139,6 +197,7 @@ impl Table {
             columns: self.columns.iter().enumerate().map(pick).collect(),
             solutions: None,
             counts: None,
+            booked: BookedTable::default(),
         }
     }
 
@@ -236,14 +295,16 @@ impl Table {
         self.columns.resize(width, None);
     }
 
-    /// Bytes of its columns.
+    /// Bytes that it takes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.columns
-            .iter()
-            .flatten()
-            .map(|column| column.capacity() * 8)
-            .sum()
+        let columns = self.columns.iter().flatten();
+        let ids: usize = columns.map(Vec::capacity).sum();
+        let numbers = [&self.solutions, &self.counts];
+        let numbers = numbers.into_iter().flatten().map(Vec::capacity);
+        self.columns.capacity() * size_of::<Option<Vec<TermId>>>()
+            + ids * size_of::<TermId>()
+            + numbers.sum::<usize>() * size_of::<u64>()
     }
 }
 
@@ -273,6 +334,13 @@ impl VarSet {
             self.words.resize(word + 1, 0);
         }
         self.words[word] |= 1 << (var.index() % 64);
+    }
+
+    /// Its variables.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Var> + '_ {
+        (0..64 * self.words.len())
+            .map(|number| Var(number as u16))
+            .filter(|var| self.contains(*var))
     }
 
     /// True if the variable is in it.

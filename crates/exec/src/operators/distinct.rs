@@ -79,7 +79,7 @@ impl Order {
 }
 
 impl Operator for Distinct {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
         if !self.is_read {
             if let Some(mut table) = self.input.next(cx)? {

@@ -58,7 +58,7 @@ impl EachGraph {
 }
 
 impl Operator for EachGraph {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         if self.graphs.is_none() {
             self.graphs = Some(self.all_graphs(cx));
         }

@@ -17,7 +17,7 @@ use crate::operator::{Boxed, Builder, Operator};
 use crate::rows::{RowSet, hash_row};
 use crate::spill::{MOST_LEVELS, Partitions, Run, batch_rows, push_values};
 use crate::steps::compile;
-use crate::table::{BATCH_ROWS, Table, VarSet};
+use crate::table::{self, Table, VarSet};
 
 /// Groups that are finished between two looks at the clock.
 const GROUPS_AT_ONCE: usize = 64;
@@ -470,14 +470,14 @@ fn group_rows(groups: &mut RowSet, keys: usize, arguments: &Table) -> Vec<u32> {
 }
 
 impl Operator for Group {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
         if self.next.is_none() {
             self.consume(cx)?;
         }
         loop {
             let from = self.next.unwrap_or(0);
-            let to = self.groups.len().min(from + BATCH_ROWS);
+            let to = self.groups.len().min(from + table::batch_rows(self.width));
             if from < to {
                 self.next = Some(to);
                 return self.hand_over(from, to, cx).map(Some);

@@ -11,7 +11,7 @@ use crate::discard::discard;
 use crate::expr::Evaluator;
 use crate::operator::{Boxed, Builder};
 use crate::steps::{Feed, compile};
-use crate::table::{BATCH_ROWS, Table, VarSet};
+use crate::table::{Table, VarSet, batch_rows};
 
 /// The kept side of a join or left join by SPARQL's compatibility.
 pub(super) struct JoinSide {
@@ -127,9 +127,10 @@ impl Side for JoinSide {
             cx.check()?;
             cx.room(booked, bytes)
         };
+        let most = batch_rows(probe.table.width());
         let pairs = self
             .kept
-            .find(&probe.table, &mut probe.place, BATCH_ROWS, &mut room)?;
+            .find(&probe.table, &mut probe.place, most, &mut room)?;
         join_pairs(
             &self.kept,
             probe,

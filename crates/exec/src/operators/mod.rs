@@ -227,7 +227,7 @@ struct Concatenation {
 }
 
 impl Operator for Concatenation {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         while let Some(input) = self.inputs.get_mut(self.next) {
             if let Some(table) = input.next(cx)? {
                 return Ok(Some(table));
@@ -245,7 +245,7 @@ struct Projection {
 }
 
 impl Operator for Projection {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         let Some(mut table) = self.input.next(cx)? else {
             return Ok(None);
         };

@@ -87,7 +87,7 @@ impl OrderBy {
 }
 
 impl Operator for OrderBy {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
         if !self.is_sorted {
             self.consume(cx)?;

@@ -65,7 +65,7 @@ impl ServiceJoin {
 }
 
 impl Operator for ServiceJoin {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         if let Some(begin) = self.begin.take() {
             self.join = begin.join(cx, &mut self.passing, &self.keep)?;
         }
@@ -337,7 +337,7 @@ struct Replay {
 }
 
 impl Operator for Replay {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         if let Some(table) = self.left.tables.pop_front() {
             return Ok(Some(table));
         }

@@ -161,7 +161,7 @@ impl Fetch {
 }
 
 impl Operator for Fetch {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
         if self.asker.service.silent {
             self.next_silent(cx)

@@ -23,7 +23,7 @@ impl Slice {
 }
 
 impl Operator for Slice {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         loop {
             if self.limit == Some(0) {
                 return Ok(None);

@@ -15,7 +15,7 @@ use crate::context::{Booked, Context};
 use crate::discard::{Large, discard};
 use crate::expr::{NUMBER_BYTES, Run, SortKey, order_numbers, order_of_ids, run_of};
 use crate::spill::{self, Chunk, RunReader, SpillFile, batch_rows};
-use crate::table::{BATCH_ROWS, Table, VarSet};
+use crate::table::{self, BATCH_ROWS, Table, VarSet};
 
 /// Rows that are merged between two looks at the clock.
 const MERGED_AT_ONCE: usize = 1 << 10;
@@ -112,7 +112,7 @@ impl Sorter {
         }
         let mut first = Blocks::default();
         let all = self.held.bound();
-        for rows in order.chunks(BATCH_ROWS) {
+        for rows in order.chunks(table::batch_rows(self.width)) {
             cx.check()?;
             first.push(&self.held.gather(rows, &all));
         }
@@ -220,12 +220,12 @@ impl Sorter {
         }
         match self.output.as_mut() {
             Some(Output::Held(order, from)) => {
-                let to = order.len().min(*from + BATCH_ROWS);
+                let to = order.len().min(*from + table::batch_rows(self.width));
                 let table = self.held.gather(&order[*from..to], &self.keep);
                 *from = to;
                 Ok((table.rows() > 0).then_some(table))
             }
-            Some(Output::Merge(merge)) => merge.next(&self.keep, BATCH_ROWS, cx),
+            Some(Output::Merge(merge)) => merge.next(&self.keep, table::batch_rows(self.width), cx),
             None => Ok(None),
         }
     }

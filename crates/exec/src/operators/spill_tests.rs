@@ -197,7 +197,7 @@ impl World {
 struct Tables(std::vec::IntoIter<Table>);
 
 impl Operator for Tables {
-    fn next(&mut self, _: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, _: &Context) -> Result<Option<Table>, ExecError> {
         Ok(self.0.next())
     }
 }

@@ -440,7 +440,7 @@ fn unmet(probe: Probe, keep: &VarSet) -> Option<Table> {
 }
 
 impl<S: Side> Operator for TwoSided<S> {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
         let mut phase = match std::mem::replace(&mut self.phase, Phase::Start) {
             Phase::Start => self.start(cx)?,

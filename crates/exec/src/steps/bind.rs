@@ -11,14 +11,14 @@ use super::{ResolvedSide, compile, required_ids};
 use crate::ExecError;
 use crate::context::Context;
 use crate::operator::{Boxed, Operator};
-use crate::table::{BATCH_ROWS, Table, VarSet};
+use crate::table::{Table, VarSet, batch_rows};
 
 /// Rows whose adjacency is located together in an intersection.
 const INTERSECT_ROWS: usize = 256;
 /// Ids of an intersection that are looked at between two looks at the clock.
 const INTERSECT_IDS: usize = 1 << 16;
-/// Ids found that end a batch of located rows early: these are located again.
-const INTERSECT_FOUND: usize = 4 * BATCH_ROWS;
+/// Batches of ids found that end a batch of located rows early: these are located again.
+const FOUND_BATCHES: usize = 4;
 
 /// [`jindou_plan::physical::Step::Bind`].
 pub(crate) struct Bind {
@@ -115,7 +115,7 @@ fn ranges(condition: &Expression, var: Var) -> Vec<&Expression> {
 }
 
 impl Operator for Bind {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         loop {
             cx.check()?;
             let (table, mut cursor) = match self.current.take() {
@@ -130,7 +130,7 @@ impl Operator for Bind {
             match self.sides.as_slice() {
                 [] => scan(
                     self.allowed.as_ref(),
-                    table.rows(),
+                    &table,
                     &mut cursor,
                     &mut rows,
                     &mut values,
@@ -198,14 +198,15 @@ fn is_identity(rows: &[u32], count: usize) -> bool {
 /// Each row with each of the ids.
 fn scan(
     ids: Option<&IdRanges>,
-    count: usize,
+    table: &Table,
     cursor: &mut Cursor,
     rows: &mut Vec<u32>,
     values: &mut Vec<TermId>,
 ) {
     let ids = ids.expect("a scan names what it scans");
-    while cursor.key < count && values.len() < BATCH_ROWS {
-        ids.copy(cursor.offset as u64, BATCH_ROWS - values.len(), values);
+    let most = batch_rows(table.width());
+    while cursor.key < table.rows() && values.len() < most {
+        ids.copy(cursor.offset as u64, most - values.len(), values);
         cursor.offset += values.len() - rows.len();
         rows.resize(values.len(), cursor.key as u32);
         if cursor.offset as u64 >= ids.len() {
@@ -244,7 +245,7 @@ fn expand(
         keys,
         cursor,
         allowed,
-        BATCH_ROWS,
+        batch_rows(table.width()),
         rows,
         values,
     );
@@ -269,7 +270,8 @@ fn intersect(
     let mut located: Vec<Vec<Neighbours<'_>>> = vec![Vec::new(); sides.len()];
     let mut lists = Vec::with_capacity(sides.len());
     let mut places = vec![0; sides.len()];
-    while cursor.key < table.rows() && values.len() < BATCH_ROWS {
+    let most = batch_rows(table.width());
+    while cursor.key < table.rows() && values.len() < most {
         let end = table.rows().min(cursor.key + INTERSECT_ROWS);
         for (side, out) in sides.iter().zip(&mut located) {
             out.clear();
@@ -277,11 +279,12 @@ fn intersect(
         }
         let begin = cursor.key;
         let mut looked = 0;
-        while cursor.key < end && values.len() < INTERSECT_FOUND && looked < INTERSECT_IDS {
+        while cursor.key < end && values.len() < FOUND_BATCHES * most && looked < INTERSECT_IDS {
             lists.clear();
             lists.extend(located.iter().map(|side| side[cursor.key - begin]));
             let from = cursor.offset;
-            let to = intersect_row(&mut lists, &mut places, allowed, from, values);
+            let most = FOUND_BATCHES * most;
+            let to = intersect_row(&mut lists, &mut places, allowed, from, most, values);
             rows.resize(values.len(), cursor.key as u32);
             // The shortest list is the first now.
             looked += 1 + to.unwrap_or(lists[0].len()).saturating_sub(from);
@@ -336,6 +339,7 @@ fn intersect_row(
     places: &mut [usize],
     allowed: Option<&IdRanges>,
     from: usize,
+    most: usize,
     values: &mut Vec<TermId>,
 ) -> Option<usize> {
     lists.sort_unstable_by_key(|list| list.len());
@@ -345,7 +349,7 @@ fn intersect_row(
     places.fill(0);
     let end = driver.len().min(from.saturating_add(INTERSECT_IDS));
     'ids: for index in from..end {
-        if values.len() >= INTERSECT_FOUND {
+        if values.len() >= most {
             return Some(index);
         }
         let id = driver.get(index);
@@ -454,7 +458,7 @@ pub(crate) struct SeededBind {
 }
 
 impl Operator for SeededBind {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
         let from = self.taken.fetch_add(self.piece, Ordering::Relaxed);
         if from >= self.len {

@@ -56,7 +56,7 @@ impl Check {
 }
 
 impl Operator for Check {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
         let Some(mut table) = self.input.next(cx)? else {
             return Ok(None);
@@ -94,7 +94,7 @@ impl Test {
 }
 
 impl Operator for Test {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
         let Some(mut table) = self.input.next(cx)? else {
             return Ok(None);

@@ -164,7 +164,7 @@ impl CountBind {
 }
 
 impl Operator for CountBind {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
         let Some(table) = self.input.next(cx)? else {
             return Ok(None);
@@ -252,7 +252,7 @@ impl CountMatch {
 }
 
 impl Operator for CountMatch {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
         let (table, mut row) = match self.current.take() {
             Some(current) => current,

@@ -80,7 +80,7 @@ struct Undecided {
 }
 
 impl Operator for Undecided {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         let Some(mut table) = self.input.next(cx)? else {
             return Ok(None);
         };
@@ -96,13 +96,12 @@ impl Operator for Undecided {
 }
 
 impl Operator for Exists {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
         let Some(table) = self.input.next(cx)? else {
             return Ok(None);
         };
-        let mut numbered = table.clone();
-        numbered.retain_columns(&self.wanted);
+        let mut numbered = table.project(&self.wanted);
         numbered.set(self.number, (0..table.rows()).map(row_id).collect());
         *lock(&self.found) = vec![false; table.rows()];
         self.feed.put(numbered);

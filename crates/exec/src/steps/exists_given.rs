@@ -87,7 +87,7 @@ impl ExistsGiven {
 }
 
 impl Operator for ExistsGiven {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
         let Some(table) = self.input.next(cx)? else {
             return Ok(None);

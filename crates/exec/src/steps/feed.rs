@@ -24,7 +24,7 @@ impl Feed {
 }
 
 impl Operator for Feed {
-    fn next(&mut self, _cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, _cx: &Context) -> Result<Option<Table>, ExecError> {
         Ok(self
             .slot
             .lock()

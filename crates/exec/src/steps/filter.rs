@@ -26,7 +26,7 @@ impl FilterRows {
 }
 
 impl Operator for FilterRows {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
         let Some(mut table) = self.input.next(cx)? else {
             return Ok(None);
@@ -66,7 +66,7 @@ impl ExtendRows {
 }
 
 impl Operator for ExtendRows {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
         let Some(mut table) = self.input.next(cx)? else {
             return Ok(None);

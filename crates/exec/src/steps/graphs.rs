@@ -6,7 +6,7 @@ use jindou_plan::physical::{Slot, Var};
 use crate::ExecError;
 use crate::context::Context;
 use crate::operator::{Boxed, Operator};
-use crate::table::{BATCH_ROWS, Table, VarSet};
+use crate::table::{Table, VarSet, batch_rows};
 
 /// [`jindou_plan::physical::Step::Graphs`].
 pub(crate) struct EachGraph {
@@ -58,7 +58,7 @@ pub(crate) fn is_named_graph(cx: &Context, graph: TermId) -> bool {
 }
 
 impl Operator for EachGraph {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         loop {
             cx.check()?;
             let (mut table, cursor) = match self.current.take() {
@@ -98,8 +98,9 @@ impl EachGraph {
     ) -> Option<Table> {
         let graphs = self.graphs.get_or_insert_with(|| named_graphs(cx));
         let (mut rows, mut values) = (Vec::new(), Vec::new());
-        while cursor.key < table.rows() && values.len() < BATCH_ROWS {
-            let end = graphs.len().min(cursor.offset + BATCH_ROWS - values.len());
+        let most = batch_rows(table.width());
+        while cursor.key < table.rows() && values.len() < most {
+            let end = graphs.len().min(cursor.offset + most - values.len());
             values.extend_from_slice(&graphs[cursor.offset..end]);
             rows.resize(values.len(), cursor.key as u32);
             cursor.offset = end;

@@ -12,12 +12,12 @@ use super::graphs::{is_named_graph, named_graphs};
 use crate::ExecError;
 use crate::context::Context;
 use crate::operator::{Boxed, Operator};
-use crate::table::{BATCH_ROWS, Table, VarSet};
+use crate::table::{Table, VarSet, batch_rows};
 
 /// Subjects of a scan that are visited between two looks at the clock.
 const SUBJECTS_AT_ONCE: usize = 256;
-/// Quads of one end that are taken at once; an end with more is read piece by piece.
-const MANY_QUADS: usize = 4 * BATCH_ROWS;
+/// Batches of quads of one end that are taken at once; an end with more is read piece by piece.
+const MANY_BATCHES: usize = 4;
 /// A predicate with so few quads is read at once rather than graph by graph.
 const FEW_QUADS: u64 = 1 << 16;
 
@@ -73,8 +73,9 @@ struct OfPredicate {
 }
 
 /// Triples found, in columns.
-#[derive(Default)]
 struct Triples {
+    /// As many as are wanted at once.
+    most: usize,
     /// Which of the subjects in work each is of.
     rows: Vec<u32>,
     subjects: Vec<TermId>,
@@ -97,8 +98,9 @@ struct Scan {
 }
 
 /// Rows found so far.
-#[derive(Default)]
 struct Found {
+    /// As many as are wanted at once.
+    most: usize,
     except: Arc<[PredicateId]>,
     rows: Vec<u32>,
     quads: Vec<[TermId; 4]>,
@@ -229,13 +231,15 @@ impl Match {
         begun: Option<Scan>,
         cx: &Context,
     ) -> Result<Option<Table>, ExecError> {
-        let begun = begun.or_else(|| self.start_row(&table, 0, cx, &mut Found::default()));
+        let most = batch_rows(table.width());
+        let mut none = Found::new(most, &self.except);
+        let begun = begun.or_else(|| self.start_row(&table, 0, cx, &mut none));
         let Some(mut scan) = begun else {
             return Ok(None);
         };
-        let mut triples = Triples::default();
+        let mut triples = Triples::new(most);
         let mut has_more = true;
-        while has_more && triples.objects.len() < BATCH_ROWS {
+        while has_more && triples.objects.len() < most {
             cx.check()?;
             has_more = scan.advance_triples(cx, &mut triples);
         }
@@ -304,7 +308,7 @@ impl Match {
 }
 
 impl Operator for Match {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         loop {
             cx.check()?;
             let (table, mut row, mut scan) = match self.current.take() {
@@ -320,11 +324,8 @@ impl Operator for Match {
                     None => continue,
                 }
             }
-            let mut found = Found {
-                except: Arc::clone(&self.except),
-                ..Found::default()
-            };
-            while row < table.rows() && found.rows.len() < BATCH_ROWS {
+            let mut found = Found::new(batch_rows(table.width()), &self.except);
+            while row < table.rows() && !found.is_full() {
                 if scan.is_none() {
                     scan = self.start_row(&table, row, cx, &mut found);
                 }
@@ -430,7 +431,7 @@ impl Scan {
 
     /// Finds some more quads; false at the end.
     fn advance(&mut self, row: u32, cx: &Context, found: &mut Found) -> Result<bool, ExecError> {
-        while found.rows.len() < BATCH_ROWS {
+        while !found.is_full() {
             if self.part.is_none() {
                 self.part = self.parts.next().map(|part| ScanPart::new(part, cx));
             }
@@ -506,7 +507,7 @@ impl ScanPart {
     ) -> bool {
         match self {
             Self::Default(part) => {
-                let mut triples = Triples::default();
+                let mut triples = Triples::new(found.most);
                 let has_more = part.advance(cx, &mut triples);
                 let subjects = triples.subjects.iter().zip(&triples.predicates);
                 let quads = subjects
@@ -524,7 +525,7 @@ impl ScanPart {
             } => {
                 let list = cx.source.neighbours(*predicate, *direction, *key);
                 let mut others = Vec::new();
-                list.copy(*done, BATCH_ROWS, &mut others);
+                list.copy(*done, found.most, &mut others);
                 *done += others.len();
                 for other in others {
                     let (subject, object) = match direction {
@@ -542,9 +543,10 @@ impl ScanPart {
                 done,
             } => {
                 let from = *done;
-                *done += BATCH_ROWS;
+                let most = found.most;
+                *done += most;
                 cx.source
-                    .scan_graph(*graph, *predicate, from, BATCH_ROWS, &mut |s, p, o, g| {
+                    .scan_graph(*graph, *predicate, from, most, &mut |s, p, o, g| {
                         found.add(cx, row, seen, (s, p, o, g));
                         ControlFlow::Continue(())
                     })
@@ -580,7 +582,7 @@ impl OfPredicate {
             &self.keys,
             &mut self.cursor,
             None,
-            BATCH_ROWS,
+            found.most,
             &mut found.rows,
             &mut found.objects,
         );
@@ -594,7 +596,32 @@ impl OfPredicate {
     }
 }
 
+impl Triples {
+    fn new(most: usize) -> Self {
+        Self {
+            most,
+            rows: Vec::new(),
+            subjects: Vec::new(),
+            predicates: Vec::new(),
+            objects: Vec::new(),
+        }
+    }
+}
+
 impl Found {
+    fn new(most: usize, except: &Arc<[PredicateId]>) -> Self {
+        Self {
+            most,
+            except: Arc::clone(except),
+            rows: Vec::new(),
+            quads: Vec::new(),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows.len() >= self.most
+    }
+
     /// Adds a quad, unless its triple was seen in another graph.
     fn add(
         &mut self,
@@ -624,7 +651,7 @@ fn visit_some(cx: &Context, pattern: &Pattern, row: u32, found: &mut Found) -> b
     // Two known ends have one edge a predicate at most.
     let most = match (pattern.subject, pattern.object) {
         (Some(_), Some(_)) => usize::MAX,
-        _ => MANY_QUADS,
+        _ => MANY_BATCHES * found.most,
     };
     let flow = cx
         .source

@@ -5,6 +5,7 @@ use jindou_model::{TermId, TermKind};
 use jindou_plan::physical::{PlannedStep, Var};
 
 use super::feed::Feed;
+use super::needed_before;
 use crate::ExecError;
 use crate::context::Context;
 use crate::operator::{Boxed, Builder, Operator};
@@ -16,6 +17,12 @@ struct LeftJoinSteps {
     inner: Boxed,
     /// The hidden column that numbers the rows of a batch.
     number: Var,
+    /// What the inner steps look at.
+    wanted: VarSet,
+    /// What the inner steps give of it, and what they bind.
+    given: VarSet,
+    /// What they do not look at.
+    outer: VarSet,
     keep: VarSet,
     /// The batch in work, and which of its rows were extended.
     current: Option<(Table, Vec<bool>)>,
@@ -29,7 +36,13 @@ pub(super) fn build(
     keep: &VarSet,
 ) -> Result<Boxed, ExecError> {
     let number = builder.hidden_variable();
-    let mut inner_keep = keep.clone();
+    // Other columns stay behind: they are joined once, by the rows' numbers.
+    let last: VarSet = [number].into_iter().collect();
+    let wanted = needed_before(steps, &last);
+    let is_inner = |var: &Var| wanted.contains(*var);
+    let (given, outer): (Vec<Var>, Vec<Var>) = keep.iter().partition(is_inner);
+    let given: VarSet = given.into_iter().collect();
+    let mut inner_keep = given.clone();
     inner_keep.insert(number);
     let feed = Feed::default();
     let inner = builder.steps(Box::new(feed.clone()), steps, &inner_keep)?;
@@ -38,6 +51,9 @@ pub(super) fn build(
         feed,
         inner,
         number,
+        wanted,
+        given,
+        outer: outer.into_iter().collect(),
         keep: keep.clone(),
         current: None,
     }))
@@ -49,27 +65,28 @@ pub(super) fn row_id(row: usize) -> TermId {
 }
 
 impl Operator for LeftJoinSteps {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
         if self.current.is_none() {
             let Some(table) = self.input.next(cx)? else {
                 return Ok(None);
             };
-            let mut numbered = table.clone();
+            let mut numbered = table.project(&self.wanted);
             numbered.set(self.number, (0..table.rows()).map(row_id).collect());
             self.feed.put(numbered);
             let extended = vec![false; table.rows()];
             self.current = Some((table, extended));
         }
-        let (_, extended) = self.current.as_mut().expect("a batch was taken above");
+        let (table, extended) = self.current.as_mut().expect("a batch was taken above");
         if let Some(mut found) = self.inner.next(cx)? {
-            if let Some(numbers) = found.get(self.number) {
-                for number in numbers {
-                    extended[number.payload() as usize] = true;
-                }
+            let numbers = found.take(self.number).unwrap_or_default();
+            let rows: Vec<u32> = numbers.iter().map(|id| id.payload() as u32).collect();
+            for row in &rows {
+                extended[*row as usize] = true;
             }
-            found.retain_columns(&self.keep);
-            return Ok(Some(found));
+            let mut joined = table.gather(&rows, &self.outer);
+            joined.take_columns(&mut found, &self.given);
+            return Ok(Some(joined));
         }
         let (mut table, extended) = self.current.take().expect("a batch was taken above");
         let alone: Vec<u32> = (0..table.rows() as u32)

@@ -40,7 +40,7 @@ pub(super) fn build(
 }
 
 impl Operator for Branches {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         loop {
             cx.check()?;
             if let Some((table, branch)) = &mut self.current {
@@ -51,9 +51,7 @@ impl Operator for Branches {
                 *branch += 1;
                 match self.branches.get(*branch) {
                     Some((feed, _, before)) => {
-                        let mut copy = table.clone();
-                        copy.retain_columns(before);
-                        feed.put(copy);
+                        feed.put(table.project(before));
                     }
                     None => self.current = None,
                 }
@@ -63,9 +61,7 @@ impl Operator for Branches {
                 return Ok(None);
             };
             if let Some((feed, _, before)) = self.branches.first() {
-                let mut copy = table.clone();
-                copy.retain_columns(before);
-                feed.put(copy);
+                feed.put(table.project(before));
                 self.current = Some((table, 0));
             }
         }

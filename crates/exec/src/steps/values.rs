@@ -6,7 +6,7 @@ use jindou_plan::physical::{ConstId, Var};
 use crate::ExecError;
 use crate::context::Context;
 use crate::operator::{Boxed, Operator};
-use crate::table::{Table, VarSet};
+use crate::table::{Table, VarSet, batch_rows};
 
 /// [`jindou_plan::physical::Step::Values`].
 pub(crate) struct JoinValues {
@@ -15,8 +15,8 @@ pub(crate) struct JoinValues {
     /// Cells by row; `NONE` is compatible with anything.
     rows: Vec<Vec<TermId>>,
     keep: VarSet,
-    /// The input table and the next of its rows.
-    current: Option<(Table, usize)>,
+    /// The input table, the next of its rows, and the next row of the data for that.
+    current: Option<(Table, usize, usize)>,
 }
 
 impl JoinValues {
@@ -42,26 +42,31 @@ impl JoinValues {
     }
 }
 
-/// Input rows joined at once, each with all rows of the data.
-const ROWS_AT_ONCE: usize = 256;
+/// Pairs of rows that are compared between two looks at the clock.
+const PAIRS_AT_ONCE: usize = 1 << 18;
 
 impl Operator for JoinValues {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
-        let (table, from) = match self.current.take() {
+        let (table, mut row, mut next) = match self.current.take() {
             Some(current) => current,
             None => match self.input.next(cx)? {
-                Some(table) => (table, 0),
+                Some(table) => (table, 0, 0),
                 None => return Ok(None),
             },
         };
-        let to = table.rows().min(from + ROWS_AT_ONCE);
+        let most = batch_rows(table.width());
         let mut rows = Vec::new();
         let mut columns: Vec<Vec<TermId>> = vec![Vec::new(); self.vars.len()];
-        for row in from..to {
-            for data in &self.rows {
-                self.join_row(&table, row, data, &mut rows, &mut columns);
-            }
+        let mut compared = 0;
+        while row < table.rows() && rows.len() < most && compared < PAIRS_AT_ONCE {
+            let Some(data) = self.rows.get(next) else {
+                (row, next) = (row + 1, 0);
+                continue;
+            };
+            self.join_row(&table, row, data, &mut rows, &mut columns);
+            next += 1;
+            compared += 1;
         }
         let mut joined = table.gather(&rows, &self.keep);
         for (var, column) in self.vars.iter().zip(columns) {
@@ -69,8 +74,8 @@ impl Operator for JoinValues {
                 joined.set(*var, column);
             }
         }
-        if to < table.rows() {
-            self.current = Some((table, to));
+        if row < table.rows() {
+            self.current = Some((table, row, next));
         }
         Ok(Some(joined))
     }

@@ -17,7 +17,7 @@ use super::graphs::{is_named_graph, named_graphs};
 use crate::ExecError;
 use crate::context::Context;
 use crate::operator::{Boxed, Operator};
-use crate::table::{BATCH_ROWS, Table, VarSet};
+use crate::table::{Table, VarSet, batch_rows};
 use automaton::Automaton;
 use many::Many;
 use optional::OrNothing;
@@ -85,8 +85,9 @@ enum FromStarts {
 }
 
 /// Rows found so far: row of the table; subject, object, graph.
-#[derive(Default)]
 struct Found {
+    /// As many as are wanted at once.
+    most: usize,
     rows: Vec<u32>,
     terms: Vec<[TermId; 3]>,
     /// How many rows each stands for.
@@ -94,6 +95,15 @@ struct Found {
 }
 
 impl Found {
+    fn new(most: usize) -> Self {
+        Self {
+            most,
+            rows: Vec::new(),
+            terms: Vec::new(),
+            counts: Vec::new(),
+        }
+    }
+
     fn push(&mut self, row: u32, terms: [TermId; 3]) {
         self.push_many(row, terms, 1);
     }
@@ -105,7 +115,7 @@ impl Found {
     }
 
     fn is_full(&self) -> bool {
-        self.rows.len() >= BATCH_ROWS
+        self.rows.len() >= self.most
     }
 }
 
@@ -570,7 +580,7 @@ impl FollowPath {
 }
 
 impl Operator for FollowPath {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         loop {
             cx.check()?;
             if let Some(rows) = &mut self.or_nothing {
@@ -593,7 +603,7 @@ impl Operator for FollowPath {
                     None => return Ok(None),
                 },
             };
-            let mut found = Found::default();
+            let mut found = Found::new(batch_rows(current.table.width()));
             let mut has_more = true;
             while has_more && !found.is_full() {
                 has_more = self.go_on(&mut current, &mut found, cx)?;

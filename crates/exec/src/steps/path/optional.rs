@@ -6,7 +6,7 @@ use jindou_plan::physical::{Slot, Var};
 use super::automaton::{Automaton, Edge};
 use super::view::View;
 use crate::context::Context;
-use crate::table::{BATCH_ROWS, Table, VarSet};
+use crate::table::{Table, VarSet, batch_rows};
 
 /// The edge of a path that is one edge or none.
 pub(super) fn edge_of(automaton: &Automaton) -> Option<(PredicateId, Direction)> {
@@ -87,7 +87,7 @@ impl OrNothing {
                     keys,
                     cursor,
                     None,
-                    BATCH_ROWS,
+                    batch_rows(self.table.width()),
                     &mut rows,
                     &mut values,
                 );

@@ -214,7 +214,7 @@ impl GraphSource for Toy {
 struct Given(Vec<Table>);
 
 impl Operator for Given {
-    fn next(&mut self, _: &Context) -> Result<Option<Table>, ExecError> {
+    fn produce(&mut self, _: &Context) -> Result<Option<Table>, ExecError> {
         Ok(self.0.pop())
     }
 }
