@@ -39,6 +39,8 @@ mod document;
 mod error;
 mod format;
 mod iri;
+mod json;
+mod json_terms;
 mod line;
 mod lines;
 mod load;
