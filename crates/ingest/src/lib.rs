@@ -50,6 +50,7 @@ mod source;
 mod xml;
 mod xml_entities;
 mod xml_literal;
+mod xml_tags;
 
 pub use error::{IngestError, SyntaxError};
 pub use format::{Compression, Format};

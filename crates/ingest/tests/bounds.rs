@@ -69,3 +69,46 @@ fn nested_turtle_and_trig_need_no_stack() {
         let _refused = load(name, line).expect_err("no RDF 1.1");
     }
 }
+
+fn rdf(attributes: &str, body: &str) -> String {
+    format!(
+        "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:e='http://e/' \
+         {attributes}>{body}</rdf:RDF>"
+    )
+}
+
+#[test]
+fn rdf_xml_that_takes_its_parser_more_than_its_size_is_refused_with_its_line() {
+    let many = |count: usize, name: &str| -> String {
+        (0..count).map(|n| format!("\n{name}{n} = 'x'")).collect()
+    };
+    let element = |count| format!("<e:A{}/>", many(count, "e:a"));
+    assert_eq!(load("a.rdf", rdf("", &element(1024))).unwrap().len(), 1025);
+    let error = refused("a.rdf", rdf("", &element(300_000)), "1024 attributes");
+    assert_eq!(position(&error).0, Some(1026));
+
+    load("a.rdf", rdf(&many(510, "xmlns:n"), "")).unwrap();
+    let namespaces = "512 declarations of namespaces in scope";
+    refused("a.rdf", rdf(&many(511, "xmlns:n"), ""), namespaces);
+    let nested = |names: usize, depth: usize| {
+        let open = |n| format!("<e:A{}><e:p>", many(names, &format!("xmlns:n{n}x")));
+        let opened: String = (0..depth).map(open).collect();
+        rdf("", &(opened + &"</e:p></e:A>".repeat(depth)))
+    };
+    refused("a.rdf", nested(20, 100), namespaces);
+    assert_eq!(load("a.rdf", nested(1, 500)).unwrap().len(), 1000);
+    refused("a.rdf", nested(0, 512), "1024 elements within one another");
+    // Those of elements that are closed do not count.
+    let one = format!("<e:A{}/>", many(500, "xmlns:n"));
+    assert_eq!(load("a.rdf", rdf("", &one.repeat(10))).unwrap().len(), 10);
+
+    let long = format!("xmlns:n='http://e/{}'", "x".repeat(10_000));
+    let literal = |elements: usize| {
+        let elements = "<e:a/>".repeat(elements);
+        let body = format!("<e:A><e:p rdf:parseType='Literal'>{elements}</e:p></e:A>");
+        rdf(&long, &body)
+    };
+    assert_eq!(load("a.rdf", literal(100)).unwrap().len(), 2);
+    let too_much = "the namespaces of XML literals come to too much";
+    refused("a.rdf", literal(100_000), too_much);
+}
