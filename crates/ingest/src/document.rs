@@ -3,6 +3,7 @@
 use crate::blank::BlankNames;
 use crate::error::{IngestError, SyntaxError};
 use crate::format::Format;
+use crate::json::{JsonReader, TooDeep};
 use crate::load::{QuadSink, Skipped};
 use crate::progress::Progress;
 use crate::source::{Opened, is_decompression_failure, read_error};
@@ -112,9 +113,10 @@ pub(crate) fn read<S: QuadSink>(
     tally: &mut DocumentTally,
 ) -> Result<(), IngestError> {
     let watch = (format == Format::RdfXml).then(|| Arc::new(XmlWatch::default()));
-    let reader: Box<dyn Read> = match &watch {
-        Some(watch) => Box::new(XmlReader::new(opened.reader, Arc::clone(watch))),
-        None => opened.reader,
+    let reader: Box<dyn Read> = match (&watch, format) {
+        (Some(watch), _) => Box::new(XmlReader::new(opened.reader, Arc::clone(watch))),
+        (None, Format::JsonLd) => Box::new(JsonReader::new(opened.reader)),
+        (None, _) => opened.reader,
     };
     let place = Place {
         file: context.file,
@@ -244,6 +246,15 @@ impl Place<'_> {
                 line: self.line_reached(),
                 limit_bytes: MAX_TOKEN_BYTES,
             }),
+            io::ErrorKind::InvalidData if error.get_ref().is_some_and(|e| e.is::<TooDeep>()) => {
+                let refused = error.get_ref().and_then(|e| e.downcast_ref::<TooDeep>());
+                let start = refused.map(|refused| TextPosition {
+                    line: refused.line - 1,
+                    column: refused.column - 1,
+                    offset: 0,
+                });
+                Ok(self.syntax_error(start, error.to_string()))
+            }
             io::ErrorKind::InvalidData => Ok(self.syntax_error(None, error.to_string())),
             _ => Err(read_error(error, self.file)),
         }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// An error found while loading sources. Every variant names the file.
+/// An error found while loading sources. Every variant that is about a file names it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IngestError {
@@ -70,6 +70,12 @@ pub enum IngestError {
         base_iri: String,
         /// Why it is refused.
         reason: String,
+    },
+    /// The operating system gives no thread to parse on.
+    #[error("no thread to parse on: {source}")]
+    Thread {
+        /// What it said.
+        source: io::Error,
     },
     /// A sink refused a quad.
     #[error("{file}: {source}")]

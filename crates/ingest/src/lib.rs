@@ -39,6 +39,8 @@ mod document;
 mod error;
 mod format;
 mod iri;
+mod json;
+mod json_terms;
 mod line;
 mod lines;
 mod load;
@@ -48,6 +50,7 @@ mod source;
 mod xml;
 mod xml_entities;
 mod xml_literal;
+mod xml_tags;
 
 pub use error::{IngestError, SyntaxError};
 pub use format::{Compression, Format};

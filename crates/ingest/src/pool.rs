@@ -23,6 +23,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+/// The stack of a thread that parses: what JSON-LD within its bounds takes, in a build without
+/// optimizations, is far less. Pages that are not touched cost nothing.
+pub(crate) const PARSER_STACK_BYTES: usize = 32 << 20;
+
 /// What all threads came to.
 #[derive(Default)]
 pub(crate) struct Outcome {
@@ -56,27 +60,35 @@ pub(crate) fn run<S: QuadSink>(
         progress,
     };
     let sinks = thread::scope(|scope| {
-        let workers: Vec<_> = sinks
-            .into_iter()
-            .map(|mut sink| {
-                let pool = &pool;
-                scope.spawn(move || {
+        let mut workers = Vec::with_capacity(sinks.len());
+        for mut sink in sinks {
+            let pool = &pool;
+            let spawned = thread::Builder::new()
+                .name("jindou-parse".to_owned())
+                .stack_size(PARSER_STACK_BYTES)
+                .spawn_scoped(scope, move || {
                     let guard = StopOnPanic(pool);
                     pool.work(&mut sink);
                     drop(guard);
                     sink
-                })
-            })
-            .collect();
+                });
+            match spawned {
+                Ok(worker) => workers.push(worker),
+                Err(source) => {
+                    pool.stop();
+                    return Err(IngestError::Thread { source });
+                }
+            }
+        }
         let results: Vec<_> = workers
             .into_iter()
             .map(thread::ScopedJoinHandle::join)
             .collect();
-        results
+        Ok(results
             .into_iter()
             .map(|r| r.unwrap_or_else(|panic| resume_unwind(panic)))
-            .collect()
-    });
+            .collect())
+    })?;
     let state = pool
         .state
         .into_inner()
@@ -223,10 +235,7 @@ struct StopOnPanic<'a, 'b>(&'a Pool<'b>);
 impl Drop for StopOnPanic<'_, '_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.0.stopping.store(true, Relaxed);
-            // Taking the lock keeps the signal from getting lost between a look and a wait.
-            drop(self.0.lock());
-            self.0.changed.notify_all();
+            self.0.stop();
         }
     }
 }
@@ -239,6 +248,14 @@ enum Job {
 impl Pool<'_> {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the threads from taking up more.
+    fn stop(&self) {
+        self.stopping.store(true, Relaxed);
+        // Taking the lock keeps the signal from getting lost between a look and a wait.
+        drop(self.lock());
+        self.changed.notify_all();
     }
 
     fn work<S: QuadSink>(&self, sink: &mut S) {

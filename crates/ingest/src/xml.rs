@@ -3,10 +3,11 @@
 //! The RDF/XML parser does not say where it found an error. And it takes the end of a file for the
 //! end of the document, whatever is open, so that a download cut short would load without a word.
 //! So this watches the bytes on their way to the parser: it counts lines and open elements, and
-//! leaves all other questions of well-formedness to the parser. Entities are watched next door. And
-//! it looks out for `rdf:parseType`, without which no XML literal is the parser's own work.
+//! leaves all other questions of well-formedness to the parser. Entities and tags are watched next
+//! door. And it looks out for `rdf:parseType`, without which no XML literal is the parser's own work.
 
 use crate::xml_entities::{Entities, TooMuch};
+use crate::xml_tags::Tags;
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -130,7 +131,7 @@ enum At {
 /// Follows an XML document from its first byte.
 struct XmlEnd {
     at: At,
-    open: u64,
+    tags: Tags,
     has_root: bool,
     entities: Entities,
 }
@@ -139,7 +140,7 @@ impl XmlEnd {
     fn new() -> Self {
         Self {
             at: At::Text,
-            open: 0,
+            tags: Tags::default(),
             has_root: false,
             entities: Entities::default(),
         }
@@ -147,13 +148,15 @@ impl XmlEnd {
 
     /// Whether there was a root element and nothing is open.
     fn is_closed(&self) -> bool {
-        self.has_root && self.open == 0 && matches!(self.at, At::Text)
+        self.has_root && self.tags.open() == 0 && matches!(self.at, At::Text)
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Result<(), TooMuch> {
+        self.tags.read(bytes.len());
         for &b in bytes {
             let before = self.at;
             self.at = self.next(b);
+            self.follow_tag(before, b)?;
             match (before, self.at) {
                 (At::DocType(_), At::DocType(_)) => self.entities.declare(b)?,
                 (At::DocType(_), _) => self.entities.finish_declaration()?,
@@ -164,7 +167,28 @@ impl XmlEnd {
         self.entities.finish_declaration()
     }
 
-    fn next(&mut self, b: u8) -> At {
+    fn follow_tag(&mut self, before: At, b: u8) -> Result<(), TooMuch> {
+        match (before, self.at) {
+            (At::Less, At::Start { .. }) => {
+                self.tags.begin();
+                self.tags.outside(b);
+            }
+            (At::Start { quote: None, .. }, At::Start { .. }) => self.tags.outside(b),
+            (At::Start { quote: Some(_), .. }, At::Start { quote, .. }) => match quote {
+                Some(_) => self.tags.inside(b),
+                None => self.tags.attribute()?,
+            },
+            (At::Start { slash, .. }, At::Text) => {
+                self.has_root = true;
+                self.tags.end(slash)?;
+            }
+            (At::End, At::Text) => self.tags.close(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn next(&self, b: u8) -> At {
         match (self.at, b) {
             (At::Text, b'<') => At::Less,
             (At::Text, _) => At::Text,
@@ -175,11 +199,7 @@ impl XmlEnd {
                 quote: None,
                 slash: false,
             },
-            (At::Start { quote: None, slash }, b'>') => {
-                self.has_root = true;
-                self.open += u64::from(!slash);
-                At::Text
-            }
+            (At::Start { quote: None, .. }, b'>') => At::Text,
             (At::Start { quote: None, .. }, b'"' | b'\'') => At::Start {
                 quote: Some(b),
                 slash: false,
@@ -188,10 +208,7 @@ impl XmlEnd {
                 quote: quote.filter(|&q| q != b),
                 slash: b == b'/',
             },
-            (At::End, b'>') => {
-                self.open = self.open.saturating_sub(1);
-                At::Text
-            }
+            (At::End, b'>') => At::Text,
             (At::End, _) => At::End,
             (At::Bang(0), b'-') => At::Bang(1),
             (At::Bang(1), b'-') => At::Until(b"-->", 0),

@@ -37,7 +37,7 @@ pub(crate) struct Entities {
 }
 
 /// The bound that was broken, in words.
-pub(crate) type TooMuch = &'static str;
+pub(crate) type TooMuch = String;
 
 impl Entities {
     /// A byte within the document type declaration.
@@ -48,7 +48,7 @@ impl Entities {
         } else if self.declaration.len() < MAX_DECLARATION_BYTES {
             self.declaration.push(b);
         } else {
-            return Err("a declaration in the document type is too long");
+            return Err("a declaration in the document type is too long".to_owned());
         }
         Ok(())
     }
@@ -60,10 +60,10 @@ impl Entities {
         };
         let length = self.expanded_length(value);
         if length > MAX_ENTITY_BYTES {
-            return Err("an entity is too long once expanded");
+            return Err("an entity is too long once expanded".to_owned());
         }
         if self.lengths.len() == MAX_ENTITIES && !self.lengths.contains_key(name) {
-            return Err("too many entities are declared");
+            return Err("too many entities are declared".to_owned());
         }
         let name = name.to_vec();
         self.lengths.insert(name, length);
@@ -92,7 +92,7 @@ impl Entities {
                 self.expanded += self.lengths.get(name).copied().unwrap_or(0) as u64;
                 self.name = None;
                 if self.expanded > FREE_EXPANDED_BYTES + MAX_GROWTH * self.read {
-                    return Err("the entities of the document expand to too much");
+                    return Err("the entities of the document expand to too much".to_owned());
                 }
             }
             (_, Some(name)) if name.len() < MAX_NAME_BYTES => name.push(b),

@@ -1,0 +1,299 @@
+//! Is this JSON-LD document nested no deeper than its parser can follow?
+//!
+//! The parser calls itself for each value within a value, for each term of a context that is
+//! defined by another term, and for each context within the definition of a term: a few thousand
+//! bytes of such would take more stack than a thread has, which ends the process. So this watches
+//! the bytes on their way to the parser, finds out how deep it would go, and refuses what is
+//! beyond the bounds before the parser sees it. What is well formed it leaves to the parser.
+
+use crate::json_terms::Terms;
+use std::io::{self, Read};
+
+/// How many arrays and objects of a JSON-LD document may be open at once.
+pub(crate) const MAX_JSON_DEPTH: usize = 256;
+
+/// How many terms of a context may be defined each by the next, those of the contexts within
+/// their definitions included.
+pub(crate) const MAX_DEFINITION_DEPTH: usize = 64;
+
+/// A JSON-LD document that is nested too deeply.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}")]
+pub(crate) struct TooDeep {
+    /// Counted from 1.
+    pub(crate) line: u64,
+    /// In characters, counted from 1.
+    pub(crate) column: u64,
+    pub(crate) reason: String,
+}
+
+/// Hands on the bytes of a JSON-LD document that are within the bounds.
+pub(crate) struct JsonReader<R> {
+    inner: R,
+    watch: JsonWatch,
+}
+
+impl<R: Read> JsonReader<R> {
+    pub(crate) fn new(inner: R) -> Self {
+        Self {
+            inner,
+            watch: JsonWatch::default(),
+        }
+    }
+}
+
+impl<R: Read> Read for JsonReader<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buf)?;
+        self.watch
+            .feed(&buf[..n])
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        Ok(n)
+    }
+}
+
+/// What an open array or object is to the contexts around it.
+enum Open {
+    /// None of their business.
+    Other,
+    /// What `@context` says: a context, or an array of them.
+    Contexts {
+        terms: Option<Box<Terms>>,
+        /// How deep the deepest of the array is.
+        depth: usize,
+    },
+    /// The object, or array, that defines the latest term of the context around it.
+    Definition,
+}
+
+struct Container {
+    open: Open,
+    is_object: bool,
+    /// Whether the latest key is `@context`.
+    at_context: bool,
+}
+
+/// Follows a JSON document from its first byte.
+#[derive(Default)]
+struct JsonWatch {
+    containers: Vec<Container>,
+    /// Those of them that are contexts.
+    contexts: usize,
+    in_string: bool,
+    escaped: bool,
+    /// What the string says so far, as it is written; outside of contexts only its beginning.
+    string: Vec<u8>,
+    /// The string, if it is the last thing seen: a colon makes a key of it.
+    has_string: bool,
+    line: u64,
+    column: u64,
+}
+
+impl JsonWatch {
+    fn feed(&mut self, bytes: &[u8]) -> Result<(), TooDeep> {
+        for &b in bytes {
+            // The bytes of a character but for the first are no columns of their own.
+            self.column += u64::from(b & 0b1100_0000 != 0b1000_0000);
+            if b == b'\n' {
+                self.line += 1;
+                self.column = 0;
+            }
+            if self.in_string {
+                self.string_byte(b);
+            } else {
+                self.byte(b).map_err(|reason| TooDeep {
+                    line: self.line + 1,
+                    column: self.column.max(1),
+                    reason,
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn string_byte(&mut self, b: u8) {
+        if b == b'"' && !self.escaped {
+            self.in_string = false;
+            self.has_string = true;
+            return;
+        }
+        self.escaped = b == b'\\' && !self.escaped;
+        // `@context` with each of its characters escaped.
+        const LONGEST_KEYWORD: usize = 8 * 6;
+        if self.contexts > 0 || self.string.len() <= LONGEST_KEYWORD {
+            self.string.push(b);
+        }
+    }
+
+    fn byte(&mut self, b: u8) -> Result<(), String> {
+        match b {
+            b'"' => {
+                self.value();
+                self.in_string = true;
+                self.escaped = false;
+                self.string.clear();
+            }
+            b':' => self.key(),
+            b'{' | b'[' => {
+                self.value();
+                return self.open(b == b'{');
+            }
+            b'}' | b']' => {
+                self.value();
+                return self.close();
+            }
+            b',' => self.value(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The string seen last is a key.
+    fn key(&mut self) {
+        if !std::mem::take(&mut self.has_string) {
+            return;
+        }
+        let Some(container) = self.containers.last_mut().filter(|it| it.is_object) else {
+            return;
+        };
+        let key = unescape(&self.string);
+        container.at_context = key == "@context";
+        if let Open::Contexts {
+            terms: Some(terms), ..
+        } = &mut container.open
+        {
+            terms.define(key);
+        }
+    }
+
+    /// The string seen last, if any, is a value.
+    fn value(&mut self) {
+        if !std::mem::take(&mut self.has_string) || self.contexts == 0 {
+            return;
+        }
+        let is_definition = |open: &Open| matches!(open, Open::Definition);
+        let within = self
+            .containers
+            .iter()
+            .rposition(|container| !is_definition(&container.open));
+        let Some(within) = within else {
+            return;
+        };
+        if let Open::Contexts {
+            terms: Some(terms), ..
+        } = &mut self.containers[within].open
+        {
+            terms.refer(&unescape(&self.string));
+        }
+    }
+
+    fn open(&mut self, is_object: bool) -> Result<(), String> {
+        if self.containers.len() == MAX_JSON_DEPTH {
+            return Err(format!(
+                "more than {MAX_JSON_DEPTH} arrays and objects within one another"
+            ));
+        }
+        let contexts = || Open::Contexts {
+            terms: is_object.then(Box::default),
+            depth: 0,
+        };
+        let open = match self.containers.last() {
+            Some(Container {
+                at_context: true,
+                is_object: true,
+                ..
+            }) => contexts(),
+            Some(Container {
+                open: Open::Contexts { terms, .. },
+                ..
+            }) => match terms {
+                Some(_) => Open::Definition,
+                None => contexts(),
+            },
+            Some(Container {
+                open: Open::Definition,
+                ..
+            }) => Open::Definition,
+            _ => Open::Other,
+        };
+        self.contexts += usize::from(matches!(open, Open::Contexts { .. }));
+        self.containers.push(Container {
+            open,
+            is_object,
+            at_context: false,
+        });
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), String> {
+        let Some(closed) = self.containers.pop() else {
+            return Ok(());
+        };
+        let Open::Contexts { terms, depth } = closed.open else {
+            return Ok(());
+        };
+        self.contexts -= 1;
+        let depth = terms.map_or(depth, |terms| terms.depth()).max(depth);
+        if depth > MAX_DEFINITION_DEPTH {
+            return Err(format!(
+                "the terms of the @context are defined by one another in a circle, or more than \
+                 {MAX_DEFINITION_DEPTH} deep"
+            ));
+        }
+        // It is part of what is around it: of an array of contexts, or of the definition of a term.
+        for container in self.containers.iter_mut().rev() {
+            match &mut container.open {
+                Open::Definition => {}
+                Open::Contexts { terms, depth: all } => {
+                    match terms {
+                        Some(terms) => terms.hold(depth),
+                        None => *all = depth.max(*all),
+                    }
+                    break;
+                }
+                Open::Other => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a JSON string says. What is wrong with it is the parser's business.
+fn unescape(raw: &[u8]) -> String {
+    let text = String::from_utf8_lossy(raw);
+    if !text.contains('\\') {
+        return text.into_owned();
+    }
+    let mut units = Vec::with_capacity(text.len());
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        let unit = match c {
+            '\\' => match rest.next() {
+                Some('u') => {
+                    let digits: String = rest.by_ref().take(4).collect();
+                    u16::from_str_radix(&digits, 16).unwrap_or(0xfffd)
+                }
+                Some('b') => 8,
+                Some('f') => 12,
+                Some('n') => 10,
+                Some('r') => 13,
+                Some('t') => 9,
+                Some(c) => {
+                    units.extend_from_slice(c.encode_utf16(&mut [0; 2]));
+                    continue;
+                }
+                None => break,
+            },
+            c => {
+                units.extend_from_slice(c.encode_utf16(&mut [0; 2]));
+                continue;
+            }
+        };
+        units.push(unit);
+    }
+    String::from_utf16_lossy(&units)
+}
+
+#[cfg(test)]
+#[path = "json_tests.rs"]
+mod tests;
