@@ -73,6 +73,19 @@ pub struct Reservation {
     bytes: u64,
 }
 
+impl Reservation {
+    /// Takes more bytes, for what grows as it comes; false, and nothing taken, if the pool has not
+    /// as many.
+    #[must_use]
+    pub fn try_grow(&mut self, bytes: u64) -> bool {
+        let taken = self.pool.take(bytes);
+        if taken {
+            self.bytes += bytes;
+        }
+        taken
+    }
+}
+
 impl Drop for Reservation {
     fn drop(&mut self) {
         self.pool.give_back(self.bytes);
@@ -293,5 +306,16 @@ mod tests {
         assert!(pool.reserve(u64::MAX).is_none());
         drop(first);
         assert!(pool.reserve(10).is_some());
+    }
+
+    #[test]
+    fn a_reservation_that_grew_gives_all_back() {
+        let pool = Arc::new(MemoryPool::new(10));
+        let mut reservation = pool.reserve(3).expect("there is room");
+        assert!(reservation.try_grow(6));
+        assert!(!reservation.try_grow(2), "the pool has one byte");
+        assert_eq!(pool.held_bytes(), 9);
+        drop(reservation);
+        assert_eq!(pool.held_bytes(), 0);
     }
 }

@@ -18,7 +18,7 @@ use jindou_engine::results::{
     WriteError, negotiate, write_boolean,
 };
 use jindou_engine::{
-    AddressPolicy, Database, EngineError, Graph, QueryOptions, QueryResults, Solutions,
+    AddressPolicy, Database, EngineError, Graph, QueryOptions, QueryResults, Reservation, Solutions,
 };
 use oxrdf::NamedNode;
 use tokio::sync::{Semaphore, oneshot};
@@ -95,6 +95,8 @@ pub(crate) struct Query {
     /// From its arrival.
     pub(crate) limit: Duration,
     pub(crate) client: Arc<Client>,
+    /// What the parameters take, if that is much.
+    pub(crate) _memory: Option<Reservation>,
 }
 
 /// What came of a query on the thread that read it.

@@ -28,6 +28,8 @@ use crate::update::{Write, written};
 pub(crate) const STORE: &str = "/store";
 pub(crate) const METHODS: &str = "GET, HEAD, PUT, POST, DELETE, OPTIONS";
 
+/// The media type of forms with files.
+const MULTIPART: &str = "multipart/form-data";
 /// Triples between two looks at the clock.
 const LOOK: u64 = 256;
 
@@ -135,6 +137,7 @@ impl Service {
             gzip: self.config.gzip && respond::accepts_gzip(headers),
             limit: self.config.default_timeout,
             client: Arc::clone(client),
+            _memory: None,
         };
         self.executor.answer(query).await
     }
@@ -177,13 +180,21 @@ impl Service {
         let replace = request.method() == Method::PUT;
         let text = target.describe(if replace { "PUT" } else { "POST" });
         let kind = content_type(request.headers())?;
-        let (body, _memory) = self.read_bytes(request).await?;
-        let write = self.write_of(text, body.len(), client);
-        let documents = documents(&kind, body, &target.base)?;
+        let body = self.receive(request).await?;
+        let length = body.bytes.len();
+        // Sources copy their bytes, and those of a part were copied from the body before.
+        let copies = if media_type(&kind) == MULTIPART { 2 } else { 1 };
+        let copied = self.reserve_large(length * copies)?;
+        let documents = documents(&kind, body.bytes, &target.base)?;
+        drop(body.memory);
+        let write = self.write_of(text, length, client);
         let graph = target.graph.clone();
-        let work = move |database: &Database, options| match replace {
-            true => database.replace_graph(graph.as_ref(), documents, &options),
-            false => database.add_to_graph(graph.as_ref(), documents, &options),
+        let work = move |database: &Database, options| {
+            let _memory = copied;
+            match replace {
+                true => database.replace_graph(graph.as_ref(), documents, &options),
+                false => database.add_to_graph(graph.as_ref(), documents, &options),
+            }
         };
         let report: fn(&GraphReport) -> &UpdateReport = |done| &done.update;
         let (done, id) = self.executor.write(write, report, work).await?;
@@ -236,8 +247,8 @@ fn absent(graph: Option<&NamedNode>) -> Refusal {
 }
 
 /// The documents in the body of a request.
-fn documents(kind: &str, body: bytes::Bytes, base: &str) -> Result<Vec<Source>, Refusal> {
-    if media_type(kind) == "multipart/form-data" {
+fn documents(kind: &str, body: Vec<u8>, base: &str) -> Result<Vec<Source>, Refusal> {
+    if media_type(kind) == MULTIPART {
         let parts = multipart::parts(kind, &body)?;
         return parts
             .into_iter()
@@ -259,10 +270,10 @@ fn documents(kind: &str, body: bytes::Bytes, base: &str) -> Result<Vec<Source>, 
         return Ok(Vec::new());
     }
     let format = format(&media_type(kind))?;
-    Ok(vec![document("the body", &body, format, base)])
+    Ok(vec![document("the body", body, format, base)])
 }
 
-fn document(name: &str, bytes: &[u8], format: Format, base: &str) -> Source {
+fn document(name: &str, bytes: impl Into<Vec<u8>>, format: Format, base: &str) -> Source {
     Source::bytes(name, bytes)
         .with_format(format)
         .with_compression(Compression::None)

@@ -64,6 +64,7 @@ mod metrics;
 mod multipart;
 mod protocol;
 mod queries;
+mod receive;
 mod respond;
 mod server;
 mod service;

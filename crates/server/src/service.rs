@@ -3,15 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Incoming;
 use hyper::header::{
-    ACCEPT, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap,
-    HeaderValue, LOCATION, ORIGIN,
+    ACCEPT, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION,
+    ORIGIN,
 };
 use hyper::{Method, Request, Response, StatusCode};
-use jindou_engine::{Database, Reservation, UpdateOptions};
+use jindou_engine::{Database, UpdateOptions};
 use oxrdf::NamedNode;
 use serde_json::json;
 
@@ -36,8 +34,6 @@ const RUNNING: &str = "GET, HEAD, DELETE, OPTIONS";
 const QUERIES: &str = "/queries";
 /// Bytes of an update's text kept for the list of queries, at most.
 const SHOWN_BYTES: usize = 4096;
-/// Bodies up to this size, in bytes, are not booked: the number of connections bounds them.
-const UNBOOKED_BYTES: usize = 16 << 10;
 
 /// Answers requests of all connections.
 pub(crate) struct Service {
@@ -222,14 +218,17 @@ impl Service {
         // As for updates, the endpoint. Who sends no usable Host may write absolute IRIs.
         let base = self.base_url(&request).ok();
         let base = base.map(|url| NamedNode::new_unchecked(url + request.uri().path()));
+        let mut memory = None;
         if request.method() == Method::POST {
             let kind = content_type(request.headers())?;
             match &*media_type(&kind) {
                 "application/x-www-form-urlencoded" => {
-                    parameters.add(&self.read(request).await?)?;
+                    let form = self.receive_form(request, |form| parameters.add(form));
+                    memory = form.await?;
                 }
                 "application/sparql-query" => {
-                    let query = self.read(request).await?;
+                    let query;
+                    (query, memory) = self.receive_text(request).await?;
                     if parameters.query.replace(query).is_some() {
                         return Err(Refusal::bad_request(
                             "the query is given in the URL and in the body",
@@ -266,6 +265,7 @@ impl Service {
             gzip,
             limit,
             client: Arc::clone(client),
+            _memory: memory,
         };
         let answer = match explain {
             true => self.executor.explain(query).await,
@@ -310,15 +310,18 @@ impl Service {
                 ));
             }
         };
-        let (body, memory) = self.read_bytes(request).await?;
-        let body = utf8(body)?;
-        if is_form {
-            parameters.add(&body)?;
-        } else if parameters.update.replace(body).is_some() {
-            return Err(Refusal::bad_request(
-                "the update is given in the URL and in the body",
-            ));
-        }
+        let memory = if is_form {
+            let form = self.receive_form(request, |form| parameters.add(form));
+            form.await?
+        } else {
+            let (text, memory) = self.receive_text(request).await?;
+            if parameters.update.replace(text).is_some() {
+                return Err(Refusal::bad_request(
+                    "the update is given in the URL and in the body",
+                ));
+            }
+            memory
+        };
         let Some(text) = parameters.update else {
             return Err(Refusal::bad_request("the parameter update is missing"));
         };
@@ -402,78 +405,6 @@ impl Service {
         };
         description::respond(&description, request.headers())
     }
-
-    /// Reads a request's body, which is text.
-    async fn read(&self, request: Request<Incoming>) -> Result<String, Refusal> {
-        let (bytes, _memory) = self.read_bytes(request).await?;
-        utf8(bytes)
-    }
-
-    /// Reads a request's body, and books what it holds if that is much.
-    pub(crate) async fn read_bytes(
-        &self,
-        request: Request<Incoming>,
-    ) -> Result<(Bytes, Option<Reservation>), Refusal> {
-        check_encoding(request.headers())?;
-        let limit = self.config.max_body_bytes;
-        let too_large = || {
-            Refusal::new(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                format!("the body is larger than {limit} bytes"),
-            )
-        };
-        let body = request.into_body();
-        if body.size_hint().lower() > limit as u64 {
-            return Err(too_large());
-        }
-        let read = Limited::new(body, limit).collect();
-        let bytes = match tokio::time::timeout(self.config.idle_timeout, read).await {
-            Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
-            Ok(Err(_)) => return Err(Refusal::bad_request("the body ended early")),
-            Err(_) => {
-                return Err(Refusal::new(
-                    StatusCode::REQUEST_TIMEOUT,
-                    "the body took too long to arrive",
-                ));
-            }
-        };
-        let pool = self.executor.database.config().memory_pool.as_ref();
-        let memory = match pool.filter(|_| bytes.len() > UNBOOKED_BYTES) {
-            None => None,
-            Some(pool) => {
-                let memory = pool.reserve(bytes.len() as u64);
-                Some(memory.ok_or_else(|| Refusal::pool_exhausted(pool.limit_bytes()))?)
-            }
-        };
-        Ok((bytes, memory))
-    }
-}
-
-/// Text is sent as it is, in UTF-8.
-fn check_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
-    let unsupported =
-        |message: String| Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
-    if let Some(coding) = headers.get(CONTENT_ENCODING)
-        && !coding.as_bytes().eq_ignore_ascii_case(b"identity")
-    {
-        return unsupported("a body with a Content-Encoding is not taken".to_owned());
-    }
-    let kind = content_type(headers)?;
-    let mut parameters = kind.split(';').skip(1).filter_map(|p| p.split_once('='));
-    let charset = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
-    let charset = charset.map_or("utf-8", |(_, value)| value.trim().trim_matches('"'));
-    if ["utf-8", "utf8", "us-ascii"]
-        .iter()
-        .any(|known| charset.eq_ignore_ascii_case(known))
-    {
-        return Ok(());
-    }
-    unsupported(format!("a body is in UTF-8, not in {charset}"))
-}
-
-fn utf8(bytes: Bytes) -> Result<String, Refusal> {
-    String::from_utf8(bytes.into()).map_err(|_| Refusal::bad_request("the body is not UTF-8"))
 }
 
 /// An open connection, counted.

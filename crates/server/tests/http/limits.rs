@@ -195,6 +195,76 @@ fn of_too_many_clients_that_do_not_read_the_longest_is_dropped() {
     assert!(second.chunk().is_some());
 }
 
+#[test]
+fn bodies_that_never_end_take_no_more_than_the_pool_has() {
+    const POOL_BYTES: u64 = 8 << 20;
+    let pool = Arc::new(MemoryPool::new(POOL_BYTES));
+    let mut engine = Config::default();
+    engine.memory_pool = Some(Arc::clone(&pool));
+    let server = Running::with_engine(engine, |_| {});
+    let length = 3 << 20;
+    let head = format!(
+        "POST /update HTTP/1.1\r\nHost: e\r\nContent-Type: application/sparql-update\r\n\
+         Content-Length: {length}\r\n\r\n"
+    );
+    let text = "#".repeat(length - 1);
+    // Each lacks its last byte.
+    let unfinished: Vec<_> = (0..2)
+        .map(|_| {
+            let mut connection = server.connect();
+            connection.write(head.as_bytes());
+            connection.write(text.as_bytes());
+            connection
+        })
+        .collect();
+    server.wait_for_metric(&format!("jindou_query_memory_bytes {}", 2 * length));
+    let mut one_more = server.connect();
+    one_more.write(head.as_bytes());
+    one_more.write(&text.as_bytes()[..2 << 20]);
+    let answer = one_more.answer("POST");
+    assert_eq!(answer.status, 503, "{}", answer.text());
+    assert_eq!(answer.header("retry-after"), Some("5"));
+    assert!(pool.held_bytes() <= POOL_BYTES);
+    server.wait_for_metric("jindou_rejected_total{reason=\"memory\"} 1");
+    let small = server.send(
+        "POST",
+        "/update",
+        "Content-Type: application/sparql-update\r\n",
+        "",
+    );
+    assert_eq!(small.status, 204, "{}", small.text());
+    drop(unfinished);
+    server.wait_for_metric("jindou_query_memory_bytes 0");
+}
+
+#[test]
+fn forms_and_documents_give_back_what_they_took() {
+    let pool = Arc::new(MemoryPool::new(8 << 20));
+    let mut engine = Config::default();
+    engine.memory_pool = Some(Arc::clone(&pool));
+    let server = Running::with_engine(engine, |_| {});
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let long = "+".repeat(1 << 20);
+    let answer = server.send("POST", "/query", form, &format!("query=ASK{long}%7B%7D"));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let many = format!("query=ASK+%7B%7D{}", "&a".repeat(100_000));
+    assert_eq!(server.send("POST", "/query", form, &many).status, 200);
+    let turtle = "Content-Type: text/turtle\r\n";
+    let graph = format!("<http://e/a> <http://e/b> 1 .{}", " ".repeat(1 << 20));
+    assert_eq!(
+        server
+            .send("PUT", "/store?graph=http://e/new", turtle, &graph)
+            .status,
+        201
+    );
+    server.wait_for_metric("jindou_query_memory_bytes 0");
+    // Twice the form is more than there is.
+    let refused = format!("query=ASK{}%7B%7D", "+".repeat(6 << 20));
+    let answer = server.send("POST", "/query", form, &refused);
+    assert_eq!(answer.status, 503, "{}", answer.text());
+    server.wait_for_metric("jindou_query_memory_bytes 0");
+}
+
 /// Takes from what all queries share, whatever it is allowed itself.
 const HOLDING: &str = "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i } ORDER BY ?a ?d ?g ?b ?e";
 

@@ -1,0 +1,184 @@
+//! How is the body of a request read, and who pays for its memory?
+//!
+//! What is larger than [`UNBOOKED_BYTES`] takes from the pool that all queries share, before its
+//! buffer grows: clients that send slowly, or never the last byte, hold no more than was counted.
+
+use std::sync::Arc;
+
+use http_body_util::BodyExt;
+use hyper::Request;
+use hyper::StatusCode;
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{CONTENT_ENCODING, HeaderMap};
+use jindou_engine::{MemoryPool, Reservation};
+
+use crate::error::Refusal;
+use crate::metrics::Rejected;
+use crate::service::{Service, content_type};
+
+/// Buffers up to this size, in bytes, are not reserved: the number of connections bounds them.
+const UNBOOKED_BYTES: usize = 16 << 10;
+/// What a parameter of a form takes beside its text, in bytes.
+const PARAMETER_BYTES: usize = 64;
+
+/// A request's body, with its reservation if it is large.
+#[derive(Default)]
+pub(crate) struct Received {
+    pub(crate) bytes: Vec<u8>,
+    /// To live as long as the bytes, or the text made of them.
+    pub(crate) memory: Option<Reservation>,
+}
+
+impl Received {
+    /// Makes room for `more` bytes, with a buffer that doubles up to `most` bytes.
+    fn make_room(
+        &mut self,
+        more: usize,
+        most: usize,
+        pool: Option<&Arc<MemoryPool>>,
+    ) -> Result<(), Refusal> {
+        let (length, capacity) = (self.bytes.len(), self.bytes.capacity());
+        let needed = length + more;
+        if needed <= capacity {
+            return Ok(());
+        }
+        let next = needed.max((capacity * 2).min(most));
+        if next > UNBOOKED_BYTES {
+            let before = self.memory.as_ref().map_or(0, |_| capacity);
+            reserve(&mut self.memory, next - before, pool)?;
+        }
+        self.bytes.reserve_exact(next - length);
+        Ok(())
+    }
+
+    /// The body as text, which is the same buffer.
+    pub(crate) fn into_text(self) -> Result<(String, Option<Reservation>), Refusal> {
+        let text = String::from_utf8(self.bytes)
+            .map_err(|_| Refusal::bad_request("the body is not UTF-8"))?;
+        Ok((text, self.memory))
+    }
+}
+
+/// Takes bytes from the pool, beside those of a reservation that is there.
+fn reserve(
+    memory: &mut Option<Reservation>,
+    bytes: usize,
+    pool: Option<&Arc<MemoryPool>>,
+) -> Result<(), Refusal> {
+    let Some(pool) = pool else {
+        return Ok(());
+    };
+    let taken = match memory {
+        Some(memory) => memory.try_grow(bytes as u64),
+        None => {
+            *memory = pool.reserve(bytes as u64);
+            memory.is_some()
+        }
+    };
+    match taken {
+        true => Ok(()),
+        false => Err(Refusal::pool_exhausted(pool.limit_bytes())),
+    }
+}
+
+impl Service {
+    /// Reads a request's body. Reserves what its buffer takes, as it grows.
+    pub(crate) async fn receive(&self, request: Request<Incoming>) -> Result<Received, Refusal> {
+        check_encoding(request.headers())?;
+        let read = self.receive_all(request.into_body());
+        let timeout = tokio::time::timeout(self.config.idle_timeout, read).await;
+        timeout.unwrap_or_else(|_| {
+            Err(Refusal::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "the body took too long to arrive",
+            ))
+        })
+    }
+
+    async fn receive_all(&self, mut body: Incoming) -> Result<Received, Refusal> {
+        let limit = self.config.max_body_bytes;
+        let too_large = || {
+            let message = format!("the body is larger than {limit} bytes");
+            Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+        };
+        let size = body.size_hint();
+        if size.lower() > limit as u64 {
+            return Err(too_large());
+        }
+        // A length that was announced is known to be enough.
+        let most = size.upper().map_or(limit, |upper| upper as usize);
+        let mut received = Received::default();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| Refusal::bad_request("the body ended early"))?;
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
+            if data.len() > limit - received.bytes.len() {
+                return Err(too_large());
+            }
+            received
+                .make_room(data.len(), most, self.pool())
+                .inspect_err(|_| self.executor.metrics.rejected(Rejected::Memory))?;
+            received.bytes.extend_from_slice(&data);
+        }
+        Ok(received)
+    }
+
+    /// Reads a request's body, which is text.
+    pub(crate) async fn receive_text(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<(String, Option<Reservation>), Refusal> {
+        self.receive(request).await?.into_text()
+    }
+
+    /// Reads a form and hands it to `add`, which keeps parts of it; gives the reservation of these.
+    pub(crate) async fn receive_form(
+        &self,
+        request: Request<Incoming>,
+        add: impl FnOnce(&str) -> Result<(), Refusal>,
+    ) -> Result<Option<Reservation>, Refusal> {
+        let (form, _memory) = self.receive_text(request).await?;
+        // What is decoded is no longer than the form, and the form is there until it is decoded.
+        let parameters = form.bytes().filter(|&byte| byte == b'&').count() + 1;
+        let kept = self.reserve_large(form.len() + parameters * PARAMETER_BYTES)?;
+        add(&form)?;
+        Ok(kept)
+    }
+
+    /// A reservation of bytes that are not few.
+    pub(crate) fn reserve_large(&self, bytes: usize) -> Result<Option<Reservation>, Refusal> {
+        let mut memory = None;
+        if bytes > UNBOOKED_BYTES {
+            reserve(&mut memory, bytes, self.pool())
+                .inspect_err(|_| self.executor.metrics.rejected(Rejected::Memory))?;
+        }
+        Ok(memory)
+    }
+
+    fn pool(&self) -> Option<&Arc<MemoryPool>> {
+        self.executor.database.config().memory_pool.as_ref()
+    }
+}
+
+/// Text is sent as it is, in UTF-8.
+fn check_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
+    let unsupported =
+        |message: String| Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+    if let Some(coding) = headers.get(CONTENT_ENCODING)
+        && !coding.as_bytes().eq_ignore_ascii_case(b"identity")
+    {
+        return unsupported("a body with a Content-Encoding is not taken".to_owned());
+    }
+    let kind = content_type(headers)?;
+    let mut parameters = kind.split(';').skip(1).filter_map(|p| p.split_once('='));
+    let charset = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
+    let charset = charset.map_or("utf-8", |(_, value)| value.trim().trim_matches('"'));
+    if ["utf-8", "utf8", "us-ascii"]
+        .iter()
+        .any(|known| charset.eq_ignore_ascii_case(known))
+    {
+        return Ok(());
+    }
+    unsupported(format!("a body is in UTF-8, not in {charset}"))
+}
