@@ -463,7 +463,8 @@ pub(crate) struct VerifyArguments {
 Examples:
   jindou compact --location store
 
-A server does this by itself, while it runs.")]
+A store that a server has open is merged by the server, which answers queries and takes updates
+meanwhile, goes on if this command is ended, and merges by itself after many changes.")]
 pub(crate) struct CompactArguments {
     /// Folder of the store
     #[arg(long, value_name = "DIR")]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use jindou_bench::table::{bytes, thousands};
 use jindou_engine::ingest::{LoadOptions, Progress, Source};
-use jindou_engine::{Config, Database, LoadReport};
+use jindou_engine::{Config, Database, EngineError, LoadReport, StoreError};
 use oxrdf::NamedNode;
 
 use crate::args::ReadArguments;
@@ -83,6 +83,14 @@ pub(crate) fn create(
             location, sources, options, progress, config,
         )?)
     })
+}
+
+/// Whether a store cannot be opened because another process has it open.
+pub(crate) fn is_in_use(error: &anyhow::Error) -> bool {
+    matches!(
+        error.downcast_ref(),
+        Some(EngineError::Store(StoreError::Locked { .. }))
+    )
 }
 
 /// The store in a folder.

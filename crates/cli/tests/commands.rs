@@ -524,7 +524,9 @@ fn a_store_is_backed_up_verified_restored_and_compacted() {
     assert_says(&damaged, &["again/vertices-1.jnd", "damaged"]);
     let refused = error(path, &["restore", "--from", "again", "--location", "third"]);
     assert_says(&refused, &["again/vertices-1.jnd", "damaged"]);
-    assert!(!path.join("third").exists() && !path.join("third.partial").exists());
+    let left = std::fs::read_dir(path).unwrap();
+    let names = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert!(!names.into_iter().any(|name| name.contains("third")));
     assert_says(
         &error(path, &["verify", "--location", "copies"]),
         &["copies"],
@@ -540,7 +542,6 @@ fn a_store_that_a_server_has_open_is_left_alone() {
     let held = held.unwrap();
     for arguments in [
         &["verify", "--location", "store"][..],
-        &["compact", "--location", "store"],
         &["restore", "--from", "store", "--location", "copy"],
     ] {
         let said = error(path, arguments);

@@ -1,5 +1,5 @@
-//! How is a store copied that a server has open, and what may clients do to the socket by which
-//! they ask for it?
+//! How is a store copied, or are its changes merged, that a server has open, and what may clients
+//! do to the socket by which they ask for it?
 #![cfg(unix)]
 
 use std::fs;
@@ -291,6 +291,7 @@ fn whatever_is_sent_to_the_socket_the_server_goes_on() {
         b"\n",
         b"\xff\0\n",
         b"{\"drop\": {}}\n",
+        b"{\"compact\": {\"to\": 1}}\n",
     ] {
         assert_says(&reply(garbage), &["not understood"]);
     }
@@ -320,12 +321,9 @@ fn a_store_in_use_by_something_without_a_socket_is_not_backed_up() {
     let store = path.join("store");
     let held = jindou_engine::Database::open(&store, jindou_engine::Config::default()).unwrap();
     let arguments = ["backup", "--location", "store", "--to", "copy"];
-    let parts = [
-        "store",
-        "another process is using",
-        "a server makes the backup",
-    ];
+    let parts = ["store", "another process is using", "a server does it"];
     refused(path, &arguments, &parts);
+    refused(path, &["compact", "--location", "store"], &parts);
     // One that nobody listens at.
     drop(UnixListener::bind(store.join("control.sock")).unwrap());
     refused(path, &arguments, &[&parts[..], &["refused"]].concat());
@@ -373,4 +371,66 @@ fn a_file_of_the_sockets_name_is_left_alone_and_the_store_is_served() {
     server.end();
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     assert_eq!(count(path, "store"), 2);
+}
+
+#[test]
+fn the_changes_of_a_served_store_are_merged() {
+    let folder = folder();
+    let path = folder.path();
+    let server = Serving::start(path, "store");
+    let base = |generation: u64| path.join(format!("store/base-{generation}.jnd"));
+    let compact = ["compact", "--location", "store"];
+    assert_says(&run(path, &compact), &["no changes", "on disk"]);
+    update(
+        &server.address,
+        "INSERT DATA { <http://e/c> <http://e/p> 1 }",
+    );
+    assert!(base(1).exists());
+    assert_says(&run(path, &compact), &["merged 2 quads in ", "on disk"]);
+    assert!(base(2).exists() && !base(1).exists());
+    // Updates go to what was merged.
+    update(
+        &server.address,
+        "INSERT DATA { <http://e/d> <http://e/p> 1 }",
+    );
+    assert_says(&run(path, &compact), &["merged 3 quads in "]);
+    assert_says(&run(path, &compact), &["no changes"]);
+    server.end();
+    run(path, &["verify", "--location", "store"]);
+    assert_eq!(count(path, "store"), 3);
+}
+
+#[test]
+fn whoever_asks_for_a_merge_may_go_away() {
+    let folder = folder();
+    let path = folder.path();
+    let server = Serving::start(path, "store");
+    update(
+        &server.address,
+        "INSERT DATA { <http://e/c> <http://e/p> 1 }",
+    );
+    connect(path).write_all(b"{\"compact\": {}}\n").unwrap();
+    // Two merges are made one after the other; the first, or else the second, had the change.
+    run(path, &["compact", "--location", "store"]);
+    assert!(path.join("store/base-2.jnd").exists());
+    update(
+        &server.address,
+        "INSERT DATA { <http://e/d> <http://e/p> 1 }",
+    );
+    server.end();
+    assert_eq!(count(path, "store"), 3);
+}
+
+#[test]
+fn a_server_that_goes_away_before_it_has_merged_is_no_success() {
+    let folder = folder();
+    let path = folder.path();
+    let store = path.join("store");
+    let held = jindou_engine::Database::open(&store, jindou_engine::Config::default()).unwrap();
+    let listener = UnixListener::bind(store.join("control.sock")).unwrap();
+    let hang_up = std::thread::spawn(move || drop(listener.accept().unwrap()));
+    let arguments = ["compact", "--location", "store"];
+    refused(path, &arguments, &["the server was gone", "merge"]);
+    hang_up.join().unwrap();
+    drop(held);
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use jindou_bench::table::{bytes, thousands};
-use jindou_engine::{Config, Database, EngineError, StoreError};
+use jindou_engine::{Config, Database};
 
 use crate::args::{BackupArguments, RestoreArguments};
 use crate::control::{self, Made};
@@ -16,7 +16,9 @@ pub(crate) fn backup(arguments: &BackupArguments) -> anyhow::Result<()> {
     let begin = Instant::now();
     let made: Made = match open::stored(&arguments.location, Config::default()) {
         Ok(database) => database.backup(&arguments.to)?.into(),
-        Err(error) if is_in_use(&error) => control::backup(&arguments.location, &arguments.to)?,
+        Err(error) if open::is_in_use(&error) => {
+            control::backup(&arguments.location, &arguments.to)?
+        }
         Err(error) => return Err(error),
     };
     let shared = match made.is_linked {
@@ -31,13 +33,6 @@ pub(crate) fn backup(arguments: &BackupArguments) -> anyhow::Result<()> {
         begin.elapsed().as_secs_f64()
     );
     Ok(())
-}
-
-fn is_in_use(error: &anyhow::Error) -> bool {
-    matches!(
-        error.downcast_ref(),
-        Some(EngineError::Store(StoreError::Locked { .. }))
-    )
 }
 
 /// # Errors

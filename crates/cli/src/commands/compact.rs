@@ -8,21 +8,34 @@ use jindou_bench::table::{bytes, thousands};
 use jindou_engine::Config;
 
 use crate::args::CompactArguments;
+use crate::control::{self, Merged};
 use crate::open;
+use crate::progress::Watch;
 
+/// Ctrl-C ends this command only: a server goes on with what it was asked for, and without one the
+/// next process that opens the store removes what was not finished.
+///
 /// # Errors
-/// A folder that is no store or in use, and what keeps the base from being written; the store is
-/// then as it was.
+/// A folder that is no store or in use by something else than a server, and what keeps the base
+/// from being written; the store is then as it was.
 pub(crate) fn run(arguments: &CompactArguments) -> anyhow::Result<()> {
     let location = &arguments.location;
-    let database = open::stored(location, Config::default())?;
+    let opened = match open::stored(location, Config::default()) {
+        Ok(database) => Some(database),
+        Err(error) if open::is_in_use(&error) => None,
+        Err(error) => return Err(error),
+    };
     let before = size(location)?;
     let begin = Instant::now();
-    let has_merged = database.compact()?;
+    let merged = {
+        let _watch = Watch::start("merging".to_owned(), || (0, None, "changes".to_owned()));
+        match opened {
+            Some(database) => Merged::of(&database)?,
+            None => control::compact(location)?,
+        }
+    };
     let time = begin.elapsed().as_secs_f64();
-    let statistics = database.statistics();
-    drop(database);
-    if !has_merged {
+    if !merged.had_changes {
         eprintln!(
             "{}: there are no changes to merge; {} on disk",
             location.display(),
@@ -32,7 +45,7 @@ pub(crate) fn run(arguments: &CompactArguments) -> anyhow::Result<()> {
     }
     eprintln!(
         "merged {} quads in {time:.2} s; {} on disk before, {} now",
-        thousands(statistics.triples + statistics.named_quads),
+        thousands(merged.quads),
         bytes(before),
         bytes(size(location)?)
     );
@@ -44,7 +57,12 @@ fn size(location: &Path) -> anyhow::Result<u64> {
     let taken = || -> std::io::Result<u64> {
         let mut sum = 0;
         for entry in std::fs::read_dir(location)? {
-            sum += blocks(&entry?.metadata()?);
+            sum += match entry?.metadata() {
+                Ok(metadata) => blocks(&metadata),
+                // A server may have removed it meanwhile.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+                Err(error) => return Err(error),
+            };
         }
         Ok(sum)
     };

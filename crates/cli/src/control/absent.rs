@@ -7,7 +7,7 @@ use anyhow::bail;
 use jindou_engine::Database;
 use tokio::sync::watch;
 
-use super::Made;
+use super::{Made, Merged};
 
 /// A socket that cannot be.
 pub(crate) struct Control(Infallible);
@@ -25,8 +25,18 @@ pub(crate) fn listen(_store: &Path, _database: &Database) -> Option<Control> {
 /// # Errors
 /// Always.
 pub(crate) fn backup(store: &Path, _to: &Path) -> anyhow::Result<Made> {
-    bail!(
-        "{}: another process is using this store, and cannot be asked for a backup on this system; \
+    bail!(refusal(store, "a backup"))
+}
+
+/// # Errors
+/// Always.
+pub(crate) fn compact(store: &Path) -> anyhow::Result<Merged> {
+    bail!(refusal(store, "a merge"))
+}
+
+fn refusal(store: &Path, what: &str) -> String {
+    format!(
+        "{}: another process is using this store, and cannot be asked for {what} on this system; \
          end it first",
         store.display()
     )

@@ -1,4 +1,4 @@
-//! How is the server of a store asked for a backup?
+//! How is the server of a store asked for a backup or a merge?
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -6,9 +6,9 @@ use std::path::Path;
 
 use anyhow::{anyhow, bail};
 
-use super::Made;
 use super::address::{SOCKET, with_short_path};
 use super::message::{MAX_LINE_BYTES, Reply, Request};
+use super::{Made, Merged};
 
 /// Has the server that has the store open make a backup, and waits for it.
 ///
@@ -17,24 +17,53 @@ use super::message::{MAX_LINE_BYTES, Reply, Request};
 pub(crate) fn backup(store: &Path, to: &Path) -> anyhow::Result<Made> {
     // The server has a current folder of its own.
     let to = std::path::absolute(to)?;
-    let request = serde_json::to_string(&Request::Backup { to: to.clone() })
-        .map_err(|_| anyhow!("{}: give a name in UTF-8", to.display()))?;
-    let stream = with_short_path(store, |path| UnixStream::connect(path))
-        .map_err(|e| no_server(store, &e))?;
-    // As text, since a pipe that breaks here is not standard output's, whose reader wants no more.
-    let reply = exchange(stream, &request)
-        .and_then(|reply| Ok(serde_json::from_str(&reply)?))
-        .map_err(|error| {
-            anyhow!(
-                "the server was gone before it said what became of the backup ({error}); {} is \
-                 there only if it is whole",
-                to.display()
-            )
-        })?;
-    match reply {
-        Reply::Backup(made) => Ok(made),
-        Reply::Error(error) => bail!(error),
+    let place = to.display();
+    match ask(store, &Request::Backup { to: to.clone() }, "a backup")? {
+        Ok(Reply::Backup(made)) => Ok(made),
+        Ok(other) => bail!(unexpected(&other)),
+        Err(error) => bail!(
+            "the server was gone before it said what became of the backup ({error}); {place} is \
+             there only if it is whole"
+        ),
     }
+}
+
+/// Has the server that has the store open merge all changes, and waits for that. The server does
+/// so, too, if nobody waits.
+///
+/// # Errors
+/// A process that cannot be asked, and what keeps the server from merging.
+pub(crate) fn compact(store: &Path) -> anyhow::Result<Merged> {
+    match ask(store, &Request::Compact {}, "a merge")? {
+        Ok(Reply::Compact(merged)) => Ok(merged),
+        Ok(other) => bail!(unexpected(&other)),
+        Err(error) => bail!(
+            "the server was gone before it said what became of the merge ({error}); the store is \
+             as it was or merged"
+        ),
+    }
+}
+
+/// What a server replied, or why it did not once it was asked.
+///
+/// # Errors
+/// A process that cannot be asked, and what the server refused.
+fn ask(store: &Path, request: &Request, what: &str) -> anyhow::Result<Result<Reply, io::Error>> {
+    let request = serde_json::to_string(request)
+        .map_err(|_| anyhow!("{}: give names in UTF-8", store.display()))?;
+    let stream = with_short_path(store, |path| UnixStream::connect(path))
+        .map_err(|e| no_server(store, what, &e))?;
+    let reply = exchange(stream, &request).and_then(|reply| Ok(serde_json::from_str(&reply)?));
+    match reply {
+        Ok(Reply::Error(error)) => bail!(error),
+        // Told as text, since a pipe that breaks here is not standard output's, whose reader wants
+        // no more.
+        reply => Ok(reply),
+    }
+}
+
+fn unexpected(reply: &Reply) -> String {
+    format!("the server replied to another request: {reply:?}")
 }
 
 /// Sends a line, and waits for another.
@@ -48,16 +77,16 @@ fn exchange(mut stream: UnixStream, request: &str) -> io::Result<String> {
     }
 }
 
-fn no_server(store: &Path, error: &io::Error) -> anyhow::Error {
+fn no_server(store: &Path, what: &str, error: &io::Error) -> anyhow::Error {
     let advice = match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-            "a server makes the backup once it has started; wait for any other command, or end it"
+            "a server does it once it has started; wait for any other command, or end it"
         }
         io::ErrorKind::PermissionDenied => "run this as the user who runs the server",
         _ => "end the process first",
     };
     anyhow!(
-        "{}: another process is using this store and cannot be asked for a backup ({}: {error}); \
+        "{}: another process is using this store and cannot be asked for {what} ({}: {error}); \
          {advice}",
         store.display(),
         store.join(SOCKET).display()

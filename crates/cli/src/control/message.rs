@@ -1,13 +1,14 @@
 //! What is said over the socket?
 //!
-//! A request is one line of JSON, `{"backup": {"to": "/absolute/path"}}`, and so is the reply:
-//! `{"backup": {"quads": 4, "bytes": 7000, "is_linked": true}}` or `{"error": "..."}`.
+//! A request is one line of JSON, `{"backup": {"to": "/absolute/path"}}` or `{"compact": {}}`, and
+//! so is the reply: `{"backup": {"quads": 4, "bytes": 7000, "is_linked": true}}`,
+//! `{"compact": {"had_changes": true, "quads": 4}}` or `{"error": "..."}`.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::Made;
+use super::{Made, Merged};
 
 /// Longest line: several times the longest path that a system takes, all of it escaped.
 pub(super) const MAX_LINE_BYTES: u64 = 64 << 10;
@@ -18,6 +19,8 @@ pub(super) const MAX_LINE_BYTES: u64 = 64 << 10;
 pub(super) enum Request {
     /// A backup in a folder, by its absolute path.
     Backup { to: PathBuf },
+    /// A merge of all changes into the base.
+    Compact {},
 }
 
 /// What came of it.
@@ -25,5 +28,6 @@ pub(super) enum Request {
 #[serde(rename_all = "lowercase")]
 pub(super) enum Reply {
     Backup(Made),
+    Compact(Merged),
     Error(String),
 }

@@ -16,13 +16,13 @@ mod message;
 #[cfg(unix)]
 mod server;
 
-use jindou_engine::BackupReport;
+use jindou_engine::{BackupReport, Database, EngineError};
 use serde::{Deserialize, Serialize};
 
 #[cfg(not(unix))]
-pub(crate) use absent::{backup, listen};
+pub(crate) use absent::{backup, compact, listen};
 #[cfg(unix)]
-pub(crate) use client::backup;
+pub(crate) use client::{backup, compact};
 #[cfg(unix)]
 pub(crate) use server::listen;
 
@@ -33,6 +33,30 @@ pub(crate) struct Made {
     pub(crate) bytes: u64,
     /// The large files are those of the store.
     pub(crate) is_linked: bool,
+}
+
+/// What is told of a merge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Merged {
+    /// There were changes to merge.
+    pub(crate) had_changes: bool,
+    /// What the store holds.
+    pub(crate) quads: u64,
+}
+
+impl Merged {
+    /// Merges the changes of a database.
+    ///
+    /// # Errors
+    /// What keeps the base from being written; the store is then as it was.
+    pub(crate) fn of(database: &Database) -> Result<Self, EngineError> {
+        let had_changes = database.compact()?;
+        let statistics = database.statistics();
+        Ok(Self {
+            had_changes,
+            quads: statistics.triples + statistics.named_quads,
+        })
+    }
 }
 
 impl From<BackupReport> for Made {

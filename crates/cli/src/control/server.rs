@@ -10,16 +10,18 @@ use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use jindou_engine::Database;
+use jindou_engine::{Database, EngineError};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixSocket, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::Merged;
 use super::address::{SOCKET, with_short_path};
 use super::message::{MAX_LINE_BYTES, Reply, Request};
 
-/// Most connections at once; others wait. Backups are made one after another anyway.
+/// Most connections at once; others wait. Backups and merges are made one after another
+/// anyway.
 const MAX_CONNECTIONS: usize = 8;
 
 /// Longest time a request may take to arrive, and a reply to be taken.
@@ -36,7 +38,8 @@ pub(crate) fn listen(store: &Path, database: &Database) -> Option<Control> {
         Err(error) => {
             let path = store.join(SOCKET);
             eprintln!(
-                "warning: {}: {error}; `jindou backup` cannot copy the store while it is served",
+                "warning: {}: {error}; `jindou backup` and `jindou compact` have to wait \
+                 until the store is no longer served",
                 path.display()
             );
             None
@@ -85,7 +88,7 @@ impl Control {
         Ok(Self { listener, file })
     }
 
-    /// Answers until the sender of `stopping` is gone; then ends the backups under way.
+    /// Answers until the sender of `stopping` is gone; then ends what is under way.
     pub(crate) async fn serve(self, mut stopping: watch::Receiver<()>) {
         let Self { listener, file } = self;
         let mut clients = JoinSet::new();
@@ -155,18 +158,25 @@ async fn read_line(stream: &mut UnixStream, patience: Duration) -> io::Result<Op
 }
 
 async fn answer(line: &[u8], database: Database) -> Reply {
-    let to = match serde_json::from_slice(line) {
-        Ok(Request::Backup { to }) if to.is_absolute() => to,
-        Ok(Request::Backup { to }) => {
+    let request = match serde_json::from_slice(line) {
+        Ok(Request::Backup { to }) if !to.is_absolute() => {
             return Reply::Error(format!("{}: give an absolute path", to.display()));
         }
+        Ok(request) => request,
         Err(error) => return Reply::Error(format!("the request is not understood: {error}")),
     };
-    match tokio::task::spawn_blocking(move || database.backup(&to)).await {
-        Ok(Ok(report)) => Reply::Backup(report.into()),
+    match tokio::task::spawn_blocking(move || execute(request, &database)).await {
+        Ok(Ok(reply)) => reply,
         Ok(Err(error)) => Reply::Error(error.to_string()),
-        Err(_) => Reply::Error("an internal error ended the backup".to_owned()),
+        Err(_) => Reply::Error("an internal error ended what was asked for".to_owned()),
     }
+}
+
+fn execute(request: Request, database: &Database) -> Result<Reply, EngineError> {
+    Ok(match request {
+        Request::Backup { to } => Reply::Backup(database.backup(&to)?.into()),
+        Request::Compact {} => Reply::Compact(Merged::of(database)?),
+    })
 }
 
 #[cfg(test)]
@@ -198,6 +208,20 @@ mod tests {
         let request = br#"{"backup": {"to": "here"}}"#;
         let reply = answer(request, Database::new()).await;
         assert!(matches!(reply, Reply::Error(text) if text.contains("absolute")));
+    }
+
+    #[tokio::test]
+    async fn changes_are_merged_though_the_client_did_not_wait() {
+        let database = Database::new();
+        let update = "INSERT DATA { <http://e/a> <http://e/p> 1 }";
+        database.update(update).unwrap();
+        assert_eq!(database.statistics().changes, 1);
+        let (server, mut client) = UnixStream::pair().unwrap();
+        client.write_all(b"{\"compact\": {}}\n").await.unwrap();
+        drop(client);
+        let (_running, stopping) = watch::channel(());
+        converse(server, database.clone(), stopping).await;
+        assert_eq!(database.statistics().changes, 0);
     }
 
     #[tokio::test]
