@@ -128,6 +128,43 @@ impl Profile {
     }
 }
 
+/// Why expressions have no values any more.
+enum End {
+    Cancelled,
+    Timeout,
+    Memory,
+    /// Of so many bytes.
+    Pool(u64),
+}
+
+/// The limits that expressions look at between rows.
+struct Watched {
+    cancellation: CancellationToken,
+    account: Arc<Account>,
+    started: Instant,
+    timeout: Option<Duration>,
+    pool_bytes: u64,
+}
+
+impl Watched {
+    fn look(&self, terms: &Terms) -> Option<End> {
+        if self.cancellation.is_cancelled() {
+            return Some(End::Cancelled);
+        }
+        if self
+            .timeout
+            .is_some_and(|limit| self.started.elapsed() > limit)
+        {
+            return Some(End::Timeout);
+        }
+        self.account.note_computed(terms.computed_bytes() as u64);
+        if self.account.add(0, 0) > self.pool_bytes {
+            return Some(End::Memory);
+        }
+        self.account.cover().err().map(End::Pool)
+    }
+}
+
 /// One query while it runs; its threads share it.
 pub struct Context {
     pub(crate) source: Arc<dyn GraphSource>,
@@ -141,6 +178,8 @@ pub struct Context {
     /// Bytes that whoever comes first may hold: all but what is set aside.
     pool_bytes: u64,
     space: Arc<Space>,
+    /// Why expressions have no values any more.
+    ended: Arc<OnceLock<End>>,
     /// Nobody reads the query's rows any more.
     finished: AtomicBool,
     solutions: AtomicU64,
@@ -200,17 +239,35 @@ impl Context {
             .dataset
             .as_ref()
             .map(|dataset| ActiveDataset::new(dataset, &terms));
-        let expressions = expr::Context::new(terms, None, plan.base.as_ref(), seed);
+        let mut expressions = expr::Context::new(terms, None, plan.base.as_ref(), seed);
         let threads = if profile { 1 } else { threads.max(1) };
         let operators = spill::count_operators(&plan.root, threads as u64);
         let space = Space::new(limits.spill.clone(), limits.memory_bytes, operators);
         let set_aside = space.own_bytes() as u64 * operators;
+        let pool_bytes = limits.memory_bytes.saturating_sub(set_aside);
+        let ended = Arc::new(OnceLock::new());
+        let watched = Watched {
+            cancellation: limits.cancellation.clone(),
+            account: Arc::clone(&limits.account),
+            started: limits.started,
+            timeout: limits.timeout,
+            pool_bytes,
+        };
+        let ends = Arc::clone(&ended);
+        expressions.watch(move |terms| match watched.look(terms) {
+            None => false,
+            Some(end) => {
+                ends.get_or_init(|| end);
+                true
+            }
+        });
         Self {
             source,
             expressions,
             constants,
             dataset,
-            pool_bytes: limits.memory_bytes.saturating_sub(set_aside),
+            pool_bytes,
+            ended,
             space: Arc::new(space),
             services,
             limits,
@@ -306,6 +363,13 @@ impl Context {
             && self.limits.started.elapsed() > limit
         {
             return Err(ExecError::Timeout { limit });
+        }
+        match self.ended.get() {
+            None => {}
+            Some(End::Cancelled) => return Err(ExecError::Cancelled),
+            Some(End::Timeout) => return Err(self.out_of_time()),
+            Some(End::Memory) => return Err(self.memory_exceeded()),
+            Some(&End::Pool(limit_bytes)) => return Err(ExecError::PoolExhausted { limit_bytes }),
         }
         match self.expressions.refusal() {
             Some(reason) => Err(ExecError::Refused {

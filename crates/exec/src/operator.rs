@@ -27,6 +27,10 @@ pub(crate) trait Operator: Send {
     /// As there, and if the query then holds more than it may.
     fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         let mut next = self.produce(cx)?;
+        if cx.expressions.is_over() {
+            // Expressions have had no values since.
+            cx.check()?;
+        }
         if let Some(table) = &mut next {
             cx.book_table(table)?;
         }

@@ -159,6 +159,10 @@ impl Scratch {
         let mut rest = rows;
         while !rest.is_empty() {
             let count = self.fetch(&[test.var], columns, rest, cx);
+            if cx.count_text(self.keys[0].bytes()).is_err() {
+                out.resize(out.len() + rest.len(), false);
+                return;
+            }
             let keys = self.keys[0].iter().zip(&self.ids);
             let cased = &mut self.cased;
             out.extend(

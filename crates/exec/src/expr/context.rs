@@ -1,6 +1,6 @@
 //! What do the expressions of one query share?
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use oxiri::Iri;
@@ -15,6 +15,15 @@ use crate::Terms;
 /// The longest string that an expression may make, in bytes.
 pub(super) const STRING_BYTES: usize = 1 << 26;
 
+/// Bytes of text that are handled between two looks at the query's limits: milliseconds, where
+/// they are matched slowly.
+const POLLED_BYTES: u64 = 1 << 16;
+/// Texts of fewer bytes are not counted: a batch of them takes no time.
+const SHORT_BYTES: usize = 64;
+
+/// Tells whether the query must end.
+type IsOver = Box<dyn Fn(&Terms) -> bool + Send + Sync>;
+
 /// What all expressions of one query share; threads use one together.
 pub struct Context {
     terms: Terms,
@@ -24,6 +33,11 @@ pub struct Context {
     drawn: AtomicU64,
     patterns: Mutex<PatternCache>,
     refusal: OnceLock<String>,
+    is_over: Option<IsOver>,
+    /// The query must end.
+    over: AtomicBool,
+    /// Bytes handled since the last look.
+    handled: AtomicU64,
 }
 
 impl Context {
@@ -40,7 +54,58 @@ impl Context {
             drawn: AtomicU64::new(0),
             patterns: Mutex::default(),
             refusal: OnceLock::new(),
+            is_over: None,
+            over: AtomicBool::new(false),
+            handled: AtomicU64::new(0),
         }
+    }
+
+    /// Lets expressions ask, between rows too, whether the query must end; each then has no value
+    /// for the rest of its rows, which are not to be used.
+    pub(crate) fn watch(&mut self, is_over: impl Fn(&Terms) -> bool + Send + Sync + 'static) {
+        self.is_over = Some(Box::new(is_over));
+    }
+
+    /// True once it was seen that the query must end: rows so far are not to be trusted.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// Looks whether the query must end.
+    ///
+    /// # Errors
+    /// [`ExprError::Refused`] if it must.
+    pub(super) fn poll(&self) -> Result<(), ExprError> {
+        if self.is_over() {
+            return Err(ExprError::Refused);
+        }
+        match &self.is_over {
+            Some(is_over) if is_over(&self.terms) => {
+                self.over.store(true, Ordering::Relaxed);
+                Err(ExprError::Refused)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts bytes of text that are handled, or made; looks at the query's limits after many.
+    ///
+    /// # Errors
+    /// As [`Context::poll`].
+    pub(super) fn count_text(&self, bytes: usize) -> Result<(), ExprError> {
+        if bytes < SHORT_BYTES {
+            return if self.is_over() {
+                Err(ExprError::Refused)
+            } else {
+                Ok(())
+            };
+        }
+        let handled = self.handled.fetch_add(bytes as u64, Ordering::Relaxed);
+        if handled + (bytes as u64) < POLLED_BYTES {
+            return Ok(());
+        }
+        self.handled.store(0, Ordering::Relaxed);
+        self.poll()
     }
 
     /// The terms of the query.
@@ -79,6 +144,8 @@ impl Context {
 
     /// A pattern that is not constant; compiled ones are kept, boundedly.
     pub(super) fn pattern(&self, text: &str, flags: &str) -> Result<Arc<Pattern>, ExprError> {
+        // To compile takes milliseconds, and to match may take as long.
+        self.poll()?;
         let mut cache = self
             .patterns
             .lock()

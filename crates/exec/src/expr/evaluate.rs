@@ -155,12 +155,11 @@ impl Code {
             Self::Call(function, arguments) if functions::gives_text(*function) => {
                 functions::text(*function, arguments, row, cx)
             }
-            Self::Replace(text, pattern, replacement) => strings::replace(
-                text.text(row, cx)?,
-                pattern,
-                &replacement.text(row, cx)?,
-                cx,
-            ),
+            Self::Replace(text, pattern, replacement) => {
+                let text = text.text(row, cx)?;
+                cx.count_text(text.value.len())?;
+                strings::replace(text, pattern, &replacement.text(row, cx)?, cx)
+            }
             code => Text::take(code.decoded(row, cx)?.into_owned()),
         }
     }
@@ -249,7 +248,11 @@ impl Code {
             }
             Self::Bound(var) => Ok(!row.get(*var).is_none()),
             Self::Contains(text, part) => Ok(part.find(&text.text(row, cx)?.value).is_some()),
-            Self::Regex(text, pattern) => Ok(pattern.is_match(text.text(row, cx)?.str())),
+            Self::Regex(text, pattern) => {
+                let text = text.text(row, cx)?;
+                cx.count_text(text.value.len())?;
+                Ok(pattern.is_match(text.str()))
+            }
             Self::Call(function, arguments) if functions::tests_text(*function) => {
                 functions::test(*function, arguments, row, cx)
             }

@@ -87,7 +87,7 @@ pub(super) fn text<'r, R: Row + ?Sized>(
 ) -> Result<Text<'r>, ExprError> {
     use Function as F;
     let at = |index: usize| arguments[index].text(row, cx);
-    match function {
+    let text = match function {
         F::Str => str_of(&arguments[0], row, cx),
         F::Lang => lang(&arguments[0], row, cx),
         F::Concat => strings::concat(arguments.iter().map(|part| part.text(row, cx)), cx),
@@ -97,7 +97,9 @@ pub(super) fn text<'r, R: Row + ?Sized>(
         }
         F::Replace => {
             let pattern = pattern(arguments, 3, row, cx)?;
-            strings::replace(at(0)?, &pattern, &at(2)?, cx)
+            let text = at(0)?;
+            cx.count_text(text.value.len())?;
+            strings::replace(text, &pattern, &at(2)?, cx)
         }
         F::UCase | F::LCase => Ok(strings::change_case(function, at(0)?)),
         F::EncodeForUri => Ok(strings::encode_for_uri(&at(0)?)),
@@ -106,7 +108,9 @@ pub(super) fn text<'r, R: Row + ?Sized>(
         F::StrUuid => Ok(Text::owned(cx.uuid())),
         F::Md5 | F::Sha1 | F::Sha256 | F::Sha384 | F::Sha512 => strings::hash(function, &at(0)?),
         other => unreachable!("{other:?} gives no string"),
-    }
+    }?;
+    cx.count_text(text.value.len())?;
+    Ok(text)
 }
 
 /// A function whose value is a number.
@@ -148,7 +152,9 @@ pub(super) fn test<R: Row + ?Sized>(
         F::LangMatches => strings::lang_matches(&at(0)?, &at(1)?),
         F::Regex => {
             let pattern = pattern(arguments, 2, row, cx)?;
-            Ok(pattern.is_match(at(0)?.str()))
+            let text = at(0)?;
+            cx.count_text(text.value.len())?;
+            Ok(pattern.is_match(text.str()))
         }
         _ => strings::search(function, &at(0)?, &at(1)?),
     }

@@ -13,12 +13,16 @@ use super::{Context, ExprError};
 
 /// The most that one compiled pattern may take, in bytes.
 const PATTERN_BYTES: usize = 2 << 20;
+/// The longest pattern, in bytes: to parse one takes hundreds of times as many.
+const PATTERN_TEXT_BYTES: usize = 1 << 18;
 /// The most that matching one pattern may take for its cache, in bytes.
 const MATCH_BYTES: usize = 1 << 20;
 /// How deep groups may nest.
 const NESTING: u32 = 100;
 /// How many patterns that are not constant one query keeps.
 const CACHED: usize = 32;
+/// How many bytes their texts may have together.
+const CACHED_BYTES: usize = 1 << 20;
 
 /// A compiled pattern with its flags.
 #[derive(Debug)]
@@ -49,6 +53,11 @@ impl PatternError {
 
 impl Pattern {
     pub(super) fn compile(text: &str, flags: &str) -> Result<Self, PatternError> {
+        if text.len() > PATTERN_TEXT_BYTES {
+            return Err(PatternError::Refused(format!(
+                "a pattern has more than {PATTERN_TEXT_BYTES} bytes"
+            )));
+        }
         let (mut literal, mut spaces) = (false, true);
         let (mut any, mut lines, mut cases) = (false, false, false);
         for flag in flags.chars() {
@@ -115,6 +124,7 @@ impl Pattern {
             text,
             out: String::new(),
             end: 0,
+            counted: 0,
             cx,
         };
         if let [Piece::Text(plain)] = pieces.as_slice() {
@@ -148,6 +158,8 @@ struct Replaced<'a> {
     out: String,
     /// Where the last match ends.
     end: usize,
+    /// Bytes of the result that were counted.
+    counted: usize,
     cx: &'a Context,
 }
 
@@ -157,6 +169,8 @@ impl Replaced<'_> {
     }
 
     fn go_on_from(&mut self, end: usize) -> Result<(), ExprError> {
+        self.cx.count_text(self.out.len() - self.counted)?;
+        self.counted = self.out.len();
         if self.out.len() > STRING_BYTES {
             let reason = format!("REPLACE made more than {STRING_BYTES} bytes");
             return Err(self.cx.refuse(reason));
@@ -352,6 +366,8 @@ type Compiled = Result<Arc<Pattern>, PatternError>;
 #[derive(Default)]
 pub(super) struct PatternCache {
     patterns: FxHashMap<(Box<str>, Box<str>), Compiled>,
+    /// Of their texts.
+    bytes: usize,
 }
 
 impl PatternCache {
@@ -360,10 +376,13 @@ impl PatternCache {
         if let Some(known) = self.patterns.get(&name) {
             return known.clone();
         }
-        if self.patterns.len() >= CACHED {
+        let full = self.patterns.len() >= CACHED || self.bytes + text.len() > CACHED_BYTES;
+        if full {
+            self.bytes = 0;
             self.patterns.clear();
         }
         let pattern = Pattern::compile(text, flags).map(Arc::new);
+        self.bytes += text.len();
         self.patterns.insert(name, pattern.clone());
         pattern
     }
