@@ -115,7 +115,7 @@ pub(crate) fn read<S: QuadSink>(
     let watch = (format == Format::RdfXml).then(|| Arc::new(XmlWatch::default()));
     let reader: Box<dyn Read> = match (&watch, format) {
         (Some(watch), _) => Box::new(XmlReader::new(opened.reader, Arc::clone(watch))),
-        (None, Format::JsonLd) => Box::new(JsonReader::new(opened.reader)),
+        (None, Format::JsonLd) => Box::new(JsonReader::new(opened.reader, opened.guard)),
         (None, _) => opened.reader,
     };
     let place = Place {
