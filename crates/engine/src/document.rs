@@ -1,80 +1,456 @@
 //! How is a document of RDF read whole, before a transaction begins?
+//!
+//! What its quads take is counted from the first: a few bytes of a document may stand for long
+//! terms. So they are kept as bytes, each term that is that of the quad before but once, in parts
+//! that the pool of memory has room for before they are made.
 
+use std::io;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
-use jindou_ingest::{IngestError, LoadOptions, Progress, QuadSink, Source};
+use jindou_exec::{FREE_BYTES, MemoryPool, Reservation};
+use jindou_ingest::{Guard, IngestError, LoadOptions, Progress, QuadSink, Source};
+use jindou_model::{IdQuad, key};
 use jindou_store::StoreError;
-use oxrdf::{NamedNode, Quad, QuadRef, TermRef};
+use oxrdf::{GraphName, GraphNameRef, NamedNode, NamedOrBlankNode, Quad, QuadRef, Term, TermRef};
+use parking_lot::Mutex;
 
 use crate::EngineError;
 use crate::database::Inner;
+use crate::deadline::Deadline;
 
-/// Bytes of a quad beside itself and the text of its object, about.
-const QUAD_TEXT_BYTES: usize = 64;
+/// Bytes taken from the pool at once.
+const GRANULE: u64 = 256 << 10;
+/// The first part for quads, and the longest but for quads that are longer.
+const FIRST_PART_BYTES: usize = 4 << 10;
+const PART_BYTES: usize = 256 << 10;
+/// How many quads are taken between two looks at the clock.
+const QUADS_PER_LOOK: usize = 1024;
+/// The longest line or part of a document that is parsed at once; the parser of Turtle has it so.
+const MAX_LINE_BYTES: usize = 16 << 20;
+const CHUNK_BYTES: NonZeroUsize = NonZeroUsize::new(256 << 10).expect("it is not zero");
 
-/// The quads of some documents, each with blank nodes of its own. Statements that name no graph
-/// are in `graph`.
+/// Which graphs a document may name, and where statements go that name none. No name is that of
+/// the default graph.
+#[derive(Clone, Debug)]
+pub(crate) enum GraphNames {
+    /// Any.
+    Any { otherwise: Option<NamedNode> },
+    /// None: all statements go to one graph.
+    None { all: Option<NamedNode> },
+}
+
+/// The quads of some documents. Their memory is counted until it is dropped.
+#[derive(Default)]
+pub(crate) struct Document {
+    parts: Vec<Vec<u8>>,
+    quads: usize,
+    ledger: Option<Arc<Ledger>>,
+}
+
+/// The quads of some documents, each with blank nodes of its own.
 ///
 /// # Errors
-/// What is wrong with a document; if their quads need more than one query may hold.
+/// What is wrong with a document; if it names a graph that it may not, which is
+/// [`EngineError::InvalidQuery`]; if their quads need more than one query may hold, or all may
+/// together; and those of the deadline.
 pub(crate) fn read(
     sources: Vec<Source>,
-    graph: Option<NamedNode>,
+    graphs: GraphNames,
     inner: &Inner,
-) -> Result<Vec<Quad>, EngineError> {
+    deadline: &Deadline,
+) -> Result<Document, EngineError> {
+    let ledger = Arc::new(Ledger {
+        deadline: deadline.clone(),
+        limit_bytes: inner.config.query_memory_bytes,
+        pool: inner.config.memory_pool.clone(),
+        held: Mutex::new(Held::default()),
+    });
+    let sources = sources
+        .into_iter()
+        .map(|source| source.with_guard(Arc::new(Watch(Arc::clone(&ledger)))))
+        .collect();
+    let (graph, one_graph) = match graphs {
+        GraphNames::Any { otherwise } => (otherwise, None),
+        GraphNames::None { all } => (None, Some(all)),
+    };
     let options = LoadOptions {
         graph,
         blank_scope_start: 0,
         threads: NonZeroUsize::MIN,
+        chunk_bytes: CHUNK_BYTES,
+        max_line_bytes: MAX_LINE_BYTES,
         ..LoadOptions::default()
     };
-    let limit_bytes = inner.config.query_memory_bytes;
     let sink = |_| DocumentSink {
-        quads: Vec::new(),
-        bytes: 0,
-        limit_bytes,
+        document: Document {
+            ledger: Some(Arc::clone(&ledger)),
+            ..Document::default()
+        },
+        one_graph: one_graph.clone(),
+        ledger: Arc::clone(&ledger),
+        last: Last::default(),
+        quad: Vec::new(),
     };
     let loaded = jindou_ingest::load(sources, &options, sink, &Progress::default());
-    let (sinks, _) = loaded.map_err(too_large)?;
-    Ok(sinks.into_iter().flat_map(|sink| sink.quads).collect())
+    match loaded {
+        Ok((sinks, _)) => Ok(sinks
+            .into_iter()
+            .next()
+            .map(|sink| sink.document)
+            .unwrap_or_default()),
+        Err(error) => {
+            if let Some(refusal) = ledger.held.lock().refusal.take() {
+                return Err(refusal);
+            }
+            deadline.left()?;
+            Err(of_sink(error))
+        }
+    }
 }
 
 /// Takes a sink's own error out of the loader's.
-fn too_large(error: IngestError) -> EngineError {
+fn of_sink(error: IngestError) -> EngineError {
     match error {
-        IngestError::Sink { source, file } => match source.downcast::<StoreError>() {
-            Ok(error) => (*error).into(),
+        IngestError::Sink { source, file } => match source.downcast::<EngineError>() {
+            Ok(error) => *error,
             Err(source) => IngestError::Sink { source, file }.into(),
         },
         error => error.into(),
     }
 }
 
-struct DocumentSink {
-    quads: Vec<Quad>,
-    bytes: u64,
+/// What a document takes, and how long it may.
+struct Ledger {
+    deadline: Deadline,
     limit_bytes: u64,
+    pool: Option<Arc<MemoryPool>>,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    bytes: u64,
+    reserved_bytes: u64,
+    reserved: Vec<Reservation>,
+    /// Why there was no more.
+    refusal: Option<EngineError>,
+}
+
+impl Ledger {
+    /// Counts bytes before they are used.
+    fn hold(&self, bytes: u64) -> Result<(), EngineError> {
+        let mut held = self.held.lock();
+        held.bytes = held.bytes.saturating_add(bytes);
+        if held.bytes > self.limit_bytes {
+            let reason = format!(
+                "the document needs more than the {} bytes that a request may hold",
+                self.limit_bytes
+            );
+            return Err(StoreError::TooLarge { reason }.into());
+        }
+        let Some(pool) = &self.pool else {
+            return Ok(());
+        };
+        let counted = held.bytes.saturating_sub(FREE_BYTES);
+        if counted <= held.reserved_bytes {
+            return Ok(());
+        }
+        let more = (counted - held.reserved_bytes).next_multiple_of(GRANULE);
+        let Some(reserved) = pool.reserve(more) else {
+            let limit_bytes = pool.limit_bytes();
+            return Err(EngineError::PoolExhausted { limit_bytes });
+        };
+        held.reserved_bytes += more;
+        held.reserved.push(reserved);
+        Ok(())
+    }
+}
+
+/// Counts what readers and parsers hold, and ends them in time.
+struct Watch(Arc<Ledger>);
+
+impl Guard for Watch {
+    fn look(&self) -> io::Result<()> {
+        match self.0.deadline.left() {
+            Ok(_) => Ok(()),
+            Err(over) => Err(io::Error::new(io::ErrorKind::TimedOut, over)),
+        }
+    }
+
+    fn hold(&self, bytes: u64) -> io::Result<()> {
+        self.0.hold(bytes).map_err(|refusal| {
+            let told = io::Error::other(refusal.to_string());
+            self.0.held.lock().refusal = Some(refusal);
+            told
+        })
+    }
+}
+
+/// What a quad has in common with the one before, as bits of its first byte.
+const SAME_SUBJECT: u8 = 1;
+const SAME_PREDICATE: u8 = 2;
+const SAME_GRAPH: u8 = 4;
+
+/// What a term is.
+const NODE: u8 = 0;
+const LITERAL: u8 = 1;
+const DEFAULT_GRAPH: u8 = 2;
+
+/// The terms of the quad before.
+#[derive(Default)]
+struct Last {
+    subject: Vec<u8>,
+    predicate: Vec<u8>,
+    graph: Vec<u8>,
+}
+
+struct DocumentSink {
+    document: Document,
+    /// The one graph for all statements, which must not name any: none is the default graph.
+    one_graph: Option<Option<NamedNode>>,
+    ledger: Arc<Ledger>,
+    last: Last,
+    quad: Vec<u8>,
+}
+
+/// Appends a term behind its kind and length, unless it is the last of its place.
+fn push(quad: &mut Vec<u8>, term: Option<TermRef<'_>>, last: Option<&mut Vec<u8>>) -> bool {
+    let begin = quad.len();
+    quad.extend_from_slice(&[DEFAULT_GRAPH, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let text = quad.len();
+    if let Some(term) = term {
+        let is_literal = key::push_term(quad, term);
+        quad[begin] = if is_literal { LITERAL } else { NODE };
+        let length = (quad.len() - text) as u64;
+        quad[begin + 1..text].copy_from_slice(&length.to_le_bytes());
+    }
+    match last {
+        Some(last) if last[..] == quad[begin..] => {
+            quad.truncate(begin);
+            true
+        }
+        Some(last) => {
+            last.clear();
+            last.extend_from_slice(&quad[begin..]);
+            false
+        }
+        None => false,
+    }
 }
 
 impl QuadSink for DocumentSink {
-    type Error = StoreError;
+    type Error = EngineError;
 
-    fn quad(&mut self, quad: QuadRef<'_>) -> Result<(), Self::Error> {
-        let text = match quad.object {
-            TermRef::Literal(literal) => literal.value().len(),
-            TermRef::NamedNode(node) => node.as_str().len(),
-            TermRef::BlankNode(node) => node.as_str().len(),
-        };
-        self.bytes += (size_of::<Quad>() + text + QUAD_TEXT_BYTES) as u64;
-        if self.bytes > self.limit_bytes {
-            return Err(StoreError::TooLarge {
-                reason: format!(
-                    "the document needs more than the {} bytes that a request may hold",
-                    self.limit_bytes
+    fn quad(&mut self, quad: QuadRef<'_>) -> Result<(), EngineError> {
+        if self.one_graph.is_some() && !quad.graph_name.is_default_graph() {
+            let name = quad.graph_name;
+            return Err(EngineError::InvalidQuery {
+                message: format!(
+                    "the document is a dataset: it names the graph {name}, where the statements \
+                     of one graph are asked for"
                 ),
             });
         }
-        self.quads.push(quad.into_owned());
+        if self.document.quads.is_multiple_of(QUADS_PER_LOOK) {
+            self.ledger.deadline.left()?;
+        }
+        let graph = match quad.graph_name {
+            GraphNameRef::DefaultGraph => self.one_graph.as_ref().and_then(|graph| {
+                let graph = graph.as_ref()?;
+                Some(TermRef::from(graph))
+            }),
+            GraphNameRef::NamedNode(node) => Some(TermRef::from(node)),
+            GraphNameRef::BlankNode(node) => Some(TermRef::from(node)),
+        };
+        let (bytes, last) = (&mut self.quad, &mut self.last);
+        bytes.clear();
+        bytes.push(0);
+        let predicate = Some(quad.predicate.into());
+        let same = [
+            (
+                push(bytes, Some(quad.subject.into()), Some(&mut last.subject)),
+                SAME_SUBJECT,
+            ),
+            (
+                push(bytes, predicate, Some(&mut last.predicate)),
+                SAME_PREDICATE,
+            ),
+            (push(bytes, graph, Some(&mut last.graph)), SAME_GRAPH),
+        ];
+        push(bytes, Some(quad.object), None);
+        bytes[0] = same.into_iter().filter(|it| it.0).map(|it| it.1).sum();
+        self.document.add(&self.quad)
+    }
+}
+
+impl Document {
+    /// How many quads there are, repeats included.
+    pub(crate) fn len(&self) -> usize {
+        self.quads
+    }
+
+    fn add(&mut self, quad: &[u8]) -> Result<(), EngineError> {
+        let room = |part: &Vec<u8>| part.capacity() - part.len();
+        if self.parts.last().is_none_or(|part| room(part) < quad.len()) {
+            let usual = match self.parts.last() {
+                Some(part) => PART_BYTES.min(2 * part.capacity()),
+                None => FIRST_PART_BYTES,
+            };
+            let bytes = usual.max(quad.len());
+            self.hold(bytes as u64)?;
+            self.parts.push(Vec::with_capacity(bytes));
+        }
+        if let Some(part) = self.parts.last_mut() {
+            part.extend_from_slice(quad);
+        }
+        // The transaction will have numbers for it.
+        self.hold(size_of::<IdQuad>() as u64)?;
+        self.quads += 1;
         Ok(())
+    }
+
+    fn hold(&self, bytes: u64) -> Result<(), EngineError> {
+        match &self.ledger {
+            Some(ledger) => ledger.hold(bytes),
+            None => Ok(()),
+        }
+    }
+
+    /// The quads, in the order of the documents.
+    pub(crate) fn quads(&self) -> Quads<'_> {
+        Quads {
+            parts: self.parts.iter(),
+            rest: &[],
+            subject: NOTHING,
+            predicate: NOTHING,
+            graph: NOTHING,
+        }
+    }
+}
+
+/// A term as [`Document`] keeps it: what it is, and its key.
+type Kept<'a> = (u8, &'a [u8]);
+
+const NOTHING: Kept<'static> = (DEFAULT_GRAPH, &[]);
+
+/// The quads of a [`Document`].
+pub(crate) struct Quads<'a> {
+    parts: std::slice::Iter<'a, Vec<u8>>,
+    rest: &'a [u8],
+    subject: Kept<'a>,
+    predicate: Kept<'a>,
+    graph: Kept<'a>,
+}
+
+impl<'a> Quads<'a> {
+    fn term(&mut self) -> Option<Kept<'a>> {
+        let (&kind, rest) = self.rest.split_first()?;
+        let (length, rest) = rest.split_first_chunk()?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+        let (key, rest) = rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some((kind, key))
+    }
+}
+
+impl Iterator for Quads<'_> {
+    type Item = Quad;
+
+    fn next(&mut self) -> Option<Quad> {
+        while self.rest.is_empty() {
+            self.rest = self.parts.next()?;
+        }
+        let (&same, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        if same & SAME_SUBJECT == 0 {
+            self.subject = self.term()?;
+        }
+        if same & SAME_PREDICATE == 0 {
+            self.predicate = self.term()?;
+        }
+        if same & SAME_GRAPH == 0 {
+            self.graph = self.term()?;
+        }
+        let object = self.term()?;
+        let Some(Term::NamedNode(predicate)) = term(self.predicate) else {
+            return None;
+        };
+        Some(Quad {
+            subject: node(self.subject)?,
+            predicate,
+            object: term(object)?,
+            graph_name: node(self.graph).map_or(GraphName::DefaultGraph, Into::into),
+        })
+    }
+}
+
+/// The term that was kept; none for the default graph.
+fn term((kind, key): Kept<'_>) -> Option<Term> {
+    match kind {
+        NODE => key::vertex(key),
+        LITERAL => key::literal(key).map(Into::into),
+        _ => None,
+    }
+}
+
+fn node(kept: Kept<'_>) -> Option<NamedOrBlankNode> {
+    match term(kept)? {
+        Term::NamedNode(node) => Some(node.into()),
+        Term::BlankNode(node) => Some(node.into()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oxrdf::{BlankNode, Literal};
+
+    #[test]
+    fn quads_are_given_back_as_they_were() {
+        let ledger = Arc::new(Ledger {
+            deadline: Deadline::new(std::time::Instant::now(), None, None),
+            limit_bytes: u64::MAX,
+            pool: None,
+            held: Mutex::default(),
+        });
+        let mut sink = DocumentSink {
+            document: Document::default(),
+            one_graph: None,
+            ledger,
+            last: Last::default(),
+            quad: Vec::new(),
+        };
+        let iri = |number: usize| NamedNode::new_unchecked(format!("http://e/{number}"));
+        let literal = |number: usize| match number % 3 {
+            0 => Literal::new_language_tagged_literal_unchecked("a\0b", "en"),
+            1 => Literal::from(number as u64),
+            _ => Literal::new_simple_literal("x".repeat(number)),
+        };
+        let quad = |number: usize| {
+            let subject: NamedOrBlankNode = match number % 4 {
+                0 => BlankNode::new_unchecked(format!("b{number}")).into(),
+                _ => iri(number / 8).into(),
+            };
+            let graph: GraphName = match number % 5 {
+                0 => BlankNode::new_unchecked("g").into(),
+                1 | 2 => iri(number / 16).into(),
+                _ => GraphName::DefaultGraph,
+            };
+            let object: Term = match number % 7 {
+                0 => iri(number).into(),
+                1 => BlankNode::new_unchecked("o").into(),
+                _ => literal(number).into(),
+            };
+            Quad::new(subject, iri(number / 32), object, graph)
+        };
+        let quads: Vec<Quad> = (0..5_000).map(quad).collect();
+        for quad in &quads {
+            sink.quad(quad.as_ref()).expect("there is room");
+        }
+        assert!(sink.document.parts.len() > 2);
+        assert_eq!(sink.document.len(), quads.len());
+        assert!(sink.document.quads().eq(quads));
     }
 }

@@ -4,8 +4,9 @@
 
 use jindou_ingest::Source;
 use jindou_plan::GraphTarget;
-use oxrdf::{GraphName, NamedNode, Quad, TermRef};
+use oxrdf::NamedNode;
 
+use crate::document::GraphNames;
 use crate::update::Run;
 use crate::{Database, EngineError, UpdateOptions, UpdateReport, document};
 
@@ -90,8 +91,8 @@ impl Database {
         let inner = self.inner();
         let deadline = options.deadline(inner);
         // Read before anybody has to wait for it.
-        let mut quads = document::read(documents, None, inner)?;
-        put_into(&mut quads, graph)?;
+        let all = graph.cloned();
+        let document = document::read(documents, GraphNames::None { all }, inner, &deadline)?;
         let mut existed = true;
         let update = self.transact(&deadline, |working| {
             let mut run = Run::new(inner, options, &deadline, working);
@@ -104,7 +105,7 @@ impl Database {
             if let Some(graph) = graph {
                 run.create(graph, true)?;
             }
-            run.insert_document(&quads)?;
+            run.insert_document(&document)?;
             Ok(run.done())
         })?;
         Ok(GraphReport { existed, update })
@@ -115,27 +116,4 @@ fn target(graph: Option<&NamedNode>) -> GraphTarget {
     graph.map_or(GraphTarget::Default, |graph| {
         GraphTarget::Graph(graph.clone())
     })
-}
-
-/// Puts the quads of documents, which name no graphs, into this one.
-fn put_into(quads: &mut [Quad], graph: Option<&NamedNode>) -> Result<(), EngineError> {
-    for quad in quads {
-        let name: TermRef<'_> = match &quad.graph_name {
-            GraphName::DefaultGraph => {
-                if let Some(graph) = graph {
-                    quad.graph_name = graph.clone().into();
-                }
-                continue;
-            }
-            GraphName::NamedNode(node) => node.as_ref().into(),
-            GraphName::BlankNode(node) => node.as_ref().into(),
-        };
-        return Err(EngineError::InvalidQuery {
-            message: format!(
-                "the document is a dataset: it names the graph {name}, where the statements of \
-                 one graph are asked for"
-            ),
-        });
-    }
-    Ok(())
 }

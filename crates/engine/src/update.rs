@@ -20,6 +20,7 @@ use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term, TermRef};
 
 use crate::database::Inner;
 use crate::deadline::Deadline;
+use crate::document::{Document, GraphNames};
 use crate::fetch::{Fetched, fetch};
 use crate::graph::{StoredGraph, read_whole};
 use crate::progress::QueryProgress;
@@ -188,7 +189,7 @@ impl Inner {
         &self,
         operation: &Operation<'_>,
         deadline: &Deadline,
-    ) -> Result<Option<Vec<Quad>>, EngineError> {
+    ) -> Result<Option<Document>, EngineError> {
         let Operation::Load {
             silent,
             source,
@@ -197,12 +198,13 @@ impl Inner {
         else {
             return Ok(None);
         };
-        let destination = destination.clone();
+        let otherwise = destination.clone();
+        let graphs = GraphNames::Any { otherwise };
         let read = match source.as_str().split_once(':') {
             Some(("file", _)) => self
                 .file(source)
-                .and_then(|source| document::read(vec![source], destination, self)),
-            Some(("http" | "https", _)) => self.web_document(source, destination, deadline),
+                .and_then(|source| document::read(vec![source], graphs, self, deadline)),
+            Some(("http" | "https", _)) => self.web_document(source, graphs, deadline),
             _ => Err(EngineError::Unsupported {
                 feature: format!(
                     "LOAD <{}>: neither a file: IRI nor of HTTP",
@@ -213,8 +215,10 @@ impl Inner {
         // A limit of the whole request is not passed over.
         deadline.left()?;
         match read {
-            Ok(quads) => Ok(Some(quads)),
-            Err(_) if *silent => Ok(Some(Vec::new())),
+            Ok(document) => Ok(Some(document)),
+            // Nor is what others hold.
+            Err(error @ EngineError::PoolExhausted { .. }) => Err(error),
+            Err(_) if *silent => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -222,16 +226,18 @@ impl Inner {
     fn web_document(
         &self,
         iri: &NamedNode,
-        graph: Option<NamedNode>,
+        graphs: GraphNames,
         deadline: &Deadline,
-    ) -> Result<Vec<Quad>, EngineError> {
+    ) -> Result<Document, EngineError> {
         let Fetched { source, trouble } = fetch(iri.as_str(), &self.config, deadline)?;
-        document::read(vec![source], graph, self).map_err(|error| match trouble.error() {
-            Some(source) => EngineError::Document {
-                address: iri.as_str().to_owned(),
-                source,
-            },
-            None => error,
+        document::read(vec![source], graphs, self, deadline).map_err(|error| {
+            match trouble.error() {
+                Some(source) => EngineError::Document {
+                    address: iri.as_str().to_owned(),
+                    source,
+                },
+                None => error,
+            }
         })
     }
 
@@ -247,7 +253,7 @@ impl Inner {
                 what: format!("LOAD <{}>", iri.as_str()),
             });
         }
-        Ok(Source::path(path).with_base_iri(iri.as_str()))
+        Ok(Source::regular_file(path).with_base_iri(iri.as_str()))
     }
 }
 
@@ -356,7 +362,7 @@ impl<'a> Run<'a> {
     fn execute(
         &mut self,
         operation: &Operation<'_>,
-        document: Option<Vec<Quad>>,
+        document: Option<Document>,
     ) -> Result<(), EngineError> {
         match operation {
             Operation::InsertData(data) => self.insert_data(data),
@@ -505,10 +511,10 @@ impl<'a> Run<'a> {
     }
 
     /// Adds a document's quads; its blank nodes are new ones.
-    pub(crate) fn insert_document(&mut self, quads: &[Quad]) -> Result<(), EngineError> {
+    pub(crate) fn insert_document(&mut self, document: &Document) -> Result<(), EngineError> {
         let scope = self.scope();
-        let mut add = Vec::with_capacity(quads.len());
-        for quad in quads {
+        let mut add = Vec::with_capacity(document.len());
+        for quad in document.quads() {
             self.reserve_terms()?;
             let subject: Term = match &quad.subject {
                 NamedOrBlankNode::NamedNode(node) => node.clone().into(),

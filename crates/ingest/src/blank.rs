@@ -47,6 +47,19 @@ impl BlankNames {
         }
     }
 
+    /// How many bytes more the names need before those of one more quad are written.
+    pub(crate) fn growth(&self) -> u64 {
+        /// Of an entry, with what a table of them leaves free.
+        const ENTRY_BYTES: usize = 40;
+        /// Of a quad.
+        const NODES: usize = 3;
+        let capacity = self.renamed.capacity();
+        match self.renamed.len() + NODES > capacity && capacity < self.max_renamed {
+            true => (2 * capacity.max(NODES + 1) * ENTRY_BYTES) as u64,
+            false => 0,
+        }
+    }
+
     pub(crate) fn write(&mut self, out: &mut String, node: &BlankNode) {
         let label = node.as_str();
         let id = node

@@ -4,6 +4,7 @@
 //! is cut by offsets without looking at it: the chunk `[from, to)` owns the lines that *begin* in
 //! it, so each thread finds its own line ends.
 
+use crate::source::BYTE_ORDER_MARK;
 use memchr::{memchr, memchr_iter, memrchr};
 use std::fs::File;
 use std::io::{self, Read};
@@ -116,6 +117,9 @@ impl FilePart {
                 return Err(CutError::TooLong { lines_before });
             }
             step *= 2;
+        }
+        if self.from == 0 && buffer.starts_with(BYTE_ORDER_MARK) {
+            return Ok(BYTE_ORDER_MARK.len());
         }
         Ok(begin)
     }

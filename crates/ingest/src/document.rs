@@ -113,9 +113,10 @@ pub(crate) fn read<S: QuadSink>(
     tally: &mut DocumentTally,
 ) -> Result<(), IngestError> {
     let watch = (format == Format::RdfXml).then(|| Arc::new(XmlWatch::default()));
+    let guard = opened.guard.clone();
     let reader: Box<dyn Read> = match (&watch, format) {
         (Some(watch), _) => Box::new(XmlReader::new(opened.reader, Arc::clone(watch))),
-        (None, Format::JsonLd) => Box::new(JsonReader::new(opened.reader)),
+        (None, Format::JsonLd) => Box::new(JsonReader::new(opened.reader, opened.guard)),
         (None, _) => opened.reader,
     };
     let place = Place {
@@ -126,12 +127,23 @@ pub(crate) fn read<S: QuadSink>(
     let mut names = BlankNames::new(context.scope);
     let mut scratch = QuadScratch::default();
     let mut told = 0;
+    // For the names of blank nodes.
+    let mut booked = 0;
     loop {
         let error = match items.next() {
             Some(Ok(mut quad)) => match unsupported(&quad) {
                 None => {
                     if place.watch.as_ref().is_some_and(|w| w.has_parse_type()) {
                         canonicalize(&mut quad);
+                    }
+                    if let Some(guard) = &guard
+                        && names.growth() > booked
+                    {
+                        let growth = names.growth();
+                        guard
+                            .hold(growth - booked)
+                            .map_err(|error| read_error(error, context.file))?;
+                        booked = growth;
                     }
                     let name = |out: &mut String, node: &BlankNode| names.write(out, node);
                     let quad = scratch.outside(&quad, context.default_graph, name);

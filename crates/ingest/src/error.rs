@@ -35,6 +35,12 @@ pub enum IngestError {
         /// What the operating system said.
         source: io::Error,
     },
+    /// The source must be a regular file, and is a pipe, a device or a socket.
+    #[error("{file}: it is no regular file")]
+    NoRegularFile {
+        /// The name of the source.
+        file: Arc<str>,
+    },
     /// The compressed data is damaged, cut short, or not what its name says.
     #[error("{file}: bad {compression} data: {source}")]
     Decompress {

@@ -7,7 +7,9 @@
 //! beyond the bounds before the parser sees it. What is well formed it leaves to the parser.
 
 use crate::json_terms::Terms;
+use crate::source::Guard;
 use std::io::{self, Read};
+use std::sync::Arc;
 
 /// How many arrays and objects of a JSON-LD document may be open at once.
 pub(crate) const MAX_JSON_DEPTH: usize = 256;
@@ -15,6 +17,16 @@ pub(crate) const MAX_JSON_DEPTH: usize = 256;
 /// How many terms of a context may be defined each by the next, those of the contexts within
 /// their definitions included.
 pub(crate) const MAX_DEFINITION_DEPTH: usize = 64;
+
+/// What the parser holds, besides names, for each value of a document: all quads are made at its
+/// end. What it takes is measured by a test of the engine.
+const TOKEN_BYTES: u64 = 640;
+
+/// How many names a value may be kept with: a subject, a property and a type or graph.
+const TOKEN_NAMES: u64 = 4;
+
+/// What the parser holds for each byte of a document.
+const BYTE_BYTES: u64 = 4;
 
 /// A JSON-LD document that is nested too deeply.
 #[derive(Debug, thiserror::Error)]
@@ -30,13 +42,15 @@ pub(crate) struct TooDeep {
 /// Hands on the bytes of a JSON-LD document that are within the bounds.
 pub(crate) struct JsonReader<R> {
     inner: R,
+    guard: Option<Arc<dyn Guard>>,
     watch: JsonWatch,
 }
 
 impl<R: Read> JsonReader<R> {
-    pub(crate) fn new(inner: R) -> Self {
+    pub(crate) fn new(inner: R, guard: Option<Arc<dyn Guard>>) -> Self {
         Self {
             inner,
+            guard,
             watch: JsonWatch::default(),
         }
     }
@@ -48,6 +62,11 @@ impl<R: Read> Read for JsonReader<R> {
         self.watch
             .feed(&buf[..n])
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        if let Some(guard) = &self.guard {
+            let tokens = std::mem::take(&mut self.watch.tokens);
+            let longest = self.watch.longest_name as u64;
+            guard.hold(n as u64 * BYTE_BYTES + tokens * (TOKEN_BYTES + TOKEN_NAMES * longest))?;
+        }
         Ok(n)
     }
 }
@@ -87,6 +106,13 @@ struct JsonWatch {
     has_string: bool,
     line: u64,
     column: u64,
+    /// Values begun since they were asked for, or so.
+    tokens: u64,
+    /// The length of the string being read, and whether it may be, or be part of, an IRI.
+    string_bytes: usize,
+    is_name: bool,
+    /// The length of the longest string so far that may be an IRI.
+    longest_name: usize,
 }
 
 impl JsonWatch {
@@ -115,8 +141,13 @@ impl JsonWatch {
         if b == b'"' && !self.escaped {
             self.in_string = false;
             self.has_string = true;
+            if self.is_name {
+                self.longest_name = self.longest_name.max(self.string_bytes);
+            }
             return;
         }
+        self.string_bytes += 1;
+        self.is_name &= b != b' ';
         self.escaped = b == b'\\' && !self.escaped;
         // `@context` with each of its characters escaped.
         const LONGEST_KEYWORD: usize = 8 * 6;
@@ -132,9 +163,12 @@ impl JsonWatch {
                 self.in_string = true;
                 self.escaped = false;
                 self.string.clear();
+                self.string_bytes = 0;
+                self.is_name = true;
             }
             b':' => self.key(),
             b'{' | b'[' => {
+                self.tokens += 1;
                 self.value();
                 return self.open(b == b'{');
             }
@@ -142,7 +176,10 @@ impl JsonWatch {
                 self.value();
                 return self.close();
             }
-            b',' => self.value(),
+            b',' => {
+                self.tokens += 1;
+                self.value();
+            }
             _ => {}
         }
         Ok(())

@@ -56,4 +56,4 @@ pub use error::{IngestError, SyntaxError};
 pub use format::{Compression, Format};
 pub use load::{LoadOptions, QuadSink, Report, Skipped, load};
 pub use progress::Progress;
-pub use source::Source;
+pub use source::{Guard, Source};

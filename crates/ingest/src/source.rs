@@ -14,6 +14,13 @@ use std::sync::Arc;
 /// The buffer in front of a decompressor, in bytes.
 const COMPRESSED_BUFFER_BYTES: usize = 256 << 10;
 
+/// The longest window of zstd where a [`Guard`] answers for it, as a power of two: what decoders
+/// are asked to support (RFC 8878, section 3.1.1.1.2).
+const GUARDED_WINDOW_LOG: u32 = 23;
+
+/// How much text is read between two looks of a [`Guard`].
+const GUARDED_PART_BYTES: usize = 64 << 10;
+
 /// One document to load: a file, a pipe, or bytes in memory.
 pub struct Source {
     name: Arc<str>,
@@ -21,12 +28,31 @@ pub struct Source {
     format: Option<Format>,
     compression: Option<Compression>,
     base_iri: Option<String>,
+    guard: Option<Arc<dyn Guard>>,
+}
+
+/// Answers for what reading a source takes.
+pub trait Guard: Send + Sync {
+    /// Asked before each part of the text: may reading go on?
+    ///
+    /// # Errors
+    /// Why not; [`load`](crate::load) returns it within [`IngestError::Io`].
+    fn look(&self) -> io::Result<()>;
+
+    /// Told how many bytes more decompressors and parsers hold, before they do, where that is
+    /// more than some buffers. What sinks are given is not among them.
+    ///
+    /// # Errors
+    /// Why they must not; as that of [`look`](Self::look).
+    fn hold(&self, bytes: u64) -> io::Result<()>;
 }
 
 enum Input {
     Path(PathBuf),
+    /// Nothing but a regular file.
+    File(PathBuf),
     Stdin,
-    Bytes(Arc<[u8]>),
+    Bytes(Vec<u8>),
     Reader(Box<dyn Read + Send>),
 }
 
@@ -37,6 +63,12 @@ impl Source {
         Self::new(path.display().to_string(), Input::Path(path))
     }
 
+    /// A regular file: what else has that path, as a pipe whose writer may never come, is refused.
+    pub fn regular_file(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        Self::new(path.display().to_string(), Input::File(path))
+    }
+
     /// Standard input. It needs [`with_format`](Self::with_format).
     pub fn stdin() -> Self {
         Self::new("<stdin>".to_owned(), Input::Stdin)
@@ -44,7 +76,7 @@ impl Source {
 
     /// Bytes in memory; the format may be told by the ending of `name`.
     pub fn bytes(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
-        Self::new(name.into(), Input::Bytes(bytes.into().into()))
+        Self::new(name.into(), Input::Bytes(bytes.into()))
     }
 
     /// Whatever can be read, like the body of a request; the format may be told by the ending of
@@ -60,6 +92,7 @@ impl Source {
             format: None,
             compression: None,
             base_iri: None,
+            guard: None,
         }
     }
 
@@ -82,6 +115,14 @@ impl Source {
     #[must_use]
     pub fn with_base_iri(mut self, base_iri: impl Into<String>) -> Self {
         self.base_iri = Some(base_iri.into());
+        self
+    }
+
+    /// Lets somebody watch how the source is read. It is read as a stream then, by one thread, and
+    /// zstd windows of more than 8 MiB are refused.
+    #[must_use]
+    pub fn with_guard(mut self, guard: Arc<dyn Guard>) -> Self {
+        self.guard = Some(guard);
         self
     }
 
@@ -113,6 +154,7 @@ pub(crate) struct Prepared {
     compression: Option<Compression>,
     /// What the name says.
     named_compression: Compression,
+    guard: Option<Arc<dyn Guard>>,
 }
 
 /// Checks what can be checked before anything is read: a load should not fail after an hour
@@ -124,6 +166,7 @@ pub(crate) fn prepare(source: Source) -> Result<Prepared, IngestError> {
         format,
         compression,
         base_iri,
+        guard,
     } = source;
     let (named_format, named_compression) = Format::from_file_name(&name);
     let io_error = |source| IngestError::Io {
@@ -132,10 +175,13 @@ pub(crate) fn prepare(source: Source) -> Result<Prepared, IngestError> {
     };
     let mut default_base = None;
     let size = match &input {
-        Input::Path(path) => {
+        Input::Path(path) | Input::File(path) => {
             let metadata = std::fs::metadata(path).map_err(io_error)?;
             if metadata.is_dir() {
                 return Err(io_error(io::ErrorKind::IsADirectory.into()));
+            }
+            if matches!(input, Input::File(_)) && !metadata.is_file() {
+                return Err(IngestError::NoRegularFile { file: name });
             }
             default_base = Some(file_iri(&std::path::absolute(path).map_err(io_error)?));
             metadata.is_file().then_some(metadata.len())
@@ -165,6 +211,7 @@ pub(crate) fn prepare(source: Source) -> Result<Prepared, IngestError> {
         input,
         compression,
         named_compression,
+        guard,
     })
 }
 
@@ -186,6 +233,7 @@ fn file_iri(path: &Path) -> String {
 pub(crate) struct Opened {
     /// The text, decompressed.
     pub(crate) reader: Box<dyn Read + Send>,
+    pub(crate) guard: Option<Arc<dyn Guard>>,
     /// The file, if it is an uncompressed one that can be read at any offset, and its length.
     pub(crate) plain_file: Option<(File, u64)>,
 }
@@ -199,9 +247,9 @@ impl Prepared {
             source,
         };
         let mut raw: Box<dyn Read + Send> = match self.input {
-            Input::Path(path) => {
+            Input::Path(path) | Input::File(path) => {
                 let file = File::open(path).map_err(io_error)?;
-                if let Some(size) = self.size {
+                if let Some(size) = self.size.filter(|_| self.guard.is_none()) {
                     plain_file = Some((file.try_clone().map_err(io_error)?, size));
                 }
                 Box::new(file)
@@ -238,14 +286,31 @@ impl Prepared {
                 });
             }
         }
-        let reader = decompress(counted, compression).map_err(|e| read_error(e, &self.name))?;
-        Ok(Opened { reader, plain_file })
+        let guard = self.guard;
+        let read_error = |error| read_error(error, &self.name);
+        if let Some(guard) = &guard {
+            guard.hold(decoder_bytes(compression)).map_err(read_error)?;
+        }
+        let window = guard.is_some().then_some(GUARDED_WINDOW_LOG);
+        let mut reader = decompress(counted, compression, window).map_err(read_error)?;
+        if let Some(guard) = &guard {
+            reader = Box::new(Guarded {
+                inner: reader,
+                guard: Arc::clone(guard),
+            });
+        }
+        Ok(Opened {
+            reader: skip_byte_order_mark(reader),
+            plain_file,
+            guard,
+        })
     }
 }
 
 fn decompress(
     counted: impl Read + Send + 'static,
     compression: Compression,
+    window_log: Option<u32>,
 ) -> io::Result<Box<dyn Read + Send>> {
     if compression == Compression::None {
         return Ok(Box::new(counted));
@@ -254,10 +319,99 @@ fn decompress(
     let inner: Box<dyn Read + Send> = match compression {
         Compression::None => Box::new(buffered),
         Compression::Gzip => Box::new(MultiGzDecoder::new(buffered)),
-        Compression::Zstd => Box::new(zstd::Decoder::with_buffer(buffered)?),
+        Compression::Zstd => {
+            let mut decoder = zstd::Decoder::with_buffer(buffered)?;
+            if let Some(log) = window_log {
+                decoder.window_log_max(log)?;
+            }
+            Box::new(decoder)
+        }
         Compression::Bzip2 => Box::new(MultiBzDecoder::new(buffered)),
     };
     Ok(Box::new(Tagged { inner, compression }))
+}
+
+/// Leaves out a mark of the byte order in front of the text.
+fn skip_byte_order_mark(reader: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
+    Box::new(Marked {
+        inner: reader,
+        head: Some(Vec::with_capacity(BYTE_ORDER_MARK.len())),
+        at: 0,
+    })
+}
+
+/// U+FEFF in UTF-8.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// A text that may begin with a mark of the byte order.
+struct Marked {
+    inner: Box<dyn Read + Send>,
+    /// The first bytes, until they were handed on.
+    head: Option<Vec<u8>>,
+    /// So many of them were.
+    at: usize,
+}
+
+impl Read for Marked {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let Some(head) = &mut self.head else {
+            return self.inner.read(buf);
+        };
+        if buf.is_empty() {
+            return Ok(0);
+        }
+        // Only a text that goes on like the mark is waited for.
+        while self.at == 0 && head.len() < BYTE_ORDER_MARK.len() {
+            let mut byte = [0];
+            match self.inner.read(&mut byte) {
+                Ok(0) => break,
+                Ok(_) => head.push(byte[0]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            }
+            if !BYTE_ORDER_MARK.starts_with(head) {
+                break;
+            }
+        }
+        let rest = match head.as_slice() {
+            BYTE_ORDER_MARK => &[],
+            head => &head[self.at..],
+        };
+        if rest.is_empty() {
+            self.head = None;
+            return self.inner.read(buf);
+        }
+        let count = rest.len().min(buf.len());
+        buf[..count].copy_from_slice(&rest[..count]);
+        self.at += count;
+        Ok(count)
+    }
+}
+
+/// What a decompressor holds at most, its buffer included.
+fn decoder_bytes(compression: Compression) -> u64 {
+    let decoder = match compression {
+        Compression::None => return 0,
+        Compression::Gzip => 64 << 10,
+        // The window, and room for the block that is written to it.
+        Compression::Zstd => (1 << GUARDED_WINDOW_LOG) + (1 << 20),
+        Compression::Bzip2 => 4 << 20,
+    };
+    decoder + COMPRESSED_BUFFER_BYTES as u64
+}
+
+/// Asks before each part whether to go on.
+struct Guarded {
+    inner: Box<dyn Read + Send>,
+    guard: Arc<dyn Guard>,
+}
+
+impl Read for Guarded {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.guard.look()?;
+        let most = buf.len().min(GUARDED_PART_BYTES);
+        self.inner.read(&mut buf[..most])
+    }
 }
 
 /// Counts the bytes taken from a source.

@@ -112,3 +112,32 @@ fn rdf_xml_that_takes_its_parser_more_than_its_size_is_refused_with_its_line() {
     let too_much = "the namespaces of XML literals come to too much";
     refused("a.rdf", literal(100_000), too_much);
 }
+
+#[test]
+fn a_mark_of_the_byte_order_is_skipped() {
+    let triple = "<http://e/a> <http://e/p> <http://e/b> .\n";
+    let json = "{\"@id\":\"http://e/a\",\"http://e/p\":{\"@id\":\"http://e/b\"}}";
+    let xml = rdf(
+        "",
+        "<e:A rdf:about='http://e/a'><e:p rdf:resource='http://e/b'/></e:A>",
+    );
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        ("a.nt", triple),
+        ("a.nq", triple),
+        ("a.ttl", triple),
+        ("a.trig", triple),
+        ("a.jsonld", json),
+        ("a.rdf", &xml),
+    ] {
+        let marked = format!("\u{feff}{text}");
+        let plain = load(name, text.to_owned()).unwrap();
+        assert_eq!(load(name, marked.clone()).unwrap(), plain, "{name}");
+        let path = folder.path().join(name);
+        std::fs::write(&path, marked).unwrap();
+        let (quads, _) = collect(vec![Source::path(path)], &options(2, 2)).unwrap();
+        assert_eq!(quads, plain, "{name}");
+    }
+    let two = format!("\u{feff}\u{feff}{triple}");
+    assert!(load("a.ttl", two).is_err(), "only one");
+}

@@ -83,10 +83,16 @@ fn first_bad_line(format: Format, text: &[u8]) -> u64 {
     line.expect("oxttl refuses the whole") as u64 + 1
 }
 
+/// The text behind a mark of the byte order, which oxttl does not skip.
+fn unmarked(text: &[u8]) -> &[u8] {
+    text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text)
+}
+
 fn check_strict(format: Format, text: &[u8], options: &LoadOptions) {
+    let (stream, file, _guard) = both_ways(format, text);
+    let text = unmarked(text);
     let expected = oxttl_quads(format, text);
     let first_error = expected.iter().find_map(|r| r.as_ref().err());
-    let (stream, file, _guard) = both_ways(format, text);
     for source in [stream, file] {
         let found = collect(vec![source], options);
         match first_error {
@@ -118,6 +124,8 @@ fn check_lenient(format: Format, text: &[u8], options: &LoadOptions) {
         lenient: true,
         ..options.clone()
     };
+    let (stream, file, _guard) = both_ways(format, text);
+    let text = unmarked(text);
     let mut quads = Vec::new();
     let mut bad = Vec::new();
     for (number, line) in split_lines(text).into_iter().enumerate() {
@@ -130,7 +138,6 @@ fn check_lenient(format: Format, text: &[u8], options: &LoadOptions) {
         }
     }
     quads.sort();
-    let (stream, file, _guard) = both_ways(format, text);
     for source in [stream, file] {
         let (found, report) = collect(vec![source], &options).unwrap();
         assert_eq!(found, quads);

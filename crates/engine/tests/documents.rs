@@ -1,0 +1,179 @@
+//! Is what a document of RDF takes counted before it is taken, and given back?
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use jindou_engine::ingest::{Format, IngestError, Source};
+use jindou_engine::{CancellationToken, Config, Database, EngineError, MemoryPool, UpdateOptions};
+
+/// Counts what is allocated now, and the most since it was reset.
+struct Counting;
+
+static NOW: AtomicU64 = AtomicU64::new(0);
+static MOST: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: it hands on to the system's allocator, and touches nothing but counters.
+#[allow(unsafe_code)]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let now = NOW.fetch_add(layout.size() as u64, Relaxed) + layout.size() as u64;
+        MOST.fetch_max(now, Relaxed);
+        // SAFETY: the caller's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size() as u64, Relaxed);
+        // SAFETY: the caller's.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const POOL_BYTES: u64 = 24 << 20;
+/// What is not counted: the document itself, the first MiB, buffers of readers and parsers.
+const BESIDES: u64 = 6 << 20;
+
+fn database(pool: &Arc<MemoryPool>) -> Database {
+    let mut config = Config::default();
+    config.memory_pool = Some(Arc::clone(pool));
+    config.threads = 1;
+    Database::with_config(config)
+}
+
+/// Documents of some MB that stand for many times as much.
+fn documents() -> Vec<(&'static str, String)> {
+    let long = "x".repeat(8000);
+    let many = |text: &str, bytes: usize| text.repeat(bytes / text.len());
+    vec![
+        (
+            "a.ttl",
+            format!("<http://e/a> <http://e/b> {}2 .", many("1,", 2 << 20)),
+        ),
+        (
+            "a.ttl",
+            format!(
+                "@prefix p: <http://{long}> .\n{}",
+                many("p:a p:b p:c.\n", 1 << 20)
+            ),
+        ),
+        (
+            "a.ttl",
+            format!("<http://e/a> <http://e/b> {}2 .", many("[],", 2 << 20)),
+        ),
+        (
+            "a.jsonld",
+            format!("{{\"http://e/p\":[{}2]}}", many("1,", 1 << 20)),
+        ),
+        (
+            "a.jsonld",
+            format!("[{}{{}}]", many("{\"http://e/p\":1},", 1 << 20)),
+        ),
+        (
+            "a.jsonld",
+            format!(
+                "{{\"@context\":{{\"p\":\"http://{long}\"}},\"@graph\":[{}{{}}]}}",
+                many("{\"p\":1},", 1 << 18)
+            ),
+        ),
+        (
+            "a.jsonld",
+            format!(
+                "{{\"@id\":\"http://{long}\",\"http://e/p\":[{}2]}}",
+                many("1,", 1 << 18)
+            ),
+        ),
+    ]
+}
+
+#[test]
+fn no_document_holds_more_than_the_pool_has() {
+    let pool = Arc::new(MemoryPool::new(POOL_BYTES));
+    let database = database(&pool);
+    let options = UpdateOptions::default();
+    for (number, (name, text)) in documents().into_iter().enumerate() {
+        let sources = vec![Source::bytes(name, text).with_base_iri("http://e/")];
+        let before = NOW.load(Relaxed);
+        MOST.store(before, Relaxed);
+        let done = database.add_to_graph(None, sources, &options);
+        let held = MOST.load(Relaxed) - before;
+        println!("{number} {name}: {held} bytes");
+        let refused = matches!(
+            done,
+            Err(EngineError::PoolExhausted {
+                limit_bytes: POOL_BYTES
+            })
+        );
+        assert!(refused, "{number} {name}: {done:?}");
+        assert!(
+            held <= POOL_BYTES + BESIDES,
+            "{number} {name}: {held} bytes"
+        );
+        assert_eq!(pool.held_bytes(), 0, "{number} {name}");
+    }
+    // A usual document is loaded, also where the pool has nothing left.
+    let all = pool.reserve(POOL_BYTES).expect("nothing is taken");
+    let small = vec![Source::bytes("a.ttl", "<http://e/a> <http://e/b> 1, 2 .")];
+    let done = database.add_to_graph(None, small, &options);
+    assert_eq!(done.expect("a light document").update.inserted, 2);
+    drop(all);
+    assert_eq!(pool.held_bytes(), 0);
+}
+
+/// What a LOAD says.
+fn load(database: &Database, path: &std::path::Path) -> Result<u64, EngineError> {
+    let done = database.update(&format!("LOAD <file://{}>", path.display()))?;
+    Ok(done.inserted)
+}
+
+#[test]
+fn load_reads_no_pipe_and_no_device() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("pipe.ttl");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo runs").success());
+    let device = folder.path().join("zero.ttl");
+    std::os::unix::fs::symlink("/dev/zero", &device).expect("a link");
+    let database = Database::new();
+    for path in [pipe, device] {
+        let refused = load(&database, &path);
+        let by_name = matches!(
+            &refused,
+            Err(EngineError::Ingest(IngestError::NoRegularFile { file }))
+                if **file == *path.display().to_string()
+        );
+        assert!(by_name, "{refused:?}");
+    }
+}
+
+#[test]
+fn a_document_is_given_up_when_its_time_is_over() {
+    /// A body that is cancelled while it is read, and has no end.
+    struct Endless(CancellationToken);
+    impl std::io::Read for Endless {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            self.0.cancel();
+            buffer.fill(b'\n');
+            Ok(buffer.len())
+        }
+    }
+    let database = Database::new();
+    for format in [
+        Format::Turtle,
+        Format::NTriples,
+        Format::RdfXml,
+        Format::JsonLd,
+    ] {
+        let token = CancellationToken::new();
+        let options = UpdateOptions {
+            cancellation: Some(token.clone()),
+            ..UpdateOptions::default()
+        };
+        let body = Source::reader("a body", Endless(token)).with_format(format);
+        let done = database.add_to_graph(None, vec![body], &options);
+        assert!(matches!(done, Err(EngineError::Cancelled)), "{done:?}");
+    }
+}
