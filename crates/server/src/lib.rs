@@ -7,15 +7,17 @@
 //! | `/store?graph=IRI`, `/store?default`, `/store/...` | whole graphs, by the Graph Store Protocol: GET, HEAD, PUT, POST, DELETE; POST to `/store` makes a graph with a new name |
 //! | `/queries` | queries and updates under way as JSON: GET |
 //! | `/queries/{id}` | one of them, or why it failed: GET; DELETE ends it |
-//! | `/health` | 200 while the server runs |
+//! | `/health` | 200, or 503 and why where the store takes no changes or cannot merge them |
 //! | `/metrics` | Prometheus text |
-//! | `/` | a page for people to try queries |
+//! | `/` | a page for people to try queries; with `?query=`, or by POST, as `/query` |
 //!
 //! Beside `query`, `default-graph-uri` and `named-graph-uri`, a query takes these parameters:
 //!
-//! - `timeout`: seconds, `1.5` or `1.5s`, or `250ms`; never more than the server's maximum.
-//! - `format` (or `output`): `json`, `xml`, `csv`, `tsv`, `table`; for graphs `ttl`, `nt`,
-//!   `rdf`, `jsonld`, `trig`, `nq`; goes before the `Accept` header.
+//! - `timeout`: seconds, `1.5` or `1.5s`, or `250ms`; never more than the server's maximum. Zero
+//!   is the server's default.
+//! - `format` (or `output`, `results`): `json`, `xml`, `csv`, `tsv`, `table`; for graphs `ttl`,
+//!   `nt`, `rdf`, `jsonld`, `trig`, `nq`, or a media type; goes before the `Accept` header. The first
+//!   that the form of the query can be given in counts; if there is none, the header does.
 //! - `explain=true`: the plan as text, without running it.
 //! - `profile=true`: SELECT in JSON only; the profile is the document's last member, `"profile"`,
 //!   a string. Anything else is refused with 400.
@@ -62,6 +64,7 @@ mod heavy_texts;
 mod memory;
 mod metrics;
 mod multipart;
+mod origin;
 mod protocol;
 mod queries;
 mod receive;

@@ -23,14 +23,14 @@ pub(crate) fn run(arguments: &CompactArguments) -> anyhow::Result<()> {
     let statistics = database.statistics();
     drop(database);
     if !has_merged {
-        eprintln!(
+        note!(
             "{}: there are no changes to merge; {} on disk",
             location.display(),
             bytes(before)
         );
         return Ok(());
     }
-    eprintln!(
+    note!(
         "merged {} quads in {time:.2} s; {} on disk before, {} now",
         thousands(statistics.triples + statistics.named_quads),
         bytes(before),

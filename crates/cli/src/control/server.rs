@@ -35,7 +35,7 @@ pub(crate) fn listen(store: &Path, database: &Database) -> Option<Control> {
         Ok(control) => Some(control),
         Err(error) => {
             let path = store.join(SOCKET);
-            eprintln!(
+            note!(
                 "warning: {}: {error}; `jindou backup` cannot copy the store while it is served",
                 path.display()
             );

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jindou_engine::{Config, MemoryPool, SpillLimits};
+use jindou_engine::{Config, Database, MemoryPool, SpillLimits};
 use jindou_server::ServerConfig;
 
 use crate::client::{Running, TRIPLES, encode};
@@ -363,6 +363,30 @@ fn a_result_of_too_many_rows_is_an_error_and_never_cut() {
         );
     }
     server.wait_for_metric("jindou_rejected_total{reason=\"rows\"} 4");
+}
+
+#[test]
+fn health_and_metrics_tell_what_failed_in_the_store() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let location = folder.path().join("store");
+    let database = Database::open_or_create(&location, Config::default()).expect("a new store");
+    let server = Running::with_database(database.clone(), |_| {});
+    assert_eq!(server.get("/health", "").status, 200);
+    let update = "Content-Type: application/sparql-update\r\n";
+    let insert = "INSERT DATA { <http://e/a> <http://e/b> 1 }";
+    assert_eq!(server.send("POST", "/update", update, insert).status, 204);
+    std::fs::remove_dir_all(&location).expect("it was there");
+    assert!(database.compact().is_err());
+    let answer = server.get("/health", "");
+    assert_eq!(answer.status, 503);
+    assert!(
+        answer.text().contains("cannot be merged"),
+        "{}",
+        answer.text()
+    );
+    server.wait_for_metric("jindou_store_failed{part=\"maintenance\"} 1");
+    server.wait_for_metric("jindou_store_failed{part=\"log\"} 0");
+    assert_eq!(server.query("ASK {}", "").status, 200);
 }
 
 #[test]
