@@ -53,7 +53,8 @@ pub struct ServerConfig {
     pub max_uri_bytes: usize,
     /// The largest head of a request, URL included: 64 KiB, and never less than 8 KiB.
     pub max_header_bytes: usize,
-    /// Connections open at once; more wait to be accepted: 4096.
+    /// Connections open at once: 4096. For one more the longest idle is closed; while all are
+    /// busy it may only ask for `/health` and `/metrics`, and there are 16 such at most.
     pub max_connections: usize,
     /// How long a client may take to send the head of its next request, or its body: 60 s.
     pub idle_timeout: Duration,

@@ -40,7 +40,8 @@
 //! the server has too much to do or other queries have its memory. Once results are under way an
 //! error cuts the connection before the last chunk, so that no client takes a part for the whole;
 //! `/queries/{id}` then says what it was. The id is in the header `Jindou-Query-Id` of each answer.
-//! A client that goes away cancels its query.
+//! A client that goes away cancels its query; one that has only ended its sending side gets its
+//! answer, and perhaps `100 Continue` before it, which is how it is told from one that is gone.
 //!
 //! An update takes `using-graph-uri`, `using-named-graph-uri` and `timeout`. What changed the
 //! database answers 204, or 201 where a graph was made, once it is on the device; the headers
@@ -55,6 +56,7 @@
 mod admission;
 mod body;
 mod config;
+mod connections;
 mod description;
 mod error;
 mod execute;
@@ -65,6 +67,7 @@ mod memory;
 mod metrics;
 mod multipart;
 mod origin;
+mod presence;
 mod protocol;
 mod queries;
 mod receive;

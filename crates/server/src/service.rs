@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use hyper::body::Incoming;
 use hyper::header::{
-    ACCEPT, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, ORIGIN,
+    ACCEPT, ACCESS_CONTROL_REQUEST_METHOD, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue,
+    LOCATION, ORIGIN,
 };
 use hyper::{Method, Request, Response, StatusCode};
 use jindou_engine::{Database, UpdateOptions};
@@ -14,6 +15,7 @@ use serde_json::json;
 
 use crate::body::Body;
 use crate::config::{Cors, ServerConfig};
+use crate::connections::Peer;
 use crate::description::{self, Description};
 use crate::error::Refusal;
 use crate::execute::{Asked, Executor, Query};
@@ -71,12 +73,18 @@ impl Service {
         &self,
         request: Request<Incoming>,
         client: &Arc<Client>,
+        peer: &Peer,
     ) -> Response<Body> {
         let origin = request.headers().get(ORIGIN).cloned();
         // Pages of other origins have no business with others' queries.
         let shared = !is_about_queries(request.uri().path());
         let writes = is_write(&request);
-        let mut response = match self.route(request, client).await {
+        let watches = matches!(request.uri().path(), "/health" | "/metrics");
+        let routed = match !watches && peer.is_confined().await {
+            true => Err(full()),
+            false => self.route(request, client).await,
+        };
+        let mut response = match routed {
             Ok(response) => response,
             Err(refusal) => {
                 tracing::debug!(status = refusal.status.as_u16(), "{}", refusal.message);
@@ -90,6 +98,10 @@ impl Service {
                 cors => cors,
             };
             respond::allow_origin(cors, origin.as_ref(), &mut response);
+        }
+        if peer.is_spare() {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(CONNECTION, close);
         }
         response
     }
@@ -405,6 +417,13 @@ impl Service {
         };
         description::respond(&description, request.headers())
     }
+}
+
+/// To a client that connected when as many were connected as may be, and all of them busy.
+fn full() -> Refusal {
+    let message = "as many connections are busy as may be open; on this one /health and /metrics \
+                   answer";
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).come_again(1)
 }
 
 /// An open connection, counted.

@@ -304,7 +304,7 @@ fn the_service_describes_itself_to_programs() {
     let text = description(&server, LINES).text();
     assert!(text.contains("BasicFederatedQuery"));
     assert!(
-        text.contains("endpoint> <https://example.org/data/sparql> ."),
+        text.contains("endpoint> <https://example.org/data/query> ."),
         "{text}"
     );
 }
