@@ -107,9 +107,15 @@ pub(crate) struct ServeArguments {
     pub(crate) allow_load: Vec<AllowLoad>,
     /// Pages of which origin may use the server, as in https://example.org; may be given more than
     /// once. Pages of `*` may read but change nothing; those of an origin that is named may change
-    /// data, too; `none` is for pages of the server itself only
+    /// data, too; `none` is for pages of the server itself only [default: * if --bind is a loopback
+    /// address, else none]
     #[arg(long, value_name = "ORIGIN", value_parser = parse_cors_origin)]
     pub(crate) cors_origin: Vec<CorsOrigin>,
+    /// What browsers see before the path of a URL, as in https://example.org, where the server is
+    /// reached by a name, as behind a proxy; without it, pages may use it by its address and
+    /// localhost only
+    #[arg(long, value_name = "URL", value_parser = parse_public_url)]
+    pub(crate) public_url: Option<String>,
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
     #[command(flatten)]
@@ -147,6 +153,25 @@ pub(crate) enum CorsOrigin {
     None,
     /// Those of one.
     One(String),
+}
+
+/// A URL that paths may follow.
+fn parse_public_url(text: &str) -> Result<String, String> {
+    let rest = text
+        .strip_prefix("https://")
+        .or_else(|| text.strip_prefix("http://"))
+        .map(|rest| rest.trim_end_matches('/'));
+    let is_url = rest.is_some_and(|rest| {
+        !rest.is_empty()
+            && !rest.starts_with('/')
+            && rest.is_ascii()
+            && !rest.contains(['?', '#', '@', '<', '>', '"'])
+            && !rest.contains(char::is_whitespace)
+    });
+    match is_url {
+        true => Ok(text.trim_end_matches('/').to_owned()),
+        false => Err("a public URL is like https://example.org".to_owned()),
+    }
 }
 
 /// `*`, `none`, or an origin as a browser names it.
@@ -830,6 +855,9 @@ mod tests {
     #[test]
     fn an_origin_has_no_path() {
         assert_eq!(parse_cors_origin("*"), Ok(CorsOrigin::Any));
+        let public = parse_public_url("https://example.org:8080/");
+        assert_eq!(public.as_deref(), Ok("https://example.org:8080"));
+        assert!(parse_public_url("example.org").is_err());
         assert_eq!(parse_cors_origin("none"), Ok(CorsOrigin::None));
         let one = CorsOrigin::One("https://a.example:3000".to_owned());
         assert_eq!(parse_cors_origin("https://A.example:3000"), Ok(one));

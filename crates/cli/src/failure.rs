@@ -26,7 +26,7 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     } else {
         ("", "")
     };
-    eprintln!("{before}error:{after} {}", one_line(error));
+    note!("{before}error:{after} {}", one_line(error));
     if error.is::<Interrupted>() {
         return ExitCode::from(INTERRUPTED);
     }

@@ -4,6 +4,15 @@
 
 #![forbid(unsafe_code)]
 
+/// Prints a line on standard error. That nobody reads it, as where the log's reader has ended, is
+/// no reason to end: `eprintln!` panics then.
+macro_rules! note {
+    ($($argument:tt)*) => {{
+        use std::io::Write as _;
+        let _unread = writeln!(std::io::stderr(), $($argument)*);
+    }};
+}
+
 mod allow;
 mod args;
 mod commands;
@@ -60,5 +69,7 @@ fn log_to_standard_error() {
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
+        // It would tell standard error, and panic, that standard error is gone.
+        .log_internal_errors(false)
         .init();
 }

@@ -109,7 +109,7 @@ pub(crate) fn stored_or_new(location: &Path, config: Config) -> anyhow::Result<D
     let is_new = !location.exists();
     let database = Database::open_or_create(location, config)?;
     if is_new {
-        eprintln!("{}: made an empty store", location.display());
+        note!("{}: made an empty store", location.display());
     }
     Ok(database)
 }
@@ -130,10 +130,10 @@ fn load(
             true => " (and the rest of the file)",
             false => "",
         };
-        eprintln!("left out{rest}: {}", skipped.error);
+        note!("left out{rest}: {}", skipped.error);
     }
     if report.skipped > report.errors.len() as u64 {
-        eprintln!("left out: {} errors in all", thousands(report.skipped));
+        note!("left out: {} errors in all", thousands(report.skipped));
     }
     if start.elapsed() >= patience {
         tell(&report, start.elapsed());
@@ -148,7 +148,7 @@ pub(crate) fn tell(report: &LoadReport, time: Duration) {
         quads => format!(" and {} quads of named graphs", thousands(quads)),
     };
     let seconds = time.as_secs_f64();
-    eprintln!(
+    note!(
         "read {} in {seconds:.2} s, {:.2} million statements a second; there are {} triples{named}",
         bytes(report.bytes_read),
         report.quads as f64 / seconds / 1e6,

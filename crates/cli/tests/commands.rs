@@ -55,6 +55,47 @@ fn assert_says(text: &str, parts: &[&str]) {
 }
 
 #[test]
+fn standard_error_that_nobody_reads_ends_nothing() {
+    let folder = folder();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let load = ["load", "--location", "store", "people.ttl"];
+    let mut load = command(folder.path(), &load);
+    let status = load.stderr(writer.try_clone().unwrap());
+    assert!(status.status().unwrap().success());
+    let query = ["query", "--location", "store", "SELECT nonsense"];
+    let mut query = command(folder.path(), &query);
+    let status = query.stderr(writer.try_clone().unwrap());
+    assert_eq!(status.status().unwrap().code(), Some(1));
+    // A server says where it serves, and, in the log, each thing that it does.
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let bind = port.to_string();
+    let mut server = command(folder.path(), &["serve", "--bind", &bind])
+        .env("JINDOU_LOG", "debug")
+        .stderr(writer)
+        .spawn()
+        .unwrap();
+    let mut stream = loop {
+        match TcpStream::connect(port) {
+            Ok(stream) => break stream,
+            Err(_) => assert!(server.try_wait().unwrap().is_none(), "it ended"),
+        }
+    };
+    let request = b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    stream.write_all(request).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let running = server.try_wait().unwrap().is_none();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(running, "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+}
+
+#[test]
 fn a_typo_is_a_usage_error_with_a_hint() {
     let folder = folder();
     let output = run(folder.path(), &["serv"]);

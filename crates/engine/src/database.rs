@@ -19,6 +19,7 @@ use crate::EngineError;
 use crate::config::{Config, QueryOptions};
 use crate::deadline::Deadline;
 use crate::graph::StoredGraph;
+use crate::health::Failure;
 use crate::load::{self, LoadReport};
 use crate::merge::{Signal, Trouble};
 use crate::query::{QueryResults, Running};
@@ -54,6 +55,8 @@ pub(crate) struct Inner {
     pub(crate) showing: Mutex<()>,
     /// Held while a transaction is executed and appended to the log.
     pub(crate) writer: Mutex<Writer>,
+    /// [`Writer::failed`], for those who must not wait for the writer.
+    pub(crate) log_failure: Arc<OnceLock<String>>,
     /// Held during a load, a merge or a checkpoint.
     pub(crate) maintenance: Mutex<()>,
     pub(crate) signal: Arc<Signal>,
@@ -169,6 +172,7 @@ impl Database {
         let quads = snapshot.triples() + snapshot.named_quads();
         let start = config.worker_start.clone();
         let start = start.map_or_else(|| Arc::new(|| ()) as _, |start| start.0);
+        let log_failure: Arc<OnceLock<String>> = Arc::default();
         let inner = Inner {
             graph: ArcSwap::from_pointee(StoredGraph {
                 snapshot: snapshot.clone(),
@@ -179,8 +183,9 @@ impl Database {
                 store,
                 last: None,
                 since_merge: None,
-                failed: None,
+                failed: Arc::clone(&log_failure),
             }),
+            log_failure,
             maintenance: Mutex::new(()),
             signal: Arc::default(),
             trouble: Trouble::default(),
@@ -283,6 +288,17 @@ impl Database {
     /// What the operating system says; nothing is lost then.
     pub fn checkpoint(&self) -> Result<(), EngineError> {
         self.inner.checkpoint()
+    }
+
+    /// What is wrong with the database, so that it takes no changes or soon will not: empty if all
+    /// is well. Waits for no writer.
+    #[must_use]
+    pub fn health(&self) -> Vec<Failure> {
+        let log = self.inner.log_failure.get().cloned();
+        let merge = self.inner.trouble.last();
+        let log = log.map(|reason| Failure::Log { reason });
+        let merge = merge.map(|reason| Failure::Maintenance { reason });
+        log.into_iter().chain(merge).collect()
     }
 
     /// What opening the stored database found in its log.

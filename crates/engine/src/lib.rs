@@ -31,6 +31,7 @@ mod error;
 mod fetch;
 mod graph;
 mod graph_store;
+mod health;
 mod keys;
 mod load;
 mod merge;
@@ -53,6 +54,7 @@ pub use config::{Config, DEFAULT_SPILL_BYTES, LoadPolicy, QueryOptions, WorkerSt
 pub use database::Database;
 pub use error::EngineError;
 pub use graph_store::GraphReport;
+pub use health::Failure;
 pub use jindou_exec::{
     CancellationToken, FREE_BYTES, MemoryPool, Reservation, ServiceCall, ServiceCaller,
     ServiceError, ServiceNext, ServiceRows, SpillLimits,

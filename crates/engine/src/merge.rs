@@ -179,6 +179,11 @@ impl Trouble {
         failed.as_ref().map(|failed| failed.until.ok_or(()))
     }
 
+    /// Why the last merge or checkpoint failed, if it did.
+    pub(crate) fn last(&self) -> Option<String> {
+        self.0.lock().as_ref().map(|failed| failed.reason.clone())
+    }
+
     /// Why nobody should try now.
     pub(crate) fn reason(&self) -> Option<String> {
         let failed = self.0.lock();
@@ -377,7 +382,7 @@ impl Inner {
             bring_over(&waiting, latest, &mut to, &mut moved)?;
         }
         let mut writer = self.writer.lock();
-        if let Some(reason) = &writer.failed {
+        if let Some(reason) = writer.failed.get() {
             let reason = reason.clone();
             return Err(EngineError::ReadOnly { reason });
         }

@@ -5,7 +5,7 @@
 //! device, together with all others that wait, and only then readers see what it did and its
 //! client gets an answer.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jindou_model::SnapshotNumber;
 use jindou_store::log::{Log, Ticket};
@@ -25,8 +25,8 @@ pub(crate) struct Writer {
     pub(crate) last: Option<(Arc<Log>, Ticket)>,
     /// Transactions since a merge began, while one runs.
     pub(crate) since_merge: Option<Vec<Transaction>>,
-    /// Why nothing may be written any more.
-    pub(crate) failed: Option<String>,
+    /// Why nothing may be written any more. Shared, so that it can be read without the lock.
+    pub(crate) failed: Arc<OnceLock<String>>,
 }
 
 /// A transaction that was appended to the log, or had nothing to append.
@@ -42,7 +42,7 @@ impl Writer {
     /// # Errors
     /// [`EngineError::ReadOnly`] after the log failed.
     pub(crate) fn begin(&self) -> Result<Snapshot, EngineError> {
-        match &self.failed {
+        match self.failed.get() {
             Some(reason) => Err(EngineError::ReadOnly {
                 reason: reason.clone(),
             }),
@@ -96,7 +96,7 @@ impl Writer {
             },
             StoreError::LogFailed { .. } | StoreError::Uncertain { .. } => {
                 let reason = error.to_string();
-                self.failed.get_or_insert_with(|| reason.clone());
+                self.failed.get_or_init(|| reason.clone());
                 EngineError::ReadOnly { reason }
             }
             other => other.into(),

@@ -9,6 +9,7 @@ use http_body::{Frame, SizeHint};
 use jindou_engine::Reservation;
 use tokio::sync::mpsc;
 
+use crate::connections::Underway;
 use crate::queries::{Reason, Running};
 
 /// Chunks that wait for a slow client, at most.
@@ -83,5 +84,31 @@ impl http_body::Body for Body {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Unsent | Self::Stream { .. } => SizeHint::default(),
         }
+    }
+}
+
+/// A body of an answer, with the note that it is under way.
+pub(crate) struct Sending {
+    pub(crate) body: Body,
+    pub(crate) _underway: Underway,
+}
+
+impl http_body::Body for Sending {
+    type Data = Bytes;
+    type Error = CutShort;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, CutShort>>> {
+        Pin::new(&mut self.get_mut().body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

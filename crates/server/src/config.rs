@@ -53,7 +53,8 @@ pub struct ServerConfig {
     pub max_uri_bytes: usize,
     /// The largest head of a request, URL included: 64 KiB, and never less than 8 KiB.
     pub max_header_bytes: usize,
-    /// Connections open at once; more wait to be accepted: 4096.
+    /// Connections open at once: 4096. For one more the longest idle is closed; while all are
+    /// busy it may only ask for `/health` and `/metrics`, and there are 16 such at most.
     pub max_connections: usize,
     /// How long a client may take to send the head of its next request, or its body: 60 s.
     pub idle_timeout: Duration,
@@ -61,9 +62,11 @@ pub struct ServerConfig {
     pub write_timeout: Duration,
     /// How long requests may go on once the server is told to stop: 10 s.
     pub shutdown_grace: Duration,
-    /// Which pages may read answers: any, but those to what changes the database. That is taken
-    /// from pages of this server and of [`Cors::Origins`] only, since a browser sends it for any
-    /// page.
+    /// Which pages may read answers: [`Cors::Local`]. What changes the database is taken from
+    /// pages of this server and of [`Cors::Origins`] only, since a browser sends it for any page.
+    /// A page is this server's if its host is an address, `localhost` or that of `public_url`:
+    /// any other name may be made to point here. Where the server listens at a loopback address,
+    /// browsers may not even read by such a name, but with [`Cors::Any`].
     pub cors: Cors,
     /// Whether to compress for clients that accept gzip: yes.
     pub gzip: bool,
@@ -76,6 +79,8 @@ pub struct ServerConfig {
 /// Which pages of other origins a browser lets read the answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cors {
+    /// [`Cors::Any`] where the server listens at a loopback address, else [`Cors::None`].
+    Local,
     /// All pages, and none those to what changes the database.
     Any,
     /// None.
@@ -108,7 +113,7 @@ impl Default for ServerConfig {
             idle_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(60),
             shutdown_grace: Duration::from_secs(10),
-            cors: Cors::Any,
+            cors: Cors::Local,
             gzip: true,
             services: AddressPolicy::None,
         }

@@ -4,7 +4,9 @@ use hyper::header::HeaderMap;
 use hyper::{Response, StatusCode};
 use jindou_engine::AddressPolicy;
 use jindou_engine::ingest::Format;
-use jindou_engine::results::{BooleanFormat, GraphFormat, GraphWriter, SolutionsFormat, negotiate};
+use jindou_engine::results::{
+    BooleanFormat, GraphFormat, GraphWriter, Offer, SolutionsFormat, negotiate,
+};
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{BlankNode, Literal, NamedNode, NamedOrBlankNode, Term, Triple};
 
@@ -35,14 +37,22 @@ const FORMATS: [(&str, &str); 11] = [
 pub(crate) struct Description<'a> {
     /// What clients see before the path.
     pub(crate) base_url: &'a str,
-    /// The path that was asked.
-    pub(crate) path: &'a str,
     /// Whether there are updates.
     pub(crate) writes: bool,
     /// Which endpoints queries may call.
     pub(crate) services: &'a AddressPolicy,
     /// Triples of the default graph.
     pub(crate) triples: u64,
+}
+
+/// Whether a client prefers a page to any form that the description has.
+pub(crate) fn is_for_people(accept: &str) -> bool {
+    let formats = GraphFormat::OFFERS.iter().map(|offer| offer.media_type);
+    let offers: Vec<_> = formats
+        .chain(["text/html"])
+        .map(|media_type| Offer::new(media_type, ()))
+        .collect();
+    negotiate(accept, &offers).is_some_and(|offer| offer.media_type == "text/html")
 }
 
 /// The description in the format that a client prefers.
@@ -73,7 +83,7 @@ impl Description<'_> {
     fn triples(&self) -> Vec<Triple> {
         let mut graph = Statements(Vec::new());
         let dataset = graph.dataset(self.triples);
-        let query = graph.service(&self.url(self.path), &dataset);
+        let query = graph.service(&self.url("/query"), &dataset);
         graph.add(&query, "supportedLanguage", sd("SPARQL11Query"));
         if *self.services != AddressPolicy::None {
             graph.add(&query, "feature", sd("BasicFederatedQuery"));

@@ -752,7 +752,8 @@ fn refuse_profile(query: &Query, form: &str) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The format to answer in, by the parameter `format` or else by `Accept`.
+/// The format to answer in: the first of those that the parameters name and that there is for
+/// this form of query, or else by `Accept`.
 pub(crate) fn choose<T: Copy>(
     query: &Query,
     form: &str,
@@ -761,25 +762,18 @@ pub(crate) fn choose<T: Copy>(
     media_type: fn(T) -> &'static str,
 ) -> Result<(&'static str, T), Stop> {
     let offered = |offer: &Offer<T>| (offer.media_type, offer.format);
-    let (chosen, asked) = match query.parameters.format.as_deref() {
+    let named = |name: &String| match name.contains('/') {
         // A media type, whose + the encoding of URLs takes for a space.
-        Some(name) if name.contains('/') => (
-            negotiate(&name.replace(' ', "+"), offers).map(offered),
-            name,
-        ),
-        Some(name) => (
-            from_name(name).map(|format| (media_type(format), format)),
-            name,
-        ),
-        None => (
-            negotiate(&query.accept, offers).map(offered),
-            query.accept.as_str(),
-        ),
+        true => negotiate(&name.replace(' ', "+"), offers).map(offered),
+        false => from_name(name).map(|format| (media_type(format), format)),
     };
+    let named = query.parameters.formats.iter().find_map(named);
+    let chosen = named.or_else(|| negotiate(&query.accept, offers).map(offered));
     chosen.ok_or_else(|| {
         let available: Vec<&str> = offers.iter().map(|offer| offer.media_type).collect();
         let message = format!(
-            "the results of {form} are not available as {asked}; available: {}",
+            "the results of {form} are not available as {}; available: {}",
+            query.accept,
             available.join(", ")
         );
         Stop::Refused(Refusal::new(StatusCode::NOT_ACCEPTABLE, message))

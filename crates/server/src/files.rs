@@ -1,8 +1,11 @@
 //! How many connections can the operating system keep open for this process?
 
+#[cfg(unix)]
+use crate::connections::SPARE;
+
 /// Files that are open beside connections, with room to spare.
 #[cfg(unix)]
-const OTHER_FILES: u64 = 128;
+const OTHER_FILES: u64 = 128 + SPARE as u64;
 
 /// Raises the process's limit of open files as far as the system allows, and tells how many
 /// connections fit in it: at least one. For programs that serve; it is the whole process's limit.

@@ -7,15 +7,17 @@
 //! | `/store?graph=IRI`, `/store?default`, `/store/...` | whole graphs, by the Graph Store Protocol: GET, HEAD, PUT, POST, DELETE; POST to `/store` makes a graph with a new name |
 //! | `/queries` | queries and updates under way as JSON: GET |
 //! | `/queries/{id}` | one of them, or why it failed: GET; DELETE ends it |
-//! | `/health` | 200 while the server runs |
+//! | `/health` | 200, or 503 and why where the store takes no changes or cannot merge them |
 //! | `/metrics` | Prometheus text |
-//! | `/` | a page for people to try queries |
+//! | `/` | a page for people to try queries; with `?query=`, or by POST, as `/query` |
 //!
 //! Beside `query`, `default-graph-uri` and `named-graph-uri`, a query takes these parameters:
 //!
-//! - `timeout`: seconds, `1.5` or `1.5s`, or `250ms`; never more than the server's maximum.
-//! - `format` (or `output`): `json`, `xml`, `csv`, `tsv`, `table`; for graphs `ttl`, `nt`,
-//!   `rdf`, `jsonld`, `trig`, `nq`; goes before the `Accept` header.
+//! - `timeout`: seconds, `1.5` or `1.5s`, or `250ms`; never more than the server's maximum. Zero
+//!   is the server's default.
+//! - `format` (or `output`, `results`): `json`, `xml`, `csv`, `tsv`, `table`; for graphs `ttl`,
+//!   `nt`, `rdf`, `jsonld`, `trig`, `nq`, or a media type; goes before the `Accept` header. The first
+//!   that the form of the query can be given in counts; if there is none, the header does.
 //! - `explain=true`: the plan as text, without running it.
 //! - `profile=true`: SELECT in JSON only; the profile is the document's last member, `"profile"`,
 //!   a string. Anything else is refused with 400.
@@ -38,7 +40,8 @@
 //! the server has too much to do or other queries have its memory. Once results are under way an
 //! error cuts the connection before the last chunk, so that no client takes a part for the whole;
 //! `/queries/{id}` then says what it was. The id is in the header `Jindou-Query-Id` of each answer.
-//! A client that goes away cancels its query.
+//! A client that goes away cancels its query; one that has only ended its sending side gets its
+//! answer, and perhaps `100 Continue` before it, which is how it is told from one that is gone.
 //!
 //! An update takes `using-graph-uri`, `using-named-graph-uri` and `timeout`. What changed the
 //! database answers 204, or 201 where a graph was made, once it is on the device; the headers
@@ -53,6 +56,7 @@
 mod admission;
 mod body;
 mod config;
+mod connections;
 mod description;
 mod error;
 mod execute;
@@ -62,6 +66,8 @@ mod heavy_texts;
 mod memory;
 mod metrics;
 mod multipart;
+mod origin;
+mod presence;
 mod protocol;
 mod queries;
 mod receive;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
-use jindou_engine::{MemoryPool, UpdateReport};
+use jindou_engine::{Failure, MemoryPool, UpdateReport};
 
 use crate::admission::Figures;
 
@@ -118,6 +118,7 @@ pub(crate) struct Now {
     pub(crate) connections: usize,
     pub(crate) heavy: Figures,
     pub(crate) memory: Option<Arc<MemoryPool>>,
+    pub(crate) failures: Vec<Failure>,
 }
 
 /// Counters, updated without locks.
@@ -318,6 +319,24 @@ impl Metrics {
         ] {
             line(text, &format!("{name}{{state=\"{state}\"}}"), count);
         }
+        let name = "jindou_store_failed";
+        head(
+            text,
+            name,
+            "gauge",
+            "1 where the log failed, which ends updates, or the last merge or checkpoint did.",
+        );
+        let is_log = |failure: &Failure| matches!(failure, Failure::Log { .. });
+        for (part, failed) in [
+            ("log", now.failures.iter().any(is_log)),
+            ("maintenance", !now.failures.iter().all(is_log)),
+        ] {
+            line(
+                text,
+                &format!("{name}{{part=\"{part}\"}}"),
+                u8::from(failed),
+            );
+        }
         let mut gauge = |name: &str, help: &str, value: u64| {
             head(text, name, "gauge", help);
             line(text, name, value);
@@ -408,6 +427,7 @@ mod tests {
                 stalled: 0,
             },
             memory: Some(Arc::new(MemoryPool::new(99))),
+            failures: Vec::new(),
         });
         for line in [
             "jindou_queries_total{status=\"ok\"} 3",

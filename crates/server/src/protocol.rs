@@ -6,6 +6,9 @@ use oxrdf::NamedNode;
 
 use crate::error::Refusal;
 
+/// Names of formats that are looked at.
+const MOST_FORMATS: usize = 8;
+
 /// The parameters of a request, from its URL, its form, or both.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Parameters {
@@ -13,7 +16,8 @@ pub(crate) struct Parameters {
     pub(crate) default_graphs: Vec<NamedNode>,
     pub(crate) named_graphs: Vec<NamedNode>,
     pub(crate) timeout: Option<Duration>,
-    pub(crate) format: Option<String>,
+    /// The names of formats, the one to be preferred first.
+    pub(crate) formats: Vec<String>,
     pub(crate) profile: Option<bool>,
     pub(crate) explain: Option<bool>,
 }
@@ -33,11 +37,16 @@ impl Parameters {
     pub(crate) fn add(&mut self, encoded: &str) -> Result<(), Refusal> {
         for_each(encoded, |name, value| {
             match name {
-                "query" => set(&mut self.query, name, value()?)?,
-                "default-graph-uri" => self.default_graphs.push(iri(name, value()?)?),
-                "named-graph-uri" => self.named_graphs.push(iri(name, value()?)?),
-                "timeout" => set(&mut self.timeout, name, duration(&value()?)?)?,
-                "format" | "output" => set(&mut self.format, name, value()?)?,
+                "query" => set(&mut self.query, name, without_mark(value()?))?,
+                "default-graph-uri" => self.default_graphs.extend(graph(name, value()?)?),
+                "named-graph-uri" => self.named_graphs.extend(graph(name, value()?)?),
+                "timeout" => set_timeout(&mut self.timeout, &value()?)?,
+                "format" | "output" | "results" => {
+                    let value = value()?;
+                    if self.formats.len() < MOST_FORMATS && !self.formats.contains(&value) {
+                        self.formats.push(value);
+                    }
+                }
                 "profile" => set(&mut self.profile, name, switch(name, &value()?)?)?,
                 "explain" => set(&mut self.explain, name, switch(name, &value()?)?)?,
                 "update" | "using-graph-uri" | "using-named-graph-uri" => {
@@ -57,10 +66,10 @@ impl UpdateParameters {
     pub(crate) fn add(&mut self, encoded: &str) -> Result<(), Refusal> {
         for_each(encoded, |name, value| {
             match name {
-                "update" => set(&mut self.update, name, value()?)?,
+                "update" => set(&mut self.update, name, without_mark(value()?))?,
                 "using-graph-uri" => self.using_graphs.push(iri(name, value()?)?),
                 "using-named-graph-uri" => self.using_named_graphs.push(iri(name, value()?)?),
-                "timeout" => set(&mut self.timeout, name, duration(&value()?)?)?,
+                "timeout" => set_timeout(&mut self.timeout, &value()?)?,
                 "query" => {
                     return Err(Refusal::bad_request(
                         "the parameter query is of queries, which go to /query",
@@ -137,6 +146,21 @@ fn for_each(
     Ok(())
 }
 
+/// Whether the parameters of a URL have a query.
+pub(crate) fn names_query(encoded: &str) -> bool {
+    encoded
+        .split('&')
+        .any(|pair| pair.split('=').next() == Some("query"))
+}
+
+/// A text without the byte order mark that some editors put before it.
+pub(crate) fn without_mark(mut text: String) -> String {
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
+    text
+}
+
 /// Whether a text begins as an update does, behind its PREFIX and BASE declarations.
 pub(crate) fn begins_as_update(text: &str) -> bool {
     const UPDATES: [&str; 11] = [
@@ -180,6 +204,22 @@ fn set<T>(place: &mut Option<T>, name: &str, value: T) -> Result<(), Refusal> {
     }
 }
 
+/// Sets a limit of time, unless it is left to the server.
+fn set_timeout(place: &mut Option<Duration>, value: &str) -> Result<(), Refusal> {
+    match duration(value)? {
+        Some(limit) => set(place, "timeout", limit),
+        None => Ok(()),
+    }
+}
+
+/// A graph, unless the value is empty: clients send such for what was not chosen.
+fn graph(name: &str, value: String) -> Result<Option<NamedNode>, Refusal> {
+    match value.is_empty() {
+        true => Ok(None),
+        false => iri(name, value).map(Some),
+    }
+}
+
 fn iri(name: &str, value: String) -> Result<NamedNode, Refusal> {
     NamedNode::new(value)
         .map_err(|error| Refusal::bad_request(format!("{name} is not an absolute IRI: {error}")))
@@ -195,22 +235,29 @@ fn switch(name: &str, value: &str) -> Result<bool, Refusal> {
     }
 }
 
-/// `2`, `2.5`, `2.5s` or `250ms`; more than zero.
-fn duration(value: &str) -> Result<Duration, Refusal> {
+/// `2`, `2.5`, `2.5s` or `250ms`; `None` for zero and for nothing.
+fn duration(value: &str) -> Result<Option<Duration>, Refusal> {
+    if value.is_empty() {
+        return Ok(None);
+    }
     let (number, unit) = match (value.strip_suffix("ms"), value.strip_suffix('s')) {
         (Some(number), _) => (number, 1e-3),
         (None, Some(number)) => (number, 1.0),
         (None, None) => (value, 1.0),
     };
     let seconds: Option<f64> = number.trim().parse().ok();
-    seconds
-        .filter(|&seconds| seconds > 0.0)
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds * unit).ok())
-        .ok_or_else(|| {
-            Refusal::bad_request(format!(
-                "timeout is a number of seconds above 0, as in 2.5 or 250ms, not {value:?}"
-            ))
-        })
+    let duration = seconds
+        .filter(|&seconds| seconds >= 0.0)
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds * unit).ok());
+    match duration {
+        // What rounds to nothing was asked for all the same.
+        Some(Duration::ZERO) if seconds != Some(0.0) => Ok(Some(Duration::from_nanos(1))),
+        Some(Duration::ZERO) => Ok(None),
+        Some(duration) => Ok(Some(duration)),
+        None => Err(Refusal::bad_request(format!(
+            "timeout is a number of seconds, as in 2.5 or 250ms, not {value:?}"
+        ))),
+    }
 }
 
 /// Decodes one name or value; `None` when an escape is broken or the bytes are not UTF-8, since
@@ -268,14 +315,12 @@ mod tests {
             "query=%ff",
             "query=a&query=b",
             "timeout=x",
-            "timeout=0",
             "timeout=-1",
             "timeout=nan",
             "timeout=1e300",
             "timeout=inf",
             "default-graph-uri=a",
             "profile=yes",
-            "format=a&output=b",
         ] {
             let refusal = parse(encoded).expect_err(encoded);
             assert_eq!(refusal.status, StatusCode::BAD_REQUEST, "{encoded}");
@@ -287,7 +332,7 @@ mod tests {
         for (text, millis) in [("2", 2000), ("1.5", 1500), ("1.5s", 1500), ("20ms", 20)] {
             assert_eq!(
                 duration(text).unwrap(),
-                Duration::from_millis(millis),
+                Some(Duration::from_millis(millis)),
                 "{text}"
             );
         }

@@ -199,12 +199,12 @@ pub(crate) fn allow_origin(
     response: &mut Response<Body>,
 ) {
     let headers = response.headers_mut();
-    if *cors != Cors::None && headers.contains_key(QUERY_ID) {
+    if !matches!(cors, Cors::None | Cors::Local) && headers.contains_key(QUERY_ID) {
         let exposed = HeaderValue::from_name(QUERY_ID);
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     }
     match (cors, origin) {
-        (Cors::None, _) => {}
+        (Cors::None | Cors::Local, _) => {}
         (Cors::Any, _) => {
             headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
         }

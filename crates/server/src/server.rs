@@ -11,10 +11,13 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use jindou_engine::Database;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
+use crate::body::Sending;
 use crate::config::ServerConfig;
+use crate::connections::{Activity, Connections, Open, Place};
 use crate::error::ServerError;
 use crate::execute::Executor;
 use crate::queries::Client;
@@ -29,6 +32,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How long cancelled queries may take to end when the server stops, and how often it looks.
 const LAST_GRACE: Duration = Duration::from_secs(10);
 const LAST_LOOK: Duration = Duration::from_millis(1);
+
+/// How long a connection that is to give way may take to send what is left of its last answer.
+const LEAVE_GRACE: Duration = Duration::from_secs(1);
 
 /// The smallest buffer that the HTTP library takes.
 const MIN_HEADER_BYTES: usize = 8192;
@@ -80,16 +86,17 @@ impl Server {
     /// Runs on a tokio runtime with time and I/O enabled. Several worker threads are best: a
     /// query may keep one busy for [`ServerConfig::inline_budget`].
     pub async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
-        let connections = Arc::new(Semaphore::new(self.config.max_connections));
+        let connections = Arc::new(Connections::new(self.config.max_connections));
         let (stop, stopping) = watch::channel(());
         let mut tasks = JoinSet::new();
         tokio::pin!(shutdown);
         loop {
-            let (stream, address, permit) = tokio::select! {
+            let (stream, address, place) = tokio::select! {
                 () = &mut shutdown => break,
                 accepted = accept(&listener, &connections) => accepted,
             };
-            tasks.spawn(self.connection(stream, address, permit, stopping.clone()));
+            let open = connections.open(place);
+            tasks.spawn(self.connection(stream, address, open, stopping.clone()));
             while tasks.try_join_next().is_some() {}
         }
         drop(listener);
@@ -121,7 +128,7 @@ impl Server {
         &self,
         stream: TcpStream,
         address: SocketAddr,
-        permit: OwnedSemaphorePermit,
+        open: Open,
         mut stopping: watch::Receiver<()>,
     ) -> impl Future<Output = ()> + Send + use<> {
         let service = Arc::clone(&self.service);
@@ -129,10 +136,13 @@ impl Server {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
             .header_read_timeout(self.config.idle_timeout)
+            // The end of what a client sends is not its own end: see `presence`.
+            .half_close(true)
             .max_buf_size(self.config.max_header_bytes.max(MIN_HEADER_BYTES));
         let write_timeout = self.config.write_timeout;
         async move {
-            let _held = (permit, connected);
+            let _held = connected;
+            let peer = Arc::clone(&open.0);
             let client = Arc::new(Client::new(address));
             // Answers are written whole, so there is nothing to wait for.
             if let Err(error) = stream.set_nodelay(true) {
@@ -140,17 +150,28 @@ impl Server {
                 return;
             }
             bound_unsent(&stream);
-            let io = TokioIo::new(StallGuard::new(stream, write_timeout));
-            let answering = Arc::clone(&client);
+            let io = TokioIo::new(StallGuard::new(stream, write_timeout, Arc::clone(&peer)));
+            let (answering, asking) = (Arc::clone(&client), Arc::clone(&peer));
             let connection = http.serve_connection(
                 io,
                 service_fn(move |request| {
+                    let underway = asking.begin(request.version());
                     let (service, client) = (Arc::clone(&service), Arc::clone(&answering));
-                    async move { Ok::<_, Infallible>(service.respond(request, &client).await) }
+                    let peer = Arc::clone(&asking);
+                    async move {
+                        let response = service.respond(request, &client, &peer).await;
+                        underway.answers();
+                        Ok::<_, Infallible>(response.map(|body| Sending {
+                            body,
+                            _underway: underway,
+                        }))
+                    }
                 }),
             );
             tokio::pin!(connection);
             let mut serving = true;
+            // Set once the connection is to give way to another.
+            let mut leave_at = None;
             let ended = loop {
                 tokio::select! {
                     biased;
@@ -158,6 +179,18 @@ impl Server {
                     () = client.until_cut() => {
                         tracing::debug!(%address, "cut while results were sent");
                         return;
+                    }
+                    () = peer.until_told_to_leave(), if leave_at.is_none() => {
+                        leave_at = Some(Instant::now() + LEAVE_GRACE);
+                        connection.as_mut().graceful_shutdown();
+                    }
+                    // Half a head, or an answer that the client does not take.
+                    () = sleep_until(leave_at), if leave_at.is_some() => {
+                        if peer.activity() == Activity::Idle {
+                            tracing::debug!(%address, "cut to give way to another");
+                            return;
+                        }
+                        leave_at = Some(Instant::now() + LEAVE_GRACE);
                     }
                     // Nothing is ever sent: this is the sender's end.
                     _ = stopping.changed(), if serving => {
@@ -185,18 +218,23 @@ fn bound_unsent(stream: &TcpStream) {
     let _ = stream;
 }
 
+/// Done at a moment, or never.
+async fn sleep_until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// The next connection, once there is room for it.
 async fn accept(
     listener: &TcpListener,
-    connections: &Arc<Semaphore>,
-) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
-    let permit = Arc::clone(connections)
-        .acquire_owned()
-        .await
-        .expect("the semaphore is never closed");
+    connections: &Connections,
+) -> (TcpStream, SocketAddr, Place) {
+    let place = connections.place().await;
     loop {
         match listener.accept().await {
-            Ok((stream, address)) => return (stream, address, permit),
+            Ok((stream, address)) => return (stream, address, place),
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;

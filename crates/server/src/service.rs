@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use hyper::body::Incoming;
 use hyper::header::{
-    ACCEPT, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION,
-    ORIGIN,
+    ACCEPT, ACCESS_CONTROL_REQUEST_METHOD, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue,
+    LOCATION, ORIGIN,
 };
 use hyper::{Method, Request, Response, StatusCode};
 use jindou_engine::{Database, UpdateOptions};
@@ -15,12 +15,16 @@ use serde_json::json;
 
 use crate::body::Body;
 use crate::config::{Cors, ServerConfig};
+use crate::connections::Peer;
 use crate::description::{self, Description};
 use crate::error::Refusal;
 use crate::execute::{Asked, Executor, Query};
 use crate::graph_store::{self, is_store};
 use crate::metrics::Now;
-use crate::protocol::{Parameters, UpdateParameters, begins_as_query, begins_as_update};
+use crate::origin::Origins;
+use crate::protocol::{
+    Parameters, UpdateParameters, begins_as_query, begins_as_update, names_query, without_mark,
+};
 use crate::queries::{Client, QueryId, Reason};
 use crate::respond;
 use crate::update::{Write, written};
@@ -39,6 +43,7 @@ const SHOWN_BYTES: usize = 4096;
 pub(crate) struct Service {
     pub(crate) executor: Arc<Executor>,
     pub(crate) config: ServerConfig,
+    origins: Origins,
     connections: AtomicUsize,
 }
 
@@ -46,6 +51,7 @@ impl Service {
     pub(crate) fn new(executor: Arc<Executor>, config: ServerConfig) -> Self {
         Self {
             executor,
+            origins: Origins::new(&config),
             config,
             connections: AtomicUsize::new(0),
         }
@@ -67,12 +73,18 @@ impl Service {
         &self,
         request: Request<Incoming>,
         client: &Arc<Client>,
+        peer: &Peer,
     ) -> Response<Body> {
         let origin = request.headers().get(ORIGIN).cloned();
         // Pages of other origins have no business with others' queries.
         let shared = !is_about_queries(request.uri().path());
         let writes = is_write(&request);
-        let mut response = match self.route(request, client).await {
+        let watches = matches!(request.uri().path(), "/health" | "/metrics");
+        let routed = match !watches && peer.is_confined().await {
+            true => Err(full()),
+            false => self.route(request, client).await,
+        };
+        let mut response = match routed {
             Ok(response) => response,
             Err(refusal) => {
                 tracing::debug!(status = refusal.status.as_u16(), "{}", refusal.message);
@@ -80,12 +92,16 @@ impl Service {
             }
         };
         if shared {
-            let cors = match &self.config.cors {
+            let cors = match &self.origins.cors {
                 // A page that may read anything may still change nothing.
                 Cors::Any if writes => &Cors::None,
                 cors => cors,
             };
             respond::allow_origin(cors, origin.as_ref(), &mut response);
+        }
+        if peer.is_spare() {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(CONNECTION, close);
         }
         response
     }
@@ -96,10 +112,11 @@ impl Service {
         client: &Arc<Client>,
     ) -> Result<Response<Body>, Refusal> {
         self.check_uri(&request)?;
+        self.origins.check_read(&request)?;
         let allow = match request.uri().path() {
-            "/query" | "/sparql" => QUERY,
+            "/query" | "/sparql" | "/" => QUERY,
             "/update" => UPDATE,
-            "/" | "/health" | "/metrics" => READ,
+            "/health" | "/metrics" => READ,
             path if is_about_queries(path) => RUNNING,
             path if is_store(path) => graph_store::METHODS,
             path => {
@@ -131,14 +148,29 @@ impl Service {
         }
         match request.uri().path() {
             "/update" => self.update(request, client).await,
-            "/health" => Ok(respond::whole("application/json", r#"{"status":"ok"}"#)),
+            "/health" => Ok(self.health()),
             "/metrics" => {
                 let text = self.executor.metrics.text(&self.now());
                 Ok(respond::whole("text/plain; version=0.0.4", text))
             }
-            "/" => Ok(respond::whole("text/html", PAGE)),
+            "/" if reads && !names_query(request.uri().query().unwrap_or_default()) => {
+                Ok(respond::whole("text/html", PAGE))
+            }
             _ => self.query(request, client).await,
         }
+    }
+
+    /// 503 where the database takes no changes, or soon will not, with the reasons.
+    fn health(&self) -> Response<Body> {
+        let failures = self.executor.database.health();
+        if failures.is_empty() {
+            return respond::whole("application/json", r#"{"status":"ok"}"#);
+        }
+        let reasons: Vec<_> = failures.iter().map(ToString::to_string).collect();
+        let told = json!({ "status": "failing", "reasons": reasons });
+        let mut response = respond::whole("application/json", told.to_string());
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        response
     }
 
     fn now(&self) -> Now {
@@ -148,6 +180,7 @@ impl Service {
             connections: self.connections.load(Relaxed),
             heavy: self.executor.admission.figures(),
             memory: self.executor.database.config().memory_pool.clone(),
+            failures: self.executor.database.health(),
         }
     }
 
@@ -193,6 +226,7 @@ impl Service {
             }
             Method::DELETE if name.is_empty() => Err(Refusal::method("GET, HEAD, OPTIONS")),
             Method::DELETE => {
+                self.origins.check_change(request)?;
                 let query = id.and_then(|id| queries.get(id)).ok_or_else(unknown)?;
                 query.cancel(Reason::Request);
                 Ok(respond::nothing())
@@ -229,7 +263,7 @@ impl Service {
                 "application/sparql-query" => {
                     let query;
                     (query, memory) = self.receive_text(request).await?;
-                    if parameters.query.replace(query).is_some() {
+                    if parameters.query.replace(without_mark(query)).is_some() {
                         return Err(Refusal::bad_request(
                             "the query is given in the URL and in the body",
                         ));
@@ -315,7 +349,7 @@ impl Service {
             form.await?
         } else {
             let (text, memory) = self.receive_text(request).await?;
-            if parameters.update.replace(text).is_some() {
+            if parameters.update.replace(without_mark(text)).is_some() {
                 return Err(Refusal::bad_request(
                     "the update is given in the URL and in the body",
                 ));
@@ -356,39 +390,18 @@ impl Service {
 
     /// Refuses what may not change the database.
     fn check_write(&self, request: &Request<Incoming>) -> Result<(), Refusal> {
-        let forbidden = |message| Err(Refusal::new(StatusCode::FORBIDDEN, message));
         if self.config.read_only {
-            return forbidden("this server was started to read only; it changes nothing");
+            return Err(Refusal::new(
+                StatusCode::FORBIDDEN,
+                "this server was started to read only; it changes nothing",
+            ));
         }
-        // A browser sends forms and plain text of any page anywhere, without asking first.
-        let headers = request.headers();
-        let Some(origin) = headers.get(ORIGIN) else {
-            return Ok(());
-        };
-        let host = headers.get(HOST).map(HeaderValue::as_bytes);
-        let own = origin.to_str().ok().and_then(|o| o.split_once("://"));
-        let is_own = own.is_some_and(|(_, own)| Some(own.as_bytes()) == host);
-        let is_public = self
-            .config
-            .public_url
-            .as_ref()
-            .is_some_and(|public| public.trim_end_matches('/').as_bytes() == origin.as_bytes());
-        let is_listed = match &self.config.cors {
-            Cors::Origins(list) => list.iter().any(|o| o.as_bytes() == origin.as_bytes()),
-            Cors::Any | Cors::None => false,
-        };
-        if is_own || is_public || is_listed {
-            return Ok(());
-        }
-        forbidden(
-            "pages of other servers may change nothing here; they may, if this one is started \
-             with --cors-origin and their origin",
-        )
+        self.origins.check_change(request)
     }
 
     /// The service description, for programs; people are sent to the page.
     fn describe(&self, request: &Request<Incoming>) -> Result<Response<Body>, Refusal> {
-        if accept(request.headers()).contains("text/html") {
+        if description::is_for_people(&accept(request.headers())) {
             let mut response = respond::nothing();
             *response.status_mut() = StatusCode::SEE_OTHER;
             let headers = response.headers_mut();
@@ -398,13 +411,19 @@ impl Service {
         let database = &self.executor.database;
         let description = Description {
             base_url: &self.base_url(request)?,
-            path: request.uri().path(),
             writes: !self.config.read_only,
             services: &self.config.services,
             triples: database.statistics().triples,
         };
         description::respond(&description, request.headers())
     }
+}
+
+/// To a client that connected when as many were connected as may be, and all of them busy.
+fn full() -> Refusal {
+    let message = "as many connections are busy as may be open; on this one /health and /metrics \
+                   answer";
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).come_again(1)
 }
 
 /// An open connection, counted.

@@ -25,7 +25,7 @@ pub(crate) fn backup(arguments: &BackupArguments) -> anyhow::Result<()> {
         true => ", which it shares with the store but for the changes since the last merge",
         false => "",
     };
-    eprintln!(
+    note!(
         "wrote {} quads, {}{shared}, to {} in {:.2} s",
         thousands(made.quads),
         bytes(made.bytes),
@@ -40,7 +40,7 @@ pub(crate) fn backup(arguments: &BackupArguments) -> anyhow::Result<()> {
 pub(crate) fn restore(arguments: &RestoreArguments) -> anyhow::Result<()> {
     let begin = Instant::now();
     let report = Database::restore(&arguments.from, &arguments.location)?;
-    eprintln!(
+    note!(
         "read and copied {} quads, {}, to {} in {:.2} s",
         thousands(report.triples + report.named_quads),
         bytes(report.files.iter().map(|file| file.bytes).sum()),

@@ -97,7 +97,7 @@ fn updates(arguments: UpdateBenchArguments) -> anyhow::Result<()> {
 /// Says what is being done to whoever watches.
 fn note(step: &str) {
     if std::io::stderr().is_terminal() {
-        eprintln!("{step} ...");
+        note!("{step} ...");
     }
 }
 

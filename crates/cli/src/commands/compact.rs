@@ -36,14 +36,14 @@ pub(crate) fn run(arguments: &CompactArguments) -> anyhow::Result<()> {
     };
     let time = begin.elapsed().as_secs_f64();
     if !merged.had_changes {
-        eprintln!(
+        note!(
             "{}: there are no changes to merge; {} on disk",
             location.display(),
             bytes(before)
         );
         return Ok(());
     }
-    eprintln!(
+    note!(
         "merged {} quads in {time:.2} s; {} on disk before, {} now",
         thousands(merged.quads),
         bytes(before),

@@ -137,7 +137,7 @@ fn write(
 }
 
 fn tell(path: &Path, quads: u64, written: u64, time: Duration) {
-    eprintln!(
+    note!(
         "wrote {} quads, {} before any compression, to {} in {:.2} s",
         thousands(quads),
         bytes(written),

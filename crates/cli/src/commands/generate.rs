@@ -32,7 +32,7 @@ fn lubm(arguments: &GenerateArguments) -> anyhow::Result<()> {
     } else {
         to_file(data, path).with_context(|| format!("{}: cannot write", path.display()))?
     };
-    eprintln!(
+    note!(
         "{} statements, {} different, of {} universities",
         thousands(counts.statements()),
         thousands(counts.distinct()),

@@ -84,8 +84,8 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
     let profile = answer?;
     if arguments.profile {
         match profile {
-            Some(profile) => eprintln!("{}", profile.trim_end()),
-            None => eprintln!("profile: kept for tables of solutions (SELECT) only"),
+            Some(profile) => note!("{}", profile.trim_end()),
+            None => note!("profile: kept for tables of solutions (SELECT) only"),
         }
     }
     Ok(())

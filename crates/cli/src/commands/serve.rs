@@ -26,6 +26,7 @@ use crate::open;
 pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     let mut config = config(arguments.bind, &arguments.limits);
     config.cors = cors(&arguments.cors_origin);
+    config.public_url.clone_from(&arguments.public_url);
     if let Some(services) = service_policy(&arguments.allow_service) {
         config.services = services;
     }
@@ -34,13 +35,13 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     (engine.load, engine.load_addresses) = load_policies(&arguments.allow_load);
     if arguments.fsync == FsyncArgument::Never {
         engine.durability.fsync = Fsync::Never;
-        eprintln!("--fsync never: a crash of the machine may lose acknowledged updates");
+        note!("--fsync never: a crash of the machine may lose acknowledged updates");
     }
     check_address(arguments.bind)?;
     let database = match &arguments.location {
         Some(location) => at_location(location, &arguments, engine)?,
         None if arguments.files.is_empty() => {
-            eprintln!("no files and no --location: the database is empty");
+            note!("no files and no --location: the database is empty");
             Database::with_config(engine)
         }
         None => open::in_memory(&arguments.files, &arguments.read, Duration::ZERO, engine)?,
@@ -60,7 +61,7 @@ fn cors(origins: &[CorsOrigin]) -> Cors {
     }
     match listed.is_empty() {
         // Nothing was said.
-        true if origins.is_empty() => Cors::Any,
+        true if origins.is_empty() => Cors::Local,
         true => Cors::None,
         false => Cors::Origins(listed),
     }
@@ -149,9 +150,7 @@ pub(crate) fn serve(
         let server = Server::new(database, config);
         let listener = server.bind().await.map_err(cannot_listen)?;
         let address = listener.local_addr().context("cannot tell the address")?;
-        eprintln!(
-            "serving at http://{address}/ (queries at /query, updates at /update); Ctrl-C ends"
-        );
+        note!("serving at http://{address}/ (queries at /query, updates at /update); Ctrl-C ends");
         let (running, stopping) = watch::channel(());
         let asked = async {
             if let Some(control) = control {
@@ -167,7 +166,7 @@ pub(crate) fn serve(
 async fn stop(mut signals: Signals, running: watch::Sender<()>) {
     signals.next().await;
     drop(running);
-    eprintln!("ending once the queries and backups under way have; Ctrl-C again ends at once");
+    note!("ending once the queries and backups under way have; Ctrl-C again ends at once");
     tokio::spawn(async move {
         signals.next().await;
         std::process::exit(INTERRUPTED.into());

@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: UpdateArguments) -> anyhow::Result<()> {
     let report = database
         .update_with(&text, options)
         .map_err(|error| in_query(error, &name))?;
-    eprintln!(
+    note!(
         "inserted {} and deleted {} quads in {:.1?}",
         thousands(report.inserted),
         thousands(report.deleted),

@@ -37,7 +37,7 @@ pub(crate) fn listen(store: &Path, database: &Database) -> Option<Control> {
         Ok(control) => Some(control),
         Err(error) => {
             let path = store.join(SOCKET);
-            eprintln!(
+            note!(
                 "warning: {}: {error}; `jindou backup` and `jindou compact` have to wait \
                  until the store is no longer served",
                 path.display()

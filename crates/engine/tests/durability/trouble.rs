@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-use jindou_engine::{Config, Database, EngineError};
+use jindou_engine::{Config, Database, EngineError, Failure};
 
 use crate::faults::{Faults, usage};
 use crate::{config, mark, marks, store};
@@ -143,6 +143,9 @@ fn merges_that_fail_are_tried_again_later_and_not_by_every_update() {
         assert!(taken < 1000, "changes pile up");
     };
     assert_read_only(Err(refused), &[".jnd", "space", "merge"]);
+    assert!(
+        matches!(&*database.health(), [Failure::Maintenance { reason }] if reason.contains("space"))
+    );
     for _ in 0..100 {
         assert_read_only(mark(&database, taken), &[".jnd", "space", "merge"]);
     }
@@ -151,6 +154,7 @@ fn merges_that_fail_are_tried_again_later_and_not_by_every_update() {
     assert_eq!(marks(&database), (0..taken).collect::<Vec<_>>());
     faults.is_full.store(false, SeqCst);
     assert!(database.compact().unwrap());
+    assert_eq!(database.health(), []);
     mark(&database, taken).unwrap();
     assert_eq!(marks(&database).len() as u64, taken + 1);
 
@@ -182,8 +186,10 @@ fn after_a_sync_that_failed_nothing_is_taken_until_the_store_is_opened_again() {
     let (faults, config) = faulty();
     let database = Database::open(&location, config.clone()).unwrap();
     mark(&database, 3).unwrap();
+    assert_eq!(database.health(), []);
     faults.fails_to_sync.store(true, SeqCst);
     assert_read_only(mark(&database, 4), &["log-1-1.jnd", "the device failed"]);
+    assert!(matches!(&*database.health(), [Failure::Log { reason }] if reason.contains("device")));
     // Not even when the device works again: nobody knows what is on it.
     faults.fails_to_sync.store(false, SeqCst);
     for number in 5..8 {

@@ -50,6 +50,13 @@ impl Running {
     }
 
     pub(crate) fn with_engine(engine: Config, configure: impl FnOnce(&mut ServerConfig)) -> Self {
+        Self::with_database(database(engine), configure)
+    }
+
+    pub(crate) fn with_database(
+        database: Database,
+        configure: impl FnOnce(&mut ServerConfig),
+    ) -> Self {
         let mut config = ServerConfig {
             address: ([127, 0, 0, 1], 0).into(),
             shutdown_grace: Duration::from_secs(1),
@@ -65,7 +72,7 @@ impl Running {
                 .build()
                 .expect("a runtime");
             runtime.block_on(async {
-                let server = Server::new(database(engine), config);
+                let server = Server::new(database, config);
                 let listener = server.bind().await.expect("a free port");
                 tell_address
                     .send(listener.local_addr().expect("bound"))
@@ -157,8 +164,11 @@ impl Connection {
             0 => String::new(),
             length => format!("Content-Length: {length}\r\n"),
         };
-        let request =
-            format!("{method} {target} HTTP/1.1\r\nHost: e\r\n{length}{headers}\r\n{body}");
+        let host = match headers.contains("Host: ") {
+            true => "",
+            false => "Host: e\r\n",
+        };
+        let request = format!("{method} {target} HTTP/1.1\r\n{host}{length}{headers}\r\n{body}");
         self.write(request.as_bytes());
     }
 

@@ -272,7 +272,7 @@ fn the_service_describes_itself_to_programs() {
     let text = description(&server, LINES).text();
     let sd = "<http://www.w3.org/ns/sparql-service-description#";
     for line in [
-        format!("{sd}endpoint> <http://e/sparql> ."),
+        format!("{sd}endpoint> <http://e/query> ."),
         format!("{sd}endpoint> <http://e/update> ."),
         format!("{sd}supportedLanguage> {sd}SPARQL11Query> ."),
         format!("{sd}supportedLanguage> {sd}SPARQL11Update> ."),
@@ -304,7 +304,7 @@ fn the_service_describes_itself_to_programs() {
     let text = description(&server, LINES).text();
     assert!(text.contains("BasicFederatedQuery"));
     assert!(
-        text.contains("endpoint> <https://example.org/data/sparql> ."),
+        text.contains("endpoint> <https://example.org/data/query> ."),
         "{text}"
     );
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jindou_engine::{Config, MemoryPool, SpillLimits};
+use jindou_engine::{Config, Database, MemoryPool, SpillLimits};
 use jindou_server::ServerConfig;
 
 use crate::client::{Running, TRIPLES, encode};
@@ -366,15 +366,119 @@ fn a_result_of_too_many_rows_is_an_error_and_never_cut() {
 }
 
 #[test]
-fn connections_beyond_the_limit_wait_for_their_turn() {
+fn health_and_metrics_tell_what_failed_in_the_store() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let location = folder.path().join("store");
+    let database = Database::open_or_create(&location, Config::default()).expect("a new store");
+    let server = Running::with_database(database.clone(), |_| {});
+    assert_eq!(server.get("/health", "").status, 200);
+    let update = "Content-Type: application/sparql-update\r\n";
+    let insert = "INSERT DATA { <http://e/a> <http://e/b> 1 }";
+    assert_eq!(server.send("POST", "/update", update, insert).status, 204);
+    std::fs::remove_dir_all(&location).expect("it was there");
+    assert!(database.compact().is_err());
+    let answer = server.get("/health", "");
+    assert_eq!(answer.status, 503);
+    assert!(
+        answer.text().contains("cannot be merged"),
+        "{}",
+        answer.text()
+    );
+    server.wait_for_metric("jindou_store_failed{part=\"maintenance\"} 1");
+    server.wait_for_metric("jindou_store_failed{part=\"log\"} 0");
+    assert_eq!(server.query("ASK {}", "").status, 200);
+}
+
+#[test]
+fn beyond_the_limit_the_longest_idle_connection_gives_way() {
+    let server = Running::with(|config| config.max_connections = 2);
+    let mut open = Vec::new();
+    for _ in 0..2 {
+        let mut connection = server.connect();
+        connection.send("GET", &target("ASK {}", ""), "", "");
+        assert_eq!(connection.answer("GET").status, 200);
+        open.push(connection);
+    }
+    // The first is used once more, so the second is idle for longest.
+    open[0].send("GET", "/health", "", "");
+    assert_eq!(open[0].answer("GET").status, 200);
+    let mut third = server.connect();
+    third.send("GET", &target("ASK {}", ""), "", "");
+    assert_eq!(third.answer("GET").status, 200);
+    assert!(open[1].ended());
+    open[0].send("GET", "/health", "", "");
+    assert_eq!(open[0].answer("GET").status, 200);
+}
+
+#[test]
+fn health_and_metrics_answer_while_all_connections_are_busy() {
     let server = Running::with(|config| config.max_connections = 1);
-    let mut first = server.connect();
-    let mut second = server.connect();
-    second.send("GET", "/health", "", "");
-    first.send("GET", "/health", "", "");
-    assert_eq!(first.answer("GET").status, 200);
-    first.hang_up();
-    assert_eq!(second.answer("GET").status, 200);
+    let mut busy = server.connect();
+    busy.send("GET", &target(FRUITLESS, ""), "", "");
+    server.wait_for_metric("jindou_queries_in_flight 1");
+    for _ in 0..20 {
+        let answer = server.get("/health", "");
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("connection"), Some("close"));
+    }
+    let refused = server.query("ASK {}", "");
+    assert_eq!(
+        (refused.status, refused.header("retry-after")),
+        (503, Some("1"))
+    );
+    // Silent ones do not take the places of those that watch.
+    let _silent: Vec<_> = (0..20).map(|_| server.connect()).collect();
+    assert_eq!(server.get("/health", "").status, 200);
+    busy.hang_up();
+    server.wait_for_metric("jindou_queries_in_flight 0");
+}
+
+#[test]
+fn a_client_that_only_ended_its_sending_side_gets_its_answer() {
+    let server = Running::with(|config| config.inline_budget = Duration::ZERO);
+    let quick = target("ASK {}", "&format=csv");
+    let long = target(&format!("{PRODUCT} ORDER BY ?u ?t LIMIT 3"), "&format=csv");
+    for target in [quick, long] {
+        let mut connection = server.connect();
+        connection.send("GET", &target, "", "");
+        let stream = connection.reader.get_ref();
+        stream
+            .shutdown(std::net::Shutdown::Write)
+            .expect("connected");
+        let answer = loop {
+            let answer = connection.head();
+            if answer.status != 100 {
+                break answer;
+            }
+        };
+        assert_eq!(answer.status, 200);
+    }
+    // One that sent a body, too.
+    let mut connection = server.connect();
+    connection.send(
+        "POST",
+        "/query",
+        "Content-Type: application/sparql-query\r\n",
+        "ASK {}",
+    );
+    let stream = connection.reader.get_ref();
+    stream
+        .shutdown(std::net::Shutdown::Write)
+        .expect("connected");
+    assert_eq!(connection.head().status, 200);
+    // It is asked whether it is there, and its query goes on.
+    let mut waiting = server.connect();
+    waiting.send("GET", &target(FRUITLESS, ""), "", "");
+    let stream = waiting.reader.get_ref();
+    stream
+        .shutdown(std::net::Shutdown::Write)
+        .expect("connected");
+    for _ in 0..2 {
+        assert_eq!(waiting.head().status, 100);
+    }
+    server.wait_for_metric("jindou_queries_in_flight 1");
+    waiting.hang_up();
+    server.wait_for_metric("jindou_queries_in_flight 0");
 }
 
 #[test]

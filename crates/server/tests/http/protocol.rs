@@ -1,6 +1,7 @@
 //! Requests and answers: methods, parameters, formats, errors.
 
 use std::io::Read;
+use std::time::Duration;
 
 use jindou_server::Cors;
 use serde_json::json;
@@ -153,15 +154,11 @@ fn what_cannot_be_had_is_not_acceptable_and_the_rest_is_listed() {
         (
             AGE,
             "&format=ttl",
-            "",
+            "Accept: text/turtle\r\n",
             "application/vnd.apache.arrow.stream",
         ),
-        ("ASK {}", "&format=parquet", "", "text/boolean"),
-        (construct, "&format=tsv", "", "text/n3"),
-        (AGE, "&format=ttl", "", "text/csv"),
-        (AGE, "&format=nonsense", "", "text/csv"),
-        ("ASK {}", "&format=ttl", "", "text/boolean"),
-        (construct, "&format=csv", "", "text/turtle"),
+        ("ASK {}", "", "Accept: text/turtle\r\n", "text/boolean"),
+        (construct, "", "Accept: text/csv\r\n", "text/n3"),
     ] {
         let answer = server.get(&format!("/query?query={}{more}", encode(query)), headers);
         assert_eq!(answer.status, 406, "{query} {more} {headers}");
@@ -171,6 +168,201 @@ fn what_cannot_be_had_is_not_acceptable_and_the_rest_is_listed() {
     let answer = server.query("SELECT ?o { ?s <http://e/odd> ?o }", "&format=xml");
     assert_eq!(answer.status, 406);
     assert!(answer.text().contains("U+0001"), "{}", answer.text());
+}
+
+#[test]
+fn the_first_format_that_fits_counts_and_none_that_does_not() {
+    let server = Running::new();
+    let construct = "CONSTRUCT WHERE { ?s <http://e/age> ?o }";
+    for (query, more, headers, given) in [
+        (
+            AGE,
+            "&format=json&output=json&results=json",
+            "",
+            "application/sparql-results+json",
+        ),
+        (
+            AGE,
+            "&format=xml&output=csv&format=json",
+            "",
+            "application/sparql-results+xml",
+        ),
+        (AGE, "&format=turtle&output=csv", "", "text/csv"),
+        (AGE, "&results=tsv", "", "text/tab-separated-values"),
+        (AGE, "&format=ttl", "", "application/sparql-results+json"),
+        (
+            AGE,
+            "&format=nonsense&output=",
+            "Accept: text/csv\r\n",
+            "text/csv",
+        ),
+        (
+            "ASK {}",
+            "&format=parquet",
+            "",
+            "application/sparql-results+json",
+        ),
+        (construct, "&format=csv&output=ttl", "", "text/turtle"),
+        (
+            construct,
+            "&format=csv",
+            "Accept: application/n-triples\r\n",
+            "application/n-triples",
+        ),
+        (
+            construct,
+            "&format=application/rdf+xml",
+            "",
+            "application/rdf+xml",
+        ),
+    ] {
+        let answer = server.get(&format!("/query?query={}{more}", encode(query)), headers);
+        assert_eq!(answer.status, 200, "{query} {more}: {}", answer.text());
+        let kind = answer.header("content-type").unwrap();
+        assert_eq!(kind.split(';').next(), Some(given), "{query} {more}");
+    }
+}
+
+#[test]
+fn parameters_left_empty_are_as_if_they_were_not_there() {
+    let server = Running::with(|config| config.max_timeout = Duration::from_secs(5));
+    let more = "&default-graph-uri=&named-graph-uri=&timeout=&format=";
+    assert_eq!(server.query(AGE, more).json(), age());
+    assert_eq!(server.query(AGE, "&timeout=0").json(), age());
+    assert_eq!(server.query(AGE, "&timeout=0ms&timeout=").json(), age());
+    assert_eq!(server.query(AGE, "&timeout=-1").status, 400);
+    let body = format!("update={}&timeout=0", encode("CLEAR GRAPH <http://e/g>"));
+    assert_eq!(server.send("POST", "/update", FORM, &body).status, 204);
+}
+
+#[test]
+fn the_root_answers_queries_and_shows_the_page_without_one() {
+    let server = Running::new();
+    let form = format!("query={}", encode(AGE));
+    assert_eq!(server.get(&format!("/?{form}"), "").json(), age());
+    assert_eq!(server.send("POST", "/", FORM, &form).json(), age());
+    assert_eq!(server.send("POST", "/", TEXT, AGE).json(), age());
+    for target in ["/", "/?", "/?lang=en"] {
+        assert!(
+            server.get(target, "").text().contains("<textarea"),
+            "{target}"
+        );
+    }
+}
+
+#[test]
+fn a_byte_order_mark_is_skipped() {
+    let server = Running::new();
+    let marked = format!("\u{feff}{AGE}");
+    assert_eq!(server.query(&marked, "").json(), age());
+    assert_eq!(server.send("POST", "/query", TEXT, &marked).json(), age());
+    let update = "Content-Type: application/sparql-update\r\n";
+    let marked = "\u{feff}CLEAR GRAPH <http://e/g>";
+    assert_eq!(server.send("POST", "/update", update, marked).status, 204);
+    let wrong = server.send("POST", "/query", TEXT, "\u{feff}SELECT ?x { ?x <p ?y }");
+    assert!(
+        wrong.text().starts_with("line 1, column 23"),
+        "{}",
+        wrong.text()
+    );
+}
+
+#[test]
+fn people_get_the_page_and_programs_the_description_of_the_endpoint() {
+    let server = Running::new();
+    let html = "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n";
+    assert_eq!(server.get("/query", html).status, 303);
+    for accept in [
+        "Accept: application/n-triples,text/turtle;q=0.8,text/html;q=0.1\r\n",
+        "Accept: text/html, application/n-triples\r\n",
+        "Accept: application/n-triples, */*;q=0.1\r\n",
+    ] {
+        for path in ["/query", "/sparql"] {
+            let answer = server.get(path, accept);
+            assert_eq!(answer.status, 200, "{accept}");
+            let text = answer.text();
+            assert!(text.contains("<http://e/query>"), "{text}");
+            assert!(!text.contains("<http://e/sparql>"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_page_changes_nothing_by_a_name_that_may_be_anothers() {
+    let update = "Content-Type: application/sparql-update\r\n";
+    let clear = |server: &Running, host: &str, origin: &str| {
+        let headers = format!("Host: {host}\r\nOrigin: {origin}\r\n{update}");
+        let told = server.send("POST", "/update", &headers, "CLEAR GRAPH <http://e/none2>");
+        (told.status, told.text())
+    };
+    let any = |config: &mut jindou_server::ServerConfig| config.cors = Cors::Any;
+    let server = Running::with(any);
+    let (status, text) = clear(&server, "evil:7878", "http://evil:7878");
+    assert_eq!(status, 403, "{text}");
+    assert!(text.contains("--cors-origin"), "{text}");
+    assert_eq!(clear(&server, "127.0.0.1:7878", "http://evil:7878").0, 403);
+    assert_eq!(
+        clear(&server, "127.0.0.1.evil.org", "http://127.0.0.1.evil.org").0,
+        403
+    );
+    for own in [
+        "127.0.0.1:7878",
+        "localhost:7878",
+        "[::1]:7878",
+        "192.168.1.2",
+    ] {
+        let (status, text) = clear(&server, own, &format!("http://{own}"));
+        assert_eq!(status, 404, "{own}: {text}");
+    }
+    let server = Running::with(|config| config.public_url = Some("https://db.example/".into()));
+    assert_eq!(clear(&server, "db.example", "https://db.example").0, 404);
+    assert_eq!(
+        clear(&server, "db.example:80", "http://db.example:80").0,
+        404
+    );
+    assert_eq!(clear(&server, "evil", "http://evil").0, 403);
+}
+
+#[test]
+fn a_page_reads_nothing_of_a_local_server_by_a_name_that_may_be_anothers() {
+    let server = Running::new();
+    let target = format!("/query?query={}", encode(AGE));
+    let browser = [
+        "Origin: http://evil:7878\r\n",
+        "Sec-Fetch-Site: same-origin\r\n",
+        "Accept-Language: en\r\n",
+        "User-Agent: Mozilla/5.0 (X11)\r\n",
+    ];
+    for headers in browser {
+        let by = |host: &str| {
+            let headers = format!("Host: {host}\r\n{headers}");
+            server.get(&target, &headers).status
+        };
+        assert_eq!(by("evil:7878"), 403, "{headers}");
+        assert_eq!(
+            (by("127.0.0.1:7878"), by("localhost")),
+            (200, 200),
+            "{headers}"
+        );
+    }
+    // Programs choose their names themselves.
+    let plain = "Host: evil:7878\r\nUser-Agent: curl/8.0\r\nAccept: */*\r\n";
+    assert_eq!(server.get(&target, plain).status, 200);
+    let server = Running::with(|config| config.public_url = Some("http://db.example".into()));
+    let named = format!("Host: db.example\r\n{}", browser[1]);
+    assert_eq!(server.get(&target, &named).status, 200);
+}
+
+#[test]
+fn any_page_may_read_by_default_only_what_listens_to_this_machine() {
+    let origin = "Host: 127.0.0.1\r\nOrigin: https://a.example\r\n";
+    let allowed = |server: &Running| {
+        let answer = server.get("/health", origin);
+        answer
+            .header("access-control-allow-origin")
+            .map(str::to_owned)
+    };
+    assert_eq!(allowed(&Running::new()).as_deref(), Some("*"));
 }
 
 #[test]
@@ -406,7 +598,7 @@ fn head_is_get_without_the_body_and_options_tell_the_methods() {
     assert_eq!(answer.status, 204);
     assert_eq!(answer.header("allow"), Some("GET, HEAD, POST, OPTIONS"));
 
-    let preflight = "Origin: https://a.example\r\nAccess-Control-Request-Method: POST\r\n\
+    let preflight = "Host: localhost\r\nOrigin: https://a.example\r\nAccess-Control-Request-Method: POST\r\n\
                      Access-Control-Request-Headers: content-type\r\n";
     connection.send("OPTIONS", "/query", preflight, "");
     let answer = connection.answer("OPTIONS");
@@ -425,7 +617,7 @@ fn head_is_get_without_the_body_and_options_tell_the_methods() {
 
 #[test]
 fn other_origins_read_answers_only_as_configured() {
-    let origin = |name: &str| format!("Origin: https://{name}.example\r\n");
+    let origin = |name: &str| format!("Host: localhost\r\nOrigin: https://{name}.example\r\n");
     let allowed = |server: &Running, name: &str| {
         let answer = server.get("/health", &origin(name));
         answer
@@ -443,7 +635,7 @@ fn other_origins_read_answers_only_as_configured() {
 
 #[test]
 fn answers_to_writes_are_for_pages_that_are_named_only() {
-    let origin = "Origin: https://a.example\r\n";
+    let origin = "Host: 127.0.0.1:7878\r\nOrigin: https://a.example\r\n";
     let update = format!("{origin}Content-Type: application/sparql-update\r\n");
     let preflight = |method| format!("{origin}Access-Control-Request-Method: {method}\r\n");
     let allowed = |server: &Running, method: &str, path: &str, headers: &str| {

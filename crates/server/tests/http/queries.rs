@@ -172,7 +172,7 @@ fn only_what_is_there_can_be_asked_for_or_ended() {
 #[test]
 fn pages_of_other_origins_see_and_end_no_queries() {
     let server = Running::new();
-    let origin = "Origin: http://elsewhere\r\n";
+    let origin = "Host: localhost\r\nOrigin: http://elsewhere\r\n";
     let list = server.get("/queries", origin);
     assert_eq!(list.header("access-control-allow-origin"), None);
     let asked = format!("{origin}Access-Control-Request-Method: DELETE\r\n");

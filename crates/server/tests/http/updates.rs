@@ -289,7 +289,10 @@ fn pages_of_others_and_clients_of_a_server_to_read_change_nothing() {
     );
     assert!(asks(&server, "<http://e/s0> ?p ?o"));
     assert_eq!(
-        clear(&server, "Origin: http://e\r\n"),
+        clear(
+            &server,
+            "Host: localhost:7878\r\nOrigin: http://localhost:7878\r\n"
+        ),
         204,
         "its own page may"
     );
