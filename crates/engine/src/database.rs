@@ -10,7 +10,7 @@ use jindou_exec::Workers;
 use jindou_ingest::{LoadOptions, Progress, Source};
 use jindou_model::SnapshotNumber;
 use jindou_plan::physical::Dataset;
-use jindou_plan::{Planner, PlannerConfig, Prepared};
+use jindou_plan::{Planner, PlannerConfig, Prepared, tree_bytes};
 use jindou_store::bulk::build;
 use jindou_store::{Directory, DurableStore, FoldRule, Recovery, Snapshot};
 use parking_lot::Mutex;
@@ -24,7 +24,11 @@ use crate::load::{self, LoadReport};
 use crate::merge::{Signal, Trouble};
 use crate::query::{QueryResults, Running};
 use crate::statistics::DatabaseStatistics;
+use crate::text_memory::TextMemory;
 use crate::writer::Writer;
+
+/// Bytes of text up to which the tree of a query is not counted.
+const SHORT_TEXT_BYTES: usize = 4 << 10;
 
 /// A database. Clones share one graph; all methods may be called from many threads.
 ///
@@ -365,6 +369,10 @@ impl Database {
         let base = options.base.as_ref().map(|base| base.as_str());
         let limit = options.timeout.or(self.inner.config.query_timeout);
         let until = Deadline::new(begun, limit, options.cancellation.as_ref());
+        let mut memory = TextMemory::new(self.inner.config.memory_pool.as_ref());
+        if text.len() > SHORT_TEXT_BYTES {
+            memory.take(tree_bytes(text))?;
+        }
         let planner = &self.inner.planner;
         until.plan(|is_over| planner.prepare_until(text, base, dataset.as_ref(), graph, is_over))
     }

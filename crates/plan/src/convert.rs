@@ -27,6 +27,8 @@ use crate::star::order_variables;
 
 /// Patterns nested in each other above which a query is refused.
 const MAX_DEPTH: usize = 512;
+/// Digits that the number in a name made up by the parser, which has 128 random bits, exceeds.
+const MADE_UP_DIGITS: usize = 16;
 /// Triple patterns above which a query is refused: the search for their order is cubic.
 const MAX_TRIPLE_PATTERNS: usize = 4096;
 
@@ -868,10 +870,12 @@ fn split_described(
     }
 }
 
-/// True if the text may name this variable; the parser makes up random names, which no text
-/// contains.
+/// True if the text may name this variable; the parser makes up random names of up to 32
+/// hexadecimal digits, which no text contains. The text is not searched for other names.
 fn is_named(text: &str, name: &str) -> bool {
-    memmem::find(text.as_bytes(), name.as_bytes()).is_some()
+    let is_digit = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
+    let may_be_made_up = name.len() > MADE_UP_DIGITS && name.bytes().all(is_digit);
+    !may_be_made_up || memmem::find(text.as_bytes(), name.as_bytes()).is_some()
 }
 
 /// The pattern with the current graph enumerated where nothing in it does that already.

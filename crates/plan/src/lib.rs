@@ -35,11 +35,13 @@ pub mod physical;
 mod planner;
 mod prepared;
 mod remote;
+mod repeats;
 mod rows;
 mod service;
 mod shape;
 mod star;
 mod statistics;
+mod tree_size;
 mod update;
 mod update_convert;
 mod update_text;
@@ -51,6 +53,7 @@ pub use explain::{Actual, explain, explain_profile};
 pub use planner::{Planner, PlannerConfig, plan};
 pub use prepared::Prepared;
 pub use statistics::{Membership, SegmentStatistics, Statistics};
+pub use tree_size::tree_bytes;
 pub use update::{
     GraphTarget, Modify, Operation, TemplateQuad, Update, parse_update, parse_update_within,
 };

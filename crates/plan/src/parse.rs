@@ -7,6 +7,7 @@ use crate::arguments::Placeholders;
 use crate::convert::Converter;
 use crate::error::PlanError;
 use crate::misread::{Wrong, comparison_message, parse_tokens};
+use crate::repeats::refuse_repeats;
 use crate::update::parse_update;
 use crate::update_text::{Outline, place_of};
 
@@ -32,6 +33,9 @@ pub(crate) fn parse(
     base: Option<&str>,
     placeholders: Option<&mut Placeholders>,
 ) -> Result<Query, PlanError> {
+    if text.len() > PLAIN_TEXT_BYTES {
+        refuse_repeats(text)?;
+    }
     let parser = parser(base)?;
     let parsed = match parse_tokens(text, |text| parser.clone().parse_query(text)) {
         Ok(parsed) => parsed,

@@ -18,7 +18,9 @@ use crate::parse::{MAX_TEXT_BYTES, Stack, parser, place, syntax_error};
 use crate::physical::{Dataset, Slot, TemplateTriple};
 use crate::planner::without_arguments;
 use crate::prepared::Prepared;
+use crate::repeats::refuse_repeats;
 use crate::statistics::Statistics;
+use crate::tree_size::tree_bytes;
 use crate::update_convert::{Source, operation};
 use crate::update_text::{Outline, Run, misplaced, place_of};
 
@@ -216,7 +218,7 @@ pub fn parse_update_within<'a>(
             .iter()
             .map(|run| match run.is_data() {
                 true => Ok(None),
-                false => parse_run(text, base, &outline, run).map(Some),
+                false => parse_run((text, base), &outline, run, reserve).map(Some),
             })
             .collect::<Result<Vec<_>, _>>()?;
         if let Some(offset) = outline.superfluous {
@@ -268,13 +270,17 @@ fn data_blocks<'a>(
 
 /// Parses one run of operations.
 fn parse_run(
-    text: &str,
-    base: Option<&str>,
+    (text, base): (&str, Option<&str>),
     outline: &Outline,
     run: &Run,
+    reserve: &mut Reserve<'_>,
 ) -> Result<spargebra::Update, PlanError> {
     let parser = parser(base)?;
     let own = outline.text_of(run, text);
+    refuse_repeats(&own)?;
+    if !reserve(tree_bytes(&own)) {
+        return Err(PlanError::MemoryRefused);
+    }
     let parsed = parse_tokens(&own, |text| parser.clone().parse_update(text));
     parsed.map_err(|wrong| match wrong {
         Wrong::Parser(error) => refused(&error.to_string(), text, outline, run),

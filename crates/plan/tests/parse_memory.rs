@@ -1,0 +1,129 @@
+//! Parsing holds no more memory than is reserved for it: counted by the allocator.
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use common::Flat;
+use jindou_plan::{parse_update_within, plan, tree_bytes};
+
+/// Counts what is held, and the most that was.
+struct Counting;
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: all is left to the system's allocator; counting does not allocate.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let held = HELD.fetch_add(layout.size(), Relaxed) + layout.size();
+        MOST.fetch_max(held, Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The most bytes held while `work` ran, beyond those before.
+fn most<T>(work: impl FnOnce() -> T) -> (usize, T) {
+    let before = HELD.load(Relaxed);
+    MOST.store(before, Relaxed);
+    let made = work();
+    (MOST.load(Relaxed) - before, made)
+}
+
+/// One test, as there is one counter.
+#[test]
+fn parsing_holds_no_more_than_is_reserved() {
+    let n = 2000;
+    let times = |part: &str| part.repeat(n);
+    let numbered =
+        |part: &str| -> String { (0..n).map(|i| part.replace('#', &i.to_string())).collect() };
+    for (name, text) in [
+        ("objects", format!("ASK {{ ?s ?p {}2 }}", times("1,"))),
+        (
+            "distinct objects",
+            format!("ASK {{ ?s ?p {}2 }}", numbered("#,")),
+        ),
+        ("list", format!("ASK {{ ?s ?p ({}) }}", times("1 "))),
+        ("blanks", format!("ASK {{ ?s ?p {}[] }}", times("[],"))),
+        ("properties", format!("ASK {{ {} }}", times("[?p 1]."))),
+        (
+            "values",
+            format!("ASK {{ VALUES ?x {{ {} }} }}", times("1 ")),
+        ),
+        (
+            "rows",
+            format!("ASK {{ VALUES (?x) {{ {} }} }}", times("(1)")),
+        ),
+        ("sum", format!("ASK {{ FILTER(1{}) }}", times("+1"))),
+        ("or", format!("ASK {{ FILTER(?a{}) }}", numbered("||?x#"))),
+        ("in", format!("ASK {{ FILTER(?a IN ({}1)) }}", times("1,"))),
+        (
+            "unions",
+            format!("ASK {{ {{}}{} }}", times("UNION{?s ?p 1}")),
+        ),
+        (
+            "filters",
+            format!("ASK {{ ?s ?p ?o {} }}", times("FILTER(?s)")),
+        ),
+        (
+            "optionals",
+            format!("ASK {{ {} }}", "OPTIONAL{?s ?p 1}".repeat(200)),
+        ),
+        ("paths", format!("ASK {{ ?s a{} ?o }}", times("/a"))),
+        ("alternatives", format!("ASK {{ ?s a{} ?o }}", times("|a"))),
+        ("columns", format!("SELECT {} {{}}", numbered("(1 AS ?x#)"))),
+        (
+            "template",
+            format!("CONSTRUCT {{ ?s ?p ({}) }} {{ ?s ?p ?o }}", times("1 ")),
+        ),
+        (
+            "prefix",
+            format!(
+                "PREFIX e:<a:{}> ASK {{ ?s ?p {}e:b }}",
+                "x".repeat(4000),
+                numbered("e:#,")
+            ),
+        ),
+    ] {
+        let (held, made) = most(|| plan(&text, None, None, &Flat).is_ok());
+        let bound = tree_bytes(&text);
+        println!(
+            "{name}: {made} {held} bytes for {} of text, {} times; bound {bound}",
+            text.len(),
+            held / text.len(),
+        );
+        assert!(held <= bound, "{name}");
+    }
+    // Data takes next to nothing, however long it is.
+    for (name, data) in [
+        ("list", format!("<a:s> <a:p> ({})", "1 ".repeat(1 << 19))),
+        ("objects", format!("<a:s> <a:p> {}1", "1,".repeat(1 << 19))),
+        ("blanks", format!("<a:s> <a:p> {}1", "[],".repeat(1 << 19))),
+    ] {
+        let text = format!("INSERT DATA {{ {data} }}");
+        let mut reserved = 0;
+        let (held, made) = most(|| {
+            let reserve = &mut |bytes| {
+                reserved += bytes;
+                true
+            };
+            parse_update_within(&text, None, None, reserve).is_ok()
+        });
+        println!(
+            "data, {name}: {held} bytes for {}, {reserved} reserved",
+            text.len()
+        );
+        assert!(made && held < 16 << 10 && reserved < 16 << 10, "{name}");
+    }
+}
