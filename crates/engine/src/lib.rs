@@ -42,6 +42,7 @@ pub mod results;
 mod service;
 mod solutions;
 mod statistics;
+mod transact;
 mod triples;
 mod update;
 mod web;
