@@ -28,6 +28,18 @@ impl Deadline {
         }
     }
 
+    /// The same, with this limit from now on if it ends earlier.
+    pub(crate) fn within(&self, limit: Duration) -> Self {
+        let left = self
+            .limit
+            .map(|all| all.saturating_sub(self.begin.elapsed()));
+        Self {
+            begin: Instant::now(),
+            limit: Some(left.map_or(limit, |left| left.min(limit))),
+            cancellation: self.cancellation.clone(),
+        }
+    }
+
     /// The time that is left, if that is limited.
     ///
     /// # Errors

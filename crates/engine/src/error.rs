@@ -78,6 +78,15 @@ pub enum EngineError {
         /// Why.
         reason: String,
     },
+    /// Others changed the graph each time that an update had found what it is to change, until its
+    /// time was over. Nothing was changed.
+    #[error(
+        "other updates changed the graph while this one searched it, {executions} times; try again later"
+    )]
+    Contended {
+        /// How often it was executed.
+        executions: u64,
+    },
     /// The settings do not allow it.
     #[error("{what} is not allowed by the settings")]
     Forbidden {

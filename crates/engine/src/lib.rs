@@ -44,6 +44,7 @@ mod service;
 mod solutions;
 mod statistics;
 mod text_memory;
+mod transact;
 mod triples;
 mod update;
 mod web;

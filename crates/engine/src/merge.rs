@@ -135,6 +135,8 @@ impl MergePolicy {
 pub(crate) struct Signal {
     state: Mutex<State>,
     changed: Condvar,
+    /// The thread has tried what was due.
+    attempted: Condvar,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -264,6 +266,23 @@ impl Inner {
         if !has_none {
             self.start_maintenance(&mut self.signal.state.lock());
         }
+    }
+
+    /// Has the changes merged in the background, and waits for so long until they are.
+    ///
+    /// # Errors
+    /// As [`Inner::merge`], if this thread has to merge itself.
+    pub(crate) fn ask_for_merge(self: &Arc<Self>, wait: Duration) -> Result<(), EngineError> {
+        let mut state = self.signal.state.lock();
+        self.start_maintenance(&mut state);
+        if !state.is_running {
+            drop(state);
+            return self.merge().map(drop);
+        }
+        state.is_due = true;
+        self.signal.changed.notify_all();
+        self.signal.attempted.wait_for(&mut state, wait);
+        Ok(())
     }
 
     fn start_maintenance(self: &Arc<Self>, state: &mut State) {
@@ -540,7 +559,9 @@ fn maintain(inner: &Weak<Inner>, signal: &Signal, policy: MergePolicy) {
         let Some(inner) = inner.upgrade().filter(|_| !state.stop) else {
             return;
         };
-        if let Err(error) = inner.maintain(quiet.since) {
+        let done = inner.maintain(quiet.since);
+        signal.attempted.notify_all();
+        if let Err(error) = done {
             if signal.is_stopped() {
                 return;
             }

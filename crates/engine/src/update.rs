@@ -16,20 +16,19 @@ use jindou_plan::{
     parse_update_within,
 };
 use jindou_store::{Changes, Effect, Snapshot, Stage};
-use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term, TermRef};
+use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Term, TermRef};
 
 use crate::database::Inner;
 use crate::deadline::Deadline;
 use crate::document::{Document, GraphNames};
 use crate::fetch::{Fetched, fetch};
-use crate::graph::{StoredGraph, read_whole};
+use crate::graph::StoredGraph;
 use crate::progress::QueryProgress;
 use crate::query::Running;
 use crate::text_memory::TextMemory;
+use crate::transact::Done;
 use crate::{AddressPolicy, Database, EngineError, QueryOptions, document};
 
-/// How long a transaction waits for its turn between two looks at whether it is still wanted.
-const TURN_LOOK: Duration = Duration::from_millis(20);
 /// Quads of data that place is made for at once, at most.
 const MOST_ROOM: usize = 1 << 14;
 
@@ -112,78 +111,23 @@ impl Database {
             .iter()
             .map(|operation| inner.read_document(operation, &deadline))
             .collect::<Result<Vec<_>, _>>()?;
-        self.transact(&deadline, |working| {
-            let mut run = Run::new(inner, &options, &deadline, working);
-            for (operation, document) in update.operations.iter().zip(documents) {
+        let searches = |operation: &Operation| matches!(operation, Operation::Modify(_));
+        let execute = |working: &mut Snapshot, deadline: &Deadline| {
+            let mut run = Run::new(inner, &options, deadline, working);
+            for (operation, document) in update.operations.iter().zip(&documents) {
                 deadline.left()?;
-                run.execute(operation, document)?;
+                run.execute(operation, document.as_ref())?;
             }
             Ok(run.done())
-        })
-    }
-
-    /// Executes one transaction on a copy of the latest snapshot.
-    pub(crate) fn transact(
-        &self,
-        deadline: &Deadline,
-        execute: impl FnOnce(&mut Snapshot) -> Result<Done, EngineError>,
-    ) -> Result<UpdateReport, EngineError> {
-        let inner = self.inner();
-        inner.wait_for_merge()?;
-        let mut writer = loop {
-            let left = deadline.left()?.unwrap_or(TURN_LOOK);
-            if let Some(writer) = inner.writer.try_lock_for(left.min(TURN_LOOK)) {
-                break writer;
-            }
         };
-        let mut working = writer.begin()?;
-        let documents = working.documents();
-        working.set_documents(documents + 1);
-        let Done {
-            stages,
-            effect,
-            _memory,
-        } = read_whole(&writer.latest, || execute(&mut working))??;
-        // From here on it happens, whatever its client wants.
-        deadline.left()?;
-        let appended = writer.append(working, stages)?;
-        let snapshot = writer.latest.number();
-        drop(writer);
-        inner.publish(appended)?;
-        inner.note_transaction();
-        Ok(UpdateReport {
-            inserted: effect.added,
-            deleted: effect.removed,
-            snapshot,
-        })
+        match update.operations.iter().any(searches) {
+            true => self.search_and_transact(&deadline, &execute),
+            false => self.transact(&deadline, |working| execute(working, &deadline)),
+        }
     }
 }
 
 impl Inner {
-    /// Waits while the changes have outgrown what a merge is meant for.
-    fn wait_for_merge(self: &Arc<Self>) -> Result<(), EngineError> {
-        if !self.config.merge.is_overdue(&self.graph.load().snapshot) {
-            return Ok(());
-        }
-        // Whoever merges holds the lock; if nobody does, this thread merges.
-        let waited = self.maintenance.lock();
-        drop(waited);
-        if !self.config.merge.is_overdue(&self.graph.load().snapshot) {
-            return Ok(());
-        }
-        // What failed a moment ago is not tried by each update that comes.
-        let failed = match self.trouble.reason() {
-            Some(reason) => reason,
-            None => match self.merge() {
-                Ok(_) => return Ok(()),
-                Err(error) => error.to_string(),
-            },
-        };
-        Err(EngineError::ReadOnly {
-            reason: format!("its changes cannot be merged: {failed}"),
-        })
-    }
-
     /// The quads of a LOAD's document.
     fn read_document(
         &self,
@@ -293,15 +237,8 @@ pub(crate) struct Run<'a> {
     effect: Effect,
     memory: Vec<Reservation>,
     reserved_bytes: usize,
+    calls_services: bool,
     working: &'a mut Snapshot,
-}
-
-/// What a request did to its copy of the latest snapshot.
-pub(crate) struct Done {
-    stages: Vec<Stage>,
-    effect: Effect,
-    /// Of the new terms, until they are the database's.
-    _memory: Vec<Reservation>,
 }
 
 /// Bytes of new terms of a transaction that no pool counts, and those that are reserved at once
@@ -324,6 +261,7 @@ impl<'a> Run<'a> {
             effect: Effect::default(),
             memory: Vec::new(),
             reserved_bytes: TERMS_GRANULE,
+            calls_services: false,
             working,
         }
     }
@@ -333,7 +271,8 @@ impl<'a> Run<'a> {
         Done {
             stages: self.stages,
             effect: self.effect,
-            _memory: self.memory,
+            memory: self.memory,
+            calls_services: self.calls_services,
         }
     }
 
@@ -362,13 +301,15 @@ impl<'a> Run<'a> {
     fn execute(
         &mut self,
         operation: &Operation<'_>,
-        document: Option<Document>,
+        document: Option<&Document>,
     ) -> Result<(), EngineError> {
         match operation {
             Operation::InsertData(data) => self.insert_data(data),
             Operation::DeleteData(data) => self.delete_data(data),
             Operation::Modify(modify) => self.modify(modify),
-            Operation::Load { .. } => self.insert_document(&document.unwrap_or_default()),
+            Operation::Load { .. } => {
+                self.insert_document(document.expect("the document of a LOAD was read"))
+            }
             Operation::Clear { silent, target } => self.clear(target, *silent, true),
             Operation::Drop { silent, target } => self.clear(target, *silent, false),
             Operation::Create { silent, graph } => self.create(graph, *silent),
@@ -560,6 +501,7 @@ impl<'a> Run<'a> {
         let prepared = self
             .deadline
             .plan(|is_over| modify.plan_until(&*graph, is_over))?;
+        self.calls_services |= prepared.plan.calls_services;
         let options = QueryOptions {
             timeout,
             cancellation: self.options.cancellation.clone(),
@@ -643,7 +585,9 @@ impl<'a> Run<'a> {
 
     fn known_quad(&self, running: &Running, ids: [TermId; 4]) -> Option<IdQuad> {
         let [subject, predicate, object, graph] = ids;
-        if ids.iter().any(|id| id.kind() == TermKind::Computed) || !is_quad(running, ids) {
+        if ids.iter().any(|id| id.kind() == TermKind::Computed)
+            || !is_quad(self.working, running, ids)
+        {
             return None;
         }
         Some(IdQuad {
@@ -659,7 +603,7 @@ impl<'a> Run<'a> {
         running: &Running,
         ids: [TermId; 4],
     ) -> Result<Option<IdQuad>, EngineError> {
-        if !is_quad(running, ids) {
+        if !is_quad(self.working, running, ids) {
             return Ok(None);
         }
         let [subject, predicate, object, graph] = ids;
@@ -826,11 +770,16 @@ fn ids_of(
 }
 
 /// True if RDF allows these terms in their places.
-fn is_quad(running: &Running, [subject, predicate, _, graph]: [TermId; 4]) -> bool {
-    let is_node = |id: TermId| kind_of(running, id) != Kind::Literal;
+fn is_quad(
+    working: &Snapshot,
+    running: &Running,
+    [subject, predicate, _, graph]: [TermId; 4],
+) -> bool {
+    let kind_of = |id: TermId| kind_of(working, running, id);
+    let is_node = |id: TermId| kind_of(id) != Kind::Literal;
     is_node(subject)
-        && kind_of(running, predicate) == Kind::Iri
-        && (graph.is_none() || kind_of(running, graph) == Kind::Iri)
+        && kind_of(predicate) == Kind::Iri
+        && (graph.is_none() || kind_of(graph) == Kind::Iri)
 }
 
 #[derive(PartialEq, Eq)]
@@ -840,9 +789,18 @@ enum Kind {
     Literal,
 }
 
-fn kind_of(running: &Running, id: TermId) -> Kind {
+fn kind_of(working: &Snapshot, running: &Running, id: TermId) -> Kind {
     match id.kind() {
-        TermKind::Vertex | TermKind::Computed => {
+        // A template's blank node is newer than the snapshot that the query reads.
+        TermKind::Vertex => {
+            let mut bytes = Vec::new();
+            working.push_key(id, &mut bytes);
+            match bytes.starts_with(b"_:") {
+                true => Kind::Blank,
+                false => Kind::Iri,
+            }
+        }
+        TermKind::Computed => {
             let mut bytes = Vec::new();
             let literal = running.execution.context().terms().push_key(id, &mut bytes);
             match literal {

@@ -141,6 +141,9 @@ fn refusal(stop: Stop, listed: &Listed) -> (Ending, Refusal) {
                 listed.limit
             ),
         ),
+        EngineError::Contended { .. } => {
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+        }
         EngineError::ReadOnly { .. } => {
             tracing::error!("{error}");
             Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())

@@ -1,0 +1,241 @@
+//! Updates beside each other: who waits for whom, and is the result that of one after another?
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use jindou_engine::{
+    Config, Database, EngineError, MergePolicy, QueryResults, ServiceCall, ServiceCaller,
+    ServiceError, ServiceNext, ServiceRows, UpdateOptions,
+};
+use oxrdf::{NamedNode, Term};
+
+const PREFIX: &str = "PREFIX : <http://e/>";
+/// Solutions of an endpoint that waits for the test's word.
+const SEARCH: &str = "INSERT { :a :found ?n } WHERE { :a :n ?n SERVICE <http://e/> { ?s :q ?o } }";
+
+/// Says that it was called, and ends the call once it is let go.
+#[derive(Debug)]
+struct Gate {
+    called: Mutex<Sender<()>>,
+    go_on: Arc<Mutex<Receiver<()>>>,
+    calls: AtomicU64,
+}
+
+struct Waiting {
+    go_on: Arc<Mutex<Receiver<()>>>,
+    columns: usize,
+    is_done: bool,
+}
+
+/// What is shorter may be executed again with the writer's lock.
+const SHORT: Duration = Duration::from_millis(5);
+/// Far longer than anything here takes.
+const LONG: Duration = Duration::from_secs(30);
+
+impl ServiceCaller for Gate {
+    fn call(&self, call: &ServiceCall<'_>) -> Result<Box<dyn ServiceRows>, ServiceError> {
+        self.calls.fetch_add(1, SeqCst);
+        self.called
+            .lock()
+            .unwrap()
+            .send(())
+            .expect("the test waits");
+        Ok(Box::new(Waiting {
+            go_on: Arc::clone(&self.go_on),
+            columns: call.variables.len(),
+            is_done: false,
+        }))
+    }
+}
+
+impl ServiceRows for Waiting {
+    fn next(&mut self, wait: Duration) -> Result<ServiceNext, ServiceError> {
+        if self.is_done {
+            return Ok(ServiceNext::End);
+        }
+        self.is_done = self.go_on.lock().unwrap().recv_timeout(wait).is_ok();
+        let rows = match self.is_done {
+            true => vec![vec![
+                Some(Term::NamedNode(NamedNode::new_unchecked(
+                    "http://e/x"
+                )));
+                self.columns
+            ]],
+            false => Vec::new(),
+        };
+        Ok(ServiceNext::Rows(rows))
+    }
+
+    fn received_bytes(&self) -> u64 {
+        0
+    }
+}
+
+struct Gated {
+    database: Database,
+    gate: Arc<Gate>,
+    called: Receiver<()>,
+    go_on: Sender<()>,
+}
+
+fn gated() -> Gated {
+    let (called, seen) = channel();
+    let (go_on, waits) = channel();
+    let gate = Arc::new(Gate {
+        called: Mutex::new(called),
+        go_on: Arc::new(Mutex::new(waits)),
+        calls: AtomicU64::new(0),
+    });
+    let mut config = Config::default();
+    config.merge = MergePolicy::never();
+    config.service_caller = Some(Arc::clone(&gate) as _);
+    Gated {
+        database: Database::with_config(config),
+        gate,
+        called: seen,
+        go_on,
+    }
+}
+
+fn update(database: &Database, text: &str) -> Result<(u64, u64), EngineError> {
+    let report = database.update(&format!("{PREFIX} {text}"))?;
+    Ok((report.inserted, report.deleted))
+}
+
+fn values(database: &Database, subject_and_predicate: &str) -> BTreeSet<String> {
+    let query = format!("{PREFIX} SELECT ?o {{ {subject_and_predicate} ?o }}");
+    let QueryResults::Solutions(solutions) = database.query(&query).unwrap() else {
+        panic!("SELECT gives solutions");
+    };
+    let value = |term: String| term.split('"').nth(1).expect("a literal").to_owned();
+    solutions
+        .map(|solution| value(solution.unwrap().get("o").unwrap().to_string()))
+        .collect()
+}
+
+#[test]
+fn a_search_holds_up_no_other_update_and_sees_what_they_changed() {
+    let Gated {
+        database,
+        gate,
+        called,
+        go_on,
+    } = gated();
+    update(&database, "INSERT DATA { :a :n 1 }").unwrap();
+    std::thread::scope(|scope| {
+        let search = scope.spawn(|| update(&database, SEARCH));
+        called.recv_timeout(LONG).expect("it searches");
+        // The search waits: this commits.
+        update(&database, "INSERT DATA { :a :n 2 . :new :p :newer }").unwrap();
+        assert!(values(&database, ":a :found").is_empty());
+        go_on.send(()).unwrap();
+        // It lost, and searches again: perhaps with the lock, if it was that short, and then again
+        // without it if it was not.
+        while !search.is_finished() {
+            if called.recv_timeout(Duration::from_millis(5)).is_ok() {
+                go_on.send(()).unwrap();
+            }
+        }
+        assert_eq!(search.join().unwrap().unwrap(), (2, 0));
+    });
+    assert!(gate.calls.load(SeqCst) >= 2, "it searched again");
+    let both = ["1", "2"].map(str::to_owned).into();
+    assert_eq!(values(&database, ":a :found"), both);
+}
+
+#[test]
+fn a_search_that_always_loses_says_so_when_its_time_is_over() {
+    let Gated {
+        database,
+        called,
+        go_on,
+        ..
+    } = gated();
+    update(&database, "INSERT DATA { :a :n 0 }").unwrap();
+    std::thread::scope(|scope| {
+        let search = scope.spawn(|| {
+            let mut options = UpdateOptions::default();
+            options.timeout = Some(Duration::from_millis(200));
+            database.update_with(&format!("{PREFIX} {SEARCH}"), options)
+        });
+        for number in 1.. {
+            if called.recv_timeout(Duration::from_millis(20)).is_ok() {
+                // As many as make the search a long one.
+                let begun = Instant::now();
+                for step in 0.. {
+                    let text = format!("INSERT DATA {{ :a :n {number}.{step} }}");
+                    update(&database, &text).unwrap();
+                    if begun.elapsed() > 2 * SHORT {
+                        break;
+                    }
+                }
+                go_on.send(()).unwrap();
+            }
+            if search.is_finished() {
+                break;
+            }
+        }
+        match search.join().unwrap() {
+            Err(EngineError::Contended { executions }) => assert!(executions > 0),
+            other => panic!("{other:?}"),
+        }
+    });
+    assert!(values(&database, ":a :found").is_empty());
+}
+
+#[test]
+fn counters_lose_no_increment() {
+    const THREADS: u64 = 8;
+    const TIMES: u64 = 25;
+    let mut config = Config::default();
+    config.merge = MergePolicy::never();
+    let database = Database::with_config(config);
+    update(&database, "INSERT DATA { :c :n 0 }").unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for _ in 0..TIMES {
+                    let step = "DELETE { ?c :n ?v } INSERT { ?c :n ?w } \
+                                WHERE { ?c :n ?v BIND(?v + 1 AS ?w) }";
+                    assert_eq!(update(&database, step).unwrap(), (1, 1));
+                }
+            });
+        }
+    });
+    let sum = (THREADS * TIMES).to_string();
+    assert_eq!(values(&database, ":c :n"), [sum].into());
+}
+
+#[test]
+fn new_terms_of_searches_beside_each_other_keep_their_meaning() {
+    let database = Database::new();
+    update(&database, "INSERT DATA { :a :n 0 }").unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let database = &database;
+            scope.spawn(move || {
+                for number in 0..20 {
+                    let text = format!(
+                        "INSERT {{ :t{thread} :p{thread} ?text . ?text2 :same [] }} \
+                         WHERE {{ :a :n ?n BIND(CONCAT('{thread} ', '{number}') AS ?text) \
+                         BIND(IRI(CONCAT('http://e/{thread}/', '{number}')) AS ?text2) }}"
+                    );
+                    assert_eq!(update(database, &text).unwrap(), (2, 0));
+                }
+            });
+        }
+    });
+    for thread in 0..8 {
+        let all: BTreeSet<String> = (0..20).map(|number| format!("{thread} {number}")).collect();
+        assert_eq!(values(&database, &format!(":t{thread} :p{thread}")), all);
+    }
+    let blanks = format!("{PREFIX} SELECT DISTINCT ?b {{ ?s :same ?b }}");
+    let QueryResults::Solutions(solutions) = database.query(&blanks).unwrap() else {
+        panic!("SELECT gives solutions");
+    };
+    assert_eq!(solutions.count(), 8 * 20);
+}
