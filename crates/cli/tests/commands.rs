@@ -63,7 +63,7 @@ fn standard_error_that_nobody_reads_ends_nothing() {
     let mut load = command(folder.path(), &load);
     let status = load.stderr(writer.try_clone().unwrap());
     assert!(status.status().unwrap().success());
-    let query = ["query", "--location", "store", "SELECT nonsense"];
+    let query = ["query", "--location", "store", "--query", "SELECT nonsense"];
     let mut query = command(folder.path(), &query);
     let status = query.stderr(writer.try_clone().unwrap());
     assert_eq!(status.status().unwrap().code(), Some(1));

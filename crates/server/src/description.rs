@@ -37,6 +37,8 @@ const FORMATS: [(&str, &str); 11] = [
 pub(crate) struct Description<'a> {
     /// What clients see before the path.
     pub(crate) base_url: &'a str,
+    /// The path that was asked: the endpoint of queries is the one whose description this is.
+    pub(crate) query_path: &'a str,
     /// Whether there are updates.
     pub(crate) writes: bool,
     /// Which endpoints queries may call.
@@ -83,7 +85,7 @@ impl Description<'_> {
     fn triples(&self) -> Vec<Triple> {
         let mut graph = Statements(Vec::new());
         let dataset = graph.dataset(self.triples);
-        let query = graph.service(&self.url("/query"), &dataset);
+        let query = graph.service(&self.url(self.query_path), &dataset);
         graph.add(&query, "supportedLanguage", sd("SPARQL11Query"));
         if *self.services != AddressPolicy::None {
             graph.add(&query, "feature", sd("BasicFederatedQuery"));

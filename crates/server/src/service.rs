@@ -411,6 +411,7 @@ impl Service {
         let database = &self.executor.database;
         let description = Description {
             base_url: &self.base_url(request)?,
+            query_path: request.uri().path(),
             writes: !self.config.read_only,
             services: &self.config.services,
             triples: database.statistics().triples,

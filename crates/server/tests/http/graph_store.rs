@@ -263,7 +263,7 @@ fn large_bodies_are_refused_and_large_graphs_stream() {
 }
 
 fn description(server: &Running, headers: &str) -> Answer {
-    server.get("/sparql", headers)
+    server.get("/query", headers)
 }
 
 #[test]
