@@ -158,8 +158,10 @@ fn a_search_that_always_loses_says_so_when_its_time_is_over() {
     update(&database, "INSERT DATA { :a :n 0 }").unwrap();
     std::thread::scope(|scope| {
         let search = scope.spawn(|| {
-            let mut options = UpdateOptions::default();
-            options.timeout = Some(Duration::from_millis(200));
+            let options = UpdateOptions {
+                timeout: Some(Duration::from_millis(200)),
+                ..UpdateOptions::default()
+            };
             database.update_with(&format!("{PREFIX} {SEARCH}"), options)
         });
         for number in 1.. {
