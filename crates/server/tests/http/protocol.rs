@@ -277,12 +277,12 @@ fn people_get_the_page_and_programs_the_description_of_the_endpoint() {
         "Accept: text/html, application/n-triples\r\n",
         "Accept: application/n-triples, */*;q=0.1\r\n",
     ] {
-        for path in ["/query", "/sparql"] {
-            let answer = server.get(path, accept);
+        for (path, other) in [("query", "sparql"), ("sparql", "query")] {
+            let answer = server.get(&format!("/{path}"), accept);
             assert_eq!(answer.status, 200, "{accept}");
             let text = answer.text();
-            assert!(text.contains("<http://e/query>"), "{text}");
-            assert!(!text.contains("<http://e/sparql>"), "{text}");
+            assert!(text.contains(&format!("<http://e/{path}>")), "{text}");
+            assert!(!text.contains(&format!("<http://e/{other}>")), "{text}");
         }
     }
 }
