@@ -28,7 +28,7 @@ const WRITERS: usize = 3;
 const KILLS_OF_A_STORE: u64 = 25;
 
 /// Transactions of each writer, and loads.
-type Counts = [u64; WRITERS + 1];
+pub(crate) type Counts = [u64; WRITERS + 1];
 
 const LOADS: usize = WRITERS;
 const LINES: u64 = 40;
@@ -121,7 +121,7 @@ fn found(database: &Database) -> BTreeSet<String> {
 }
 
 /// How many transactions the store has, if it has nothing else.
-fn counts(database: &Database) -> Result<Counts, String> {
+pub(crate) fn counts(database: &Database) -> Result<Counts, String> {
     let quads = found(database);
     let mut counts = Counts::default();
     for quad in &quads {
@@ -152,7 +152,7 @@ fn counts(database: &Database) -> Result<Counts, String> {
     }
 }
 
-fn config() -> Config {
+pub(crate) fn config() -> Config {
     let mut config = Config::default();
     config.threads = 1;
     config.merge.changes = 150;

@@ -1,6 +1,7 @@
 //! What a store keeps through checkpoints, merges, faults of its disk and damage to its files.
 
 mod backups;
+mod crash_states;
 mod damage;
 mod dead_terms;
 mod faults;
