@@ -252,7 +252,17 @@ fn calls(trace: &str) -> Vec<Call> {
         };
         let rest = rest.trim_start();
         if let Some(start) = rest.strip_suffix("<unfinished ...>") {
-            begun.insert(thread, (number, start.trim_end().to_owned()));
+            let start = start.trim_end();
+            match start.strip_prefix("close(") {
+                // Another thread may be given the number before this call is said to have ended.
+                Some(descriptor) => calls.push(Call {
+                    name: "close".to_owned(),
+                    arguments: vec![descriptor.trim_end_matches(')').to_owned()],
+                    result: 0,
+                    began: number,
+                }),
+                None => drop(begun.insert(thread, (number, start.to_owned()))),
+            }
             continue;
         }
         let (began, text) = match rest.strip_prefix("<... ") {
