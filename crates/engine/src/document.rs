@@ -24,7 +24,7 @@ const GRANULE: u64 = 256 << 10;
 /// The first part for quads, and the longest but for quads that are longer.
 const FIRST_PART_BYTES: usize = 4 << 10;
 const PART_BYTES: usize = 256 << 10;
-/// How many quads are taken between two looks at the clock.
+/// Quads between two checks of the deadline.
 const QUADS_PER_LOOK: usize = 1024;
 /// The longest line or part of a document that is parsed at once; the parser of Turtle has it so.
 const MAX_LINE_BYTES: usize = 16 << 20;

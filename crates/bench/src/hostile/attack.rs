@@ -47,7 +47,7 @@ pub(super) fn name_of(shown: &str) -> &'static str {
     same.next().map_or("another client's", |kind| kind.name)
 }
 
-/// Bytes of a request by which it is told from others.
+/// Length of the prefix, in bytes, that identifies a request's kind.
 const SHOWN_BYTES: usize = 1024;
 
 /// What one kind of client sends again and again.

@@ -23,13 +23,13 @@ const PAUSE: Duration = Duration::from_secs(1);
 const REFUSED_PAUSE: Duration = Duration::from_secs(5);
 /// What the system may keep of an answer that is not read, in bytes.
 const RECEIVE_BUFFER: u32 = 4096;
-/// Clients that send all of a body but its last byte,
+/// Clients that send all of a body but its last byte.
 const WITHHOLDING: usize = 100;
-/// of so many bytes, which is what a server takes at most by default,
+/// Length of such a body: the largest that a server takes by default.
 const WITHHELD_BODY_BYTES: usize = 16 << 20;
-/// in pieces of so many,
+/// Bytes of a body that are sent at a time.
 const PIECE_BYTES: usize = 64 << 10;
-/// and go away after that time.
+/// How long such a client waits for an answer before it closes the connection.
 const WITHHELD_FOR: Duration = Duration::from_secs(1);
 /// Everything, and a part that is answered at once.
 const QUERIES: [&str; 2] = ["SELECT * { ?s ?p ?o }", "SELECT * { ?s ?p ?o } LIMIT 500"];
@@ -41,9 +41,9 @@ struct Counts {
     bytes: AtomicU64,
 }
 
-fn count(answers: &Mutex<BTreeMap<String, u64>>, told: String) {
+fn count(answers: &Mutex<BTreeMap<String, u64>>, status: String) {
     if let Ok(mut answers) = answers.lock() {
-        *answers.entry(told).or_default() += 1;
+        *answers.entry(status).or_default() += 1;
     }
 }
 
@@ -149,8 +149,8 @@ async fn one(address: SocketAddr, request: &[u8], counts: &Counts) -> String {
 /// Sends bodies again and again, each without its last byte.
 async fn withhold(address: SocketAddr, counts: Arc<Counts>) {
     loop {
-        let told = one_withheld(address).await;
-        count(&counts.withheld, told);
+        let status = one_withheld(address).await;
+        count(&counts.withheld, status);
         tokio::time::sleep(REFUSED_PAUSE).await;
     }
 }

@@ -35,7 +35,7 @@ pub(crate) struct Made {
     pub(crate) is_linked: bool,
 }
 
-/// What is told of a merge.
+/// The result of a merge, as the server reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Merged {
     /// There were changes to merge.
