@@ -31,7 +31,6 @@ pub(crate) struct Running {
     pub(crate) graph: Arc<StoredGraph>,
     pub(crate) prepared: Prepared<'static>,
     pub(crate) workers: Arc<Workers>,
-    pub(crate) memory_bytes: u64,
     pub(crate) seed: u64,
 }
 
@@ -80,14 +79,12 @@ impl Running {
         };
         let cx = Arc::new(Context::new(&plan, parts));
         let execution = Execution::new(&plan, cx, workers)?;
-        let memory_bytes = config.query_memory_bytes;
         let prepared = prepared.into_owned();
         Ok(Self {
             execution,
             graph,
             prepared,
             workers: Arc::clone(workers),
-            memory_bytes,
             seed,
         })
     }

@@ -26,6 +26,8 @@ pub struct Graph {
     taken: usize,
     /// Triples that others may repeat.
     seen: FxHashSet<[TermId; 3]>,
+    /// Solutions of which triples are still to be made.
+    solving: Option<Solving>,
     /// The batch that the iterator is in, and the next of its triples.
     batch: (Vec<[TermId; 3]>, usize),
     solutions: u64,
@@ -44,8 +46,22 @@ pub(crate) enum GraphForm {
     Describe(Arc<[Slot]>),
 }
 
+/// Solutions of a CONSTRUCT and how far they are, as a template may make many triples of each.
+struct Solving {
+    table: Table,
+    /// The next row, and the next triple of the template for it.
+    row: usize,
+    triple: usize,
+}
+
 /// Triples made of ids at once, between two looks at the clock.
 const TRIPLES_AT_ONCE: usize = 2048;
+/// Triples of a template after which a batch ends.
+const TRIPLES_PER_BATCH: usize = 8 << 10;
+/// Triples of a template whose terms are looked up together.
+const TEMPLATE_AT_ONCE: usize = 256;
+/// Bytes of an entry of a hashed set of triples.
+const SEEN_BYTES: usize = size_of::<[TermId; 3]>() + 1;
 
 impl GraphForm {
     /// By the template of a plan.
@@ -65,6 +81,7 @@ impl Graph {
             found: Vec::new(),
             taken: 0,
             seen: FxHashSet::default(),
+            solving: None,
             batch: (Vec::new(), 0),
             solutions: 0,
             triples: 0,
@@ -108,9 +125,17 @@ impl Graph {
             self.take_found(triples);
         } else if let Some(node) = self.open.pop() {
             self.describe(node)?;
+        } else if let Some(solving) = self.solving.take() {
+            self.construct(solving, triples)?;
         } else if let Some(table) = self.running.next_table()? {
             match self.form.clone() {
-                GraphForm::Construct(template) => self.construct(&template, &table, triples),
+                GraphForm::Construct(_) => {
+                    self.solving = Some(Solving {
+                        table,
+                        row: 0,
+                        triple: 0,
+                    });
+                }
                 GraphForm::Describe(slots) => self.open_nodes(&slots, &table),
             }
         } else {
@@ -141,9 +166,15 @@ impl Graph {
     }
 
     fn book(&mut self) -> Result<(), EngineError> {
-        let triples = self.seen.capacity() + self.found.capacity();
+        self.book_seen(self.seen.capacity())
+    }
+
+    /// Books what is held, with room for so many triples that others may repeat.
+    fn book_seen(&mut self, seen: usize) -> Result<(), EngineError> {
         let nodes = self.begun.capacity() + self.open.capacity();
-        let held = triples * size_of::<[TermId; 3]>() + nodes * size_of::<TermId>();
+        let held = seen * SEEN_BYTES
+            + self.found.capacity() * size_of::<[TermId; 3]>()
+            + nodes * size_of::<TermId>();
         let bytes = held.max(self.booked);
         let context = self.running.execution.context();
         context.charge(bytes - self.booked)?;
@@ -151,40 +182,72 @@ impl Graph {
         Ok(())
     }
 
-    /// The triples of a template for all rows, without those that are none or were there.
+    /// Some triples of a template for some rows, without those that are none or were there.
     fn construct(
         &mut self,
-        template: &[(TemplateTriple, bool)],
-        table: &Table,
+        mut at: Solving,
         triples: &mut Vec<[TermId; 3]>,
-    ) {
+    ) -> Result<(), EngineError> {
+        let GraphForm::Construct(template) = self.form.clone() else {
+            unreachable!("solutions wait for a template only");
+        };
         let context = Arc::clone(self.running.execution.context());
-        let terms = context.terms();
-        let mut test = TripleTest::new(terms);
-        let slots: Vec<_> = template
-            .iter()
-            .map(|(triple, repeats)| {
-                let slots = [triple.subject, triple.predicate, triple.object];
-                (
-                    slots.map(|slot| Source::of(slot, table, &context)),
-                    *repeats,
-                )
-            })
-            .collect();
-        triples.reserve(table.rows() * template.len());
-        for row in 0..table.rows() {
-            self.solutions += 1;
-            for (slots, repeats) in &slots {
-                let ids = slots.map(|source| match source {
-                    Source::Column(column) => column[row],
-                    Source::Constant(id) => id,
-                    Source::Blank(number) => self.fresh_blank(number),
-                });
-                if test.is_triple(ids) && (!repeats || self.seen.insert(ids)) {
-                    triples.push(ids);
+        let mut test = TripleTest::new(context.terms());
+        while at.row < at.table.rows() && triples.len() < TRIPLES_PER_BATCH {
+            let end = template.len().min(at.triple + TEMPLATE_AT_ONCE);
+            let part = &template[at.triple..end];
+            let is_whole = part.len() == template.len();
+            let rows = match is_whole {
+                true => (TRIPLES_PER_BATCH / part.len().max(1)).max(1),
+                false => 1,
+            };
+            let rows = at.row..at.table.rows().min(at.row + rows);
+            let repeating = part.iter().filter(|(_, repeats)| *repeats).count();
+            self.reserve_seen(repeating * rows.len())?;
+            let slots: Vec<_> = part
+                .iter()
+                .map(|(triple, repeats)| {
+                    let slots = [triple.subject, triple.predicate, triple.object];
+                    let sources = slots.map(|slot| Source::of(slot, &at.table, &context));
+                    (sources, *repeats)
+                })
+                .collect();
+            for row in rows.clone() {
+                // The first part of a template begins a solution.
+                self.solutions += u64::from(at.triple == 0);
+                for (slots, repeats) in &slots {
+                    let ids = slots.map(|source| match source {
+                        Source::Column(column) => column[row],
+                        Source::Constant(id) => id,
+                        Source::Blank(number) => self.fresh_blank(number),
+                    });
+                    if test.is_triple(ids) && (!repeats || self.seen.insert(ids)) {
+                        triples.push(ids);
+                    }
                 }
             }
+            (at.row, at.triple) = match end == template.len() {
+                true => (rows.end, 0),
+                false => (at.row, end),
+            };
+            context.check()?;
         }
+        if at.row < at.table.rows() {
+            self.solving = Some(at);
+        }
+        Ok(())
+    }
+
+    /// Makes room for more triples that others may repeat; their memory is reserved before.
+    fn reserve_seen(&mut self, more: usize) -> Result<(), EngineError> {
+        let capacity = self.seen.capacity();
+        if capacity - self.seen.len() < more {
+            // Until the old ones have moved, both tables are there.
+            let grown = 2 * capacity.max(more);
+            self.book_seen(capacity + grown)?;
+            self.seen.reserve(more);
+        }
+        Ok(())
     }
 
     /// A blank node of this solution's own.
@@ -210,7 +273,9 @@ impl Graph {
             predicate: None,
             object: None,
         };
-        let limit_bytes = self.running.memory_bytes;
+        let others =
+            self.seen.capacity() * SEEN_BYTES + self.begun.capacity() * size_of::<TermId>();
+        let mut booked = self.booked;
         let mut ended = Ok(());
         let mut key = Vec::new();
         let flow = base.for_each_match(&pattern, Graphs::Default, &mut |s, p, o, _| {
@@ -223,10 +288,12 @@ impl Graph {
                 }
             }
             if self.found.len().is_multiple_of(TRIPLES_AT_ONCE) {
-                ended = context.check().map_err(EngineError::from);
-                if (self.found.len() * size_of::<[TermId; 3]>()) as u64 > limit_bytes {
-                    ended = Err(EngineError::MemoryExceeded { limit_bytes });
-                }
+                // With room for as many more, each with a node.
+                let more = size_of::<[TermId; 3]>() + size_of::<TermId>();
+                let bytes = others + 2 * self.found.len() * more;
+                let charged = context.charge(bytes.saturating_sub(booked));
+                booked = booked.max(bytes);
+                ended = charged.and_then(|()| context.check());
             }
             match ended {
                 Ok(()) => ControlFlow::Continue(()),
@@ -234,7 +301,8 @@ impl Graph {
             }
         });
         debug_assert_eq!(flow.is_break(), ended.is_err());
-        ended
+        self.booked = booked;
+        Ok(ended?)
     }
 
     /// The plan with the rows and the time of each step, if the query was asked to gather them.
