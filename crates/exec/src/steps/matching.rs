@@ -10,7 +10,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::graphs::{is_named_graph, named_graphs};
 use crate::ExecError;
-use crate::context::Context;
+use crate::context::{Booked, Context};
 use crate::operator::{Boxed, Operator};
 use crate::table::{Table, VarSet, batch_rows};
 
@@ -20,6 +20,8 @@ const SUBJECTS_AT_ONCE: usize = 256;
 const MANY_BATCHES: usize = 4;
 /// A predicate with so few quads is read at once rather than graph by graph.
 const FEW_QUADS: u64 = 1 << 16;
+/// Quads of one end that are visited between two looks at the clock.
+const QUADS_AT_ONCE: usize = 2048;
 
 /// [`jindou_plan::physical::Step::Match`].
 pub(crate) struct Match {
@@ -60,6 +62,17 @@ enum ScanPart {
     },
     /// What all named graphs have of a predicate, at once.
     Named(PredicateId),
+    /// What was read at once and is too much for a batch.
+    Read(Rest),
+}
+
+/// Quads that were read with others and are handed on after them. Their memory is reserved.
+#[derive(Default)]
+struct Rest {
+    quads: Vec<[TermId; 4]>,
+    /// Those that were handed on.
+    done: usize,
+    booked: Booked,
 }
 
 /// A scan of what the default graph has of a predicate.
@@ -173,24 +186,22 @@ impl Match {
         row: usize,
         cx: &Context,
         found: &mut Found,
-    ) -> Option<Scan> {
+    ) -> Result<Option<Scan>, ExecError> {
         let known = self.known(table, row, cx);
         let predicate = match known.predicate {
             None => None,
-            Some(term) => Some(cx.source.predicate(term)?),
+            Some(term) => match cx.source.predicate(term) {
+                Some(predicate) => Some(predicate),
+                None => return Ok(None),
+            },
         };
         if predicate.is_some_and(|predicate| is_in(&self.except, predicate)) {
-            return None;
+            return Ok(None);
         }
         let graphs = self.graphs(table, row, cx);
         if known.subject.is_none() && known.object.is_none() {
-            return Some(Scan::new(
-                graphs,
-                predicate,
-                self.merges(cx),
-                &self.except,
-                cx,
-            ));
+            let scan = Scan::new(graphs, predicate, self.merges(cx), &self.except, cx);
+            return Ok(Some(scan));
         }
         let pattern = Pattern {
             subject: known.subject,
@@ -198,14 +209,15 @@ impl Match {
             object: known.object,
         };
         if let [Graphs::Default] = graphs.as_slice() {
-            return visit_some(cx, &pattern, row as u32, found)
-                .then(|| Scan::of_end(&pattern, &self.except, cx));
+            let has_more = visit_some(cx, &pattern, row as u32, found);
+            return Ok(has_more.then(|| Scan::of_end(&pattern, &self.except, cx)));
         }
+        let mut visit = Visitor::new(cx, row as u32, found);
         let mut seen = self.merges(cx).then(HashSet::default);
         for graph in graphs {
-            visit(cx, &pattern, graph, row as u32, &mut seen, found);
+            visit.all(&pattern, graph, &mut seen)?;
         }
-        None
+        Ok(visit.rest().map(Scan::of_rest))
     }
 
     /// True if this is all of a predicate, or of all predicates, in the default graph, with
@@ -233,7 +245,10 @@ impl Match {
     ) -> Result<Option<Table>, ExecError> {
         let most = batch_rows(table.width());
         let mut none = Found::new(most, &self.except);
-        let begun = begun.or_else(|| self.start_row(&table, 0, cx, &mut none));
+        let begun = match begun {
+            Some(scan) => Some(scan),
+            None => self.start_row(&table, 0, cx, &mut none)?,
+        };
         let Some(mut scan) = begun else {
             return Ok(None);
         };
@@ -327,7 +342,7 @@ impl Operator for Match {
             let mut found = Found::new(batch_rows(table.width()), &self.except);
             while row < table.rows() && !found.is_full() {
                 if scan.is_none() {
-                    scan = self.start_row(&table, row, cx, &mut found);
+                    scan = self.start_row(&table, row, cx, &mut found)?;
                 }
                 match &mut scan {
                     Some(running) => {
@@ -412,6 +427,15 @@ impl Scan {
         }
     }
 
+    /// What was read at once and is not handed on yet.
+    fn of_rest(rest: Rest) -> Self {
+        Self {
+            parts: Vec::new().into_iter(),
+            part: Some(ScanPart::Read(rest)),
+            seen: None,
+        }
+    }
+
     /// Finds some more triples of the default graph; false at the end.
     fn advance_triples(&mut self, cx: &Context, found: &mut Triples) -> bool {
         if self.part.is_none() {
@@ -440,7 +464,7 @@ impl Scan {
             };
             cx.check()?;
             let before = found.rows.len();
-            if !part.advance(row, cx, &mut self.seen, found) {
+            if !part.advance(row, cx, &mut self.seen, found)? {
                 self.part = None;
             }
             if self.seen.is_some() {
@@ -504,8 +528,8 @@ impl ScanPart {
         cx: &Context,
         seen: &mut Option<HashSet<[TermId; 3], FxBuildHasher>>,
         found: &mut Found,
-    ) -> bool {
-        match self {
+    ) -> Result<bool, ExecError> {
+        Ok(match self {
             Self::Default(part) => {
                 let mut triples = Triples::new(found.most);
                 let has_more = part.advance(cx, &mut triples);
@@ -557,10 +581,24 @@ impl ScanPart {
                     predicate: Some(*predicate),
                     object: None,
                 };
-                visit(cx, &pattern, Graphs::Named, row, seen, found);
-                false
+                let mut visit = Visitor::new(cx, row, found);
+                visit.all(&pattern, Graphs::Named, seen)?;
+                match visit.rest() {
+                    Some(rest) => {
+                        *self = Self::Read(rest);
+                        true
+                    }
+                    None => false,
+                }
             }
-        }
+            Self::Read(rest) => {
+                let end = rest.quads.len().min(rest.done + found.most);
+                found.quads.extend_from_slice(&rest.quads[rest.done..end]);
+                found.rows.resize(found.quads.len(), row);
+                rest.done = end;
+                end < rest.quads.len()
+            }
+        })
     }
 }
 
@@ -628,19 +666,29 @@ impl Found {
         cx: &Context,
         row: u32,
         seen: &mut Option<HashSet<[TermId; 3], FxBuildHasher>>,
-        (subject, predicate, object, graph): (TermId, PredicateId, TermId, TermId),
+        quad: (TermId, PredicateId, TermId, TermId),
     ) {
+        if let Some(quad) = self.quad(cx, seen, quad) {
+            self.rows.push(row);
+            self.quads.push(quad);
+        }
+    }
+
+    /// The terms of a quad that is wanted and whose triple was not seen in another graph.
+    fn quad(
+        &self,
+        cx: &Context,
+        seen: &mut Option<HashSet<[TermId; 3], FxBuildHasher>>,
+        (subject, predicate, object, graph): (TermId, PredicateId, TermId, TermId),
+    ) -> Option<[TermId; 4]> {
         if is_in(&self.except, predicate) {
-            return;
+            return None;
         }
         let predicate = cx.source.predicate_term(predicate);
-        if seen
+        let is_new = seen
             .as_mut()
-            .is_none_or(|seen| seen.insert([subject, predicate, object]))
-        {
-            self.rows.push(row);
-            self.quads.push([subject, predicate, object, graph]);
-        }
+            .is_none_or(|seen| seen.insert([subject, predicate, object]));
+        is_new.then_some([subject, predicate, object, graph])
     }
 }
 
@@ -669,20 +717,94 @@ fn visit_some(cx: &Context, pattern: &Pattern, row: u32, found: &mut Found) -> b
     flow.is_break()
 }
 
-/// Adds the quads that match a pattern with a known end.
-fn visit(
-    cx: &Context,
-    pattern: &Pattern,
-    graphs: Graphs,
+/// Reads quads for one row: those of some batches go to what was found, the others are kept.
+struct Visitor<'a> {
+    cx: &'a Context,
     row: u32,
-    seen: &mut Option<HashSet<[TermId; 3], FxBuildHasher>>,
-    found: &mut Found,
-) {
-    let flow = cx
-        .source
-        .for_each_match(pattern, graphs, &mut |s, p, o, g| {
-            found.add(cx, row, seen, (s, p, o, g));
-            ControlFlow::Continue(())
-        });
-    debug_assert!(flow.is_continue(), "the visitor never breaks");
+    found: &'a mut Found,
+    /// As many as `found` has when it has enough.
+    most: usize,
+    rest: Rest,
+    visited: usize,
+}
+
+impl<'a> Visitor<'a> {
+    fn new(cx: &'a Context, row: u32, found: &'a mut Found) -> Self {
+        Self {
+            cx,
+            row,
+            most: found.rows.len() + MANY_BATCHES * found.most,
+            found,
+            rest: Rest::default(),
+            visited: 0,
+        }
+    }
+
+    /// Reads the quads of some graphs that match a pattern.
+    fn all(
+        &mut self,
+        pattern: &Pattern,
+        graphs: Graphs,
+        seen: &mut Option<HashSet<[TermId; 3], FxBuildHasher>>,
+    ) -> Result<(), ExecError> {
+        let cx = self.cx;
+        let mut ended = Ok(());
+        let flow = cx
+            .source
+            .for_each_match(pattern, graphs, &mut |s, p, o, g| {
+                ended = self.add((s, p, o, g), seen);
+                match ended {
+                    Ok(()) => ControlFlow::Continue(()),
+                    Err(_) => ControlFlow::Break(()),
+                }
+            });
+        debug_assert_eq!(flow.is_break(), ended.is_err());
+        ended
+    }
+
+    fn add(
+        &mut self,
+        quad: (TermId, PredicateId, TermId, TermId),
+        seen: &mut Option<HashSet<[TermId; 3], FxBuildHasher>>,
+    ) -> Result<(), ExecError> {
+        self.visited += 1;
+        if self.visited.is_multiple_of(QUADS_AT_ONCE) {
+            self.cx.check()?;
+        }
+        let room = self.rest.quads.capacity() - self.rest.quads.len();
+        if self.found.rows.len() >= self.most && room == 0 {
+            self.make_room(seen)?;
+        }
+        let Some(quad) = self.found.quad(self.cx, seen, quad) else {
+            return Ok(());
+        };
+        if self.found.rows.len() < self.most {
+            self.found.rows.push(self.row);
+            self.found.quads.push(quad);
+        } else {
+            self.rest.quads.push(quad);
+        }
+        Ok(())
+    }
+
+    /// Reserves memory for more quads, and as many triples that were seen, before they are there.
+    fn make_room(
+        &mut self,
+        seen: &Option<HashSet<[TermId; 3], FxBuildHasher>>,
+    ) -> Result<(), ExecError> {
+        // A set may grow to twice what it has.
+        const SEEN_BYTES: usize = 2 * (size_of::<[TermId; 3]>() + 1);
+        let more = self.rest.quads.capacity().max(QUADS_AT_ONCE);
+        let quads = self.rest.quads.capacity() + more;
+        let seen = seen.as_ref().map_or(0, HashSet::capacity) + more;
+        let bytes = quads * size_of::<[TermId; 4]>() + seen * SEEN_BYTES;
+        self.cx.book(&mut self.rest.booked, bytes)?;
+        self.rest.quads.reserve_exact(more);
+        Ok(())
+    }
+
+    /// What is too much for a batch, if anything is.
+    fn rest(self) -> Option<Rest> {
+        (!self.rest.quads.is_empty()).then_some(self.rest)
+    }
 }
