@@ -23,8 +23,8 @@ use crate::health::Failure;
 use crate::load::{self, LoadReport};
 use crate::merge::{Signal, Trouble};
 use crate::query::{QueryResults, Running};
+use crate::request_memory::RequestMemory;
 use crate::statistics::DatabaseStatistics;
-use crate::text_memory::TextMemory;
 use crate::writer::Writer;
 
 /// Bytes of text up to which the tree of a query is not counted.
@@ -369,9 +369,9 @@ impl Database {
         let base = options.base.as_ref().map(|base| base.as_str());
         let limit = options.timeout.or(self.inner.config.query_timeout);
         let until = Deadline::new(begun, limit, options.cancellation.as_ref());
-        let mut memory = TextMemory::new(self.inner.config.memory_pool.as_ref());
+        let mut memory = RequestMemory::new(self.inner.config.memory_pool.as_ref());
         if text.len() > SHORT_TEXT_BYTES {
-            memory.take(tree_bytes(text))?;
+            memory.take(tree_bytes(text) as u64)?;
         }
         let planner = &self.inner.planner;
         until.plan(|is_over| planner.prepare_until(text, base, dataset.as_ref(), graph, is_over))

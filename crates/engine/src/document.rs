@@ -8,7 +8,6 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use jindou_exec::{FREE_BYTES, MemoryPool, Reservation};
 use jindou_ingest::{Guard, IngestError, LoadOptions, Progress, QuadSink, Source};
 use jindou_model::{IdQuad, key};
 use jindou_store::StoreError;
@@ -18,9 +17,8 @@ use parking_lot::Mutex;
 use crate::EngineError;
 use crate::database::Inner;
 use crate::deadline::Deadline;
+use crate::request_memory::RequestMemory;
 
-/// Bytes taken from the pool at once.
-const GRANULE: u64 = 256 << 10;
 /// The first part for quads, and the longest but for quads that are longer.
 const FIRST_PART_BYTES: usize = 4 << 10;
 const PART_BYTES: usize = 256 << 10;
@@ -63,8 +61,10 @@ pub(crate) fn read(
     let ledger = Arc::new(Ledger {
         deadline: deadline.clone(),
         limit_bytes: inner.config.query_memory_bytes,
-        pool: inner.config.memory_pool.clone(),
-        held: Mutex::new(Held::default()),
+        held: Mutex::new(Held {
+            memory: RequestMemory::new(inner.config.memory_pool.as_ref()),
+            refusal: None,
+        }),
     });
     let sources = sources
         .into_iter()
@@ -124,15 +124,12 @@ fn of_sink(error: IngestError) -> EngineError {
 struct Ledger {
     deadline: Deadline,
     limit_bytes: u64,
-    pool: Option<Arc<MemoryPool>>,
     held: Mutex<Held>,
 }
 
 #[derive(Debug, Default)]
 struct Held {
-    bytes: u64,
-    reserved_bytes: u64,
-    reserved: Vec<Reservation>,
+    memory: RequestMemory,
     /// Why there was no more.
     refusal: Option<EngineError>,
 }
@@ -140,30 +137,15 @@ struct Held {
 impl Ledger {
     /// Counts bytes before they are used.
     fn hold(&self, bytes: u64) -> Result<(), EngineError> {
-        let mut held = self.held.lock();
-        held.bytes = held.bytes.saturating_add(bytes);
-        if held.bytes > self.limit_bytes {
+        let memory = &mut self.held.lock().memory;
+        if memory.held_bytes().saturating_add(bytes) > self.limit_bytes {
             let reason = format!(
                 "the document needs more than the {} bytes that a request may hold",
                 self.limit_bytes
             );
             return Err(StoreError::TooLarge { reason }.into());
         }
-        let Some(pool) = &self.pool else {
-            return Ok(());
-        };
-        let counted = held.bytes.saturating_sub(FREE_BYTES);
-        if counted <= held.reserved_bytes {
-            return Ok(());
-        }
-        let more = (counted - held.reserved_bytes).next_multiple_of(GRANULE);
-        let Some(reserved) = pool.reserve(more) else {
-            let limit_bytes = pool.limit_bytes();
-            return Err(EngineError::PoolExhausted { limit_bytes });
-        };
-        held.reserved_bytes += more;
-        held.reserved.push(reserved);
-        Ok(())
+        memory.take(bytes)
     }
 }
 
@@ -412,7 +394,6 @@ mod tests {
         let ledger = Arc::new(Ledger {
             deadline: Deadline::new(std::time::Instant::now(), None, None),
             limit_bytes: u64::MAX,
-            pool: None,
             held: Mutex::default(),
         });
         let mut sink = DocumentSink {

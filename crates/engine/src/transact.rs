@@ -11,13 +11,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jindou_exec::Reservation;
 use jindou_store::{Effect, Snapshot, Stage};
 use parking_lot::MutexGuard;
 
 use crate::database::Inner;
 use crate::deadline::Deadline;
 use crate::graph::read_whole;
+use crate::request_memory::RequestMemory;
 use crate::writer::Writer;
 use crate::{Database, EngineError, UpdateReport};
 
@@ -37,8 +37,8 @@ const MOST_EXECUTIONS: u64 = 64;
 pub(crate) struct Done {
     pub(crate) stages: Vec<Stage>,
     pub(crate) effect: Effect,
-    /// Of the new terms, until they are the database's.
-    pub(crate) memory: Vec<Reservation>,
+    /// Of the quads and the new terms, until these are the database's.
+    pub(crate) memory: RequestMemory,
     /// It called other endpoints, for which nobody shall wait with the writer's lock.
     pub(crate) calls_services: bool,
 }
@@ -147,7 +147,7 @@ impl Database {
         let appended = writer.append(working, stages)?;
         let snapshot = writer.latest.number();
         drop(writer);
-        // The terms are the database's now.
+        // What was changed is the database's now.
         drop(memory);
         let inner = self.inner();
         inner.publish(appended)?;

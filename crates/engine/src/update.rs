@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jindou_exec::{CancellationToken, Reservation, Table};
+use jindou_exec::{CancellationToken, Table};
 use jindou_ingest::Source;
 use jindou_model::{Graphs, IdQuad, Pattern, SnapshotNumber, TermId, TermKind, inline, key};
 use jindou_plan::physical::{Dataset, Slot, TemplateSlot};
@@ -25,12 +25,13 @@ use crate::fetch::{Fetched, fetch};
 use crate::graph::StoredGraph;
 use crate::progress::QueryProgress;
 use crate::query::Running;
-use crate::text_memory::TextMemory;
+use crate::request_memory::RequestMemory;
 use crate::transact::Done;
 use crate::{AddressPolicy, Database, EngineError, QueryOptions, document};
 
-/// Quads of data that place is made for at once, at most.
+/// Quads that place is made for at once, at most, or a part of those that there are.
 const MOST_ROOM: usize = 1 << 14;
+const ROOM_PART: usize = 8;
 
 /// Settings of one update request.
 #[derive(Clone, Debug, Default)]
@@ -101,8 +102,8 @@ impl Database {
             named: options.using_named_graphs.clone(),
         });
         let base = options.base.as_ref().map(NamedNode::as_str);
-        let mut memory = TextMemory::new(inner.config.memory_pool.as_ref());
-        let reserve = &mut |bytes| memory.try_reserve(bytes);
+        let mut memory = RequestMemory::new(inner.config.memory_pool.as_ref());
+        let reserve = &mut |bytes: usize| memory.try_reserve(bytes as u64);
         let update = parse_update_within(text, base, dataset.as_ref(), reserve);
         let update = update.map_err(|error| memory.explained(error))?;
         // Documents are read before anybody has to wait for it.
@@ -226,24 +227,24 @@ fn decode_path(path: &str) -> std::path::PathBuf {
     std::ffi::OsString::from_vec(out).into()
 }
 
+/// Bytes that a changed quad takes, beside its own, until it is the database's: in the lists that
+/// the next version is made of, and in that. A test measures it.
+const CHANGE_BYTES: usize = 288;
+
 /// A request under way.
 pub(crate) struct Run<'a> {
     inner: &'a Inner,
     options: &'a UpdateOptions,
     deadline: &'a Deadline,
     stages: Vec<Stage>,
-    /// What the quads of data hold.
-    quads_memory: TextMemory<'a>,
     effect: Effect,
-    memory: Vec<Reservation>,
-    reserved_bytes: usize,
+    /// What the quads and the new terms hold.
+    memory: RequestMemory,
+    /// The part of that which is the terms'.
+    terms_bytes: usize,
     calls_services: bool,
     working: &'a mut Snapshot,
 }
-
-/// Bytes of new terms of a transaction that no pool counts, and those that are reserved at once
-/// beyond them.
-const TERMS_GRANULE: usize = 1 << 20;
 
 impl<'a> Run<'a> {
     pub(crate) fn new(
@@ -257,10 +258,9 @@ impl<'a> Run<'a> {
             options,
             deadline,
             stages: Vec::new(),
-            quads_memory: TextMemory::new(inner.config.memory_pool.as_ref()),
             effect: Effect::default(),
-            memory: Vec::new(),
-            reserved_bytes: TERMS_GRANULE,
+            memory: RequestMemory::new(inner.config.memory_pool.as_ref()),
+            terms_bytes: 0,
             calls_services: false,
             working,
         }
@@ -282,19 +282,10 @@ impl<'a> Run<'a> {
     /// [`EngineError::PoolExhausted`].
     fn reserve_terms(&mut self) -> Result<(), EngineError> {
         let bytes = self.working.pending_bytes();
-        if bytes <= self.reserved_bytes {
-            return Ok(());
+        if bytes > self.terms_bytes {
+            self.memory.take((bytes - self.terms_bytes) as u64)?;
+            self.terms_bytes = bytes;
         }
-        let Some(pool) = &self.inner.config.memory_pool else {
-            return Ok(());
-        };
-        let more = (bytes - self.reserved_bytes).next_multiple_of(TERMS_GRANULE);
-        let reservation = pool.reserve(more as u64);
-        self.memory
-            .push(reservation.ok_or(EngineError::PoolExhausted {
-                limit_bytes: pool.limit_bytes(),
-            })?);
-        self.reserved_bytes += more;
         Ok(())
     }
 
@@ -318,7 +309,15 @@ impl<'a> Run<'a> {
     }
 
     /// Makes a step, and notes it if it changed anything.
-    fn apply(&mut self, stage: Stage) {
+    ///
+    /// # Errors
+    /// [`EngineError::PoolExhausted`].
+    fn apply(&mut self, mut stage: Stage) -> Result<(), EngineError> {
+        let changes = &mut stage.changes;
+        changes.remove.dedup();
+        changes.add.dedup();
+        let quads = changes.remove.len() + changes.add.len();
+        self.memory.take((quads * CHANGE_BYTES) as u64)?;
         let is_about_graphs = !stage.forget.is_empty() || !stage.declare.is_empty();
         let declared = |working: &Snapshot| -> Vec<TermId> {
             let graphs = working.declared_graphs();
@@ -332,13 +331,14 @@ impl<'a> Run<'a> {
             self.effect.removed += effect.removed;
             self.stages.push(stage);
         }
+        Ok(())
     }
 
-    fn change(&mut self, changes: Changes) {
+    fn change(&mut self, changes: Changes) -> Result<(), EngineError> {
         self.apply(Stage {
             changes,
             ..Stage::default()
-        });
+        })
     }
 
     /// The prefix of this operation's own blank nodes: no other operation's begins like it.
@@ -368,19 +368,11 @@ impl<'a> Run<'a> {
         self.change(Changes {
             add,
             ..Changes::default()
-        });
-        Ok(())
+        })
     }
 
-    /// Makes place for one more quad; looks at the deadline whenever there was none.
     fn make_room(&mut self, quads: &mut Vec<IdQuad>) -> Result<(), EngineError> {
-        if quads.len() == quads.capacity() {
-            self.deadline.left()?;
-            let more = quads.capacity().clamp(4, MOST_ROOM);
-            self.quads_memory.take(more * size_of::<IdQuad>())?;
-            quads.reserve_exact(more);
-        }
-        Ok(())
+        make_room(quads, &mut self.memory, self.deadline)
     }
 
     fn data_term(&mut self, term: DataTerm<'_>, scope: &str) -> Result<TermId, EngineError> {
@@ -429,8 +421,7 @@ impl<'a> Run<'a> {
         self.change(Changes {
             remove,
             ..Changes::default()
-        });
-        Ok(())
+        })
     }
 
     fn known_data(&self, quad: &DataQuad<'_>) -> Option<IdQuad> {
@@ -477,8 +468,7 @@ impl<'a> Run<'a> {
         self.change(Changes {
             add,
             ..Changes::default()
-        });
-        Ok(())
+        })
     }
 
     /// The id of a document's term: its blank nodes are its own.
@@ -523,25 +513,14 @@ impl<'a> Run<'a> {
         let scope = self.scope();
         let mut changes = Changes::default();
         let mut solutions = 0_u64;
-        let mut booked = 0;
         while let Some(table) = running.next_table()? {
             for row in 0..table.rows() {
                 solutions += 1;
-                self.reserve_terms()?;
-                let made = self.instantiate(modify, &running, &table, (row, solutions, &scope))?;
-                changes.remove.extend(made.remove);
-                changes.add.extend(made.add);
+                let place = (row, solutions, scope.as_str());
+                self.instantiate(modify, &running, &table, place, &mut changes)?;
             }
-            let quads = changes.remove.capacity() + changes.add.capacity();
-            let bytes = quads * size_of::<IdQuad>();
-            running
-                .execution
-                .context()
-                .charge(bytes.saturating_sub(booked))?;
-            booked = bytes.max(booked);
         }
-        self.change(changes);
-        Ok(())
+        self.change(changes)
     }
 
     /// What the templates make of one solution; what is no quad is left out.
@@ -551,18 +530,20 @@ impl<'a> Run<'a> {
         running: &Running,
         table: &Table,
         (row, solution, scope): (usize, u64, &str),
-    ) -> Result<Changes, EngineError> {
-        let mut changes = Changes::default();
+        changes: &mut Changes,
+    ) -> Result<(), EngineError> {
         for template in &modify.delete {
             let ids = ids_of(template, running, table, row, &mut |_| {
                 unreachable!("a DELETE template has no blank nodes")
             });
             // What the query computed and the store does not have is in no quad.
             if let Some(quad) = ids.and_then(|ids| self.known_quad(running, ids)) {
+                self.make_query_room(&mut changes.remove)?;
                 changes.remove.push(quad);
             }
         }
         for template in &modify.insert {
+            self.reserve_terms()?;
             let mut blanks = Ok(());
             let ids = ids_of(template, running, table, row, &mut |number| {
                 let key = format!("_:{scope}{solution}x{number}");
@@ -578,10 +559,20 @@ impl<'a> Run<'a> {
             if let Some(ids) = ids
                 && let Some(quad) = self.new_quad(running, ids)?
             {
+                self.make_query_room(&mut changes.add)?;
                 changes.add.push(quad);
             }
         }
-        Ok(changes)
+        Ok(())
+    }
+
+    /// As [`Run::make_room`], for quads that a query finds: they are held within its own limit.
+    fn make_query_room(&mut self, quads: &mut Vec<IdQuad>) -> Result<(), EngineError> {
+        let limit_bytes = self.inner.config.query_memory_bytes;
+        if quads.len() == quads.capacity() && self.memory.held_bytes() > limit_bytes {
+            return Err(EngineError::MemoryExceeded { limit_bytes });
+        }
+        self.make_room(quads)
     }
 
     fn known_quad(&self, running: &Running, ids: [TermId; 4]) -> Option<IdQuad> {
@@ -655,7 +646,7 @@ impl<'a> Run<'a> {
     ) -> Result<(), EngineError> {
         let mut stage = Stage::default();
         if matches!(target, GraphTarget::Default | GraphTarget::All) {
-            self.collect(Graphs::Default, &mut stage.changes.remove);
+            self.collect(Graphs::Default, &mut stage.changes.remove)?;
         }
         let mut graphs = Vec::new();
         match target {
@@ -669,31 +660,39 @@ impl<'a> Run<'a> {
                 }
             },
             GraphTarget::Named | GraphTarget::All => {
+                // Each is in four lists: here, in the step, and as one of those declared twice.
+                let ids = 4 * self.working.named_graphs();
+                self.memory.take(ids * size_of::<TermId>() as u64)?;
                 self.working.for_each_graph(&mut |graph| graphs.push(graph));
             }
             GraphTarget::Default => {}
         }
         for graph in graphs {
-            self.collect(Graphs::One(graph), &mut stage.changes.remove);
+            self.collect(Graphs::One(graph), &mut stage.changes.remove)?;
             if stays {
                 stage.declare.push(graph);
             } else {
                 stage.forget.push(graph);
             }
         }
-        self.apply(stage);
-        Ok(())
+        self.apply(stage)
     }
 
-    fn collect(&self, graphs: Graphs, quads: &mut Vec<IdQuad>) {
+    fn collect(&mut self, graphs: Graphs, quads: &mut Vec<IdQuad>) -> Result<(), EngineError> {
         let all = Pattern {
             subject: None,
             predicate: None,
             object: None,
         };
+        let (memory, deadline) = (&mut self.memory, self.deadline);
+        let mut ended = Ok(());
         let flow = self
             .working
             .for_each_match(&all, graphs, &mut |s, p, o, g| {
+                ended = make_room(quads, memory, deadline);
+                if ended.is_err() {
+                    return ControlFlow::Break(());
+                }
                 quads.push(IdQuad {
                     subject: s,
                     predicate: p,
@@ -702,7 +701,8 @@ impl<'a> Run<'a> {
                 });
                 ControlFlow::Continue(())
             });
-        debug_assert!(flow.is_continue());
+        debug_assert_eq!(flow.is_break(), ended.is_err());
+        ended
     }
 
     /// Whether there is a named graph of this name.
@@ -722,9 +722,24 @@ impl<'a> Run<'a> {
         self.apply(Stage {
             declare: vec![id],
             ..Stage::default()
-        });
-        Ok(())
+        })
     }
+}
+
+/// Makes place for one more quad; looks at the deadline whenever there was none.
+fn make_room(
+    quads: &mut Vec<IdQuad>,
+    memory: &mut RequestMemory,
+    deadline: &Deadline,
+) -> Result<(), EngineError> {
+    let capacity = quads.capacity();
+    if quads.len() == capacity {
+        deadline.left()?;
+        let more = capacity.clamp(4, MOST_ROOM.max(capacity / ROOM_PART));
+        memory.take((more * size_of::<IdQuad>()) as u64)?;
+        quads.reserve_exact(more);
+    }
+    Ok(())
 }
 
 fn inline_id(term: TermRef<'_>) -> Option<TermId> {

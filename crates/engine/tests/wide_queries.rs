@@ -2,53 +2,14 @@
 //!
 //! The allocator counts: each new peak is noted with what the account says at that moment.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+mod counting;
+
 use std::fmt::Write as _;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
 
+use counting::{Peak, peak};
 use jindou_engine::ingest::{Format, LoadOptions, Progress, Source};
 use jindou_engine::{Config, Database, QueryOptions, QueryProgress, QueryResults, SpillLimits};
-
-static HELD: AtomicU64 = AtomicU64::new(0);
-static PEAK: AtomicU64 = AtomicU64::new(0);
-/// What the account said at the peak.
-static COUNTED: AtomicU64 = AtomicU64::new(0);
-static PROGRESS: AtomicPtr<QueryProgress> = AtomicPtr::new(std::ptr::null_mut());
-
-struct Counting;
-
-impl Counting {
-    fn add(bytes: usize) {
-        let held = HELD.fetch_add(bytes as u64, Relaxed) + bytes as u64;
-        if PEAK.fetch_max(held, Relaxed) < held {
-            let progress = PROGRESS.load(Relaxed);
-            if !progress.is_null() {
-                // SAFETY: the pointer is set while what it points to lives, which is for ever; to
-                // ask for the bytes reads atomics and allocates nothing.
-                COUNTED.store(unsafe { (*progress).memory_bytes() }, Relaxed);
-            }
-        }
-    }
-}
-
-// SAFETY: each call is handed on to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Self::add(layout.size());
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size() as u64, Relaxed);
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// One query is measured at a time.
 static ONE: Mutex<()> = Mutex::new(());
@@ -89,23 +50,15 @@ fn database(threads: usize) -> Database {
     database
 }
 
-struct Peak {
-    bytes: u64,
-    counted: u64,
-}
-
 /// Runs a query and gives what it held at most, and what was counted of that.
-fn peak(database: &Database, query: &str, batches: usize) -> Peak {
-    let progress = Box::leak(Box::new(QueryProgress::default()));
+fn peak_of(database: &Database, query: &str, batches: usize) -> Peak {
+    let progress = QueryProgress::default();
     let options = QueryOptions {
         progress: Some(progress.clone()),
         ..QueryOptions::default()
     };
-    let begin = HELD.load(Relaxed);
-    PEAK.store(begin, Relaxed);
-    COUNTED.store(0, Relaxed);
-    PROGRESS.store(progress, Relaxed);
-    match database.query_with(query, options).unwrap() {
+    let counted = move || progress.memory_bytes();
+    let run = || match database.query_with(query, options).unwrap() {
         QueryResults::Solutions(mut solutions) => {
             for _ in 0..batches {
                 if solutions.next_batch().unwrap().is_none() {
@@ -115,12 +68,8 @@ fn peak(database: &Database, query: &str, batches: usize) -> Peak {
         }
         QueryResults::Boolean(_) => {}
         QueryResults::Graph(_) => panic!("no shape is a CONSTRUCT"),
-    }
-    PROGRESS.store(std::ptr::null_mut(), Relaxed);
-    Peak {
-        bytes: PEAK.load(Relaxed) - begin,
-        counted: COUNTED.load(Relaxed),
-    }
+    };
+    peak(counted, run).0
 }
 
 fn join(count: usize, part: impl Fn(usize) -> String) -> String {
@@ -199,7 +148,7 @@ fn what_a_wide_query_holds_is_linear_in_its_width_and_counted() {
         let database = database(threads);
         for (name, query) in SHAPES {
             for count in [50, 100, 200, 400] {
-                let peak = peak(&database, &query(count), 3);
+                let peak = peak_of(&database, &query(count), 3);
                 let line = format!(
                     "{name} x {count} on {threads} threads: {} KiB, of which {} counted",
                     peak.bytes >> 10,
