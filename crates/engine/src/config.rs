@@ -1,7 +1,6 @@
 //! What can be set: for a database, and for one query.
 
 use std::env;
-use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use jindou_exec::{CancellationToken, MemoryPool, ServiceCaller, SpillLimits};
+use jindou_ingest::ThreadStart;
 use jindou_store::DurabilityOptions;
 use oxrdf::NamedNode;
 
@@ -33,8 +33,9 @@ pub struct Config {
     pub spill: SpillLimits,
     /// Bytes that all queries may hold together, beyond the first MiB of each. Default: no limit.
     pub memory_pool: Option<Arc<MemoryPool>>,
-    /// What each thread that heavy queries share calls when it begins. Default: nothing.
-    pub worker_start: Option<WorkerStart>,
+    /// What each thread that heavy queries share, or that parses a document of a request, calls
+    /// when it begins. Default: nothing.
+    pub worker_start: Option<ThreadStart>,
     /// Time that a query may take if it does not say itself. Default: no limit.
     pub query_timeout: Option<Duration>,
     /// Plans kept for queries of the same shape. Default: 1,024.
@@ -113,24 +114,6 @@ impl Default for Config {
             service_response_bytes: 256 << 20,
             service_caller: None,
         }
-    }
-}
-
-/// A function that threads call when they begin, to set their priority for instance.
-#[derive(Clone)]
-pub struct WorkerStart(pub(crate) Arc<dyn Fn() + Send + Sync>);
-
-impl WorkerStart {
-    /// This function.
-    #[must_use]
-    pub fn new(start: impl Fn() + Send + Sync + 'static) -> Self {
-        Self(Arc::new(start))
-    }
-}
-
-impl fmt::Debug for WorkerStart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WorkerStart")
     }
 }
 

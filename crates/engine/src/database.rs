@@ -86,6 +86,16 @@ impl Inner {
     }
 }
 
+/// What changes hold since a merge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChangeMemory {
+    /// Of the data that they change: another after each merge.
+    pub generation: u64,
+    /// Lists and terms, in memory.
+    pub bytes: u64,
+}
+
 impl Database {
     /// An empty database in memory.
     ///
@@ -400,6 +410,30 @@ impl Database {
     #[must_use]
     pub fn statistics(&self) -> DatabaseStatistics {
         DatabaseStatistics::of(&self.inner.graph.load().snapshot)
+    }
+
+    /// What changes hold since the last merge; `None` while a load or a merge is under way, whose
+    /// own memory is beside it. Costs microseconds.
+    #[must_use]
+    pub fn change_memory(&self) -> Option<ChangeMemory> {
+        let _idle = self.inner.maintenance.try_lock()?;
+        let graph = self.inner.graph.load();
+        Some(ChangeMemory {
+            generation: graph.snapshot.generation(),
+            bytes: graph.snapshot.delta_bytes() as u64,
+        })
+    }
+
+    /// Bytes of memory that the data takes as it was merged last: none where it lies in files.
+    /// Costs as much for each predicate as a small query.
+    #[must_use]
+    pub fn base_memory(&self) -> u64 {
+        let graph = self.inner.graph.load();
+        let base = graph.snapshot.base();
+        match base.is_in_files() {
+            true => 0,
+            false => base.footprint().total() as u64,
+        }
     }
 
     /// The settings.

@@ -15,6 +15,7 @@ use oxrdf::{GraphName, GraphNameRef, NamedNode, NamedOrBlankNode, Quad, QuadRef,
 use parking_lot::Mutex;
 
 use crate::EngineError;
+use crate::background;
 use crate::database::Inner;
 use crate::deadline::Deadline;
 use crate::request_memory::RequestMemory;
@@ -66,6 +67,11 @@ pub(crate) fn read(
             refusal: None,
         }),
     });
+    let is_short = sources.iter().all(|source| {
+        let bytes = source.bytes_in_memory();
+        bytes.is_some_and(|bytes| bytes <= background::SHORT_TEXT_BYTES)
+    });
+    let thread_start = inner.config.worker_start.as_ref().filter(|_| !is_short);
     let sources = sources
         .into_iter()
         .map(|source| source.with_guard(Arc::new(Watch(Arc::clone(&ledger)))))
@@ -80,6 +86,7 @@ pub(crate) fn read(
         threads: NonZeroUsize::MIN,
         chunk_bytes: CHUNK_BYTES,
         max_line_bytes: MAX_LINE_BYTES,
+        thread_start: thread_start.cloned(),
         ..LoadOptions::default()
     };
     let sink = |_| DocumentSink {

@@ -150,6 +150,12 @@ pub enum EngineError {
         /// Why.
         source: io::Error,
     },
+    /// The operating system starts no more threads.
+    #[error("no thread can be started: {source}")]
+    Thread {
+        /// Why.
+        source: io::Error,
+    },
     /// A file of the store is not what was written.
     #[error("{}: the file is damaged: {reason}; load the store again or restore a copy", path.display())]
     Corrupt {

@@ -21,6 +21,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod background;
 mod backup;
 mod config;
 mod database;
@@ -51,8 +52,8 @@ mod web;
 mod writer;
 
 pub use backup::{BackupReport, StoreReport};
-pub use config::{Config, DEFAULT_SPILL_BYTES, LoadPolicy, QueryOptions, WorkerStart};
-pub use database::Database;
+pub use config::{Config, DEFAULT_SPILL_BYTES, LoadPolicy, QueryOptions};
+pub use database::{ChangeMemory, Database};
 pub use error::EngineError;
 pub use graph_store::GraphReport;
 pub use health::Failure;
@@ -60,6 +61,7 @@ pub use jindou_exec::{
     CancellationToken, FREE_BYTES, MemoryPool, Reservation, ServiceCall, ServiceCaller,
     ServiceError, ServiceNext, ServiceRows, SpillLimits,
 };
+pub use jindou_fabric::allocator::release_free_memory;
 pub use jindou_ingest as ingest;
 pub use jindou_ingest::LoadOptions;
 pub use jindou_model::SnapshotNumber;

@@ -104,7 +104,9 @@ impl Database {
         let base = options.base.as_ref().map(NamedNode::as_str);
         let mut memory = RequestMemory::new(inner.config.memory_pool.as_ref());
         let reserve = &mut |bytes: usize| memory.try_reserve(bytes as u64);
-        let update = parse_update_within(text, base, dataset.as_ref(), reserve);
+        let update = inner.read_apart(text.len(), || {
+            parse_update_within(text, base, dataset.as_ref(), reserve)
+        })?;
         let update = update.map_err(|error| memory.explained(error))?;
         // Documents are read before anybody has to wait for it.
         let documents = update

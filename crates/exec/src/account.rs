@@ -19,6 +19,8 @@ const FREE_TABLE_BYTES: u64 = 1 << 20;
 pub struct MemoryPool {
     limit_bytes: u64,
     held_bytes: AtomicU64,
+    /// Held by the process beside what was reserved: see [`MemoryPool::note_unreserved`].
+    unreserved_bytes: AtomicU64,
 }
 
 impl MemoryPool {
@@ -28,6 +30,7 @@ impl MemoryPool {
         Self {
             limit_bytes,
             held_bytes: AtomicU64::new(0),
+            unreserved_bytes: AtomicU64::new(0),
         }
     }
 
@@ -43,6 +46,19 @@ impl MemoryPool {
         self.held_bytes.load(Relaxed)
     }
 
+    /// Notes how much is in use that should have been reserved and was not, as it was measured:
+    /// what an allocator keeps, and what no estimate foresaw. It lowers what may be reserved until
+    /// it is noted anew; what is held already stays.
+    pub fn note_unreserved(&self, bytes: u64) {
+        self.unreserved_bytes.store(bytes, Relaxed);
+    }
+
+    /// What was noted last.
+    #[must_use]
+    pub fn unreserved_bytes(&self) -> u64 {
+        self.unreserved_bytes.load(Relaxed)
+    }
+
     /// Takes bytes until the reservation is dropped; `None` if there are not as many.
     #[must_use]
     pub fn reserve(self: &Arc<Self>, bytes: u64) -> Option<Reservation> {
@@ -53,9 +69,10 @@ impl MemoryPool {
     }
 
     fn take(&self, bytes: u64) -> bool {
+        let limit = self.limit_bytes.saturating_sub(self.unreserved_bytes());
         let room = |held: u64| {
             let then = held.checked_add(bytes)?;
-            (then <= self.limit_bytes).then_some(then)
+            (then <= limit).then_some(then)
         };
         self.held_bytes.fetch_update(Relaxed, Relaxed, room).is_ok()
     }
@@ -305,6 +322,20 @@ mod tests {
         assert!(pool.reserve(4).is_none());
         assert!(pool.reserve(u64::MAX).is_none());
         drop(first);
+        assert!(pool.reserve(10).is_some());
+    }
+
+    #[test]
+    fn what_was_not_reserved_leaves_less_to_reserve() {
+        let pool = Arc::new(MemoryPool::new(10));
+        let first = pool.reserve(4).expect("there is room");
+        pool.note_unreserved(5);
+        assert!(pool.reserve(2).is_none());
+        assert!(pool.reserve(1).is_some());
+        pool.note_unreserved(u64::MAX);
+        assert!(pool.reserve(1).is_none(), "and nothing overflows");
+        drop(first);
+        pool.note_unreserved(0);
         assert!(pool.reserve(10).is_some());
     }
 

@@ -54,6 +54,6 @@ mod xml_tags;
 
 pub use error::{IngestError, SyntaxError};
 pub use format::{Compression, Format};
-pub use load::{LoadOptions, QuadSink, Report, Skipped, load};
+pub use load::{LoadOptions, QuadSink, Report, Skipped, ThreadStart, load};
 pub use progress::Progress;
 pub use source::{Guard, Source};

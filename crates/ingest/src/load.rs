@@ -7,7 +7,9 @@ use crate::progress::Progress;
 use crate::source::{self, Source};
 use oxrdf::{NamedNode, QuadRef};
 use std::error::Error;
+use std::fmt;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 /// Takes the quads that one thread parses.
 pub trait QuadSink: Send {
@@ -21,6 +23,24 @@ pub trait QuadSink: Send {
     /// # Errors
     /// Whatever keeps the sink from going on; [`load`] returns it as [`IngestError::Sink`].
     fn quad(&mut self, quad: QuadRef<'_>) -> Result<(), Self::Error>;
+}
+
+/// A function that each thread calls when it begins, to set its priority for instance.
+#[derive(Clone)]
+pub struct ThreadStart(pub Arc<dyn Fn() + Send + Sync>);
+
+impl ThreadStart {
+    /// This function.
+    #[must_use]
+    pub fn new(start: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Arc::new(start))
+    }
+}
+
+impl fmt::Debug for ThreadStart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ThreadStart")
+    }
 }
 
 /// How to load.
@@ -47,6 +67,8 @@ pub struct LoadOptions {
     pub chunk_bytes: NonZeroUsize,
     /// A line of N-Triples or N-Quads that does not fit in a chunk may be about as long as this.
     pub max_line_bytes: usize,
+    /// What each thread that parses calls first. Default: nothing.
+    pub thread_start: Option<ThreadStart>,
 }
 
 impl LoadOptions {
@@ -68,6 +90,7 @@ impl Default for LoadOptions {
             max_reported_errors: Self::MAX_REPORTED_ERRORS,
             chunk_bytes: NonZeroUsize::new(Self::CHUNK_BYTES).expect("it is not zero"),
             max_line_bytes: Self::MAX_LINE_BYTES,
+            thread_start: None,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::error::{IngestError, SyntaxError};
 use crate::format::Format;
 use crate::line::{LineContext, Scratch};
 use crate::lines::{BadLine, LineReader, Stop, Tally};
-use crate::load::{LoadOptions, QuadSink, Skipped};
+use crate::load::{LoadOptions, QuadSink, Skipped, ThreadStart};
 use crate::progress::Progress;
 use crate::source::{Opened, Prepared, read_error};
 use oxrdf::GraphNameRef;
@@ -68,6 +68,9 @@ pub(crate) fn run<S: QuadSink>(
                 .stack_size(PARSER_STACK_BYTES)
                 .spawn_scoped(scope, move || {
                     let guard = StopOnPanic(pool);
+                    if let Some(ThreadStart(start)) = &pool.options.thread_start {
+                        start();
+                    }
                     pool.work(&mut sink);
                     drop(guard);
                     sink

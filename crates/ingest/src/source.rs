@@ -126,6 +126,14 @@ impl Source {
         self
     }
 
+    /// Its length, if it is bytes in memory.
+    pub fn bytes_in_memory(&self) -> Option<usize> {
+        match &self.input {
+            Input::Bytes(bytes) => Some(bytes.len()),
+            _ => None,
+        }
+    }
+
     /// The name used in errors and progress.
     pub fn name(&self) -> &str {
         &self.name

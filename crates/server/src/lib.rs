@@ -75,6 +75,7 @@ mod respond;
 mod server;
 mod service;
 mod stall;
+mod strain;
 mod stream;
 mod threads;
 mod update;

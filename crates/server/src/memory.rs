@@ -3,7 +3,8 @@
 use std::fs;
 use std::sync::Arc;
 
-use jindou_engine::{Config, MemoryPool, WorkerStart};
+use jindou_engine::ingest::ThreadStart;
+use jindou_engine::{Config, MemoryPool};
 
 use crate::threads::HeavyPriority;
 
@@ -49,7 +50,7 @@ impl MemoryLimits {
         let mut config = Config::default();
         config.query_memory_bytes = self.query_bytes;
         config.memory_pool = Some(Arc::new(MemoryPool::new(counted(self.total_bytes))));
-        config.worker_start = Some(WorkerStart::new(move || heavy_priority.take()));
+        config.worker_start = Some(ThreadStart::new(move || heavy_priority.take()));
         config
     }
 }
@@ -63,6 +64,11 @@ impl Default for MemoryLimits {
 /// What queries may hold of a total, as it is counted.
 fn counted(total_bytes: u64) -> u64 {
     total_bytes - (total_bytes / UNCOUNTED_SHARE).min(MOST_UNCOUNTED_BYTES)
+}
+
+/// What is left out of a pool of this size that [`MemoryLimits::engine_config`] made.
+pub(crate) fn spare_bytes(pool_bytes: u64) -> u64 {
+    (pool_bytes / (UNCOUNTED_SHARE - 1)).min(MOST_UNCOUNTED_BYTES)
 }
 
 /// The memory of the machine, or of this process's control group if that is less.
@@ -103,6 +109,13 @@ mod tests {
         assert_eq!(MemoryLimits::new(Some(5), Some(7)).query_bytes, 7);
         let defaults = MemoryLimits::default();
         assert!(defaults.query_bytes <= defaults.total_bytes);
+    }
+
+    #[test]
+    fn what_is_spared_follows_from_the_pool() {
+        for total in [8, 1 << 20, 1 << 30, 5 << 30] {
+            assert_eq!(counted(total) + spare_bytes(counted(total)), total);
+        }
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! How is the body of a request read, and who pays for its memory?
 //!
-//! What is larger than [`UNBOOKED_BYTES`] takes from the pool that all queries share, before its
-//! buffer grows: clients that send slowly, or never the last byte, hold no more than was counted.
+//! What is larger than [`UNRESERVED_BYTES`] takes from the pool that all queries share, before it is
+//! kept: clients that send slowly, or never the last byte, hold no more than was counted.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use http_body_util::BodyExt;
 use hyper::Request;
@@ -17,7 +20,11 @@ use crate::metrics::Rejected;
 use crate::service::{Service, content_type};
 
 /// Buffers up to this size, in bytes, are not reserved: the number of connections bounds them.
-const UNBOOKED_BYTES: usize = 16 << 10;
+const UNRESERVED_BYTES: usize = 16 << 10;
+/// The next size of a buffer, after which it is as long as the body may be.
+const FEW_BYTES: usize = 512 << 10;
+/// Bytes reserved at once.
+const GRANULE_BYTES: usize = 64 << 10;
 /// What a parameter of a form takes beside its text, in bytes.
 const PARAMETER_BYTES: usize = 64;
 
@@ -27,10 +34,14 @@ pub(crate) struct Received {
     pub(crate) bytes: Vec<u8>,
     /// To live as long as the bytes, or the text made of them.
     pub(crate) memory: Option<Reservation>,
+    reserved_bytes: usize,
 }
 
 impl Received {
-    /// Makes room for `more` bytes, with a buffer that doubles up to `most` bytes.
+    /// Makes room for `more` bytes of `most` at most.
+    ///
+    /// What is reserved follows what has come. The buffer is moved twice at most: pages of it
+    /// that nothing was written to are no memory, but those of a smaller buffer would be.
     fn make_room(
         &mut self,
         more: usize,
@@ -39,15 +50,16 @@ impl Received {
     ) -> Result<(), Refusal> {
         let (length, capacity) = (self.bytes.len(), self.bytes.capacity());
         let needed = length + more;
-        if needed <= capacity {
-            return Ok(());
+        if needed > UNRESERVED_BYTES && needed > self.reserved_bytes {
+            let next = needed.next_multiple_of(GRANULE_BYTES).min(needed.max(most));
+            reserve(&mut self.memory, next - self.reserved_bytes, pool)?;
+            self.reserved_bytes = next;
         }
-        let next = needed.max((capacity * 2).min(most));
-        if next > UNBOOKED_BYTES {
-            let before = self.memory.as_ref().map_or(0, |_| capacity);
-            reserve(&mut self.memory, next - before, pool)?;
+        if needed > capacity {
+            let steps = [UNRESERVED_BYTES, FEW_BYTES, most];
+            let next = steps.into_iter().find(|step| *step >= needed);
+            self.bytes.reserve_exact(next.unwrap_or(needed) - length);
         }
-        self.bytes.reserve_exact(next - length);
         Ok(())
     }
 
@@ -108,7 +120,23 @@ impl Service {
         // A length that was announced is known to be enough.
         let most = size.upper().map_or(limit, |upper| upper as usize);
         let mut received = Received::default();
-        while let Some(frame) = body.frame().await {
+        loop {
+            // A long body gives way to other requests after each piece.
+            let turn = match received.bytes.len() > UNRESERVED_BYTES {
+                true => self.long_bodies.acquire().await.ok(),
+                false => None,
+            };
+            let frame = match poll_fn(|cx| Poll::Ready(Pin::new(&mut body).poll_frame(cx))).await {
+                Poll::Ready(frame) => frame,
+                Poll::Pending => {
+                    // Nobody waits for a client that sends slowly.
+                    drop(turn);
+                    body.frame().await
+                }
+            };
+            let Some(frame) = frame else {
+                return Ok(received);
+            };
             let frame = frame.map_err(|_| Refusal::bad_request("the body ended early"))?;
             let Ok(data) = frame.into_data() else {
                 continue;
@@ -121,7 +149,6 @@ impl Service {
                 .inspect_err(|_| self.executor.metrics.rejected(Rejected::Memory))?;
             received.bytes.extend_from_slice(&data);
         }
-        Ok(received)
     }
 
     /// Reads a request's body, which is text.
@@ -149,7 +176,7 @@ impl Service {
     /// A reservation of bytes that are not few.
     pub(crate) fn reserve_large(&self, bytes: usize) -> Result<Option<Reservation>, Refusal> {
         let mut memory = None;
-        if bytes > UNBOOKED_BYTES {
+        if bytes > UNRESERVED_BYTES {
             reserve(&mut memory, bytes, self.pool())
                 .inspect_err(|_| self.executor.metrics.rejected(Rejected::Memory))?;
         }

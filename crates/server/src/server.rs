@@ -20,9 +20,11 @@ use crate::config::ServerConfig;
 use crate::connections::{Activity, Connections, Open, Place};
 use crate::error::ServerError;
 use crate::execute::Executor;
+use crate::memory::spare_bytes;
 use crate::queries::Client;
 use crate::service::Service;
 use crate::stall::StallGuard;
+use crate::strain;
 
 /// Bytes of an answer that the system takes before it has sent those before them.
 const UNSENT_BYTES: u32 = 128 << 10;
@@ -86,6 +88,7 @@ impl Server {
     /// Runs on a tokio runtime with time and I/O enabled. Several worker threads are best: a
     /// query may keep one busy for [`ServerConfig::inline_budget`].
     pub async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
+        let _memory = self.watch_memory();
         let connections = Arc::new(Connections::new(self.config.max_connections));
         let (stop, stopping) = watch::channel(());
         let mut tasks = JoinSet::new();
@@ -122,6 +125,13 @@ impl Server {
         if tokio::time::timeout(LAST_GRACE, idle).await.is_err() {
             tracing::error!("queries did not end though they were cancelled");
         }
+    }
+
+    fn watch_memory(&self) -> Option<strain::Watch> {
+        let database = &self.service.executor.database;
+        let pool = database.config().memory_pool.clone()?;
+        let spare = spare_bytes(pool.limit_bytes());
+        strain::Watch::start(database.clone(), pool, spare)
     }
 
     fn connection(

@@ -12,6 +12,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use jindou_engine::{Database, UpdateOptions};
 use oxrdf::NamedNode;
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 use crate::body::Body;
 use crate::config::{Cors, ServerConfig};
@@ -45,6 +46,9 @@ pub(crate) struct Service {
     pub(crate) config: ServerConfig,
     origins: Origins,
     connections: AtomicUsize,
+    /// Lets one long body at a time come in, a piece each, so that the threads that read requests
+    /// have time for others.
+    pub(crate) long_bodies: Semaphore,
 }
 
 impl Service {
@@ -54,6 +58,7 @@ impl Service {
             origins: Origins::new(&config),
             config,
             connections: AtomicUsize::new(0),
+            long_bodies: Semaphore::new(1),
         }
     }
 

@@ -79,6 +79,12 @@ impl Base {
         }
     }
 
+    /// True if it lies in files rather than in memory of its own.
+    #[must_use]
+    pub fn is_in_files(&self) -> bool {
+        !self.files.is_empty()
+    }
+
     /// Number of predicates.
     #[must_use]
     pub fn predicate_count(&self) -> usize {

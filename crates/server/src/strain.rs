@@ -1,0 +1,150 @@
+//! What does the process hold that nobody reserved?
+//!
+//! Each estimate of what a request takes may be wrong, and an allocator keeps what was freed for a
+//! while. So the memory of the process is measured while requests hold some: what is in use beyond
+//! the data, the process at rest, and all that may be in use, lowers what may be reserved until it
+//! is there no more. Requests that reserve nothing, as light queries, never notice.
+
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use jindou_engine::{Database, MemoryPool};
+
+/// Between two measurements while memory is reserved, and while none is.
+const BUSY: Duration = Duration::from_millis(20);
+const QUIET: Duration = Duration::from_millis(200);
+/// How often the allocator is asked for what it keeps, while too much is in use.
+const RELEASE_EVERY: Duration = Duration::from_millis(250);
+
+/// Measures until it is dropped.
+pub(crate) struct Watch {
+    _stop: Sender<()>,
+}
+
+impl Watch {
+    /// Begins to measure what is in use beside what `pool` has reserved: up to `spare_bytes` of it
+    /// were left out of the pool for that. `None` where the system does not say what is in use.
+    pub(crate) fn start(
+        database: Database,
+        pool: Arc<MemoryPool>,
+        spare_bytes: u64,
+    ) -> Option<Self> {
+        resident_bytes()?;
+        let (stop, stopped) = channel();
+        let mut strain = Strain {
+            database,
+            pool,
+            spare_bytes,
+            rest: None,
+            base: Base::default(),
+            released: Instant::now(),
+        };
+        let watch = move || {
+            let mut pause = Duration::ZERO;
+            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(pause) {
+                strain.measure();
+                pause = if strain.is_busy() { BUSY } else { QUIET };
+            }
+        };
+        let thread = std::thread::Builder::new().name("memory-watch".to_owned());
+        match thread.spawn(watch) {
+            Ok(_detached) => Some(Self { _stop: stop }),
+            Err(error) => {
+                tracing::warn!(%error, "the memory of the process is not watched");
+                None
+            }
+        }
+    }
+}
+
+struct Strain {
+    database: Database,
+    pool: Arc<MemoryPool>,
+    spare_bytes: u64,
+    /// What the process needs at rest, beside the data: as it was at first.
+    rest: Option<u64>,
+    base: Base,
+    released: Instant,
+}
+
+/// What the data holds without its changes.
+#[derive(Clone, Copy, Default)]
+struct Base {
+    generation: u64,
+    bytes: u64,
+}
+
+impl Strain {
+    fn is_busy(&self) -> bool {
+        self.pool.held_bytes() > 0 || self.pool.unreserved_bytes() > 0
+    }
+
+    fn measure(&mut self) {
+        let held = self.pool.held_bytes();
+        let (Some(resident), Some(changes)) = (resident_bytes(), self.database.change_memory())
+        else {
+            // A merge is under way, which has memory of its own.
+            return;
+        };
+        if self.base.generation != changes.generation || self.rest.is_none() {
+            self.base = Base {
+                generation: changes.generation,
+                bytes: self.database.base_memory(),
+            };
+        }
+        let counted = self.base.bytes + changes.bytes + held;
+        let rest = *self.rest.get_or_insert(resident.saturating_sub(counted));
+        let unreserved = resident.saturating_sub(rest + counted);
+        let too_much = unreserved.saturating_sub(self.spare_bytes);
+        self.pool.note_unreserved(too_much);
+        if too_much > 0 && self.released.elapsed() >= RELEASE_EVERY {
+            jindou_engine::release_free_memory();
+            self.released = Instant::now();
+        }
+    }
+}
+
+/// Resident memory that is no file's, in bytes; `None` where there is no `/proc`.
+fn resident_bytes() -> Option<u64> {
+    let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let mut fields = pages.split(' ').skip(1).map(str::parse::<u64>);
+    let (resident, shared) = (fields.next()?.ok()?, fields.next()?.ok()?);
+    Some(resident.saturating_sub(shared) * rustix::param::page_size() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_reserved_lowers_what_may_be() {
+        if resident_bytes().is_none() {
+            println!("SKIPPED: memory of this process (/proc/self/statm is absent)");
+            return;
+        }
+        let pool = Arc::new(MemoryPool::new(1 << 30));
+        let mut strain = Strain {
+            database: Database::new(),
+            pool: Arc::clone(&pool),
+            spare_bytes: 64 << 20,
+            rest: None,
+            base: Base::default(),
+            released: Instant::now(),
+        };
+        strain.measure();
+        assert_eq!(pool.unreserved_bytes(), 0);
+        // Written to, so that it is there.
+        let taken = vec![1_u8; 512 << 20];
+        strain.measure();
+        let unreserved = pool.unreserved_bytes();
+        assert!(unreserved > 300 << 20, "{unreserved}");
+        assert!(pool.reserve(900 << 20).is_none());
+        let reserved = pool.reserve(512 << 20).expect("there is as much");
+        strain.measure();
+        assert!(pool.unreserved_bytes() < 100 << 20, "it is reserved now");
+        drop((taken, reserved));
+        strain.measure();
+        assert!(pool.unreserved_bytes() < 100 << 20, "it is there no more");
+    }
+}
