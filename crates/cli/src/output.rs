@@ -84,7 +84,7 @@ fn write_solutions(
         end_line(&mut text);
     }
     put(out, &mut text)?;
-    Ok(solutions.profile())
+    Ok(solutions.profile()?)
 }
 
 fn write_graph(mut graph: Graph, format: GraphFormat, out: &mut impl Write) -> anyhow::Result<()> {

@@ -403,7 +403,7 @@ impl Database {
     pub fn explain_with(&self, text: &str, options: &QueryOptions) -> Result<String, EngineError> {
         let begun = Instant::now();
         let graph = self.inner.graph.load_full();
-        graph.read(|| Ok(self.prepare(text, options, &graph, begun)?.explain()))?
+        graph.read(|| Ok(self.prepare(text, options, &graph, begun)?.explain()?))?
     }
 
     /// Figures of the graph.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jindou_exec::{ExecError, ServiceError};
 use jindou_ingest::IngestError;
-use jindou_plan::PlanError;
+use jindou_plan::{NoStack, PlanError};
 use jindou_store::StoreError;
 
 use crate::WebError;
@@ -136,6 +136,12 @@ pub enum EngineError {
         /// The budget.
         limit_bytes: u64,
     },
+    /// There is no memory for the stack that a deeply nested query needs.
+    #[error("there is no memory for a thread with a stack of {bytes} bytes")]
+    NoStack {
+        /// Bytes of the stack.
+        bytes: usize,
+    },
     /// A mistake of ours ended the query.
     #[error("an internal error ended the query; the log has its trace")]
     Internal,
@@ -179,6 +185,12 @@ impl From<StoreError> for EngineError {
     }
 }
 
+impl From<NoStack> for EngineError {
+    fn from(NoStack { bytes }: NoStack) -> Self {
+        Self::NoStack { bytes }
+    }
+}
+
 impl From<PlanError> for EngineError {
     fn from(error: PlanError) -> Self {
         match error {
@@ -192,6 +204,7 @@ impl From<PlanError> for EngineError {
                 message,
             },
             PlanError::Unsupported { feature } => Self::Unsupported { feature },
+            PlanError::NoStack(error) => error.into(),
             other => Self::InvalidQuery {
                 message: other.to_string(),
             },
@@ -208,6 +221,7 @@ impl From<ExecError> for EngineError {
             ExecError::SpillExceeded { limit_bytes } => Self::SpillExceeded { limit_bytes },
             ExecError::Spill { directory, source } => Self::Spill { directory, source },
             ExecError::PoolExhausted { limit_bytes } => Self::PoolExhausted { limit_bytes },
+            ExecError::NoStack(error) => error.into(),
             ExecError::Panicked => Self::Internal,
             ExecError::Service {
                 endpoint,

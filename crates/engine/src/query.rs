@@ -77,7 +77,7 @@ impl Running {
             threads: options.threads.unwrap_or(config.threads),
             seed,
         };
-        let cx = Arc::new(Context::new(&plan, parts));
+        let cx = Arc::new(Context::new(&plan, parts)?);
         let execution = Execution::new(&plan, cx, workers)?;
         let prepared = prepared.into_owned();
         Ok(Self {
@@ -129,13 +129,19 @@ impl Running {
     }
 
     /// The plan with rows and times, if they were gathered.
-    pub(crate) fn profile(&self) -> Option<String> {
+    ///
+    /// # Errors
+    /// [`EngineError::NoStack`].
+    pub(crate) fn profile(&self) -> Result<Option<String>, EngineError> {
         let cx = self.execution.context();
-        cx.measured(0)?;
-        Some(self.prepared.explain_profile(&|id| {
+        if cx.measured(0).is_none() {
+            return Ok(None);
+        }
+        let explained = self.prepared.explain_profile(&|id| {
             cx.measured(id)
                 .map(|measured| (measured.rows, measured.time))
-        }))
+        });
+        Ok(Some(explained?))
     }
 }
 

@@ -120,8 +120,10 @@ impl Solutions {
     }
 
     /// The plan with the rows and the time of each step, if the query was asked to gather them.
-    #[must_use]
-    pub fn profile(&self) -> Option<String> {
+    ///
+    /// # Errors
+    /// [`EngineError::NoStack`].
+    pub fn profile(&self) -> Result<Option<String>, EngineError> {
         self.running.profile()
     }
 }

@@ -306,8 +306,10 @@ impl Graph {
     }
 
     /// The plan with the rows and the time of each step, if the query was asked to gather them.
-    #[must_use]
-    pub fn profile(&self) -> Option<String> {
+    ///
+    /// # Errors
+    /// [`EngineError::NoStack`].
+    pub fn profile(&self) -> Result<Option<String>, EngineError> {
         self.running.profile()
     }
 }

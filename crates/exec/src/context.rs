@@ -223,8 +223,10 @@ pub struct ContextParts {
 
 impl Context {
     /// The context of a query by `plan`.
-    #[must_use]
-    pub fn new(plan: &Plan, parts: ContextParts) -> Self {
+    ///
+    /// # Errors
+    /// [`ExecError::NoStack`].
+    pub fn new(plan: &Plan, parts: ContextParts) -> Result<Self, ExecError> {
         let ContextParts {
             source,
             terms,
@@ -241,7 +243,8 @@ impl Context {
             .map(|dataset| ActiveDataset::new(dataset, &terms));
         let mut expressions = expr::Context::new(terms, None, plan.base.as_ref(), seed);
         let threads = if profile { 1 } else { threads.max(1) };
-        let operators = spill::count_operators(&plan.root, threads as u64);
+        let count = || spill::count_operators(&plan.root, threads as u64);
+        let operators = plan.stack().run(count)?;
         let space = Space::new(limits.spill.clone(), limits.memory_bytes, operators);
         let set_aside = space.own_bytes() as u64 * operators;
         let pool_bytes = limits.memory_bytes.saturating_sub(set_aside);
@@ -261,7 +264,7 @@ impl Context {
                 true
             }
         });
-        Self {
+        Ok(Self {
             source,
             expressions,
             constants,
@@ -276,7 +279,7 @@ impl Context {
             profile: profile.then(|| Profile::new(plan.ids)),
             threads,
             meanwhile: OnceLock::new(),
-        }
+        })
     }
 
     /// Threads that the query may use, its own included.

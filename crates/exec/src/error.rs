@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use jindou_plan::NoStack;
+
 use crate::ServiceError;
 use crate::expr::CompileError;
 
@@ -46,6 +48,9 @@ pub enum ExecError {
         /// The budget.
         limit_bytes: u64,
     },
+    /// There is no memory for the stack that the plan needs.
+    #[error(transparent)]
+    NoStack(#[from] NoStack),
     /// A thread of the query met a mistake of ours.
     #[error("an internal error ended the query; the log has its trace")]
     Panicked,

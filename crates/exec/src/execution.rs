@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 
+use jindou_plan::Stack;
 use jindou_plan::physical::{Form, Node, Operator as Planned, Plan, Slot, Step, TemplateSlot, Var};
 
 use crate::ExecError;
@@ -29,34 +30,59 @@ const WAITING_TABLES: usize = 64;
 /// Ends when dropped: its threads stop at their next batch.
 pub struct Execution {
     cx: Arc<Context>,
-    root: Boxed,
+    root: Root,
+}
+
+/// Operators nested in each other, which are asked and dropped on the stack that this takes.
+struct Root {
+    operator: Boxed,
+    stack: Stack,
+}
+
+impl Root {
+    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+        self.stack.run(|| self.operator.next(cx))?
+    }
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        if !self.stack.is_plain() {
+            let operator = std::mem::replace(&mut self.operator, Box::new(Nothing));
+            self.stack.drop(operator);
+        }
+    }
 }
 
 impl Execution {
     /// Starts a plan. Nothing runs before the first rows are asked for.
     ///
     /// # Errors
-    /// What the plan asks for and this engine refuses.
+    /// What the plan asks for and this engine refuses, and [`ExecError::NoStack`].
     pub fn new(
         plan: &Arc<Plan>,
         cx: Arc<Context>,
         workers: &Arc<Workers>,
     ) -> Result<Self, ExecError> {
-        let needed = wanted(plan);
-        let mut builder = Builder::new(plan, &cx);
-        builder.parallel = Some(Parallel {
-            plan,
-            cx: &cx,
-            workers,
-        });
-        let root = builder.node(&plan.root, &needed)?;
+        let build = || {
+            let mut builder = Builder::new(plan, &cx);
+            builder.parallel = Some(Parallel {
+                plan,
+                cx: &cx,
+                workers,
+            });
+            builder.node(&plan.root, &wanted(plan))
+        };
+        let stack = plan.stack();
+        let operator = stack.run(build)??;
+        let root = Root { operator, stack };
         Ok(Self { cx, root })
     }
 
     /// The next rows; `None` at the end.
     ///
     /// # Errors
-    /// The limit that the query met.
+    /// The limit that the query met, and [`ExecError::NoStack`].
     pub fn next_table(&mut self) -> Result<Option<Table>, ExecError> {
         loop {
             match self.root.next(&self.cx)? {
@@ -151,9 +177,13 @@ impl Parallel<'_> {
             width,
         };
         let own = shared.chain(self.plan, self.cx, node, (needed, counted))?;
+        let stack = self.plan.stack();
         let others = (1..threads)
-            .map(|_| shared.chain(self.plan, self.cx, node, (needed, counted)))
-            .collect::<Result<_, _>>()?;
+            .map(|_| {
+                let operator = shared.chain(self.plan, self.cx, node, (needed, counted))?;
+                Ok(Root { operator, stack })
+            })
+            .collect::<Result<_, ExecError>>()?;
         Ok(Some(Box::new(Gather {
             own: Some(own),
             others: Some(others),
@@ -203,7 +233,7 @@ impl SharedSeed {
 /// Collects the rows of several threads, this one among them.
 struct Gather {
     own: Option<Boxed>,
-    others: Option<Vec<Boxed>>,
+    others: Option<Vec<Root>>,
     cx: Arc<Context>,
     workers: Arc<Workers>,
     started: Option<Started>,
@@ -247,7 +277,7 @@ impl Gather {
 }
 
 /// Runs a chain to its end and sends what it finds.
-fn help(mut chain: Boxed, cx: &Context, sender: &SyncSender<Message>) {
+fn help(mut chain: Root, cx: &Context, sender: &SyncSender<Message>) {
     loop {
         // A panic must reach the reader: rows that are silently missing are a wrong answer.
         let next = catch_unwind(AssertUnwindSafe(|| chain.next(cx)));
@@ -322,7 +352,9 @@ impl Drop for Execution {
         let bytes = self.cx.held_bytes() + self.cx.terms().computed_bytes() as u64;
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         if is_large(bytes) {
-            let root = std::mem::replace(&mut self.root, Box::new(Nothing));
+            let operator: Boxed = Box::new(Nothing);
+            let stack = self.root.stack;
+            let root = std::mem::replace(&mut self.root, Root { operator, stack });
             discard((root, Arc::clone(&self.cx)), bytes);
         }
     }

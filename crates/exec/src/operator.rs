@@ -9,7 +9,7 @@ use crate::ExecError;
 use crate::context::Context;
 use crate::execution::Parallel;
 use crate::operators;
-use crate::steps;
+use crate::steps::{self, Chain};
 use crate::table::{Table, VarSet};
 
 /// Something that hands over rows, a table at a time.
@@ -257,10 +257,12 @@ impl<'a> Builder<'a> {
         needed: &VarSet,
         counted: bool,
     ) -> Result<Boxed, ExecError> {
+        let mut chain = Chain::default();
         let mut operator = input;
         // Filters that the pattern before them has taken over.
         let mut taken_over = 0;
         for (index, planned) in steps.iter().enumerate() {
+            operator = chain.input(operator);
             if index < taken_over {
                 operator = self.profiled(operator, planned.id);
                 continue;
@@ -276,14 +278,14 @@ impl<'a> Builder<'a> {
             }
             if counted && index + 1 == steps.len() {
                 match steps::count::build(operator, steps, needed, self.cx) {
-                    Ok(last) => return Ok(self.profiled(last, planned.id)),
+                    Ok(last) => return Ok(chain.end(self.profiled(last, planned.id))),
                     Err(input) => operator = input,
                 }
             }
             operator = steps::build(self, operator, &steps[index..], keep(1))?;
             operator = self.profiled(operator, planned.id);
         }
-        Ok(operator)
+        Ok(chain.end(operator))
     }
 }
 

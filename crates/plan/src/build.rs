@@ -4,6 +4,7 @@ use crate::algebra::{LogicalForm, Query};
 use crate::error::PlanError;
 use crate::facts::Source;
 use crate::group::Grouper;
+use crate::levels::levels;
 use crate::modifiers::modified;
 use crate::patience::Patience;
 use crate::physical::{
@@ -44,6 +45,7 @@ pub(crate) fn build(
         },
         variables: query.variables,
         constants: query.constants,
+        levels: levels(&root),
         root,
         dataset: query.dataset,
         base: query.base,

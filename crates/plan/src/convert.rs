@@ -225,7 +225,7 @@ impl<'a> Converter<'a> {
         blanks: &mut FxHashMap<BlankNode, u16>,
         structural: bool,
     ) -> Result<TemplateTriple, PlanError> {
-        let mut slot = |term: TermPattern| {
+        let mut slot = |term: TermPattern| -> Result<TemplateSlot, PlanError> {
             Ok(match term {
                 TermPattern::BlankNode(node) => {
                     let next = blanks.len();

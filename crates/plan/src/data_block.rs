@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 
 use crate::data_terms::{Cursor, Declarations, Object, ObjectKind, Reserve, Scope};
 use crate::error::PlanError;
-use crate::parse::MAX_NESTING;
+use crate::stack::MAX_NESTING;
 
 /// Bytes of a label that is remembered: its entry in a table, which may just have been doubled
 /// and copied.

@@ -1,5 +1,7 @@
 //! Why can a text not be planned?
 
+use crate::stack::NoStack;
+
 /// Errors of parsing and planning; all of them are about the query, never about the data.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -34,6 +36,9 @@ pub enum PlanError {
     /// Whoever lends memory for parsing has no more.
     #[error("there is no memory to parse the text")]
     MemoryRefused,
+    /// There is no memory for the stack that the text needs.
+    #[error(transparent)]
+    NoStack(#[from] NoStack),
     /// Whoever asked for the plan wants it no more.
     #[error("planning was given up")]
     Interrupted,

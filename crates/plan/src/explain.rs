@@ -4,6 +4,7 @@
 //! left, expected rows on the right, and for a profile the rows and time that it really took.
 
 use std::fmt::Write as _;
+use std::iter;
 use std::time::Duration;
 
 use jindou_model::Direction;
@@ -15,31 +16,41 @@ use crate::physical::{
     ConstId, Form, Node, Operator, OrderKey, Outcome, PathExpression, Plan, PlannedStep,
     Requirement, Scope, Side, Slot, Step, TemplateSlot, Var,
 };
+use crate::stack::NoStack;
 
 /// What a step or operator really did: rows that came out of it, and time spent in it alone.
 pub type Actual = (u64, Duration);
 
+/// The longest line that others are brought into line with.
+const WIDEST: usize = 1000;
+
 /// Writes a plan as a tree with expected rows.
 ///
 /// `term` gives the term of each constant: [`Prepared::term`](crate::Prepared::term).
-pub fn explain(plan: &Plan, term: &dyn Fn(ConstId) -> Term) -> String {
-    render(plan, term, None)
+///
+/// # Errors
+/// [`NoStack`].
+pub fn explain(plan: &Plan, term: &(dyn Fn(ConstId) -> Term + Sync)) -> Result<String, NoStack> {
+    plan.stack().run(|| render(plan, term, None))
 }
 
 /// Writes a plan as a tree with expected and actual rows, and time, by the ids of steps and
 /// operators; what has no figures was not run.
+///
+/// # Errors
+/// [`NoStack`].
 pub fn explain_profile(
     plan: &Plan,
-    term: &dyn Fn(ConstId) -> Term,
-    actual: &dyn Fn(u32) -> Option<Actual>,
-) -> String {
-    render(plan, term, Some(actual))
+    term: &(dyn Fn(ConstId) -> Term + Sync),
+    actual: &(dyn Fn(u32) -> Option<Actual> + Sync),
+) -> Result<String, NoStack> {
+    plan.stack().run(|| render(plan, term, Some(actual)))
 }
 
 fn render(
     plan: &Plan,
     term: &dyn Fn(ConstId) -> Term,
-    actual: Option<&dyn Fn(u32) -> Option<Actual>>,
+    actual: Option<&(dyn Fn(u32) -> Option<Actual> + Sync)>,
 ) -> String {
     let mut tree = Tree {
         plan,
@@ -59,11 +70,13 @@ fn render(
     }
     let width = |line: &Line| line.text.chars().count() + 2 * line.depth;
     let measured = tree.lines.iter().filter(|line| line.figures.is_some());
-    let widest = measured.map(width).max().unwrap_or(0);
+    let widest = measured.map(width).filter(|width| *width <= WIDEST).max();
     for line in &tree.lines {
-        let _ = write!(text, "{:1$}{2}", "", 2 * line.depth, line.text);
+        // A format's width has sixteen bits.
+        text.extend(iter::repeat_n(' ', 2 * line.depth));
+        text.push_str(&line.text);
         if let Some((id, rows)) = line.figures {
-            let gap = widest - width(line);
+            let gap = widest.unwrap_or(0).saturating_sub(width(line));
             let _ = write!(text, "{:gap$}  {:>13}", "", rows_text(rows));
             if let Some(actual) = actual {
                 match actual(id) {

@@ -170,29 +170,30 @@ impl Expression {
     pub fn for_each_variable(&self, visit: &mut dyn FnMut(Var)) {
         match self {
             Self::Variable(var) | Self::Bound(var) => visit(*var),
-            Self::Constant(_) => (),
+            other => other.for_each_part(&mut |part| part.for_each_variable(visit)),
+        }
+    }
+
+    /// Calls `visit` with each operand and argument, in order.
+    pub(crate) fn for_each_part(&self, visit: &mut dyn FnMut(&Self)) {
+        match self {
+            Self::Variable(_) | Self::Bound(_) | Self::Constant(_) => (),
             Self::Or(list) | Self::And(list) | Self::Coalesce(list) | Self::Call(_, list) => {
-                for part in list {
-                    part.for_each_variable(visit);
-                }
+                list.iter().for_each(visit);
             }
-            Self::Not(part) | Self::UnaryPlus(part) | Self::UnaryMinus(part) => {
-                part.for_each_variable(visit);
-            }
+            Self::Not(part) | Self::UnaryPlus(part) | Self::UnaryMinus(part) => visit(part),
             Self::Compare(_, left, right) | Self::Arithmetic(_, left, right) => {
-                left.for_each_variable(visit);
-                right.for_each_variable(visit);
+                visit(left);
+                visit(right);
             }
             Self::In(part, list) => {
-                part.for_each_variable(visit);
-                for part in list {
-                    part.for_each_variable(visit);
-                }
+                visit(part);
+                list.iter().for_each(visit);
             }
             Self::If(condition, then, otherwise) => {
-                condition.for_each_variable(visit);
-                then.for_each_variable(visit);
-                otherwise.for_each_variable(visit);
+                visit(condition);
+                visit(then);
+                visit(otherwise);
             }
         }
     }

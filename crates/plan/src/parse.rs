@@ -8,19 +8,9 @@ use crate::convert::Converter;
 use crate::error::PlanError;
 use crate::misread::{Wrong, comparison_message, parse_tokens};
 use crate::repeats::refuse_repeats;
+use crate::stack::{PLAIN_TEXT_BYTES, Stack};
 use crate::update::parse_update;
 use crate::update_text::{Outline, place_of};
-
-/// Bytes of text above which a query is refused.
-pub(crate) const MAX_TEXT_BYTES: usize = 4 << 20;
-/// Bytes of text, or brackets open at once, above which a text is handled on a large stack.
-const PLAIN_TEXT_BYTES: usize = 2 << 10;
-const PLAIN_NESTING: usize = 16;
-/// Brackets open at once above which a query is refused.
-pub(crate) const MAX_NESTING: usize = 256;
-/// Stack for large texts: the parser recurses over chains of operators as well as brackets.
-const LARGE_STACK_BYTES: usize = 64 << 20;
-const STACK_BYTES_PER_TEXT_BYTE: usize = 512;
 
 /// Parses a query and converts it to the logical form.
 ///
@@ -82,67 +72,7 @@ pub(crate) fn on_fitting_stack<T: Send>(
     text: &str,
     work: impl FnOnce() -> Result<T, PlanError> + Send,
 ) -> Result<T, PlanError> {
-    Stack::fitting(text.len(), nesting(text))?.run(work)
-}
-
-/// The stack that a text's structure needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stack {
-    /// Bytes of a stack of its own, if the caller's will not do.
-    large: Option<usize>,
-}
-
-impl Stack {
-    /// The stack for a text of so many bytes and so many brackets open at once.
-    ///
-    /// # Errors
-    /// [`PlanError::TooLarge`].
-    pub(crate) fn fitting(bytes: usize, nesting: usize) -> Result<Self, PlanError> {
-        if bytes > MAX_TEXT_BYTES {
-            return Err(PlanError::TooLarge {
-                what: "bytes of text",
-                limit: MAX_TEXT_BYTES,
-            });
-        }
-        if nesting > MAX_NESTING {
-            return Err(PlanError::TooLarge {
-                what: "brackets open at once",
-                limit: MAX_NESTING,
-            });
-        }
-        let is_plain = bytes <= PLAIN_TEXT_BYTES && nesting <= PLAIN_NESTING;
-        let large = (!is_plain).then_some(LARGE_STACK_BYTES + bytes * STACK_BYTES_PER_TEXT_BYTE);
-        Ok(Self { large })
-    }
-
-    /// Runs `work` with this stack.
-    ///
-    /// # Errors
-    /// Those of `work`, and [`PlanError::TooLarge`] where there is no memory for the stack.
-    pub(crate) fn run<T: Send>(
-        self,
-        work: impl FnOnce() -> Result<T, PlanError> + Send,
-    ) -> Result<T, PlanError> {
-        let Some(bytes) = self.large else {
-            return work();
-        };
-        std::thread::scope(|scope| {
-            let handle = std::thread::Builder::new()
-                .name("plan".to_owned())
-                .stack_size(bytes)
-                .spawn_scoped(scope, work);
-            match handle {
-                Ok(handle) => match handle.join() {
-                    Ok(result) => result,
-                    Err(panic) => std::panic::resume_unwind(panic),
-                },
-                Err(_) => Err(PlanError::TooLarge {
-                    what: "bytes of text for the memory that is left",
-                    limit: PLAIN_TEXT_BYTES,
-                }),
-            }
-        })
-    }
+    Stack::fitting(text.len(), nesting(text))?.run(work)?
 }
 
 /// An upper bound of the brackets open at once (those in strings count too).

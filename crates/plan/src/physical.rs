@@ -5,12 +5,14 @@
 //! walking the graph, with all that was bound before at hand (the full history).
 
 use std::fmt::Write as _;
+use std::mem;
 use std::sync::OnceLock;
 
 use jindou_model::{Direction, TermId};
 use oxrdf::{NamedNode, Term};
 
 use crate::expression::{Aggregate, Expression};
+use crate::stack::Stack;
 
 /// A variable of the plan: an index into [`Plan::variables`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -639,6 +641,10 @@ impl PartialEq for RememberedIds {
     }
 }
 
+/// Steps of a list that an executor may nest in each other: a longer list is run in pieces of so
+/// many, as lists may have any length.
+pub const NESTED_STEPS: usize = 16;
+
 /// A query, planned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
@@ -661,6 +667,27 @@ pub struct Plan {
     pub cost: f64,
     /// Ids given to steps and nodes are below this.
     pub ids: u32,
+    /// The most operators, steps and expressions that are nested in each other, where steps are
+    /// run in pieces of [`NESTED_STEPS`].
+    pub levels: usize,
     /// Ids of the constants in the graph that the plan last ran on.
     pub remembered: RememberedIds,
+}
+
+impl Plan {
+    /// The stack for a recursion over the plan, or over what is made of it.
+    #[must_use]
+    pub fn stack(&self) -> Stack {
+        Stack::of_levels(self.levels)
+    }
+}
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        if !self.stack().is_plain() {
+            let empty = Operator::Union(Vec::new());
+            self.stack()
+                .drop(mem::replace(&mut self.root.operator, empty));
+        }
+    }
 }

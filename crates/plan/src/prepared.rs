@@ -10,6 +10,7 @@ use crate::cache::Prefixes;
 use crate::explain::{Actual, explain, explain_profile};
 use crate::physical::{ConstId, Constant, Plan};
 use crate::shape::Argument;
+use crate::stack::NoStack;
 
 /// A plan with the arguments that one text gives it.
 #[derive(Clone, Debug)]
@@ -95,13 +96,21 @@ impl Prepared<'_> {
     }
 
     /// The plan as a tree with expected rows, with this text's arguments.
-    #[must_use]
-    pub fn explain(&self) -> String {
+    ///
+    /// # Errors
+    /// [`NoStack`].
+    pub fn explain(&self) -> Result<String, NoStack> {
         explain(&self.plan, &|constant| self.term(constant))
     }
 
     /// The plan as a tree with expected and actual rows and time, by ids of steps and operators.
-    pub fn explain_profile(&self, actual: &dyn Fn(u32) -> Option<Actual>) -> String {
+    ///
+    /// # Errors
+    /// [`NoStack`].
+    pub fn explain_profile(
+        &self,
+        actual: &(dyn Fn(u32) -> Option<Actual> + Sync),
+    ) -> Result<String, NoStack> {
         explain_profile(&self.plan, &|constant| self.term(constant), actual)
     }
 }

@@ -14,11 +14,12 @@ use crate::data_block::{DataBlock, Labels};
 use crate::data_terms::{Declarations, Reserve};
 use crate::error::PlanError;
 use crate::misread::{Wrong, comparison_message, parse_tokens};
-use crate::parse::{MAX_TEXT_BYTES, Stack, parser, place, syntax_error};
+use crate::parse::{parser, place, syntax_error};
 use crate::physical::{Dataset, Slot, TemplateTriple};
 use crate::planner::without_arguments;
 use crate::prepared::Prepared;
 use crate::repeats::refuse_repeats;
+use crate::stack::{MAX_TEXT_BYTES, Stack};
 use crate::statistics::Statistics;
 use crate::tree_size::tree_bytes;
 use crate::update_convert::{Source, operation};
@@ -136,7 +137,7 @@ impl Modify {
     /// columns. Costs tens of microseconds for a small pattern.
     ///
     /// # Errors
-    /// [`PlanError::TooLarge`] where there is no memory for the stack that the pattern needs.
+    /// [`PlanError::NoStack`] where there is no memory for the stack that the pattern needs.
     pub fn plan(
         &self,
         statistics: &(dyn Statistics + Sync),
@@ -157,7 +158,7 @@ impl Modify {
         self.stack.run(|| {
             let plan = build(Query::clone(&self.query), statistics, is_over)?;
             Ok(without_arguments(Arc::new(plan), ""))
-        })
+        })?
     }
 }
 
@@ -226,7 +227,7 @@ pub fn parse_update_within<'a>(
             return Err(syntax_error(line, column, "expected ", text, "update"));
         }
         convert(text, &outline, (parsed, data), dataset)
-    })
+    })?
 }
 
 /// The data of all operations that have some, in order, each read to its end.

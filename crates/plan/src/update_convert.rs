@@ -12,10 +12,11 @@ use spargebra::term::{
 use crate::algebra::{Deduplicate, LogicalForm, Modifiers, PathPattern, Pattern};
 use crate::convert::{Converter, convert_dataset};
 use crate::error::PlanError;
-use crate::parse::{MAX_TEXT_BYTES, Stack, nesting};
+use crate::parse::nesting;
 use crate::physical::{
     ConstId, Constant, Dataset, Outcome, Scope, Slot, TemplateSlot, TemplateTriple, Var,
 };
+use crate::stack::{MAX_TEXT_BYTES, Stack};
 use crate::update::{GraphTarget, Modify, Operation, TemplateQuad};
 
 /// Where an operation comes from.

@@ -105,7 +105,7 @@ fn shown(
         keys.push(u8::from(is_literal));
     }
     let terms = ids.map(|id| prepared.term(id)).collect();
-    Ok((prepared.explain(), terms, keys))
+    Ok((prepared.explain()?, terms, keys))
 }
 
 fn uncached() -> Planner {

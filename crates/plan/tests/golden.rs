@@ -30,7 +30,8 @@ fn plans_are_as_written() {
         let shown = explain(&planned, &|id| match &planned.constants[id.index()] {
             Constant::Fixed(term) => term.clone(),
             other => panic!("{other:?} without a cache"),
-        });
+        })
+        .expect("a stack");
         let golden = query.with_extension("plan");
         if rewrite {
             std::fs::write(&golden, &shown).expect("to write a plan");

@@ -1150,6 +1150,7 @@ fn plans_answer_as_the_algebra_defines() {
                     Constant::Fixed(term) => term.clone(),
                     other => panic!("{other:?}"),
                 })
+                .expect("a stack")
             );
         }
     }

@@ -181,6 +181,10 @@ impl From<EngineError> for Refusal {
                 Self::new(status, error.to_string())
             }
             EngineError::PoolExhausted { limit_bytes } => Self::pool_exhausted(limit_bytes),
+            EngineError::NoStack { .. } => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+                    .come_again(MEMORY_SECONDS)
+            }
             // What is left is about the server's files, which are not the client's business.
             error => {
                 tracing::error!(error = &error as &dyn std::error::Error, "a query failed");

@@ -705,7 +705,7 @@ fn run_solutions(
         }
         sink.offer(media_type, &mut out, step.waits)?;
     }
-    match solutions.profile() {
+    match solutions.profile()? {
         Some(profile) if query.profile() => writer.finish_with_profile(&mut out, &profile)?,
         _ => writer.finish(&mut out)?,
     }

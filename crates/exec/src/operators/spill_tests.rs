@@ -155,6 +155,7 @@ impl World {
             calls_services: false,
             cost: 0.0,
             ids: 3,
+            levels: 3,
             remembered: RememberedIds::default(),
         };
         let directory = tempfile::tempdir().expect("there is room");
@@ -179,7 +180,7 @@ impl World {
             seed: 1,
         };
         Self {
-            cx: Context::new(&plan, parts),
+            cx: Context::new(&plan, parts).expect("a shallow plan"),
             token,
             directory,
         }

@@ -7,8 +7,8 @@ use jindou_model::inline;
 use jindou_plan::physical::{Outcome, PlannedStep, Var};
 
 use super::feed::Feed;
-use super::needed_before;
 use super::optional::row_id;
+use super::{Chain, needed_before};
 use crate::ExecError;
 use crate::context::Context;
 use crate::operator::{Boxed, Builder, Operator};
@@ -42,8 +42,10 @@ pub(super) fn build(
     let last: VarSet = [number].into_iter().collect();
     let feed = Feed::default();
     let found = Found::default();
+    let mut chain = Chain::default();
     let mut inner: Boxed = Box::new(feed.clone());
     for (index, step) in steps.iter().enumerate() {
+        inner = chain.input(inner);
         if index > 0 {
             inner = Box::new(Undecided {
                 input: inner,
@@ -54,6 +56,7 @@ pub(super) fn build(
         let needed = needed_before(&steps[index + 1..], &last);
         inner = builder.steps(inner, std::slice::from_ref(step), &needed)?;
     }
+    let inner = chain.end(inner);
     Ok(Box::new(Exists {
         input,
         feed,

@@ -1,6 +1,7 @@
 //! Steps of exploration: each takes tables, extends or filters their rows, and hands them on.
 
 mod bind;
+mod chain;
 mod check;
 pub(crate) mod count;
 mod exists;
@@ -19,6 +20,7 @@ use jindou_plan::expression::{Comparison, Expression};
 use jindou_plan::physical::{ConstId, PlannedStep, Requirement, Scope, Side, Slot, Step, Var};
 
 pub(crate) use bind::{Seed, SeededBind};
+pub(crate) use chain::Chain;
 pub(crate) use feed::Feed;
 pub(crate) use filter::{ExtendRows, FilterRows};
 pub(crate) use graphs::{is_named_graph, named_graphs};

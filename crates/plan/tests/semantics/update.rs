@@ -125,7 +125,7 @@ fn templates_get_the_solutions_of_the_dataset_that_the_update_names() {
                 run(&prepared.plan, &quads, lazy),
                 wanted,
                 "seed {seed}\n{text}\n{quads:#?}\n{}",
-                prepared.explain()
+                prepared.explain().expect("a stack")
             );
         }
     }
@@ -164,7 +164,12 @@ fn an_absent_graph_is_an_empty_default_graph() {
         for seed in 0..20 {
             let prepared = modify(&text, None).plan(&Noise(seed)).expect("a plan");
             let found = run(&prepared.plan, &quads, false);
-            assert_eq!(found.len(), wanted, "{group}\n{}", prepared.explain());
+            assert_eq!(
+                found.len(),
+                wanted,
+                "{group}\n{}",
+                prepared.explain().expect("a stack")
+            );
         }
     }
 }

@@ -278,6 +278,7 @@ impl World {
             calls_services: false,
             cost: 0.0,
             ids: 1,
+            levels: 1,
             remembered: RememberedIds::default(),
         };
         let predicates = (0..8).map(|number| TermId::predicate(PredicateId(number)));
@@ -295,7 +296,7 @@ impl World {
             threads: 1,
             seed: 1,
         };
-        Context::new(&plan, parts)
+        Context::new(&plan, parts).expect("a shallow plan")
     }
 
     /// Rows of a path whose subject or object may have these columns.
