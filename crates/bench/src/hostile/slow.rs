@@ -82,6 +82,7 @@ pub(super) fn start(
     let counts = Arc::new(Counts::default());
     let (shared, stop) = (Arc::clone(&counts), Arc::clone(stop));
     let thread = std::thread::spawn(move || {
+        super::attack::give_way();
         runtime.block_on(async {
             for number in 0..connections {
                 tokio::spawn(sip(address, number, Arc::clone(&shared)));
