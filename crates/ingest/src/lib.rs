@@ -48,8 +48,11 @@ mod pool;
 mod progress;
 mod source;
 mod xml;
+mod xml_encoding;
 mod xml_entities;
 mod xml_literal;
+mod xml_marks;
+mod xml_rewrite;
 mod xml_tags;
 
 pub use error::{IngestError, SyntaxError};
