@@ -40,6 +40,7 @@ mod error;
 mod format;
 mod iri;
 mod json;
+mod json_cost;
 mod json_terms;
 mod line;
 mod lines;
