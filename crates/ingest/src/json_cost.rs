@@ -232,7 +232,8 @@ impl Cost {
         context.depth -= 1;
         context.contexts += 1;
         if context.depth > 0 {
-            context.scoped_contexts += 1;
+            // Those within the context of a term, not itself.
+            context.scoped_contexts += u64::from(context.depth > 1);
             self.scoped_words = self.scoped_words.max(context.scoped_words);
             self.scoped_contexts = self.scoped_contexts.max(context.scoped_contexts);
             return;
