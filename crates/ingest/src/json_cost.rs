@@ -14,7 +14,7 @@ const FREE_STEPS: u64 = 2_000_000_000;
 const STEPS_PER_BYTE: u64 = 500;
 
 /// For each term in scope when a context comes into force.
-const COPY_STEPS: u64 = 300;
+const COPY_STEPS: u64 = 400;
 
 /// For each word of a context that is processed.
 const PROCESS_STEPS: u64 = 1000;
