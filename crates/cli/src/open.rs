@@ -1,5 +1,6 @@
 //! How do files, a folder or standard input become a database?
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -78,6 +79,7 @@ pub(crate) fn create(
     options: &LoadOptions,
     config: Config,
 ) -> anyhow::Result<Database> {
+    check_new_folder(location)?;
     load("loading and storing", Duration::ZERO, |progress| {
         Ok(Database::create(
             location, sources, options, progress, config,
@@ -95,17 +97,37 @@ pub(crate) fn is_in_use(error: &anyhow::Error) -> bool {
 
 /// The store in a folder.
 pub(crate) fn stored(location: &Path, config: Config) -> anyhow::Result<Database> {
-    if !location.exists() {
+    check_folder(location)?;
+    Ok(Database::open(location, config)?)
+}
+
+/// Whether a store may be read there: what has that name is a folder that may be looked at.
+pub(crate) fn check_folder(location: &Path) -> anyhow::Result<()> {
+    let name = location.display();
+    match std::fs::metadata(location) {
+        Ok(metadata) if metadata.is_dir() => Ok(()),
+        Ok(_) => bail!("{name}: it is a file, and a store is a folder"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => bail!(
+            "{name}: there is no such folder; make a store with `jindou load --location DIR FILE...`"
+        ),
+        Err(error) => Err(error).context(name.to_string()),
+    }
+}
+
+/// Whether a store or a copy of one may be made there: a file has not that name.
+pub(crate) fn check_new_folder(location: &Path) -> anyhow::Result<()> {
+    if std::fs::metadata(location).is_ok_and(|metadata| !metadata.is_dir()) {
         bail!(
-            "{}: there is no such folder; make a store with `jindou load --location DIR FILE...`",
+            "{}: it is a file, and a store is a folder; name another",
             location.display()
         );
     }
-    Ok(Database::open(location, config)?)
+    Ok(())
 }
 
 /// The store in a folder, an empty one if there is none yet.
 pub(crate) fn stored_or_new(location: &Path, config: Config) -> anyhow::Result<Database> {
+    check_new_folder(location)?;
     let is_new = !location.exists();
     let database = Database::open_or_create(location, config)?;
     if is_new {
@@ -156,10 +178,13 @@ pub(crate) fn tell(report: &LoadReport, time: Duration) {
     );
 }
 
-/// The text of the query, and what to call it in errors.
-pub(crate) fn query_text(text: crate::args::TextArguments) -> anyhow::Result<(String, String)> {
+/// The text of the query, or of the update, and what to call it in errors.
+pub(crate) fn query_text(
+    text: crate::args::TextArguments,
+    kind: &str,
+) -> anyhow::Result<(String, String)> {
     if let Some(query) = text.query {
-        return Ok((query, "query".to_owned()));
+        return Ok((query, kind.to_owned()));
     }
     let path = text
         .query_file
@@ -168,7 +193,7 @@ pub(crate) fn query_text(text: crate::args::TextArguments) -> anyhow::Result<(St
     let text = if name == "-" {
         std::io::read_to_string(std::io::stdin()).context("standard input")?
     } else {
-        std::fs::read_to_string(&path).with_context(|| format!("{name}: cannot read the query"))?
+        std::fs::read_to_string(&path).with_context(|| format!("{name}: cannot read the {kind}"))?
     };
     Ok((text, name))
 }

@@ -165,18 +165,34 @@ fn open(path: &Path) -> io::Result<(File, Option<Place>)> {
         Ok(path) if path.is_file() => path,
         Ok(path) => return Ok((File::options().write(true).open(path)?, None)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
-        Err(error) => return Err(error),
+        Err(error) => return Err(about_folder(error, folder_of(path))),
     };
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(&path);
     let mut prefix = std::ffi::OsString::from(".");
     prefix.push(path.file_name().ok_or(io::ErrorKind::InvalidInput)?);
     prefix.push(".");
-    let file = beside(folder, &prefix)?;
+    let file = beside(folder, &prefix).map_err(|error| about_folder(error, folder))?;
     let (file, beside) = file.into_parts();
     Ok((file, Some(Place { path, beside })))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Says what is wrong of the folder, not of the name that its file has until it is whole.
+fn about_folder(error: io::Error, folder: &Path) -> io::Error {
+    let folder = folder.display();
+    let reason = match error.kind() {
+        io::ErrorKind::NotFound => format!("there is no folder {folder}"),
+        io::ErrorKind::NotADirectory => format!("{folder} is no folder"),
+        io::ErrorKind::PermissionDenied => format!("no new file may be made in {folder}"),
+        _ => return error,
+    };
+    io::Error::new(error.kind(), reason)
 }
 
 #[cfg(unix)]

@@ -181,6 +181,61 @@ fn mistakes_are_told_in_one_line() {
 }
 
 #[test]
+fn a_place_that_cannot_be_what_it_is_named_for_is_told_with_the_reason() {
+    let folder = folder();
+    let path = folder.path();
+    let said = |arguments: &[&str], parts: &[&str]| {
+        let text = error(path, arguments);
+        assert_says(&text, parts);
+        assert!(!text.contains("os error"), "{arguments:?}: {text}");
+    };
+    let file = ["people.ttl: ", "it is a file, and a store is a folder"];
+    let nowhere = ["nowhere: ", "there is no such folder"];
+    for (place, parts) in [("people.ttl", &file), ("nowhere", &nowhere)] {
+        let at = ["--location", place];
+        said(&[&["verify"], &at[..]].concat(), parts);
+        said(&[&["stats"], &at[..]].concat(), parts);
+        said(&[&["dump"], &at[..]].concat(), parts);
+        said(&[&["compact"], &at[..]].concat(), parts);
+        said(&[&["query", "--query", "ASK {}"], &at[..]].concat(), parts);
+        said(
+            &[&["update", "--update", "CLEAR ALL"], &at[..]].concat(),
+            parts,
+        );
+        said(&["restore", "--from", place, "--location", "new"], parts);
+        said(&["backup", "--location", place, "--to", "new"], parts);
+    }
+    said(&["load", "--location", "people.ttl", "people.ttl"], &file);
+    said(&["serve", "--location", "people.ttl"], &file);
+    stdout(path, &["load", "--location", "store", "people.ttl"]);
+    said(
+        &["backup", "--location", "store", "--to", "people.ttl"],
+        &file,
+    );
+    said(
+        &["restore", "--from", "store", "--location", "people.ttl"],
+        &file,
+    );
+    let dump = |to: &str| ["dump", "--location", "store", "--output", to].map(str::to_owned);
+    let dumped = |to: &str, parts: &[&str]| {
+        let arguments = dump(to);
+        said(&arguments.each_ref().map(String::as_str), parts);
+    };
+    dumped(
+        "no/such.nq",
+        &["no/such.nq: cannot write: there is no folder no"],
+    );
+    dumped("people.ttl/such.nq", &["people.ttl is no folder"]);
+    let update = error(
+        path,
+        &["update", "--location", "store", "--update", "CLEAR"],
+    );
+    assert_says(&update, &["error: update, line 1"]);
+    let options = ["update", "--location", "store", "--update-file", "no.ru"];
+    assert_says(&error(path, &options), &["no.ru: cannot read the update"]);
+}
+
+#[test]
 fn a_format_that_does_not_fit_the_result_is_refused() {
     let folder = folder();
     let error = |text, format| {

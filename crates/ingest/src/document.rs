@@ -8,6 +8,7 @@ use crate::load::{QuadSink, Skipped};
 use crate::progress::Progress;
 use crate::source::{Opened, is_decompression_failure, read_error};
 use crate::xml::{XmlReader, XmlWatch};
+use crate::xml_encoding::Utf8;
 use crate::xml_literal::canonicalize;
 use oxrdf::{
     BlankNode, BlankNodeRef, GraphName, GraphNameRef, NamedOrBlankNode, Quad, QuadRef, Term,
@@ -112,10 +113,13 @@ pub(crate) fn read<S: QuadSink>(
     asked_to_stop: impl Fn() -> bool,
     tally: &mut DocumentTally,
 ) -> Result<(), IngestError> {
-    let watch = (format == Format::RdfXml).then(|| Arc::new(XmlWatch::default()));
+    let watch = (format == Format::RdfXml).then(|| Arc::new(XmlWatch::new()));
     let guard = opened.guard.clone();
     let reader: Box<dyn Read> = match (&watch, format) {
-        (Some(watch), _) => Box::new(XmlReader::new(opened.reader, Arc::clone(watch))),
+        (Some(watch), _) => {
+            let text = Utf8::new(opened.reader);
+            Box::new(XmlReader::new(text, Arc::clone(watch)))
+        }
         (None, Format::JsonLd) => Box::new(JsonReader::new(opened.reader, opened.guard)),
         (None, _) => opened.reader,
     };
@@ -133,8 +137,8 @@ pub(crate) fn read<S: QuadSink>(
         let error = match items.next() {
             Some(Ok(mut quad)) => match unsupported(&quad) {
                 None => {
-                    if place.watch.as_ref().is_some_and(|w| w.has_parse_type()) {
-                        canonicalize(&mut quad);
+                    if let Some(watch) = &place.watch {
+                        canonicalize(&mut quad, watch.marks());
                     }
                     if let Some(guard) = &guard
                         && names.growth() > booked

@@ -3,11 +3,14 @@
 //! The parser calls itself for each value within a value, for each term of a context that is
 //! defined by another term, and for each context within the definition of a term: a few thousand
 //! bytes of such would take more stack than a thread has, which ends the process. So this watches
-//! the bytes on their way to the parser, finds out how deep it would go, and refuses what is
-//! beyond the bounds before the parser sees it. What is well formed it leaves to the parser.
+//! the bytes on their way to the parser, finds out how deep it would go and how long it would take
+//! (`json_cost`), and refuses what is beyond the bounds before the parser sees it. What is well
+//! formed it leaves to the parser.
 
+use crate::json_cost::Cost;
 use crate::json_terms::Terms;
 use crate::source::Guard;
+use std::collections::HashSet;
 use std::io::{self, Read};
 use std::sync::Arc;
 
@@ -28,7 +31,10 @@ const TOKEN_NAMES: u64 = 4;
 /// What the parser holds for each byte of a document.
 const BYTE_BYTES: u64 = 4;
 
-/// A JSON-LD document that is nested too deeply.
+/// A longer term with a context of its own is taken for every text of the document.
+const MAX_TERM_BYTES: usize = 256;
+
+/// A JSON-LD document that is nested too deeply, or takes too long.
 #[derive(Debug, thiserror::Error)]
 #[error("{reason}")]
 pub(crate) struct TooDeep {
@@ -64,8 +70,11 @@ impl<R: Read> Read for JsonReader<R> {
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         if let Some(guard) = &self.guard {
             let tokens = std::mem::take(&mut self.watch.tokens);
-            let longest = self.watch.longest_name as u64;
-            guard.hold(n as u64 * BYTE_BYTES + tokens * (TOKEN_BYTES + TOKEN_NAMES * longest))?;
+            let longest = (self.watch.longest_name as u64).max(self.watch.longest_term);
+            let terms = self.watch.cost.memory_bytes();
+            let more = terms - std::mem::replace(&mut self.watch.memory_bytes, terms);
+            let values = tokens * (TOKEN_BYTES + TOKEN_NAMES * longest);
+            guard.hold((n as u64 * BYTE_BYTES + values).saturating_add(more))?;
         }
         Ok(n)
     }
@@ -113,10 +122,21 @@ struct JsonWatch {
     is_name: bool,
     /// The length of the longest string so far that may be an IRI.
     longest_name: usize,
+    /// The length of the longest IRI that a term may stand for.
+    longest_term: u64,
+    cost: Cost,
+    read: u64,
+    /// The terms with contexts of their own.
+    scoped: HashSet<String>,
+    /// Whether one of them is too long to be among them.
+    has_long_scoped: bool,
+    /// The latest count of what terms take.
+    memory_bytes: u64,
 }
 
 impl JsonWatch {
     fn feed(&mut self, bytes: &[u8]) -> Result<(), TooDeep> {
+        self.read += bytes.len() as u64;
         for &b in bytes {
             // The bytes of a character but for the first are no columns of their own.
             self.column += u64::from(b & 0b1100_0000 != 0b1000_0000);
@@ -149,9 +169,8 @@ impl JsonWatch {
         self.string_bytes += 1;
         self.is_name &= b != b' ';
         self.escaped = b == b'\\' && !self.escaped;
-        // `@context` with each of its characters escaped.
-        const LONGEST_KEYWORD: usize = 8 * 6;
-        if self.contexts > 0 || self.string.len() <= LONGEST_KEYWORD {
+        // A term with each of its characters escaped.
+        if self.contexts > 0 || self.string.len() <= 6 * MAX_TERM_BYTES {
             self.string.push(b);
         }
     }
@@ -166,23 +185,57 @@ impl JsonWatch {
                 self.string_bytes = 0;
                 self.is_name = true;
             }
-            b':' => self.key(),
+            b':' => {
+                self.key();
+                return self.cost.check(self.read);
+            }
             b'{' | b'[' => {
                 self.tokens += 1;
                 self.value();
+                self.word();
                 return self.open(b == b'{');
             }
             b'}' | b']' => {
                 self.value();
-                return self.close();
+                self.close()?;
+                return self.cost.check(self.read);
             }
             b',' => {
                 self.tokens += 1;
                 self.value();
+                self.word();
+                return self.cost.check(self.read);
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// A value: each comma and each bracket that opens counts as one. Values of objects count
+    /// with their keys.
+    fn word(&mut self) {
+        self.cost.word();
+        if self.contexts == 0 {
+            let is_object = self.containers.last().is_some_and(|it| it.is_object);
+            if !is_object {
+                self.cost.value();
+            }
+            return;
+        }
+        let is_part = match self.containers.last().map(|container| &container.open) {
+            Some(Open::Contexts { terms: None, .. }) => {
+                self.cost.element();
+                false
+            }
+            Some(Open::Definition) => true,
+            _ => false,
+        };
+        self.cost.context_word(is_part);
+    }
+
+    /// Whether a text may be a term with a context of its own.
+    fn is_scoped(&self, text: &str) -> bool {
+        self.has_long_scoped || self.scoped.contains(text)
     }
 
     /// The string seen last is a key.
@@ -190,24 +243,47 @@ impl JsonWatch {
         if !std::mem::take(&mut self.has_string) {
             return;
         }
+        self.cost.word();
+        let key = unescape(&self.string);
+        let is_scoped = self.contexts == 0 && self.is_scoped(&key);
         let Some(container) = self.containers.last_mut().filter(|it| it.is_object) else {
             return;
         };
-        let key = unescape(&self.string);
         container.at_context = key == "@context";
+        let defines_scoped = container.at_context && matches!(container.open, Open::Definition);
+        if self.contexts > 0 {
+            self.cost.context_text(self.string_bytes);
+            if key == "@protected" {
+                self.cost.protect();
+            }
+        } else if container.at_context {
+            self.cost.context_key();
+        } else {
+            self.cost.key(self.string_bytes, is_scoped);
+            self.cost.value();
+        }
         if let Open::Contexts {
             terms: Some(terms), ..
         } = &mut container.open
         {
             terms.define(key);
         }
+        if defines_scoped {
+            self.define_scoped();
+        }
     }
 
     /// The string seen last, if any, is a value.
     fn value(&mut self) {
-        if !std::mem::take(&mut self.has_string) || self.contexts == 0 {
+        if !std::mem::take(&mut self.has_string) {
             return;
         }
+        if self.contexts == 0 {
+            let is_scoped = self.has_long_scoped
+                || (!self.scoped.is_empty() && self.is_scoped(&unescape(&self.string)));
+            return self.cost.text(self.string_bytes, self.is_name, is_scoped);
+        }
+        self.cost.context_text(self.string_bytes);
         let is_definition = |open: &Open| matches!(open, Open::Definition);
         let within = self
             .containers
@@ -253,7 +329,13 @@ impl JsonWatch {
             }) => Open::Definition,
             _ => Open::Other,
         };
-        self.contexts += usize::from(matches!(open, Open::Contexts { .. }));
+        let is_element = self.is_in_contexts();
+        let is_context = matches!(open, Open::Contexts { .. });
+        self.contexts += usize::from(is_context);
+        if is_context && !is_element {
+            self.cost.open_context();
+        }
+        self.cost.open(is_object);
         self.containers.push(Container {
             open,
             is_object,
@@ -262,15 +344,52 @@ impl JsonWatch {
         Ok(())
     }
 
+    /// Whether the innermost container is a context, or an array of them.
+    fn is_in_contexts(&self) -> bool {
+        let innermost = self.containers.last();
+        innermost.is_some_and(|it| matches!(it.open, Open::Contexts { .. }))
+    }
+
+    /// The term whose definition is open has a context of its own.
+    fn define_scoped(&mut self) {
+        self.cost.define_scoped();
+        let mut around = self
+            .containers
+            .iter()
+            .rev()
+            .map(|container| &container.open);
+        let Some(Open::Contexts {
+            terms: Some(terms), ..
+        }) = around.find(|open| !matches!(open, Open::Definition))
+        else {
+            return;
+        };
+        match terms.latest() {
+            Some(term) if term.len() <= MAX_TERM_BYTES => {
+                self.scoped.insert(term.to_owned());
+            }
+            _ => self.has_long_scoped = true,
+        }
+    }
+
     fn close(&mut self) -> Result<(), String> {
         let Some(closed) = self.containers.pop() else {
             return Ok(());
         };
         let Open::Contexts { terms, depth } = closed.open else {
+            self.cost.close(closed.is_object);
             return Ok(());
         };
         self.contexts -= 1;
-        let depth = terms.map_or(depth, |terms| terms.depth()).max(depth);
+        let chain = terms.map(|terms| terms.chain()).unwrap_or_default();
+        self.cost.context_names(chain.name_bytes);
+        self.longest_term = self.longest_term.max(chain.name_bytes);
+        let is_element = self.is_in_contexts();
+        self.cost.close(closed.is_object);
+        if !is_element {
+            self.cost.close_context();
+        }
+        let depth = depth.max(chain.definitions);
         if depth > MAX_DEFINITION_DEPTH {
             return Err(format!(
                 "the terms of the @context are defined by one another in a circle, or more than \

@@ -11,6 +11,15 @@ pub(crate) struct Terms {
     latest: Option<usize>,
 }
 
+/// What the definitions of a context come to that hang one on the next.
+#[derive(Default)]
+pub(crate) struct Chain {
+    /// How many there are.
+    pub(crate) definitions: usize,
+    /// The length of the longest IRI that they may make.
+    pub(crate) name_bytes: u64,
+}
+
 #[derive(Default)]
 struct Term {
     /// Names of terms, if there are such.
@@ -54,9 +63,15 @@ impl Terms {
         }
     }
 
+    /// The term whose definition is being read.
+    pub(crate) fn latest(&self) -> Option<&str> {
+        let names = &self.terms[self.latest?].names;
+        names.first().map(String::as_str)
+    }
+
     /// The most definitions that hang one on the next. Those in a circle, or that hang on one, are
     /// taken to hang on one another all.
-    pub(crate) fn depth(self) -> usize {
+    pub(crate) fn chain(self) -> Chain {
         let Self { numbers, terms, .. } = self;
         let mut waiting_for = vec![0_usize; terms.len()];
         let mut needed_by = vec![Vec::new(); terms.len()];
@@ -72,23 +87,45 @@ impl Terms {
         // The depth of what a definition needs, then of itself, too.
         let mut depths = vec![0_usize; terms.len()];
         let mut deepest = 0;
+        let mut lengths = vec![0_u64; terms.len()];
+        let mut longest = 0;
         let mut done = 0;
         while let Some(number) = free.pop() {
             done += 1;
             depths[number] += 1 + terms[number].within;
             deepest = deepest.max(depths[number]);
+            lengths[number] += terms[number].name_bytes();
+            longest = longest.max(lengths[number]);
             for &next in &needed_by[number] {
                 depths[next] = depths[next].max(depths[number]);
+                lengths[next] = lengths[next].max(lengths[number]);
                 waiting_for[next] -= 1;
                 if waiting_for[next] == 0 {
                     free.push(next);
                 }
             }
         }
-        if done == terms.len() {
-            return deepest;
+        let in_circles = |number: &usize| waiting_for[*number] > 0;
+        if done < terms.len() {
+            let circles = (0..terms.len()).filter(in_circles);
+            deepest += circles.map(|n| 1 + terms[n].within).sum::<usize>();
+            let circles = (0..terms.len()).filter(in_circles);
+            longest += circles.map(|n| terms[n].name_bytes()).sum::<u64>();
         }
-        let in_circles = (0..terms.len()).filter(|&number| waiting_for[number] > 0);
-        deepest + in_circles.map(|n| 1 + terms[n].within).sum::<usize>()
+        // What these say is put in front of others.
+        let prefixes = ["@vocab", "@base"].map(|name| numbers.get(name));
+        let prefixes = prefixes.into_iter().flatten();
+        Chain {
+            definitions: deepest,
+            name_bytes: longest + prefixes.map(|&n| terms[n].name_bytes()).sum::<u64>(),
+        }
+    }
+}
+
+impl Term {
+    /// The length of the longest text of the definition.
+    fn name_bytes(&self) -> u64 {
+        let lengths = self.names.iter().map(String::len);
+        lengths.max().unwrap_or(0) as u64
     }
 }

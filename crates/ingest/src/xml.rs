@@ -3,24 +3,33 @@
 //! The RDF/XML parser does not say where it found an error. And it takes the end of a file for the
 //! end of the document, whatever is open, so that a download cut short would load without a word.
 //! So this watches the bytes on their way to the parser: it counts lines and open elements, and
-//! leaves all other questions of well-formedness to the parser. Entities and tags are watched next
-//! door. And it looks out for `rdf:parseType`, without which no XML literal is the parser's own work.
+//! leaves all other questions of well-formedness to the parser. Entities, tags and XML literals
+//! are watched next door, where it is also said what the parser reads instead.
 
 use crate::xml_entities::{Entities, TooMuch};
+use crate::xml_marks::{Literals, Marks};
+use crate::xml_rewrite::Rewriter;
 use crate::xml_tags::Tags;
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// What is known about the bytes that the parser has got.
-#[derive(Default)]
 pub(crate) struct XmlWatch {
     line: AtomicU64,
     closed: AtomicBool,
-    has_parse_type: AtomicBool,
+    marks: Arc<Marks>,
 }
 
 impl XmlWatch {
+    pub(crate) fn new() -> Self {
+        Self {
+            line: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+            marks: Arc::new(Marks::new()),
+        }
+    }
+
     /// The line of the last byte read, counted from 1.
     pub(crate) fn line(&self) -> u64 {
         self.line.load(Relaxed).max(1)
@@ -31,9 +40,9 @@ impl XmlWatch {
         self.closed.load(Relaxed)
     }
 
-    /// Whether an attribute that was read may be `rdf:parseType`.
-    pub(crate) fn has_parse_type(&self) -> bool {
-        self.has_parse_type.load(Relaxed)
+    /// What is put into the XML literals of the document.
+    pub(crate) fn marks(&self) -> &Marks {
+        &self.marks
     }
 }
 
@@ -42,7 +51,9 @@ pub(crate) struct XmlReader<R> {
     inner: BufReader<R>,
     at_line_start: bool,
     end: XmlEnd,
-    parse_type: ParseType,
+    rewriter: Rewriter,
+    /// How much of what the rewriter put out was handed on.
+    handed_on: usize,
     watch: Arc<XmlWatch>,
 }
 
@@ -53,64 +64,73 @@ impl<R: Read> XmlReader<R> {
             inner,
             at_line_start: true,
             end: XmlEnd::new(),
-            parse_type: ParseType::default(),
+            rewriter: Rewriter::new(Arc::clone(&watch.marks)),
+            handed_on: 0,
             watch,
         }
+    }
+
+    /// Reads on to the end of the line, or of what is in memory; false at the end of the document.
+    fn read_line(&mut self) -> io::Result<bool> {
+        self.rewriter.out.clear();
+        self.handed_on = 0;
+        let available = self.inner.fill_buf()?;
+        if available.is_empty() {
+            self.rewriter.flush();
+            return Ok(false);
+        }
+        let n = memchr::memchr(b'\n', available).map_or(available.len(), |at| at + 1);
+        let line = &available[..n];
+        self.watch
+            .line
+            .fetch_add(u64::from(self.at_line_start), Relaxed);
+        self.at_line_start = line[n - 1] == b'\n';
+        let refused = |e| io::Error::new(io::ErrorKind::InvalidData, e);
+        self.end.tags.read(n);
+        for &b in line {
+            if let Some(b) = self.rewriter.line_end(b) {
+                let step = self.end.step(b).map_err(refused)?;
+                self.rewriter.push(b, &step);
+            }
+        }
+        if matches!(self.end.at, At::DocType(_)) {
+            // The parser may see it before its end is read.
+            self.end.entities.finish_declaration().map_err(refused)?;
+        }
+        self.watch.closed.store(self.end.is_closed(), Relaxed);
+        self.inner.consume(n);
+        Ok(true)
     }
 }
 
 impl<R: Read> Read for XmlReader<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let available = self.inner.fill_buf()?;
-        let end = memchr::memchr(b'\n', available).map_or(available.len(), |at| at + 1);
-        let n = end.min(buf.len());
-        buf[..n].copy_from_slice(&available[..n]);
-        self.inner.consume(n);
-        if n > 0 {
-            self.watch
-                .line
-                .fetch_add(u64::from(self.at_line_start), Relaxed);
-            self.at_line_start = buf[n - 1] == b'\n';
-            self.end
-                .feed(&buf[..n])
-                .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?;
-            self.watch.closed.store(self.end.is_closed(), Relaxed);
-            if self.parse_type.feed(&buf[..n]) {
-                self.watch.has_parse_type.store(true, Relaxed);
-            }
+        if buf.is_empty() {
+            return Ok(0);
         }
+        // A line may come to nothing that is known to be handed on.
+        while self.handed_on == self.rewriter.out.len() && self.read_line()? {}
+        let rest = &self.rewriter.out[self.handed_on..];
+        let n = rest.len().min(buf.len());
+        buf[..n].copy_from_slice(&rest[..n]);
+        self.handed_on += n;
         Ok(n)
     }
 }
 
-/// Finds the name `parseType`, wherever the bytes are cut.
-#[derive(Default)]
-struct ParseType {
-    /// So many bytes of it were the last ones.
-    matched: usize,
+/// What became known with a byte.
+pub(crate) struct Step<'a> {
+    pub(crate) before: At,
+    pub(crate) at: At,
+    /// Whether the byte is part of what an XML literal holds.
+    pub(crate) is_within_literal: bool,
+    /// The name of an element that holds an XML literal, where its start tag ends.
+    pub(crate) literal: Option<&'a [u8]>,
 }
 
-impl ParseType {
-    /// Whether the name ends in these bytes.
-    fn feed(&mut self, bytes: &[u8]) -> bool {
-        const NAME: &[u8] = b"parseType";
-        for &b in bytes {
-            // In XML the name follows a blank or a colon, never a part of itself.
-            self.matched = match b {
-                b if b == NAME[self.matched] => self.matched + 1,
-                b => usize::from(b == NAME[0]),
-            };
-            if self.matched == NAME.len() {
-                self.matched = 0;
-                return true;
-            }
-        }
-        false
-    }
-}
-
+/// Which part of a document a byte is followed by.
 #[derive(Clone, Copy)]
-enum At {
+pub(crate) enum At {
     Text,
     /// After `<`.
     Less,
@@ -134,6 +154,7 @@ struct XmlEnd {
     tags: Tags,
     has_root: bool,
     entities: Entities,
+    literals: Literals,
 }
 
 impl XmlEnd {
@@ -143,6 +164,7 @@ impl XmlEnd {
             tags: Tags::default(),
             has_root: false,
             entities: Entities::default(),
+            literals: Literals::default(),
         }
     }
 
@@ -151,41 +173,57 @@ impl XmlEnd {
         self.has_root && self.tags.open() == 0 && matches!(self.at, At::Text)
     }
 
-    fn feed(&mut self, bytes: &[u8]) -> Result<(), TooMuch> {
-        self.tags.read(bytes.len());
-        for &b in bytes {
-            let before = self.at;
-            self.at = self.next(b);
-            self.follow_tag(before, b)?;
-            match (before, self.at) {
-                (At::DocType(_), At::DocType(_)) => self.entities.declare(b)?,
-                (At::DocType(_), _) => self.entities.finish_declaration()?,
-                (_, At::DocType(_)) => {}
-                _ => self.entities.refer(b)?,
-            }
+    fn step(&mut self, b: u8) -> Result<Step<'_>, TooMuch> {
+        let before = self.at;
+        self.at = self.next(b);
+        let is_literal = self.follow_tag(before, b)?;
+        match (before, self.at) {
+            (At::DocType(_), At::DocType(_)) => self.entities.declare(b)?,
+            (At::DocType(_), _) => self.entities.finish_declaration()?,
+            (_, At::DocType(_)) => {}
+            _ => self.entities.refer(b)?,
         }
-        self.entities.finish_declaration()
+        Ok(Step {
+            before,
+            at: self.at,
+            is_within_literal: self.literals.is_within(),
+            literal: is_literal.then(|| self.literals.name()),
+        })
     }
 
-    fn follow_tag(&mut self, before: At, b: u8) -> Result<(), TooMuch> {
+    /// Whether a start tag ends of an element that holds an XML literal.
+    fn follow_tag(&mut self, before: At, b: u8) -> Result<bool, TooMuch> {
         match (before, self.at) {
             (At::Less, At::Start { .. }) => {
                 self.tags.begin();
-                self.tags.outside(b);
+                self.literals.begin();
+                self.outside(b);
             }
-            (At::Start { quote: None, .. }, At::Start { .. }) => self.tags.outside(b),
+            (At::Start { quote: None, .. }, At::Start { .. }) => self.outside(b),
             (At::Start { quote: Some(_), .. }, At::Start { quote, .. }) => match quote {
                 Some(_) => self.tags.inside(b),
-                None => self.tags.attribute()?,
+                None => {
+                    let attribute = self.tags.attribute()?;
+                    self.literals.attribute(&attribute, &self.entities);
+                }
             },
             (At::Start { slash, .. }, At::Text) => {
                 self.has_root = true;
                 self.tags.end(slash)?;
+                return Ok(self.literals.end(slash));
             }
-            (At::End, At::Text) => self.tags.close(),
+            (At::End, At::Text) => {
+                self.tags.close();
+                self.literals.close();
+            }
             _ => {}
         }
-        Ok(())
+        Ok(false)
+    }
+
+    fn outside(&mut self, b: u8) {
+        self.tags.outside(b);
+        self.literals.outside(b);
     }
 
     fn next(&self, b: u8) -> At {
@@ -242,10 +280,18 @@ impl XmlEnd {
 mod tests {
     use super::*;
 
-    fn is_closed(text: &str) -> bool {
+    fn read(text: &str) -> Result<XmlEnd, TooMuch> {
         let mut end = XmlEnd::new();
-        end.feed(text.as_bytes()).unwrap();
-        end.is_closed()
+        end.tags.read(text.len());
+        for b in text.bytes() {
+            end.step(b)?;
+        }
+        end.entities.finish_declaration()?;
+        Ok(end)
+    }
+
+    fn is_closed(text: &str) -> bool {
+        read(text).unwrap().is_closed()
     }
 
     #[test]
@@ -260,20 +306,8 @@ mod tests {
         assert!(is_closed("<a/>"));
     }
 
-    #[test]
-    fn the_parse_type_is_found_wherever_the_bytes_are_cut() {
-        let text = b"<a parse='' rdf:pparseType='Literal'/>";
-        for cut in 0..text.len() {
-            let mut name = ParseType::default();
-            let (head, tail) = text.split_at(cut);
-            assert!(name.feed(head) != name.feed(tail), "{cut}");
-        }
-        assert!(!ParseType::default().feed(b"<a parseTyp='' parse Type='' parsetype=''/>"));
-    }
-
     fn declared(declarations: &str, body: &str) -> Result<(), TooMuch> {
-        let mut end = XmlEnd::new();
-        end.feed(format!("<!DOCTYPE a [{declarations}]><a>{body}</a>").as_bytes())
+        read(&format!("<!DOCTYPE a [{declarations}]><a>{body}</a>")).map(drop)
     }
 
     #[test]

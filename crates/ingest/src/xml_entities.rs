@@ -3,6 +3,8 @@
 //! The parser expands entities without a bound, and ten declarations that each name the one before
 //! ten times make ten billion copies of the first. What people write are names for namespaces.
 
+use crate::xml_literal::RDF;
+use quick_xml::escape::{resolve_xml_entity, unescape_with};
 use std::collections::HashMap;
 
 /// How long the text of an entity may be once the entities in it are expanded.
@@ -28,6 +30,8 @@ const MAX_NAME_BYTES: usize = 256;
 pub(crate) struct Entities {
     /// The expanded length of each entity declared so far.
     lengths: HashMap<Vec<u8>, usize>,
+    /// The expanded text of those that are part of the name of the RDF namespace.
+    parts: HashMap<String, String>,
     /// What follows the last `<` within the document type declaration.
     declaration: Vec<u8>,
     /// The name that is being read after `&`.
@@ -65,9 +69,26 @@ impl Entities {
         if self.lengths.len() == MAX_ENTITIES && !self.lengths.contains_key(name) {
             return Err("too many entities are declared".to_owned());
         }
+        if let Ok(name) = str::from_utf8(name) {
+            match self.expand(value).filter(|text| RDF.contains(text)) {
+                Some(text) => self.parts.insert(name.to_owned(), text),
+                None => self.parts.remove(name),
+            };
+        }
         let name = name.to_vec();
         self.lengths.insert(name, length);
         Ok(())
+    }
+
+    /// What a value says, if it refers to no entities but those that the RDF namespace may be
+    /// written with.
+    pub(crate) fn expand(&self, value: &[u8]) -> Option<String> {
+        let value = str::from_utf8(value).ok()?;
+        let part = |name: &str| {
+            let declared = || self.parts.get(name).map(String::as_str);
+            resolve_xml_entity(name).or_else(declared)
+        };
+        Some(unescape_with(value, part).ok()?.into_owned())
     }
 
     fn expanded_length(&self, value: &[u8]) -> usize {

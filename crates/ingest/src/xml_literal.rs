@@ -1,15 +1,15 @@
 //! What is the text of this XML literal of an RDF/XML document?
 //!
 //! Of a property with `rdf:parseType="Literal"` it is the [exclusive canonical form] of what the
-//! property holds ([RDF/XML], section 7.2.17). The parser writes every namespace in scope on the
-//! outermost elements instead, escapes quotes, and leaves attributes in their order; so what it
-//! made is read and written anew. Comments and processing instructions, which belong to the form,
-//! it drops; they stay lost.
+//! property holds, comments included ([RDF/XML], section 7.2.17). The parser writes every namespace
+//! in scope on the outermost elements instead, escapes quotes, and leaves attributes in their order;
+//! so what it made is read and written anew. Comments and processing instructions it gets between
+//! marks, as text.
 //!
 //! [exclusive canonical form]: https://www.w3.org/TR/xml-exc-c14n/
 //! [RDF/XML]: https://www.w3.org/TR/rdf-syntax-grammar/
 
-use memchr::memmem;
+use crate::xml_marks::Marks;
 use oxrdf::vocab::rdf;
 use oxrdf::{Literal, Quad, Term};
 use quick_xml::Reader;
@@ -17,7 +17,8 @@ use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
+/// The namespace of RDF.
+pub(crate) const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
 
 /// A literal that would become so many times longer stays as it is: each of many elements may have
@@ -28,31 +29,28 @@ const MAX_GROWTH: usize = 16;
 const MAX_NAMESPACE_BYTES: usize = 1024;
 
 /// Gives an XML literal that the parser made of a `rdf:parseType="Literal"` its canonical form.
-///
-/// The parser does not tell those from literals of the datatype that are spelt out, which must stay
-/// as they are. But it declares the namespace of that attribute on all outermost elements, behind
-/// their own attributes, and has its ways of escaping and of writing tags; what was not written so
-/// stays. That goes for text without elements as well, in which nothing shows where it is from.
-pub(crate) fn canonicalize(quad: &mut Quad) {
+/// Literals of the datatype that are spelt out stay as they are; they have no mark.
+pub(crate) fn canonicalize(quad: &mut Quad, marks: &Marks) {
     let Term::Literal(literal) = &quad.object else {
         return;
     };
     if literal.datatype() != rdf::XML_LITERAL {
         return;
     }
-    if let Some(text) = canonical(literal.value()) {
+    if let Some(text) = literal.value().strip_prefix(marks.literal.as_str()) {
+        let text = canonical(text, marks).unwrap_or_else(|| without_marked(text, marks));
         quad.object = Literal::new_typed_literal(text, rdf::XML_LITERAL).into();
     }
 }
 
-/// The canonical form of a text that the parser wrote; none of another, or if it is no XML.
-fn canonical(text: &str) -> Option<String> {
+/// The canonical form of a text that the parser wrote; none if it is no XML.
+fn canonical(text: &str, marks: &Marks) -> Option<String> {
     // A mark of the byte order the reader would drop.
-    if memmem::find(text.as_bytes(), RDF.as_bytes()).is_none() || text.starts_with('\u{feff}') {
+    if text.starts_with('\u{feff}') {
         return None;
     }
     let mut reader = Reader::from_str(text);
-    let mut writer = Canonical::default();
+    let mut writer = Canonical::new(marks);
     loop {
         match reader.read_event().ok()? {
             Event::Start(tag) => writer.start(&tag)?,
@@ -68,9 +66,43 @@ fn canonical(text: &str) -> Option<String> {
     }
 }
 
+/// The text without comments and processing instructions.
+fn without_marked(text: &str, marks: &Marks) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, _, after)) = marked(rest, marks) {
+        out.push_str(before);
+        rest = after;
+    }
+    out + rest
+}
+
+/// The first comment or processing instruction, with what is in front of it and after it.
+fn marked<'a>(text: &'a str, marks: &Marks) -> Option<(&'a str, Marked<'a>, &'a str)> {
+    let comment = text.split_once(&marks.comment.begin);
+    let instruction = text.split_once(&marks.instruction.begin);
+    let is_comment = match (&comment, &instruction) {
+        (Some((before, _)), Some((other, _))) => before.len() < other.len(),
+        (comment, _) => comment.is_some(),
+    };
+    if is_comment {
+        let (before, rest) = comment?;
+        let (content, after) = rest.split_once(&marks.comment.end)?;
+        return Some((before, Marked::Comment(content), after));
+    }
+    let (before, rest) = instruction?;
+    let (content, after) = rest.split_once(&marks.instruction.end)?;
+    Some((before, Marked::Instruction(content), after))
+}
+
+enum Marked<'a> {
+    Comment(&'a str),
+    Instruction(&'a str),
+}
+
 /// Writes the canonical form, event by event.
-#[derive(Default)]
-struct Canonical {
+struct Canonical<'a> {
+    marks: &'a Marks,
     out: String,
     /// The names of the elements that are open.
     open: Vec<String>,
@@ -80,14 +112,23 @@ struct Canonical {
     written: Scope,
 }
 
-impl Canonical {
+impl<'m> Canonical<'m> {
+    fn new(marks: &'m Marks) -> Self {
+        Self {
+            marks,
+            out: String::new(),
+            open: Vec::new(),
+            declared: Scope::default(),
+            written: Scope::default(),
+        }
+    }
+
     fn start(&mut self, tag: &BytesStart<'_>) -> Option<()> {
         let name = str::from_utf8(tag.name().into_inner()).ok()?.to_owned();
         let (prefix, _) = split_name(&name)?;
         self.declared.open();
         self.written.open();
         let mut attributes = Vec::new();
-        let mut declares_rdf = false;
         for attribute in tag.attributes().with_checks(false) {
             let attribute = attribute.ok()?;
             let name = str::from_utf8(attribute.key.into_inner()).ok()?;
@@ -98,14 +139,9 @@ impl Canonical {
                 }
                 // What an element declares itself the parser repeats.
                 self.declared.bind(prefix, raw)?;
-                declares_rdf |= raw == RDF;
             } else {
                 attributes.push((name.to_owned(), value(raw)?));
-                declares_rdf = false;
             }
-        }
-        if self.open.is_empty() && !declares_rdf {
-            return None;
         }
         self.out.push('<');
         self.out.push_str(&name);
@@ -194,12 +230,44 @@ impl Canonical {
     }
 
     fn text(&mut self, raw: &str) -> Option<()> {
-        // The parser escapes all of these.
-        if raw.contains(['"', '\'', '>']) {
-            return None;
+        let text = unescape(raw).ok()?;
+        let mut rest = &*text;
+        while let Some((before, content, after)) = marked(rest, self.marks) {
+            self.characters(before);
+            match content {
+                Marked::Comment(content) => {
+                    self.out.push_str("<!--");
+                    self.out.push_str(content);
+                    self.out.push_str("-->");
+                }
+                Marked::Instruction(content) => {
+                    self.out.push_str("<?");
+                    self.instruction(content);
+                    self.out.push_str("?>");
+                }
+            }
+            rest = after;
         }
-        // It takes the line ends of a document as they are. A CR alone is one that was escaped.
-        let text = unescape(raw).ok()?.replace("\r\n", "\n");
+        self.characters(rest);
+        Some(())
+    }
+
+    /// One space stands between the target and the rest.
+    fn instruction(&mut self, content: &str) {
+        match content.split_once([' ', '\t', '\n']) {
+            None => self.out.push_str(content),
+            Some((target, rest)) => {
+                self.out.push_str(target);
+                let rest = rest.trim_start_matches([' ', '\t', '\n']);
+                if !rest.is_empty() {
+                    self.out.push(' ');
+                    self.out.push_str(rest);
+                }
+            }
+        }
+    }
+
+    fn characters(&mut self, text: &str) {
         for c in text.chars() {
             match c {
                 '&' => self.out.push_str("&amp;"),
@@ -209,7 +277,6 @@ impl Canonical {
                 c => self.out.push(c),
             }
         }
-        Some(())
     }
 }
 
@@ -279,10 +346,9 @@ fn split_name(name: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// The value of an attribute, of what stands between its quotes (XML 1.0, section 3.3.3).
+/// The value of an attribute, of what stands between its quotes.
 fn value(raw: &str) -> Option<String> {
-    let spaced = raw.replace("\r\n", " ").replace(['\t', '\n', '\r'], " ");
-    Some(unescape(&spaced).ok()?.into_owned())
+    Some(unescape(raw).ok()?.into_owned())
 }
 
 #[cfg(test)]

@@ -1,27 +1,36 @@
 use super::*;
+use crate::xml::{XmlReader, XmlWatch};
 use oxrdfio::{RdfFormat, RdfParser};
+use std::sync::Arc;
 
 const RDF_DECLARED: &str = " xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\"";
 
-/// The XML literal that the parser makes of what a property holds, with `e` for `http://e/` and
-/// the default namespace `http://d/` declared outside.
+/// The first literal of a document.
+fn literal(document: &str) -> String {
+    let watch = Arc::new(XmlWatch::new());
+    let reader = XmlReader::new(document.as_bytes(), Arc::clone(&watch));
+    let mut quads = RdfParser::from_format(RdfFormat::RdfXml).for_reader(reader);
+    let mut quad = quads.next().expect("a quad").expect(document);
+    canonicalize(&mut quad, watch.marks());
+    match quad.object {
+        Term::Literal(literal) => literal.value().to_owned(),
+        other => panic!("{document}: {other}"),
+    }
+}
+
+/// The XML literal of what a property holds, with `e` for `http://e/` and the default namespace
+/// `http://d/` declared outside.
 fn parsed(content: &str) -> String {
-    let document = format!(
+    literal(&format!(
         "<rdf:RDF{RDF_DECLARED} xmlns:e='http://e/' xmlns='http://d/'>\
          <rdf:Description rdf:about='http://e/s'><e:p rdf:parseType='Literal'>{content}</e:p>\
          </rdf:Description></rdf:RDF>"
-    );
-    let mut quads = RdfParser::from_format(RdfFormat::RdfXml).for_slice(document.as_bytes());
-    match quads.next().expect("a quad").expect(content).object {
-        Term::Literal(literal) => literal.value().to_owned(),
-        other => panic!("{content}: {other}"),
-    }
+    ))
 }
 
 #[track_caller]
 fn check(content: &str, expected: &str) {
-    let text = parsed(content);
-    assert_eq!(canonical(&text).as_deref(), Some(expected), "{text}");
+    assert_eq!(parsed(content), expected);
 }
 
 #[test]
@@ -138,32 +147,125 @@ fn outermost_elements_stand_between_text() {
 }
 
 #[test]
-fn what_the_parser_drops_is_lost() {
-    check("<a xmlns=''><!-- b --><?c d?></a>", "<a></a>");
+fn text_without_elements_is_canonical_too() {
+    check("It's \"1\" &gt; 0", "It's \"1\" &gt; 0");
+    check("&#13;&#10;\r\r\n", "&#xD;\n\n\n");
 }
 
 #[test]
-fn what_the_parser_did_not_write_stays() {
-    for text in [
-        "".to_owned(),
-        "text &amp; text".to_owned(),
-        "It&apos;s".to_owned(),
-        "<br></br>".to_owned(),
-        "<br xmlns:e=\"http://e/\"></br>".to_owned(),
-        format!("<br{RDF_DECLARED}/>"),
-        format!("<br{RDF_DECLARED} e=\"\"></br>"),
-        format!("<br{RDF_DECLARED}>it's</br>"),
-        format!("<br{RDF_DECLARED}>></br>"),
-        format!("<br{RDF_DECLARED}>\"</br>"),
-        format!("<br{RDF_DECLARED}><!-- --></br>"),
-        format!("<br{RDF_DECLARED}><?a?></br>"),
-        format!("<br{RDF_DECLARED}><![CDATA[]]></br>"),
-        format!("<br{RDF_DECLARED}></br><br></br>"),
-        format!("\u{feff}<br{RDF_DECLARED}></br>"),
+fn an_empty_literal_is_a_literal() {
+    check("", "");
+    let entities = "<!DOCTYPE a [<!ENTITY w \"http://www.w3.org/\">\
+                    <!ENTITY r \"&w;1999/02/22-rdf-syntax-ns&#35;\">]>";
+    for (namespace, attribute) in [
+        (format!("'{RDF}'"), "r:parseType=\"Literal\""),
+        (format!("\"{RDF}\""), "\n r:parseType\n=\n'Literal'\n"),
+        ("'&r;'".to_owned(), "r:parseType = 'Literal'"),
+        (
+            "\"&w;1999/02/22-rdf-syntax-ns#\"".to_owned(),
+            "r:parseType='Liter&#97;l'",
+        ),
+        (
+            "'http://e/'".to_owned(),
+            "s:parseType='Literal' xmlns:s='&r;'",
+        ),
     ] {
-        assert_eq!(canonical(&text), None, "{text}");
+        for (begin, end) in [(">", "</e:p>"), ("/>", ""), (" />", "")] {
+            let document = format!(
+                "{entities}<rdf:RDF{RDF_DECLARED} xmlns:r={namespace} xmlns:e='http://e/'>\
+                 <rdf:Description><e:p {attribute}{begin}{end}</rdf:Description></rdf:RDF>"
+            );
+            assert_eq!(literal(&document), "", "{document}");
+        }
     }
-    assert!(canonical(&format!("<br{RDF_DECLARED}></br>")).is_some());
+}
+
+#[test]
+fn only_properties_with_the_attribute_of_the_rdf_namespace_are_xml_literals() {
+    let document = |property: &str| {
+        format!(
+            "<rdf:RDF{RDF_DECLARED} xmlns:e='http://e/'><rdf:Description>{property}\
+             </rdf:Description></rdf:RDF>"
+        )
+    };
+    for property in [
+        "<e:p rdf:datatype='&quot;'></e:p>",
+        "<e:p e:parseType='Literal'/>",
+        "<e:p xmlns:r='http://e/' r:parseType='Literal'/>",
+        "<e:p>\t \t</e:p>",
+        "<e:p rdf:parseType='Resource'><e:q> </e:q></e:p>",
+        "<e:p rdf:parseType='Literal'> <e:q rdf:parseType='Literal'/></e:p>",
+    ] {
+        let document = document(property);
+        let watch = Arc::new(XmlWatch::new());
+        let mut read = String::new();
+        let mut reader = XmlReader::new(document.as_bytes(), Arc::clone(&watch));
+        std::io::Read::read_to_string(&mut reader, &mut read).expect("text");
+        let marks = read.matches(&watch.marks().literal).count();
+        let expected = usize::from(property.contains("p rdf:parseType='Literal'"));
+        assert_eq!(marks, expected, "{property}");
+        assert_eq!(
+            read.replace(&watch.marks().literal, ""),
+            document,
+            "{property}"
+        );
+    }
+}
+
+#[test]
+fn comments_and_processing_instructions_are_part_of_the_form() {
+    check("<!---->", "<!---->");
+    check("<!-- <b> & -x- \r\n-->", "<!-- <b> & -x- \n-->");
+    check(
+        "a<!--b-->c<?d?>e<?f  g & h?i ?>",
+        "a<!--b-->c<?d?>e<?f g & h?i ?>",
+    );
+    check(
+        "<a xmlns=''><!-- b --><?c d?><!--e--></a>",
+        "<a><!-- b --><?c d?><!--e--></a>",
+    );
+    check("<![CDATA[<!-- a --><?b?>]]>", "&lt;!-- a --&gt;&lt;?b?&gt;");
+}
+
+#[test]
+fn what_the_parser_reads_is_the_same_wherever_the_document_is_cut() {
+    let document = format!(
+        "<rdf:RDF{RDF_DECLARED} xmlns:e='http://e/'>\r\n<e:A e:b='/\r\n/'><!--a--><e:p \
+         rdf:parseType='Literal'/><e:p rdf:parseType='Literal'>\r<!-- - --><?b ? c??>\
+         <a b='\t'/><![CDATA[-->]]></e:p></e:A></rdf:RDF>"
+    );
+    /// Hands on two parts.
+    struct Cut<'a>(&'a [u8], &'a [u8]);
+    impl std::io::Read for Cut<'_> {
+        fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+            match self.0.read(buf)? {
+                0 => self.1.read(buf),
+                n => Ok(n),
+            }
+        }
+    }
+    let watch = Arc::new(XmlWatch::new());
+    let read = |head: usize| {
+        let (head, tail) = document.as_bytes().split_at(head);
+        let mut text = String::new();
+        let mut reader = XmlReader::new(Cut(head, tail), Arc::clone(&watch));
+        std::io::Read::read_to_string(&mut reader, &mut text).expect("text");
+        assert!(watch.is_closed());
+        text
+    };
+    let whole = read(0);
+    for cut in 1..document.len() {
+        assert_eq!(read(cut), whole, "{cut}");
+    }
+    let marks = watch.marks();
+    let (literal, comment, instruction) = (&marks.literal, &marks.comment, &marks.instruction);
+    let expected = format!(
+        "<rdf:RDF{RDF_DECLARED} xmlns:e='http://e/'>\n<e:A e:b='/ /'><!--a--><e:p \
+         rdf:parseType='Literal'>{literal}</e:p><e:p rdf:parseType='Literal'>{literal}\n{} - {}\
+         {}b ? c?{}<a b=' '/><![CDATA[-->]]></e:p></e:A></rdf:RDF>",
+        comment.begin, comment.end, instruction.begin, instruction.end
+    );
+    assert_eq!(whole, expected);
 }
 
 #[test]
@@ -188,12 +290,13 @@ fn what_is_no_xml_stays() {
         "</a><",
         "<b xmlns:e=\"u\" xmlns:f=\"u\" e:c=\"\" f:c=\"\"></b></a>",
     ] {
-        let text = format!("<a{RDF_DECLARED}>{body}");
-        assert_eq!(canonical(&text), None, "{text}");
+        let text = format!("<a>{body}");
+        assert_eq!(canonical(&text, &Marks::new()), None, "{text}");
     }
     // An entity in a namespace matters only where it is used.
-    let text = format!("<a xmlns:e=\"&e;\"{RDF_DECLARED}></a>");
-    assert_eq!(canonical(&text).as_deref(), Some("<a></a>"));
+    let text = "<a xmlns:e=\"&e;\"></a>";
+    assert_eq!(canonical(text, &Marks::new()).as_deref(), Some("<a></a>"));
+    assert_eq!(canonical("\u{feff}", &Marks::new()), None);
 }
 
 #[test]
@@ -202,10 +305,11 @@ fn a_literal_does_not_grow_without_bound() {
         let (namespace, elements) = ("n".repeat(namespace), "<e:b></e:b>".repeat(elements));
         format!("<a xmlns:e=\"{namespace}\"{RDF_DECLARED}>{elements}</a>")
     };
-    assert!(canonical(&text(100, 1000)).is_some());
-    assert!(canonical(&text(1000, 5)).is_some());
-    assert_eq!(canonical(&text(1000, 1000)), None);
-    assert_eq!(canonical(&text(MAX_NAMESPACE_BYTES + 1, 1)), None);
+    let marks = Marks::new();
+    assert!(canonical(&text(100, 1000), &marks).is_some());
+    assert!(canonical(&text(1000, 5), &marks).is_some());
+    assert_eq!(canonical(&text(1000, 1000), &marks), None);
+    assert_eq!(canonical(&text(MAX_NAMESPACE_BYTES + 1, 1), &marks), None);
 }
 
 #[test]
@@ -214,7 +318,7 @@ fn the_canonical_form_is_its_own() {
         "<e:a rdf:b='' c=''><d>e &amp; f</d></e:a>",
         "<rdf:a xmlns='' g='h'/>",
     ] {
-        let text = canonical(&parsed(content)).expect(content);
-        assert_eq!(canonical(&parsed(&text)), Some(text));
+        let text = parsed(content);
+        assert_eq!(parsed(&text), text);
     }
 }

@@ -27,7 +27,7 @@ const MAX_GROWTH: u64 = 32;
 const DECLARATION_BYTES: usize = " xmlns:=\"\"".len();
 
 /// So much of a name or value is looked at.
-const MAX_SEEN_BYTES: usize = 64;
+const MAX_SEEN_BYTES: usize = 256;
 
 /// Follows the tags of a document.
 #[derive(Default)]
@@ -56,6 +56,13 @@ struct Tag {
     namespaces: usize,
     namespace_bytes: usize,
     has_literal: bool,
+}
+
+/// An attribute, its name and value as far as they are looked at.
+pub(crate) struct Attribute {
+    pub(crate) key: Vec<u8>,
+    /// As it is written.
+    pub(crate) value: Vec<u8>,
 }
 
 /// Keeps a byte, if it is among the first.
@@ -96,7 +103,7 @@ impl Tags {
     ///
     /// # Errors
     /// The bound that was broken, in words.
-    pub(crate) fn attribute(&mut self) -> Result<(), String> {
+    pub(crate) fn attribute(&mut self) -> Result<Attribute, String> {
         let tag = &mut self.tag;
         tag.attributes += 1;
         if tag.attributes > MAX_ATTRIBUTES {
@@ -118,7 +125,7 @@ impl Tags {
         }
         let is_parse_type = key.ends_with(b"parseType");
         tag.has_literal |= is_parse_type && !matches!(&value[..], b"Resource" | b"Collection");
-        Ok(())
+        Ok(Attribute { key, value })
     }
 
     /// A start tag ends; that of an empty element ends the element.

@@ -643,6 +643,10 @@ fn xml_literals_of_rdf_xml_are_canonical_and_those_spelt_out_stay() {
         |text: &str, datatype: &str| format!("\"{}\"^^<{datatype}>", text.replace('"', "\\\""));
     let xml = |text: &str| shown(text, &format!("{NAMESPACE}XMLLiteral"));
     assert_eq!(objects("x.rdf", &document(&typed)), [xml(&spelt)]);
+    let empty = "<a:p rdf:parseType=\"Literal\"/><a:q rdf:parseType='Literal'></a:q>";
+    assert_eq!(objects("x.rdf", &document(empty)), [xml(""), xml("")]);
+    let comment = "<a:p rdf:parseType='Literal'><!-- a --></a:p>";
+    assert_eq!(objects("x.rdf", &document(comment)), [xml("<!-- a -->")]);
     let literal = "<a:p rdf:parseType='Literal'><b/><a:c d='e'>it's</a:c></a:p>";
     let canonical = "<b></b><a:c xmlns:a=\"http://a/\" d=\"e\">it's</a:c>";
     assert_eq!(
@@ -651,4 +655,56 @@ fn xml_literals_of_rdf_xml_are_canonical_and_those_spelt_out_stay() {
     );
     let turtle = format!("<http://a/s> <http://a/parseType> {} .", xml(&spelt));
     assert_eq!(objects("x.ttl", &turtle), [xml(&spelt)]);
+}
+
+#[test]
+fn rdf_xml_keeps_carriage_returns_that_are_references_and_no_others() {
+    let document = |text: &str| {
+        format!(
+            "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:a='http://a/'>\
+             \r\n<rdf:Description rdf:about='http://a/s' a:p='{text}'/>\r<rdf:Description \
+             rdf:about='http://a/s'><a:p>{text}</a:p></rdf:Description></rdf:RDF>"
+        )
+    };
+    for (text, attribute, element) in [
+        ("a\rb\r\nc\r\r\nd\te", "a b c  d e", "a\nb\nc\n\nd\te"),
+        ("a&#13;b&#xD;&#xA;c&#9;d", "a\rb\r\nc\td", "a\rb\r\nc\td"),
+        ("&#13;\r&#13;\n", "\r \r ", "\r\n\r\n"),
+    ] {
+        let mut expected = [attribute, element]
+            .map(|text| oxrdf::LiteralRef::new_simple_literal(text).to_string());
+        expected.sort();
+        assert_eq!(objects("x.rdf", &document(text)), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn rdf_xml_is_read_in_the_encoding_that_it_is_in() {
+    let text = RDF_XML.replace("<a:p>o", "<a:p>é€");
+    let text = text
+        .split_once("?>")
+        .map_or(text.as_str(), |(_, text)| text);
+    let declared = |label: &str| format!("<?xml version='1.0' encoding='{label}'?>{text}");
+    let load = |document: Vec<u8>| {
+        let source = Source::bytes("x.rdf", document);
+        collect(vec![source], &options(1, 1)).map(|(quads, _)| quads)
+    };
+    let plain = load(text.as_bytes().to_vec()).unwrap();
+    assert!(plain.iter().any(|quad| quad.contains("é€")), "{plain:?}");
+    let marked = format!("\u{feff}{}", declared("utf-16"));
+    let utf16 = marked.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert_eq!(load(utf16).unwrap(), plain);
+    let byte = |c: char| match c {
+        'é' => 0xe9,
+        '€' => 0x80,
+        c => u8::try_from(c).unwrap(),
+    };
+    let windows = declared("windows-1252").chars().map(byte).collect();
+    assert_eq!(load(windows).unwrap(), plain);
+    let error = load(declared("klingon").into_bytes()).unwrap_err();
+    assert_eq!(position(&error), (Some(1), None));
+    assert!(
+        error.to_string().contains("\"klingon\" is not known"),
+        "{error}"
+    );
 }

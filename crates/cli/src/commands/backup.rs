@@ -13,6 +13,7 @@ use crate::open;
 /// A folder that is no store or in use by something else than a server, and what keeps the backup
 /// from being made; nothing is left of it then.
 pub(crate) fn backup(arguments: &BackupArguments) -> anyhow::Result<()> {
+    open::check_new_folder(&arguments.to)?;
     let begin = Instant::now();
     let made: Made = match open::stored(&arguments.location, Config::default()) {
         Ok(database) => database.backup(&arguments.to)?.into(),
@@ -38,6 +39,8 @@ pub(crate) fn backup(arguments: &BackupArguments) -> anyhow::Result<()> {
 /// # Errors
 /// A backup that is damaged, and what keeps the store from being made; nothing is left of it then.
 pub(crate) fn restore(arguments: &RestoreArguments) -> anyhow::Result<()> {
+    open::check_folder(&arguments.from)?;
+    open::check_new_folder(&arguments.location)?;
     let begin = Instant::now();
     let report = Database::restore(&arguments.from, &arguments.location)?;
     note!(

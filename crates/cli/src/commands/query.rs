@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
         file.refuse_compression(&called)?;
         refuse_terminal(path, &called)?;
     }
-    let (text, name) = open::query_text(arguments.text)?;
+    let (text, name) = open::query_text(arguments.text, "query")?;
     let mut config = Config::default();
     arguments.spill.apply(&mut config);
     let database = match &arguments.subject.location {
@@ -116,10 +116,13 @@ fn results_format(
 /// # Errors
 /// A query that is wrong, and a folder that is no store.
 pub(crate) fn explain(arguments: &ExplainArguments) -> anyhow::Result<()> {
-    let (text, name) = open::query_text(TextArguments {
-        query: arguments.text.query.clone(),
-        query_file: arguments.text.query_file.clone(),
-    })?;
+    let (text, name) = open::query_text(
+        TextArguments {
+            query: arguments.text.query.clone(),
+            query_file: arguments.text.query_file.clone(),
+        },
+        "query",
+    )?;
     print_plan(
         &open::stored(&arguments.location, Config::default())?,
         &text,

@@ -13,7 +13,7 @@ use crate::open;
 /// A request that is wrong, a folder that is no store or in use, and what else the engine reports;
 /// the store is then as it was.
 pub(crate) fn run(arguments: UpdateArguments) -> anyhow::Result<()> {
-    let (text, name) = open::query_text(arguments.text.into())?;
+    let (text, name) = open::query_text(arguments.text.into(), "update")?;
     let database = open::stored(&arguments.location, Config::default())?;
     let begin = Instant::now();
     let options = UpdateOptions {

@@ -6,11 +6,12 @@ use jindou_bench::table::{Table, bytes, thousands};
 use jindou_engine::{Database, StoreReport};
 
 use crate::args::VerifyArguments;
-use crate::output;
+use crate::{open, output};
 
 /// # Errors
 /// A folder that is no store or in use, and the first file that is not as it should be.
 pub(crate) fn run(arguments: &VerifyArguments) -> anyhow::Result<()> {
+    open::check_folder(&arguments.location)?;
     let begin = Instant::now();
     let report = Database::verify(&arguments.location)?;
     let time = begin.elapsed().as_secs_f64();

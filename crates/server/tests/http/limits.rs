@@ -482,6 +482,33 @@ fn a_client_that_only_ended_its_sending_side_gets_its_answer() {
 }
 
 #[test]
+fn a_client_of_http_1_0_that_ended_its_sending_side_gets_its_answer() {
+    let server = Running::with(|config| config.inline_budget = Duration::ZERO);
+    let long = format!("{PRODUCT} ORDER BY ?u ?t LIMIT 3");
+    for query in ["ASK {}", &long] {
+        let get = format!("GET {} HTTP/1.0\r\n\r\n", target(query, "&format=csv"));
+        let kept = get.replace("\r\n\r\n", "\r\nConnection: keep-alive\r\n\r\n");
+        let post = format!(
+            "POST /query HTTP/1.0\r\nAccept: text/csv\r\nContent-Length: {}\r\n\
+             Content-Type: application/sparql-query\r\n\r\n{query}",
+            query.len()
+        );
+        for request in [get, kept, post] {
+            let mut connection = server.connect();
+            connection.write(request.as_bytes());
+            let stream = connection.reader.get_ref();
+            stream
+                .shutdown(std::net::Shutdown::Write)
+                .expect("connected");
+            let mut answer = String::new();
+            std::io::Read::read_to_string(&mut connection.reader, &mut answer).expect("text");
+            assert!(answer.starts_with("HTTP/1.0 200 "), "{query}: {answer:?}");
+            assert!(!answer.ends_with("\r\n\r\n"), "{query}: {answer:?}");
+        }
+    }
+}
+
+#[test]
 fn idle_connections_are_closed() {
     let server = Running::with(|config| config.idle_timeout = Duration::from_millis(50));
     let mut silent = server.connect();

@@ -6,6 +6,7 @@ mod federation;
 mod graph_store;
 mod hostile;
 mod limits;
+mod page;
 mod protocol;
 mod queries;
 mod updates;

@@ -1,0 +1,57 @@
+//! What does the query page show of a result?
+
+use std::process::Command;
+
+use crate::client::Running;
+
+/// What the page says of a query's result, how many rows it shows, and the first and last of them.
+/// None, and a line that says so, where there is nothing to run its script with.
+fn shown(server: &Running, query: &str) -> Option<Vec<String>> {
+    const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
+    let ran = Command::new("node")
+        .arg(format!("{FOLDER}/tests/http/page.js"))
+        .arg(format!("{FOLDER}/src/page.html"))
+        .arg(format!("http://{}", server.address))
+        .arg(query)
+        // Numbers are written as in English.
+        .env("LC_ALL", "C")
+        .output();
+    let ran = match ran {
+        Ok(ran) => ran,
+        Err(error) => {
+            println!("SKIPPED: what the query page shows (node: {error})");
+            return None;
+        }
+    };
+    let said = String::from_utf8_lossy(&ran.stdout);
+    let wrong = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{query}: {wrong}");
+    Some(said.lines().map(str::to_owned).collect())
+}
+
+#[test]
+fn the_page_shows_the_first_rows_of_a_large_result_and_says_so() {
+    let server = Running::with(|_| {});
+    let query = |rows: usize| {
+        let numbers: Vec<_> = (1..=rows).map(|n| n.to_string()).collect();
+        format!("SELECT ?n {{ VALUES ?n {{ {} }} }}", numbers.join(" "))
+    };
+    for (rows, said, count) in [
+        (5_000, "The first 1,000 rows; there are more", 1_000),
+        (1_001, "The first 1,000 rows; there are more", 1_000),
+        (1_000, "1,000 rows", 1_000),
+        (1, "1 row", 1),
+    ] {
+        let Some(shown) = shown(&server, &query(rows)) else {
+            return;
+        };
+        let count = count.to_string();
+        assert_eq!(shown, [said, &count, "1", &count], "{rows} rows");
+    }
+    // Nobody reads the rest of what was cut.
+    server.wait_for_metric("jindou_queries_in_flight 0");
+    let Some(wrong) = shown(&server, "SELECT ?s {") else {
+        return;
+    };
+    assert!(wrong[0].starts_with("line 1"), "{wrong:?}");
+}
