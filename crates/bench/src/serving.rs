@@ -27,8 +27,8 @@ impl Serving {
         let (stop, stopped) = oneshot::channel::<()>();
         let (ready, address) = std::sync::mpsc::sync_channel(1);
         let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Runtime::new()
-                .map_err(BenchError::io("the server's event loop"))?;
+            let runtime =
+                jindou_server::runtime().map_err(BenchError::io("the server's event loop"))?;
             runtime.block_on(async {
                 let config = ServerConfig {
                     address: ANY_PORT,

@@ -38,53 +38,54 @@ const SHORT_TURN_NANOSECONDS: u64 = 100_000;
 /// What the operating system says; [`io::ErrorKind::Unsupported`] where it is not Linux.
 pub fn take_short_turns() -> io::Result<()> {
     #[cfg(target_os = "linux")]
-    {
-        /// `struct sched_attr` of the kernel, as it was first.
-        #[repr(C)]
-        struct Attributes {
-            size: u32,
-            policy: u32,
-            flags: u64,
-            niceness: i32,
-            priority: u32,
-            runtime: u64,
-            deadline: u64,
-            period: u64,
-        }
-        const _: () = assert!(size_of::<Attributes>() == 48);
-        let mut attributes = Attributes {
-            size: size_of::<Attributes>() as u32,
-            policy: 0,
-            flags: 0,
-            niceness: 0,
-            priority: 0,
-            runtime: 0,
-            deadline: 0,
-            period: 0,
-        };
-        // SAFETY: the pointer is to a live value of the size that is named, which the call fills;
-        // 0 is this thread.
-        let found = unsafe {
-            libc::syscall(
-                libc::SYS_sched_getattr,
-                0,
-                &raw mut attributes,
-                size_of::<Attributes>(),
-                0,
-            )
-        };
-        if found != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        attributes.runtime = SHORT_TURN_NANOSECONDS;
-        // SAFETY: the pointer is to a live value of the size that it names; 0 is this thread.
-        match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
+    return set_turn(SHORT_TURN_NANOSECONDS);
     #[cfg(not(target_os = "linux"))]
     Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Ends [`take_short_turns`], which threads inherit, for the calling thread.
+///
+/// # Errors
+/// As there.
+pub fn take_usual_turns() -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    return set_turn(0);
+    #[cfg(not(target_os = "linux"))]
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// `struct sched_attr` of the kernel, as it was first.
+#[cfg(target_os = "linux")]
+#[derive(Default)]
+#[repr(C)]
+struct Attributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    niceness: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+/// Sets how long this thread's turns are; 0 for as long as those of others.
+#[cfg(target_os = "linux")]
+fn set_turn(nanoseconds: u64) -> io::Result<()> {
+    const SIZE: u32 = size_of::<Attributes>() as u32;
+    let mut attributes = Attributes::default();
+    // SAFETY: the pointer is to a live value of the size that is named, which the call fills;
+    // 0 is this thread.
+    let read = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, SIZE, 0) };
+    if read != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    attributes.runtime = nanoseconds;
+    // SAFETY: the pointer is to a live value of the size that it names; 0 is this thread.
+    match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -100,6 +101,8 @@ mod tests {
     fn short_turns_change_no_priority() {
         let before = policy();
         take_short_turns().expect("any thread may");
+        assert_eq!(policy(), before);
+        take_usual_turns().expect("any thread may");
         assert_eq!(policy(), before);
     }
 

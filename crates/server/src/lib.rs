@@ -85,4 +85,4 @@ pub use error::ServerError;
 pub use files::room_for_connections;
 pub use memory::MemoryLimits;
 pub use server::Server;
-pub use threads::HeavyPriority;
+pub use threads::{HeavyPriority, runtime};

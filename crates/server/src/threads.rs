@@ -39,6 +39,24 @@ pub(crate) const LARGE_STACK_BYTES: usize = 64 << 20;
 /// take long to plan, and more stack than it has.
 pub(crate) const PLAIN_TEXT_BYTES: usize = 2 << 10;
 
+/// The runtime that a server is best run on: its threads get a core soon when they wake, however
+/// busy those are that execute updates.
+///
+/// # Errors
+/// What the operating system says.
+pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    let start = || {
+        // Older systems know no short turns.
+        if let Err(error) = jindou_fabric::schedule::take_short_turns() {
+            tracing::debug!(%error, "a thread takes turns as long as those of others");
+        }
+    };
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .on_thread_start(start)
+        .build()
+}
+
 /// Starts a thread that runs any query.
 ///
 /// # Errors
@@ -53,7 +71,11 @@ pub(crate) fn spawn(
     let begin = move || {
         match purpose {
             Purpose::Heavy(priority) => priority.take(),
-            Purpose::Write => be_nice(WRITE_NICENESS),
+            Purpose::Write => {
+                // Short turns are for those who started it.
+                let _ = jindou_fabric::schedule::take_usual_turns();
+                be_nice(WRITE_NICENESS);
+            }
         }
         work();
     };

@@ -133,7 +133,7 @@ pub fn child(arguments: &[OsString]) -> Result<bool, BenchError> {
     database.load(sources, &LoadOptions::default(), &Progress::default())?;
     config.max_connections = config.max_connections.min(room_for_connections());
     let event_loop = || BenchError::io("the server's event loop");
-    let runtime = tokio::runtime::Runtime::new().map_err(event_loop())?;
+    let runtime = jindou_server::runtime().map_err(event_loop())?;
     runtime.block_on(async {
         let server = HttpServer::new(database, config);
         let listener = server.bind().await?;

@@ -139,10 +139,7 @@ pub(crate) fn serve(
     store: Option<&Path>,
 ) -> anyhow::Result<()> {
     config.max_connections = config.max_connections.min(room_for_connections());
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the server's threads")?;
+    let runtime = jindou_server::runtime().context("cannot start the server's threads")?;
     runtime.block_on(async {
         // Watched before anything is there that an end must remove.
         let signals = Signals::new().context("cannot watch for Ctrl-C")?;
