@@ -7,6 +7,7 @@ use crate::json::{JsonReader, TooDeep};
 use crate::load::{QuadSink, Skipped};
 use crate::progress::Progress;
 use crate::source::{Opened, is_decompression_failure, read_error};
+use crate::turtle::TurtleReader;
 use crate::xml::{XmlReader, XmlWatch};
 use crate::xml_literal::canonicalize;
 use oxrdf::{
@@ -115,9 +116,17 @@ pub(crate) fn read<S: QuadSink>(
     let watch = (format == Format::RdfXml).then(|| Arc::new(XmlWatch::default()));
     let guard = opened.guard.clone();
     let reader: Box<dyn Read> = match (&watch, format) {
-        (Some(watch), _) => Box::new(XmlReader::new(opened.reader, Arc::clone(watch))),
+        (Some(watch), _) => Box::new(XmlReader::new(
+            opened.reader,
+            Arc::clone(watch),
+            opened.guard,
+            context.base_iri,
+        )),
         (None, Format::JsonLd) => Box::new(JsonReader::new(opened.reader, opened.guard)),
-        (None, _) => opened.reader,
+        (None, _) => match opened.guard {
+            Some(guard) => Box::new(TurtleReader::new(opened.reader, guard, context.base_iri)),
+            None => opened.reader,
+        },
     };
     let place = Place {
         file: context.file,

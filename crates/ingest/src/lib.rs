@@ -47,6 +47,7 @@ mod load;
 mod pool;
 mod progress;
 mod source;
+mod turtle;
 mod xml;
 mod xml_entities;
 mod xml_literal;
