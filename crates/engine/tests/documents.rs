@@ -103,21 +103,6 @@ fn documents() -> Vec<(&'static str, String)> {
             "a.nt",
             format!("<http://e/a> <http://e/b> \"{}\" .", many("x", 12 << 20)),
         ),
-        ("a.rdf", rdf_xml("", &many("long text\n", 12 << 20))),
-        (
-            "a.rdf",
-            rdf_xml("rdf:parseType='Literal'", &many("<e:a>x</e:a>\n", 12 << 20)),
-        ),
-        (
-            "a.rdf",
-            format!(
-                "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' \
-                 xml:base='http://{long}'>{}</rdf:RDF>",
-                (0..20_000)
-                    .map(|n| format!("<rdf:Description rdf:ID='a{n}'/>\n"))
-                    .collect::<String>()
-            ),
-        ),
         (
             "a.jsonld",
             format!("{{\"http://e/p\":[{}2]}}", many("1,", 1 << 20)),
@@ -141,14 +126,6 @@ fn documents() -> Vec<(&'static str, String)> {
             ),
         ),
     ]
-}
-
-/// A document with one property.
-fn rdf_xml(attributes: &str, text: &str) -> String {
-    format!(
-        "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:e='http://e/'>\
-         <e:A><e:p {attributes}>{text}</e:p></e:A></rdf:RDF>"
-    )
 }
 
 #[test]

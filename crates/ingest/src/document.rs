@@ -116,12 +116,7 @@ pub(crate) fn read<S: QuadSink>(
     let watch = (format == Format::RdfXml).then(|| Arc::new(XmlWatch::default()));
     let guard = opened.guard.clone();
     let reader: Box<dyn Read> = match (&watch, format) {
-        (Some(watch), _) => Box::new(XmlReader::new(
-            opened.reader,
-            Arc::clone(watch),
-            opened.guard,
-            context.base_iri,
-        )),
+        (Some(watch), _) => Box::new(XmlReader::new(opened.reader, Arc::clone(watch))),
         (None, Format::JsonLd) => Box::new(JsonReader::new(opened.reader, opened.guard)),
         (None, _) => match opened.guard {
             Some(guard) => Box::new(TurtleReader::new(opened.reader, guard, context.base_iri)),

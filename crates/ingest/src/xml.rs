@@ -6,7 +6,6 @@
 //! leaves all other questions of well-formedness to the parser. Entities and tags are watched next
 //! door. And it looks out for `rdf:parseType`, without which no XML literal is the parser's own work.
 
-use crate::source::Guard;
 use crate::xml_entities::{Entities, TooMuch};
 use crate::xml_tags::Tags;
 use std::io::{self, BufRead, BufReader, Read};
@@ -45,50 +44,18 @@ pub(crate) struct XmlReader<R> {
     end: XmlEnd,
     parse_type: ParseType,
     watch: Arc<XmlWatch>,
-    guard: Option<Arc<dyn Guard>>,
-    held: u64,
 }
 
-/// How often a text may be there: in the buffers that grow for it, as what it means, as an XML
-/// literal in its canonical form, and as what a sink makes of it.
-const TEXT_COPIES: u64 = 8;
-/// Texts of fewer bytes are among the buffers that nobody counts.
-const SHORT_TEXT_BYTES: u64 = 64 << 10;
-
 impl<R: Read> XmlReader<R> {
-    pub(crate) fn new(
-        inner: R,
-        watch: Arc<XmlWatch>,
-        guard: Option<Arc<dyn Guard>>,
-        base_iri: Option<&str>,
-    ) -> Self {
+    pub(crate) fn new(inner: R, watch: Arc<XmlWatch>) -> Self {
         let inner = BufReader::with_capacity(1 << 16, inner);
-        let mut end = XmlEnd::new();
-        end.tags.set_base(base_iri.map_or(0, str::len));
         Self {
             inner,
             at_line_start: true,
-            end,
+            end: XmlEnd::new(),
             parse_type: ParseType::default(),
             watch,
-            guard,
-            held: 0,
         }
-    }
-
-    /// Reserves what the parser may hold, before it gets the bytes.
-    fn hold(&mut self) -> io::Result<()> {
-        let Some(guard) = &self.guard else {
-            return Ok(());
-        };
-        let tags = &self.end.tags;
-        let text = tags.longest_run().saturating_sub(SHORT_TEXT_BYTES);
-        let most = text * TEXT_COPIES + tags.named_bytes();
-        if most > self.held {
-            guard.hold(most - self.held)?;
-            self.held = most;
-        }
-        Ok(())
     }
 }
 
@@ -111,7 +78,6 @@ impl<R: Read> Read for XmlReader<R> {
             if self.parse_type.feed(&buf[..n]) {
                 self.watch.has_parse_type.store(true, Relaxed);
             }
-            self.hold()?;
         }
         Ok(n)
     }

@@ -41,17 +41,7 @@ pub(crate) struct Tags {
     read: u64,
     written: u64,
     tag: Tag,
-    /// Bytes since the last tag outside of an XML literal, and the most that they were.
-    run: u64,
-    longest_run: u64,
-    /// The longest IRI that an `xml:base` declares, and bytes of all names by `rdf:ID`, which the
-    /// parser remembers.
-    longest_base: usize,
-    named_bytes: u64,
 }
-
-/// Bytes of a name that the parser remembers, beside its IRI.
-const NAMED_BYTES: usize = 128;
 
 /// The start tag that is being read.
 #[derive(Default)]
@@ -126,11 +116,6 @@ impl Tags {
                 ));
             }
         }
-        if key.ends_with(b":base") {
-            self.longest_base = self.longest_base.max(value_bytes);
-        } else if key.ends_with(b":ID") || key.len() == MAX_SEEN_BYTES {
-            self.named_bytes += (self.longest_base + value_bytes + NAMED_BYTES) as u64;
-        }
         let is_parse_type = key.ends_with(b"parseType");
         tag.has_literal |= is_parse_type && !matches!(&value[..], b"Resource" | b"Collection");
         Ok(())
@@ -160,9 +145,8 @@ impl Tags {
             None if tag.has_literal => self.literal_within = Some(self.open.len()),
             _ => {}
         }
-        match is_empty {
-            true => self.close(),
-            false => self.end_run(),
+        if is_empty {
+            self.close();
         }
         Ok(())
     }
@@ -175,36 +159,11 @@ impl Tags {
         }
         let is_within = |within: &usize| *within <= self.open.len();
         self.literal_within = self.literal_within.filter(is_within);
-        self.end_run();
-    }
-
-    /// What the parser kept of a text or a tag is a quad now, unless it is part of an XML literal.
-    fn end_run(&mut self) {
-        if self.literal_within.is_none() {
-            self.run = 0;
-        }
-    }
-
-    /// Relative names are resolved against an IRI of so many bytes.
-    pub(crate) fn set_base(&mut self, bytes: usize) {
-        self.longest_base = bytes;
-    }
-
-    /// The most bytes of a text, a tag or an XML literal so far.
-    pub(crate) fn longest_run(&self) -> u64 {
-        self.longest_run
-    }
-
-    /// Bytes of the names that the parser remembers.
-    pub(crate) fn named_bytes(&self) -> u64 {
-        self.named_bytes
     }
 
     /// So many bytes of the document were read.
     pub(crate) fn read(&mut self, bytes: usize) {
         self.read += bytes as u64;
-        self.run += bytes as u64;
-        self.longest_run = self.longest_run.max(self.run);
     }
 
     /// How many elements are open.
