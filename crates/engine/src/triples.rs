@@ -27,7 +27,7 @@ pub struct Graph {
     /// Triples that others may repeat.
     seen: FxHashSet<[TermId; 3]>,
     /// Solutions of which triples are still to be made.
-    solving: Option<Solving>,
+    solving: Option<Box<Solving>>,
     /// The batch that the iterator is in, and the next of its triples.
     batch: (Vec<[TermId; 3]>, usize),
     solutions: u64,
@@ -130,11 +130,11 @@ impl Graph {
         } else if let Some(table) = self.running.next_table()? {
             match self.form.clone() {
                 GraphForm::Construct(_) => {
-                    self.solving = Some(Solving {
+                    self.solving = Some(Box::new(Solving {
                         table,
                         row: 0,
                         triple: 0,
-                    });
+                    }));
                 }
                 GraphForm::Describe(slots) => self.open_nodes(&slots, &table),
             }
@@ -185,7 +185,7 @@ impl Graph {
     /// Some triples of a template for some rows, without those that are none or were there.
     fn construct(
         &mut self,
-        mut at: Solving,
+        mut at: Box<Solving>,
         triples: &mut Vec<[TermId; 3]>,
     ) -> Result<(), EngineError> {
         let GraphForm::Construct(template) = self.form.clone() else {

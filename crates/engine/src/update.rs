@@ -233,6 +233,10 @@ fn decode_path(path: &str) -> std::path::PathBuf {
 /// the next version is made of, and in that. A test measures it.
 const CHANGE_BYTES: usize = 288;
 
+/// How often new terms are there until they are the database's: here, in the transaction, and in
+/// its record for the log. A test measures it.
+const TERM_COPIES: usize = 3;
+
 /// A request under way.
 pub(crate) struct Run<'a> {
     inner: &'a Inner,
@@ -283,7 +287,7 @@ impl<'a> Run<'a> {
     /// # Errors
     /// [`EngineError::PoolExhausted`].
     fn reserve_terms(&mut self) -> Result<(), EngineError> {
-        let bytes = self.working.pending_bytes();
+        let bytes = self.working.pending_bytes() * TERM_COPIES;
         if bytes > self.terms_bytes {
             self.memory.take((bytes - self.terms_bytes) as u64)?;
             self.terms_bytes = bytes;

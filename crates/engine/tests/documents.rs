@@ -64,6 +64,45 @@ fn documents() -> Vec<(&'static str, String)> {
             "a.ttl",
             format!("<http://e/a> <http://e/b> {}2 .", many("[],", 2 << 20)),
         ),
+        // What the parser itself holds: brackets, with predicates, prefixes, and long tokens.
+        (
+            "a.ttl",
+            format!("<http://e/a> <http://e/b> {}", many("[<p> ", 2 << 20)),
+        ),
+        (
+            "a.trig",
+            format!("<http://e/a> <http://e/b> {}", many("(", 2 << 20)),
+        ),
+        (
+            "a.ttl",
+            format!(
+                "@prefix p: <http://{long}> . p:a p:b {}",
+                many("[p:c ", 64 << 10)
+            ),
+        ),
+        (
+            "a.ttl",
+            (0..200_000)
+                .map(|n| format!("@prefix p{n}:<>.\n"))
+                .collect(),
+        ),
+        (
+            "a.ttl",
+            format!(
+                "@base <http://{long}> . {}",
+                (0..50_000)
+                    .map(|n| format!("@prefix p{n}:<>.\n"))
+                    .collect::<String>()
+            ),
+        ),
+        (
+            "a.ttl",
+            format!("<http://e/a> <http://e/b> \"{}\" .", many("x", 12 << 20)),
+        ),
+        (
+            "a.nt",
+            format!("<http://e/a> <http://e/b> \"{}\" .", many("x", 12 << 20)),
+        ),
         (
             "a.jsonld",
             format!("{{\"http://e/p\":[{}2]}}", many("1,", 1 << 20)),

@@ -16,7 +16,7 @@ fn is_exhausted<T>(result: Result<T, EngineError>) -> bool {
 
 #[test]
 fn the_tree_of_a_long_query_is_reserved_and_given_back() {
-    let list = format!("ASK {{ ?s ?p ({}) }}", "10000000 ".repeat(500));
+    let list = format!("ASK {{ ?s ?p ({}) }}", "10000000 ".repeat(1000));
     let pool = Arc::new(MemoryPool::new(1 << 16));
     assert!(is_exhausted(database(&pool).query(&list)));
     assert_eq!(pool.held_bytes(), 0);

@@ -1,6 +1,7 @@
 //! Terms during a query: what does this id stand for, and which id has this term?
 
 use std::hash::BuildHasher as _;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use hashbrown::HashTable;
@@ -84,6 +85,26 @@ fn kind_of(id: TermId) -> KeyKind {
 #[derive(Default)]
 pub struct ComputedTerms {
     table: Mutex<ComputedTable>,
+    /// Bytes that expressions hold beside terms: compiled patterns, and long texts under way.
+    beside: AtomicUsize,
+}
+
+/// Bytes that an expression holds beside terms; given back when this is dropped.
+pub(crate) struct HeldBytes {
+    terms: Arc<ComputedTerms>,
+    bytes: usize,
+}
+
+impl Drop for HeldBytes {
+    fn drop(&mut self) {
+        self.terms.beside.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+impl std::fmt::Debug for HeldBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "HeldBytes({})", self.bytes)
+    }
 }
 
 /// Bytes of a computed term beside its key: its entries, and the room that their tables keep free.
@@ -221,7 +242,7 @@ impl ComputedTerms {
     /// Bytes held, for the query's memory budget.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.lock().bytes
+        self.lock().bytes + self.beside.load(Relaxed)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, ComputedTable> {
@@ -248,10 +269,19 @@ impl Terms {
         }
     }
 
-    /// Bytes that the query's own terms take.
+    /// Bytes that the query's own terms take, and what its expressions hold beside them.
     #[must_use]
     pub fn computed_bytes(&self) -> usize {
         self.computed.bytes()
+    }
+
+    /// Counts bytes among those of the query's own terms until the result is dropped.
+    pub(crate) fn hold(&self, bytes: usize) -> HeldBytes {
+        self.computed.beside.fetch_add(bytes, Relaxed);
+        HeldBytes {
+            terms: Arc::clone(&self.computed),
+            bytes,
+        }
     }
 
     /// Appends the key of any term but an inline one to `key`; tells whether it is a literal's.

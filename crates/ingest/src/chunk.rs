@@ -4,7 +4,7 @@
 //! is cut by offsets without looking at it: the chunk `[from, to)` owns the lines that *begin* in
 //! it, so each thread finds its own line ends.
 
-use crate::source::BYTE_ORDER_MARK;
+use crate::source::{BYTE_ORDER_MARK, Guard};
 use memchr::{memchr, memchr_iter, memrchr};
 use std::fs::File;
 use std::io::{self, Read};
@@ -41,14 +41,35 @@ pub(crate) struct Stream {
     reader: Box<dyn Read + Send>,
     /// The start of a line whose end has not been read yet.
     rest: Vec<u8>,
+    guard: Option<Arc<dyn Guard>>,
+    /// The longest chunk that the guard knows of.
+    held: usize,
 }
 
+/// How often a long line may be there: in its chunk while that grows, and as what a sink makes of
+/// it.
+const LINE_COPIES: usize = 5;
+
 impl Stream {
-    pub(crate) fn new(reader: Box<dyn Read + Send>) -> Self {
+    pub(crate) fn new(reader: Box<dyn Read + Send>, guard: Option<Arc<dyn Guard>>) -> Self {
         Self {
             reader,
             rest: Vec::new(),
+            guard,
+            held: 0,
         }
+    }
+
+    /// Reserves memory for a chunk that is longer than usual.
+    fn hold(&mut self, bytes: usize, sizes: Sizes) -> io::Result<()> {
+        let known = self.held.max(sizes.chunk_bytes);
+        if let Some(guard) = &self.guard
+            && bytes > known
+        {
+            guard.hold(((bytes - known) * LINE_COPIES) as u64)?;
+            self.held = bytes;
+        }
+        Ok(())
     }
 
     /// Puts the next lines into `chunk`. It stays empty at the end of the stream.
@@ -59,6 +80,7 @@ impl Stream {
         loop {
             let seen = chunk.len();
             let missing = wanted.saturating_sub(seen).max(1);
+            self.hold(seen + missing, sizes)?;
             chunk.reserve_exact(missing);
             let read = (&mut self.reader).take(missing as u64).read_to_end(chunk)?;
             if let Some(end) = memrchr(b'\n', &chunk[seen..]) {
@@ -147,7 +169,7 @@ mod tests {
     use std::io::Write;
 
     fn stream_chunks(text: &[u8], sizes: Sizes) -> Result<Vec<Vec<u8>>, CutError> {
-        let mut stream = Stream::new(Box::new(io::Cursor::new(text.to_vec())));
+        let mut stream = Stream::new(Box::new(io::Cursor::new(text.to_vec())), None);
         let mut chunks = Vec::new();
         loop {
             let mut chunk = Vec::new();

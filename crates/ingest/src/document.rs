@@ -7,6 +7,7 @@ use crate::json::{JsonReader, TooDeep};
 use crate::load::{QuadSink, Skipped};
 use crate::progress::Progress;
 use crate::source::{Opened, is_decompression_failure, read_error};
+use crate::turtle::TurtleReader;
 use crate::xml::{XmlReader, XmlWatch};
 use crate::xml_encoding::Utf8;
 use crate::xml_literal::canonicalize;
@@ -121,7 +122,10 @@ pub(crate) fn read<S: QuadSink>(
             Box::new(XmlReader::new(text, Arc::clone(watch)))
         }
         (None, Format::JsonLd) => Box::new(JsonReader::new(opened.reader, opened.guard)),
-        (None, _) => opened.reader,
+        (None, _) => match opened.guard {
+            Some(guard) => Box::new(TurtleReader::new(opened.reader, guard, context.base_iri)),
+            None => opened.reader,
+        },
     };
     let place = Place {
         file: context.file,

@@ -367,7 +367,7 @@ impl Pool<'_> {
                     next: 0,
                     len,
                 },
-                None => Cutter::Stream(Stream::new(opened.reader)),
+                None => Cutter::Stream(Stream::new(opened.reader, opened.guard)),
             };
             let shared = Arc::new(OpenShared {
                 name,

@@ -12,6 +12,7 @@ use super::numeric::{self, Number};
 use super::{Context, ExprError, Value};
 use crate::rows::RowSet;
 use crate::table::Table;
+use crate::terms::HeldBytes;
 
 /// One aggregate of all groups of one thread.
 ///
@@ -25,6 +26,8 @@ pub struct GroupedAccumulator {
     seen: Option<Seen>,
     /// Bytes that groups hold beyond the tables' own.
     held: usize,
+    /// Of these, what is long and may not be booked yet.
+    unbooked: Vec<HeldBytes>,
     /// For GROUP_CONCAT.
     texts: TextCache,
 }
@@ -186,6 +189,7 @@ impl GroupedAccumulator {
             states,
             seen: aggregate.distinct.then(Seen::default),
             held: 0,
+            unbooked: Vec::new(),
             texts: TextCache::default(),
         }
     }
@@ -197,6 +201,8 @@ impl GroupedAccumulator {
                 states.resize_with(groups, T::default);
             }
         }
+        // What was added before is booked by now.
+        self.unbooked.clear();
         match &mut self.states {
             States::Count(states) => grow(states, groups),
             States::Sum(states) => grow(states, groups),
@@ -253,10 +259,13 @@ impl GroupedAccumulator {
                 sum.add(id, cx);
                 *count += 1;
             }
+            // Rows are not used any more.
+            States::Extreme(_) | States::Concat(_) if cx.is_over() => {}
             States::Extreme(extremes) => {
                 let greatest = self.function == AggregateFunction::Max;
                 let more = extremes[group].add(id, greatest, cx.terms());
                 self.held = self.held.saturating_add_signed(more);
+                self.count_growth(more.try_into().unwrap_or(0), cx);
             }
             States::Sample(samples) => {
                 if samples[group].is_none() {
@@ -267,8 +276,19 @@ impl GroupedAccumulator {
                 let AggregateFunction::GroupConcat(separator) = &self.function else {
                     unreachable!("only GROUP_CONCAT has such states");
                 };
-                self.held += texts[group].add(id, separator, &mut self.texts, cx);
+                let more = texts[group].add(id, separator, &mut self.texts, cx);
+                self.held += more;
+                self.count_growth(more, cx);
             }
+        }
+    }
+
+    /// Counts what a batch adds if that is long: it is booked only after the batch, and each of
+    /// its rows may add as much.
+    fn count_growth(&mut self, bytes: usize, cx: &Context) {
+        // Where the query must end, rows so far are not used.
+        if let Ok(Some(held)) = cx.hold_text(bytes) {
+            self.unbooked.push(held);
         }
     }
 

@@ -240,7 +240,8 @@ impl Compiler<'_> {
         let (Value::String(pattern), Value::String(flags)) = (pattern, flags) else {
             return Ok(Code::Error(ExprError::Type));
         };
-        match Pattern::compile(pattern, flags) {
+        // Each thread compiles its own.
+        match Pattern::compile(pattern, flags, self.cx) {
             Ok(pattern) => {
                 let pattern = Arc::new(pattern);
                 list.truncate(flags_at);
@@ -255,6 +256,7 @@ impl Compiler<'_> {
                 })
             }
             Err(PatternError::Invalid) => Ok(Code::Error(ExprError::Value)),
+            Err(PatternError::Over) => Ok(Code::Error(ExprError::Refused)),
             Err(PatternError::Refused(reason)) => Err(CompileError::Pattern { reason }),
         }
     }

@@ -11,6 +11,7 @@ use super::ExprError;
 use super::pattern::{Pattern, PatternCache};
 use super::value::push_hex;
 use crate::Terms;
+use crate::terms::HeldBytes;
 
 /// The longest string that an expression may make, in bytes.
 pub(super) const STRING_BYTES: usize = 1 << 26;
@@ -20,6 +21,8 @@ pub(super) const STRING_BYTES: usize = 1 << 26;
 const POLLED_BYTES: u64 = 1 << 16;
 /// Texts of fewer bytes are not counted: a batch of them takes no time.
 const SHORT_BYTES: usize = 64;
+/// Texts of so many bytes are counted while they are held: nested calls may hold hundreds.
+const LONG_BYTES: usize = 1 << 16;
 
 /// Tells whether the query must end.
 type IsOver = Box<dyn Fn(&Terms) -> bool + Send + Sync>;
@@ -64,6 +67,38 @@ impl Context {
     /// for the rest of its rows, which are not to be used.
     pub(crate) fn watch(&mut self, is_over: impl Fn(&Terms) -> bool + Send + Sync + 'static) {
         self.is_over = Some(Box::new(is_over));
+    }
+
+    /// Counts bytes in the query's memory until the result is dropped.
+    ///
+    /// # Errors
+    /// As [`Context::poll`]: also if the query may not hold as many.
+    pub(super) fn hold(&self, bytes: usize) -> Result<HeldBytes, ExprError> {
+        let held = self.terms.hold(bytes);
+        self.poll()?;
+        Ok(held)
+    }
+
+    /// [`Context::hold`] of a text, if it is long.
+    ///
+    /// # Errors
+    /// As [`Context::hold`].
+    pub(super) fn hold_text(&self, bytes: usize) -> Result<Option<HeldBytes>, ExprError> {
+        match bytes < LONG_BYTES {
+            true => Ok(None),
+            false => self.hold(bytes).map(Some),
+        }
+    }
+
+    /// Refuses a string that is too long, which `what` made or would make.
+    ///
+    /// # Errors
+    /// [`ExprError::Refused`].
+    pub(super) fn check_string(&self, bytes: usize, what: &str) -> Result<(), ExprError> {
+        match bytes <= STRING_BYTES {
+            true => Ok(()),
+            false => Err(self.refuse(format!("{what} made more than {STRING_BYTES} bytes"))),
+        }
     }
 
     /// True once it was seen that the query must end: rows so far are not to be trusted.
@@ -144,14 +179,14 @@ impl Context {
 
     /// A pattern that is not constant; compiled ones are kept, boundedly.
     pub(super) fn pattern(&self, text: &str, flags: &str) -> Result<Arc<Pattern>, ExprError> {
-        // To compile takes milliseconds, and to match may take as long.
+        // To match may take as long as to compile does, after which is looked.
         self.poll()?;
         let mut cache = self
             .patterns
             .lock()
             .expect("no thread panics while it holds the patterns");
         cache
-            .get(text, flags)
+            .get(text, flags, self)
             .map_err(|error| error.into_expr_error(self))
     }
 

@@ -11,6 +11,7 @@ use super::numeric::{self, Number};
 use super::strings::{self, Text};
 use super::{Context, ExprError, Row, Value, functions};
 use crate::KeyKind;
+use crate::terms::HeldBytes;
 
 impl CompiledExpression {
     /// The value for a row; a term of the row or of the query comes as [`Value::Id`].
@@ -46,6 +47,14 @@ impl<'c> Operand<'c> {
             Self::Constant(constant) => Some(constant.id),
             Self::Value(Value::Id(id)) => Some(*id),
             Self::Value(_) => None,
+        }
+    }
+
+    /// Counts a long value while the other operand is evaluated.
+    fn hold(&self, cx: &Context) -> Result<Option<HeldBytes>, ExprError> {
+        match self {
+            Self::Constant(_) => Ok(None),
+            Self::Value(value) => value.hold(cx),
         }
     }
 
@@ -158,6 +167,7 @@ impl Code {
             Self::Replace(text, pattern, replacement) => {
                 let text = text.text(row, cx)?;
                 cx.count_text(text.value.len())?;
+                let _held = text.hold(cx)?;
                 strings::replace(text, pattern, &replacement.text(row, cx)?, cx)
             }
             code => Text::take(code.decoded(row, cx)?.into_owned()),
@@ -224,17 +234,16 @@ impl Code {
                     }
                     if (left.gives_text() || right.gives_text())
                         && let Some(left) = left.known_text(row, cx)?
-                        && let Some(right) = right.known_text(row, cx)?
                     {
-                        return compare_texts(*operator, &left, &right);
+                        let _held = left.hold(cx)?;
+                        if let Some(right) = right.known_text(row, cx)? {
+                            return compare_texts(*operator, &left, &right);
+                        }
                     }
                 }
-                compare_operands(
-                    *operator,
-                    left.operand(row, cx)?,
-                    right.operand(row, cx)?,
-                    cx,
-                )
+                let left = left.operand(row, cx)?;
+                let _held = left.hold(cx)?;
+                compare_operands(*operator, left, right.operand(row, cx)?, cx)
             }
             Self::In(part, list) => {
                 // An empty list is an empty disjunction.
@@ -242,12 +251,17 @@ impl Code {
                     return Ok(false);
                 }
                 let value = part.decoded(row, cx)?;
+                let _held = value.hold(cx)?;
                 any(list
                     .iter()
                     .map(|part| equals(&value, &*part.decoded(row, cx)?)))
             }
             Self::Bound(var) => Ok(!row.get(*var).is_none()),
-            Self::Contains(text, part) => Ok(part.find(&text.text(row, cx)?.value).is_some()),
+            Self::Contains(text, part) => {
+                let text = text.text(row, cx)?;
+                cx.count_text(text.value.len())?;
+                Ok(part.find(&text.value).is_some())
+            }
             Self::Regex(text, pattern) => {
                 let text = text.text(row, cx)?;
                 cx.count_text(text.value.len())?;
@@ -297,7 +311,12 @@ fn compare_numbers<R: Row + ?Sized>(
         let value = code.decoded(row, cx)?;
         Ok(Number::of(&value).ok_or_else(|| value.into_owned()))
     };
-    match (side(left)?, side(right)?) {
+    let left = side(left)?;
+    let _held = match &left {
+        Ok(_) => None,
+        Err(value) => value.hold(cx)?,
+    };
+    match (left, side(right)?) {
         (Ok(left), Ok(right)) => Ok(match left.compare(right) {
             Some(order) => compare::holds(operator, order),
             // NaN differs from all, and is in no order.

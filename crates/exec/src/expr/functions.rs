@@ -86,27 +86,38 @@ pub(super) fn text<'r, R: Row + ?Sized>(
     cx: &Context,
 ) -> Result<Text<'r>, ExprError> {
     use Function as F;
-    let at = |index: usize| arguments[index].text(row, cx);
+    let at = |index: usize| counted(&arguments[index], row, cx);
     let text = match function {
         F::Str => str_of(&arguments[0], row, cx),
         F::Lang => lang(&arguments[0], row, cx),
         F::Concat => strings::concat(arguments.iter().map(|part| part.text(row, cx)), cx),
         F::SubStr => {
+            let text = at(0)?;
+            let _held = text.hold(cx)?;
             let length = arguments.get(2).map(|length| length.number(row, cx));
-            strings::substr(at(0)?, arguments[1].number(row, cx)?, length.transpose()?)
+            strings::substr(text, arguments[1].number(row, cx)?, length.transpose()?)
         }
         F::Replace => {
             let pattern = pattern(arguments, 3, row, cx)?;
             let text = at(0)?;
-            cx.count_text(text.value.len())?;
+            let _held = text.hold(cx)?;
             strings::replace(text, &pattern, &at(2)?, cx)
         }
-        F::UCase | F::LCase => Ok(strings::change_case(function, at(0)?)),
-        F::EncodeForUri => Ok(strings::encode_for_uri(&at(0)?)),
-        F::StrBefore => strings::before(at(0)?, &at(1)?),
-        F::StrAfter => strings::after(at(0)?, &at(1)?),
+        F::UCase | F::LCase => strings::change_case(function, at(0)?, cx),
+        F::EncodeForUri => strings::encode_for_uri(&at(0)?, cx),
+        F::StrBefore | F::StrAfter => {
+            let text = at(0)?;
+            let _held = text.hold(cx)?;
+            let part = at(1)?;
+            match function {
+                F::StrBefore => strings::before(text, &part),
+                _ => strings::after(text, &part),
+            }
+        }
         F::StrUuid => Ok(Text::owned(cx.uuid())),
-        F::Md5 | F::Sha1 | F::Sha256 | F::Sha384 | F::Sha512 => strings::hash(function, &at(0)?),
+        F::Md5 | F::Sha1 | F::Sha256 | F::Sha384 | F::Sha512 => {
+            strings::hash(function, &at(0)?, cx)
+        }
         other => unreachable!("{other:?} gives no string"),
     }?;
     cx.count_text(text.value.len())?;
@@ -123,7 +134,7 @@ pub(super) fn number<R: Row + ?Sized>(
     use Function as F;
     let argument = &arguments[0];
     match function {
-        F::StrLen => strings::length(&argument.text(row, cx)?),
+        F::StrLen => strings::length(&counted(argument, row, cx)?),
         F::Abs | F::Ceil | F::Floor | F::Round => {
             numeric::round(function, argument.number(row, cx)?)
         }
@@ -147,17 +158,29 @@ pub(super) fn test<R: Row + ?Sized>(
     cx: &Context,
 ) -> Result<bool, ExprError> {
     use Function as F;
-    let at = |index: usize| arguments[index].text(row, cx);
-    match function {
-        F::LangMatches => strings::lang_matches(&at(0)?, &at(1)?),
-        F::Regex => {
-            let pattern = pattern(arguments, 2, row, cx)?;
-            let text = at(0)?;
-            cx.count_text(text.value.len())?;
-            Ok(pattern.is_match(text.str()))
-        }
-        _ => strings::search(function, &at(0)?, &at(1)?),
+    let at = |index: usize| counted(&arguments[index], row, cx);
+    if function == F::Regex {
+        let pattern = pattern(arguments, 2, row, cx)?;
+        return Ok(pattern.is_match(at(0)?.str()));
     }
+    let text = at(0)?;
+    let _held = text.hold(cx)?;
+    let part = at(1)?;
+    match function {
+        F::LangMatches => strings::lang_matches(&text, &part),
+        _ => strings::search(function, &text, &part),
+    }
+}
+
+/// An argument that is a string, counted before it is read through.
+fn counted<'r, R: Row + ?Sized>(
+    argument: &'r Code,
+    row: &'r R,
+    cx: &Context,
+) -> Result<Text<'r>, ExprError> {
+    let text = argument.text(row, cx)?;
+    cx.count_text(text.value.len())?;
+    Ok(text)
 }
 
 /// The pattern of REGEX or REPLACE, whose flags are the argument `flags_at`, if it is given.
@@ -171,6 +194,7 @@ fn pattern<R: Row + ?Sized>(
         Some(flags) => flags.text(row, cx)?,
         None => Text::simple(&[]),
     };
+    let _held = flags.hold(cx)?;
     cx.pattern(arguments[1].text(row, cx)?.plain()?, flags.plain()?)
 }
 
@@ -212,8 +236,15 @@ pub(super) fn call<R: Row + ?Sized>(
         }
         F::Now => Ok(Value::DateTime(cx.now())),
         F::Uuid => Ok(Value::Iri(format!("urn:uuid:{}", cx.uuid()))),
-        F::StrLang => str_lang(&*decoded(0)?, &*decoded(1)?),
-        F::StrDt => str_dt(&*decoded(0)?, &*decoded(1)?, cx),
+        F::StrLang | F::StrDt => {
+            let text = decoded(0)?;
+            let _held = text.hold(cx)?;
+            let other = decoded(1)?;
+            match function {
+                F::StrLang => str_lang(&text, &other, cx),
+                _ => str_dt(&text, &other, cx),
+            }
+        }
         F::IsIri => Ok(Value::Boolean(matches!(&*decoded(0)?, Value::Iri(_)))),
         F::IsBlank => Ok(Value::Boolean(matches!(&*decoded(0)?, Value::Blank(_)))),
         F::IsLiteral => Ok(Value::Boolean(!matches!(
@@ -319,12 +350,17 @@ fn datatype<R: Row + ?Sized>(code: &Code, row: &R, cx: &Context) -> Result<Value
 fn iri(value: &Value, cx: &Context) -> Result<Value, ExprError> {
     match value {
         Value::Iri(_) => Ok(value.clone()),
-        value => cx.resolve(simple(value)?).map(Value::Iri),
+        value => {
+            let iri = simple(value)?;
+            let _held = cx.hold_text(2 * iri.len())?;
+            cx.resolve(iri).map(Value::Iri)
+        }
     }
 }
 
-fn str_lang(text: &Value, language: &Value) -> Result<Value, ExprError> {
+fn str_lang(text: &Value, language: &Value, cx: &Context) -> Result<Value, ExprError> {
     let (text, language) = (simple(text)?, simple(language)?);
+    let _held = cx.hold_text(2 * (text.len() + language.len()))?;
     let literal =
         Literal::new_language_tagged_literal(text, language).map_err(|_| ExprError::Value)?;
     let language = literal.language().unwrap_or_default().to_owned();
@@ -343,6 +379,8 @@ fn str_dt(text: &Value, datatype: &Value, cx: &Context) -> Result<Value, ExprErr
     if datatype == rdf::LANG_STRING {
         return Err(ExprError::Value);
     }
+    // As a term and as its key, which the query's own terms count.
+    let _held = cx.hold_text(2 * (text.len() + datatype.as_str().len()))?;
     Ok(Value::Id(cx.terms().intern_literal(
         &Literal::new_typed_literal(text, datatype),
     )))

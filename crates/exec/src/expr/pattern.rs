@@ -4,19 +4,64 @@
 //! blocks (`\p{IsGreek}`) and patterns beyond [`PATTERN_BYTES`] are refused by name.
 
 use std::sync::Arc;
+use std::thread::{self, ThreadId};
 
 use regex::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
 
-use super::context::STRING_BYTES;
 use super::{Context, ExprError};
+use crate::terms::HeldBytes;
 
-/// The most that one compiled pattern may take, in bytes.
+/// How much a compiled pattern takes.
+#[derive(Clone, Copy)]
+struct Size {
+    /// The most that its automaton may take, in bytes.
+    automaton_bytes: usize,
+    /// The most that matching it may take for a cache of states, in bytes.
+    cache_bytes: usize,
+}
+
+/// The sizes of patterns, of which each gets the least that will do: the crate does not tell what a
+/// pattern takes, but keeps it below a limit.
+const SIZES: [Size; 3] = [
+    Size {
+        automaton_bytes: 32 << 10,
+        cache_bytes: 256 << 10,
+    },
+    Size {
+        automaton_bytes: 256 << 10,
+        cache_bytes: 1 << 20,
+    },
+    Size {
+        automaton_bytes: PATTERN_BYTES,
+        cache_bytes: 1 << 20,
+    },
+];
+
+impl Size {
+    /// What a pattern takes at most without what matching it takes. A test of the engine measures
+    /// this.
+    const fn own_bytes(self) -> usize {
+        // There are automata for both directions, and both are made in two steps.
+        4 * self.automaton_bytes
+    }
+
+    /// What each thread that matches it takes at most: a cache for each direction.
+    const fn matching_bytes(self) -> usize {
+        2 * self.cache_bytes + self.automaton_bytes
+    }
+}
+
+/// What a pattern with groups may take beside that, where it is such that one pass finds them.
+const GROUPS_BYTES: usize = 1 << 20;
+/// What parsing takes for each byte of a pattern, and for each that may begin a class.
+const PARSED_BYTES: usize = 512;
+const PARSED_CLASS_BYTES: usize = 36 << 10;
+
+/// The most that the automaton of one pattern may take, in bytes.
 const PATTERN_BYTES: usize = 2 << 20;
 /// The longest pattern, in bytes: to parse one takes hundreds of times as many.
 const PATTERN_TEXT_BYTES: usize = 1 << 18;
-/// The most that matching one pattern may take for its cache, in bytes.
-const MATCH_BYTES: usize = 1 << 20;
 /// How deep groups may nest.
 const NESTING: u32 = 100;
 /// How many patterns that are not constant one query keeps.
@@ -31,6 +76,10 @@ pub(super) struct Pattern {
     /// The flag `q`: pattern and replacement are plain text.
     literal: bool,
     matches_empty: bool,
+    /// What each thread that matches it takes.
+    matching_bytes: usize,
+    /// What it takes, with one thread that matches it.
+    _held: HeldBytes,
 }
 
 /// Why a pattern was not compiled.
@@ -40,6 +89,8 @@ pub(super) enum PatternError {
     Invalid,
     /// It is one, but this engine refuses it.
     Refused(String),
+    /// The query must end: it may not hold as much, perhaps.
+    Over,
 }
 
 impl PatternError {
@@ -47,12 +98,14 @@ impl PatternError {
         match self {
             Self::Invalid => ExprError::Value,
             Self::Refused(reason) => cx.refuse(reason),
+            Self::Over => ExprError::Refused,
         }
     }
 }
 
 impl Pattern {
-    pub(super) fn compile(text: &str, flags: &str) -> Result<Self, PatternError> {
+    /// Compiles a pattern that one thread is going to match.
+    pub(super) fn compile(text: &str, flags: &str, cx: &Context) -> Result<Self, PatternError> {
         if text.len() > PATTERN_TEXT_BYTES {
             return Err(PatternError::Refused(format!(
                 "a pattern has more than {PATTERN_TEXT_BYTES} bytes"
@@ -70,31 +123,43 @@ impl Pattern {
                 _ => return Err(PatternError::Invalid),
             }
         }
+        let hold = |bytes: usize| cx.hold(bytes).map_err(|_| PatternError::Over);
+        let classes = text.bytes().filter(|byte| b"\\[".contains(byte)).count();
+        let classes = if literal { 0 } else { classes };
+        let _parsed = hold(text.len() * PARSED_BYTES + classes * PARSED_CLASS_BYTES)?;
         let rewritten = if literal {
             regex::escape(text)
         } else {
             Rewriter::rewrite(text, spaces)?
         };
-        let regex = RegexBuilder::new(&rewritten)
-            .dot_matches_new_line(any && !literal)
-            .multi_line(lines && !literal)
-            .case_insensitive(cases)
-            .size_limit(PATTERN_BYTES)
-            .dfa_size_limit(MATCH_BYTES)
-            .nest_limit(NESTING)
-            .build()
-            .map_err(|error| match error {
-                regex::Error::CompiledTooBig(limit) => PatternError::Refused(format!(
-                    "the pattern {text:?} needs more than {limit} bytes when compiled"
-                )),
-                _ => PatternError::Invalid,
-            })?;
-        let matches_empty = regex.is_match("");
-        Ok(Self {
-            regex,
-            literal,
-            matches_empty,
-        })
+        let groups = if text.contains('(') { GROUPS_BYTES } else { 0 };
+        for size in SIZES {
+            let held = hold(size.own_bytes() + size.matching_bytes() + groups)?;
+            let built = RegexBuilder::new(&rewritten)
+                .dot_matches_new_line(any && !literal)
+                .multi_line(lines && !literal)
+                .case_insensitive(cases)
+                .size_limit(size.automaton_bytes)
+                .dfa_size_limit(size.cache_bytes)
+                .nest_limit(NESTING)
+                .build();
+            match built {
+                Ok(regex) => {
+                    return Ok(Self {
+                        matches_empty: regex.is_match(""),
+                        regex,
+                        literal,
+                        matching_bytes: size.matching_bytes(),
+                        _held: held,
+                    });
+                }
+                Err(regex::Error::CompiledTooBig(_)) => {}
+                Err(_) => return Err(PatternError::Invalid),
+            }
+        }
+        Err(PatternError::Refused(format!(
+            "the pattern {text:?} needs more than {PATTERN_BYTES} bytes when compiled"
+        )))
     }
 
     pub(super) fn is_match(&self, text: &str) -> bool {
@@ -125,29 +190,31 @@ impl Pattern {
             out: String::new(),
             end: 0,
             counted: 0,
+            held: None,
+            held_bytes: 0,
             cx,
         };
         if let [Piece::Text(plain)] = pieces.as_slice() {
             // Where the groups of a match are not asked for, it is found faster.
             for found in self.regex.find_iter(text) {
-                out.copy_until(found.start());
-                out.out.push_str(plain);
+                out.copy_until(found.start())?;
+                out.push(plain)?;
                 out.go_on_from(found.end())?;
             }
         } else {
             for captures in self.regex.captures_iter(text) {
                 let whole = captures.get_match();
-                out.copy_until(whole.start());
+                out.copy_until(whole.start())?;
                 for piece in &pieces {
-                    out.out.push_str(match piece {
+                    out.push(match piece {
                         Piece::Text(text) => text,
                         Piece::Group(group) => captures.get(*group).map_or("", |g| g.as_str()),
-                    });
+                    })?;
                 }
                 out.go_on_from(whole.end())?;
             }
         }
-        out.copy_until(text.len());
+        out.copy_until(text.len())?;
         Ok(out.out)
     }
 }
@@ -160,21 +227,32 @@ struct Replaced<'a> {
     end: usize,
     /// Bytes of the result that were counted.
     counted: usize,
+    /// The memory of a long result, and for how many bytes that is.
+    held: Option<HeldBytes>,
+    held_bytes: usize,
     cx: &'a Context,
 }
 
 impl Replaced<'_> {
-    fn copy_until(&mut self, start: usize) {
-        self.out.push_str(&self.text[self.end..start]);
+    fn copy_until(&mut self, start: usize) -> Result<(), ExprError> {
+        self.push(&self.text[self.end..start])
+    }
+
+    fn push(&mut self, part: &str) -> Result<(), ExprError> {
+        let bytes = self.out.len() + part.len();
+        self.cx.check_string(bytes, "REPLACE")?;
+        if bytes > self.held_bytes {
+            // A string grows to twice its bytes, and is there twice meanwhile.
+            self.held = self.cx.hold_text(3 * bytes)?;
+            self.held_bytes = 2 * bytes;
+        }
+        self.out.push_str(part);
+        Ok(())
     }
 
     fn go_on_from(&mut self, end: usize) -> Result<(), ExprError> {
         self.cx.count_text(self.out.len() - self.counted)?;
         self.counted = self.out.len();
-        if self.out.len() > STRING_BYTES {
-            let reason = format!("REPLACE made more than {STRING_BYTES} bytes");
-            return Err(self.cx.refuse(reason));
-        }
         self.end = end;
         Ok(())
     }
@@ -365,25 +443,53 @@ type Compiled = Result<Arc<Pattern>, PatternError>;
 /// Patterns that were met in rows, by text and flags.
 #[derive(Default)]
 pub(super) struct PatternCache {
-    patterns: FxHashMap<(Box<str>, Box<str>), Compiled>,
+    patterns: FxHashMap<(Box<str>, Box<str>), Cached>,
     /// Of their texts.
     bytes: usize,
 }
 
+/// A pattern, and the threads that match it, with what that takes beyond the first.
+struct Cached {
+    compiled: Compiled,
+    first: ThreadId,
+    others: Vec<(ThreadId, HeldBytes)>,
+}
+
+impl Cached {
+    /// The pattern for a thread.
+    fn for_thread(&mut self, thread: ThreadId, cx: &Context) -> Compiled {
+        if let Ok(pattern) = &self.compiled
+            && self.first != thread
+            && self.others.iter().all(|(other, _)| *other != thread)
+        {
+            let held = cx.hold(pattern.matching_bytes);
+            self.others
+                .push((thread, held.map_err(|_| PatternError::Over)?));
+        }
+        self.compiled.clone()
+    }
+}
+
 impl PatternCache {
-    pub(super) fn get(&mut self, text: &str, flags: &str) -> Compiled {
+    pub(super) fn get(&mut self, text: &str, flags: &str, cx: &Context) -> Compiled {
+        let thread = thread::current().id();
         let name = (text.into(), flags.into());
-        if let Some(known) = self.patterns.get(&name) {
-            return known.clone();
+        if let Some(known) = self.patterns.get_mut(&name) {
+            return known.for_thread(thread, cx);
         }
         let full = self.patterns.len() >= CACHED || self.bytes + text.len() > CACHED_BYTES;
         if full {
             self.bytes = 0;
             self.patterns.clear();
         }
-        let pattern = Pattern::compile(text, flags).map(Arc::new);
+        let compiled = Pattern::compile(text, flags, cx).map(Arc::new);
         self.bytes += text.len();
-        self.patterns.insert(name, pattern.clone());
-        pattern
+        let cached = Cached {
+            compiled: compiled.clone(),
+            first: thread,
+            others: Vec::new(),
+        };
+        self.patterns.insert(name, cached);
+        compiled
     }
 }

@@ -3,18 +3,18 @@
 use std::borrow::Cow;
 
 use jindou_plan::expression::Function;
-use md5::{Digest as _, Md5};
+use md5::Md5;
 use memchr::{memmem, memrchr};
 use oxrdf::vocab::xsd;
 use oxsdatatypes::Integer;
 use sha1::Sha1;
 use sha2::{Sha256, Sha384, Sha512};
 
-use super::context::STRING_BYTES;
 use super::numeric::Number;
 use super::pattern::Pattern;
 use super::value::push_hex;
 use super::{Context, ExprError, Value};
+use crate::terms::HeldBytes;
 
 /// The characters and the language tag of a string literal, as UTF-8: borrowed from the key of a
 /// term where that can be, so that most functions copy and test nothing.
@@ -79,6 +79,18 @@ impl<'a> Text<'a> {
                 language: Some(Cow::Owned(language.into_bytes())),
             }),
             _ => Err(ExprError::Type),
+        }
+    }
+
+    /// Counts the text, if it is its own and long, while something else is evaluated.
+    ///
+    /// # Errors
+    /// As [`Context::hold`].
+    #[inline]
+    pub(super) fn hold(&self, cx: &Context) -> Result<Option<HeldBytes>, ExprError> {
+        match &self.value {
+            Cow::Borrowed(_) => Ok(None),
+            Cow::Owned(value) => cx.hold_text(value.capacity()),
         }
     }
 
@@ -246,12 +258,16 @@ pub(super) fn concat<'a>(
     parts: impl Iterator<Item = Result<Text<'a>, ExprError>>,
     cx: &Context,
 ) -> Result<Text<'a>, ExprError> {
-    let mut text = Vec::new();
+    let mut text: Vec<u8> = Vec::new();
     let mut language = None;
+    let mut held = None;
     for (index, part) in parts.enumerate() {
         let part = part?;
-        if text.len() + part.value.len() > STRING_BYTES {
-            return Err(cx.refuse(format!("CONCAT made more than {STRING_BYTES} bytes")));
+        let bytes = text.len() + part.value.len();
+        cx.check_string(bytes, "CONCAT")?;
+        if bytes > text.capacity() {
+            // It grows to twice its bytes, and is there twice meanwhile, with the part.
+            held = cx.hold_text(4 * bytes)?;
         }
         text.extend_from_slice(&part.value);
         if index == 0 {
@@ -260,6 +276,7 @@ pub(super) fn concat<'a>(
             language = None;
         }
     }
+    drop(held);
     Ok(Text {
         value: Cow::Owned(text),
         language,
@@ -312,7 +329,13 @@ pub(super) fn character_count(text: &[u8]) -> usize {
 }
 
 /// UCASE or LCASE.
-pub(super) fn change_case(function: Function, text: Text<'_>) -> Text<'_> {
+pub(super) fn change_case<'a>(
+    function: Function,
+    text: Text<'a>,
+    cx: &Context,
+) -> Result<Text<'a>, ExprError> {
+    // A character may become three, and the string grows to twice its bytes.
+    let _held = cx.hold_text(7 * text.value.len())?;
     let upper = function == Function::UCase;
     let changed = match (text.value.is_ascii(), upper) {
         (true, true) => text.value.to_ascii_uppercase(),
@@ -320,15 +343,29 @@ pub(super) fn change_case(function: Function, text: Text<'_>) -> Text<'_> {
         (false, true) => text.str().to_uppercase().into_bytes(),
         (false, false) => text.str().to_lowercase().into_bytes(),
     };
-    text.with(Cow::Owned(changed))
+    cx.check_string(changed.len(), function_name(function))?;
+    Ok(text.with(Cow::Owned(changed)))
+}
+
+fn function_name(function: Function) -> &'static str {
+    match function {
+        Function::UCase => "UCASE",
+        _ => "LCASE",
+    }
 }
 
 /// ENCODE_FOR_URI: all but the unreserved characters of RFC 3986 is escaped.
-pub(super) fn encode_for_uri(text: &Text<'_>) -> Text<'static> {
+pub(super) fn encode_for_uri(text: &Text<'_>, cx: &Context) -> Result<Text<'static>, ExprError> {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    let mut out = String::with_capacity(text.value.len());
+    let is_plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+    let escaped = text.value.iter().filter(|byte| !is_plain(**byte)).count();
+    let bytes = text.value.len() + 2 * escaped;
+    cx.check_string(bytes, "ENCODE_FOR_URI")?;
+    let _held = cx.hold_text(text.value.len() + bytes)?;
+    let mut out = String::with_capacity(bytes);
     for byte in text.value.iter().copied() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
+        if is_plain(byte) {
             out.push(char::from(byte));
         } else {
             out.push('%');
@@ -336,7 +373,7 @@ pub(super) fn encode_for_uri(text: &Text<'_>) -> Text<'static> {
             out.push(char::from(HEX[usize::from(byte & 15)]));
         }
     }
-    Text::owned(out)
+    Ok(Text::owned(out))
 }
 
 /// REPLACE.
@@ -346,6 +383,7 @@ pub(super) fn replace<'a>(
     replacement: &Text<'_>,
     cx: &Context,
 ) -> Result<Text<'a>, ExprError> {
+    let _held = replacement.hold(cx)?;
     let replaced = pattern.replace(text.str(), replacement.plain()?, cx)?;
     Ok(text.with(Cow::Owned(replaced.into_bytes())))
 }
@@ -365,15 +403,36 @@ pub(super) fn lang_matches(tag: &Text<'_>, range: &Text<'_>) -> Result<bool, Exp
 }
 
 /// MD5 and the SHA functions, of a string's UTF-8 bytes.
-pub(super) fn hash(function: Function, text: &Text<'_>) -> Result<Text<'static>, ExprError> {
+pub(super) fn hash(
+    function: Function,
+    text: &Text<'_>,
+    cx: &Context,
+) -> Result<Text<'static>, ExprError> {
     let bytes = text.plain_bytes()?;
     let mut out = String::new();
     match function {
-        Function::Md5 => push_hex(&mut out, &Md5::digest(bytes)),
-        Function::Sha1 => push_hex(&mut out, &Sha1::digest(bytes)),
-        Function::Sha256 => push_hex(&mut out, &Sha256::digest(bytes)),
-        Function::Sha384 => push_hex(&mut out, &Sha384::digest(bytes)),
-        _ => push_hex(&mut out, &Sha512::digest(bytes)),
-    }
+        Function::Md5 => push_digest::<Md5>(bytes, &mut out, cx),
+        Function::Sha1 => push_digest::<Sha1>(bytes, &mut out, cx),
+        Function::Sha256 => push_digest::<Sha256>(bytes, &mut out, cx),
+        Function::Sha384 => push_digest::<Sha384>(bytes, &mut out, cx),
+        _ => push_digest::<Sha512>(bytes, &mut out, cx),
+    }?;
     Ok(Text::owned(out))
+}
+
+/// Bytes that are hashed between two looks at the query's limits.
+const HASHED_AT_ONCE: usize = 1 << 18;
+
+fn push_digest<D: md5::Digest>(
+    bytes: &[u8],
+    out: &mut String,
+    cx: &Context,
+) -> Result<(), ExprError> {
+    let mut digest = D::new();
+    for part in bytes.chunks(HASHED_AT_ONCE) {
+        cx.count_text(part.len())?;
+        digest.update(part);
+    }
+    push_hex(out, &digest.finalize());
+    Ok(())
 }

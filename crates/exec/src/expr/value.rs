@@ -10,8 +10,9 @@ use oxsdatatypes::{
     YearMonthDuration,
 };
 
-use super::ExprError;
+use super::{Context, ExprError};
 use crate::Terms;
+use crate::terms::HeldBytes;
 
 const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
 
@@ -154,6 +155,20 @@ impl Value {
                 let datatype = value.computed_datatype();
                 intern_typed(terms, value.canonical(), datatype)
             }
+        }
+    }
+
+    /// Counts the value, if it is long, while something else is evaluated.
+    ///
+    /// # Errors
+    /// As [`Context::hold`].
+    pub(super) fn hold(&self, cx: &Context) -> Result<Option<HeldBytes>, ExprError> {
+        match self {
+            Self::String(text) | Self::Iri(text) => cx.hold_text(text.capacity()),
+            Self::LangString { value, .. } | Self::Other { value, .. } => {
+                cx.hold_text(value.capacity())
+            }
+            _ => Ok(None),
         }
     }
 

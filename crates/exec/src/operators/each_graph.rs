@@ -4,7 +4,7 @@ use jindou_model::TermId;
 use jindou_plan::physical::Var;
 
 use crate::ExecError;
-use crate::context::Context;
+use crate::context::{Booked, Context};
 use crate::operator::{Boxed, Operator, Template};
 use crate::steps::{is_named_graph, named_graphs};
 use crate::table::{Table, VarSet};
@@ -17,6 +17,8 @@ pub(super) struct EachGraph {
     keep: VarSet,
     /// The graphs still to come, the next one last.
     graphs: Option<Vec<TermId>>,
+    /// Of these.
+    booked: Booked,
     /// The graph in work.
     current: Option<(TermId, Boxed)>,
 }
@@ -29,6 +31,7 @@ impl EachGraph {
             name,
             keep,
             graphs: None,
+            booked: Booked::default(),
             current: None,
         }
     }
@@ -60,7 +63,10 @@ impl EachGraph {
 impl Operator for EachGraph {
     fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         if self.graphs.is_none() {
-            self.graphs = Some(self.all_graphs(cx));
+            let graphs = self.all_graphs(cx);
+            let bytes = graphs.capacity() * size_of::<TermId>();
+            cx.book(&mut self.booked, bytes)?;
+            self.graphs = Some(graphs);
         }
         loop {
             cx.check()?;

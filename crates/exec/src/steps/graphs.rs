@@ -4,7 +4,7 @@ use jindou_model::{Cursor, TermId};
 use jindou_plan::physical::{Slot, Var};
 
 use crate::ExecError;
-use crate::context::Context;
+use crate::context::{Booked, Context};
 use crate::operator::{Boxed, Operator};
 use crate::table::{Table, VarSet, batch_rows};
 
@@ -15,6 +15,8 @@ pub(crate) struct EachGraph {
     keep: VarSet,
     /// All graphs, once they were asked for.
     graphs: Option<Vec<TermId>>,
+    /// Of these.
+    booked: Booked,
     current: Option<(Table, Cursor)>,
 }
 
@@ -25,6 +27,7 @@ impl EachGraph {
             graph,
             keep,
             graphs: None,
+            booked: Booked::default(),
             current: None,
         }
     }
@@ -80,7 +83,13 @@ impl Operator for EachGraph {
                 table.retain_rows(&rows);
                 return Ok(Some(table));
             };
-            if let Some(extended) = self.extend(table, cursor, var, cx) {
+            if self.graphs.is_none() {
+                let graphs = named_graphs(cx);
+                let bytes = graphs.capacity() * size_of::<TermId>();
+                cx.book(&mut self.booked, bytes)?;
+                self.graphs = Some(graphs);
+            }
+            if let Some(extended) = self.extend(table, cursor, var) {
                 return Ok(Some(extended));
             }
         }
@@ -89,14 +98,8 @@ impl Operator for EachGraph {
 
 impl EachGraph {
     /// Some rows with their graphs; the rest stays in `current`.
-    fn extend(
-        &mut self,
-        table: Table,
-        mut cursor: Cursor,
-        var: Var,
-        cx: &Context,
-    ) -> Option<Table> {
-        let graphs = self.graphs.get_or_insert_with(|| named_graphs(cx));
+    fn extend(&mut self, table: Table, mut cursor: Cursor, var: Var) -> Option<Table> {
+        let graphs = self.graphs.as_deref().unwrap_or_default();
         let (mut rows, mut values) = (Vec::new(), Vec::new());
         let most = batch_rows(table.width());
         while cursor.key < table.rows() && values.len() < most {

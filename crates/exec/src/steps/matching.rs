@@ -105,6 +105,8 @@ enum Part {
 /// A scan of everything that a pattern without a known end may match.
 struct Scan {
     parts: std::vec::IntoIter<Part>,
+    /// Of the parts, which may be as many as there are graphs.
+    _booked: Booked,
     part: Option<ScanPart>,
     /// Triples seen, where several graphs are merged.
     seen: Option<HashSet<[TermId; 3], FxBuildHasher>>,
@@ -200,8 +202,8 @@ impl Match {
         }
         let graphs = self.graphs(table, row, cx);
         if known.subject.is_none() && known.object.is_none() {
-            let scan = Scan::new(graphs, predicate, self.merges(cx), &self.except, cx);
-            return Ok(Some(scan));
+            let merge = self.merges(cx);
+            return Scan::new(graphs, predicate, merge, &self.except, cx).map(Some);
         }
         let pattern = Pattern {
             subject: known.subject,
@@ -372,7 +374,8 @@ impl Scan {
         merge: bool,
         except: &[PredicateId],
         cx: &Context,
-    ) -> Self {
+    ) -> Result<Self, ExecError> {
+        let mut booked = Booked::default();
         let mut parts = Vec::new();
         for graph in graphs {
             match (graph, predicate) {
@@ -389,6 +392,8 @@ impl Scan {
                 (Graphs::Named, _) => {
                     let mut all = Vec::new();
                     cx.source.graphs(&mut all);
+                    let more = all.len() * (size_of::<TermId>() + size_of::<Part>());
+                    cx.book_more(&mut booked, more)?;
                     parts.extend(
                         all.into_iter()
                             .map(|graph| Part::Quads(Graphs::One(graph), predicate)),
@@ -397,11 +402,12 @@ impl Scan {
                 (graph, predicate) => parts.push(Part::Quads(graph, predicate)),
             }
         }
-        Self {
+        Ok(Self {
             parts: parts.into_iter(),
+            _booked: booked,
             part: None,
             seen: merge.then(HashSet::default),
-        }
+        })
     }
 
     /// What the default graph has around the known end of a pattern.
@@ -422,6 +428,7 @@ impl Scan {
             .collect();
         Self {
             parts: parts.into_iter(),
+            _booked: Booked::default(),
             part: None,
             seen: None,
         }
@@ -431,6 +438,7 @@ impl Scan {
     fn of_rest(rest: Rest) -> Self {
         Self {
             parts: Vec::new().into_iter(),
+            _booked: Booked::default(),
             part: Some(ScanPart::Read(rest)),
             seen: None,
         }

@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 
 use super::graphs::{is_named_graph, named_graphs};
 use crate::ExecError;
-use crate::context::Context;
+use crate::context::{Booked, Context};
 use crate::operator::{Boxed, Operator};
 use crate::table::{Table, VarSet, batch_rows};
 use automaton::Automaton;
@@ -60,6 +60,8 @@ struct Current {
     order: Vec<u32>,
     /// The graphs to try for each row, where the rows do not tell; else `NONE` alone.
     graphs: Vec<TermId>,
+    /// Of the graphs.
+    _booked: Booked,
     graph: usize,
     row: usize,
     /// Answers of the row's search that were handed on.
@@ -183,7 +185,7 @@ impl FollowPath {
         }
     }
 
-    fn begin(&self, table: Table, cx: &Context) -> Current {
+    fn begin(&self, table: Table, cx: &Context) -> Result<Current, ExecError> {
         let mut order: Vec<u32> = (0..table.rows() as u32).collect();
         let graph = match self.scope {
             Scope::Graph(slot) => Some(slot),
@@ -203,15 +205,18 @@ impl FollowPath {
         } else {
             vec![TermId::NONE]
         };
-        Current {
+        let mut booked = Booked::default();
+        cx.book(&mut booked, graphs.capacity() * size_of::<TermId>())?;
+        Ok(Current {
             table,
             order,
             graphs,
+            _booked: booked,
             graph: 0,
             row: 0,
             answers: 0,
             scan: None,
-        }
+        })
     }
 
     /// The graph of a row (`NONE`: the default graph), and what is to be seen of it; `None`
@@ -598,7 +603,7 @@ impl Operator for FollowPath {
                 None => match self.input.next(cx)? {
                     Some(table) => match self.or_nothing(table, cx) {
                         Ok(()) => continue,
-                        Err(table) => self.begin(table, cx),
+                        Err(table) => self.begin(table, cx)?,
                     },
                     None => return Ok(None),
                 },
