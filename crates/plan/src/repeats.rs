@@ -12,6 +12,9 @@ const MAX_COLUMNS: usize = 8192;
 /// BINDs of a group. Each is a level of nesting, of which there may not be as many anyway.
 const MAX_BINDS: usize = 512;
 
+/// `!` in a row, which the parser reads by recursion before it refuses two of them.
+const MAX_NOTS: usize = 16;
+
 const AGGREGATES: [&[u8]; 7] = [
     b"COUNT",
     b"SUM",
@@ -29,7 +32,7 @@ const AGGREGATES: [&[u8]; 7] = [
 pub(crate) fn refuse_repeats(text: &str) -> Result<(), PlanError> {
     let too_large = |what, limit| Err(PlanError::TooLarge { what, limit });
     let mut lexer = Lexer::new(text.as_bytes());
-    let mut aggregates = 0_usize;
+    let (mut aggregates, mut nots) = (0_usize, 0_usize);
     // For each bracket that is open: its BINDs, and the columns of a SELECT in it.
     let mut open = vec![(0_usize, None::<usize>)];
     while lexer.at < text.len() {
@@ -39,6 +42,11 @@ pub(crate) fn refuse_repeats(text: &str) -> Result<(), PlanError> {
         let Some((binds, columns)) = open.last_mut() else {
             open.push((0, None));
             continue;
+        };
+        nots = match (&token, byte) {
+            (Token::Space, _) => nots,
+            (Token::Other, b'!') => nots + 1,
+            _ => 0,
         };
         match token {
             Token::Word(word) => {
@@ -77,6 +85,9 @@ pub(crate) fn refuse_repeats(text: &str) -> Result<(), PlanError> {
         }
         if aggregates > MAX_COLUMNS {
             return too_large("aggregates", MAX_COLUMNS);
+        }
+        if nots > MAX_NOTS {
+            return too_large("negations in a row", MAX_NOTS);
         }
     }
     Ok(())
@@ -120,5 +131,8 @@ mod tests {
         let text = format!("SELECT ({sums} 1 AS ?x) {{}}");
         assert_eq!(refused(&text), Some("aggregates"));
         assert_eq!(refused(")}]"), None);
+        let nots = |count| format!("ASK {{ FILTER({}?x) }}", "! ".repeat(count));
+        assert_eq!(refused(&nots(MAX_NOTS)), None);
+        assert_eq!(refused(&nots(1_000)), Some("negations in a row"));
     }
 }
