@@ -16,13 +16,11 @@ use jindou_store::{Effect, Snapshot, Stage};
 use parking_lot::MutexGuard;
 
 use crate::database::Inner;
-use crate::deadline::Deadline;
+use crate::deadline::{Deadline, wait_for_lock};
 use crate::graph::read_whole;
 use crate::writer::Writer;
 use crate::{Database, EngineError, UpdateReport};
 
-/// How long a transaction waits for its turn between two looks at whether it is still wanted.
-const TURN_LOOK: Duration = Duration::from_millis(20);
 /// What took longer is not executed while others wait, when it has lost its first race; four times
 /// as much after each further one.
 const SHORT: Duration = Duration::from_millis(5);
@@ -173,13 +171,11 @@ impl Inner {
     ///
     /// # Errors
     /// As [`Deadline::left`].
-    fn take_turn(&self, deadline: &Deadline) -> Result<MutexGuard<'_, Writer>, EngineError> {
-        loop {
-            let left = deadline.left()?.unwrap_or(TURN_LOOK);
-            if let Some(writer) = self.writer.try_lock_for(left.min(TURN_LOOK)) {
-                return Ok(writer);
-            }
-        }
+    pub(crate) fn take_turn(
+        &self,
+        deadline: &Deadline,
+    ) -> Result<MutexGuard<'_, Writer>, EngineError> {
+        wait_for_lock(&self.writer, deadline)
     }
 
     /// Waits while the changes have outgrown what a merge is meant for.
@@ -191,8 +187,7 @@ impl Inner {
                     reason: format!("its changes cannot be merged: {failed}"),
                 });
             }
-            let left = deadline.left()?.unwrap_or(TURN_LOOK);
-            self.ask_for_merge(left.min(TURN_LOOK))?;
+            self.ask_for_merge(deadline)?;
         }
         Ok(())
     }
