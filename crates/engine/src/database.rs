@@ -382,7 +382,7 @@ impl Database {
             let inner = &*self.inner;
             let seed = inner.next_seed();
             Running::start(
-                Arc::clone(&graph),
+                (Arc::clone(&graph), graph.clone()),
                 prepared,
                 &options,
                 &inner.config,

@@ -78,8 +78,8 @@ pub enum EngineError {
         /// Why.
         reason: String,
     },
-    /// Others changed the graph each time that an update had found what it is to change, until its
-    /// time was over. Nothing was changed.
+    /// Others changed what an update reads each time that it had found what it is to change, until
+    /// its time was over. Nothing was changed.
     #[error(
         "other updates changed the graph while this one searched it, {executions} times; try again later"
     )]

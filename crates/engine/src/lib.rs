@@ -21,6 +21,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod attempt;
 mod backup;
 mod config;
 mod database;
@@ -39,12 +40,15 @@ mod policy;
 mod progress;
 mod quads;
 mod query;
+mod reads;
 pub mod results;
 mod service;
 mod solutions;
 mod statistics;
 mod text_memory;
 mod transact;
+#[cfg(test)]
+mod transact_tests;
 mod triples;
 mod update;
 mod web;

@@ -659,10 +659,11 @@ mod tests {
 
     #[test]
     fn merges_and_checkpoints_wait_for_others_no_longer_than_they_may() {
-        let mut config = Config::default();
-        config.merge = MergePolicy::never();
-        config.query_timeout = Some(SHORT);
-        let database = Database::with_config(config);
+        let database = Database::with_config(Config {
+            merge: MergePolicy::never(),
+            query_timeout: Some(SHORT),
+            ..Config::default()
+        });
         let update = "INSERT DATA { <http://e/a> <http://e/p> 1 }";
         database.update(update).unwrap();
         let all_are_busy = || {
