@@ -1,5 +1,5 @@
 //! What is in the files that `query --output` and `dump` write, and what is left of those that
-//! they could not write?
+//! they could not write, and of a store that `load` could not make?
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -257,4 +257,51 @@ fn an_interrupted_query_leaves_the_file_as_it_was() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("interrupted"));
     assert_eq!(std::fs::read(path.join("r.csv")).unwrap(), b"before");
     assert!(!names(path).iter().any(is_partial));
+}
+
+#[test]
+fn a_load_that_fails_leaves_the_place_of_a_new_store_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    std::fs::write(
+        path.join("good.nt"),
+        "<http://e/a> <http://e/p> <http://e/b> .\n",
+    )
+    .unwrap();
+    std::fs::write(path.join("bad.nt"), "<http://e/a> <http://e/p> .\n").unwrap();
+    std::fs::create_dir(path.join("empty")).unwrap();
+    std::fs::create_dir(path.join("other")).unwrap();
+    std::fs::write(path.join("other/things"), "").unwrap();
+    let before = ["bad.nt", "empty", "good.nt", "other"];
+    for location in ["new", "far/away/new", "empty"] {
+        let load = ["load", "--location", location];
+        for (files, part) in [
+            (&["absent.nt"][..], "absent.nt"),
+            (&["good.nt", "absent.nt"], "absent.nt"),
+            (&["good.nt", "other"], "other"),
+            (&["good.nt", "bad.nt"], "bad.nt"),
+        ] {
+            refused(path, &[&load, files].concat(), &[part]);
+            assert_eq!(names(path), before, "{location}: {files:?}");
+            assert!(names(&path.join("empty")).is_empty(), "{files:?}");
+        }
+    }
+    refused(
+        path,
+        &["load", "--location", "other", "good.nt"],
+        &["other"],
+    );
+    assert_eq!(names(&path.join("other")), ["things"]);
+    // What failed is in nobody's way.
+    run(path, &["load", "--location", "far/away/new", "good.nt"]);
+    run(path, &["load", "--location", "empty", "good.nt"]);
+    let loaded = run(path, &["dump", "--location", "empty"]);
+    assert_eq!(lines(&loaded).len(), 1);
+    // A store that is there stays.
+    refused(
+        path,
+        &["load", "--location", "empty", "absent.nt"],
+        &["absent.nt"],
+    );
+    assert_eq!(run(path, &["dump", "--location", "empty"]), loaded);
 }

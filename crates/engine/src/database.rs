@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use jindou_exec::Workers;
@@ -273,10 +273,23 @@ impl Database {
     /// Merges all changes since the last load or merge into the base, which makes queries as fast
     /// as after a load. Queries and updates go on meanwhile. Returns false if there were none.
     ///
+    /// Waits for its turn as long as a query may take by the database's setting; what it takes
+    /// itself is not limited.
+    ///
     /// # Errors
-    /// What the operating system says; the database is then as it was.
+    /// As [`Database::compact_within`].
     pub fn compact(&self) -> Result<bool, EngineError> {
-        self.inner.merge()
+        self.compact_within(self.inner.config.query_timeout)
+    }
+
+    /// [`Database::compact`] that waits for so long at most until it can begin; without a limit
+    /// for ever.
+    ///
+    /// # Errors
+    /// [`EngineError::Busy`] if something else was under way for all that time; what the operating
+    /// system says. The database is then as it was.
+    pub fn compact_within(&self, wait: Option<Duration>) -> Result<bool, EngineError> {
+        self.maintain_within(wait, |deadline| self.inner.merge(deadline))
     }
 
     /// Writes out, in memory, the lists of neighbours that changed since the last merge, so that
@@ -284,24 +297,50 @@ impl Database {
     /// thousand changes and whenever there are none for a moment. Returns false if there were none.
     ///
     /// Costs time and memory in proportion to these lists. Queries and updates go on meanwhile.
+    /// Waits for its turn as [`Database::compact`] does.
     ///
     /// # Errors
-    /// [`EngineError::ReadOnly`] after the log failed.
+    /// [`EngineError::Busy`]; [`EngineError::ReadOnly`] after the log failed.
     pub fn fold(&self) -> Result<bool, EngineError> {
         let all = FoldRule {
             least: 1,
             ..FoldRule::default()
         };
-        self.inner.fold(all)
+        let wait = self.inner.config.query_timeout;
+        self.maintain_within(wait, |deadline| self.inner.fold(all, deadline))
     }
 
     /// Writes what has changed since the base to a file of its own, so that the log can begin
     /// anew and the next opening has less to replay. Does nothing for a database in memory.
+    /// Waits for its turn as [`Database::compact`] does.
     ///
     /// # Errors
-    /// What the operating system says; nothing is lost then.
+    /// As [`Database::checkpoint_within`].
     pub fn checkpoint(&self) -> Result<(), EngineError> {
-        self.inner.checkpoint()
+        self.checkpoint_within(self.inner.config.query_timeout)
+    }
+
+    /// [`Database::checkpoint`] that waits for so long at most until it can begin; without a limit
+    /// for ever.
+    ///
+    /// # Errors
+    /// [`EngineError::Busy`] if something else was under way for all that time; what the operating
+    /// system says. Nothing is lost then.
+    pub fn checkpoint_within(&self, wait: Option<Duration>) -> Result<(), EngineError> {
+        self.maintain_within(wait, |deadline| self.inner.checkpoint(deadline))
+    }
+
+    fn maintain_within<T>(
+        &self,
+        wait: Option<Duration>,
+        maintain: impl FnOnce(&Deadline) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let deadline = Deadline::new(Instant::now(), wait, None);
+        // Only waiting for the turn has a limit.
+        maintain(&deadline).map_err(|error| match error {
+            EngineError::Timeout { limit } => EngineError::Busy { limit },
+            error => error,
+        })
     }
 
     /// What is wrong with the database, so that it takes no changes or soon will not: empty if all
@@ -353,7 +392,7 @@ impl Database {
             let inner = &*self.inner;
             let seed = inner.next_seed();
             Running::start(
-                Arc::clone(&graph),
+                (Arc::clone(&graph), graph.clone()),
                 prepared,
                 &options,
                 &inner.config,

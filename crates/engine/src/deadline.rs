@@ -4,8 +4,12 @@ use std::time::{Duration, Instant};
 
 use jindou_exec::CancellationToken;
 use jindou_plan::PlanError;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::EngineError;
+
+/// How long a thread waits for its turn between two looks at whether it is still wanted.
+pub(crate) const TURN_LOOK: Duration = Duration::from_millis(20);
 
 /// When something is to end.
 #[derive(Clone)]
@@ -26,6 +30,11 @@ impl Deadline {
             limit,
             cancellation: cancellation.cloned(),
         }
+    }
+
+    /// No end.
+    pub(crate) fn never() -> Self {
+        Self::new(Instant::now(), None, None)
     }
 
     /// The same, with this limit from now on if it ends earlier.
@@ -75,6 +84,22 @@ impl Deadline {
                 unreachable!("what was over stays over")
             }
             made => Ok(made?),
+        }
+    }
+}
+
+/// Waits for a lock.
+///
+/// # Errors
+/// As [`Deadline::left`].
+pub(crate) fn wait_for_lock<'a, T>(
+    lock: &'a Mutex<T>,
+    deadline: &Deadline,
+) -> Result<MutexGuard<'a, T>, EngineError> {
+    loop {
+        let left = deadline.left()?.unwrap_or(TURN_LOOK);
+        if let Some(guard) = lock.try_lock_for(left.min(TURN_LOOK)) {
+            return Ok(guard);
         }
     }
 }

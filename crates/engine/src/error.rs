@@ -78,14 +78,24 @@ pub enum EngineError {
         /// Why.
         reason: String,
     },
-    /// Others changed the graph each time that an update had found what it is to change, until its
-    /// time was over. Nothing was changed.
+    /// Others changed what an update reads each time that it had found what it is to change, until
+    /// its time was over. Nothing was changed.
     #[error(
         "other updates changed the graph while this one searched it, {executions} times; try again later"
     )]
     Contended {
         /// How often it was executed.
         executions: u64,
+    },
+    /// A load, merge, checkpoint, backup or update was under way for as long as a merge or
+    /// checkpoint was to wait for it. Nothing was changed.
+    #[error(
+        "something else kept the store busy for {} s: a load, a merge, a checkpoint, a backup or an update; try again later",
+        limit.as_secs_f64()
+    )]
+    Busy {
+        /// How long it waited.
+        limit: Duration,
     },
     /// The settings do not allow it.
     #[error("{what} is not allowed by the settings")]

@@ -21,6 +21,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod attempt;
 mod background;
 mod backup;
 mod config;
@@ -40,12 +41,15 @@ mod policy;
 mod progress;
 mod quads;
 mod query;
+mod reads;
 mod request_memory;
 pub mod results;
 mod service;
 mod solutions;
 mod statistics;
 mod transact;
+#[cfg(test)]
+mod transact_tests;
 mod triples;
 mod update;
 mod web;

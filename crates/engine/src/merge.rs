@@ -12,11 +12,13 @@ use std::time::{Duration, Instant};
 
 use jindou_store::bulk::rebuild;
 use jindou_store::{DurableStore, FoldRule, Snapshot, Transaction, Translator};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::EngineError;
 use crate::database::Inner;
+use crate::deadline::{Deadline, TURN_LOOK, wait_for_lock};
 use crate::graph::StoredGraph;
+use crate::writer::Writer;
 
 /// Transactions that are brought over while others wait: more are brought over before.
 const FEW_QUADS: usize = 20_000;
@@ -268,20 +270,23 @@ impl Inner {
         }
     }
 
-    /// Has the changes merged in the background, and waits for so long until they are.
+    /// Has the changes merged in the background, and waits a moment for it.
     ///
     /// # Errors
-    /// As [`Inner::merge`], if this thread has to merge itself.
-    pub(crate) fn ask_for_merge(self: &Arc<Self>, wait: Duration) -> Result<(), EngineError> {
+    /// As [`Deadline::left`]; as [`Inner::merge`], if this thread has to merge itself.
+    pub(crate) fn ask_for_merge(self: &Arc<Self>, deadline: &Deadline) -> Result<(), EngineError> {
+        let left = deadline.left()?.unwrap_or(TURN_LOOK);
         let mut state = self.signal.state.lock();
         self.start_maintenance(&mut state);
         if !state.is_running {
             drop(state);
-            return self.merge().map(drop);
+            return self.merge(deadline).map(drop);
         }
         state.is_due = true;
         self.signal.changed.notify_all();
-        self.signal.attempted.wait_for(&mut state, wait);
+        self.signal
+            .attempted
+            .wait_for(&mut state, left.min(TURN_LOOK));
         Ok(())
     }
 
@@ -303,13 +308,26 @@ impl Inner {
         }
     }
 
-    /// Merges all changes into the base. Returns false if there were none.
+    /// Waits until no load, merge, checkpoint or backup is under way, and keeps others from
+    /// beginning.
     ///
     /// # Errors
-    /// What the operating system says, or too many terms; nothing has changed then.
-    pub(crate) fn merge(&self) -> Result<bool, EngineError> {
-        let _one = self.maintenance.lock();
-        let merged = self.merge_now();
+    /// As [`Deadline::left`].
+    fn take_maintenance(&self, deadline: &Deadline) -> Result<MutexGuard<'_, ()>, EngineError> {
+        wait_for_lock(&self.maintenance, deadline)
+    }
+
+    /// Merges all changes into the base, which takes its time once it has begun. Returns false if
+    /// there were none.
+    ///
+    /// # Errors
+    /// As [`Deadline::left`], before it begins; what the operating system says, or too many terms.
+    /// Nothing has changed then.
+    pub(crate) fn merge(&self, deadline: &Deadline) -> Result<bool, EngineError> {
+        let _one = self.take_maintenance(deadline)?;
+        let writer = self.take_turn(deadline)?;
+        // To have waited in vain is no failure of the store.
+        let merged = self.merge_now(writer);
         self.note_attempt(&merged);
         merged
     }
@@ -318,10 +336,10 @@ impl Inner {
     /// were none.
     ///
     /// # Errors
-    /// [`EngineError::ReadOnly`] after the log failed.
-    pub(crate) fn fold(&self, rule: FoldRule) -> Result<bool, EngineError> {
-        let _one = self.maintenance.lock();
-        let start = self.writer.lock().begin()?;
+    /// As [`Deadline::left`], before it begins; [`EngineError::ReadOnly`] after the log failed.
+    pub(crate) fn fold(&self, rule: FoldRule, deadline: &Deadline) -> Result<bool, EngineError> {
+        let _one = self.take_maintenance(deadline)?;
+        let start = self.take_turn(deadline)?.begin()?;
         let fold = start.fold(rule);
         if fold.is_empty() {
             return Ok(false);
@@ -351,9 +369,8 @@ impl Inner {
         self.trouble.note(done, self.config.merge.retry);
     }
 
-    fn merge_now(&self) -> Result<bool, EngineError> {
+    fn merge_now(&self, mut writer: MutexGuard<'_, Writer>) -> Result<bool, EngineError> {
         let (start, directory) = {
-            let mut writer = self.writer.lock();
             // What cannot become current need not be built.
             writer.begin()?;
             if writer.latest.changes() == 0 && writer.latest.known_terms() == Default::default() {
@@ -363,6 +380,7 @@ impl Inner {
             let directory = writer.store.as_ref().map(|s| Arc::clone(s.directory()));
             (writer.latest.clone(), directory)
         };
+        drop(writer);
         // A mistake of ours must not let transactions be noted for a merge that has ended.
         let attempt = AssertUnwindSafe(|| self.merge_from(&start, directory.as_deref()));
         let merged = catch_unwind(attempt).unwrap_or(Err(EngineError::Internal));
@@ -445,10 +463,12 @@ impl Inner {
     /// Writes what has changed since the base, so that the log can begin anew.
     ///
     /// # Errors
-    /// What the operating system says; nothing is lost then.
-    pub(crate) fn checkpoint(&self) -> Result<(), EngineError> {
-        let _one = self.maintenance.lock();
-        let done = self.checkpoint_now();
+    /// As [`Deadline::left`], before it begins; what the operating system says. Nothing is lost
+    /// then.
+    pub(crate) fn checkpoint(&self, deadline: &Deadline) -> Result<(), EngineError> {
+        let _one = self.take_maintenance(deadline)?;
+        let writer = self.take_turn(deadline)?;
+        let done = self.checkpoint_now(writer);
         if done.is_err() {
             self.writer.lock().abandon();
         }
@@ -456,9 +476,8 @@ impl Inner {
         done
     }
 
-    fn checkpoint_now(&self) -> Result<(), EngineError> {
+    fn checkpoint_now(&self, mut writer: MutexGuard<'_, Writer>) -> Result<(), EngineError> {
         let (checkpoint, directory) = {
-            let mut writer = self.writer.lock();
             let latest = writer.begin()?;
             let Some(store) = &mut writer.store else {
                 return Ok(());
@@ -470,6 +489,7 @@ impl Inner {
                 Err(error) => return Err(writer.refused(error)),
             }
         };
+        drop(writer);
         DurableStore::write_checkpoint(&directory, &checkpoint)?;
         let mut writer = self.writer.lock();
         match writer
@@ -583,18 +603,20 @@ impl Inner {
             let is_idle = quiet >= policy.idle && policy.is_due_when_idle(latest);
             (is_idle || policy.is_due(latest), policy.is_fold_due(latest))
         };
+        // The background has time.
+        let deadline = &Deadline::never();
         if merge_is_due {
-            return self.merge().map(drop);
+            return self.merge(deadline).map(drop);
         }
         if fold_is_due || quiet >= policy.fold_idle {
             let mut rule = FoldRule::default();
             if quiet >= policy.fold_idle {
                 rule.share = IDLE_SHARE;
             }
-            self.fold(rule)?;
+            self.fold(rule, deadline)?;
         }
         match self.needs_checkpoint() {
-            true => self.checkpoint(),
+            true => self.checkpoint(deadline),
             false => Ok(()),
         }
     }
@@ -605,6 +627,10 @@ mod tests {
     use super::*;
     use jindou_model::SnapshotNumber;
     use jindou_store::bulk::build;
+
+    use crate::{Config, Database};
+
+    const SHORT: Duration = Duration::from_millis(1);
 
     #[test]
     fn terms_that_no_quad_has_make_a_merge_due() {
@@ -629,6 +655,38 @@ mod tests {
         assert_eq!(add(100), (true, false, false));
         assert_eq!(add(900), (true, true, false));
         assert_eq!(add(8_000), (true, true, true));
+    }
+
+    #[test]
+    fn merges_and_checkpoints_wait_for_others_no_longer_than_they_may() {
+        let database = Database::with_config(Config {
+            merge: MergePolicy::never(),
+            query_timeout: Some(SHORT),
+            ..Config::default()
+        });
+        let update = "INSERT DATA { <http://e/a> <http://e/p> 1 }";
+        database.update(update).unwrap();
+        let all_are_busy = || {
+            let wait = Some(SHORT);
+            for done in [
+                database.compact().map(drop),
+                database.compact_within(wait).map(drop),
+                database.checkpoint(),
+                database.checkpoint_within(wait),
+                database.fold().map(drop),
+            ] {
+                assert!(matches!(done, Err(EngineError::Busy { limit: SHORT })));
+            }
+        };
+        let other = database.inner().maintenance.lock();
+        all_are_busy();
+        drop(other);
+        let transaction = database.inner().writer.lock();
+        all_are_busy();
+        drop(transaction);
+        assert!(database.health().is_empty(), "to wait is no failure");
+        assert!(database.compact_within(None).unwrap());
+        database.checkpoint_within(None).unwrap();
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use jindou_exec::{Context, ContextParts, Execution, Limits, Table, Terms, Workers};
+use jindou_exec::{Context, ContextParts, Execution, GraphSource, Limits, Table, Terms, Workers};
 use jindou_model::{TermId, TermKind};
 use jindou_plan::Prepared;
 use jindou_plan::physical::{ConstId, Constant, Form, Operator, Plan};
@@ -35,8 +35,9 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Starts a query of `graph`, which is asked by way of `source`: itself, or what watches it.
     pub(crate) fn start(
-        graph: Arc<StoredGraph>,
+        (graph, source): (Arc<StoredGraph>, Arc<dyn GraphSource>),
         prepared: Prepared<'_>,
         options: &QueryOptions,
         config: &Config,
@@ -60,7 +61,7 @@ impl Running {
             account.join(pool);
         }
         let parts = ContextParts {
-            source: graph.clone(),
+            source,
             terms,
             constants,
             limits: Limits {

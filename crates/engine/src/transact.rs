@@ -2,7 +2,8 @@
 //!
 //! What changes quads that it names is executed while it holds the writer's lock. A request that
 //! searches first may take long: it is executed on a copy of the latest snapshot without the lock,
-//! and committed if nobody else committed meanwhile. Otherwise it is executed again: with the lock
+//! and what it reads is noted. It is committed if all that it read is as it was when its turn
+//! comes, whatever else others committed meanwhile. Otherwise it is executed again: with the lock
 //! where it is short, for a few times as long as it took before at most, and without it where it
 //! is not. What counts as short grows with the races that it lost, up to a bound, so that a search
 //! of moderate length is not starved by those that are shorter. So transactions stay serializable,
@@ -11,18 +12,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jindou_store::{Effect, Snapshot, Stage};
+use jindou_store::Snapshot;
 use parking_lot::MutexGuard;
 
+use crate::attempt::{Attempt, Done};
 use crate::database::Inner;
-use crate::deadline::Deadline;
+use crate::deadline::{Deadline, wait_for_lock};
 use crate::graph::read_whole;
-use crate::request_memory::RequestMemory;
+use crate::reads::Reads;
 use crate::writer::Writer;
 use crate::{Database, EngineError, UpdateReport};
 
-/// How long a transaction waits for its turn between two looks at whether it is still wanted.
-const TURN_LOOK: Duration = Duration::from_millis(20);
 /// What took longer is not executed while others wait, when it has lost its first race; four times
 /// as much after each further one.
 const SHORT: Duration = Duration::from_millis(5);
@@ -30,17 +30,59 @@ const SHORT: Duration = Duration::from_millis(5);
 const LONGEST_HOLD: Duration = Duration::from_secs(1);
 /// How much longer than before what is short may take while others wait.
 const HOLD_FACTOR: u32 = 4;
+/// Races after which others wait, as long as they ever do, for a search that may just end in that
+/// time.
+const MANY_LOST: u64 = 4;
+/// How often others wait in vain for the searches of one request that take long.
+const MOST_VAIN_HOLDS: u32 = 2;
 /// Executions without a time limit before a request gives up.
 const MOST_EXECUTIONS: u64 = 64;
+/// What changes no more quads is moved onto the commits of others while all wait.
+const QUICK_QUADS: usize = 20_000;
+/// How often more than that is moved onto what others committed during the last move.
+const MOST_MOVES: usize = 4;
 
-/// What a request did to its copy of the latest snapshot.
-pub(crate) struct Done {
-    pub(crate) stages: Vec<Stage>,
-    pub(crate) effect: Effect,
-    /// Of the quads and the new terms, until these are the database's.
-    pub(crate) memory: RequestMemory,
-    /// It called other endpoints, for which nobody shall wait with the writer's lock.
-    pub(crate) calls_services: bool,
+/// How a request that searches is executed.
+pub(crate) struct Search<'a> {
+    /// Executes it on a copy of the latest snapshot, noting what it reads where that is asked for.
+    pub(crate) execute: &'a Execute<'a>,
+    /// How many documents it numbers at most.
+    pub(crate) documents: u64,
+    /// The time: how long an execution took decides whether others wait for the next one.
+    pub(crate) clock: &'a dyn Fn() -> Instant,
+}
+
+type Execute<'a> =
+    dyn Fn(&mut Snapshot, &Deadline, Option<Arc<Reads>>) -> Result<Done, EngineError> + 'a;
+
+/// How a request fared.
+#[derive(Clone, Copy, Debug, Default)]
+struct Races {
+    /// Executions that others overtook, or that had no time to end while others waited.
+    lost: u64,
+    /// Those among them for which others waited long.
+    vain_holds: u32,
+}
+
+impl Races {
+    /// For how long others wait for the next execution where the last one took so long; `None`
+    /// if they do not.
+    fn hold(self, took: Duration) -> Option<Duration> {
+        let short = SHORT.saturating_mul(4_u32.saturating_pow(self.lost.min(8) as u32));
+        if took <= short.min(LONGEST_HOLD / HOLD_FACTOR) {
+            return Some(took.max(SHORT) * HOLD_FACTOR);
+        }
+        let is_starved = self.lost >= MANY_LOST && self.vain_holds < MOST_VAIN_HOLDS;
+        (is_starved && took <= LONGEST_HOLD).then_some(LONGEST_HOLD)
+    }
+}
+
+/// What comes of an execution when its turn has come.
+enum Turn<'a> {
+    /// It stands, on top of all others.
+    Stands(MutexGuard<'a, Writer>),
+    /// Others changed what it read.
+    Lost(MutexGuard<'a, Writer>),
 }
 
 impl Database {
@@ -53,7 +95,7 @@ impl Database {
         let inner = self.inner();
         inner.wait_for_merge(deadline)?;
         let writer = inner.take_turn(deadline)?;
-        let mut working = begin(&writer)?;
+        let mut working = writer.begin_transaction()?;
         let done = read_whole(&writer.latest, || execute(&mut working))??;
         // From here on it happens, whatever its client wants.
         deadline.left()?;
@@ -63,68 +105,119 @@ impl Database {
     /// Executes one transaction that may take long, and holds up no other meanwhile.
     ///
     /// # Errors
-    /// [`EngineError::Contended`] if others committed before it each time, until its time was
+    /// [`EngineError::Contended`] if others changed what it read each time, until its time was
     /// over.
     pub(crate) fn search_and_transact(
         &self,
         deadline: &Deadline,
-        execute: &dyn Fn(&mut Snapshot, &Deadline) -> Result<Done, EngineError>,
+        search: &Search<'_>,
     ) -> Result<UpdateReport, EngineError> {
-        let mut executions = 0;
+        let mut races = Races::default();
         loop {
-            match self.try_search(deadline, execute, executions) {
+            match self.try_search(deadline, search, &mut races) {
                 Ok(Some(report)) => return Ok(report),
-                Ok(None) => executions += 1,
-                Err(EngineError::Timeout { .. }) if executions > 0 => {
-                    return Err(EngineError::Contended { executions });
+                Ok(None) => races.lost += 1,
+                Err(EngineError::Timeout { .. }) if races.lost > 0 => {
+                    return Err(contended(races));
                 }
                 Err(error) => return Err(error),
             }
             match deadline.left() {
-                Ok(None) if executions < MOST_EXECUTIONS => {}
+                Ok(None) if races.lost < MOST_EXECUTIONS => {}
                 Ok(Some(_)) => {}
-                Ok(None) | Err(EngineError::Timeout { .. }) => {
-                    return Err(EngineError::Contended { executions });
-                }
+                Ok(None) | Err(EngineError::Timeout { .. }) => return Err(contended(races)),
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// One attempt; `None` if others committed first.
+    /// One attempt; `None` if others changed first what it read.
     fn try_search(
         &self,
         deadline: &Deadline,
-        execute: &dyn Fn(&mut Snapshot, &Deadline) -> Result<Done, EngineError>,
-        lost: u64,
+        search: &Search<'_>,
+        races: &mut Races,
     ) -> Result<Option<UpdateReport>, EngineError> {
         let inner = self.inner();
         inner.wait_for_merge(deadline)?;
         let (start, mut working) = {
-            let writer = inner.take_turn(deadline)?;
-            (writer.latest.clone(), begin(&writer)?)
+            let mut writer = inner.take_turn(deadline)?;
+            let working = writer.begin_beside(search.documents)?;
+            (Arc::new(writer.latest.clone()), working)
         };
-        let begun = Instant::now();
-        let done = read_whole(&start, || execute(&mut working, deadline))??;
-        let took = begun.elapsed();
-        let writer = inner.take_turn(deadline)?;
-        let is_latest =
-            writer.latest.is_of_generation_of(&start) && writer.latest.number() == start.number();
-        if is_latest {
-            return self.commit(writer, working, done).map(Some);
+        let begun = (search.clock)();
+        let reads = Arc::new(Reads::of(Arc::clone(&start)));
+        let noting = Some(Arc::clone(&reads));
+        let done = read_whole(&start, || (search.execute)(&mut working, deadline, noting))??;
+        let took = (search.clock)().saturating_duration_since(begun);
+        let mut attempt = Attempt::new(start, working, done, reads);
+        let writer = match self.catch_up(&mut attempt, deadline, search.clock)? {
+            Turn::Stands(writer) => {
+                deadline.left()?;
+                let (working, done) = attempt.into_parts();
+                return self.commit(writer, working, done).map(Some);
+            }
+            Turn::Lost(writer) => writer,
+        };
+        let calls_services = attempt.done().calls_services;
+        drop(attempt);
+        match races.hold(took).filter(|_| !calls_services) {
+            Some(hold) => self.execute_holding(writer, deadline, search, (hold, races)),
+            None => Ok(None),
         }
-        let calls_services = done.calls_services;
-        drop((start, working, done));
-        let short = SHORT.saturating_mul(4_u32.saturating_pow(lost.min(8) as u32));
-        if calls_services || took > short.min(LONGEST_HOLD / HOLD_FACTOR) {
-            return Ok(None);
+    }
+
+    /// Brings an execution onto the latest snapshot, if it stands there.
+    fn catch_up(
+        &self,
+        attempt: &mut Attempt,
+        deadline: &Deadline,
+        clock: &dyn Fn() -> Instant,
+    ) -> Result<Turn<'_>, EngineError> {
+        let inner = self.inner();
+        let mut took = None;
+        for _ in 0..MOST_MOVES {
+            let writer = inner.take_turn(deadline)?;
+            // One that changed nothing is as if it had come before all others.
+            if attempt.is_on(&writer.latest) || !attempt.done().changes_anything() {
+                return Ok(Turn::Stands(writer));
+            }
+            if !attempt.stands_beside(&writer.latest) {
+                return Ok(Turn::Lost(writer));
+            }
+            let latest = writer.latest.clone();
+            let is_short = |took: Duration| took <= LONGEST_HOLD / HOLD_FACTOR;
+            if attempt.quads() <= QUICK_QUADS || took.is_some_and(is_short) {
+                attempt.move_onto(latest, deadline)?;
+                return Ok(Turn::Stands(writer));
+            }
+            drop(writer);
+            let begun = clock();
+            attempt.move_onto(latest, deadline)?;
+            took = Some(clock().saturating_duration_since(begun));
         }
-        let mut working = begin(&writer)?;
-        let hold = deadline.within(took.max(SHORT) * HOLD_FACTOR);
-        let done = match read_whole(&writer.latest, || execute(&mut working, &hold))? {
+        inner.take_turn(deadline).map(Turn::Lost)
+    }
+
+    /// Executes a request once more while all others wait, for so long at most; `None` if that was
+    /// not enough.
+    fn execute_holding(
+        &self,
+        writer: MutexGuard<'_, Writer>,
+        deadline: &Deadline,
+        search: &Search<'_>,
+        (hold, races): (Duration, &mut Races),
+    ) -> Result<Option<UpdateReport>, EngineError> {
+        let mut working = writer.begin_transaction()?;
+        let until = deadline.within(hold);
+        let execute = || (search.execute)(&mut working, &until, None);
+        let done = match read_whole(&writer.latest, execute)? {
             Ok(done) => done,
             // It has become long.
-            Err(EngineError::Timeout { .. }) if deadline.left().is_ok() => return Ok(None),
+            Err(EngineError::Timeout { .. }) if deadline.left().is_ok() => {
+                races.vain_holds += u32::from(hold >= LONGEST_HOLD);
+                return Ok(None);
+            }
             Err(error) => return Err(error),
         };
         deadline.left()?;
@@ -136,15 +229,10 @@ impl Database {
         &self,
         mut writer: MutexGuard<'_, Writer>,
         working: Snapshot,
-        done: Done,
+        mut done: Done,
     ) -> Result<UpdateReport, EngineError> {
-        let Done {
-            stages,
-            effect,
-            memory,
-            calls_services: _,
-        } = done;
-        let appended = writer.append(working, stages)?;
+        let (effect, memory) = (done.effect, std::mem::take(&mut done.memory));
+        let appended = writer.append(working, done.into_stages())?;
         let snapshot = writer.latest.number();
         drop(writer);
         // What was changed is the database's now.
@@ -160,12 +248,10 @@ impl Database {
     }
 }
 
-/// A copy of the latest snapshot for one transaction.
-fn begin(writer: &Writer) -> Result<Snapshot, EngineError> {
-    let mut working = writer.begin()?;
-    let documents = working.documents();
-    working.set_documents(documents + 1);
-    Ok(working)
+fn contended(races: Races) -> EngineError {
+    EngineError::Contended {
+        executions: races.lost,
+    }
 }
 
 impl Inner {
@@ -173,13 +259,11 @@ impl Inner {
     ///
     /// # Errors
     /// As [`Deadline::left`].
-    fn take_turn(&self, deadline: &Deadline) -> Result<MutexGuard<'_, Writer>, EngineError> {
-        loop {
-            let left = deadline.left()?.unwrap_or(TURN_LOOK);
-            if let Some(writer) = self.writer.try_lock_for(left.min(TURN_LOOK)) {
-                return Ok(writer);
-            }
-        }
+    pub(crate) fn take_turn(
+        &self,
+        deadline: &Deadline,
+    ) -> Result<MutexGuard<'_, Writer>, EngineError> {
+        wait_for_lock(&self.writer, deadline)
     }
 
     /// Waits while the changes have outgrown what a merge is meant for.
@@ -191,8 +275,7 @@ impl Inner {
                     reason: format!("its changes cannot be merged: {failed}"),
                 });
             }
-            let left = deadline.left()?.unwrap_or(TURN_LOOK);
-            self.ask_for_merge(left.min(TURN_LOOK))?;
+            self.ask_for_merge(deadline)?;
         }
         Ok(())
     }

@@ -7,9 +7,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jindou_exec::{CancellationToken, Table};
+use jindou_exec::{CancellationToken, GraphSource, Table};
 use jindou_ingest::Source;
-use jindou_model::{Graphs, IdQuad, Pattern, SnapshotNumber, TermId, TermKind, inline, key};
+use jindou_model::{
+    Graphs, IdQuad, Pattern, PredicateId, SnapshotNumber, TermId, TermKind, inline, key,
+};
 use jindou_plan::physical::{Dataset, Slot, TemplateSlot};
 use jindou_plan::{
     DataBlock, DataQuad, DataTerm, GraphTarget, Modify, Operation, TemplateQuad,
@@ -18,6 +20,7 @@ use jindou_plan::{
 use jindou_store::{Changes, Effect, Snapshot, Stage};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Term, TermRef};
 
+use crate::attempt::{Done, Step};
 use crate::database::Inner;
 use crate::deadline::Deadline;
 use crate::document::{Document, GraphNames};
@@ -25,8 +28,9 @@ use crate::fetch::{Fetched, fetch};
 use crate::graph::StoredGraph;
 use crate::progress::QueryProgress;
 use crate::query::Running;
+use crate::reads::{Reads, WatchedGraph};
 use crate::request_memory::RequestMemory;
-use crate::transact::Done;
+use crate::transact::Search;
 use crate::{AddressPolicy, Database, EngineError, QueryOptions, document};
 
 /// Quads that place is made for at once, at most, or a part of those that there are.
@@ -115,17 +119,20 @@ impl Database {
             .map(|operation| inner.read_document(operation, &deadline))
             .collect::<Result<Vec<_>, _>>()?;
         let searches = |operation: &Operation| matches!(operation, Operation::Modify(_));
-        let execute = |working: &mut Snapshot, deadline: &Deadline| {
-            let mut run = Run::new(inner, &options, deadline, working);
-            for (operation, document) in update.operations.iter().zip(&documents) {
-                deadline.left()?;
-                run.execute(operation, document.as_ref())?;
-            }
-            Ok(run.done())
+        let execute = |working: &mut Snapshot, deadline: &Deadline, reads| {
+            let run = Run::new(inner, &options, deadline, working).noting(reads);
+            run.execute_all(&update.operations, &documents)
         };
         match update.operations.iter().any(searches) {
-            true => self.search_and_transact(&deadline, &execute),
-            false => self.transact(&deadline, |working| execute(working, &deadline)),
+            true => {
+                let search = Search {
+                    execute: &execute,
+                    documents: update.operations.len() as u64,
+                    clock: &Instant::now,
+                };
+                self.search_and_transact(&deadline, &search)
+            }
+            false => self.transact(&deadline, |working| execute(working, &deadline, None)),
         }
     }
 }
@@ -242,7 +249,9 @@ pub(crate) struct Run<'a> {
     inner: &'a Inner,
     options: &'a UpdateOptions,
     deadline: &'a Deadline,
-    stages: Vec<Stage>,
+    steps: Vec<Step>,
+    /// Where what it reads is noted, for a request that others may overtake.
+    reads: Option<Arc<Reads>>,
     effect: Effect,
     /// What the quads and the new terms hold.
     memory: RequestMemory,
@@ -263,7 +272,8 @@ impl<'a> Run<'a> {
             inner,
             options,
             deadline,
-            stages: Vec::new(),
+            steps: Vec::new(),
+            reads: None,
             effect: Effect::default(),
             memory: RequestMemory::new(inner.config.memory_pool.as_ref()),
             terms_bytes: 0,
@@ -272,10 +282,38 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Notes what it reads.
+    pub(crate) fn noting(mut self, reads: Option<Arc<Reads>>) -> Self {
+        self.reads = reads;
+        self
+    }
+
+    fn note(&self, note: impl FnOnce(&Reads)) {
+        if let Some(reads) = &self.reads {
+            note(reads);
+        }
+    }
+
+    /// Executes all operations of a request, with the documents that those of LOAD name.
+    ///
+    /// # Errors
+    /// That of the first operation that fails; the limit that it met.
+    pub(crate) fn execute_all(
+        mut self,
+        operations: &[Operation<'_>],
+        documents: &[Option<Document>],
+    ) -> Result<Done, EngineError> {
+        for (operation, document) in operations.iter().zip(documents) {
+            self.deadline.left()?;
+            self.execute(operation, document.as_ref())?;
+        }
+        Ok(self.done())
+    }
+
     /// What was done, for the log.
     pub(crate) fn done(self) -> Done {
         Done {
-            stages: self.stages,
+            steps: self.steps,
             effect: self.effect,
             memory: self.memory,
             calls_services: self.calls_services,
@@ -314,7 +352,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Makes a step, and notes it if it changed anything.
+    /// Makes a step. One that changes nothing here may change something behind the commits of
+    /// others.
     ///
     /// # Errors
     /// [`EngineError::PoolExhausted`].
@@ -322,21 +361,18 @@ impl<'a> Run<'a> {
         let changes = &mut stage.changes;
         changes.remove.dedup();
         changes.add.dedup();
-        let quads = changes.remove.len() + changes.add.len();
-        self.memory.take((quads * CHANGE_BYTES) as u64)?;
-        let is_about_graphs = !stage.forget.is_empty() || !stage.declare.is_empty();
-        let declared = |working: &Snapshot| -> Vec<TermId> {
-            let graphs = working.declared_graphs();
-            graphs.filter(|_| is_about_graphs).collect()
-        };
-        let before = declared(self.working);
-        let effect = self.working.apply_stage(&stage);
-        let declares = declared(self.working) != before;
-        if effect != Effect::default() || declares {
-            self.effect.added += effect.added;
-            self.effect.removed += effect.removed;
-            self.stages.push(stage);
+        if stage.is_empty() {
+            return Ok(());
         }
+        let quads = stage.changes.remove.len() + stage.changes.add.len();
+        self.memory.take((quads * CHANGE_BYTES) as u64)?;
+        if is_about_named(&stage) {
+            self.note(Reads::note_own_change_of_named);
+        }
+        let (step, effect) = Step::make(stage, self.working);
+        self.effect.added += effect.added;
+        self.effect.removed += effect.removed;
+        self.steps.push(step);
         Ok(())
     }
 
@@ -438,15 +474,32 @@ impl<'a> Run<'a> {
                 unreachable!("data to delete is without blank nodes")
             }
         };
-        Some(IdQuad {
-            subject: term(quad.subject)?,
-            predicate: self.working.find_predicate(quad.predicate)?,
-            object: term(quad.object)?,
-            graph: match quad.graph {
-                Some(graph) => term(DataTerm::Iri(graph))?,
-                None => TermId::NONE,
-            },
-        })
+        let predicate = self.working.find_predicate(quad.predicate);
+        let known = || {
+            Some(IdQuad {
+                subject: term(quad.subject)?,
+                predicate: predicate?,
+                object: term(quad.object)?,
+                graph: match quad.graph {
+                    Some(graph) => term(DataTerm::Iri(graph))?,
+                    None => TermId::NONE,
+                },
+            })
+        };
+        let quad_found = known();
+        if quad_found.is_none() {
+            self.note_absent_quad(predicate, quad.graph.is_some());
+        }
+        quad_found
+    }
+
+    /// Notes that a quad to delete was not there, as one of its terms is not known.
+    fn note_absent_quad(&self, predicate: Option<PredicateId>, is_named: bool) {
+        self.note(|reads| match predicate {
+            None => reads.note_absent_predicate(),
+            Some(predicate) if is_named => reads.note_named(None, Some(predicate)),
+            Some(predicate) => reads.note_predicate(predicate),
+        });
     }
 
     /// Adds a document's quads; its blank nodes are new ones.
@@ -508,8 +561,15 @@ impl<'a> Run<'a> {
         };
         let inner = self.inner;
         let seed = inner.next_seed();
+        let source: Arc<dyn GraphSource> = match &self.reads {
+            None => Arc::clone(&graph) as _,
+            Some(reads) => Arc::new(WatchedGraph {
+                graph: Arc::clone(&graph),
+                reads: Arc::clone(reads),
+            }),
+        };
         let mut running = Running::start(
-            graph,
+            (graph, source),
             prepared,
             &options,
             &inner.config,
@@ -583,14 +643,21 @@ impl<'a> Run<'a> {
 
     fn known_quad(&self, running: &Running, ids: [TermId; 4]) -> Option<IdQuad> {
         let [subject, predicate, object, graph] = ids;
-        if ids.iter().any(|id| id.kind() == TermKind::Computed)
-            || !is_quad(self.working, running, ids)
-        {
+        if !is_quad(self.working, running, ids) {
             return None;
         }
+        let known = match predicate.kind() {
+            TermKind::Computed => None,
+            _ => self.working.predicate_of_term(predicate),
+        };
+        let is_computed = |id: &TermId| id.kind() == TermKind::Computed;
+        let Some(predicate) = known.filter(|_| !ids.iter().any(is_computed)) else {
+            self.note_absent_quad(known, !graph.is_none());
+            return None;
+        };
         Some(IdQuad {
             subject,
-            predicate: self.working.predicate_of_term(predicate)?,
+            predicate,
             object,
             graph,
         })
@@ -656,16 +723,17 @@ impl<'a> Run<'a> {
         }
         let mut graphs = Vec::new();
         match target {
-            GraphTarget::Graph(name) => match self.find(name.as_ref().into()) {
-                Some(graph) if self.working.has_graph(graph) => graphs.push(graph),
-                _ if silent => {}
-                _ => {
+            GraphTarget::Graph(name) => match self.existing_graph(name.as_ref().into()) {
+                Some(graph) => graphs.push(graph),
+                None if silent => {}
+                None => {
                     return Err(EngineError::GraphAbsent {
                         graph: name.as_str().to_owned(),
                     });
                 }
             },
             GraphTarget::Named | GraphTarget::All => {
+                self.note(Reads::note_all_graphs);
                 // Each is in four lists: here, in the step, and as one of those declared twice.
                 let ids = 4 * self.working.named_graphs();
                 self.memory.take(ids * size_of::<TermId>() as u64)?;
@@ -684,7 +752,25 @@ impl<'a> Run<'a> {
         self.apply(stage)
     }
 
+    fn existing_graph(&self, name: TermRef<'_>) -> Option<TermId> {
+        let Some(graph) = self.find(name) else {
+            self.note(Reads::note_all_graphs);
+            return None;
+        };
+        self.is_there(graph).then_some(graph)
+    }
+
+    fn is_there(&self, graph: TermId) -> bool {
+        self.note(|reads| reads.note_graph(graph));
+        self.working.has_graph(graph)
+    }
+
     fn collect(&mut self, graphs: Graphs, quads: &mut Vec<IdQuad>) -> Result<(), EngineError> {
+        self.note(|reads| match graphs {
+            Graphs::Default => reads.note_default(),
+            Graphs::One(graph) => reads.note_named(Some(graph), None),
+            Graphs::Named => reads.note_named(None, None),
+        });
         let all = Pattern {
             subject: None,
             predicate: None,
@@ -713,14 +799,13 @@ impl<'a> Run<'a> {
 
     /// Whether there is a named graph of this name.
     pub(crate) fn has_graph(&self, name: TermRef<'_>) -> bool {
-        self.find(name)
-            .is_some_and(|graph| self.working.has_graph(graph))
+        self.existing_graph(name).is_some()
     }
 
     /// Makes an empty graph.
     pub(crate) fn create(&mut self, graph: &NamedNode, silent: bool) -> Result<(), EngineError> {
         let id = self.working.intern_node(graph.as_str().as_bytes())?;
-        if self.working.has_graph(id) && !silent {
+        if !silent && self.is_there(id) {
             return Err(EngineError::GraphExists {
                 graph: graph.as_str().to_owned(),
             });
@@ -746,6 +831,14 @@ fn make_room(
         quads.reserve_exact(more);
     }
     Ok(())
+}
+
+/// True if a step may change which quads named graphs have, or which of these there are.
+fn is_about_named(stage: &Stage) -> bool {
+    let quads = stage.changes.remove.iter().chain(&stage.changes.add);
+    !stage.forget.is_empty()
+        || !stage.declare.is_empty()
+        || quads.into_iter().any(|quad| !quad.graph.is_none())
 }
 
 fn inline_id(term: TermRef<'_>) -> Option<TermId> {

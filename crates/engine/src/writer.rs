@@ -37,7 +37,7 @@ pub(crate) struct Appended {
 }
 
 impl Writer {
-    /// A copy of the latest snapshot, to be changed.
+    /// A copy of the latest snapshot, to be changed by a transaction.
     ///
     /// # Errors
     /// [`EngineError::ReadOnly`] after the log failed.
@@ -48,6 +48,28 @@ impl Writer {
             }),
             None => Ok(self.latest.clone()),
         }
+    }
+
+    /// A copy of the latest snapshot for one transaction.
+    ///
+    /// # Errors
+    /// As [`Writer::begin`].
+    pub(crate) fn begin_transaction(&self) -> Result<Snapshot, EngineError> {
+        let mut working = self.begin()?;
+        working.set_documents(working.documents() + 1);
+        Ok(working)
+    }
+
+    /// A copy of the latest snapshot for a transaction that others may overtake: the numbers of
+    /// `documents` documents are its own.
+    ///
+    /// # Errors
+    /// As [`Writer::begin`].
+    pub(crate) fn begin_beside(&mut self, documents: u64) -> Result<Snapshot, EngineError> {
+        let working = self.begin_transaction()?;
+        // Blank nodes of transactions that overtake it must not be called as its own are.
+        self.latest.set_documents(working.documents() + documents);
+        Ok(working)
     }
 
     /// Appends what led from the latest snapshot to `changed` to the log.
@@ -69,6 +91,8 @@ impl Writer {
         // What it was made of may have been zeros.
         self.latest.base().check()?;
         changed.set_number(SnapshotNumber(self.latest.number().0 + 1));
+        // Others may use the numbers that they have meanwhile.
+        changed.set_documents(changed.documents().max(self.latest.documents()));
         let transaction = Transaction::between(&self.latest, &changed, stages);
         if let Some(store) = &self.store {
             match store.append(&transaction) {

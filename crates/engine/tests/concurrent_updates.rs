@@ -241,3 +241,101 @@ fn new_terms_of_searches_beside_each_other_keep_their_meaning() {
     };
     assert_eq!(solutions.count(), 8 * 20);
 }
+
+#[test]
+fn transfers_beside_writers_of_other_things_keep_the_sum() {
+    const ACCOUNTS: u64 = 6;
+    const THREADS: u64 = 4;
+    const TIMES: u64 = 25;
+    let mut config = Config::default();
+    config.merge = MergePolicy::never();
+    let database = Database::with_config(config);
+    for account in 0..ACCOUNTS {
+        let text = format!("INSERT DATA {{ :account{account} :balance 10 ; a :Account }}");
+        update(&database, &text).unwrap();
+    }
+    std::thread::scope(|scope| {
+        let database = &database;
+        for thread in 0..THREADS {
+            scope.spawn(move || {
+                for number in 0..TIMES {
+                    let from = (thread + number) % ACCOUNTS;
+                    let to = (from + 1 + (thread * 7 + number) % (ACCOUNTS - 1)) % ACCOUNTS;
+                    let text = format!(
+                        "DELETE {{ ?from :balance ?a . ?to :balance ?b }} \
+                         INSERT {{ ?from :balance ?less . ?to :balance ?more . [] :moved ?note }} \
+                         WHERE {{ VALUES (?from ?to) {{ (:account{from} :account{to}) }} \
+                         ?from :balance ?a . ?to :balance ?b FILTER(?a >= 4) \
+                         BIND(?a - 4 AS ?less) BIND(?b + 4 AS ?more) \
+                         BIND('{thread} {number}' AS ?note) }}"
+                    );
+                    let done = update(database, &text).unwrap();
+                    assert!(matches!(done, (3, 2) | (0, 0)), "{done:?}");
+                }
+            });
+            scope.spawn(move || {
+                for number in 0..TIMES {
+                    let text = format!(
+                        "INSERT DATA {{ [] :seen{thread} :thing{number} , 'text {number}' }}"
+                    );
+                    assert_eq!(update(database, &text).unwrap(), (2, 0));
+                }
+            });
+        }
+        scope.spawn(move || {
+            for _ in 0..5 {
+                database.compact().unwrap();
+                database.fold().unwrap();
+            }
+        });
+    });
+    let mut sum = 0;
+    for account in 0..ACCOUNTS {
+        let balances = values(&database, &format!(":account{account} :balance"));
+        assert_eq!(balances.len(), 1, "{balances:?}");
+        let balance: i64 = balances.first().unwrap().parse().unwrap();
+        assert!(balance >= 0, "{balance}");
+        sum += balance;
+    }
+    assert_eq!(sum, 10 * ACCOUNTS as i64);
+    for thread in 0..THREADS {
+        let query =
+            format!("{PREFIX} SELECT ?s {{ ?s :seen{thread} 'text 0' ; :seen{thread} ?o }}");
+        let QueryResults::Solutions(solutions) = database.query(&query).unwrap() else {
+            panic!("SELECT gives solutions");
+        };
+        assert_eq!(solutions.count(), 2, "a blank node for each request");
+    }
+}
+
+#[test]
+fn one_always_stays_where_each_leaves_only_while_another_stays() {
+    const THREADS: u64 = 6;
+    let mut config = Config::default();
+    config.merge = MergePolicy::never();
+    let database = Database::with_config(config);
+    for round in 0..20 {
+        let all: String = (0..THREADS)
+            .map(|n| format!(":d{n} :on{round} true . "))
+            .collect();
+        update(&database, &format!("INSERT DATA {{ {all} }}")).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let database = &database;
+                scope.spawn(move || {
+                    let text = format!(
+                        "DELETE {{ :d{thread} :on{round} true }} WHERE {{ \
+                         :d{thread} :on{round} true . \
+                         FILTER EXISTS {{ ?other :on{round} true FILTER(?other != :d{thread}) }} }}"
+                    );
+                    update(database, &text).unwrap();
+                });
+            }
+        });
+        let query = format!("{PREFIX} SELECT ?s {{ ?s :on{round} true }}");
+        let QueryResults::Solutions(solutions) = database.query(&query).unwrap() else {
+            panic!("SELECT gives solutions");
+        };
+        assert_eq!(solutions.count(), 1, "round {round}");
+    }
+}

@@ -191,6 +191,10 @@ pub(crate) fn prepare(source: Source) -> Result<Prepared, IngestError> {
             if matches!(input, Input::File(_)) && !metadata.is_file() {
                 return Err(IngestError::NoRegularFile { file: name });
             }
+            if metadata.is_file() {
+                // What may not be read is not found only when its turn comes.
+                std::fs::File::open(path).map_err(io_error)?;
+            }
             default_base = Some(file_iri(&std::path::absolute(path).map_err(io_error)?));
             metadata.is_file().then_some(metadata.len())
         }

@@ -6,7 +6,8 @@
 
 use crate::data_terms::Declarations;
 use crate::lexer::{Lexer, Token};
-use crate::parse::{MAX_NESTING, nesting};
+use crate::parse::nesting;
+use crate::stack::MAX_NESTING;
 use crate::update_text::Outline;
 
 /// Bytes that a token takes at most in the parser's tree, in ours and in the plan together, as

@@ -134,6 +134,24 @@ pub struct StoreFile {
     pub bytes: u64,
 }
 
+/// True if a path still names the file that was opened there.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt as _;
+    let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    match fs::metadata(path) {
+        Ok(found) => Ok(identity(found) == identity(file.metadata()?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Files that are open are not removed on other systems.
+#[cfg(not(unix))]
+fn is_at(_file: &File, path: &Path) -> io::Result<bool> {
+    fs::exists(path)
+}
+
 /// A directory that this process has locked.
 #[derive(Debug)]
 pub struct Directory {
@@ -141,10 +159,28 @@ pub struct Directory {
     /// How its files are written.
     storage: Box<dyn Storage>,
     lock: File,
+    made: Made,
+}
+
+/// What was made for a store that may not come.
+#[derive(Debug, Default)]
+struct Made {
+    /// The file `LOCK`.
+    lock: bool,
+    /// Directories, the innermost first.
+    folders: Vec<PathBuf>,
 }
 
 impl Drop for Directory {
     fn drop(&mut self) {
+        if self.made.lock && !self.path.join(CURRENT).exists() {
+            // No store was begun. The file goes while it is locked: a process that opened it
+            // meanwhile finds that it is not the one of this name.
+            let _ = fs::remove_file(self.path.join(LOCK));
+            let made = &self.made.folders;
+            // What others have put something in stays.
+            let _ = made.iter().try_for_each(fs::remove_dir);
+        }
         // Closing the file would leave it locked while a process that is just being started shares
         // it. A failure leaves it to the close.
         let _ = self.lock.unlock();
@@ -176,7 +212,7 @@ impl Directory {
     }
 
     /// Locks a directory for a store, and makes it if it is not there. A directory with other
-    /// things in it is refused.
+    /// things in it is refused. What was made goes with this if no store was begun.
     ///
     /// # Errors
     /// As [`Directory::open`]; [`StoreError::NotEmpty`] for a directory of other things.
@@ -185,6 +221,9 @@ impl Directory {
             path: path.to_owned(),
             source,
         };
+        let is_absent = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+        let absent = path.ancestors().take_while(is_absent);
+        let folders: Vec<PathBuf> = absent.map(Path::to_owned).collect();
         fs::create_dir_all(path).map_err(failed)?;
         if !path.join(CURRENT).is_file() {
             if !files_of_a_store(path)?.is_empty() {
@@ -199,7 +238,9 @@ impl Directory {
                 }
             }
         }
-        Self::lock(path)
+        let mut directory = Self::lock(path)?;
+        directory.made.folders = folders;
+        Ok(directory)
     }
 
     /// The files that the store is made of now, and their bytes.
@@ -257,19 +298,29 @@ impl Directory {
             path: name.clone(),
             source,
         };
-        let lock = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&name)
+        let made = File::options().create_new(true).write(true).open(&name);
+        let is_made = made.is_ok();
+        let lock = made
+            .or_else(|_| {
+                let mut options = File::options();
+                options.create(true).truncate(false).write(true).open(&name)
+            })
             // Where nothing can be written, a file that is there can be locked all the same.
             .or_else(|error| File::open(&name).map_err(|_| error))
             .map_err(failed)?;
         match lock.try_lock() {
+            // Its maker has removed the file, and another process may have made a new one.
+            Ok(()) if !is_at(&lock, &name).map_err(failed)? => Err(StoreError::Locked {
+                path: path.to_owned(),
+            }),
             Ok(()) => Ok(Self {
                 path: path.to_owned(),
                 storage: Box::new(Folder::new(path)),
                 lock,
+                made: Made {
+                    lock: is_made,
+                    folders: Vec::new(),
+                },
             }),
             Err(TryLockError::WouldBlock) => Err(StoreError::Locked {
                 path: path.to_owned(),

@@ -22,8 +22,8 @@ pub use base::{Base, Footprint};
 pub use clusters::Clusters;
 pub use column::Column;
 pub use delta::{
-    Changes, Effect, Fold, FoldRule, Replay, ReplayError, Snapshot, Stage, TermCounts, Transaction,
-    TransactionError, Translator,
+    Changed, Changes, Effect, Fold, FoldRule, Replay, ReplayError, Snapshot, Stage, TermCounts,
+    Transaction, TransactionError, Translator,
 };
 pub use directory::{Directory, StoreFile};
 pub use domain::Domain;

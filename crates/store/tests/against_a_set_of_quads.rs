@@ -1,6 +1,6 @@
 //! The store beside the naive model: a set of quads, and a loop over it for every pattern.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
 
 use jindou_model::{
@@ -8,7 +8,9 @@ use jindou_model::{
     SnapshotNumber, TermId, TermKind, TextKind, TextRun, inline, key,
 };
 use jindou_store::bulk::{BulkSink, build, rebuild};
-use jindou_store::{Base, Changes, Directory, DurabilityOptions, DurableStore, FoldRule, Snapshot};
+use jindou_store::{
+    Base, Changed, Changes, Directory, DurabilityOptions, DurableStore, FoldRule, Snapshot,
+};
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 use proptest::prelude::*;
@@ -363,6 +365,49 @@ fn compare_neighbours(base: &Snapshot, quads: &[&Row], terms: &[TermId]) {
 }
 
 /// Ids of one run are in the order of their texts, and the kinds are right.
+/// What a later snapshot says that differs from an earlier one, beside the quads that do.
+fn compare_changes(before: &Snapshot, now: &Snapshot) {
+    let all = Pattern {
+        subject: None,
+        predicate: None,
+        object: None,
+    };
+    let rows = |snapshot: &Snapshot| -> BTreeSet<Row> {
+        let default = matches(snapshot, all, Graphs::Default);
+        let named = matches(snapshot, all, Graphs::Named);
+        default.into_iter().chain(named).collect()
+    };
+    let graphs = |snapshot: &Snapshot| -> BTreeSet<TermId> {
+        let mut graphs = BTreeSet::new();
+        snapshot.for_each_graph(&mut |graph| {
+            graphs.insert(graph);
+        });
+        graphs
+    };
+    let (old, new) = (rows(before), rows(now));
+    let differing = old.symmetric_difference(&new);
+    let mut expected: HashSet<Changed> = differing
+        .map(|(_, p, o, g)| match (g.is_none(), *p) {
+            (true, PredicateId::TYPE) => Changed::Class(*o),
+            (true, p) => Changed::Predicate(p),
+            (false, p) => Changed::Named(*g, p),
+        })
+        .collect();
+    let (old, new) = (graphs(before), graphs(now));
+    expected.extend(old.symmetric_difference(&new).map(|g| Changed::Graph(*g)));
+    let mut said = HashSet::new();
+    let flow = now.for_each_changed_since(before, &mut |changed| {
+        said.insert(changed);
+        ControlFlow::Continue(())
+    });
+    assert!(flow.is_continue());
+    assert!(expected.is_subset(&said), "{expected:?} is not in {said:?}");
+    // What changed and changed back is known of predicates only by their versions.
+    let superfluous = said.difference(&expected);
+    let known = |changed: &Changed| matches!(changed, Changed::Predicate(_));
+    assert!(superfluous.clone().all(known), "{superfluous:?}");
+}
+
 fn compare_runs(base: &Base) {
     let vertices = (0..base.vertex_count()).map(|local| TermId::vertex(ShardId(0), local));
     let literals = (0..base.literal_count()).map(|local| TermId::literal(ShardId(0), local));
@@ -446,12 +491,17 @@ proptest! {
             let removed = remove.iter().filter(|quad| model.remove(&quad.to_string())).count();
             let added = add.iter().filter(|quad| model.insert(quad.to_string())).count();
             prop_assert_eq!((effect.removed, effect.added), (removed as u64, added as u64));
+            compare_changes(&versions.last().unwrap().0, &now);
+            compare_changes(&versions[0].0, &now);
             if let Some(fold) = fold {
                 // A version reads through what was written out for a later one, too.
                 let mut before = versions[0].0.clone();
                 before.read_through(now.fold(rule));
                 versions.push((before, versions[0].1.clone()));
+                let unfolded = now.clone();
                 now.read_through(fold);
+                let nothing = now.for_each_changed_since(&unfolded, &mut |_| ControlFlow::Break(()));
+                prop_assert!(nothing.is_continue(), "to write lists out changes nothing");
             }
             known.extend(batch);
         }

@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &CompactArguments) -> anyhow::Result<()> {
     let merged = {
         let _watch = Watch::start("merging".to_owned(), || (0, None, "changes".to_owned()));
         match opened {
-            Some(database) => Merged::of(&database)?,
+            Some(database) => Merged::of(&database, None)?,
             None => control::compact(location)?,
         }
     };

@@ -143,7 +143,8 @@ pub(crate) fn serve(
     runtime.block_on(async {
         // Watched before anything is there that an end must remove.
         let signals = Signals::new().context("cannot watch for Ctrl-C")?;
-        let control = store.and_then(|store| control::listen(store, &database));
+        let wait = config.max_timeout;
+        let control = store.and_then(|store| control::listen(store, &database, wait));
         let server = Server::new(database, config);
         let listener = server.bind().await.map_err(cannot_listen)?;
         let address = listener.local_addr().context("cannot tell the address")?;

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::bail;
 use jindou_engine::Database;
@@ -18,7 +19,7 @@ impl Control {
     }
 }
 
-pub(crate) fn listen(_store: &Path, _database: &Database) -> Option<Control> {
+pub(crate) fn listen(_store: &Path, _database: &Database, _wait: Duration) -> Option<Control> {
     None
 }
 

@@ -16,6 +16,8 @@ mod message;
 #[cfg(unix)]
 mod server;
 
+use std::time::Duration;
+
 use jindou_engine::{BackupReport, Database, EngineError};
 use serde::{Deserialize, Serialize};
 
@@ -45,12 +47,13 @@ pub(crate) struct Merged {
 }
 
 impl Merged {
-    /// Merges the changes of a database.
+    /// Merges the changes of a database, which may wait for so long until it begins.
     ///
     /// # Errors
-    /// What keeps the base from being written; the store is then as it was.
-    pub(crate) fn of(database: &Database) -> Result<Self, EngineError> {
-        let had_changes = database.compact()?;
+    /// What keeps the store busy for that time, or the base from being written; the store is then
+    /// as it was.
+    pub(crate) fn of(database: &Database, wait: Option<Duration>) -> Result<Self, EngineError> {
+        let had_changes = database.compact_within(wait)?;
         let statistics = database.statistics();
         Ok(Self {
             had_changes,

@@ -31,9 +31,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Makes the socket of the store that `database` has open. Where that fails there is none, and a
-/// line on standard error says why: serving does not depend on it.
-pub(crate) fn listen(store: &Path, database: &Database) -> Option<Control> {
-    match Control::new(store, database) {
+/// line on standard error says why: serving does not depend on it. A merge that is asked for may
+/// `wait` for so long until it begins.
+pub(crate) fn listen(store: &Path, database: &Database, wait: Duration) -> Option<Control> {
+    match Control::new(store, database, wait) {
         Ok(control) => Some(control),
         Err(error) => {
             let path = store.join(SOCKET);
@@ -51,6 +52,7 @@ pub(crate) fn listen(store: &Path, database: &Database) -> Option<Control> {
 pub(crate) struct Control {
     listener: UnixListener,
     file: SocketFile,
+    wait: Duration,
 }
 
 /// The socket's file, which goes with this.
@@ -72,7 +74,7 @@ impl Control {
     ///
     /// # Errors
     /// A name that is taken by something else, and what the operating system says.
-    fn new(store: &Path, database: &Database) -> io::Result<Self> {
+    fn new(store: &Path, database: &Database, wait: Duration) -> io::Result<Self> {
         let path = store.join(SOCKET);
         remove_stale(&path)?;
         let socket = UnixSocket::new_stream()?;
@@ -85,12 +87,20 @@ impl Control {
         fs::set_permissions(&file.path, Permissions::from_mode(0o600))?;
         let backlog = u32::try_from(MAX_CONNECTIONS).expect("it is small");
         let listener = socket.listen(backlog)?;
-        Ok(Self { listener, file })
+        Ok(Self {
+            listener,
+            file,
+            wait,
+        })
     }
 
     /// Answers until the sender of `stopping` is gone; then ends what is under way.
     pub(crate) async fn serve(self, mut stopping: watch::Receiver<()>) {
-        let Self { listener, file } = self;
+        let Self {
+            listener,
+            file,
+            wait,
+        } = self;
         let mut clients = JoinSet::new();
         loop {
             let accepted = tokio::select! {
@@ -101,7 +111,7 @@ impl Control {
             match accepted {
                 Ok((stream, _)) => {
                     let database = file.database.clone();
-                    clients.spawn(converse(stream, database, stopping.clone()));
+                    clients.spawn(converse(stream, (database, wait), stopping.clone()));
                 }
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
@@ -126,14 +136,18 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 }
 
 /// Reads a request and replies. A client that went away misses the reply only.
-async fn converse(mut stream: UnixStream, database: Database, mut stopping: watch::Receiver<()>) {
+async fn converse(
+    mut stream: UnixStream,
+    (database, wait): (Database, Duration),
+    mut stopping: watch::Receiver<()>,
+) {
     let line = tokio::select! {
         line = read_line(&mut stream, PATIENCE) => line,
         _ = stopping.changed() => return,
     };
     let reply = match line {
         Ok(None) => return,
-        Ok(Some(line)) => answer(&line, database).await,
+        Ok(Some(line)) => answer(&line, database, wait).await,
         Err(error) => Reply::Error(format!("the request cannot be read: {error}")),
     };
     let mut line = serde_json::to_vec(&reply).expect("numbers and text can be written");
@@ -157,7 +171,7 @@ async fn read_line(stream: &mut UnixStream, patience: Duration) -> io::Result<Op
     }
 }
 
-async fn answer(line: &[u8], database: Database) -> Reply {
+async fn answer(line: &[u8], database: Database, wait: Duration) -> Reply {
     let request = match serde_json::from_slice(line) {
         Ok(Request::Backup { to }) if !to.is_absolute() => {
             return Reply::Error(format!("{}: give an absolute path", to.display()));
@@ -165,17 +179,17 @@ async fn answer(line: &[u8], database: Database) -> Reply {
         Ok(request) => request,
         Err(error) => return Reply::Error(format!("the request is not understood: {error}")),
     };
-    match tokio::task::spawn_blocking(move || execute(request, &database)).await {
+    match tokio::task::spawn_blocking(move || execute(request, &database, wait)).await {
         Ok(Ok(reply)) => reply,
         Ok(Err(error)) => Reply::Error(error.to_string()),
         Err(_) => Reply::Error("an internal error ended what was asked for".to_owned()),
     }
 }
 
-fn execute(request: Request, database: &Database) -> Result<Reply, EngineError> {
+fn execute(request: Request, database: &Database, wait: Duration) -> Result<Reply, EngineError> {
     Ok(match request {
         Request::Backup { to } => Reply::Backup(database.backup(&to)?.into()),
-        Request::Compact {} => Reply::Compact(Merged::of(database)?),
+        Request::Compact {} => Reply::Compact(Merged::of(database, Some(wait))?),
     })
 }
 
@@ -206,7 +220,7 @@ mod tests {
     #[tokio::test]
     async fn a_backup_goes_to_an_absolute_path_only() {
         let request = br#"{"backup": {"to": "here"}}"#;
-        let reply = answer(request, Database::new()).await;
+        let reply = answer(request, Database::new(), PATIENCE).await;
         assert!(matches!(reply, Reply::Error(text) if text.contains("absolute")));
     }
 
@@ -220,7 +234,7 @@ mod tests {
         client.write_all(b"{\"compact\": {}}\n").await.unwrap();
         drop(client);
         let (_running, stopping) = watch::channel(());
-        converse(server, database.clone(), stopping).await;
+        converse(server, (database.clone(), PATIENCE), stopping).await;
         assert_eq!(database.statistics().changes, 0);
     }
 
@@ -234,7 +248,7 @@ mod tests {
         client.write_all(line.as_bytes()).await.unwrap();
         drop(client);
         let (_running, stopping) = watch::channel(());
-        converse(server, Database::new(), stopping).await;
+        converse(server, (Database::new(), PATIENCE), stopping).await;
         Database::verify(&to).unwrap();
     }
 }

@@ -5,6 +5,7 @@
 //! ones before to their readers, so that nobody waits for anybody.
 
 mod apply;
+mod changed;
 mod ids;
 mod key_filter;
 mod named;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use jindou_model::{Direction, PredicateId, SortedSet};
 
 pub use apply::{Changes, Effect};
+pub use changed::Changed;
 pub use overlay::{Fold, FoldRule};
 pub use snapshot::Snapshot;
 pub use terms::TermCounts;

@@ -330,6 +330,8 @@ pub enum ReplayError {
 pub struct Translator {
     /// A snapshot of the old generation that knows all terms of the transactions.
     from: Snapshot,
+    /// Ids that this snapshot knows are the same on both sides.
+    shared: Option<Snapshot>,
     terms: FxHashMap<TermId, TermId>,
     predicates: FxHashMap<PredicateId, PredicateId>,
 }
@@ -340,8 +342,23 @@ impl Translator {
     pub fn new(from: Snapshot) -> Self {
         Self {
             from,
+            shared: None,
             terms: FxHashMap::default(),
             predicates: FxHashMap::default(),
+        }
+    }
+
+    /// A translator of what was done in `from`, a changed copy of `shared`, to snapshots that
+    /// other changes led to from `shared`.
+    #[must_use]
+    pub fn beside(shared: Snapshot, from: Snapshot) -> Self {
+        assert!(
+            shared.is_of_generation_of(&from),
+            "a copy stays in its generation"
+        );
+        Self {
+            shared: Some(shared),
+            ..Self::new(from)
         }
     }
 
@@ -369,7 +386,11 @@ impl Translator {
         Ok(translated)
     }
 
-    fn stage(&mut self, stage: &Stage, to: &mut Snapshot) -> Result<Stage, StoreError> {
+    /// A step in the ids of another snapshot, which gets the terms that it lacks.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`] after 2^32 terms.
+    pub fn stage(&mut self, stage: &Stage, to: &mut Snapshot) -> Result<Stage, StoreError> {
         Ok(Stage {
             changes: Changes {
                 remove: self.quads(&stage.changes.remove, to)?,
@@ -405,6 +426,9 @@ impl Translator {
             TermKind::Literal => true,
             _ => return Ok(id),
         };
+        if self.shared.as_ref().is_some_and(|shared| shared.knows(id)) {
+            return Ok(id);
+        }
         if let Some(known) = self.terms.get(&id) {
             return Ok(*known);
         }
@@ -420,6 +444,10 @@ impl Translator {
     }
 
     fn predicate(&mut self, id: PredicateId, to: &mut Snapshot) -> Result<PredicateId, StoreError> {
+        let is_known = |shared: &Snapshot| id.index() < shared.predicate_count();
+        if self.shared.as_ref().is_some_and(is_known) {
+            return Ok(id);
+        }
         if let Some(known) = self.predicates.get(&id) {
             return Ok(*known);
         }

@@ -1,0 +1,159 @@
+//! What did an execution do to its copy of a snapshot, and does that stand beside later commits?
+//!
+//! An execution read a snapshot. Where later commits left all that it read as it was, it would find
+//! and write the same on top of them: only the ids of its new terms may be others there.
+
+use std::sync::Arc;
+
+use jindou_store::{Effect, Snapshot, Stage, Translator};
+
+use crate::EngineError;
+use crate::deadline::Deadline;
+use crate::graph::read_whole;
+use crate::reads::Reads;
+use crate::request_memory::RequestMemory;
+
+/// One step of a request.
+pub(crate) struct Step {
+    stage: Stage,
+    /// It changed something in the copy that it was made in.
+    is_effective: bool,
+}
+
+impl Step {
+    /// Makes a step in a snapshot that nobody else reads yet.
+    pub(crate) fn make(stage: Stage, working: &mut Snapshot) -> (Self, Effect) {
+        let is_about_graphs = !stage.forget.is_empty() || !stage.declare.is_empty();
+        let declared = |working: &Snapshot| -> Vec<_> {
+            let graphs = working.declared_graphs();
+            graphs.filter(|_| is_about_graphs).collect()
+        };
+        let before = declared(working);
+        let effect = working.apply_stage(&stage);
+        let is_effective = effect != Effect::default() || declared(working) != before;
+        let step = Self {
+            stage,
+            is_effective,
+        };
+        (step, effect)
+    }
+
+    fn quads(&self) -> usize {
+        self.stage.changes.remove.len() + self.stage.changes.add.len()
+    }
+}
+
+/// What a request did to its copy of the latest snapshot.
+pub(crate) struct Done {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) effect: Effect,
+    /// Of the quads and the new terms, until these are the database's.
+    pub(crate) memory: RequestMemory,
+    /// It called other endpoints, for which nobody shall wait with the writer's lock.
+    pub(crate) calls_services: bool,
+}
+
+impl Done {
+    /// False where the copy is as it was.
+    pub(crate) fn changes_anything(&self) -> bool {
+        self.steps.iter().any(|step| step.is_effective)
+    }
+
+    /// The steps that the log needs.
+    pub(crate) fn into_stages(self) -> Vec<Stage> {
+        let effective = self.steps.into_iter().filter(|step| step.is_effective);
+        effective.map(|step| step.stage).collect()
+    }
+}
+
+/// An execution beside which others may have committed.
+pub(crate) struct Attempt {
+    /// What its copy was made of: what it read, or a later one that agrees with that in all that
+    /// was read.
+    basis: Arc<Snapshot>,
+    working: Snapshot,
+    done: Done,
+    reads: Arc<Reads>,
+}
+
+impl Attempt {
+    /// What was done in `working`, a copy of `start`.
+    pub(crate) fn new(
+        start: Arc<Snapshot>,
+        working: Snapshot,
+        done: Done,
+        reads: Arc<Reads>,
+    ) -> Self {
+        assert!(
+            working.is_of_generation_of(&start),
+            "a copy stays in its generation"
+        );
+        Self {
+            basis: start,
+            working,
+            done,
+            reads,
+        }
+    }
+
+    pub(crate) fn done(&self) -> &Done {
+        &self.done
+    }
+
+    /// Quads of all its steps.
+    pub(crate) fn quads(&self) -> usize {
+        self.done.steps.iter().map(Step::quads).sum()
+    }
+
+    /// True if nobody committed since.
+    pub(crate) fn is_on(&self, latest: &Snapshot) -> bool {
+        latest.is_of_generation_of(&self.basis) && latest.number() == self.basis.number()
+    }
+
+    /// True if it would have done the same in a copy of `latest`.
+    pub(crate) fn stands_beside(&self, latest: &Snapshot) -> bool {
+        // What an endpoint read is not known: it may be this database.
+        !self.done.calls_services
+            && latest.is_of_generation_of(&self.basis)
+            && self.reads.agree(&self.basis, latest)
+    }
+
+    /// Makes its steps in a copy of `latest`, beside which it [stands](Self::stands_beside).
+    ///
+    /// Costs what the changes themselves cost.
+    ///
+    /// # Errors
+    /// The limit that it met; too many terms.
+    pub(crate) fn move_onto(
+        &mut self,
+        latest: Snapshot,
+        deadline: &Deadline,
+    ) -> Result<(), EngineError> {
+        let mut to = latest.clone();
+        // The blank nodes of its documents keep their names.
+        to.set_documents(latest.documents().max(self.working.documents()));
+        let mut translator = Translator::beside(Snapshot::clone(&self.basis), self.working.clone());
+        let mut effect = Effect::default();
+        let steps = &mut self.done.steps;
+        read_whole(&latest, || {
+            for step in steps {
+                deadline.left()?;
+                let stage = translator.stage(&step.stage, &mut to)?;
+                let (made, did) = Step::make(stage, &mut to);
+                effect.added += did.added;
+                effect.removed += did.removed;
+                *step = made;
+            }
+            Ok::<_, EngineError>(())
+        })??;
+        self.done.effect = effect;
+        self.working = to;
+        self.basis = Arc::new(latest);
+        Ok(())
+    }
+
+    /// The changed copy, and what was done to it.
+    pub(crate) fn into_parts(self) -> (Snapshot, Done) {
+        (self.working, self.done)
+    }
+}
