@@ -205,7 +205,7 @@ pub(crate) struct LimitArguments {
     /// Most rows a result may have; one that has more ends with an error [default: any number]
     #[arg(long, value_name = "N")]
     pub(crate) max_rows: Option<u64>,
-    /// Memory all queries may take together, as in 8GiB; an eighth of it, 256 MiB at most, is kept
+    /// Memory all queries may take together, as in 8GiB; a fifth of it, 512 MiB at most, is kept
     /// for connections and the like, and the data is not counted [default: half of the machine's]
     #[arg(long, value_name = "BYTES", value_parser = parse_some_bytes)]
     pub(crate) memory: Option<u64>,

@@ -105,9 +105,9 @@ impl Attempt {
         self.done.steps.iter().map(Step::quads).sum()
     }
 
-    /// True if nobody committed since.
+    /// True if nobody committed since, nor were lists written out, which its copy lacks.
     pub(crate) fn is_on(&self, latest: &Snapshot) -> bool {
-        latest.is_of_generation_of(&self.basis) && latest.number() == self.basis.number()
+        latest.is_same_version(&self.basis)
     }
 
     /// True if it would have done the same in a copy of `latest`.

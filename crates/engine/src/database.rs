@@ -351,7 +351,11 @@ impl Database {
         let merge = self.inner.trouble.last();
         let log = log.map(|reason| Failure::Log { reason });
         let merge = merge.map(|reason| Failure::Maintenance { reason });
-        log.into_iter().chain(merge).collect()
+        let data = self.inner.graph.load().snapshot.base().check();
+        let data = data.err().map(|error| Failure::Data {
+            reason: error.to_string(),
+        });
+        log.into_iter().chain(data).chain(merge).collect()
     }
 
     /// What opening the stored database found in its log.

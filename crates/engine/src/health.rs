@@ -10,6 +10,12 @@ pub enum Failure {
         /// What was said.
         reason: String,
     },
+    /// A file of the data is damaged: queries that read it fail, and nothing is written.
+    #[error("the data is damaged: {reason}")]
+    Data {
+        /// What was said.
+        reason: String,
+    },
     /// The last merge or checkpoint failed. It is tried again; when too many changes wait for it,
     /// updates are refused.
     #[error("changes cannot be merged, which is tried again: {reason}")]

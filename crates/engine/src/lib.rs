@@ -65,7 +65,6 @@ pub use jindou_exec::{
     CancellationToken, FREE_BYTES, MemoryPool, Reservation, ServiceCall, ServiceCaller,
     ServiceError, ServiceNext, ServiceRows, SpillLimits,
 };
-pub use jindou_fabric::allocator::release_free_memory;
 pub use jindou_ingest as ingest;
 pub use jindou_ingest::LoadOptions;
 pub use jindou_model::SnapshotNumber;

@@ -440,3 +440,23 @@ fn others_wait_in_vain_for_one_search_a_few_times_only() {
     assert_eq!(executions.holding, 2);
     assert!(executions.beside_others > 10, "{executions:?}");
 }
+
+#[test]
+fn lists_that_were_written_out_during_a_search_stay() {
+    let database = database();
+    update(&database, "INSERT DATA { :a :p 1, 2, 3 . :b :q 1, 2, 3 }").unwrap();
+    let recent = || database.inner().graph.load().snapshot.recent_changes();
+    assert_eq!(recent(), 6);
+    let write_out = |_| {
+        database.fold().unwrap();
+    };
+    let text = "INSERT { :a :r ?x } WHERE { :a :p ?x }";
+    let (report, executions) = search(&database, text, LONG, &write_out);
+    assert_eq!(report.unwrap().inserted, 3);
+    assert_eq!((executions.beside_others, executions.holding), (1, 0));
+    assert_eq!(
+        recent(),
+        3,
+        "only what was inserted last is not written out"
+    );
+}

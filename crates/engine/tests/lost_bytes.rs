@@ -11,7 +11,7 @@ use jindou_engine::results::{
     GraphFormat, GraphWriter, SolutionsFormat, SolutionsWriter, WriteError,
 };
 use jindou_engine::{
-    Config, Database, EngineError, GraphSelection, MergePolicy, QueryResults, Solutions,
+    Config, Database, EngineError, Failure, GraphSelection, MergePolicy, QueryResults, Solutions,
 };
 
 const NODES: usize = 20_000;
@@ -149,6 +149,7 @@ fn a_file_that_is_shortened_costs_the_queries_of_its_store_and_nothing_else() {
                 panic!("SELECT has solutions");
             };
             begun.next().unwrap().unwrap();
+            assert!(database.health().is_empty());
             let file = &files(&to)[part];
             let name = file.file_name().and_then(|name| name.to_str()).unwrap();
             shorten(file, parts);
@@ -158,6 +159,11 @@ fn a_file_that_is_shortened_costs_the_queries_of_its_store_and_nothing_else() {
                 let error = answer(&database, query).expect_err(query);
                 assert!(is_lost(&error, name), "{name} {parts}/8: {query}: {error}");
             }
+            let health = database.health();
+            assert!(
+                matches!(&*health, [Failure::Data { reason }] if reason.contains(name)),
+                "{name} {parts}/8: {health:?}"
+            );
             let visit = |_: jindou_engine::results::QuadText<'_>| Ok::<(), EngineError>(());
             let error = database.for_each_quad(&GraphSelection::All, visit);
             assert!(is_lost(&error.unwrap_err(), name));

@@ -87,6 +87,9 @@ struct Tag {
     bound: Vec<(Vec<u8>, bool)>,
     /// Prefixes and values of its attributes of the name `parseType`.
     parse_types: Vec<(Vec<u8>, String)>,
+    /// It has an attribute that an element around an XML literal must not have, which is the
+    /// parser's to refuse.
+    has_others: bool,
 }
 
 impl Literals {
@@ -108,6 +111,7 @@ impl Literals {
     pub(crate) fn attribute(&mut self, attribute: &Attribute, entities: &Entities) {
         let Attribute { key, value } = attribute;
         let Some(colon) = key.iter().position(|&b| b == b':') else {
+            self.tag.has_others |= key != b"xmlns";
             return;
         };
         let (prefix, local) = (&key[..colon], &key[colon + 1..]);
@@ -118,6 +122,8 @@ impl Literals {
             && let Some(value) = entities.expand(value)
         {
             self.tag.parse_types.push((prefix.to_vec(), value));
+        } else {
+            self.tag.has_others |= prefix != b"xml" && local != b"ID";
         }
     }
 
@@ -143,6 +149,7 @@ impl Literals {
                 is_literal = value == "Literal";
             }
         }
+        is_literal &= !self.tag.has_others;
         is_literal &= !is_empty || self.tag.name.len() <= MAX_NAME_BYTES;
         if is_empty {
             self.close();

@@ -176,10 +176,10 @@ impl Executor {
         mut query: Query,
         mut listed: Listed,
     ) -> Result<Response<Body>, Refusal> {
-        let place = self.heavy.place(query.text());
         let length = query.text().len();
-        let light =
-            !self.inline_budget.is_zero() && length <= LIGHT_TEXT_BYTES && !self.heavy.has(place);
+        let light = !self.inline_budget.is_zero()
+            && length <= LIGHT_TEXT_BYTES
+            && !self.heavy.has(self.heavy.place(query.text()));
         if light {
             let tried = if length <= PLAIN_TEXT_BYTES {
                 self.run_inline(&query, &listed, self.inline_budget, INLINE_TRIES)

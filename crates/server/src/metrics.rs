@@ -324,12 +324,16 @@ impl Metrics {
             text,
             name,
             "gauge",
-            "1 where the log failed, which ends updates, or the last merge or checkpoint did.",
+            "1 where the log failed or the data is damaged, which ends updates, or the last merge or \
+             checkpoint failed.",
         );
         let is_log = |failure: &Failure| matches!(failure, Failure::Log { .. });
+        let is_data = |failure: &Failure| matches!(failure, Failure::Data { .. });
+        let is_maintenance = |failure: &Failure| matches!(failure, Failure::Maintenance { .. });
         for (part, failed) in [
             ("log", now.failures.iter().any(is_log)),
-            ("maintenance", !now.failures.iter().all(is_log)),
+            ("data", now.failures.iter().any(is_data)),
+            ("maintenance", now.failures.iter().any(is_maintenance)),
         ] {
             line(
                 text,

@@ -21,7 +21,7 @@ use crate::connections::Activity;
 const INTERIM: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// Time from the end of what a client sends to the first look whether it is there, which doubles
 /// for each next one,
-const FIRST_LOOK: Duration = Duration::from_millis(100);
+const FIRST_LOOK: Duration = Duration::from_millis(10);
 /// up to this.
 const LAST_LOOK: Duration = Duration::from_secs(10);
 

@@ -121,7 +121,11 @@ impl Service {
         let most = size.upper().map_or(limit, |upper| upper as usize);
         let mut received = Received::default();
         loop {
-            // A long body gives way to other requests after each piece.
+            // A long body gives way to other requests after each piece: one at a time comes in,
+            // and its thread looks for others before the next piece.
+            if received.bytes.len() > UNRESERVED_BYTES {
+                tokio::task::yield_now().await;
+            }
             let turn = match received.bytes.len() > UNRESERVED_BYTES {
                 true => self.long_bodies.acquire().await.ok(),
                 false => None,

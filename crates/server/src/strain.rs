@@ -1,7 +1,7 @@
 //! What does the process hold that nobody reserved?
 //!
-//! Each estimate of what a request takes may be wrong, and an allocator keeps what was freed for a
-//! while. So the memory of the process is measured while requests hold some: what is in use beyond
+//! Each estimate of what a request takes may be wrong, and an allocator keeps what was freed until
+//! it is asked for it. So the memory of the process is measured while requests hold some: what is in use beyond
 //! the data, the process at rest, and all that may be in use, lowers what may be reserved until it
 //! is there no more. Requests that reserve nothing, as light queries, never notice.
 
@@ -10,12 +10,15 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use jindou_engine::{Database, MemoryPool};
+use jindou_fabric::allocator::{release_free_memory, release_only_when_asked};
 
 /// Between two measurements while memory is reserved, and while none is.
 const BUSY: Duration = Duration::from_millis(20);
 const QUIET: Duration = Duration::from_millis(200);
-/// How often the allocator is asked for what it keeps, while too much is in use.
-const RELEASE_EVERY: Duration = Duration::from_millis(250);
+/// What may be in use beside what is reserved, in bytes, before the allocator is asked for what it
+/// keeps; and how often it is asked for less.
+const KEPT_BYTES: u64 = 32 << 20;
+const RELEASE_EVERY: Duration = Duration::from_secs(1);
 
 /// Measures until it is dropped.
 pub(crate) struct Watch {
@@ -47,6 +50,7 @@ impl Watch {
                 pause = if strain.is_busy() { BUSY } else { QUIET };
             }
         };
+        release_only_when_asked();
         let thread = std::thread::Builder::new().name("memory-watch".to_owned());
         match thread.spawn(watch) {
             Ok(_detached) => Some(Self { _stop: stop }),
@@ -96,12 +100,13 @@ impl Strain {
         let counted = self.base.bytes + changes.bytes + held;
         let rest = *self.rest.get_or_insert(resident.saturating_sub(counted));
         let unreserved = resident.saturating_sub(rest + counted);
-        let too_much = unreserved.saturating_sub(self.spare_bytes);
-        self.pool.note_unreserved(too_much);
-        if too_much > 0 && self.released.elapsed() >= RELEASE_EVERY {
-            jindou_engine::release_free_memory();
+        let is_due = unreserved > 0 && self.released.elapsed() >= RELEASE_EVERY;
+        if unreserved > KEPT_BYTES || is_due {
+            release_free_memory();
             self.released = Instant::now();
         }
+        let too_much = unreserved.saturating_sub(self.spare_bytes);
+        self.pool.note_unreserved(too_much);
     }
 }
 

@@ -119,7 +119,10 @@ impl GraphWriter {
                 serializer
                     .serialize_quad(quad_ref(quad))
                     .map_err(|source| ResultsError::Graph { format, source })?;
-                out.append(&mut shared.lock());
+                match format {
+                    GraphFormat::RdfXml => append_xml(out, &mut shared.lock()),
+                    _ => out.append(&mut shared.lock()),
+                }
             }
             Encoder::Columns(encoding, columns) => {
                 let columns = begun(*encoding, columns, out)?;
@@ -325,6 +328,19 @@ fn term_ref(term: TermText<'_>) -> TermRef<'_> {
         .into(),
         node => node_ref(node).into(),
     }
+}
+
+/// Appends a piece of XML with the carriage returns of its literals as references: a reader takes
+/// those that are not for ends of lines.
+fn append_xml(out: &mut Vec<u8>, piece: &mut Vec<u8>) {
+    let mut at = 0;
+    for end in memchr::memchr_iter(b'\r', piece) {
+        out.extend_from_slice(&piece[at..end]);
+        out.extend_from_slice(b"&#xD;");
+        at = end + 1;
+    }
+    out.extend_from_slice(&piece[at..]);
+    piece.clear();
 }
 
 fn check_xml(quad: QuadText<'_>) -> Result<(), ResultsError> {

@@ -220,7 +220,8 @@ fn bodies_that_never_end_take_no_more_than_the_pool_has() {
     server.wait_for_metric(&format!("jindou_query_memory_bytes {}", 2 * length));
     let mut one_more = server.connect();
     one_more.write(head.as_bytes());
-    one_more.write(&text.as_bytes()[..2 << 20]);
+    // More than is left.
+    one_more.write(&text.as_bytes()[..(2 << 20) + (1 << 18)]);
     let answer = one_more.answer("POST");
     assert_eq!(answer.status, 503, "{}", answer.text());
     assert_eq!(answer.header("retry-after"), Some("5"));

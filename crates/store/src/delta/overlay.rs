@@ -278,6 +278,7 @@ impl Snapshot {
     /// Lets readers of this snapshot, which nobody reads yet, use the lists that were written out
     /// for another one of its generation. Where it has lists of a third one, these stay.
     pub fn read_through(&mut self, fold: Fold) {
+        self.folds += 1;
         for (predicate, direction, of, folded) in fold.segments {
             let segments = &mut self.delta.segments[direction as usize];
             let next = segments.get(predicate.index());

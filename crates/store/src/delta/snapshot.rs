@@ -40,6 +40,8 @@ pub struct Snapshot {
     pending: Option<Arc<AppendedTerms>>,
     number: SnapshotNumber,
     documents: u64,
+    /// How often lists that were written out came in: see [`Snapshot::read_through`].
+    pub(super) folds: u64,
 }
 
 impl Snapshot {
@@ -68,6 +70,7 @@ impl Snapshot {
             pending: None,
             number,
             documents,
+            folds: 0,
         }
     }
 
@@ -89,6 +92,12 @@ impl Snapshot {
     #[must_use]
     pub fn is_of_generation_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.generation, &other.generation)
+    }
+
+    /// True if both are the same version of the same generation, with the same lists written out.
+    #[must_use]
+    pub fn is_same_version(&self, other: &Self) -> bool {
+        self.is_of_generation_of(other) && (self.number, self.folds) == (other.number, other.folds)
     }
 
     /// The snapshot number: one more for each commit.
