@@ -23,11 +23,31 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod chars;
+mod check;
 pub mod data;
 mod error;
+mod expression;
+mod functions;
+mod group;
+mod hints;
+mod keywords;
+mod lexer;
+mod memory;
+mod parser;
+mod path;
+mod patterns;
+mod prefixes;
+mod prologue;
+mod query;
+mod scope;
+mod terms;
 pub mod tree;
+mod triples;
+mod update;
 
 pub use error::{Error, position};
+pub use terms::is_plain_iri;
 
 /// Brackets open at once above which a text is refused: `(`, `[`, `{`, `{|`, `<<` and `<<(`.
 pub const MAX_NESTING: usize = 256;
@@ -51,8 +71,8 @@ pub struct Options<'o> {
 /// # Errors
 /// Any [`Error`] but [`Error::IsQuery`] and [`Error::Unsupported`].
 pub fn parse_query<'t>(text: &'t str, options: Options<'_>) -> Result<tree::Query<'t>, Error> {
-    let _ = (text, options);
-    Err(Error::MemoryRefused)
+    let mut parser = parser::Parser::new(text, "query", options).map_err(|failure| *failure)?;
+    parser.query().map_err(|failure| *failure)
 }
 
 /// Parses an update request: its operations; none for a text without any.
@@ -65,6 +85,6 @@ pub fn parse_update<'t>(
     text: &'t str,
     options: Options<'_>,
 ) -> Result<Vec<tree::Operation<'t>>, Error> {
-    let _ = (text, options);
-    Err(Error::MemoryRefused)
+    let mut parser = parser::Parser::new(text, "update", options).map_err(|failure| *failure)?;
+    parser.update().map_err(|failure| *failure)
 }
