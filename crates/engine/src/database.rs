@@ -10,7 +10,7 @@ use jindou_exec::Workers;
 use jindou_ingest::{LoadOptions, Progress, Source};
 use jindou_model::SnapshotNumber;
 use jindou_plan::physical::Dataset;
-use jindou_plan::{Planner, PlannerConfig, Prepared, tree_bytes};
+use jindou_plan::{Planner, PlannerConfig, Prepared};
 use jindou_store::bulk::build;
 use jindou_store::{Directory, DurableStore, FoldRule, Recovery, Snapshot};
 use parking_lot::Mutex;
@@ -26,9 +26,6 @@ use crate::query::{QueryResults, Running};
 use crate::statistics::DatabaseStatistics;
 use crate::text_memory::TextMemory;
 use crate::writer::Writer;
-
-/// Bytes of text up to which the tree of a query is not counted.
-const SHORT_TEXT_BYTES: usize = 4 << 10;
 
 /// A database. Clones share one graph; all methods may be called from many threads.
 ///
@@ -370,11 +367,10 @@ impl Database {
         let limit = options.timeout.or(self.inner.config.query_timeout);
         let until = Deadline::new(begun, limit, options.cancellation.as_ref());
         let mut memory = TextMemory::new(self.inner.config.memory_pool.as_ref());
-        if text.len() > SHORT_TEXT_BYTES {
-            memory.take(tree_bytes(text))?;
-        }
         let planner = &self.inner.planner;
-        until.plan(|is_over| planner.prepare_until(text, base, dataset.as_ref(), graph, is_over))
+        memory.plan(&until, |limits| {
+            planner.prepare_within(text, base, dataset.as_ref(), graph, limits)
+        })
     }
 
     /// The plan of a query with the rows expected of each step.

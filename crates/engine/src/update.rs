@@ -12,8 +12,8 @@ use jindou_ingest::Source;
 use jindou_model::{Graphs, IdQuad, Pattern, SnapshotNumber, TermId, TermKind, inline, key};
 use jindou_plan::physical::{Dataset, Slot, TemplateSlot};
 use jindou_plan::{
-    DataBlock, DataQuad, DataTerm, GraphTarget, Modify, Operation, TemplateQuad,
-    parse_update_within,
+    DataBlock, DataQuad, DataTerm, GraphTarget, Modify, Operation, TemplateQuad, Transfer,
+    TransferKind, parse_update_within,
 };
 use jindou_store::{Changes, Effect, Snapshot, Stage};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Term, TermRef};
@@ -102,16 +102,18 @@ impl Database {
         });
         let base = options.base.as_ref().map(NamedNode::as_str);
         let mut memory = TextMemory::new(inner.config.memory_pool.as_ref());
-        let reserve = &mut |bytes| memory.try_reserve(bytes);
-        let update = parse_update_within(text, base, dataset.as_ref(), reserve);
-        let update = update.map_err(|error| memory.explained(error))?;
+        let update = memory.plan(&deadline, |limits| {
+            parse_update_within(text, base, dataset.as_ref(), limits)
+        })?;
         // Documents are read before anybody has to wait for it.
         let documents = update
             .operations
             .iter()
             .map(|operation| inner.read_document(operation, &deadline))
             .collect::<Result<Vec<_>, _>>()?;
-        let searches = |operation: &Operation| matches!(operation, Operation::Modify(_));
+        let searches = |operation: &Operation<'_>| {
+            matches!(operation, Operation::Modify(_) | Operation::Transfer(_))
+        };
         let execute = |working: &mut Snapshot, deadline: &Deadline| {
             let mut run = Run::new(inner, &options, deadline, working);
             for (operation, document) in update.operations.iter().zip(&documents) {
@@ -307,6 +309,7 @@ impl<'a> Run<'a> {
             Operation::InsertData(data) => self.insert_data(data),
             Operation::DeleteData(data) => self.delete_data(data),
             Operation::Modify(modify) => self.modify(modify),
+            Operation::Transfer(transfer) => self.transfer(transfer),
             // One that could not be read is passed over where the request says SILENT.
             Operation::Load { .. } => {
                 document.map_or(Ok(()), |document| self.insert_document(document))
@@ -494,6 +497,33 @@ impl<'a> Run<'a> {
 
     // DELETE and INSERT by templates.
 
+    /// COPY, MOVE and ADD. Where the source of the first two is absent, the target stays.
+    fn transfer(&mut self, transfer: &Transfer) -> Result<(), EngineError> {
+        if transfer.kind == TransferKind::Add {
+            return self.modify(&transfer.copy);
+        }
+        if let GraphTarget::Graph(name) = &transfer.from
+            && self.known_graph(name).is_none()
+        {
+            return match transfer.silent {
+                true => Ok(()),
+                false => Err(absent(name)),
+            };
+        }
+        self.clear(&transfer.to, true, false)?;
+        self.modify(&transfer.copy)?;
+        match transfer.kind {
+            TransferKind::Move => self.clear(&transfer.from, true, false),
+            TransferKind::Add | TransferKind::Copy => Ok(()),
+        }
+    }
+
+    /// A named graph, if it is there.
+    fn known_graph(&self, name: &NamedNode) -> Option<TermId> {
+        let graph = self.find(name.as_ref().into());
+        graph.filter(|graph| self.working.has_graph(*graph))
+    }
+
     fn modify(&mut self, modify: &Modify) -> Result<(), EngineError> {
         let graph = Arc::new(StoredGraph {
             snapshot: self.working.clone(),
@@ -659,14 +689,10 @@ impl<'a> Run<'a> {
         }
         let mut graphs = Vec::new();
         match target {
-            GraphTarget::Graph(name) => match self.find(name.as_ref().into()) {
-                Some(graph) if self.working.has_graph(graph) => graphs.push(graph),
-                _ if silent => {}
-                _ => {
-                    return Err(EngineError::GraphAbsent {
-                        graph: name.as_str().to_owned(),
-                    });
-                }
+            GraphTarget::Graph(name) => match self.known_graph(name) {
+                Some(graph) => graphs.push(graph),
+                None if silent => {}
+                None => return Err(absent(name)),
             },
             GraphTarget::Named | GraphTarget::All => {
                 self.working.for_each_graph(&mut |graph| graphs.push(graph));
@@ -724,6 +750,12 @@ impl<'a> Run<'a> {
             ..Stage::default()
         });
         Ok(())
+    }
+}
+
+fn absent(graph: &NamedNode) -> EngineError {
+    EngineError::GraphAbsent {
+        graph: graph.as_str().to_owned(),
     }
 }
 

@@ -8,7 +8,20 @@
 
 use memchr::{memchr2, memchr3, memmem};
 
-use crate::arguments::ArgumentKind;
+/// What kind of token an argument is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ArgumentKind {
+    /// What is between `<` and `>`.
+    Iri,
+    /// What follows the colon of a prefixed name.
+    Local,
+    /// What is between the quotes.
+    Text,
+    /// Digits.
+    Integer,
+    /// Digits, a point, digits.
+    Decimal,
+}
 
 /// Arguments above which a text is not worth caching.
 const MAX_ARGUMENTS: usize = 512;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jindou_plan::{DataTerm, Operation, PlanError, parse_update};
+use jindou_plan::{DataTerm, Operation, PlanError, SyntaxError, parse_update};
 use oxrdf::{NamedOrBlankNode, Term};
 use spargebra::term::{GraphName, GroundTerm};
 use spargebra::{GraphUpdateOperation, SparqlParser};
@@ -25,7 +25,7 @@ fn ours(text: &str) -> Result<Vec<Quad>, PlanError> {
     };
     for operation in &update.operations {
         if let Operation::InsertData(data) | Operation::DeleteData(data) = operation {
-            data.for_each::<PlanError>(&mut |quad| {
+            data.for_each::<SyntaxError>(&mut |quad| {
                 let predicate = format!("<{}>", quad.predicate);
                 let graph = quad.graph.map(|graph| format!("<{graph}>"));
                 quads.push([
@@ -35,7 +35,8 @@ fn ours(text: &str) -> Result<Vec<Quad>, PlanError> {
                     graph.unwrap_or_default(),
                 ]);
                 Ok(())
-            })?;
+            })
+            .expect("it was read before");
         }
     }
     Ok(quads)

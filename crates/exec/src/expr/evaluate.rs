@@ -237,10 +237,7 @@ impl Code {
                 )
             }
             Self::In(part, list) => {
-                // An empty list is an empty disjunction.
-                if list.is_empty() {
-                    return Ok(false);
-                }
+                // What has no value is in no list, and not outside of one either, be it empty.
                 let value = part.decoded(row, cx)?;
                 any(list
                     .iter()

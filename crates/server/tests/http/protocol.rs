@@ -268,6 +268,38 @@ fn a_byte_order_mark_is_skipped() {
 }
 
 #[test]
+fn what_is_wrong_is_a_document_for_those_who_ask() {
+    let server = Running::new();
+    let accept = "Accept: text/csv, application/problem+json;q=0.5\r\n";
+    let answer = server.query("SELECT *\n{ ?s ?p ?o FILTR(?o) }", accept);
+    assert_eq!(answer.status, 400);
+    assert_eq!(
+        answer.header("content-type"),
+        Some("application/problem+json")
+    );
+    let problem = answer.json();
+    assert_eq!(problem["status"], 400);
+    assert_eq!(
+        (&problem["line"], &problem["column"]),
+        (&2.into(), &12.into())
+    );
+    let detail = problem["detail"].as_str().expect("a detail");
+    assert!(detail.starts_with("line 2, column 12: "), "{detail}");
+    assert_eq!(problem["hint"], "did you mean FILTER?");
+    let absent = server.get("/nothing", accept).json();
+    assert_eq!(
+        (&absent["status"], &absent["line"]),
+        (&404.into(), &serde_json::Value::Null)
+    );
+    // Others get a line.
+    let line = server.query("SELCT", "").text();
+    assert!(
+        line.starts_with("line 1, column 1: ") && line.ends_with("; did you mean SELECT?\n"),
+        "{line}"
+    );
+}
+
+#[test]
 fn people_get_the_page_and_programs_the_description_of_the_endpoint() {
     let server = Running::new();
     let html = "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n";
