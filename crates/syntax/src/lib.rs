@@ -23,6 +23,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod agreement;
 mod chars;
 mod check;
 pub mod data;
@@ -33,6 +35,8 @@ mod group;
 mod hints;
 mod keywords;
 mod lexer;
+#[cfg(test)]
+mod limits;
 mod memory;
 mod parser;
 mod path;
@@ -40,13 +44,17 @@ mod patterns;
 mod prefixes;
 mod prologue;
 mod query;
+#[cfg(test)]
+mod random;
 mod scope;
+mod shape;
 mod terms;
 pub mod tree;
 mod triples;
 mod update;
 
 pub use error::{Error, position};
+pub use shape::{Argument, ArgumentKind, Shape, shape_of};
 pub use terms::is_plain_iri;
 
 /// Brackets open at once above which a text is refused: `(`, `[`, `{`, `{|`, `<<` and `<<(`.

@@ -69,14 +69,6 @@ impl<'t> Declarations<'t> {
     pub(crate) fn like(&self, name: &str) -> Option<&'t str> {
         hints::closest(name, self.prefixes.keys().copied())
     }
-
-    /// The prefix that is declared for an IRI.
-    pub(crate) fn prefix_of(&self, iri: &str) -> Option<&'t str> {
-        let mut named = self.prefixes.iter();
-        named
-            .find(|(_, declared)| declared.iter().any(|(_, prefix)| *prefix.iri == *iri))
-            .map(|(name, _)| *name)
-    }
 }
 
 /// Whether names of plain characters make IRIs of a valid prefix without a check.
