@@ -27,6 +27,9 @@ use crate::statistics::DatabaseStatistics;
 use crate::text_memory::TextMemory;
 use crate::writer::Writer;
 
+/// Bytes of text up to which the tree of a query is not counted.
+const SHORT_TEXT_BYTES: usize = 4 << 10;
+
 /// A database. Clones share one graph; all methods may be called from many threads.
 ///
 /// A query sees the graph as it was when the query began, whatever is loaded or updated meanwhile.
@@ -366,7 +369,8 @@ impl Database {
         let base = options.base.as_ref().map(|base| base.as_str());
         let limit = options.timeout.or(self.inner.config.query_timeout);
         let until = Deadline::new(begun, limit, options.cancellation.as_ref());
-        let mut memory = TextMemory::new(self.inner.config.memory_pool.as_ref());
+        let pool = self.inner.config.memory_pool.as_ref();
+        let mut memory = TextMemory::new(pool.filter(|_| text.len() > SHORT_TEXT_BYTES));
         let planner = &self.inner.planner;
         memory.plan(&until, |limits| {
             planner.prepare_within(text, base, dataset.as_ref(), graph, limits)

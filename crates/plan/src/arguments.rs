@@ -5,12 +5,12 @@
 //! else, or is no constant at all, as a LIMIT, is part of the plan's structure.
 
 use jindou_syntax::tree::{Iri, Span};
+use jindou_syntax::{Argument, ArgumentKind, is_plain_iri};
 use oxrdf::Literal;
 
 use crate::cache::{Prefixes, Structural};
 use crate::physical::Constant;
 use crate::prepared::parameter_term;
-use crate::shape::{Argument, ArgumentKind, is_plain_iri};
 
 /// What the shape of a text leaves out, and what becomes of it.
 pub(crate) struct Arguments<'t> {
@@ -55,9 +55,9 @@ impl<'t> Arguments<'t> {
     fn slot(&self, span: Span) -> Option<usize> {
         let slot = self
             .cut
-            .partition_point(|argument| argument.start < span.start);
+            .partition_point(|argument| argument.span.start < span.start);
         let argument = self.cut.get(slot)?;
-        (argument.end <= span.end).then_some(slot)
+        (argument.span.end <= span.end).then_some(slot)
     }
 
     /// Notes a constant in a place where a parameter may not stand.
@@ -112,6 +112,13 @@ impl<'t> Arguments<'t> {
         fate.is_value = true;
         fate.prefix = prefix;
         u16::try_from(slot).ok()
+    }
+
+    /// Makes all arguments structural.
+    pub(crate) fn fix(&mut self) {
+        for fate in &mut self.fates {
+            fate.is_structural = true;
+        }
     }
 
     /// Makes constants of the parameters that turned out to be structural elsewhere in the text.

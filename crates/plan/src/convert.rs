@@ -207,8 +207,11 @@ impl<'t> Converter<'t> {
         dataset: Option<Dataset>,
     ) -> Converted {
         // What is sent to other endpoints holds the arguments as text.
-        let parameters = (!self.calls_services).then_some(self.arguments);
-        let parameters = parameters.map(|arguments| arguments.settle(&mut self.constants));
+        if self.calls_services {
+            self.arguments.fix();
+        }
+        let parameters = self.arguments.settle(&mut self.constants);
+        let parameters = (!self.calls_services).then_some(parameters);
         Converted {
             query: Query {
                 form,

@@ -35,7 +35,6 @@ mod prepared;
 mod remote;
 mod rows;
 mod service;
-mod shape;
 mod statistics;
 mod update;
 mod update_convert;

@@ -5,9 +5,10 @@ use jindou_syntax::{Error, Options};
 use crate::error::PlanError;
 
 /// Bytes that are held of the algebra and the plan at most, as `tests/parse_memory.rs` measures:
-/// for each byte that the tree of the text takes,
-const PLANNED_TIMES: usize = 3;
-/// and for each byte of the text that is planned.
+/// so many times what the tree of the text takes,
+const PLANNED_TIMES: usize = 12;
+/// and fewer times that, and so many for each byte of the text, of which names may take most.
+const NAMED_TIMES: usize = 3;
 const PLANNED_BYTES_PER_BYTE: usize = 400;
 
 /// Where a text gets memory from, and how long it may take to read and to plan it.
@@ -42,9 +43,9 @@ impl Limits<'_> {
             is_over: Some(self.is_over),
         };
         let parsed = parse(text, options).map_err(|error| PlanError::of_syntax(error, text))?;
-        let planned = planned(&parsed).saturating_mul(PLANNED_BYTES_PER_BYTE);
-        let more = taken.saturating_mul(PLANNED_TIMES).saturating_add(planned);
-        match (self.reserve)(more) {
+        let written = planned(&parsed).saturating_mul(PLANNED_BYTES_PER_BYTE);
+        let named = taken.saturating_mul(NAMED_TIMES).saturating_add(written);
+        match (self.reserve)(taken.saturating_mul(PLANNED_TIMES).min(named)) {
             true => Ok(parsed),
             false => Err(PlanError::MemoryRefused),
         }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use jindou_syntax::parse_query;
+use jindou_syntax::{Argument, parse_query, shape_of};
 
 use crate::algebra::Query;
 use crate::arguments::{Arguments, Parameters};
@@ -14,7 +14,6 @@ use crate::error::PlanError;
 use crate::limits::Limits;
 use crate::physical::{Dataset, Plan};
 use crate::prepared::Prepared;
-use crate::shape::{Argument, shape_of};
 use crate::statistics::Statistics;
 
 /// Bytes of text above which a query is refused.

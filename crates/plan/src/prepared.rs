@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use jindou_model::key;
+use jindou_syntax::Argument;
 use oxrdf::{Literal, NamedNode, Term};
 
 use crate::cache::Prefixes;
 use crate::explain::{Actual, explain, explain_profile};
 use crate::physical::{ConstId, Constant, Plan};
-use crate::shape::Argument;
 
 /// A plan with the arguments that one text gives it.
 #[derive(Clone, Debug)]

@@ -16,7 +16,7 @@ fn group(text: &str) -> Group<'_> {
 
 /// What stands between the outermost braces, written and parsed again until nothing changes.
 fn written(inner: &str) -> String {
-    let text = format!("PREFIX : <http://e/> SELECT * {{ {inner} }}");
+    let text = format!("BASE <http://e/> PREFIX : <http://e/> SELECT * {{ {inner} }}");
     let once = contents(&group(&text), false).0;
     let again = format!("SELECT * {{ {once} }}");
     assert_eq!(contents(&group(&again), false).0, once, "{again}");

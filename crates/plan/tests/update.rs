@@ -395,7 +395,7 @@ fn syntax_errors_have_a_place_in_the_whole_text() {
     let (line, _, message) = wrong("CLEAR ALL ;\nPREFIX e: <a:>\nCREATE GRAPH");
     assert_eq!(line, 3);
     assert!(
-        message.starts_with("unexpected end of the update"),
+        message.ends_with("found the end of the update"),
         "{message}"
     );
 }

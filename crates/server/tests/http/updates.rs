@@ -153,7 +153,7 @@ fn what_is_no_update_is_refused_and_changes_nothing() {
             UPDATE,
             "CLEAR\nXYZ",
             400,
-            "line 2, column 4",
+            "line 2, column 1",
         ),
         (
             "POST",
