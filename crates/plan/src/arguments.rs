@@ -1,8 +1,8 @@
 //! Which constants of a text are arguments of its plan, and which are part of its structure?
 //!
 //! What the text's shape leaves out becomes a parameter of the plan where it stands for a value (a
-//! subject, an object, a cell of inline data, an operand of a comparison). What stands anywhere
-//! else, or is no constant at all, as a LIMIT, is part of the plan's structure.
+//! subject, an object, a cell of inline data, an operand of a comparison). What stands in
+//! another place, or is no constant at all, as a LIMIT, is part of the plan's structure.
 
 use jindou_syntax::tree::{Iri, Span};
 use jindou_syntax::{Argument, ArgumentKind, is_plain_iri};
@@ -51,13 +51,19 @@ impl<'t> Arguments<'t> {
         }
     }
 
-    /// The slot of the argument inside a constant.
+    /// The slot of the argument that a constant is; what stands for a list has a place with others
+    /// in it.
     fn slot(&self, span: Span) -> Option<usize> {
         let slot = self
             .cut
             .partition_point(|argument| argument.span.start < span.start);
-        let argument = self.cut.get(slot)?;
-        (argument.span.end <= span.end).then_some(slot)
+        let Argument { span: cut, kind } = *self.cut.get(slot)?;
+        let is_it = match kind {
+            ArgumentKind::Iri | ArgumentKind::Text => cut.start == span.start + 1,
+            ArgumentKind::Integer | ArgumentKind::Decimal => cut.start == span.start,
+            ArgumentKind::Local => cut.end == span.end,
+        };
+        (is_it && cut.end <= span.end).then_some(slot)
     }
 
     /// Notes a constant in a place where a parameter may not stand.

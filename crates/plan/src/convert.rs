@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 
 use crate::algebra::{Deduplicate, LogicalForm, Modifiers, Pattern, Query};
 use crate::arguments::Arguments;
-use crate::convert_select::columns;
+use crate::convert_select::{Solutions, columns};
 use crate::error::PlanError;
 use crate::physical::{ConstId, Constant, Dataset, Scope, Slot, TemplateSlot, TemplateTriple, Var};
 
@@ -158,40 +158,41 @@ impl<'t> Converter<'t> {
     /// # Errors
     /// [`PlanError::Unsupported`] by name, [`PlanError::TooLarge`].
     pub(crate) fn query(mut self, query: &tree::Query<'t>) -> Result<Converted, PlanError> {
-        let values = query.values.as_ref();
-        let (form, pattern, modifiers) = match &query.form {
+        let solutions = |group, columns, modifiers| Solutions {
+            group,
+            columns,
+            modifiers,
+            values: query.values.as_ref(),
+        };
+        let (form, (pattern, modifiers)) = match &query.form {
             Form::Select(select) => {
                 let columns = columns(&select.projection);
-                let solutions = (Some(&select.group), columns, &select.modifiers, values);
-                let (pattern, modifiers) = self.outermost(solutions, select.deduplicate)?;
+                let solutions = solutions(Some(&select.group), columns, &select.modifiers);
+                let found = self.outermost(solutions, select.deduplicate)?;
                 let project = self.projected(&select.projection)?;
-                (LogicalForm::Select(project), pattern, modifiers)
+                (LogicalForm::Select(project), found)
             }
             Form::Ask { group, modifiers } => {
-                let solutions = (Some(group), &[][..], modifiers, values);
-                let (pattern, modifiers) = self.outermost(solutions, None)?;
-                (LogicalForm::Ask, pattern, modifiers)
+                let found = self.outermost(solutions(Some(group), &[], modifiers), None)?;
+                (LogicalForm::Ask, found)
             }
             Form::Construct {
                 template,
                 group,
                 modifiers,
             } => {
-                let solutions = (Some(group), &[][..], modifiers, values);
-                let (pattern, modifiers) = self.outermost(solutions, None)?;
-                let template = self.template(template)?;
-                (LogicalForm::Construct(template), pattern, modifiers)
+                let found = self.outermost(solutions(Some(group), &[], modifiers), None)?;
+                (LogicalForm::Construct(self.template(template)?), found)
             }
             Form::Describe {
                 targets,
                 group,
                 modifiers,
             } => {
-                let solutions = (group.as_ref(), &[][..], modifiers, values);
-                let (pattern, modifiers) = self.outermost(solutions, None)?;
+                let found = self.outermost(solutions(group.as_ref(), &[], modifiers), None)?;
                 let targets = targets.iter().map(|target| self.name(target));
                 let targets = targets.collect::<Result<_, _>>()?;
-                (LogicalForm::Describe(targets), pattern, modifiers)
+                (LogicalForm::Describe(targets), found)
             }
         };
         let dataset = query.dataset.as_ref().map(dataset);

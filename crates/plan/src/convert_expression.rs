@@ -24,7 +24,7 @@ impl<'t> Converter<'t> {
         self.below(1, |this| this.expression_of_any_kind(parsed))
     }
 
-    /// Converts what is nested in so many more expressions.
+    /// Converts what is nested in this many more expressions.
     fn below<T>(
         &mut self,
         levels: usize,

@@ -22,14 +22,18 @@ use crate::physical::{OrderKey, Scope, Var};
 use crate::varset::VarSet;
 use crate::walk;
 
-/// Where solutions come from: WHERE, the columns with their expressions, the modifiers, and VALUES
-/// behind them.
-pub(crate) type Solutions<'q, 't> = (
-    Option<&'q Group<'t>>,
-    &'q [Column<'t>],
-    &'q tree::Modifiers<'t>,
-    Option<&'q Values<'t>>,
-);
+/// Where solutions come from.
+#[derive(Clone, Copy)]
+pub(crate) struct Solutions<'q, 't> {
+    /// WHERE, if there is one.
+    pub(crate) group: Option<&'q Group<'t>>,
+    /// The columns of a SELECT that lists them.
+    pub(crate) columns: &'q [Column<'t>],
+    /// What follows WHERE.
+    pub(crate) modifiers: &'q tree::Modifiers<'t>,
+    /// VALUES behind it all.
+    pub(crate) values: Option<&'q Values<'t>>,
+}
 
 /// An aggregate with its place.
 type Placed<'q, 't> = (Span, &'q ParsedAggregate<'t>);
@@ -44,7 +48,7 @@ impl<'t> Converter<'t> {
         solutions: Solutions<'_, 't>,
         deduplicated: Option<tree::Deduplicate>,
     ) -> Result<(Pattern, Modifiers), PlanError> {
-        let modifiers = solutions.2;
+        let modifiers = solutions.modifiers;
         let scoped = self.solutions(solutions, Scope::Default)?;
         let (scoped, order) = self.order(scoped, &modifiers.order_by, Scope::Default)?;
         Ok((scoped.pattern, sliced(order, deduplicated, modifiers)))
@@ -68,9 +72,13 @@ impl<'t> Converter<'t> {
         let outer = std::mem::replace(&mut self.by_name, names);
         self.subqueries += 1;
         let modifiers = &select.modifiers;
-        let columns = columns(&select.projection);
-        let values = select.values.as_ref();
-        let scoped = self.solutions((Some(&select.group), columns, modifiers, values), scope)?;
+        let solutions = Solutions {
+            group: Some(&select.group),
+            columns: columns(&select.projection),
+            modifiers,
+            values: select.values.as_ref(),
+        };
+        let scoped = self.solutions(solutions, scope)?;
         // Without a slice or an aggregate the order of a nested SELECT is nobody's to see.
         let ordered = order_is_seen || modifiers.offset > 0 || modifiers.limit.is_some();
         let keys = if ordered { &*modifiers.order_by } else { &[] };
@@ -100,9 +108,15 @@ impl<'t> Converter<'t> {
     /// expressions.
     fn solutions(
         &mut self,
-        (group, columns, modifiers, values): Solutions<'_, 't>,
+        solutions: Solutions<'_, 't>,
         scope: Scope,
     ) -> Result<Scoped, PlanError> {
+        let Solutions {
+            group,
+            columns,
+            modifiers,
+            values,
+        } = solutions;
         let mut aggregates = Vec::new();
         for expression in after_grouping(columns, modifiers) {
             add_aggregates(expression, &mut aggregates);

@@ -4,11 +4,12 @@ use jindou_syntax::{Error, Options};
 
 use crate::error::PlanError;
 
-/// Bytes that are held of the algebra and the plan at most, as `tests/parse_memory.rs` measures:
-/// so many times what the tree of the text takes,
+/// Bytes of algebra and plan at most for each byte that the tree of the text takes, as
+/// `tests/parse_memory.rs` measures.
 const PLANNED_TIMES: usize = 12;
-/// and fewer times that, and so many for each byte of the text, of which names may take most.
+/// The same where names take most of the tree, beside [`PLANNED_BYTES_PER_BYTE`].
 const NAMED_TIMES: usize = 3;
+/// Bytes of algebra and plan at most for each byte of the text, beside [`NAMED_TIMES`].
 const PLANNED_BYTES_PER_BYTE: usize = 400;
 
 /// Where a text gets memory from, and how long it may take to read and to plan it.
