@@ -84,10 +84,15 @@ fn apart(tokens: &[(Token, &str)]) -> String {
             {
                 text.push_str(&written.to_ascii_lowercase());
             }
-            // Points in names it has once, and no characters above 16 bits.
+            // Points in names it has once, and no characters above 16 bits; and it takes the
+            // beginning of a name for a keyword.
             Kind::Name => {
                 let colon = token.extra as usize & 0xffff;
                 let (prefix, local) = written.split_at(colon + 1);
+                let begins = |length| Keyword::of(&prefix.as_bytes()[..length]) != Keyword::None;
+                if (1..prefix.len()).any(begins) {
+                    text.push_str("zz");
+                }
                 text.push_str(prefix);
                 let has_points = local.matches('.').count() > 1;
                 text.push_str(&if has_points {
@@ -102,6 +107,11 @@ fn apart(tokens: &[(Token, &str)]) -> String {
                     .map(|c| if c > '\u{ffff}' { 'z' } else { c })
                     .collect();
                 text.push_str(&plain);
+            }
+            // It is closed on no other line.
+            Kind::Unclosed => {
+                text.push_str(written);
+                text.push('\n');
             }
             _ => text.push_str(written),
         }
@@ -175,7 +185,7 @@ fn why_accepted(tokens: &[(Token, &str)], message: &str) -> Option<&'static str>
     if is_grouped && message.contains("overrides") {
         return Some("names of keys");
     }
-    if word(&["DESCRIBE"]) && message.contains("Duplicated") {
+    if word(&["DESCRIBE"]) && (message.contains("Duplicated") || message.contains("<unreported>")) {
         return Some("a variable that is described twice");
     }
     if kind(&[Kind::Label]) && word(&["EXISTS"]) {
@@ -299,7 +309,10 @@ fn errors_have_a_place_in_the_text() {
                 span.start <= span.end && span.end as usize <= text.len(),
                 "{text}"
             );
-            assert!(text.is_char_boundary(span.start as usize), "{text}");
+            assert!(
+                text.get(span.start as usize..span.end as usize).is_some(),
+                "{text}"
+            );
             let (line, column) = crate::position(&text, span.start);
             assert!(
                 line >= 1 && column >= 1 && line <= text.lines().count() + 1,

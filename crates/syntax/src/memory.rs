@@ -95,6 +95,13 @@ impl<'o> Memory<'o> {
         Ok(Box::new(item))
     }
 
+    /// Notes that a vector is held no more.
+    pub(crate) fn release<T>(&mut self, vector: Vec<T>) {
+        let bytes = vector.capacity() * size_of::<T>();
+        drop(vector);
+        self.left = self.left.saturating_add(bytes);
+    }
+
     /// Appends to a string.
     pub(crate) fn push_str(&mut self, string: &mut String, part: &str) -> Parsed<()> {
         let old = string.capacity();

@@ -222,6 +222,9 @@ impl<'t> Parser<'t, '_> {
         );
         let usual = hints::usual_iri(name);
         let hint = match (usual, self.names.like(name)) {
+            _ if matches!(name, "http" | "https" | "urn" | "mailto" | "ftp") => {
+                Some("IRIs stand between < and >".to_owned())
+            }
             (Some(iri), _) => Some(format!(
                 "PREFIX {name}: <{iri}> before the query declares it"
             )),
@@ -358,8 +361,14 @@ impl<'t> Parser<'t, '_> {
                     }
                 }
                 _ => {
-                    let message = r#"an escape that SPARQL does not have: strings have \t, \b, \n, \r, \f, \", \', \\, \uXXXX and \UXXXXXXXX"#;
-                    return Err(wrong(2, message));
+                    let end = start + escape + 1;
+                    let message = "an escape that SPARQL does not have".to_owned();
+                    let hint = r"a backslash is written \\; there are \t, \b, \n, \r, \f, quotes, \uXXXX and \UXXXXXXXX";
+                    return Err(self.wrong(
+                        span(start + escape, end),
+                        message,
+                        Some(hint.to_owned()),
+                    ));
                 }
             };
             out.push(c);
