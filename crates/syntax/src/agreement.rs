@@ -157,7 +157,7 @@ fn why_accepted(tokens: &[(Token, &str)], message: &str) -> Option<&'static str>
         Kind::Tilde,
         Kind::OpenAnnotation,
     ]) || has_direction
-        || follows(Kind::Not, &[Kind::Not])
+        || follows(Kind::Not, &[Kind::Not, Kind::Plus, Kind::Minus])
         || word(&[
             "VERSION",
             "LANGDIR",
@@ -220,8 +220,29 @@ fn why_refused(tokens: &[(Token, &str)], error: &Error) -> Option<&'static str> 
     if message.contains("is used in two graph patterns") {
         return Some("labels in two basic graph patterns or WHERE clauses");
     }
+    if message.contains("is read as an IRI") {
+        return Some("the longest token is an IRI");
+    }
+    let alone = matches!(tokens, [.., (last, _)] if last.kind == Kind::Semicolon);
+    if alone && message.contains("an operation such as") {
+        return Some("a semicolon without an operation");
+    }
     if word(&["LATERAL", "ADJUST"]) {
         return Some("extensions");
+    }
+    // It goes back behind a `;` to where a point would have to be.
+    let at = error.span().map_or(0, |span| span.start);
+    let before: Vec<Kind> = tokens
+        .iter()
+        .filter(|(token, _)| token.span.start < at)
+        .map(|(token, _)| token.kind)
+        .collect();
+    let after_semicolon = matches!(
+        before[..],
+        [.., Kind::Semicolon, Kind::Variable | Kind::Iri | Kind::Name]
+    );
+    if after_semicolon && message.contains("the object of a triple") {
+        return Some("triples without a point between them");
     }
     if message.contains("expected '.', ';', ','") || hint.starts_with("a '.' separates") {
         return Some("triples without a point between them");

@@ -26,9 +26,12 @@ pub(crate) fn found(parser: &Parser<'_, '_>) -> String {
     match parser.token.kind {
         Kind::End => format!("the end of the {}", parser.whole),
         Kind::String => format!("the string {}", shown(written)),
-        Kind::Unknown if written.chars().any(char::is_control) => {
-            format!("the character {}", written.escape_unicode())
-        }
+        Kind::Unknown => match written.chars().next() {
+            Some(c) if c.is_control() || c.is_whitespace() || INVISIBLE.contains(&c) => {
+                format!("the character U+{:04X}", u32::from(c))
+            }
+            _ => format!("'{}'", shown(written)),
+        },
         _ => format!("'{}'", shown(written)),
     }
 }
@@ -73,6 +76,8 @@ pub(crate) const fn sign(kind: Kind) -> &'static str {
     }
 }
 
+/// Characters that leave no trace in a message.
+const INVISIBLE: [char; 5] = ['\u{ad}', '\u{200b}', '\u{200e}', '\u{200f}', '\u{feff}'];
 const NEGATION: &str = "an expression is negated by !";
 
 /// What would mend that the next token is none of `fits`, if that can be guessed.
@@ -246,7 +251,7 @@ pub(crate) fn usual_iri(prefix: &str) -> Option<&'static str> {
 /// The name that is most like a word, if one is like it.
 pub(crate) fn closest<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let length = word.chars().count();
-    if length < 2 || length > MOST_COMPARED {
+    if !(2..=MOST_COMPARED).contains(&length) {
         return None;
     }
     let most = if length < 5 { 1 } else { 2 };

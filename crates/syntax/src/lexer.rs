@@ -334,22 +334,22 @@ impl<'t> Lexer<'t> {
         let end = run(bytes, at, WORD);
         match bytes.get(end) {
             Some(b':') => return self.local(at, end),
-            Some(byte) if matches!(byte, b'-' | b'.') || *byte >= 0x80 => {
-                if at >= self.no_colon_before {
-                    let begins = end > at || self.character(at).is_some_and(is_base);
-                    let (colon, looked) = match begins {
-                        true => self.dotted_end(end),
-                        false => (at, at),
-                    };
-                    #[cfg(test)]
-                    {
-                        self.looks += (looked - end) as u64;
-                    }
-                    if begins && colon == looked && bytes.get(colon) == Some(&b':') {
-                        return self.local(at, colon);
-                    }
-                    self.no_colon_before = looked;
+            Some(byte)
+                if (matches!(byte, b'-' | b'.') || *byte >= 0x80) && at >= self.no_colon_before =>
+            {
+                let begins = end > at || self.character(at).is_some_and(is_base);
+                let (colon, looked) = match begins {
+                    true => self.dotted_end(end),
+                    false => (at, at),
+                };
+                #[cfg(test)]
+                {
+                    self.looks += (looked - end) as u64;
                 }
+                if begins && colon == looked && bytes.get(colon) == Some(&b':') {
+                    return self.local(at, colon);
+                }
+                self.no_colon_before = looked;
             }
             _ => (),
         }

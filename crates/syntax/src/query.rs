@@ -139,11 +139,14 @@ impl<'t> Parser<'t, '_> {
     fn select_clause(&mut self) -> Parsed<Clause<'t>> {
         let what = "the SELECT clause";
         self.advance()?;
-        let mut clause = Clause::default();
-        clause.deduplicate = match self.keyword {
+        let deduplicate = match self.keyword {
             Keyword::Distinct => Some(Deduplicate::Distinct),
             Keyword::Reduced => Some(Deduplicate::Reduced),
             _ => None,
+        };
+        let mut clause = Clause {
+            deduplicate,
+            ..Clause::default()
         };
         if clause.deduplicate.is_some() {
             self.advance()?;

@@ -247,8 +247,8 @@ impl<'r> Writer<'r> {
         match self.random.one_in(2) {
             true => self.put("*"),
             false => {
-                for number in 0..=self.random.below(2) {
-                    let variable = VARIABLES[number];
+                let count = 1 + self.random.below(2);
+                for variable in &VARIABLES[..count] {
                     match self.random.one_in(2) {
                         true => self.put(variable),
                         false => {
