@@ -220,6 +220,9 @@ fn why_refused(tokens: &[(Token, &str)], error: &Error) -> Option<&'static str> 
     if message.contains("is used in two graph patterns") {
         return Some("labels in two basic graph patterns or WHERE clauses");
     }
+    if message.contains("which is not an IRI") {
+        return Some("the longest name is no IRI");
+    }
     if message.contains("is read as an IRI") {
         return Some("the longest token is an IRI");
     }

@@ -122,11 +122,17 @@ impl<'t, 'o> Parser<'t, 'o> {
         if self.token.kind == Kind::Word {
             self.word();
         }
+        self.count_token()
+    }
+
+    /// Asks now and then whether to give up.
+    #[inline]
+    pub(crate) fn count_token(&mut self) -> Parsed<()> {
         self.until_poll -= 1;
-        if self.until_poll == 0 {
-            self.poll()?;
+        match self.until_poll {
+            0 => self.poll(),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn word(&mut self) {
