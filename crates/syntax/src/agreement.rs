@@ -84,10 +84,15 @@ fn apart(tokens: &[(Token, &str)]) -> String {
             {
                 text.push_str(&written.to_ascii_lowercase());
             }
-            // Points in names it has once, and no characters above 16 bits.
+            // Points in names it has once, and no characters above 16 bits; and it takes the
+            // beginning of a name for a keyword.
             Kind::Name => {
                 let colon = token.extra as usize & 0xffff;
                 let (prefix, local) = written.split_at(colon + 1);
+                let begins = |length| Keyword::of(&prefix.as_bytes()[..length]) != Keyword::None;
+                if (1..prefix.len()).any(begins) {
+                    text.push_str("zz");
+                }
                 text.push_str(prefix);
                 let has_points = local.matches('.').count() > 1;
                 text.push_str(&if has_points {
@@ -102,6 +107,11 @@ fn apart(tokens: &[(Token, &str)]) -> String {
                     .map(|c| if c > '\u{ffff}' { 'z' } else { c })
                     .collect();
                 text.push_str(&plain);
+            }
+            // It is closed on no other line.
+            Kind::Unclosed => {
+                text.push_str(written);
+                text.push('\n');
             }
             _ => text.push_str(written),
         }
@@ -147,7 +157,7 @@ fn why_accepted(tokens: &[(Token, &str)], message: &str) -> Option<&'static str>
         Kind::Tilde,
         Kind::OpenAnnotation,
     ]) || has_direction
-        || follows(Kind::Not, &[Kind::Not])
+        || follows(Kind::Not, &[Kind::Not, Kind::Plus, Kind::Minus])
         || word(&[
             "VERSION",
             "LANGDIR",
@@ -175,7 +185,7 @@ fn why_accepted(tokens: &[(Token, &str)], message: &str) -> Option<&'static str>
     if is_grouped && message.contains("overrides") {
         return Some("names of keys");
     }
-    if word(&["DESCRIBE"]) && message.contains("Duplicated") {
+    if word(&["DESCRIBE"]) && (message.contains("Duplicated") || message.contains("<unreported>")) {
         return Some("a variable that is described twice");
     }
     if kind(&[Kind::Label]) && word(&["EXISTS"]) {
@@ -210,8 +220,32 @@ fn why_refused(tokens: &[(Token, &str)], error: &Error) -> Option<&'static str> 
     if message.contains("is used in two graph patterns") {
         return Some("labels in two basic graph patterns or WHERE clauses");
     }
+    if message.contains("which is not an IRI") {
+        return Some("the longest name is no IRI");
+    }
+    if message.contains("is read as an IRI") {
+        return Some("the longest token is an IRI");
+    }
+    let alone = matches!(tokens, [.., (last, _)] if last.kind == Kind::Semicolon);
+    if alone && message.contains("an operation such as") {
+        return Some("a semicolon without an operation");
+    }
     if word(&["LATERAL", "ADJUST"]) {
         return Some("extensions");
+    }
+    // It goes back behind a `;` to where a point would have to be.
+    let at = error.span().map_or(0, |span| span.start);
+    let before: Vec<Kind> = tokens
+        .iter()
+        .filter(|(token, _)| token.span.start < at)
+        .map(|(token, _)| token.kind)
+        .collect();
+    let after_semicolon = matches!(
+        before[..],
+        [.., Kind::Semicolon, Kind::Variable | Kind::Iri | Kind::Name]
+    );
+    if after_semicolon && message.contains("the object of a triple") {
+        return Some("triples without a point between them");
     }
     if message.contains("expected '.', ';', ','") || hint.starts_with("a '.' separates") {
         return Some("triples without a point between them");
@@ -299,7 +333,10 @@ fn errors_have_a_place_in_the_text() {
                 span.start <= span.end && span.end as usize <= text.len(),
                 "{text}"
             );
-            assert!(text.is_char_boundary(span.start as usize), "{text}");
+            assert!(
+                text.get(span.start as usize..span.end as usize).is_some(),
+                "{text}"
+            );
             let (line, column) = crate::position(&text, span.start);
             assert!(
                 line >= 1 && column >= 1 && line <= text.lines().count() + 1,

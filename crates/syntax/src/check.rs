@@ -94,6 +94,8 @@ impl<'t> Parser<'t, '_> {
                 return Err(self.wrong(variable.span, message, None));
             }
         }
+        self.memory.release(clause.used);
+        self.memory.release(clause.ends);
         Ok(Projection::Columns(clause.columns))
     }
 

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::Error;
 use crate::keywords::Keyword;
-use crate::lexer::{Kind, span};
+use crate::lexer::{Kind, Lexer, span};
 use crate::memory::{Failure, Memory, Parsed};
 use crate::parser::Parser;
 use crate::prologue::Declarations;
@@ -135,6 +135,9 @@ impl<'t> DataBlock<'t> {
 pub(crate) struct Blocks<'t> {
     declarations: Shared<'t>,
     labels: Labels<'t>,
+    /// Where the data of the first INSERT DATA is. Its labels are noted when there is a second: of
+    /// one alone none are held.
+    first: Option<Span>,
 }
 
 impl<'t> Blocks<'t> {
@@ -479,11 +482,20 @@ impl<'t> Parser<'t, '_> {
     /// The block of an INSERT DATA or DELETE DATA, which is next, read to its end.
     pub(crate) fn data(&mut self, blocks: &mut Blocks<'t>, inserts: bool) -> Parsed<DataBlock<'t>> {
         let start = self.token.span.start;
-        blocks.labels.block += 1;
+        if inserts {
+            if let Some(first) = blocks.first.filter(|_| blocks.labels.block == 1) {
+                self.note_labels(first, &mut blocks.labels)?;
+            }
+            blocks.labels.block += 1;
+        }
         let mut ignore = |_: &DataQuad<'_>| true;
-        let labels = inserts.then_some(&mut blocks.labels);
+        let are_several = inserts && blocks.first.is_some();
+        let labels = are_several.then_some(&mut blocks.labels);
         let mut sink = DataSink::new(inserts, &mut ignore, labels);
         self.block(&mut sink)?;
+        if inserts {
+            blocks.first.get_or_insert(self.since(start));
+        }
         Ok(DataBlock {
             text: &self.text[..self.end as usize],
             start,
@@ -492,6 +504,23 @@ impl<'t> Parser<'t, '_> {
             inserts,
             beyond: sink.beyond,
         })
+    }
+
+    /// Notes the labels of a block that was read.
+    fn note_labels(&mut self, block: Span, labels: &mut Labels<'t>) -> Parsed<()> {
+        let text = &self.text[..block.end as usize];
+        let mut lexer = Lexer::new(text, block.start as usize);
+        loop {
+            let token = lexer.next();
+            self.count_token()?;
+            match token.kind {
+                Kind::End => return Ok(()),
+                Kind::Label => {
+                    labels.see(&token.of(text)[2..], &mut self.memory)?;
+                }
+                _ => (),
+            }
+        }
     }
 
     fn block(&mut self, sink: &mut DataSink<'_, 't>) -> Parsed<()> {

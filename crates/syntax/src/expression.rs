@@ -13,7 +13,7 @@ use crate::tree::{
 };
 
 /// What an operand is, for messages.
-const OPERAND: &[&str] = &["an expression"];
+const OPERAND: &[&str] = &["a variable", "a value", "a function", "'('"];
 
 impl<'t> Parser<'t, '_> {
     /// An expression.

@@ -15,10 +15,18 @@ use crate::tree::{
 
 /// What may stand where an element of a group ends.
 const AFTER_TRIPLES: &[&str] = &["'.'", "';'", "','", "'}'"];
-const IN_GROUP: &[&str] = &[
-    "triples", "'{'", "FILTER", "OPTIONAL", "UNION", "BIND", "VALUES", "GRAPH", "MINUS", "SERVICE",
-    "'}'",
-];
+const IN_GROUP: &[&str] = &["triples", "a keyword such as FILTER", "'{'", "'}'"];
+
+const OWN_BRACES: &str = "a nested SELECT stands in braces of its own, { SELECT ... }";
+const BRACKETED: &str = "all of a FILTER's expression stands between '(' and ')'";
+
+/// An error with a hint.
+pub(crate) fn with_hint(mut failure: Failure, text: &str) -> Failure {
+    if let crate::Error::Syntax { hint, .. } = &mut *failure {
+        *hint = Some(text.to_owned());
+    }
+    failure
+}
 
 impl<'t> Parser<'t, '_> {
     /// A group graph pattern. Its variables are in scope afterwards if it `joins`.
@@ -48,14 +56,20 @@ impl<'t> Parser<'t, '_> {
 
     #[cold]
     fn after_select(&self) -> Failure {
-        let mut failure = self.unexpected("a nested SELECT", &["'}'"]);
-        if (self.at_triples() || self.at_element())
-            && let crate::Error::Syntax { hint, .. } = &mut *failure
-        {
-            let text = "a nested SELECT stands in braces of its own, { SELECT ... }";
-            *hint = Some(text.to_owned());
+        let failure = self.unexpected("a nested SELECT", &["'}'"]);
+        match self.at_triples() || self.at_element() {
+            true => with_hint(failure, OWN_BRACES),
+            false => failure,
         }
-        failure
+    }
+
+    #[cold]
+    fn no_element(&self) -> Failure {
+        let failure = self.unexpected("a graph pattern", IN_GROUP);
+        match self.keyword {
+            Keyword::Select => with_hint(failure, OWN_BRACES),
+            _ => failure,
+        }
     }
 
     fn at_element(&self) -> bool {
@@ -103,20 +117,20 @@ impl<'t> Parser<'t, '_> {
                         self.memory.push(elements, Element::Triples(sink.triples))?;
                     }
                 }
-                if self.is(Kind::CloseBrace) {
-                    return Ok(());
-                }
-                if !self.at_element() {
+                if !self.is(Kind::CloseBrace) && !self.at_element() {
                     let has_point = self.text[..self.end as usize].ends_with('.');
-                    let fits = if has_point { IN_GROUP } else { AFTER_TRIPLES };
-                    return Err(self.unexpected("a graph pattern", fits));
+                    return Err(match has_point {
+                        true => self.no_element(),
+                        false => self.unexpected("a graph pattern", AFTER_TRIPLES),
+                    });
                 }
             }
             if self.is(Kind::CloseBrace) {
+                self.memory.release(frames);
                 return Ok(());
             }
             if !self.at_element() {
-                return Err(self.unexpected("a graph pattern", IN_GROUP));
+                return Err(self.no_element());
             }
             let element = self.element()?;
             if !matches!(element, Element::Filter(_)) {
@@ -131,11 +145,11 @@ impl<'t> Parser<'t, '_> {
     /// The error that nothing separates two statements.
     #[cold]
     pub(crate) fn no_point(&self) -> Failure {
-        let mut failure = self.unexpected("a graph pattern", AFTER_TRIPLES);
-        if let crate::Error::Syntax { hint, .. } = &mut *failure {
-            hint.get_or_insert_with(|| "a '.' separates triples with other subjects".to_owned());
+        let failure = self.unexpected("a graph pattern", AFTER_TRIPLES);
+        match failure.hint() {
+            Some(_) => failure,
+            None => with_hint(failure, "a '.' separates triples with other subjects"),
         }
-        failure
     }
 
     fn element(&mut self) -> Parsed<Element<'t>> {
@@ -165,7 +179,16 @@ impl<'t> Parser<'t, '_> {
             }
             Keyword::Filter => {
                 let aggregates = self.forbid_aggregates("a FILTER");
-                let filter = self.constraint("a FILTER")?;
+                let filter = match self.is(Kind::OpenParen) || self.at_iri() || self.at_call() {
+                    true => self.constraint("a FILTER")?,
+                    false => {
+                        let failure = self.unexpected("a FILTER", &["'('", "a function"]);
+                        return Err(match failure.hint() {
+                            Some(_) => failure,
+                            None => with_hint(failure, BRACKETED),
+                        });
+                    }
+                };
                 self.aggregates = aggregates;
                 if !self.at_triples() && !self.after_filter() {
                     return Err(self.behind_filter());
@@ -183,7 +206,7 @@ impl<'t> Parser<'t, '_> {
 
     #[cold]
     fn behind_filter(&self) -> Failure {
-        let mut failure = self.unexpected("a graph pattern", IN_GROUP);
+        let failure = self.unexpected("a graph pattern", IN_GROUP);
         let is_operator = matches!(
             self.token.kind,
             Kind::And
@@ -199,10 +222,10 @@ impl<'t> Parser<'t, '_> {
                 | Kind::Star
                 | Kind::Slash
         );
-        if let (true, crate::Error::Syntax { hint, .. }) = (is_operator, &mut *failure) {
-            *hint = Some("all of a FILTER's expression stands between '(' and ')'".to_owned());
+        match is_operator {
+            true => with_hint(failure, BRACKETED),
+            false => failure,
         }
-        failure
     }
 
     /// A variable, which is in scope then, or an IRI.

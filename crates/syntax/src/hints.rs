@@ -2,7 +2,7 @@
 
 use crate::chars::{is_base, is_inner};
 use crate::keywords::{KEYWORDS, Keyword};
-use crate::lexer::{Kind, LONG};
+use crate::lexer::Kind;
 use crate::parser::Parser;
 use crate::prefixes::PREFIXES;
 
@@ -25,13 +25,13 @@ pub(crate) fn found(parser: &Parser<'_, '_>) -> String {
     let written = parser.token.of(parser.text);
     match parser.token.kind {
         Kind::End => format!("the end of the {}", parser.whole),
-        Kind::Unclosed if parser.token.extra & LONG != 0 => {
-            "a string that is not closed".to_owned()
-        }
-        Kind::Unclosed => "a string that its line does not close".to_owned(),
-        Kind::Unknown if written.chars().any(char::is_control) => {
-            format!("the character {}", written.escape_unicode())
-        }
+        Kind::String => format!("the string {}", shown(written)),
+        Kind::Unknown => match written.chars().next() {
+            Some(c) if c.is_control() || c.is_whitespace() || INVISIBLE.contains(&c) => {
+                format!("the character U+{:04X}", u32::from(c))
+            }
+            _ => format!("'{}'", shown(written)),
+        },
         _ => format!("'{}'", shown(written)),
     }
 }
@@ -76,11 +76,37 @@ pub(crate) const fn sign(kind: Kind) -> &'static str {
     }
 }
 
+/// Characters that leave no trace in a message.
+const INVISIBLE: [char; 5] = ['\u{ad}', '\u{200b}', '\u{200e}', '\u{200f}', '\u{feff}'];
+const NEGATION: &str = "an expression is negated by !";
+
 /// What would mend that the next token is none of `fits`, if that can be guessed.
-pub(crate) fn hint(parser: &Parser<'_, '_>, fits: &[&str]) -> Option<String> {
+pub(crate) fn hint(parser: &Parser<'_, '_>, what: &str, fits: &[&str]) -> Option<String> {
     let written = parser.token.of(parser.text);
     let rest = &parser.text[parser.token.span.start as usize..];
+    let before = &parser.text[..parser.token.span.start as usize];
+    if before.ends_with(['\'', '"'])
+        && matches!(parser.token.kind, Kind::Word | Kind::Name | Kind::String)
+    {
+        return Some(r#"a quote inside of a string is written \' or \""#.to_owned());
+    }
     match parser.token.kind {
+        Kind::Word if before.trim_end().ends_with("NOT") => Some(NEGATION.to_owned()),
+        Kind::Variable | Kind::OpenParen if fits == ["EXISTS"] => Some(NEGATION.to_owned()),
+        Kind::Slash | Kind::Pipe | Kind::Star | Kind::Plus | Kind::Question
+            if what == "the object of a triple" =>
+        {
+            Some("property paths are made of IRIs, not of variables".to_owned())
+        }
+        Kind::OpenReified if what == "an expression" => {
+            Some("a triple term of an expression is written <<( ... )>>".to_owned())
+        }
+        Kind::Dot => {
+            unclosed_hint(parser).filter(|_| fits.iter().any(|fit| matches!(*fit, "']'" | "')'")))
+        }
+        Kind::CloseBrace if parser.innermost().is_none() => {
+            Some("there is one '}' more than there are '{'".to_owned())
+        }
         Kind::Word => word_hint(written, parser.keyword, fits),
         Kind::Name => name_hint(written, fits),
         Kind::Less => iri_hint(rest),
@@ -168,8 +194,17 @@ fn declaration_hint(written: &str) -> Option<String> {
 /// What keeps `<...>` from being an IRI.
 fn iri_hint(rest: &str) -> Option<String> {
     let line = rest.lines().next()?;
-    let inside = &line[1..line.find('>')?];
-    let looks_so = inside.contains(':') && !inside.starts_with([' ', '?', '$', '=']);
+    let scheme: String = line[1..]
+        .chars()
+        .take_while(char::is_ascii_alphanumeric)
+        .collect();
+    if scheme.is_empty() || !line[1 + scheme.len()..].starts_with(':') {
+        return None;
+    }
+    let Some(end) = line.find('>') else {
+        return Some("an IRI ends with >".to_owned());
+    };
+    let inside = &line[1..end];
     let odd = inside
         .chars()
         .find(|c| *c <= ' ' || "<\"{}|^`\\".contains(*c))?;
@@ -179,7 +214,7 @@ fn iri_hint(rest: &str) -> Option<String> {
         odd if odd.is_control() => format!("the character {}", odd.escape_unicode()),
         odd => format!("'{odd}'"),
     };
-    looks_so.then(|| format!("<{}> is not an IRI as it has {odd}", shown(inside)))
+    Some(format!("<{}> is not an IRI as it has {odd}", shown(inside)))
 }
 
 fn unknown_hint(written: &str, rest: &str) -> Option<String> {
@@ -216,7 +251,7 @@ pub(crate) fn usual_iri(prefix: &str) -> Option<&'static str> {
 /// The name that is most like a word, if one is like it.
 pub(crate) fn closest<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let length = word.chars().count();
-    if length < 2 || length > MOST_COMPARED {
+    if !(2..=MOST_COMPARED).contains(&length) {
         return None;
     }
     let most = if length < 5 { 1 } else { 2 };

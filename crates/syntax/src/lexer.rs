@@ -80,7 +80,8 @@ pub(crate) enum Kind {
     /// `?` that no variable follows.
     Question,
     Tilde,
-    /// A quote whose string is not closed: on its line, or with three quotes at all.
+    /// A quote whose string is not closed on its line; with [`LONG`] three quotes, one of many that
+    /// nothing closes.
     Unclosed,
     /// What no token begins with.
     Unknown,
@@ -114,10 +115,15 @@ pub(crate) struct Lexer<'t> {
     at: usize,
     /// Up to here no name has a colon: it was looked for from an earlier word on.
     no_colon_before: usize,
+    /// How often three quotes began no string.
+    missed: u8,
     /// Bytes looked at.
     #[cfg(test)]
     pub(crate) looks: u64,
 }
+
+/// Times that three quotes are looked for to the end of the text in vain.
+const MAX_MISSED: u8 = 8;
 
 /// Longest text in bytes: offsets are 32 bits, with one to spare.
 pub(crate) const MAX_TEXT_BYTES: usize = (1 << 31) - 2;
@@ -133,6 +139,7 @@ impl<'t> Lexer<'t> {
             text,
             at,
             no_colon_before: 0,
+            missed: 0,
             #[cfg(test)]
             looks: 0,
         }
@@ -327,22 +334,22 @@ impl<'t> Lexer<'t> {
         let end = run(bytes, at, WORD);
         match bytes.get(end) {
             Some(b':') => return self.local(at, end),
-            Some(byte) if matches!(byte, b'-' | b'.') || *byte >= 0x80 => {
-                if at >= self.no_colon_before {
-                    let begins = end > at || self.character(at).is_some_and(is_base);
-                    let (colon, looked) = match begins {
-                        true => self.dotted_end(end),
-                        false => (at, at),
-                    };
-                    #[cfg(test)]
-                    {
-                        self.looks += (looked - end) as u64;
-                    }
-                    if begins && colon == looked && bytes.get(colon) == Some(&b':') {
-                        return self.local(at, colon);
-                    }
-                    self.no_colon_before = looked;
+            Some(byte)
+                if (matches!(byte, b'-' | b'.') || *byte >= 0x80) && at >= self.no_colon_before =>
+            {
+                let begins = end > at || self.character(at).is_some_and(is_base);
+                let (colon, looked) = match begins {
+                    true => self.dotted_end(end),
+                    false => (at, at),
+                };
+                #[cfg(test)]
+                {
+                    self.looks += (looked - end) as u64;
                 }
+                if begins && colon == looked && bytes.get(colon) == Some(&b':') {
+                    return self.local(at, colon);
+                }
+                self.no_colon_before = looked;
             }
             _ => (),
         }
@@ -432,7 +439,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    fn string(&self, at: usize) -> (Kind, usize, u32) {
+    fn string(&mut self, at: usize) -> (Kind, usize, u32) {
         let bytes = self.text.as_bytes();
         let quote = bytes[at];
         let long = [quote; 3];
@@ -450,7 +457,13 @@ impl<'t> Lexer<'t> {
                     end += 1;
                 }
             }
-            return (Kind::Unclosed, bytes.len(), LONG);
+            // `''` and what follows it, then; but the rest of the text is looked through only so
+            // often.
+            self.missed += 1;
+            return match self.missed > MAX_MISSED {
+                true => (Kind::Unclosed, bytes.len(), LONG),
+                false => (Kind::String, at + 2, 0),
+            };
         }
         let mut escapes = 0;
         let mut end = at + 1;

@@ -46,6 +46,8 @@ mod prologue;
 mod query;
 #[cfg(test)]
 mod random;
+#[cfg(test)]
+mod random_expression;
 mod scope;
 mod shape;
 mod terms;

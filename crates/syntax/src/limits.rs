@@ -73,7 +73,7 @@ const REPEATED: &[(&str, &str, &str, &str)] = &[
         "",
         "x }",
     ),
-    ("ASK {", " #<'\"\n", "", "}"),
+    ("ASK {", " ", "#<'\"\n", "}"),
     ("ASK { ?s ?p ", "?o.?o ?p ", "", "1 }"),
     // Not grammatical, but read to some end.
     ("ASK { ?s ?p ", "a.", "", "?o }"),

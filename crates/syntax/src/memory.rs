@@ -82,7 +82,14 @@ impl<'o> Memory<'o> {
 
     fn grow_vector<T>(&mut self, vector: &mut Vec<T>) -> Parsed<()> {
         let old = vector.capacity();
-        let new = (old * 2).max(1);
+        // Most lists are short, and the small ones should not be copied often.
+        let least = match size_of::<T>() {
+            0..=32 => 8,
+            33..=96 => 4,
+            97..=288 => 2,
+            _ => 1,
+        };
+        let new = (old * 2).max(least);
         self.grow(old * size_of::<T>(), new * size_of::<T>())?;
         vector.reserve_exact(new - old);
         Ok(())
@@ -93,6 +100,13 @@ impl<'o> Memory<'o> {
     pub(crate) fn boxed<T>(&mut self, item: T) -> Parsed<Box<T>> {
         self.take(size_of::<T>())?;
         Ok(Box::new(item))
+    }
+
+    /// Notes that a vector is held no more.
+    pub(crate) fn release<T>(&mut self, vector: Vec<T>) {
+        let bytes = vector.capacity() * size_of::<T>();
+        drop(vector);
+        self.left = self.left.saturating_add(bytes);
     }
 
     /// Appends to a string.
@@ -141,8 +155,9 @@ impl<'o> Memory<'o> {
             }
         };
         let old = table.capacity();
-        self.grow(bytes(old), bytes((old * 2).max(3)))?;
-        table.reserve(1);
+        let new = if old == 0 { 14 } else { old * 2 };
+        self.grow(bytes(old), bytes(new))?;
+        table.reserve(new - table.len());
         Ok(())
     }
 }

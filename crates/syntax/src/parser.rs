@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, position};
 use crate::hints;
 use crate::keywords::{Keyword, first_of};
-use crate::lexer::{Kind, Lexer, Token, span};
+use crate::lexer::{Kind, LONG, Lexer, Token, span};
 use crate::memory::{Failure, Memory, Parsed};
 use crate::prologue::Declarations;
 use crate::scope::Scope;
@@ -122,11 +122,17 @@ impl<'t, 'o> Parser<'t, 'o> {
         if self.token.kind == Kind::Word {
             self.word();
         }
+        self.count_token()
+    }
+
+    /// Asks now and then whether to give up.
+    #[inline]
+    pub(crate) fn count_token(&mut self) -> Parsed<()> {
         self.until_poll -= 1;
-        if self.until_poll == 0 {
-            self.poll()?;
+        match self.until_poll {
+            0 => self.poll(),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn word(&mut self) {
@@ -247,11 +253,39 @@ impl<'t, 'o> Parser<'t, 'o> {
     /// The error that the next token is not what fits in `what`.
     #[cold]
     pub(crate) fn unexpected(&self, what: &str, fits: &[&str]) -> Failure {
+        if self.token.kind == Kind::Unclosed {
+            return self.unclosed();
+        }
         let found = hints::found(self);
         let fits_here = hints::list(fits);
-        let message = format!("expected {fits_here} in {what}, found {found}");
-        let hint = hints::hint(self, fits);
+        let message = match what {
+            "" => format!("expected {fits_here}, found {found}"),
+            _ => format!("expected {fits_here} in {what}, found {found}"),
+        };
+        let hint = hints::hint(self, what, fits);
         self.wrong(self.token.span, message, hint)
+    }
+
+    /// The error that the string that is next is not closed.
+    fn unclosed(&self) -> Failure {
+        let start = self.token.span.start as usize;
+        let bytes = self.text.as_bytes();
+        // An empty string before it, if it is no long one that is not closed either.
+        let quote = bytes[start];
+        let is_long = self.token.extra & LONG != 0;
+        if is_long || bytes[..start].ends_with(&[quote; 2]) {
+            let start = if is_long { start } else { start - 2 };
+            let message = "this string between three quotes is not closed".to_owned();
+            return self.wrong(span(start, start + 3), message, None);
+        }
+        let message = "this string is not closed on its line".to_owned();
+        let hint = match bytes[..start].last() {
+            Some(byte) if byte.is_ascii_alphanumeric() => {
+                r#"a quote inside of a string is written \' or \""#
+            }
+            _ => "strings of several lines stand between three quotes",
+        };
+        self.wrong(span(start, start + 1), message, Some(hint.to_owned()))
     }
 
     /// Where the innermost bracket is that is open.

@@ -134,6 +134,7 @@ fn path_bytes(path: &Path<'_>) -> usize {
     }
 }
 
+#[expect(clippy::ptr_arg, reason = "whether it is owned is asked")]
 fn owned_bytes(value: &Cow<'_, str>) -> usize {
     match value {
         Cow::Borrowed(_) => 0,

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::check::Clause;
+use crate::group::with_hint;
 use crate::keywords::Keyword;
 use crate::lexer::Kind;
 use crate::memory::Parsed;
@@ -12,6 +13,8 @@ use crate::tree::{
     Name, OrderKey, Projection, Query, Select, Triple, Values, Variable,
 };
 
+const MODIFIERS: &str =
+    "modifiers stand in this order, each once: GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET, VALUES";
 const FORMS: &[&str] = &["SELECT", "CONSTRUCT", "DESCRIBE", "ASK"];
 
 /// What follows WHERE.
@@ -39,12 +42,27 @@ impl<'t> Parser<'t, '_> {
             _ => {
                 let mut fits = FORMS.to_vec();
                 fits.extend(["PREFIX", "BASE"]);
-                return Err(self.unexpected("a query", &fits));
+                let failure = self.unexpected("a query", &fits);
+                let after_iri = self.text[..self.end as usize].ends_with('>');
+                return Err(match self.is(Kind::Dot) && after_iri {
+                    true => with_hint(failure, "declarations end without a point"),
+                    false => failure,
+                });
             }
         };
         self.scope.leave(outer);
         if !self.is(Kind::End) {
-            return Err(self.unexpected("a query", &["its end"]));
+            let failure = self.unexpected("", &["the end of the query"]);
+            return Err(match self.keyword {
+                Keyword::From => with_hint(failure, "FROM stands before WHERE"),
+                Keyword::Where => with_hint(failure, "WHERE stands before the modifiers"),
+                Keyword::Group
+                | Keyword::Having
+                | Keyword::Order
+                | Keyword::Limit
+                | Keyword::Offset => with_hint(failure, MODIFIERS),
+                _ => failure,
+            });
         }
         let base = self.base()?;
         Ok(Query {
@@ -121,11 +139,14 @@ impl<'t> Parser<'t, '_> {
     fn select_clause(&mut self) -> Parsed<Clause<'t>> {
         let what = "the SELECT clause";
         self.advance()?;
-        let mut clause = Clause::default();
-        clause.deduplicate = match self.keyword {
+        let deduplicate = match self.keyword {
             Keyword::Distinct => Some(Deduplicate::Distinct),
             Keyword::Reduced => Some(Deduplicate::Reduced),
             _ => None,
+        };
+        let mut clause = Clause {
+            deduplicate,
+            ..Clause::default()
         };
         if clause.deduplicate.is_some() {
             self.advance()?;
@@ -152,7 +173,11 @@ impl<'t> Parser<'t, '_> {
                     }
                 }
                 _ if clause.columns.is_empty() => {
-                    return Err(self.unexpected(what, &["a variable", "'('", "'*'"]));
+                    let failure = self.unexpected(what, &["a variable", "'('", "'*'"]);
+                    return Err(match self.at_call() {
+                        true => with_hint(failure, "a computed column is (expression AS ?name)"),
+                        false => failure,
+                    });
                 }
                 Kind::Comma => return Err(self.comma(what)),
                 _ => break,
@@ -283,6 +308,7 @@ impl<'t> Parser<'t, '_> {
                 break;
             }
         }
+        self.memory.release(frames);
         let fits: &[&str] = match sink.triples.is_empty() {
             true => &["triples"],
             false => &["'.'", "';'", "','"],
@@ -327,7 +353,7 @@ impl<'t> Parser<'t, '_> {
         let mut modifiers = Modifiers::default();
         let mut is_grouped = has_aggregates;
         if self.accept_word(Keyword::Group)? {
-            self.expect_word(Keyword::By, "GROUP BY")?;
+            self.expect_word(Keyword::By, "the GROUP BY clause")?;
             is_grouped = true;
             self.aggregates = Aggregates::Refused("GROUP BY");
             self.group_keys(&mut modifiers)?;
@@ -343,7 +369,7 @@ impl<'t> Parser<'t, '_> {
             }
         }
         if self.accept_word(Keyword::Order)? {
-            self.expect_word(Keyword::By, "ORDER BY")?;
+            self.expect_word(Keyword::By, "the ORDER BY clause")?;
             self.order_keys(&mut modifiers)?;
         }
         is_grouped |= self.aggregates == Aggregates::Present;

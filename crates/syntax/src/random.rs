@@ -11,11 +11,11 @@ impl Random {
         (self.0 >> 20) as usize % bound
     }
 
-    fn of<'a>(&mut self, choices: &[&'a str]) -> &'a str {
+    pub(crate) fn of<'a>(&mut self, choices: &[&'a str]) -> &'a str {
         choices[self.below(choices.len())]
     }
 
-    fn one_in(&mut self, bound: usize) -> bool {
+    pub(crate) fn one_in(&mut self, bound: usize) -> bool {
         self.below(bound) == 0
     }
 }
@@ -68,7 +68,7 @@ pub(crate) struct Writer<'r> {
     pub(crate) random: &'r mut Random,
     pub(crate) has_new: bool,
     out: Vec<String>,
-    depth: usize,
+    pub(crate) depth: usize,
     names: usize,
     labels: usize,
 }
@@ -85,17 +85,17 @@ impl<'r> Writer<'r> {
         }
     }
 
-    fn put(&mut self, text: &str) {
+    pub(crate) fn put(&mut self, text: &str) {
         self.out.push(text.to_owned());
     }
 
-    fn any(&mut self, choices: &[&str]) {
+    pub(crate) fn any(&mut self, choices: &[&str]) {
         let choice = self.random.of(choices);
         self.put(choice);
     }
 
     /// Calls `part` once or a few times more, with `between` between.
-    fn several(&mut self, most: usize, between: &str, part: &mut dyn FnMut(&mut Self)) {
+    pub(crate) fn several(&mut self, most: usize, between: &str, part: &mut dyn FnMut(&mut Self)) {
         for number in 0..=self.random.below(most) {
             if number > 0 && !between.is_empty() {
                 self.put(between);
@@ -104,13 +104,13 @@ impl<'r> Writer<'r> {
         }
     }
 
-    fn deeper(&mut self, part: &mut dyn FnMut(&mut Self)) {
+    pub(crate) fn deeper(&mut self, part: &mut dyn FnMut(&mut Self)) {
         self.depth += 1;
         part(self);
         self.depth -= 1;
     }
 
-    fn is_deep(&mut self) -> bool {
+    pub(crate) fn is_deep(&mut self) -> bool {
         self.depth > 4 || self.random.below(6) < self.depth
     }
 
@@ -176,7 +176,7 @@ impl<'r> Writer<'r> {
         self.text()
     }
 
-    fn prologue(&mut self) {
+    pub(crate) fn prologue(&mut self) {
         self.put("PREFIX");
         self.put("ex:");
         self.put("<http://ex/>");
@@ -247,8 +247,8 @@ impl<'r> Writer<'r> {
         match self.random.one_in(2) {
             true => self.put("*"),
             false => {
-                for number in 0..=self.random.below(2) {
-                    let variable = VARIABLES[number];
+                let count = 1 + self.random.below(2);
+                for variable in &VARIABLES[..count] {
                     match self.random.one_in(2) {
                         true => self.put(variable),
                         false => {
@@ -442,15 +442,15 @@ impl<'r> Writer<'r> {
         }
     }
 
-    fn variable(&mut self) {
+    pub(crate) fn variable(&mut self) {
         self.any(VARIABLES);
     }
 
-    fn iri(&mut self) {
+    pub(crate) fn iri(&mut self) {
         self.any(IRIS);
     }
 
-    fn literal(&mut self) {
+    pub(crate) fn literal(&mut self) {
         self.any(LITERALS);
         if self.has_new && self.random.one_in(10) {
             self.put("'x'@en--ltr");
@@ -464,7 +464,7 @@ impl<'r> Writer<'r> {
         }
     }
 
-    fn triples(&mut self, has_paths: bool) {
+    pub(crate) fn triples(&mut self, has_paths: bool) {
         self.labels += 1;
         self.several(2, ".", &mut |writer| {
             let is_alone = writer.subject(has_paths);
@@ -593,276 +593,6 @@ impl<'r> Writer<'r> {
             8 => self.reified(),
             9 => self.triple_term(),
             _ => self.literal(),
-        }
-    }
-
-    fn path(&mut self) {
-        self.several(2, "|", &mut |writer| {
-            writer.several(2, "/", &mut |writer| {
-                if writer.random.one_in(4) {
-                    writer.put("^");
-                }
-                match writer.random.below(6) {
-                    0 => writer.put("a"),
-                    1 => {
-                        writer.put("!");
-                        writer.any(&["a", "ex:p", "^ex:q", "(ex:p|^a)", "(^<r>)"]);
-                    }
-                    2 if writer.depth < 4 => {
-                        writer.put("(");
-                        writer.deeper(&mut Self::path);
-                        writer.put(")");
-                    }
-                    _ => writer.iri(),
-                }
-                if writer.random.one_in(3) {
-                    writer.any(&["*", "+", "?"]);
-                }
-            });
-        });
-    }
-
-    fn bracketed(&mut self) {
-        self.put("(");
-        self.expression();
-        self.put(")");
-    }
-
-    fn constraint(&mut self) {
-        match self.random.below(4) {
-            0 => self.call(),
-            1 => self.function(),
-            _ => self.bracketed(),
-        }
-    }
-
-    fn function(&mut self) {
-        self.iri();
-        match self.random.one_in(4) {
-            true => self.put("()"),
-            false => {
-                self.put("(");
-                self.deeper(&mut |writer| writer.several(2, ",", &mut Self::expression));
-                self.put(")");
-            }
-        }
-    }
-
-    fn expression(&mut self) {
-        self.deeper(&mut |writer| {
-            if writer.is_deep() {
-                return writer.operand();
-            }
-            let operator = writer
-                .random
-                .of(&["||", "&&", "=", "<", ">=", "+", "-", "*", "/", "!="]);
-            match writer.random.below(5) {
-                0 => {
-                    writer.operand();
-                    writer.any(&["IN", "NOT IN", "in"]);
-                    match writer.random.one_in(4) {
-                        true => writer.put("()"),
-                        false => {
-                            writer.put("(");
-                            writer.several(3, ",", &mut Self::expression);
-                            writer.put(")");
-                        }
-                    }
-                }
-                1 => writer.operand(),
-                _ => {
-                    let is_comparison = matches!(operator, "=" | "<" | ">=" | "!=");
-                    let most = if is_comparison { 1 } else { 3 };
-                    writer.operand();
-                    for _ in 0..=writer.random.below(most) {
-                        writer.put(operator);
-                        writer.operand();
-                    }
-                }
-            }
-        });
-    }
-
-    fn operand(&mut self) {
-        if self.random.one_in(6) {
-            self.any(&["!", "+", "-"]);
-            if self.has_new && self.random.one_in(3) {
-                self.put("! !");
-            }
-        }
-        match self.random.below(8) {
-            0..=2 => self.variable(),
-            3 => self.literal(),
-            4 => self.iri(),
-            5 if !self.is_deep() => self.call(),
-            6 if !self.is_deep() => self.bracketed(),
-            7 if !self.is_deep() => self.function(),
-            _ => self.variable(),
-        }
-    }
-
-    fn call(&mut self) {
-        const CALLS: &[(&str, usize)] = &[
-            ("STR", 1),
-            ("lang", 1),
-            ("LANGMATCHES", 2),
-            ("DATATYPE", 1),
-            ("IRI", 1),
-            ("uri", 1),
-            ("BNODE", 1),
-            ("ABS", 1),
-            ("CEIL", 1),
-            ("CONCAT", 2),
-            ("COALESCE", 3),
-            ("SUBSTR", 2),
-            ("substr", 3),
-            ("STRLEN", 1),
-            ("REPLACE", 3),
-            ("REPLACE", 4),
-            ("UCASE", 1),
-            ("ENCODE_FOR_URI", 1),
-            ("CONTAINS", 2),
-            ("STRSTARTS", 2),
-            ("YEAR", 1),
-            ("TZ", 1),
-            ("MD5", 1),
-            ("SHA256", 1),
-            ("IF", 3),
-            ("STRLANG", 2),
-            ("STRDT", 2),
-            ("sameTerm", 2),
-            ("isIRI", 1),
-            ("isLiteral", 1),
-            ("REGEX", 2),
-            ("regex", 3),
-        ];
-        const NEW: &[(&str, usize)] = &[
-            ("TRIPLE", 3),
-            ("SUBJECT", 1),
-            ("isTRIPLE", 1),
-            ("LANGDIR", 1),
-            ("hasLANG", 1),
-            ("hasLANGDIR", 1),
-            ("STRLANGDIR", 3),
-        ];
-        match self.random.below(8) {
-            0 => {
-                self.any(&["EXISTS", "NOT EXISTS", "not exists"]);
-                self.deeper(&mut Self::group);
-                return;
-            }
-            1 => {
-                self.put("BOUND");
-                self.put("(");
-                self.variable();
-                return self.put(")");
-            }
-            2 => {
-                self.any(&["NOW", "RAND", "UUID", "STRUUID", "BNODE"]);
-                return self.put("()");
-            }
-            _ => (),
-        }
-        let calls = if self.has_new && self.random.one_in(3) {
-            NEW
-        } else {
-            CALLS
-        };
-        let (name, count) = calls[self.random.below(calls.len())];
-        self.put(name);
-        self.put("(");
-        for number in 0..count {
-            if number > 0 {
-                self.put(",");
-            }
-            self.expression();
-        }
-        self.put(")");
-    }
-
-    pub(crate) fn update(&mut self) -> String {
-        self.prologue();
-        self.several(2, ";", &mut Self::operation);
-        if self.random.one_in(3) {
-            self.put(";");
-        }
-        self.text()
-    }
-
-    fn operation(&mut self) {
-        match self.random.below(8) {
-            0 => {
-                self.any(&["CLEAR", "DROP"]);
-                if self.random.one_in(3) {
-                    self.put("SILENT");
-                }
-                self.any(&["DEFAULT", "NAMED", "ALL", "GRAPH ex:g"]);
-            }
-            1 => {
-                self.any(&["ADD", "MOVE", "COPY"]);
-                self.any(&["DEFAULT", "ex:g", "GRAPH ex:h"]);
-                self.put("TO");
-                self.any(&["DEFAULT", "ex:g", "GRAPH ex:h"]);
-            }
-            2 => {
-                self.any(&["LOAD", "LOAD SILENT"]);
-                self.iri();
-                if self.random.one_in(2) {
-                    self.put("INTO GRAPH ex:g");
-                }
-            }
-            3 => {
-                self.put("INSERT DATA");
-                self.put("{");
-                self.any(&[
-                    "ex:s ex:p 1, 'x'@en ; a ex:T .",
-                    "[] ex:p (1 [ ex:q 2 ]) .",
-                    "",
-                    "GRAPH ex:g { ex:s a 'x'^^ex:t }",
-                ]);
-                self.put("}");
-            }
-            4 => {
-                self.put("DELETE DATA");
-                self.put("{");
-                self.any(&["ex:s ex:p 1", "GRAPH ex:g { ex:s a :T . } ex:s ex:p ()"]);
-                self.put("}");
-            }
-            5 => {
-                self.put("DELETE WHERE");
-                self.put("{");
-                self.any(&[
-                    "?s ?p ?o",
-                    "GRAPH ?g { ?s ?p ?o . ?o a ex:T }",
-                    "?s a 1, 2 ; ?p 3 .",
-                ]);
-                self.put("}");
-            }
-            _ => {
-                if self.random.one_in(3) {
-                    self.put("WITH");
-                    self.iri();
-                }
-                let kind = self.random.below(3);
-                if kind != 0 {
-                    self.put("DELETE");
-                    self.put("{");
-                    self.any(&["?s ?p ?o", "", "GRAPH ?g { ?s ?p 1 }", "?s a ex:T ; ?p ()"]);
-                    self.put("}");
-                }
-                if kind != 1 {
-                    self.put("INSERT");
-                    self.put("{");
-                    self.triples(false);
-                    self.put("}");
-                }
-                if self.random.one_in(3) {
-                    self.put("USING");
-                    self.iri();
-                }
-                self.put("WHERE");
-                self.group();
-            }
         }
     }
 }

@@ -9,7 +9,7 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memmem};
+use memchr::memchr;
 use oxilangtag::LanguageTag;
 use oxiri::Iri as Checked;
 
@@ -33,36 +33,42 @@ pub(crate) const RDF_REIFIES: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns
 /// that begins with a dot.
 #[must_use]
 pub fn is_plain_iri(iri: &[u8]) -> bool {
-    let Some(colon) = iri.iter().position(|byte| *byte == b':') else {
-        return false;
-    };
-    let (scheme, rest) = (&iri[..colon], &iri[colon + 1..]);
-    let is_scheme = scheme.first().is_some_and(u8::is_ascii_alphabetic)
-        && scheme
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
-    if !is_scheme || rest.is_empty() || !rest.iter().all(|byte| is(*byte, PLAIN_IRI)) {
+    let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    let mut at = 0;
+    while at < iri.len() && is_scheme(iri[at]) {
+        at += 1;
+    }
+    if at == 0 || !iri[0].is_ascii_alphabetic() || iri.get(at) != Some(&b':') {
         return false;
     }
-    let path = match rest.strip_prefix(b"//") {
-        Some(rest) => {
-            let length = rest
-                .iter()
-                .position(|byte| matches!(byte, b'/' | b'?' | b'#'))
-                .unwrap_or(rest.len());
-            let is_host = length > 0
-                && rest[..length]
-                    .iter()
-                    .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-'));
-            if !is_host {
+    at += 1;
+    match iri.get(at) {
+        None | Some(b'.') => return false,
+        Some(b'/') => {
+            if iri.get(at + 1) != Some(&b'/') {
                 return false;
             }
-            &rest[length..]
+            at += 2;
+            let host = at;
+            while at < iri.len() && (iri[at].is_ascii_alphanumeric() || b".-".contains(&iri[at])) {
+                at += 1;
+            }
+            if at == host || (at < iri.len() && !matches!(iri[at], b'/' | b'?' | b'#')) {
+                return false;
+            }
         }
-        None if matches!(rest[0], b'/' | b'.') => return false,
-        None => rest,
-    };
-    memmem::find(path, b"/.").is_none() && path.iter().filter(|byte| **byte == b'#').count() <= 1
+        Some(_) => (),
+    }
+    let mut fragments = 0;
+    let mut before = 0;
+    for byte in &iri[at..] {
+        if !is(*byte, PLAIN_IRI) || (before == b'/' && *byte == b'.') {
+            return false;
+        }
+        fragments += u32::from(*byte == b'#');
+        before = *byte;
+    }
+    fragments <= 1
 }
 
 /// What a number is.
@@ -222,6 +228,9 @@ impl<'t> Parser<'t, '_> {
         );
         let usual = hints::usual_iri(name);
         let hint = match (usual, self.names.like(name)) {
+            _ if matches!(name, "http" | "https" | "urn" | "mailto" | "ftp") => {
+                Some("IRIs stand between < and >".to_owned())
+            }
             (Some(iri), _) => Some(format!(
                 "PREFIX {name}: <{iri}> before the query declares it"
             )),
@@ -358,8 +367,14 @@ impl<'t> Parser<'t, '_> {
                     }
                 }
                 _ => {
-                    let message = r#"an escape that SPARQL does not have: strings have \t, \b, \n, \r, \f, \", \', \\, \uXXXX and \UXXXXXXXX"#;
-                    return Err(wrong(2, message));
+                    let end = start + escape + 1;
+                    let message = "an escape that SPARQL does not have".to_owned();
+                    let hint = r"a backslash is written \\; there are \t, \b, \n, \r, \f, quotes, \uXXXX and \UXXXXXXXX";
+                    return Err(self.wrong(
+                        span(start + escape, end),
+                        message,
+                        Some(hint.to_owned()),
+                    ));
                 }
             };
             out.push(c);
@@ -418,5 +433,51 @@ impl<'t> Parser<'t, '_> {
             }
         };
         Ok((tag, Some(direction)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_plain_iri;
+
+    #[test]
+    fn plain_iris_are_valid_and_absolute() {
+        for iri in [
+            "http://e/a",
+            "http://e",
+            "https://e.org/a/b?c=d#e",
+            "urn:x:y",
+            "mailto:a@b.c",
+            "tag:e,2000:(x)",
+            "http://e/a/b.c",
+        ] {
+            assert!(is_plain_iri(iri.as_bytes()), "{iri}");
+            let base = oxiri::Iri::parse("http://base/x/y").expect("an IRI");
+            assert_eq!(base.resolve(iri).expect("an IRI").as_str(), iri);
+        }
+        for iri in [
+            "",
+            "a",
+            "a:",
+            ":a",
+            "1a:b",
+            "/a",
+            "a/b:c",
+            "http:/a",
+            "http:///a",
+            "http://e:80/",
+            "http://u@e/",
+            "http://[::1]/",
+            "http://e/%41",
+            "http://e/a/../b",
+            "http://e/./a",
+            "urn:.",
+            "http://e/#a#b",
+            "http://e/\u{e9}",
+            "http://e/a b",
+            "http://e/<",
+        ] {
+            assert!(!is_plain_iri(iri.as_bytes()), "{iri}");
+        }
     }
 }

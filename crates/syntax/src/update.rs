@@ -2,17 +2,15 @@
 
 use crate::Error;
 use crate::data::Blocks;
+use crate::group::with_hint;
 use crate::keywords::Keyword;
 use crate::lexer::Kind;
 use crate::memory::Parsed;
 use crate::parser::{Aggregates, Parser};
 use crate::patterns::{Blanks, TreeSink};
 use crate::query::is_operation;
-use crate::tree::{GraphTarget, Iri, Modify, Name, Operation, OperationKind, Quad, Transfer};
-
-const OPERATIONS: &[&str] = &[
-    "INSERT", "DELETE", "WITH", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY",
-];
+use crate::tree::{GraphTarget, Iri, Modify, Name, Operation, OperationKind, Quad, Term, Transfer};
+use crate::triples::Frame;
 
 impl<'t> Parser<'t, '_> {
     /// All operations of an update.
@@ -33,8 +31,7 @@ impl<'t> Parser<'t, '_> {
                     let span = self.token.span;
                     return Err(Box::new(Error::IsQuery { span }));
                 }
-                let mut fits = OPERATIONS.to_vec();
-                fits.extend(["PREFIX", "BASE"]);
+                let fits = ["an operation such as INSERT or DELETE", "PREFIX", "BASE"];
                 return Err(self.unexpected("an update", &fits));
             }
             let start = self.token.span.start;
@@ -45,7 +42,11 @@ impl<'t> Parser<'t, '_> {
                 .push(&mut operations, Operation { span, base, kind })?;
             if !self.accept(Kind::Semicolon)? {
                 if !self.is(Kind::End) {
-                    return Err(self.unexpected("an update", &["';'", "its end"]));
+                    let failure = self.unexpected("", &["';'", "the end of the update"]);
+                    return Err(match is_operation(self.keyword) {
+                        true => with_hint(failure, "a ';' separates operations"),
+                        false => failure,
+                    });
                 }
                 break;
             }
@@ -123,7 +124,13 @@ impl<'t> Parser<'t, '_> {
             Keyword::Default => GraphTarget::Default,
             Keyword::Named => GraphTarget::Named,
             Keyword::All => GraphTarget::All,
-            _ => return Err(self.unexpected(what, &["GRAPH", "DEFAULT", "NAMED", "ALL"])),
+            _ => {
+                let failure = self.unexpected(what, &["GRAPH", "DEFAULT", "NAMED", "ALL"]);
+                return Err(match self.at_iri() {
+                    true => with_hint(failure, "the name of a graph follows the word GRAPH"),
+                    false => failure,
+                });
+            }
         };
         self.advance()?;
         Ok(target)
@@ -184,7 +191,14 @@ impl<'t> Parser<'t, '_> {
                 (None, None) => &["INSERT", "USING", "WHERE"],
                 (None, Some(_)) => &["USING", "WHERE"],
             };
-            return Err(self.unexpected("an update", fits));
+            let failure = self.unexpected("an update", fits);
+            return Err(match (inserts, failure.hint()) {
+                (true, None) => with_hint(
+                    failure,
+                    "INSERT DATA { ... } adds triples without a WHERE clause",
+                ),
+                _ => failure,
+            });
         }
         self.advance()?;
         self.aggregates = Aggregates::Refused("a graph pattern");
@@ -212,6 +226,7 @@ impl<'t> Parser<'t, '_> {
         self.quads_of(&mut sink, &mut quads, what)?;
         self.close(Kind::CloseBrace, what, &[])?;
         self.scope.end_template();
+        self.memory.release(sink.triples);
         Ok(quads)
     }
 
@@ -221,9 +236,11 @@ impl<'t> Parser<'t, '_> {
         quads: &mut Vec<Quad<'t>>,
         what: &'static str,
     ) -> Parsed<()> {
+        let mut frames = Vec::new();
         loop {
-            self.quad_triples(sink, quads, None)?;
+            self.quad_triples(sink, &mut frames, quads, None)?;
             if self.is(Kind::CloseBrace) {
+                self.memory.release(frames);
                 return Ok(());
             }
             if self.keyword != Keyword::Graph {
@@ -236,7 +253,7 @@ impl<'t> Parser<'t, '_> {
             self.advance()?;
             let graph = self.name("GRAPH")?;
             self.open(Kind::OpenBrace, "GRAPH")?;
-            self.quad_triples(sink, quads, Some(&graph))?;
+            self.quad_triples(sink, &mut frames, quads, Some(&graph))?;
             let fits = match self.text[..self.end as usize].ends_with(['.', '{']) {
                 true => &["triples"][..],
                 false => &["'.'", "';'", "','"],
@@ -249,12 +266,12 @@ impl<'t> Parser<'t, '_> {
     fn quad_triples(
         &mut self,
         sink: &mut TreeSink<'t, Name<'t>>,
+        frames: &mut Vec<Frame<Term<'t>, Name<'t>>>,
         quads: &mut Vec<Quad<'t>>,
         graph: Option<&Name<'t>>,
     ) -> Parsed<()> {
-        let mut frames = Vec::new();
         while self.at_triples() {
-            self.triples(sink, &mut frames)?;
+            self.triples(sink, frames)?;
             for triple in sink.triples.drain(..) {
                 let graph = match graph {
                     Some(graph) => Some(self.copy_name(graph)?),

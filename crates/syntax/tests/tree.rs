@@ -252,7 +252,7 @@ fn expressions_are_chains() {
         ("(?x + 1) * 2", "((x+1)*2)"),
         ("?x < 1", "(x?1)"),
         ("?x<<http://e/a>", "(x?http://e/a)"),
-        ("STR(?x)<1&&2>1", "((Str(x)?1)&&(2?1))"),
+        ("STR(?x)<1 &&2>1", "((Str(x)?1)&&(2?1))"),
         ("TRUE||False", "(true||false)"),
         ("COALESCE()", "Coalesce()"),
     ] {
