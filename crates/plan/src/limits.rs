@@ -46,7 +46,9 @@ impl Limits<'_> {
         let parsed = parse(text, options).map_err(|error| PlanError::of_syntax(error, text))?;
         let written = planned(&parsed).saturating_mul(PLANNED_BYTES_PER_BYTE);
         let named = taken.saturating_mul(NAMED_TIMES).saturating_add(written);
-        match (self.reserve)(taken.saturating_mul(PLANNED_TIMES).min(named)) {
+        let more = taken.saturating_mul(PLANNED_TIMES).min(named);
+        // Data is not planned.
+        match written == 0 || (self.reserve)(more) {
             true => Ok(parsed),
             false => Err(PlanError::MemoryRefused),
         }

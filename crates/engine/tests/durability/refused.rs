@@ -170,7 +170,8 @@ fn a_request_that_found_no_space_on_disk_leaves_nothing() {
 
 #[test]
 fn new_terms_are_counted_while_a_transaction_runs_and_refused_beyond_the_pool() {
-    let pool = Arc::new(MemoryPool::new(4 << 20));
+    // The longest string is held while the text is read, too.
+    let pool = Arc::new(MemoryPool::new(5 << 20));
     let mut config = config();
     config.memory_pool = Some(Arc::clone(&pool));
     let database = Database::with_config(config);
