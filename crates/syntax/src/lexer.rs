@@ -570,3 +570,7 @@ pub(crate) const fn span(start: usize, end: usize) -> Span {
         end: offset(end),
     }
 }
+
+#[cfg(test)]
+#[path = "lexer_tests.rs"]
+mod tests;

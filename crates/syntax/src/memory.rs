@@ -126,12 +126,12 @@ impl<'o> Memory<'o> {
         Ok(())
     }
 
-    /// Makes place for so many bytes in a string.
+    /// Empties a string and makes place for a number of bytes in it.
     pub(crate) fn reserve(&mut self, string: &mut String, bytes: usize) -> Parsed<()> {
         let old = string.capacity();
+        string.clear();
         if bytes > old {
             self.grow(old, bytes)?;
-            string.clear();
             string.reserve_exact(bytes);
         }
         Ok(())

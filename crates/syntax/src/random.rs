@@ -20,7 +20,7 @@ impl Random {
     }
 }
 
-const VARIABLES: &[&str] = &[
+pub(crate) const VARIABLES: &[&str] = &[
     "?a", "?b", "$c", "?d", "?e1", "?\u{e9}", "?s", "?p", "?o", "?x",
 ];
 const IRIS: &[&str] = &[
@@ -397,48 +397,6 @@ impl<'r> Writer<'r> {
             }
             8 => self.values(),
             _ => self.several(2, "UNION", &mut Self::group),
-        }
-    }
-
-    fn values(&mut self) {
-        self.put("VALUES");
-        if self.random.one_in(2) {
-            self.put("?a");
-            self.put("{");
-            for _ in 0..self.random.below(3) {
-                self.cell();
-            }
-            return self.put("}");
-        }
-        let width = self.random.below(3);
-        self.put("(");
-        for variable in &VARIABLES[..width] {
-            self.put(variable);
-        }
-        self.put(")");
-        self.put("{");
-        for _ in 0..self.random.below(3) {
-            self.put("(");
-            for _ in 0..width {
-                self.cell();
-            }
-            self.put(")");
-        }
-        self.put("}");
-    }
-
-    fn cell(&mut self) {
-        match self.random.below(if self.has_new { 4 } else { 3 }) {
-            0 => self.iri(),
-            1 => self.literal(),
-            2 => self.put("UNDEF"),
-            _ => {
-                self.put("<<(");
-                self.iri();
-                self.any(&["a", "ex:p"]);
-                self.literal();
-                self.put(")>>");
-            }
         }
     }
 

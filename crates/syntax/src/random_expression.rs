@@ -1,8 +1,50 @@
-//! Random paths, expressions and operations, for tests.
+//! Random inline data, paths, expressions and operations, for tests.
 
-use crate::random::Writer;
+use crate::random::{VARIABLES, Writer};
 
 impl Writer<'_> {
+    pub(crate) fn values(&mut self) {
+        self.put("VALUES");
+        if self.random.one_in(2) {
+            self.put("?a");
+            self.put("{");
+            for _ in 0..self.random.below(3) {
+                self.cell();
+            }
+            return self.put("}");
+        }
+        let width = self.random.below(3);
+        self.put("(");
+        for variable in &VARIABLES[..width] {
+            self.put(variable);
+        }
+        self.put(")");
+        self.put("{");
+        for _ in 0..self.random.below(3) {
+            self.put("(");
+            for _ in 0..width {
+                self.cell();
+            }
+            self.put(")");
+        }
+        self.put("}");
+    }
+
+    fn cell(&mut self) {
+        match self.random.below(if self.has_new { 4 } else { 3 }) {
+            0 => self.iri(),
+            1 => self.literal(),
+            2 => self.put("UNDEF"),
+            _ => {
+                self.put("<<(");
+                self.iri();
+                self.any(&["a", "ex:p"]);
+                self.literal();
+                self.put(")>>");
+            }
+        }
+    }
+
     pub(crate) fn path(&mut self) {
         self.several(2, "|", &mut |writer| {
             writer.several(2, "/", &mut |writer| {
