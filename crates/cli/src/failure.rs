@@ -1,5 +1,6 @@
-//! How is an error told in one line, and with which exit status?
+//! How is an error said, and with which exit status does the command end?
 
+use std::fmt;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
@@ -13,7 +14,8 @@ use crate::interrupt::Interrupted;
 /// The exit status of what Ctrl-C ended, as shells have it.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// Prints `error: what, where and what to do` on standard error; gives the exit status, 1, or 130
+/// Prints `error: what, where and what to do` on standard error, and the line of a query that is
+/// wrong with a caret; gives the exit status, 1, or 130
 /// after Ctrl-C. A
 /// reader that went away (as in `jindou ... | head`) wanted no more: no line then, and status 0.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
@@ -27,10 +29,47 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
         ("", "")
     };
     note!("{before}error:{after} {}", one_line(error));
+    if let Some(wrong) = error.downcast_ref::<WrongQuery>() {
+        note!("{}", wrong.excerpt);
+    }
     if error.is::<Interrupted>() {
         return ExitCode::from(INTERRUPTED);
     }
     ExitCode::FAILURE
+}
+
+/// A mistake in the text of a query or an update.
+#[derive(Debug)]
+pub(crate) struct WrongQuery {
+    /// What and where.
+    pub(crate) said: String,
+    /// The line with a caret below the place.
+    pub(crate) excerpt: String,
+}
+
+impl fmt::Display for WrongQuery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.said)
+    }
+}
+
+impl std::error::Error for WrongQuery {}
+
+/// Characters that are shown before and after a mistake at most.
+const SHOWN_AROUND: usize = 60;
+
+/// The line of a text with a caret below a column; line and column count from 1.
+pub(crate) fn excerpt(text: &str, line: usize, column: usize) -> String {
+    let line = text
+        .split('\n')
+        .nth(line.saturating_sub(1))
+        .unwrap_or_default();
+    let before = column.saturating_sub(1);
+    let first = before.saturating_sub(SHOWN_AROUND);
+    let shown = |c: char| if c.is_control() { ' ' } else { c };
+    let part = line.trim_end().chars().skip(first);
+    let part: String = part.take(2 * SHOWN_AROUND).map(shown).collect();
+    format!("  {part}\n  {}^", " ".repeat(before - first))
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -107,6 +146,20 @@ mod tests {
         assert_eq!(one_line(&error), "writing a: disk on fire");
         let error = Err::<(), _>(io::Error::other("full")).context("writing b");
         assert_eq!(one_line(&error.unwrap_err()), "writing b: full");
+    }
+
+    #[test]
+    fn an_excerpt_has_a_caret_below_the_place() {
+        assert_eq!(excerpt("ASK {\n\té x\r\n}", 2, 4), "   é x\n     ^");
+        assert_eq!(excerpt("ASK {", 1, 6), "  ASK {\n       ^");
+        let long = format!("{}!{}", "a".repeat(100), "b".repeat(100));
+        let (before, after) = ("a".repeat(60), "b".repeat(59));
+        let caret = format!("{}^", " ".repeat(62));
+        assert_eq!(
+            excerpt(&long, 1, 101),
+            format!("  {before}!{after}\n{caret}")
+        );
+        assert_eq!(excerpt("", 7, 0), "  \n  ^");
     }
 
     #[test]

@@ -130,6 +130,30 @@ fn every_command_explains_itself() {
 }
 
 #[test]
+fn a_mistake_in_a_query_is_shown_with_a_caret() {
+    let folder = folder();
+    let text = "SELECT *\nWHERE { ?s ?p ?o FILTR(?o) }";
+    let arguments = ["query", "--data", "people.ttl", "--query", text];
+    let output = run(folder.path(), &arguments);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    let lines: Vec<&str> = said.lines().collect();
+    let [first, line, caret] = &*lines else {
+        panic!("{said}");
+    };
+    assert_says(
+        first,
+        &[
+            "error: ",
+            "query, line 2, column 18: ",
+            "did you mean FILTER?",
+        ],
+    );
+    assert_eq!(*line, "  WHERE { ?s ?p ?o FILTR(?o) }");
+    assert_eq!(*caret, format!("{}^", " ".repeat(2 + 17)));
+}
+
+#[test]
 fn mistakes_are_told_in_one_line() {
     let folder = folder();
     let path = folder.path();
@@ -138,10 +162,6 @@ fn mistakes_are_told_in_one_line() {
     assert_says(
         &query("missing.nt", "ASK {}"),
         &["missing.nt", "check the name"],
-    );
-    assert_says(
-        &query("people.ttl", "SELECT *\nWHERE { ?s ?p "),
-        &["query, line", "column"],
     );
     std::fs::write(path.join("data.foo"), TURTLE).unwrap();
     assert_says(
@@ -226,11 +246,14 @@ fn a_place_that_cannot_be_what_it_is_named_for_is_told_with_the_reason() {
         &["no/such.nq: cannot write: there is no folder no"],
     );
     dumped("people.ttl/such.nq", &["people.ttl is no folder"]);
-    let update = error(
+    let update = run(
         path,
         &["update", "--location", "store", "--update", "CLEAR"],
     );
-    assert_says(&update, &["error: update, line 1"]);
+    assert_says(
+        &String::from_utf8_lossy(&update.stderr),
+        &["error: update, line 1"],
+    );
     let options = ["update", "--location", "store", "--update-file", "no.ru"];
     assert_says(&error(path, &options), &["no.ru: cannot read the update"]);
 }

@@ -570,7 +570,12 @@ impl Generator {
             _ => {
                 let verb = self.random.name(&["COPY", "MOVE", "ADD"]);
                 let (from, to) = (place(self), place(self));
-                format!("{verb} {silent}{from} TO {to}")
+                let transfer = format!("{verb} {silent}{from} TO {to}");
+                // The oracle takes an absent graph for an empty one.
+                match from.as_str() {
+                    "DEFAULT" => transfer,
+                    graph => format!("CREATE SILENT GRAPH {graph} ; {transfer}"),
+                }
             }
         }
     }

@@ -10,7 +10,7 @@ use jindou_exec::Workers;
 use jindou_ingest::{LoadOptions, Progress, Source};
 use jindou_model::SnapshotNumber;
 use jindou_plan::physical::Dataset;
-use jindou_plan::{Planner, PlannerConfig, Prepared, tree_bytes};
+use jindou_plan::{Planner, PlannerConfig, Prepared};
 use jindou_store::bulk::build;
 use jindou_store::{Directory, DurableStore, FoldRule, Recovery, Snapshot};
 use parking_lot::Mutex;
@@ -86,14 +86,20 @@ impl Inner {
     }
 }
 
-/// What changes hold since a merge.
+/// What the data takes of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ChangeMemory {
-    /// Of the data that they change: another after each merge.
+pub struct DataMemory {
+    /// How often the data was loaded or merged.
     pub generation: u64,
-    /// Lists and terms, in memory.
-    pub bytes: u64,
+    /// Bytes of the data as it was loaded or merged last.
+    pub base_bytes: u64,
+    /// True if that lies in files, which are no memory of the process.
+    pub is_in_files: bool,
+    /// Bytes of what changed since.
+    pub change_bytes: u64,
+    /// True while a load, a merge or the like is under way, which has memory of its own.
+    pub is_in_work: bool,
 }
 
 impl Database {
@@ -422,12 +428,12 @@ impl Database {
         let base = options.base.as_ref().map(|base| base.as_str());
         let limit = options.timeout.or(self.inner.config.query_timeout);
         let until = Deadline::new(begun, limit, options.cancellation.as_ref());
-        let mut memory = RequestMemory::new(self.inner.config.memory_pool.as_ref());
-        if text.len() > SHORT_TEXT_BYTES {
-            memory.take(tree_bytes(text) as u64)?;
-        }
+        let pool = self.inner.config.memory_pool.as_ref();
+        let mut memory = RequestMemory::new(pool.filter(|_| text.len() > SHORT_TEXT_BYTES));
         let planner = &self.inner.planner;
-        until.plan(|is_over| planner.prepare_until(text, base, dataset.as_ref(), graph, is_over))
+        memory.plan(&until, |limits| {
+            planner.prepare_within(text, base, dataset.as_ref(), graph, limits)
+        })
     }
 
     /// The plan of a query with the rows expected of each step.
@@ -455,27 +461,22 @@ impl Database {
         DatabaseStatistics::of(&self.inner.graph.load().snapshot)
     }
 
-    /// What changes hold since the last merge; `None` while a load or a merge is under way, whose
-    /// own memory is beside it. Costs microseconds.
+    /// What the data takes of memory. Costs microseconds, and as much for each predicate as a small
+    /// query where `base` is another generation's.
     #[must_use]
-    pub fn change_memory(&self) -> Option<ChangeMemory> {
-        let _idle = self.inner.maintenance.try_lock()?;
+    pub fn data_memory(&self, base: Option<DataMemory>) -> DataMemory {
         let graph = self.inner.graph.load();
-        Some(ChangeMemory {
-            generation: graph.snapshot.generation(),
-            bytes: graph.snapshot.delta_bytes() as u64,
-        })
-    }
-
-    /// Bytes of memory that the data takes as it was merged last: none where it lies in files.
-    /// Costs as much for each predicate as a small query.
-    #[must_use]
-    pub fn base_memory(&self) -> u64 {
-        let graph = self.inner.graph.load();
-        let base = graph.snapshot.base();
-        match base.is_in_files() {
-            true => 0,
-            false => base.footprint().total() as u64,
+        let generation = graph.snapshot.generation();
+        let base_bytes = match base.filter(|base| base.generation == generation) {
+            Some(base) => base.base_bytes,
+            None => graph.snapshot.base().footprint().total() as u64,
+        };
+        DataMemory {
+            generation,
+            base_bytes,
+            is_in_files: graph.snapshot.base().is_in_files(),
+            change_bytes: graph.snapshot.delta_bytes() as u64,
+            is_in_work: self.inner.maintenance.try_lock().is_none(),
         }
     }
 

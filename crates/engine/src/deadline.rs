@@ -70,13 +70,13 @@ impl Deadline {
         }
     }
 
-    /// Makes a plan with a function that is told when to give up.
+    /// Parses or plans with a function that is given what says when to give up.
     ///
     /// # Errors
-    /// As [`Deadline::left`] if it gave up, else what is wrong with the text.
+    /// As [`Deadline::left`] if it gave up, otherwise what is wrong with the text.
     pub(crate) fn plan<T>(
         &self,
-        make: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> Result<T, PlanError>,
+        make: impl FnOnce(&dyn Fn() -> bool) -> Result<T, PlanError>,
     ) -> Result<T, EngineError> {
         match make(&|| self.left().is_err()) {
             Err(PlanError::Interrupted) => {

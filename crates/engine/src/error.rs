@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jindou_exec::{ExecError, ServiceError};
 use jindou_ingest::IngestError;
-use jindou_plan::{NoStack, PlanError};
+use jindou_plan::{NoStack, PlanError, SyntaxError};
 use jindou_store::StoreError;
 
 use crate::WebError;
@@ -16,14 +16,16 @@ use crate::WebError;
 #[non_exhaustive]
 pub enum EngineError {
     /// The query is not SPARQL.
-    #[error("line {line}, column {column}: {message}")]
+    #[error("line {line}, column {column}: {message}{}", after(hint.as_deref()))]
     Syntax {
         /// Line of the query, from 1.
         line: u64,
         /// Column, in characters from 1.
         column: u64,
-        /// What was expected there.
+        /// What was being read, what was found, and what fits there.
         message: String,
+        /// What would mend it, where that is likely.
+        hint: Option<String>,
     },
     /// The query is SPARQL and asks for something that is not there yet.
     #[error("not supported: {feature}")]
@@ -185,6 +187,11 @@ pub enum EngineError {
     Store(StoreError),
 }
 
+/// A hint as it stands after a message.
+fn after(hint: Option<&str>) -> String {
+    hint.map_or_else(String::new, |hint| format!("; {hint}"))
+}
+
 impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
         match error {
@@ -208,16 +215,33 @@ impl From<PlanError> for EngineError {
                 line,
                 column,
                 message,
+                hint,
             } => Self::Syntax {
                 line: line as u64,
                 column: column as u64,
                 message,
+                hint,
             },
-            PlanError::Unsupported { feature } => Self::Unsupported { feature },
+            PlanError::Unsupported {
+                feature,
+                line,
+                column,
+            } => Self::Unsupported {
+                feature: format!("{feature} (line {line}, column {column})"),
+            },
             PlanError::NoStack(error) => error.into(),
             other => Self::InvalidQuery {
                 message: other.to_string(),
             },
+        }
+    }
+}
+
+impl From<SyntaxError> for EngineError {
+    /// What is wrong with data that was read before without an error.
+    fn from(error: SyntaxError) -> Self {
+        Self::InvalidQuery {
+            message: error.to_string(),
         }
     }
 }

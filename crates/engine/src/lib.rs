@@ -57,7 +57,7 @@ mod writer;
 
 pub use backup::{BackupReport, StoreReport};
 pub use config::{Config, DEFAULT_SPILL_BYTES, LoadPolicy, QueryOptions};
-pub use database::{ChangeMemory, Database};
+pub use database::{DataMemory, Database};
 pub use error::EngineError;
 pub use graph_store::GraphReport;
 pub use health::Failure;

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use jindou_exec::{FREE_BYTES, MemoryPool, Reservation};
-use jindou_plan::PlanError;
+use jindou_plan::{Limits, PlanError};
 
 use crate::EngineError;
+use crate::deadline::Deadline;
 
 /// Bytes taken from the pool at once.
 const GRANULE: u64 = 256 << 10;
@@ -76,11 +77,25 @@ impl RequestMemory {
         self.held
     }
 
-    /// The error of a text that was refused memory, or another of planning.
-    pub(crate) fn explained(&self, error: PlanError) -> EngineError {
-        match error {
-            PlanError::MemoryRefused => self.exhausted(),
-            error => error.into(),
+    /// Parses or plans within this memory and until a deadline.
+    ///
+    /// # Errors
+    /// As [`Deadline::plan`], and [`EngineError::PoolExhausted`].
+    pub(crate) fn plan<T>(
+        &mut self,
+        deadline: &Deadline,
+        make: impl FnOnce(Limits<'_>) -> Result<T, PlanError>,
+    ) -> Result<T, EngineError> {
+        let mut is_refused = false;
+        let made = deadline.plan(|is_over| {
+            let reserve = &mut |bytes: usize| self.try_reserve(bytes as u64);
+            let made = make(Limits { reserve, is_over });
+            is_refused = matches!(made, Err(PlanError::MemoryRefused));
+            made
+        });
+        match is_refused {
+            true => Err(self.exhausted()),
+            false => made,
         }
     }
 

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use jindou_plan::parse_update_within;
+use jindou_plan::parse_update;
 use jindou_store::Snapshot;
 
 use crate::deadline::Deadline;
@@ -73,7 +73,7 @@ fn search_around(
     around: &Around<'_>,
 ) -> (Result<UpdateReport, EngineError>, Executions) {
     let text = format!("{PREFIX} {text}");
-    let parsed = parse_update_within(&text, None, None, &mut |_| true).unwrap();
+    let parsed = parse_update(&text, None, None).unwrap();
     let documents: Vec<_> = parsed.operations.iter().map(|_| None).collect();
     let options = UpdateOptions::default();
     let executions = Cell::new(Executions::default());

@@ -14,8 +14,8 @@ use jindou_model::{
 };
 use jindou_plan::physical::{Dataset, Slot, TemplateSlot};
 use jindou_plan::{
-    DataBlock, DataQuad, DataTerm, GraphTarget, Modify, Operation, TemplateQuad,
-    parse_update_within,
+    DataBlock, DataQuad, DataTerm, GraphTarget, Modify, Operation, TemplateQuad, Transfer,
+    TransferKind, parse_update_within,
 };
 use jindou_store::{Changes, Effect, Snapshot, Stage};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Term, TermRef};
@@ -107,18 +107,20 @@ impl Database {
         });
         let base = options.base.as_ref().map(NamedNode::as_str);
         let mut memory = RequestMemory::new(inner.config.memory_pool.as_ref());
-        let reserve = &mut |bytes: usize| memory.try_reserve(bytes as u64);
         let update = inner.read_apart(text.len(), || {
-            parse_update_within(text, base, dataset.as_ref(), reserve)
-        })?;
-        let update = update.map_err(|error| memory.explained(error))?;
+            memory.plan(&deadline, |limits| {
+                parse_update_within(text, base, dataset.as_ref(), limits)
+            })
+        })??;
         // Documents are read before anybody has to wait for it.
         let documents = update
             .operations
             .iter()
             .map(|operation| inner.read_document(operation, &deadline))
             .collect::<Result<Vec<_>, _>>()?;
-        let searches = |operation: &Operation| matches!(operation, Operation::Modify(_));
+        let searches = |operation: &Operation<'_>| {
+            matches!(operation, Operation::Modify(_) | Operation::Transfer(_))
+        };
         let execute = |working: &mut Snapshot, deadline: &Deadline, reads| {
             let run = Run::new(inner, &options, deadline, working).noting(reads);
             run.execute_all(&update.operations, &documents)
@@ -342,6 +344,7 @@ impl<'a> Run<'a> {
             Operation::InsertData(data) => self.insert_data(data),
             Operation::DeleteData(data) => self.delete_data(data),
             Operation::Modify(modify) => self.modify(modify),
+            Operation::Transfer(transfer) => self.transfer(transfer),
             // One that could not be read is passed over where the request says SILENT.
             Operation::Load { .. } => {
                 document.map_or(Ok(()), |document| self.insert_document(document))
@@ -543,6 +546,27 @@ impl<'a> Run<'a> {
 
     // DELETE and INSERT by templates.
 
+    /// COPY, MOVE and ADD. Where the source of the first two is absent, the target stays.
+    fn transfer(&mut self, transfer: &Transfer) -> Result<(), EngineError> {
+        if transfer.kind == TransferKind::Add {
+            return self.modify(&transfer.copy);
+        }
+        if let GraphTarget::Graph(name) = &transfer.from
+            && self.existing_graph(name.as_ref().into()).is_none()
+        {
+            return match transfer.silent {
+                true => Ok(()),
+                false => Err(absent(name)),
+            };
+        }
+        self.clear(&transfer.to, true, false)?;
+        self.modify(&transfer.copy)?;
+        match transfer.kind {
+            TransferKind::Move => self.clear(&transfer.from, true, false),
+            TransferKind::Add | TransferKind::Copy => Ok(()),
+        }
+    }
+
     fn modify(&mut self, modify: &Modify) -> Result<(), EngineError> {
         let graph = Arc::new(StoredGraph {
             snapshot: self.working.clone(),
@@ -726,11 +750,7 @@ impl<'a> Run<'a> {
             GraphTarget::Graph(name) => match self.existing_graph(name.as_ref().into()) {
                 Some(graph) => graphs.push(graph),
                 None if silent => {}
-                None => {
-                    return Err(EngineError::GraphAbsent {
-                        graph: name.as_str().to_owned(),
-                    });
-                }
+                None => return Err(absent(name)),
             },
             GraphTarget::Named | GraphTarget::All => {
                 self.note(Reads::note_all_graphs);
@@ -839,6 +859,12 @@ fn is_about_named(stage: &Stage) -> bool {
     !stage.forget.is_empty()
         || !stage.declare.is_empty()
         || quads.into_iter().any(|quad| !quad.graph.is_none())
+}
+
+fn absent(graph: &NamedNode) -> EngineError {
+    EngineError::GraphAbsent {
+        graph: graph.as_str().to_owned(),
+    }
 }
 
 fn inline_id(term: TermRef<'_>) -> Option<TermId> {

@@ -544,6 +544,36 @@ fn a_thread_that_must_not_wait_is_told_before_any_call() {
 }
 
 #[test]
+fn a_service_in_exists_sees_the_values_of_the_row() {
+    let found = json(
+        &["y", "n"],
+        &[&[("y", "uri http://e/y"), ("n", "literal 7")]],
+    );
+    let none = json(&["y", "n"], &[]);
+    let endpoint = Endpoint::answering(&[
+        response("200 OK", "", JSON, &found),
+        response("200 OK", "", JSON, &none),
+    ]);
+    let query = format!(
+        "SELECT ?x {{ ?x :p ?v FILTER(?v < 3) FILTER EXISTS {{ SERVICE <{}> {{ ?y :q ?n \
+         OPTIONAL {{ ?y :r ?x }} FILTER(?n > ?v) }} }} }}",
+        endpoint.at("/sparql")
+    );
+    let found = rows(&database(|_| {}), &query).expect("an answer");
+    assert_eq!(found.len(), 1, "{found:?}");
+    let mut sent = [query_of(&endpoint), query_of(&endpoint)];
+    sent.sort();
+    for (sent, (number, name)) in sent.iter().zip([(1, "a"), (2, "b")]) {
+        let expected = format!(
+            "{{ VALUES ?v {{ \"{number}\"^^<http://www.w3.org/2001/XMLSchema#integer> }} \
+             ?y <http://e/q> ?n . OPTIONAL {{ VALUES ?x {{ <http://e/{name}> }} \
+             ?y <http://e/r> ?x . }} FILTER((?n > ?v)) }}"
+        );
+        assert!(sent.contains(&expected), "{sent}");
+    }
+}
+
+#[test]
 fn many_rows_are_not_sent() {
     let mut data = String::new();
     for number in 0..17_000 {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jindou_model::TermId;
-use jindou_plan::physical::{Node, Operator as Planned, Plan, PlannedStep, Step, Var};
+use jindou_plan::physical::{Node, Operator as Planned, Plan, PlannedStep, Service, Step, Var};
 
 use crate::ExecError;
 use crate::context::Context;
@@ -181,6 +181,21 @@ impl<'a> Builder<'a> {
                 done: false,
             }),
         }
+    }
+
+    /// A service whose query has what is given in the places of its variables. No other place
+    /// knows our blank nodes.
+    pub(crate) fn given_to(&self, service: &Service) -> Service {
+        let mut service = service.clone();
+        if let Some(given) = &self.given {
+            let value = |var| {
+                let (_, id) = given.iter().find(|(other, _)| *other == var)?;
+                let term = self.cx.terms().term(*id);
+                term.filter(operators::can_be_written)
+            };
+            service.query = service.query.given(&value);
+        }
+        service
     }
 
     /// An operator that drops columns, with what is given in its rows again.

@@ -82,7 +82,8 @@ pub(crate) enum Pattern {
         vars: Vec<Var>,
         rows: Vec<Vec<Option<ConstId>>>,
     },
-    Join(Box<Self>, Box<Self>),
+    /// Two parts at least.
+    Join(Vec<Self>),
     LeftJoin {
         left: Box<Self>,
         right: Box<Self>,
@@ -121,10 +122,10 @@ pub(crate) enum Pattern {
         inner: Box<Self>,
         expression: Expression,
     },
+    /// Each expression sees the variables before it.
     Extend {
         inner: Box<Self>,
-        var: Var,
-        expression: Expression,
+        bindings: Vec<(Var, Expression)>,
     },
     Group {
         inner: Box<Self>,
@@ -170,7 +171,13 @@ impl Pattern {
             Self::Graphs(Slot::Var(var)) => [*var].into_iter().collect(),
             Self::Graphs(Slot::Const(_)) => VarSet::default(),
             Self::Values { vars, rows } => certain_of_values(vars, rows),
-            Self::Join(left, right) => left.certain().union(&right.certain()),
+            Self::Join(parts) => {
+                let mut set = VarSet::default();
+                for part in parts {
+                    set.extend(&part.certain());
+                }
+                set
+            }
             Self::LeftJoin { left, .. } | Self::Minus { left, .. } => left.certain(),
             Self::Exists { inner, outcome, .. } => {
                 let mut set = inner.certain();
@@ -193,14 +200,12 @@ impl Pattern {
                 .reduce(|a, b| a.intersection(&b))
                 .unwrap_or_default(),
             Self::Filter { inner, .. } => inner.certain(),
-            Self::Extend {
-                inner,
-                var,
-                expression,
-            } => {
+            Self::Extend { inner, bindings } => {
                 let mut set = inner.certain();
-                if never_fails(expression, &set) {
-                    set.insert(*var);
+                for (var, expression) in bindings {
+                    if never_fails(expression, &set) {
+                        set.insert(*var);
+                    }
                 }
                 set
             }
@@ -219,9 +224,7 @@ impl Pattern {
         match self {
             Self::Unit | Self::Quads(_) | Self::Path(_) | Self::Graphs(_) => self.certain(),
             Self::Values { vars, .. } => vars.iter().copied().collect(),
-            Self::Join(left, right) | Self::LeftJoin { left, right, .. } => {
-                left.possible().union(&right.possible())
-            }
+            Self::LeftJoin { left, right, .. } => left.possible().union(&right.possible()),
             Self::Minus { left, .. } => left.possible(),
             Self::Exists { inner, outcome, .. } => {
                 let mut set = inner.possible();
@@ -238,17 +241,19 @@ impl Pattern {
                 set
             }
             Self::Service(service) => service_possible(service),
-            Self::Union(branches) => {
+            Self::Join(parts) | Self::Union(parts) => {
                 let mut set = VarSet::default();
-                for branch in branches {
-                    set.extend(&branch.possible());
+                for part in parts {
+                    set.extend(&part.possible());
                 }
                 set
             }
             Self::Filter { inner, .. } => inner.possible(),
-            Self::Extend { inner, var, .. } => {
+            Self::Extend { inner, bindings } => {
                 let mut set = inner.possible();
-                set.insert(*var);
+                for (var, _) in bindings {
+                    set.insert(*var);
+                }
                 set
             }
             Self::Group { by, aggregates, .. } => by
@@ -269,7 +274,7 @@ impl Pattern {
             | Self::Graphs(_)
             | Self::Values { .. }
             | Self::Service(_) => {}
-            Self::Join(left, right) | Self::Minus { left, right, .. } => {
+            Self::Minus { left, right, .. } => {
                 left.for_each_mut(visit);
                 right.for_each_mut(visit);
             }
@@ -287,9 +292,9 @@ impl Pattern {
                 pattern.for_each_mut(visit);
             }
             Self::Subquery(query) => query.pattern.for_each_mut(visit),
-            Self::Union(branches) => {
-                for branch in branches {
-                    branch.for_each_mut(visit);
+            Self::Join(parts) | Self::Union(parts) => {
+                for part in parts {
+                    part.for_each_mut(visit);
                 }
             }
             Self::EachGraph { inner, .. }
@@ -319,7 +324,7 @@ impl Pattern {
             Self::Path(path) => set.extend(&path.variables().collect()),
             Self::Graphs(slot) => set.extend(&Self::Graphs(*slot).certain()),
             Self::Values { vars, .. } => set.extend(&vars.iter().copied().collect()),
-            Self::Join(left, right) | Self::Minus { left, right, .. } => {
+            Self::Minus { left, right, .. } => {
                 left.add_mentioned(set);
                 right.add_mentioned(set);
             }
@@ -360,24 +365,27 @@ impl Pattern {
                 set.insert(*name);
                 inner.add_mentioned(set);
             }
-            Self::Service(service) => set.extend(&service_possible(service)),
-            Self::Union(branches) => {
-                for branch in branches {
-                    branch.add_mentioned(set);
+            Self::Service(service) => {
+                set.extend(&service_possible(service));
+                let variables = service.query.openings.iter();
+                let variables = variables.flat_map(|opening| &opening.variables);
+                set.extend(&variables.map(|(_, var)| *var).collect());
+            }
+            Self::Join(parts) | Self::Union(parts) => {
+                for part in parts {
+                    part.add_mentioned(set);
                 }
             }
             Self::Filter { inner, expression } => {
                 inner.add_mentioned(set);
                 set.extend(&expression.variables());
             }
-            Self::Extend {
-                inner,
-                var,
-                expression,
-            } => {
+            Self::Extend { inner, bindings } => {
                 inner.add_mentioned(set);
-                set.insert(*var);
-                set.extend(&expression.variables());
+                for (var, expression) in bindings {
+                    set.insert(*var);
+                    set.extend(&expression.variables());
+                }
             }
             Self::Group {
                 inner,

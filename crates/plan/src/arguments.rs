@@ -1,136 +1,153 @@
-//! Which constants of a parsed text are arguments, and where do they stand?
+//! Which constants of a text are arguments of its plan, and which are part of its structure?
 //!
-//! To plan a shape once for all its arguments, the text is parsed with a unique placeholder for
-//! each argument. A placeholder in the place of a value (a subject, an object, a cell of inline
-//! data, an operand of a comparison) becomes a parameter of the plan; one found anywhere else,
-//! or nowhere, marks its argument as part of the plan's structure.
+//! What the text's shape leaves out becomes a parameter of the plan where it stands for a value (a
+//! subject, an object, a cell of inline data, an operand of a comparison). What stands in
+//! another place, or is no constant at all, as a LIMIT, is part of the plan's structure.
 
-use oxrdf::{Literal, NamedNode};
+use jindou_syntax::tree::{Iri, Span};
+use jindou_syntax::{Argument, ArgumentKind, is_plain_iri};
+use oxrdf::Literal;
 
+use crate::cache::{Prefixes, Structural};
 use crate::physical::Constant;
+use crate::prepared::parameter_term;
 
-/// No text that holds this, or [`NUMBER`], is given placeholders.
-pub(crate) const WORD: &str = "jindou-argument-";
-/// The first digits of placeholders of numbers.
-pub(crate) const NUMBER: &str = "91782536409170";
-
-/// What kind of token an argument is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum ArgumentKind {
-    /// What is between `<` and `>`.
-    Iri,
-    /// What follows the colon of a prefixed name.
-    Local,
-    /// What is between the quotes.
-    Text,
-    /// Digits.
-    Integer,
-    /// Digits, a point, digits.
-    Decimal,
+/// What the shape of a text leaves out, and what becomes of it.
+pub(crate) struct Arguments<'t> {
+    text: &'t str,
+    /// In the order of the text, apart from each other.
+    cut: &'t [Argument],
+    fates: Vec<Fate>,
 }
 
-/// What became of a placeholder.
+/// What becomes of an argument.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Fate {
-    /// Found as a value.
-    pub(crate) value: bool,
-    /// Found elsewhere.
-    pub(crate) structural: bool,
-    /// For [`ArgumentKind::Local`]: the IRI of the prefix.
-    pub(crate) prefix: Option<String>,
+struct Fate {
+    is_value: bool,
+    is_structural: bool,
+    /// The IRI of the prefix, for what follows one.
+    prefix: Option<Box<str>>,
 }
 
-/// The placeholders of a text.
-#[derive(Debug)]
-pub(crate) struct Placeholders {
-    /// One for each slot; a slot whose own text was left in place is never found.
-    pub(crate) fates: Vec<Fate>,
-}
+/// Which arguments are structural, and the prefixes of the others.
+pub(crate) type Parameters = (Structural, Prefixes);
 
-impl Placeholders {
-    pub(crate) fn new(slots: usize) -> Self {
+impl<'t> Arguments<'t> {
+    /// Those of a text; `structural` are known to be such, as other texts of the shape have them.
+    pub(crate) fn new(text: &'t str, cut: &'t [Argument], structural: &[u16]) -> Self {
+        let mut fates = vec![Fate::default(); cut.len()];
+        for slot in structural {
+            fates[usize::from(*slot)].is_structural = true;
+        }
+        Self { text, cut, fates }
+    }
+
+    /// A text without arguments.
+    pub(crate) fn none() -> Self {
         Self {
-            fates: vec![Fate::default(); slots],
+            text: "",
+            cut: &[],
+            fates: Vec::new(),
         }
     }
 
-    /// Appends the placeholder of a slot as it stands in the text, without delimiters.
-    pub(crate) fn push(text: &mut String, kind: ArgumentKind, slot: usize) {
-        use std::fmt::Write as _;
-        let written = match kind {
-            // The exclamation mark keeps `< placeholder >` from being read as two comparisons.
-            ArgumentKind::Iri => write!(text, "{WORD}:!{slot}"),
-            ArgumentKind::Local | ArgumentKind::Text => write!(text, "{WORD}{slot}"),
-            ArgumentKind::Integer => write!(text, "{NUMBER}{slot:05}"),
-            ArgumentKind::Decimal => write!(text, "{NUMBER}.{slot:05}1"),
+    /// The slot of the argument that a constant is; what stands for a list has a place with others
+    /// in it.
+    fn slot(&self, span: Span) -> Option<usize> {
+        let slot = self
+            .cut
+            .partition_point(|argument| argument.span.start < span.start);
+        let Argument { span: cut, kind } = *self.cut.get(slot)?;
+        let is_it = match kind {
+            ArgumentKind::Iri | ArgumentKind::Text => cut.start == span.start + 1,
+            ArgumentKind::Integer | ArgumentKind::Decimal => cut.start == span.start,
+            ArgumentKind::Local => cut.end == span.end,
         };
-        written.expect("a string takes all that is written");
+        (is_it && cut.end <= span.end).then_some(slot)
     }
 
-    fn slot(&self, digits: &str) -> Option<usize> {
-        digits.parse().ok().filter(|slot| *slot < self.fates.len())
-    }
-
-    /// The slot of an IRI, and the IRI of its prefix.
-    fn slot_of_iri<'a>(&self, iri: &'a str) -> Option<(usize, Option<&'a str>)> {
-        let start = iri.rfind(WORD)?;
-        let rest = &iri[start + WORD.len()..];
-        match rest.strip_prefix(":!") {
-            Some(digits) if start == 0 => Some((self.slot(digits)?, None)),
-            Some(_) => None,
-            None => Some((self.slot(rest)?, Some(&iri[..start]))),
+    /// Notes a constant in a place where a parameter may not stand.
+    pub(crate) fn note(&mut self, span: Span) {
+        if let Some(slot) = self.slot(span) {
+            self.fates[slot].is_structural = true;
         }
     }
 
-    fn slot_of_literal(&self, literal: &Literal) -> Option<usize> {
-        let value = literal.value();
-        if let Some(digits) = value.strip_prefix(WORD) {
-            return self.slot(digits);
+    /// The parameter for an IRI in the place of a value.
+    pub(crate) fn iri(&mut self, iri: &Iri<'_>) -> Option<Constant> {
+        let slot = self.slot(iri.span)?;
+        let argument = self.cut[slot];
+        let prefix = iri.value.strip_suffix(argument.of(self.text))?;
+        let has_prefix = match argument.kind {
+            ArgumentKind::Iri => false,
+            // Where every local name makes a valid IRI.
+            ArgumentKind::Local if is_plain_iri(prefix.as_bytes()) => true,
+            _ => return None,
+        };
+        if !has_prefix && !prefix.is_empty() {
+            return None;
         }
-        let digits = value.strip_prefix(NUMBER)?;
-        match digits.strip_prefix('.') {
-            Some(decimals) => self.slot(decimals.strip_suffix('1')?),
-            None => self.slot(digits),
-        }
+        let slot = self.value(slot, has_prefix.then(|| prefix.into()))?;
+        Some(Constant::Iri { slot })
     }
 
-    /// The parameter for an IRI in the place of a value, if it is a placeholder.
-    pub(crate) fn iri_value(&mut self, node: &NamedNode) -> Option<Constant> {
-        let (slot, prefix) = self.slot_of_iri(node.as_str())?;
-        let prefix = prefix.map(str::to_owned);
-        self.fates[slot].value = true;
-        self.fates[slot].prefix = prefix;
-        Some(Constant::Iri { slot: number(slot) })
-    }
-
-    /// The parameter for a literal in the place of a value, if it is a placeholder.
-    pub(crate) fn literal_value(&mut self, literal: &Literal) -> Option<Constant> {
-        self.note_iri(literal.datatype().as_str());
-        let slot = self.slot_of_literal(literal)?;
-        self.fates[slot].value = true;
+    /// The parameter for a literal in the place of a value.
+    pub(crate) fn literal(&mut self, span: Span, literal: &Literal) -> Option<Constant> {
+        let slot = self.slot(span)?;
+        let argument = self.cut[slot];
+        let is_lexical = match argument.kind {
+            ArgumentKind::Text | ArgumentKind::Integer | ArgumentKind::Decimal => true,
+            ArgumentKind::Iri | ArgumentKind::Local => false,
+        };
+        if !is_lexical || literal.value() != argument.of(self.text) {
+            return None;
+        }
+        let slot = self.value(slot, None)?;
         Some(Constant::Literal {
-            slot: number(slot),
+            slot,
             language: literal.language().map(str::to_owned),
             datatype: literal.datatype().into_owned(),
         })
     }
 
-    /// Notes an IRI in a place where a parameter may not stand.
-    pub(crate) fn note_iri(&mut self, iri: &str) {
-        if let Some((slot, _)) = self.slot_of_iri(iri) {
-            self.fates[slot].structural = true;
+    fn value(&mut self, slot: usize, prefix: Option<Box<str>>) -> Option<u16> {
+        let fate = &mut self.fates[slot];
+        if fate.is_structural {
+            return None;
+        }
+        fate.is_value = true;
+        fate.prefix = prefix;
+        u16::try_from(slot).ok()
+    }
+
+    /// Makes all arguments structural.
+    pub(crate) fn fix(&mut self) {
+        for fate in &mut self.fates {
+            fate.is_structural = true;
         }
     }
 
-    /// Notes a literal in a place where a parameter may not stand.
-    pub(crate) fn note_literal(&mut self, literal: &Literal) {
-        self.note_iri(literal.datatype().as_str());
-        if let Some(slot) = self.slot_of_literal(literal) {
-            self.fates[slot].structural = true;
+    /// Makes constants of the parameters that turned out to be structural elsewhere in the text.
+    pub(crate) fn settle(self, constants: &mut [Constant]) -> Parameters {
+        for constant in constants {
+            let (Constant::Iri { slot } | Constant::Literal { slot, .. }) = constant else {
+                continue;
+            };
+            let slot = usize::from(*slot);
+            let fate = &self.fates[slot];
+            if fate.is_structural {
+                let prefix = fate.prefix.as_deref().unwrap_or_default();
+                let written = self.cut[slot].of(self.text);
+                let term = parameter_term(constant, prefix, written);
+                *constant = Constant::Fixed(term);
+            }
         }
+        let slots = (0_u16..).zip(&self.fates);
+        let structural = slots
+            .filter(|(_, fate)| fate.is_structural || !fate.is_value)
+            .map(|(slot, _)| slot)
+            .collect();
+        let prefixes = self.fates.into_iter().map(|fate| fate.prefix).collect();
+        (structural, prefixes)
     }
-}
-
-fn number(slot: usize) -> u16 {
-    u16::try_from(slot).expect("the lexer cuts at most u16::MAX arguments")
 }

@@ -132,7 +132,7 @@ impl Block {
             Pattern::Group { .. } | Pattern::Subquery(_) | Pattern::EachGraph { .. } => {
                 Self::from_item(Item::Apart(pattern.clone()))
             }
-            Pattern::Join(left, right) => Self::join(left, right, given),
+            Pattern::Join(parts) => Self::join(parts, given),
             Pattern::LeftJoin {
                 left,
                 right,
@@ -178,16 +178,13 @@ impl Block {
                 }
                 block
             }
-            Pattern::Extend {
-                inner,
-                var,
-                expression,
-            } => {
+            Pattern::Extend { inner, bindings } => {
                 let mut block = Self::of(inner, given);
-                block.operations.push(Operation::Extend {
+                let extensions = bindings.iter().map(|(var, expression)| Operation::Extend {
                     var: *var,
                     expression: expression.clone(),
                 });
+                block.operations.extend(extensions);
                 block
             }
         }
@@ -200,16 +197,25 @@ impl Block {
         }
     }
 
-    fn join(left: &Pattern, right: &Pattern, given: &VarSet) -> Self {
-        let mut joined = Self::of_side(left, &right.possible(), given);
-        let right = Self::of_side(right, &left.possible(), given);
-        for item in right.items {
-            match item {
-                Item::Quad(quad) => joined.add_quad(quad),
-                item => joined.items.push(item),
-            }
+    fn join(parts: &[Pattern], given: &VarSet) -> Self {
+        let (mut all, mut repeated) = (VarSet::default(), VarSet::default());
+        for part in parts {
+            let possible = part.possible();
+            repeated.extend(&all.intersection(&possible));
+            all.extend(&possible);
         }
-        joined.operations.extend(right.operations);
+        let mut joined = Self::default();
+        for part in parts {
+            let own = part.possible().difference(&repeated);
+            let block = Self::of_side(part, &all.difference(&own), given);
+            for item in block.items {
+                match item {
+                    Item::Quad(quad) => joined.add_quad(quad),
+                    item => joined.items.push(item),
+                }
+            }
+            joined.operations.extend(block.operations);
+        }
         joined
     }
 

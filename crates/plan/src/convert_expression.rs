@@ -1,126 +1,140 @@
-//! How do the parser's expressions and aggregates read in our own?
+//! How do the tree's expressions read in our own?
 
-use oxrdf::vocab::xsd;
-use oxrdf::{NamedNode, NamedNodeRef};
-use spargebra::algebra::{
-    AggregateExpression, AggregateFunction as ParsedAggregate, Expression as Parsed,
-    Function as ParsedFunction,
+use jindou_syntax::tree::{
+    Builtin, Comparison as ParsedComparison, Expression as Parsed, ExpressionKind, Factor, Iri,
+    Sign, Span,
 };
+use oxrdf::NamedNodeRef;
+use oxrdf::vocab::xsd;
 
 use crate::convert::Converter;
 use crate::error::PlanError;
-use crate::expression::{
-    Aggregate, AggregateFunction, Arithmetic, Comparison, Expression, Function,
-};
+use crate::expression::{Arithmetic, Comparison, Expression, Function};
 
 /// Expressions nested in each other above which a query is refused; they are evaluated by
 /// recursion.
 const MAX_DEPTH: usize = 512;
 
-impl Converter<'_> {
+impl<'t> Converter<'t> {
     /// Converts an expression.
     ///
     /// # Errors
     /// [`PlanError::Unsupported`] for functions that SPARQL 1.1 does not have.
-    pub(crate) fn expression(&mut self, parsed: Parsed) -> Result<Expression, PlanError> {
-        self.depth += 1;
+    pub(crate) fn expression(&mut self, parsed: &Parsed<'t>) -> Result<Expression, PlanError> {
+        self.below(1, |this| this.expression_of_any_kind(parsed))
+    }
+
+    /// Converts what is nested in this many more expressions.
+    fn below<T>(
+        &mut self,
+        levels: usize,
+        convert: impl FnOnce(&mut Self) -> Result<T, PlanError>,
+    ) -> Result<T, PlanError> {
+        self.depth += levels;
         if self.depth > MAX_DEPTH {
             return Err(PlanError::TooLarge {
                 what: "expressions nested in each other",
                 limit: MAX_DEPTH,
             });
         }
-        let expression = self.expression_of_any_kind(parsed)?;
-        self.depth -= 1;
-        Ok(expression)
+        let converted = convert(self)?;
+        self.depth -= levels;
+        Ok(converted)
     }
 
-    fn expression_of_any_kind(&mut self, parsed: Parsed) -> Result<Expression, PlanError> {
-        Ok(match parsed {
-            Parsed::NamedNode(node) => Expression::Constant(self.iri(node)?),
-            Parsed::Literal(literal) => Expression::Constant(self.literal(literal)?),
-            Parsed::Variable(variable) => Expression::Variable(self.variable(variable)?),
-            Parsed::Or(left, right) => {
-                let parts = chain(*left, *right, |parsed| match parsed {
-                    Parsed::Or(left, right) => Ok((*left, *right)),
-                    other => Err(other),
-                });
-                Expression::Or(self.expressions(parts)?)
+    fn expression_of_any_kind(&mut self, parsed: &Parsed<'t>) -> Result<Expression, PlanError> {
+        Ok(match &parsed.kind {
+            ExpressionKind::Iri(iri) => Expression::Constant(self.iri(iri)?),
+            ExpressionKind::Literal(literal) => Expression::Constant(self.literal(literal)?),
+            ExpressionKind::Variable(variable) => {
+                Expression::Variable(self.variable(variable.name)?)
             }
-            Parsed::And(left, right) => {
-                let parts = chain(*left, *right, |parsed| match parsed {
-                    Parsed::And(left, right) => Ok((*left, *right)),
-                    other => Err(other),
-                });
-                Expression::And(self.expressions(parts)?)
+            ExpressionKind::Or(list) => Expression::Or(self.expressions(list)?),
+            ExpressionKind::And(list) => Expression::And(self.expressions(list)?),
+            ExpressionKind::Compare(operator, operands) => {
+                self.compare(comparison(*operator), operands)?
             }
-            Parsed::Equal(left, right) => self.compare(Comparison::Equal, *left, *right)?,
-            Parsed::SameTerm(left, right) => self.compare(Comparison::SameTerm, *left, *right)?,
-            Parsed::Greater(left, right) => self.compare(Comparison::Greater, *left, *right)?,
-            Parsed::GreaterOrEqual(left, right) => {
-                self.compare(Comparison::GreaterOrEqual, *left, *right)?
+            ExpressionKind::In {
+                negated,
+                operand,
+                list,
+            } => self.is_in(*negated, operand, list)?,
+            ExpressionKind::Sum(first, rest) => self.chain(first, rest, |sign| match sign {
+                Sign::Plus => Arithmetic::Add,
+                Sign::Minus => Arithmetic::Subtract,
+            })?,
+            ExpressionKind::Product(first, rest) => {
+                self.chain(first, rest, |factor| match factor {
+                    Factor::Times => Arithmetic::Multiply,
+                    Factor::Divided => Arithmetic::Divide,
+                })?
             }
-            Parsed::Less(left, right) => self.compare(Comparison::Less, *left, *right)?,
-            Parsed::LessOrEqual(left, right) => {
-                self.compare(Comparison::LessOrEqual, *left, *right)?
+            ExpressionKind::Not(part) => Expression::Not(Box::new(self.expression(part)?)),
+            ExpressionKind::Signed(Sign::Plus, part) => {
+                Expression::UnaryPlus(Box::new(self.operand(part)?))
             }
-            Parsed::In(part, list) => Expression::In(
-                Box::new(self.operand(*part)?),
-                list.into_iter()
-                    .map(|part| self.operand(part))
-                    .collect::<Result<_, _>>()?,
-            ),
-            Parsed::Add(left, right) => self.arithmetic(Arithmetic::Add, *left, *right)?,
-            Parsed::Subtract(left, right) => {
-                self.arithmetic(Arithmetic::Subtract, *left, *right)?
+            ExpressionKind::Signed(Sign::Minus, part) => {
+                Expression::UnaryMinus(Box::new(self.operand(part)?))
             }
-            Parsed::Multiply(left, right) => {
-                self.arithmetic(Arithmetic::Multiply, *left, *right)?
+            ExpressionKind::Call(function, list) => self.call(parsed.span, *function, list)?,
+            ExpressionKind::Function(iri, list) => self.cast(parsed.span, iri, list)?,
+            ExpressionKind::Exists { negated, group } => {
+                let found = Expression::Variable(self.mark(group)?);
+                match negated {
+                    true => Expression::Not(Box::new(found)),
+                    false => found,
+                }
             }
-            Parsed::Divide(left, right) => self.arithmetic(Arithmetic::Divide, *left, *right)?,
-            Parsed::UnaryPlus(part) => Expression::UnaryPlus(Box::new(self.operand(*part)?)),
-            Parsed::UnaryMinus(part) => Expression::UnaryMinus(Box::new(self.operand(*part)?)),
-            Parsed::Not(part) => match *part {
-                // `a != b` arrives as the negation of `a = b`, which it equals in value and error.
-                Parsed::Equal(left, right) => self.compare(Comparison::NotEqual, *left, *right)?,
-                part => Expression::Not(Box::new(self.expression(part)?)),
+            ExpressionKind::Aggregate(_) => match self.aggregates.get(&parsed.span) {
+                Some(var) => Expression::Variable(*var),
+                None => {
+                    let feature = "an aggregate where there are no groups";
+                    return Err(self.unsupported(parsed.span, feature));
+                }
             },
-            Parsed::Exists(pattern) => {
-                let pattern = self.exists(*pattern, self.scope)?;
-                let var = self.make_up_variable()?;
-                self.marks.push((var, pattern));
-                Expression::Variable(var)
+            ExpressionKind::Triple(_) => {
+                return Err(self.unsupported(parsed.span, "triple terms"));
             }
-            Parsed::Bound(variable) => Expression::Bound(self.variable(variable)?),
-            Parsed::If(condition, then, otherwise) => Expression::If(
-                Box::new(self.expression(*condition)?),
-                Box::new(self.expression(*then)?),
-                Box::new(self.expression(*otherwise)?),
-            ),
-            Parsed::Coalesce(list) => Expression::Coalesce(self.expressions(list)?),
-            Parsed::FunctionCall(function, list) => self.call(function, list)?,
         })
     }
 
-    fn expressions(&mut self, list: Vec<Parsed>) -> Result<Vec<Expression>, PlanError> {
-        list.into_iter().map(|part| self.expression(part)).collect()
+    fn expressions(&mut self, list: &[Parsed<'t>]) -> Result<Vec<Expression>, PlanError> {
+        list.iter().map(|part| self.expression(part)).collect()
+    }
+
+    /// Converts conditions that all have to hold; none if there are none.
+    pub(crate) fn conjunction<'q>(
+        &mut self,
+        conditions: impl IntoIterator<Item = &'q Parsed<'t>>,
+    ) -> Result<Option<Expression>, PlanError>
+    where
+        't: 'q,
+    {
+        let mut parts = Vec::new();
+        for condition in conditions {
+            match &condition.kind {
+                ExpressionKind::And(list) => parts.extend(self.expressions(list)?),
+                _ => parts.push(self.expression(condition)?),
+            }
+        }
+        Ok(conjunction(parts))
     }
 
     /// An operand of a comparison or of arithmetic: a constant there is a value.
-    fn operand(&mut self, parsed: Parsed) -> Result<Expression, PlanError> {
-        Ok(match parsed {
-            Parsed::NamedNode(node) => Expression::Constant(self.value_iri(node)?),
-            Parsed::Literal(literal) => Expression::Constant(self.value_literal(literal)?),
-            other => self.expression(other)?,
+    fn operand(&mut self, parsed: &Parsed<'t>) -> Result<Expression, PlanError> {
+        Ok(match &parsed.kind {
+            ExpressionKind::Iri(iri) => Expression::Constant(self.value_iri(iri)?),
+            ExpressionKind::Literal(literal) => Expression::Constant(self.value_literal(literal)?),
+            _ => self.expression(parsed)?,
         })
     }
 
     fn compare(
         &mut self,
         comparison: Comparison,
-        left: Parsed,
-        right: Parsed,
+        operands: &[Parsed<'t>; 2],
     ) -> Result<Expression, PlanError> {
+        let [left, right] = operands;
         Ok(Expression::Compare(
             comparison,
             Box::new(self.operand(left)?),
@@ -128,109 +142,113 @@ impl Converter<'_> {
         ))
     }
 
-    fn arithmetic(
+    fn is_in(
         &mut self,
-        operator: Arithmetic,
-        left: Parsed,
-        right: Parsed,
+        negated: bool,
+        operand: &Parsed<'t>,
+        list: &[Parsed<'t>],
     ) -> Result<Expression, PlanError> {
-        Ok(Expression::Arithmetic(
-            operator,
-            Box::new(self.operand(left)?),
-            Box::new(self.operand(right)?),
-        ))
+        let operand = Box::new(self.operand(operand)?);
+        let list = list.iter().map(|part| self.operand(part));
+        let is_in = Expression::In(operand, list.collect::<Result<_, _>>()?);
+        Ok(match negated {
+            true => Expression::Not(Box::new(is_in)),
+            false => is_in,
+        })
+    }
+
+    /// Operators of one precedence, from left to right: each is nested in the next.
+    fn chain<S: Copy>(
+        &mut self,
+        first: &Parsed<'t>,
+        rest: &[(S, Parsed<'t>)],
+        operator: impl Fn(S) -> Arithmetic,
+    ) -> Result<Expression, PlanError> {
+        self.below(rest.len(), |this| {
+            let mut left = this.operand(first)?;
+            for (sign, right) in rest {
+                let right = this.operand(right)?;
+                left = Expression::Arithmetic(operator(*sign), Box::new(left), Box::new(right));
+            }
+            Ok(left)
+        })
     }
 
     fn call(
         &mut self,
-        function: ParsedFunction,
-        list: Vec<Parsed>,
+        span: Span,
+        function: Builtin,
+        list: &[Parsed<'t>],
     ) -> Result<Expression, PlanError> {
-        let function = match function {
-            ParsedFunction::Custom(iri) => {
-                self.note_function(&iri);
-                match cast(&iri) {
-                    Some(cast) if list.len() == 1 => cast,
-                    _ => return Err(PlanError::unsupported(format!("custom function {iri}"))),
+        Ok(match (function, list) {
+            (Builtin::Bound, [operand]) => match &operand.kind {
+                ExpressionKind::Variable(variable) => {
+                    Expression::Bound(self.variable(variable.name)?)
                 }
-            }
-            ParsedFunction::Adjust => return Err(PlanError::unsupported("ADJUST")),
-            known => builtin(&known),
-        };
-        Ok(Expression::Call(function, self.expressions(list)?))
+                _ => return Err(self.unsupported(operand.span, "BOUND of what is no variable")),
+            },
+            (Builtin::If, [condition, then, otherwise]) => Expression::If(
+                Box::new(self.expression(condition)?),
+                Box::new(self.expression(then)?),
+                Box::new(self.expression(otherwise)?),
+            ),
+            (Builtin::Coalesce, list) => Expression::Coalesce(self.expressions(list)?),
+            (Builtin::SameTerm, [left, right]) => Expression::Compare(
+                Comparison::SameTerm,
+                Box::new(self.operand(left)?),
+                Box::new(self.operand(right)?),
+            ),
+            (function, list) => match builtin(function) {
+                Some(function) => Expression::Call(function, self.expressions(list)?),
+                None => {
+                    let name = self
+                        .written(span)
+                        .split(['(', ' '])
+                        .next()
+                        .unwrap_or_default();
+                    return Err(self.unsupported(span, name.to_ascii_uppercase()));
+                }
+            },
+        })
     }
 
-    /// Converts an aggregate.
-    ///
-    /// # Errors
-    /// As for [`Converter::expression`], and for custom aggregates.
-    pub(crate) fn aggregate(
+    fn cast(
         &mut self,
-        parsed: AggregateExpression,
-    ) -> Result<Aggregate, PlanError> {
-        let (name, operand, distinct) = match parsed {
-            AggregateExpression::CountSolutions { distinct } => {
-                return Ok(Aggregate {
-                    function: AggregateFunction::Count,
-                    operand: None,
-                    distinct,
-                });
+        span: Span,
+        iri: &Iri<'t>,
+        list: &[Parsed<'t>],
+    ) -> Result<Expression, PlanError> {
+        self.arguments.note(iri.span);
+        match cast(&iri.value) {
+            Some(function) if list.len() == 1 => {
+                Ok(Expression::Call(function, self.expressions(list)?))
             }
-            AggregateExpression::FunctionCall {
-                name,
-                expr,
-                distinct,
-            } => (name, expr, distinct),
-        };
-        let function = match name {
-            ParsedAggregate::Count => AggregateFunction::Count,
-            ParsedAggregate::Sum => AggregateFunction::Sum,
-            ParsedAggregate::Avg => AggregateFunction::Avg,
-            ParsedAggregate::Min => AggregateFunction::Min,
-            ParsedAggregate::Max => AggregateFunction::Max,
-            ParsedAggregate::Sample => AggregateFunction::Sample,
-            ParsedAggregate::GroupConcat { separator } => {
-                AggregateFunction::GroupConcat(separator.unwrap_or_else(|| " ".to_owned()))
-            }
-            ParsedAggregate::Custom(iri) => {
-                return Err(PlanError::unsupported(format!("custom aggregate {iri}")));
-            }
-        };
-        Ok(Aggregate {
-            function,
-            operand: Some(self.expression(operand)?),
-            distinct,
-        })
+            _ => Err(self.unsupported(span, format!("custom function <{}>", iri.value))),
+        }
     }
 }
 
-/// The operands of a chain of one operator, in order; the parser makes chains that lean to the
-/// left.
-pub(crate) fn chain(
-    left: Parsed,
-    right: Parsed,
-    split: impl Fn(Parsed) -> Result<(Parsed, Parsed), Parsed>,
-) -> Vec<Parsed> {
-    let mut parts = vec![right];
-    let mut rest = left;
-    loop {
-        match split(rest) {
-            Ok((left, right)) => {
-                parts.push(right);
-                rest = left;
-            }
-            Err(other) => {
-                parts.push(other);
-                break;
-            }
-        }
+/// All of some conditions; none if there are none.
+pub(crate) fn conjunction(mut conditions: Vec<Expression>) -> Option<Expression> {
+    match conditions.len() {
+        0 | 1 => conditions.pop(),
+        _ => Some(Expression::And(conditions)),
     }
-    parts.reverse();
-    parts
+}
+
+fn comparison(parsed: ParsedComparison) -> Comparison {
+    match parsed {
+        ParsedComparison::Equal => Comparison::Equal,
+        ParsedComparison::NotEqual => Comparison::NotEqual,
+        ParsedComparison::Less => Comparison::Less,
+        ParsedComparison::LessOrEqual => Comparison::LessOrEqual,
+        ParsedComparison::Greater => Comparison::Greater,
+        ParsedComparison::GreaterOrEqual => Comparison::GreaterOrEqual,
+    }
 }
 
 /// The casts of SPARQL 1.1 and of its test suite, by the datatype's IRI.
-fn cast(iri: &NamedNode) -> Option<Function> {
+fn cast(iri: &str) -> Option<Function> {
     const CASTS: [(NamedNodeRef<'_>, Function); 12] = [
         (xsd::STRING, Function::CastString),
         (xsd::BOOLEAN, Function::CastBoolean),
@@ -247,24 +265,25 @@ fn cast(iri: &NamedNode) -> Option<Function> {
     ];
     CASTS
         .iter()
-        .find(|(datatype, _)| iri == datatype)
+        .find(|(datatype, _)| iri == datatype.as_str())
         .map(|(_, function)| *function)
 }
 
 macro_rules! same_names {
     ($function:expr, $($name:ident)*) => {
         match $function {
-            $(ParsedFunction::$name => Function::$name,)*
-            ParsedFunction::Custom(_) | ParsedFunction::Adjust => {
-                unreachable!("what is no function of SPARQL 1.1 is handled before")
-            }
+            $(Builtin::$name => Some(Function::$name),)*
+            Builtin::Substr => Some(Function::SubStr),
+            // Of SPARQL 1.2; and those that are no functions of their arguments' values.
+            _ => None,
         }
     };
 }
 
-fn builtin(function: &ParsedFunction) -> Function {
+/// A function of SPARQL 1.1; none for what is handled otherwise, or not at all.
+fn builtin(function: Builtin) -> Option<Function> {
     same_names!(function,
-        Str Lang LangMatches Datatype Iri BNode Rand Abs Ceil Floor Round Concat SubStr StrLen
+        Str Lang LangMatches Datatype Iri BNode Rand Abs Ceil Floor Round Concat StrLen
         Replace UCase LCase EncodeForUri Contains StrStarts StrEnds StrBefore StrAfter Year Month
         Day Hours Minutes Seconds Timezone Tz Now Uuid StrUuid Md5 Sha1 Sha256 Sha384 Sha512
         StrLang StrDt IsIri IsBlank IsLiteral IsNumeric Regex

@@ -6,13 +6,11 @@
 //! Only `?`, `*` and `+`, which are sets of pairs, stay paths.
 
 use jindou_model::Direction;
-use oxrdf::NamedNode;
-use oxrdf::vocab::rdf;
-use spargebra::algebra::PropertyPathExpression as Parsed;
-use spargebra::term::TermPattern;
+use jindou_syntax::tree::{Iri, Path, Term};
 
 use crate::algebra::{PathPattern, Pattern, Quad};
-use crate::convert::Converter;
+use crate::convert::{Converter, Scoped, is_type};
+use crate::convert_group::Parts;
 use crate::error::PlanError;
 use crate::expression::{Comparison, Expression};
 use crate::physical::{ConstId, PathExpression, Scope, Slot};
@@ -21,187 +19,271 @@ use crate::physical::{ConstId, PathExpression, Scope, Slot};
 /// square of it.
 const MAX_PATH_EDGES: usize = 256;
 
-impl Converter<'_> {
-    /// Converts a property path between two ends.
+/// The ends of a path, and the graph it lies in.
+#[derive(Clone, Copy)]
+struct Ends {
+    subject: Slot,
+    object: Slot,
+    scope: Scope,
+}
+
+impl<'t> Converter<'t> {
+    /// Converts a property path between two ends to patterns that are joined with `parts`.
     ///
     /// # Errors
     /// [`PlanError::TooLarge`].
     pub(crate) fn path(
         &mut self,
-        subject: TermPattern,
-        path: Parsed,
-        object: TermPattern,
+        subject: &Term<'t>,
+        path: &Path<'t>,
+        object: &Term<'t>,
         scope: Scope,
-    ) -> Result<Pattern, PlanError> {
+        parts: &mut Parts,
+    ) -> Result<(), PlanError> {
         // A type decides the plan, so it is a part of it.
-        let subject = self.slot(subject, ends_in_type(&path, Direction::In))?;
-        let object = self.slot(object, ends_in_type(&path, Direction::Out))?;
-        self.between(subject, path, object, scope)
+        let ends = Ends {
+            subject: self.slot(subject, ends_in_type(path, Direction::In))?,
+            object: self.slot(object, ends_in_type(path, Direction::Out))?,
+            scope,
+        };
+        self.between(ends, path, parts)
     }
 
-    fn between(
-        &mut self,
-        subject: Slot,
-        path: Parsed,
-        object: Slot,
-        scope: Scope,
-    ) -> Result<Pattern, PlanError> {
-        self.deepen()?;
-        let pattern = match path {
-            Parsed::NamedNode(predicate) => {
+    fn between(&mut self, ends: Ends, path: &Path<'t>, parts: &mut Parts) -> Result<(), PlanError> {
+        match path {
+            Path::Iri(predicate) => {
                 self.count_triple_patterns(1)?;
-                Pattern::Quads(vec![Quad {
-                    subject,
-                    predicate: Slot::Const(self.iri(predicate)?),
-                    object,
-                    scope,
-                }])
+                let predicate = Slot::Const(self.iri(predicate)?);
+                parts.push_quad(ends.quad(predicate));
             }
-            Parsed::Reverse(inner) => self.between(object, *inner, subject, scope)?,
-            Parsed::Sequence(first, second) => {
-                let middle = Slot::Var(self.make_up_variable()?);
-                let first = self.between(subject, *first, middle, scope)?;
-                let second = self.between(middle, *second, object, scope)?;
-                Pattern::Join(Box::new(first), Box::new(second))
-            }
-            Parsed::Alternative(first, second) => {
-                // The parser makes chains that lean to the left.
-                let mut parts = vec![*second];
-                let mut rest = *first;
-                while let Parsed::Alternative(first, second) = rest {
-                    parts.push(*second);
-                    rest = *first;
+            Path::Inverse(inner) => self.between(ends.swapped(), inner, parts)?,
+            Path::Sequence(paths) => {
+                let mut rest = ends;
+                for (number, path) in paths.iter().enumerate() {
+                    let object = match number + 1 == paths.len() {
+                        true => ends.object,
+                        false => Slot::Var(self.make_up_variable()?),
+                    };
+                    self.between(Ends { object, ..rest }, path, parts)?;
+                    rest.subject = object;
                 }
-                parts.push(rest);
-                let mut branches = Vec::new();
-                for part in parts.into_iter().rev() {
-                    match self.between(subject, part, object, scope)? {
-                        Pattern::Union(more) => branches.extend(more),
-                        branch => branches.push(branch),
-                    }
+            }
+            Path::Alternative(paths) => {
+                let mut branches = Branches::default();
+                self.branches(ends, paths, &mut branches)?;
+                parts.push(branches.union()?);
+            }
+            Path::Negated { forward, inverse } => {
+                let mut branches = Branches::default();
+                if !forward.is_empty() || inverse.is_empty() {
+                    branches.push(self.negated(ends, forward)?);
                 }
-                Pattern::Union(branches)
+                if !inverse.is_empty() {
+                    branches.push(self.negated(ends.swapped(), inverse)?);
+                }
+                parts.push(branches.union()?);
             }
-            Parsed::NegatedPropertySet(excluded) => {
-                self.count_triple_patterns(1)?;
-                self.negated(subject, excluded, object, scope)?
-            }
-            Parsed::ZeroOrOne(_) | Parsed::ZeroOrMore(_) | Parsed::OneOrMore(_) => {
+            Path::ZeroOrOne(_) | Path::ZeroOrMore(_) | Path::OneOrMore(_) => {
                 let mut edges = 0;
                 let path = self.repeated(path, Direction::Out, &mut edges)?;
                 self.count_triple_patterns(edges)?;
-                Pattern::Path(PathPattern {
-                    subject,
+                let path = Pattern::Path(PathPattern {
+                    subject: ends.subject,
                     path,
-                    object,
-                    scope,
-                })
+                    object: ends.object,
+                    scope: ends.scope,
+                });
+                parts.push(Scoped::leaf(path, true));
             }
-        };
-        self.depth -= 1;
-        Ok(pattern)
+        }
+        Ok(())
     }
 
-    fn negated(
+    fn branches(
         &mut self,
-        subject: Slot,
-        excluded: Vec<NamedNode>,
-        object: Slot,
-        scope: Scope,
-    ) -> Result<Pattern, PlanError> {
+        ends: Ends,
+        paths: &[Path<'t>],
+        branches: &mut Branches,
+    ) -> Result<(), PlanError> {
+        for path in paths {
+            match path {
+                // An alternative of alternatives is one.
+                Path::Alternative(paths) => self.branches(ends, paths, branches)?,
+                path => {
+                    let mut parts = Parts::default();
+                    self.between(ends, path, &mut parts)?;
+                    branches.push(parts.joined()?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn negated(&mut self, ends: Ends, excluded: &[Iri<'t>]) -> Result<Scoped, PlanError> {
+        self.count_triple_patterns(1)?;
         let predicate = self.make_up_variable()?;
-        let mut others = Vec::with_capacity(excluded.len());
-        for constant in self.predicates(excluded)? {
+        let others = self.predicates(excluded)?.into_iter().map(|constant| {
             let same = Expression::Compare(
                 Comparison::SameTerm,
                 Box::new(Expression::Variable(predicate)),
                 Box::new(Expression::Constant(constant)),
             );
-            others.push(Expression::Not(Box::new(same)));
-        }
-        let quad = Quad {
-            subject,
-            predicate: Slot::Var(predicate),
-            object,
-            scope,
+            Expression::Not(Box::new(same))
+        });
+        let pattern = Pattern::Filter {
+            expression: Expression::And(others.collect()),
+            inner: Box::new(Pattern::Quads(vec![ends.quad(Slot::Var(predicate))])),
         };
-        Ok(Pattern::Filter {
-            inner: Box::new(Pattern::Quads(vec![quad])),
-            expression: Expression::And(others),
-        })
+        Scoped::above(1, pattern, true)
     }
 
-    fn predicates(&mut self, nodes: Vec<NamedNode>) -> Result<Vec<ConstId>, PlanError> {
-        nodes.into_iter().map(|node| self.iri(node)).collect()
+    fn predicates(&mut self, iris: &[Iri<'t>]) -> Result<Vec<ConstId>, PlanError> {
+        iris.iter().map(|iri| self.iri(iri)).collect()
     }
 
     /// A path inside `?`, `*` or `+`, with its inverses pushed down; counts its edges.
     fn repeated(
         &mut self,
-        path: Parsed,
+        path: &Path<'t>,
         direction: Direction,
         edges: &mut usize,
     ) -> Result<PathExpression, PlanError> {
-        self.deepen()?;
-        let mut of = |inner: Parsed, direction: Direction| self.repeated(inner, direction, edges);
-        let path = match path {
-            Parsed::NamedNode(_) | Parsed::NegatedPropertySet(_) => {
-                *edges += 1;
-                if *edges > MAX_PATH_EDGES {
-                    return Err(PlanError::TooLarge {
-                        what: "edges of a repeated property path",
-                        limit: MAX_PATH_EDGES,
-                    });
-                }
-                match path {
-                    Parsed::NamedNode(node) => PathExpression::Edge(self.iri(node)?, direction),
-                    Parsed::NegatedPropertySet(nodes) => {
-                        PathExpression::Negated(self.predicates(nodes)?, direction)
-                    }
-                    _ => unreachable!("matched above"),
-                }
-            }
-            Parsed::Reverse(inner) => of(*inner, direction.reverse())?,
-            Parsed::Sequence(first, second) => {
-                let (first, second) = match direction {
-                    Direction::Out => (first, second),
-                    Direction::In => (second, first),
-                };
-                PathExpression::Sequence(Box::new([
-                    of(*first, direction)?,
-                    of(*second, direction)?,
-                ]))
-            }
-            Parsed::Alternative(first, second) => PathExpression::Alternative(Box::new([
-                of(*first, direction)?,
-                of(*second, direction)?,
-            ])),
-            Parsed::ZeroOrOne(inner) => PathExpression::ZeroOrOne(Box::new(of(*inner, direction)?)),
-            Parsed::ZeroOrMore(inner) => {
-                PathExpression::ZeroOrMore(Box::new(of(*inner, direction)?))
-            }
-            Parsed::OneOrMore(inner) => PathExpression::OneOrMore(Box::new(of(*inner, direction)?)),
+        let mut of = |inner: &Path<'t>| {
+            let inner = self.repeated(inner, direction, edges)?;
+            Ok::<_, PlanError>(Box::new(inner))
         };
-        self.depth -= 1;
-        Ok(path)
+        Ok(match path {
+            Path::Iri(iri) => {
+                count_edge(edges)?;
+                PathExpression::Edge(self.iri(iri)?, direction)
+            }
+            Path::Negated { forward, inverse } => {
+                let mut sets = Vec::new();
+                if !forward.is_empty() || inverse.is_empty() {
+                    sets.push((forward, direction));
+                }
+                if !inverse.is_empty() {
+                    sets.push((inverse, direction.reverse()));
+                }
+                let mut negated = Vec::new();
+                for (excluded, direction) in sets {
+                    count_edge(edges)?;
+                    negated.push(PathExpression::Negated(
+                        self.predicates(excluded)?,
+                        direction,
+                    ));
+                }
+                folded(negated, PathExpression::Alternative)
+            }
+            Path::Inverse(inner) => self.repeated(inner, direction.reverse(), edges)?,
+            Path::Sequence(paths) => {
+                let mut parts = paths
+                    .iter()
+                    .map(|path| self.repeated(path, direction, edges))
+                    .collect::<Result<Vec<_>, _>>()?;
+                if direction == Direction::In {
+                    parts.reverse();
+                }
+                folded(parts, PathExpression::Sequence)
+            }
+            Path::Alternative(paths) => {
+                let parts = paths
+                    .iter()
+                    .map(|path| self.repeated(path, direction, edges))
+                    .collect::<Result<_, _>>()?;
+                folded(parts, PathExpression::Alternative)
+            }
+            Path::ZeroOrOne(inner) => PathExpression::ZeroOrOne(of(inner)?),
+            Path::ZeroOrMore(inner) => PathExpression::ZeroOrMore(of(inner)?),
+            Path::OneOrMore(inner) => PathExpression::OneOrMore(of(inner)?),
+        })
     }
 }
 
-/// True if the path's object (`Out`) or subject (`In`) may be a type.
-fn ends_in_type(path: &Parsed, direction: Direction) -> bool {
-    match path {
-        Parsed::NamedNode(node) => direction == Direction::Out && *node == rdf::TYPE,
-        Parsed::Reverse(inner) => ends_in_type(inner, direction.reverse()),
-        Parsed::Sequence(first, last) => match direction {
-            Direction::Out => ends_in_type(last, direction),
-            Direction::In => ends_in_type(first, direction),
-        },
-        Parsed::Alternative(first, second) => {
-            ends_in_type(first, direction) || ends_in_type(second, direction)
+impl Ends {
+    fn quad(self, predicate: Slot) -> Quad {
+        Quad {
+            subject: self.subject,
+            predicate,
+            object: self.object,
+            scope: self.scope,
         }
-        Parsed::NegatedPropertySet(_)
-        | Parsed::ZeroOrOne(_)
-        | Parsed::ZeroOrMore(_)
-        | Parsed::OneOrMore(_) => false,
+    }
+
+    fn swapped(self) -> Self {
+        Self {
+            subject: self.object,
+            object: self.subject,
+            scope: self.scope,
+        }
+    }
+}
+
+/// The branches of a union.
+#[derive(Default)]
+struct Branches {
+    patterns: Vec<Pattern>,
+    height: usize,
+}
+
+impl Branches {
+    fn push(&mut self, branch: Scoped) {
+        self.height = self.height.max(branch.height);
+        match branch.pattern {
+            Pattern::Union(more) => self.patterns.extend(more),
+            branch => self.patterns.push(branch),
+        }
+    }
+
+    fn union(mut self) -> Result<Scoped, PlanError> {
+        match self.patterns.len() {
+            1 => Ok(Scoped {
+                pattern: self.patterns.remove(0),
+                in_graph: true,
+                height: self.height,
+            }),
+            _ => Scoped::above(self.height, Pattern::Union(self.patterns), true),
+        }
+    }
+}
+
+fn count_edge(edges: &mut usize) -> Result<(), PlanError> {
+    *edges += 1;
+    match *edges > MAX_PATH_EDGES {
+        true => Err(PlanError::TooLarge {
+            what: "edges of a repeated property path",
+            limit: MAX_PATH_EDGES,
+        }),
+        false => Ok(()),
+    }
+}
+
+/// Parts of a path, of which there is one at least, as pairs of pairs.
+fn folded(
+    parts: Vec<PathExpression>,
+    pair: impl Fn(Box<[PathExpression; 2]>) -> PathExpression,
+) -> PathExpression {
+    let joined = parts
+        .into_iter()
+        .reduce(|first, second| pair(Box::new([first, second])));
+    joined.expect("a path has parts")
+}
+
+/// True if the path's object (`Out`) or subject (`In`) may be a type.
+fn ends_in_type(path: &Path<'_>, direction: Direction) -> bool {
+    match path {
+        Path::Iri(iri) => direction == Direction::Out && is_type(iri),
+        Path::Inverse(inner) => ends_in_type(inner, direction.reverse()),
+        Path::Sequence(paths) => {
+            let last = match direction {
+                Direction::Out => paths.last(),
+                Direction::In => paths.first(),
+            };
+            last.is_some_and(|path| ends_in_type(path, direction))
+        }
+        Path::Alternative(paths) => paths.iter().any(|path| ends_in_type(path, direction)),
+        Path::Negated { .. } | Path::ZeroOrOne(_) | Path::ZeroOrMore(_) | Path::OneOrMore(_) => {
+            false
+        }
     }
 }

@@ -775,9 +775,8 @@ fn split_values(vars: &[Var], rows: &Cells, others: &[Item]) -> Option<Start> {
                     .map(|row| places.iter().map(|place| row[*place]).collect())
                     .collect(),
             };
-            others.iter().cloned().fold(values, |joined, item| {
-                Pattern::Join(Box::new(joined), Box::new(item.into()))
-            })
+            let others = others.iter().cloned().map(Pattern::from);
+            Pattern::Join(std::iter::once(values).chain(others).collect())
         })
         .collect();
     Some(match branches.len() {

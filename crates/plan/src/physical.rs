@@ -496,9 +496,43 @@ pub struct RemoteQuery {
     pub pattern: String,
     /// The pattern means the same with more patterns beside it.
     pub plain: bool,
+    /// Where an EXISTS around gives values to variables: after the opening brace of each group.
+    pub openings: Vec<Opening>,
+}
+
+/// A place of a [`RemoteQuery`]'s pattern at which values of variables may be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// The byte.
+    pub at: usize,
+    /// The variables that the group mentions there, with their names.
+    pub variables: Vec<(String, Var)>,
 }
 
 impl RemoteQuery {
+    /// The same query where variables have the values that `value` gives, wherever they are
+    /// mentioned.
+    #[must_use]
+    pub fn given(&self, value: &dyn Fn(Var) -> Option<Term>) -> Self {
+        let mut pattern = String::with_capacity(self.pattern.len());
+        let mut end = 0;
+        for Opening { at, variables } in &self.openings {
+            pattern.push_str(&self.pattern[end..*at]);
+            end = *at;
+            for (name, var) in variables {
+                if let Some(term) = value(*var) {
+                    let _ = write!(pattern, "VALUES ?{name} {{ {term} }} ");
+                }
+            }
+        }
+        pattern.push_str(&self.pattern[end..]);
+        Self {
+            pattern,
+            openings: Vec::new(),
+            ..self.clone()
+        }
+    }
+
     /// The text of the query.
     #[must_use]
     pub fn text(&self) -> String {

@@ -3,19 +3,21 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use memchr::memmem;
+use jindou_syntax::{Argument, parse_query, shape_of};
 
 use crate::algebra::Query;
-use crate::arguments::{self, ArgumentKind, Placeholders};
+use crate::arguments::{Arguments, Parameters};
 use crate::build::build;
-use crate::cache::{Cache, Found, Prefixes, Structural, Template};
+use crate::cache::{Cache, Found, Structural, Template};
+use crate::convert::{Converted, Converter};
 use crate::error::PlanError;
-use crate::parse::{on_fitting_stack, parse};
-use crate::physical::{Constant, Dataset, Plan};
+use crate::limits::Limits;
+use crate::physical::{Dataset, Plan};
 use crate::prepared::Prepared;
-use crate::shape::{Argument, Shape, is_plain_iri, shape_of};
 use crate::statistics::Statistics;
 
+/// Bytes of text above which a query is refused.
+pub(crate) const MAX_TEXT_BYTES: usize = 4 << 20;
 /// Texts longer than this are not cached.
 const MAX_CACHED_TEXT_BYTES: usize = 16 << 10;
 /// Separates the shape from the options that a plan depends on; in no UTF-8 text.
@@ -63,14 +65,13 @@ impl Planner {
         text: &'a str,
         base: Option<&str>,
         dataset: Option<&Dataset>,
-        statistics: &(dyn Statistics + Sync),
+        statistics: &dyn Statistics,
     ) -> Result<Prepared<'a>, PlanError> {
         self.prepare_until(text, base, dataset, statistics, &|| false)
     }
 
     /// [`Planner::prepare`] that is given up once `is_over`, which is asked every few
-    /// microseconds while ways to join are compared; parsing, which takes a few milliseconds for
-    /// the longest texts, goes on to its end.
+    /// microseconds while the text is parsed and ways to join are compared.
     ///
     /// # Errors
     /// As there, and [`PlanError::Interrupted`].
@@ -79,14 +80,34 @@ impl Planner {
         text: &'a str,
         base: Option<&str>,
         dataset: Option<&Dataset>,
-        statistics: &(dyn Statistics + Sync),
-        is_over: &(dyn Fn() -> bool + Sync),
+        statistics: &dyn Statistics,
+        is_over: &dyn Fn() -> bool,
     ) -> Result<Prepared<'a>, PlanError> {
-        if !self.cache.is_used() || text.len() > MAX_CACHED_TEXT_BYTES {
-            return prepare_alone(text, base, dataset, statistics, is_over);
-        }
-        let Some(mut shape) = shape_of(text) else {
-            return prepare_alone(text, base, dataset, statistics, is_over);
+        let reserve = &mut |_| true;
+        self.prepare_within(text, base, dataset, statistics, Limits { reserve, is_over })
+    }
+
+    /// [`Planner::prepare`] within limits. What it reserves is held until this returns.
+    ///
+    /// # Errors
+    /// As there, [`PlanError::MemoryRefused`] and [`PlanError::Interrupted`].
+    pub fn prepare_within<'a>(
+        &self,
+        text: &'a str,
+        base: Option<&str>,
+        dataset: Option<&Dataset>,
+        statistics: &dyn Statistics,
+        limits: Limits<'_>,
+    ) -> Result<Prepared<'a>, PlanError> {
+        let is_cached = self.cache.is_used() && text.len() <= MAX_CACHED_TEXT_BYTES;
+        let Some(mut shape) = is_cached.then(|| shape_of(text)).flatten() else {
+            let request = Request {
+                text,
+                base,
+                dataset,
+            };
+            let (plan, _) = request.plan(Arguments::none(), statistics, limits)?;
+            return Ok(without_arguments(Arc::new(plan), text));
         };
         push_options(&mut shape.key, base, dataset);
         let structure = |slots: &[u16], texts: &mut Vec<u8>| {
@@ -98,26 +119,24 @@ impl Planner {
             Found::Nothing => Structural::from([]),
         };
         let generation = self.cache.generation();
-        let made = on_fitting_stack(text, || {
-            let mut made = make(text, base, &shape, &structural, is_over)?;
-            made.query = with_dataset(made.query, dataset);
-            let plan = Arc::new(build(made.query, statistics, is_over)?);
-            Ok(made
-                .template
-                .map(|(structural, prefixes)| (structural, prefixes, Arc::clone(&plan)))
-                .ok_or(plan))
-        })?;
-        Ok(match made {
-            Ok((structural, prefixes, plan)) => {
-                let template = Template { plan, prefixes };
-                let mut texts = Vec::new();
-                push_structure(text, &shape.arguments, &structural, &mut texts);
-                self.cache
-                    .insert(&shape.key, &structural, texts, template.clone(), generation);
-                prepared(template, text, shape.arguments)
-            }
-            Err(plan) => without_arguments(plan, text),
-        })
+        let request = Request {
+            text,
+            base,
+            dataset,
+        };
+        let arguments = Arguments::new(text, &shape.arguments, &structural);
+        let (plan, parameters) = request.plan(arguments, statistics, limits)?;
+        let plan = Arc::new(plan);
+        let Some((structural, prefixes)) = parameters else {
+            return Ok(without_arguments(plan, text));
+        };
+        let template = Template { plan, prefixes };
+        let mut texts = Vec::new();
+        push_structure(text, &shape.arguments, &structural, &mut texts);
+        let kept = template.clone();
+        self.cache
+            .insert(&shape.key, &structural, texts, kept, generation);
+        Ok(prepared(template, text, shape.arguments))
     }
 
     /// Forgets all plans: for when the data, and so the statistics, have changed much.
@@ -145,33 +164,61 @@ pub fn plan(
     text: &str,
     base: Option<&str>,
     dataset: Option<&Dataset>,
-    statistics: &(dyn Statistics + Sync),
+    statistics: &dyn Statistics,
 ) -> Result<Plan, PlanError> {
-    plan_until(text, base, dataset, statistics, &|| false)
+    let (reserve, is_over) = (&mut |_| true, &|| false);
+    plan_within(text, base, dataset, statistics, Limits { reserve, is_over })
 }
 
-fn plan_until(
+/// [`plan`] within limits. What it reserves is held until this returns.
+///
+/// # Errors
+/// As there, [`PlanError::MemoryRefused`] and [`PlanError::Interrupted`].
+pub fn plan_within(
     text: &str,
     base: Option<&str>,
     dataset: Option<&Dataset>,
-    statistics: &(dyn Statistics + Sync),
-    is_over: &(dyn Fn() -> bool + Sync),
+    statistics: &dyn Statistics,
+    limits: Limits<'_>,
 ) -> Result<Plan, PlanError> {
-    on_fitting_stack(text, || {
-        let query = with_dataset(parse(text, base, None)?, dataset);
-        build(query, statistics, is_over)
-    })
+    let request = Request {
+        text,
+        base,
+        dataset,
+    };
+    Ok(request.plan(Arguments::none(), statistics, limits)?.0)
 }
 
-fn prepare_alone<'a>(
-    text: &'a str,
-    base: Option<&str>,
-    dataset: Option<&Dataset>,
-    statistics: &(dyn Statistics + Sync),
-    is_over: &(dyn Fn() -> bool + Sync),
-) -> Result<Prepared<'a>, PlanError> {
-    let plan = plan_until(text, base, dataset, statistics, is_over)?;
-    Ok(without_arguments(Arc::new(plan), text))
+/// What is asked.
+struct Request<'r, 't> {
+    text: &'t str,
+    base: Option<&'r str>,
+    dataset: Option<&'r Dataset>,
+}
+
+impl<'t> Request<'_, 't> {
+    /// The plan; with the parameters that make it that of other texts, if it is.
+    fn plan(
+        &self,
+        arguments: Arguments<'t>,
+        statistics: &dyn Statistics,
+        limits: Limits<'_>,
+    ) -> Result<(Plan, Option<Parameters>), PlanError> {
+        if self.text.len() > MAX_TEXT_BYTES {
+            return Err(PlanError::TooLarge {
+                what: "bytes of text",
+                limit: MAX_TEXT_BYTES,
+            });
+        }
+        let is_over = limits.is_over;
+        let (text, base) = (self.text, self.base);
+        let parsed = limits.parse(text, base, parse_query, |_| text.len())?;
+        let converter = Converter::new(text, parsed.base.as_deref(), arguments);
+        let Converted { query, parameters } = converter.query(&parsed)?;
+        drop(parsed);
+        let plan = build(with_dataset(query, self.dataset), statistics, is_over)?;
+        Ok((plan, parameters))
+    }
 }
 
 /// A plan of a text none of whose constants are arguments.
@@ -220,160 +267,4 @@ fn push_structure(text: &str, arguments: &[Argument], slots: &[u16], texts: &mut
         texts.extend_from_slice(arguments[usize::from(*slot)].of(text).as_bytes());
         texts.push(OPTION);
     }
-}
-
-/// A query, and what is needed to keep its plan for other texts of its shape, if that can be.
-struct Made {
-    query: Query,
-    template: Option<(Structural, Prefixes)>,
-}
-
-/// Parses a text so that its plan serves all texts of its shape, as far as possible.
-fn make(
-    text: &str,
-    base: Option<&str>,
-    shape: &Shape,
-    known: &Structural,
-    is_over: &dyn Fn() -> bool,
-) -> Result<Made, PlanError> {
-    let query = parse(text, base, None)?;
-    // What is sent to other endpoints holds the arguments as text.
-    let general = if query.calls_services || mentions_placeholders(text) {
-        None
-    } else {
-        generalize(text, base, &shape.arguments, known, is_over)
-    };
-    Ok(match general {
-        // The general query must say what the text says: whatever the lexer may have got wrong
-        // shows here, and costs no more than the cache.
-        Some((general, structural, prefixes))
-            if says_the_same(&general, &query, text, &shape.arguments, &prefixes) =>
-        {
-            Made {
-                query: general,
-                template: Some((structural, prefixes)),
-            }
-        }
-        _ => Made {
-            query,
-            template: None,
-        },
-    })
-}
-
-fn mentions_placeholders(text: &str) -> bool {
-    [arguments::WORD, arguments::NUMBER]
-        .iter()
-        .any(|word| memmem::find(text.as_bytes(), word.as_bytes()).is_some())
-}
-
-type General = (Query, Structural, Prefixes);
-
-/// Parses the text with placeholders for all arguments that are values.
-///
-/// Which are is found by trying: what turns out to be structural, or is not found at all, is
-/// put back, and that may show more.
-fn generalize(
-    text: &str,
-    base: Option<&str>,
-    arguments: &[Argument],
-    known: &Structural,
-    is_over: &dyn Fn() -> bool,
-) -> Option<General> {
-    let mut structural = vec![false; arguments.len()];
-    for slot in known.iter() {
-        structural[usize::from(*slot)] = true;
-    }
-    while !is_over() {
-        let mut placeholders = Placeholders::new(arguments.len());
-        let replaced = replace(text, arguments, &structural);
-        let query = parse(&replaced, base, Some(&mut placeholders)).ok()?;
-        let mut settled = true;
-        for (slot, fate) in placeholders.fates.iter().enumerate() {
-            let is_value =
-                fate.value && !fate.structural && has_plain_prefix(fate, arguments[slot]);
-            if !structural[slot] && !is_value {
-                structural[slot] = true;
-                settled = false;
-            }
-        }
-        if settled {
-            let slots = (0u16..).zip(&structural);
-            let slots = slots.filter(|(_, is)| **is).map(|(slot, _)| slot).collect();
-            let prefixes = placeholders
-                .fates
-                .into_iter()
-                .map(|fate| fate.prefix.map(String::into_boxed_str))
-                .collect();
-            return Some((query, slots, prefixes));
-        }
-    }
-    None
-}
-
-/// A local name may follow its prefix only where every local name makes a valid IRI.
-fn has_plain_prefix(fate: &arguments::Fate, argument: Argument) -> bool {
-    match (argument.kind, &fate.prefix) {
-        (ArgumentKind::Local, Some(prefix)) => is_plain_iri(prefix.as_bytes()),
-        (ArgumentKind::Local, None) | (_, Some(_)) => false,
-        (_, None) => true,
-    }
-}
-
-fn replace(text: &str, arguments: &[Argument], structural: &[bool]) -> String {
-    let mut replaced = String::with_capacity(text.len() + 24 * arguments.len());
-    let mut end = 0;
-    for (slot, argument) in arguments.iter().enumerate() {
-        if structural[slot] {
-            continue;
-        }
-        replaced.push_str(&text[end..argument.start as usize]);
-        Placeholders::push(&mut replaced, argument.kind, slot);
-        end = argument.end as usize;
-    }
-    replaced.push_str(&text[end..]);
-    replaced
-}
-
-/// True if `general` with this text's arguments is `query`.
-fn says_the_same(
-    general: &Query,
-    query: &Query,
-    text: &str,
-    arguments: &[Argument],
-    prefixes: &[Option<Box<str>>],
-) -> bool {
-    let value = |slot: u16| arguments[usize::from(slot)].of(text);
-    let same_constants = general.constants.len() == query.constants.len()
-        && general
-            .constants
-            .iter()
-            .zip(&query.constants)
-            .all(|(general, own)| match (general, own) {
-                (Constant::Fixed(general), Constant::Fixed(own)) => general == own,
-                (Constant::Iri { slot }, Constant::Fixed(oxrdf::Term::NamedNode(own))) => {
-                    let prefix = prefixes[usize::from(*slot)].as_deref().unwrap_or_default();
-                    own.as_str().strip_prefix(prefix) == Some(value(*slot))
-                }
-                (
-                    Constant::Literal {
-                        slot,
-                        language,
-                        datatype,
-                    },
-                    Constant::Fixed(oxrdf::Term::Literal(own)),
-                ) => {
-                    own.value() == value(*slot)
-                        && own.language() == language.as_deref()
-                        && own.datatype() == datatype.as_ref()
-                }
-                _ => false,
-            });
-    same_constants
-        && general.form == query.form
-        && general.variables == query.variables
-        && general.dataset == query.dataset
-        && general.base == query.base
-        && general.pattern == query.pattern
-        && general.modifiers == query.modifiers
 }

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use jindou_model::key;
+use jindou_syntax::Argument;
 use oxrdf::{Literal, NamedNode, Term};
 
 use crate::cache::Prefixes;
 use crate::explain::{Actual, explain, explain_profile};
 use crate::physical::{ConstId, Constant, Plan};
-use crate::shape::Argument;
 use crate::stack::NoStack;
 
 /// A plan with the arguments that one text gives it.
@@ -48,25 +48,12 @@ impl Prepared<'_> {
     /// If the constant is not of this plan.
     #[must_use]
     pub fn term(&self, constant: ConstId) -> Term {
-        match &self.plan.constants[constant.index()] {
-            Constant::Fixed(term) => term.clone(),
-            Constant::Iri { slot } => {
-                let (prefix, rest) = self.argument(*slot);
-                NamedNode::new_unchecked(format!("{prefix}{rest}")).into()
-            }
-            Constant::Literal {
-                slot,
-                language,
-                datatype,
-            } => {
-                let value = self.argument(*slot).1;
-                match language {
-                    Some(tag) => Literal::new_language_tagged_literal_unchecked(value, tag),
-                    None => Literal::new_typed_literal(value, datatype.clone()),
-                }
-                .into()
-            }
-        }
+        let constant = &self.plan.constants[constant.index()];
+        let (prefix, written) = match constant {
+            Constant::Fixed(_) => ("", ""),
+            Constant::Iri { slot } | Constant::Literal { slot, .. } => self.argument(*slot),
+        };
+        parameter_term(constant, prefix, written)
     }
 
     /// Appends the dictionary's key of a constant (see [`jindou_model::key`]) and tells whether
@@ -112,5 +99,20 @@ impl Prepared<'_> {
         actual: &(dyn Fn(u32) -> Option<Actual> + Sync),
     ) -> Result<String, NoStack> {
         explain_profile(&self.plan, &|constant| self.term(constant), actual)
+    }
+}
+
+/// The term of a constant whose argument is this text after the IRI of this prefix.
+pub(crate) fn parameter_term(constant: &Constant, prefix: &str, written: &str) -> Term {
+    match constant {
+        Constant::Fixed(term) => term.clone(),
+        Constant::Iri { .. } => NamedNode::new_unchecked(format!("{prefix}{written}")).into(),
+        Constant::Literal {
+            language: Some(tag),
+            ..
+        } => Literal::new_language_tagged_literal_unchecked(written, tag).into(),
+        Constant::Literal { datatype, .. } => {
+            Literal::new_typed_literal(written, datatype.clone()).into()
+        }
     }
 }

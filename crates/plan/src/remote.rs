@@ -1,533 +1,660 @@
 //! How is the pattern of a SERVICE written as a query for its endpoint?
 //!
-//! The parser's own printing is not enough: it drops brackets that decide the order of
-//! arithmetic, and braces that decide what a filter sees. Here every operation has its brackets,
-//! and braces are left out only where a part cannot reach beyond itself.
+//! As the text has it, with its names resolved and its abbreviations written out: the endpoint
+//! need not have the prefixes. Every operation has brackets of its own.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Display, Write as _};
 
-use oxrdf::{Literal, Variable};
-use rustc_hash::FxHashSet;
-use spargebra::algebra::{
-    AggregateExpression, AggregateFunction, Expression, Function, GraphPattern, OrderExpression,
+use jindou_syntax::tree::{
+    Aggregate, AggregateFunction, Builtin, Comparison, Deduplicate, Direction, Element, Expression,
+    ExpressionKind, Factor, Group, Iri, Literal, LiteralKind, Modifiers, Name, Path, Predicate,
+    Projection, Select, Sign, Term, TriplePattern, Values,
 };
-use spargebra::term::{NamedNodePattern, TermPattern};
+use memchr::memmem;
+use rustc_hash::FxHashSet;
 
-use crate::error::PlanError;
+use crate::convert::literal_term;
+use crate::convert_select::shown;
+use crate::walk;
 
-/// Writes what stands between the braces of a group that says the same as `pattern`.
-///
-/// # Errors
-/// [`PlanError::Unsupported`] for extensions of the language that endpoints need not know.
-pub(crate) fn group(pattern: &GraphPattern) -> Result<String, PlanError> {
-    let mut writer = Writer::default();
-    writer.contents(pattern)?;
-    Ok(writer.text.trim().to_owned())
+/// Places of a written pattern, each with the names of variables that may get values there.
+pub(crate) type Openings<'t> = Vec<(usize, Vec<&'t str>)>;
+
+/// Writes what stands between the braces of a group that says the same as `group`, and where
+/// values of variables may be written into it if it is `correlated` with an EXISTS around.
+pub(crate) fn contents<'t>(group: &Group<'t>, correlated: bool) -> (String, Openings<'t>) {
+    let mut writer = Writer {
+        correlated,
+        ..Writer::default()
+    };
+    writer.opening(group, None);
+    writer.contents(group);
+    writer.text.truncate(writer.text.trim_end().len());
+    (writer.text, writer.openings)
 }
 
 /// True where more patterns may stand beside the group's contents, in the same braces, and no
-/// part of it means anything else: triple patterns under filters.
-pub(crate) fn is_plain(pattern: &GraphPattern) -> bool {
-    match pattern {
-        GraphPattern::Filter { expr, inner } => !has_exists(expr) && is_plain(inner),
-        pattern => is_triples(pattern),
+/// part of it means anything else: triple patterns and filters.
+pub(crate) fn is_plain(group: &Group<'_>) -> bool {
+    group.elements.iter().all(|element| match element {
+        Element::Triples(_) => true,
+        Element::Filter(condition) => !has_exists(condition),
+        _ => false,
+    })
+}
+
+/// The names of the variables that a solution of the group may bind, in order of first sight.
+pub(crate) fn visible<'t>(group: &Group<'t>) -> Vec<&'t str> {
+    let mut names = Vec::new();
+    add_visible(group, &mut names);
+    let mut seen = FxHashSet::default();
+    names.retain(|name| seen.insert(*name));
+    names
+}
+
+fn add_visible<'t>(group: &Group<'t>, names: &mut Vec<&'t str>) {
+    for element in &group.elements {
+        match element {
+            Element::Triples(triples) => add_variables(triples, names),
+            Element::Union(groups) => groups.iter().for_each(|group| add_visible(group, names)),
+            Element::Optional(group) => add_visible(group, names),
+            Element::Graph(name, group) => {
+                names.extend(variable(name));
+                add_visible(group, names);
+            }
+            Element::Service(service) => {
+                names.extend(variable(&service.endpoint));
+                add_visible(&service.group, names);
+            }
+            Element::Bind(_, variable) => names.push(variable.name),
+            Element::Values(values) => {
+                names.extend(values.variables.iter().map(|variable| variable.name));
+            }
+            Element::Select(select) => names.extend(shown(&select.projection)),
+            Element::Minus(_) | Element::Filter(_) => (),
+        }
     }
 }
 
-/// The variables that a solution of the pattern may bind, in order of first sight.
-pub(crate) fn visible(pattern: &GraphPattern) -> Vec<Variable> {
-    let mut seen = FxHashSet::default();
-    let mut variables = Vec::new();
-    pattern.on_in_scope_variable(|variable| {
-        if seen.insert(variable) {
-            variables.push(variable.clone());
+/// The names of the variables that a group mentions itself, or EXISTS in its expressions; groups
+/// inside have their own, which count if it is `deep`.
+fn add_mentioned<'t>(group: &Group<'t>, deep: bool, names: &mut Vec<&'t str>) {
+    for element in &group.elements {
+        let groups = match element {
+            Element::Union(groups) => &**groups,
+            Element::Optional(group) | Element::Minus(group) => std::slice::from_ref(group),
+            Element::Graph(name, group) => {
+                names.extend(variable(name));
+                std::slice::from_ref(group)
+            }
+            Element::Service(service) => {
+                names.extend(variable(&service.endpoint));
+                std::slice::from_ref(&service.group)
+            }
+            Element::Triples(triples) => {
+                add_variables(triples, names);
+                &[]
+            }
+            Element::Filter(expression) | Element::Bind(expression, _) => {
+                add_of_expression(expression, names);
+                &[]
+            }
+            Element::Values(values) => {
+                names.extend(values.variables.iter().map(|variable| variable.name));
+                &[]
+            }
+            Element::Select(_) => &[],
+        };
+        if deep {
+            groups
+                .iter()
+                .for_each(|group| add_mentioned(group, true, names));
         }
-    });
-    variables
+    }
 }
 
-/// The variables that every solution of the pattern binds, as far as the text tells.
-pub(crate) fn certain(pattern: &GraphPattern) -> FxHashSet<&Variable> {
+fn add_of_expression<'t>(expression: &Expression<'t>, names: &mut Vec<&'t str>) {
+    match &expression.kind {
+        ExpressionKind::Variable(variable) => names.push(variable.name),
+        ExpressionKind::Exists { group, .. } => add_mentioned(group, true, names),
+        _ => {
+            for part in walk::parts(expression) {
+                add_of_expression(part, names);
+            }
+        }
+    }
+}
+
+fn add_variables<'t>(triples: &[TriplePattern<'t>], names: &mut Vec<&'t str>) {
+    for triple in triples {
+        add_of_term(&triple.subject, names);
+        if let Predicate::Name(name) = &triple.predicate {
+            names.extend(variable(name));
+        }
+        add_of_term(&triple.object, names);
+    }
+}
+
+fn add_of_term<'t>(term: &Term<'t>, names: &mut Vec<&'t str>) {
+    match term {
+        Term::Variable(variable) => names.push(variable.name),
+        Term::Triple(triple) => triple
+            .terms
+            .iter()
+            .for_each(|term| add_of_term(term, names)),
+        Term::Iri(_) | Term::Literal(_) | Term::Blank(_) => (),
+    }
+}
+
+fn variable<'t>(name: &Name<'t>) -> Option<&'t str> {
+    match name {
+        Name::Variable(variable) => Some(variable.name),
+        Name::Iri(_) => None,
+    }
+}
+
+/// The names of the variables that every solution of the group binds, as far as the text says.
+pub(crate) fn certain<'t>(group: &Group<'t>) -> FxHashSet<&'t str> {
     let mut set = FxHashSet::default();
-    match pattern {
-        GraphPattern::Bgp { .. } | GraphPattern::Path { .. } => {
-            pattern.on_in_scope_variable(|variable| {
-                set.insert(variable);
-            });
-        }
-        GraphPattern::Join { left, right } => {
-            set = certain(left);
-            set.extend(certain(right));
-        }
-        GraphPattern::LeftJoin { left, .. }
-        | GraphPattern::Minus { left, .. }
-        | GraphPattern::Lateral { left, .. } => set = certain(left),
-        GraphPattern::Filter { inner, .. }
-        | GraphPattern::OrderBy { inner, .. }
-        | GraphPattern::Distinct { inner }
-        | GraphPattern::Reduced { inner }
-        | GraphPattern::Slice { inner, .. } => set = certain(inner),
-        GraphPattern::Extend {
-            inner,
-            variable,
-            expression,
-        } => {
-            set = certain(inner);
-            let never_fails = match expression {
-                Expression::NamedNode(_) | Expression::Literal(_) => true,
-                Expression::Variable(other) => set.contains(other),
-                _ => false,
-            };
-            if never_fails {
-                set.insert(variable);
+    for element in &group.elements {
+        match element {
+            Element::Triples(triples) => {
+                let mut names = Vec::new();
+                add_variables(triples, &mut names);
+                set.extend(names);
             }
-        }
-        GraphPattern::Union { left, right } => {
-            let right = certain(right);
-            set = certain(left);
-            set.retain(|variable| right.contains(variable));
-        }
-        GraphPattern::Graph { name, inner } => {
-            set = certain(inner);
-            if let NamedNodePattern::Variable(variable) = name {
-                set.insert(variable);
+            Element::Union(groups) => {
+                let sets = groups.iter().map(certain);
+                let all = sets.reduce(|mut set, other| {
+                    set.retain(|name| other.contains(name));
+                    set
+                });
+                set.extend(all.into_iter().flatten());
             }
-        }
-        GraphPattern::Values {
-            variables,
-            bindings,
-        } => {
-            for (column, variable) in variables.iter().enumerate() {
-                if bindings.iter().all(|row| row[column].is_some()) {
-                    set.insert(variable);
-                }
+            Element::Graph(name, group) => {
+                set.extend(certain(group));
+                set.extend(variable(name));
             }
-        }
-        GraphPattern::Group {
-            inner, variables, ..
-        } => {
-            let inner = certain(inner);
-            set.extend(variables.iter().filter(|variable| inner.contains(variable)));
-        }
-        GraphPattern::Project { inner, variables } => {
-            let inner = certain(inner);
-            set.extend(variables.iter().filter(|variable| inner.contains(variable)));
-        }
-        GraphPattern::Service { inner, silent, .. } => {
-            if !silent {
-                set = certain(inner);
+            Element::Service(service) if !service.silent => set.extend(certain(&service.group)),
+            Element::Bind(expression, variable) if never_fails(expression, &set) => {
+                set.insert(variable.name);
             }
+            Element::Values(values) => {
+                let columns = values.variables.iter().enumerate();
+                let rows = || values.cells.chunks(values.variables.len());
+                let certain =
+                    columns.filter(|(column, _)| rows().all(|row| row[*column].is_some()));
+                set.extend(certain.map(|(_, variable)| variable.name));
+            }
+            Element::Select(select) => set.extend(certain_of_select(select)),
+            _ => (),
         }
     }
     set
 }
 
-/// Triple patterns and paths, which share their blank nodes.
-fn is_triples(pattern: &GraphPattern) -> bool {
-    match pattern {
-        GraphPattern::Bgp { .. } | GraphPattern::Path { .. } => true,
-        GraphPattern::Join { left, right } => is_triples(left) && is_triples(right),
+fn certain_of_select<'t>(select: &Select<'t>) -> FxHashSet<&'t str> {
+    let mut set = certain(&select.group);
+    if let Projection::Columns(columns) = &select.projection {
+        for column in columns {
+            let computed = column.expression.as_ref();
+            if computed.is_some_and(|expression| never_fails(expression, &set)) {
+                set.insert(column.variable.name);
+            }
+        }
+    }
+    let shown: FxHashSet<&str> = shown(&select.projection).collect();
+    set.retain(|name| shown.contains(name));
+    set
+}
+
+fn never_fails(expression: &Expression<'_>, certain: &FxHashSet<&str>) -> bool {
+    match &expression.kind {
+        ExpressionKind::Iri(_) | ExpressionKind::Literal(_) => true,
+        ExpressionKind::Variable(variable) => certain.contains(variable.name),
         _ => false,
     }
 }
 
 /// True if the expression looks at a pattern.
-fn has_exists(expression: &Expression) -> bool {
-    match expression {
-        Expression::Exists(_) => true,
-        Expression::NamedNode(_)
-        | Expression::Literal(_)
-        | Expression::Variable(_)
-        | Expression::Bound(_) => false,
-        Expression::Or(a, b)
-        | Expression::And(a, b)
-        | Expression::Equal(a, b)
-        | Expression::SameTerm(a, b)
-        | Expression::Greater(a, b)
-        | Expression::GreaterOrEqual(a, b)
-        | Expression::Less(a, b)
-        | Expression::LessOrEqual(a, b)
-        | Expression::Add(a, b)
-        | Expression::Subtract(a, b)
-        | Expression::Multiply(a, b)
-        | Expression::Divide(a, b) => has_exists(a) || has_exists(b),
-        Expression::In(a, list) => has_exists(a) || list.iter().any(has_exists),
-        Expression::UnaryPlus(a) | Expression::UnaryMinus(a) | Expression::Not(a) => has_exists(a),
-        Expression::If(a, b, c) => has_exists(a) || has_exists(b) || has_exists(c),
-        Expression::Coalesce(list) | Expression::FunctionCall(_, list) => {
-            list.iter().any(has_exists)
-        }
-    }
+fn has_exists(expression: &Expression<'_>) -> bool {
+    matches!(expression.kind, ExpressionKind::Exists { .. })
+        || walk::parts(expression).into_iter().any(has_exists)
 }
 
 #[derive(Default)]
-struct Writer {
+struct Writer<'t> {
     text: String,
+    correlated: bool,
+    openings: Openings<'t>,
 }
 
-type Written = Result<(), PlanError>;
-
-impl Writer {
-    fn push(&mut self, part: impl std::fmt::Display) {
+impl<'t> Writer<'t> {
+    fn push(&mut self, part: impl Display) {
         write!(self.text, "{part}").expect("a string takes all that is written");
     }
 
-    /// The pattern as what stands in a group of its own.
-    fn contents(&mut self, pattern: &GraphPattern) -> Written {
-        match pattern {
-            GraphPattern::Bgp { patterns } => {
-                for triple in patterns {
-                    self.triple(&triple.subject, &triple.predicate, &triple.object);
-                }
-            }
-            GraphPattern::Path {
-                subject,
-                path,
-                object,
-            } => self.triple(subject, path, object),
-            GraphPattern::Join { left, right } => {
-                self.first(left)?;
-                self.element(right)?;
-            }
-            GraphPattern::LeftJoin {
-                left,
-                right,
-                expression,
-            } => {
-                self.first(left)?;
-                self.push("OPTIONAL { ");
-                // A filter of the right side sees that side only; without braces it would be
-                // the condition of the left join.
-                self.first(right)?;
-                if let Some(condition) = expression {
-                    self.condition(condition)?;
-                }
-                self.push("} ");
-            }
-            GraphPattern::Minus { left, right } => {
-                self.first(left)?;
-                self.push("MINUS ");
-                self.braced(right)?;
-            }
-            GraphPattern::Filter { expr, inner } => {
-                match &**inner {
-                    GraphPattern::Filter { .. } => self.contents(inner)?,
-                    inner => self.first(inner)?,
-                }
-                self.condition(expr)?;
-            }
-            GraphPattern::Extend {
-                inner,
-                variable,
-                expression,
-            } => {
-                self.first(inner)?;
-                self.push("BIND(");
-                self.expression(expression)?;
-                self.push(format_args!(" AS {variable}) "));
-            }
-            GraphPattern::Union { left, right } => {
-                match &**left {
-                    GraphPattern::Union { .. } => self.contents(left)?,
-                    left => self.braced(left)?,
-                }
-                self.push("UNION ");
-                self.braced(right)?;
-            }
-            GraphPattern::Graph { name, inner } => {
-                self.push(format_args!("GRAPH {name} "));
-                self.braced(inner)?;
-            }
-            GraphPattern::Service {
-                name,
-                inner,
-                silent,
-            } => {
-                let silent = if *silent { "SILENT " } else { "" };
-                self.push(format_args!("SERVICE {silent}{name} "));
-                self.braced(inner)?;
-            }
-            GraphPattern::Values { .. } => self.push(format_args!("{pattern} ")),
-            GraphPattern::Lateral { .. } => return Err(PlanError::unsupported("LATERAL")),
-            select @ (GraphPattern::Group { .. }
-            | GraphPattern::Project { .. }
-            | GraphPattern::Distinct { .. }
-            | GraphPattern::Reduced { .. }
-            | GraphPattern::Slice { .. }
-            | GraphPattern::OrderBy { .. }) => {
-                self.push("{ ");
-                self.select(select)?;
-                self.push("} ");
-            }
-        }
-        Ok(())
-    }
-
-    /// The pattern where more follows in the same group: a filter would see that too.
-    fn first(&mut self, pattern: &GraphPattern) -> Written {
-        match pattern {
-            GraphPattern::Filter { .. } => self.braced(pattern),
-            pattern => self.contents(pattern),
-        }
-    }
-
-    /// The pattern behind others in the same group.
-    fn element(&mut self, pattern: &GraphPattern) -> Written {
-        match pattern {
-            GraphPattern::Filter { .. }
-            | GraphPattern::LeftJoin { .. }
-            | GraphPattern::Minus { .. }
-            | GraphPattern::Extend { .. } => self.braced(pattern),
-            GraphPattern::Join { left, right } => {
-                self.element(left)?;
-                self.element(right)
-            }
-            pattern => self.contents(pattern),
-        }
-    }
-
-    fn braced(&mut self, pattern: &GraphPattern) -> Written {
-        self.push("{ ");
-        self.contents(pattern)?;
-        self.push("} ");
-        Ok(())
-    }
-
-    fn triple(
-        &mut self,
-        subject: &TermPattern,
-        predicate: impl std::fmt::Display,
-        object: &TermPattern,
-    ) {
-        self.push(format_args!("{subject} {predicate} {object} . "));
-    }
-
-    fn condition(&mut self, expression: &Expression) -> Written {
-        self.push("FILTER(");
-        self.expression(expression)?;
-        self.push(") ");
-        Ok(())
-    }
-
-    fn select(&mut self, pattern: &GraphPattern) -> Written {
-        let mut rest = pattern;
-        let mut slice = String::new();
-        if let GraphPattern::Slice {
-            inner,
-            start,
-            length,
-        } = rest
-        {
-            if *start > 0 {
-                let _ = write!(slice, "OFFSET {start} ");
-            }
-            if let Some(length) = length {
-                let _ = write!(slice, "LIMIT {length} ");
-            }
-            rest = inner;
-        }
-        self.push("SELECT ");
-        match rest {
-            GraphPattern::Distinct { inner } => {
-                self.push("DISTINCT ");
-                rest = inner;
-            }
-            GraphPattern::Reduced { inner } => {
-                self.push("REDUCED ");
-                rest = inner;
-            }
-            _ => (),
-        }
-        if let GraphPattern::Project { inner, variables } = rest {
-            self.columns(variables, inner);
-            rest = inner;
-        } else if let GraphPattern::Group {
-            inner,
-            variables,
-            aggregates,
-        } = rest
-        {
-            return self.grouped(inner, variables, aggregates, &slice);
-        } else {
-            self.columns(&visible(rest), rest);
-        }
-        let order: &[OrderExpression] = match rest {
-            GraphPattern::OrderBy { inner, expression } => {
-                rest = inner;
-                expression
-            }
-            _ => &[],
-        };
-        self.push("WHERE ");
-        self.braced(rest)?;
-        if !order.is_empty() {
-            self.push("ORDER BY ");
-            for key in order {
-                let (direction, expression) = match key {
-                    OrderExpression::Asc(expression) => ("ASC", expression),
-                    OrderExpression::Desc(expression) => ("DESC", expression),
-                };
-                self.push(format_args!("{direction}("));
-                self.expression(expression)?;
-                self.push(") ");
-            }
-        }
-        self.push(slice);
-        Ok(())
-    }
-
-    fn columns(&mut self, variables: &[Variable], inner: &GraphPattern) {
-        for variable in variables {
-            self.push(format_args!("{variable} "));
-        }
-        if variables.is_empty() {
-            let column = unused(&inner.to_string());
-            self.push(format_args!("?{column} "));
-        }
-    }
-
-    fn grouped(
-        &mut self,
-        inner: &GraphPattern,
-        by: &[Variable],
-        aggregates: &[(Variable, AggregateExpression)],
-        slice: &str,
-    ) -> Written {
-        for variable in by {
-            self.push(format_args!("{variable} "));
-        }
-        for (variable, aggregate) in aggregates {
-            self.push("(");
-            self.aggregate(aggregate)?;
-            self.push(format_args!(" AS {variable}) "));
-        }
-        if by.is_empty() && aggregates.is_empty() {
-            // One group, of which nothing is asked.
-            let column = unused(&inner.to_string());
-            self.push(format_args!("(COUNT(*) AS ?{column}) "));
-        }
-        self.push("WHERE ");
-        self.braced(inner)?;
-        if !by.is_empty() {
-            self.push("GROUP BY ");
-            for variable in by {
-                self.push(format_args!("{variable} "));
-            }
-        }
-        self.push(slice);
-        Ok(())
-    }
-
-    fn aggregate(&mut self, aggregate: &AggregateExpression) -> Written {
-        match aggregate {
-            AggregateExpression::CountSolutions { distinct } => {
-                self.push(if *distinct {
-                    "COUNT(DISTINCT *)"
-                } else {
-                    "COUNT(*)"
-                });
-            }
-            AggregateExpression::FunctionCall {
-                name,
-                expr,
-                distinct,
-            } => {
-                let distinct = if *distinct { "DISTINCT " } else { "" };
-                self.push(format_args!("{name}({distinct}"));
-                self.expression(expr)?;
-                if let AggregateFunction::GroupConcat {
-                    separator: Some(separator),
-                } = name
-                {
-                    let separator = Literal::new_simple_literal(separator);
-                    self.push(format_args!(" ; SEPARATOR = {separator}"));
-                }
-                self.push(")");
-            }
-        }
-        Ok(())
-    }
-
-    fn expression(&mut self, expression: &Expression) -> Written {
-        match expression {
-            Expression::NamedNode(node) => self.push(node),
-            Expression::Literal(literal) => self.push(literal),
-            Expression::Variable(variable) => self.push(variable),
-            Expression::Bound(variable) => self.push(format_args!("BOUND({variable})")),
-            Expression::Or(a, b) => self.binary(a, "||", b)?,
-            Expression::And(a, b) => self.binary(a, "&&", b)?,
-            Expression::Equal(a, b) => self.binary(a, "=", b)?,
-            Expression::Greater(a, b) => self.binary(a, ">", b)?,
-            Expression::GreaterOrEqual(a, b) => self.binary(a, ">=", b)?,
-            Expression::Less(a, b) => self.binary(a, "<", b)?,
-            Expression::LessOrEqual(a, b) => self.binary(a, "<=", b)?,
-            Expression::Add(a, b) => self.binary(a, "+", b)?,
-            Expression::Subtract(a, b) => self.binary(a, "-", b)?,
-            Expression::Multiply(a, b) => self.binary(a, "*", b)?,
-            Expression::Divide(a, b) => self.binary(a, "/", b)?,
-            Expression::SameTerm(a, b) => self.call("sameTerm", [&**a, &**b])?,
-            Expression::In(a, list) => {
-                self.push("(");
-                self.expression(a)?;
-                self.push(" IN ");
-                self.call("", list)?;
-                self.push(")");
-            }
-            Expression::UnaryPlus(a) => self.unary("+", a)?,
-            Expression::UnaryMinus(a) => self.unary("-", a)?,
-            Expression::Not(a) => self.unary("!", a)?,
-            Expression::Exists(pattern) => {
-                self.push("EXISTS ");
-                self.braced(pattern)?;
-            }
-            Expression::If(a, b, c) => self.call("IF", [&**a, &**b, &**c])?,
-            Expression::Coalesce(list) => self.call("COALESCE", list)?,
-            Expression::FunctionCall(Function::Adjust, _) => {
-                return Err(PlanError::unsupported("ADJUST"));
-            }
-            Expression::FunctionCall(function, list) => self.call(function, list)?,
-        }
-        Ok(())
-    }
-
-    fn unary(&mut self, sign: &str, operand: &Expression) -> Written {
-        self.push(format_args!("({sign} ("));
-        self.expression(operand)?;
-        self.push("))");
-        Ok(())
-    }
-
-    fn binary(&mut self, left: &Expression, sign: &str, right: &Expression) -> Written {
-        self.push("(");
-        self.expression(left)?;
-        self.push(format_args!(" {sign} "));
-        self.expression(right)?;
-        self.push(")");
-        Ok(())
-    }
-
-    fn call<'e>(
-        &mut self,
-        name: impl std::fmt::Display,
-        arguments: impl IntoIterator<Item = &'e Expression>,
-    ) -> Written {
-        self.push(format_args!("{name}("));
-        for (number, argument) in arguments.into_iter().enumerate() {
+    fn list<T>(&mut self, items: impl IntoIterator<Item = T>, write: impl Fn(&mut Self, T)) {
+        for (number, item) in items.into_iter().enumerate() {
             if number > 0 {
                 self.push(", ");
             }
-            self.expression(argument)?;
+            write(self, item);
+        }
+    }
+
+    fn group(&mut self, group: &Group<'t>) {
+        self.push("{ ");
+        self.opening(group, None);
+        self.contents(group);
+        self.push("} ");
+    }
+
+    /// Notes that values of the variables that the group mentions itself may be written here; in a
+    /// nested SELECT those of the variables that it shows.
+    fn opening(&mut self, group: &Group<'t>, shown: Option<&FxHashSet<&str>>) {
+        if !self.correlated || matches!(&*group.elements, [Element::Select(_)]) {
+            return;
+        }
+        let mut names = Vec::new();
+        add_mentioned(group, false, &mut names);
+        let mut seen = FxHashSet::default();
+        let is_shown = |name: &str| shown.is_none_or(|shown| shown.contains(name));
+        names.retain(|name| is_shown(name) && seen.insert(*name));
+        self.openings.push((self.text.len(), names));
+    }
+
+    fn contents(&mut self, group: &Group<'t>) {
+        for element in &group.elements {
+            self.element(element);
+        }
+    }
+
+    fn element(&mut self, element: &Element<'t>) {
+        match element {
+            Element::Triples(triples) => triples.iter().for_each(|triple| self.triple(triple)),
+            Element::Union(groups) => {
+                for (number, group) in groups.iter().enumerate() {
+                    if number > 0 {
+                        self.push("UNION ");
+                    }
+                    self.group(group);
+                }
+            }
+            Element::Optional(group) => {
+                self.push("OPTIONAL ");
+                self.group(group);
+            }
+            Element::Minus(group) => {
+                self.push("MINUS ");
+                self.group(group);
+            }
+            Element::Graph(name, group) => {
+                self.push("GRAPH ");
+                self.name(name);
+                self.group(group);
+            }
+            Element::Service(service) => {
+                let silent = if service.silent { "SILENT " } else { "" };
+                self.push(format_args!("SERVICE {silent}"));
+                self.name(&service.endpoint);
+                self.group(&service.group);
+            }
+            Element::Filter(condition) => {
+                self.push("FILTER(");
+                self.expression(condition);
+                self.push(") ");
+            }
+            Element::Bind(expression, variable) => {
+                self.push("BIND(");
+                self.expression(expression);
+                self.push(format_args!(" AS ?{}) ", variable.name));
+            }
+            Element::Values(values) => self.values(values),
+            Element::Select(select) => self.select(select),
+        }
+    }
+
+    fn triple(&mut self, triple: &TriplePattern<'_>) {
+        self.term(&triple.subject);
+        match &triple.predicate {
+            Predicate::Name(name) => self.name(name),
+            Predicate::Path(path) => {
+                self.path(path);
+                self.push(" ");
+            }
+        }
+        self.term(&triple.object);
+        self.push(". ");
+    }
+
+    fn name(&mut self, name: &Name<'_>) {
+        match name {
+            Name::Variable(variable) => self.push(format_args!("?{} ", variable.name)),
+            Name::Iri(iri) => self.push(format_args!("{} ", Written(iri))),
+        }
+    }
+
+    fn term(&mut self, term: &Term<'_>) {
+        match term {
+            Term::Variable(variable) => self.push(format_args!("?{} ", variable.name)),
+            Term::Iri(iri) => self.push(format_args!("{} ", Written(iri))),
+            Term::Literal(literal) => self.push(format_args!("{} ", WrittenLiteral(literal))),
+            Term::Blank(node) => self.push(format_args!("_:b{} ", node.id)),
+            Term::Triple(triple) => {
+                self.push("<<( ");
+                triple.terms.iter().for_each(|term| self.term(term));
+                self.push(")>> ");
+            }
+        }
+    }
+
+    fn path(&mut self, path: &Path<'_>) {
+        let (open, sign, close, parts): (_, _, _, &[Path<'_>]) = match path {
+            Path::Iri(iri) => return self.push(Written(iri)),
+            Path::Negated { forward, inverse } => return self.negated(forward, inverse),
+            Path::Inverse(inner) => ("(^", "", ")", std::slice::from_ref(inner)),
+            Path::ZeroOrOne(inner) => ("(", "", "?)", std::slice::from_ref(inner)),
+            Path::ZeroOrMore(inner) => ("(", "", "*)", std::slice::from_ref(inner)),
+            Path::OneOrMore(inner) => ("(", "", "+)", std::slice::from_ref(inner)),
+            Path::Sequence(parts) => ("(", " / ", ")", parts),
+            Path::Alternative(parts) => ("(", " | ", ")", parts),
+        };
+        self.push(open);
+        for (number, part) in parts.iter().enumerate() {
+            if number > 0 {
+                self.push(sign);
+            }
+            self.path(part);
+        }
+        self.push(close);
+    }
+
+    fn negated(&mut self, forward: &[Iri<'_>], inverse: &[Iri<'_>]) {
+        self.push("!(");
+        let all = forward.iter().map(|iri| ("", iri));
+        for (number, (sign, iri)) in all.chain(inverse.iter().map(|iri| ("^", iri))).enumerate() {
+            let bar = if number > 0 { " | " } else { "" };
+            self.push(format_args!("{bar}{sign}{}", Written(iri)));
         }
         self.push(")");
-        Ok(())
+    }
+
+    fn values(&mut self, values: &Values<'_>) {
+        self.push("VALUES ( ");
+        for variable in &values.variables {
+            self.push(format_args!("?{} ", variable.name));
+        }
+        self.push(") { ");
+        let mut cells = values.cells.iter();
+        for _ in 0..values.rows {
+            self.push("( ");
+            for cell in cells.by_ref().take(values.variables.len()) {
+                match cell {
+                    Some(term) => self.term(term),
+                    None => self.push("UNDEF "),
+                }
+            }
+            self.push(") ");
+        }
+        self.push("} ");
+    }
+
+    fn select(&mut self, select: &Select<'t>) {
+        self.push(match select.deduplicate {
+            None => "SELECT ",
+            Some(Deduplicate::Distinct) => "SELECT DISTINCT ",
+            Some(Deduplicate::Reduced) => "SELECT REDUCED ",
+        });
+        match &select.projection {
+            Projection::All(_) => self.push("* "),
+            Projection::Columns(columns) => {
+                for column in columns {
+                    match &column.expression {
+                        None => self.push(format_args!("?{} ", column.variable.name)),
+                        Some(expression) => self.aliased(expression, column.variable.name),
+                    }
+                }
+            }
+        }
+        self.push("WHERE { ");
+        let names = shown(&select.projection).collect();
+        self.opening(&select.group, Some(&names));
+        self.contents(&select.group);
+        self.push("} ");
+        self.modifiers(&select.modifiers);
+        if let Some(values) = &select.values {
+            self.values(values);
+        }
+    }
+
+    fn aliased(&mut self, expression: &Expression<'t>, name: &str) {
+        self.push("(");
+        self.expression(expression);
+        self.push(format_args!(" AS ?{name}) "));
+    }
+
+    fn modifiers(&mut self, modifiers: &Modifiers<'t>) {
+        if !modifiers.group_by.is_empty() {
+            self.push("GROUP BY ");
+        }
+        for (key, alias) in &modifiers.group_by {
+            match (&key.kind, alias) {
+                (_, Some(alias)) => self.aliased(key, alias.name),
+                (ExpressionKind::Variable(variable), None) => {
+                    self.push(format_args!("?{} ", variable.name));
+                }
+                (_, None) => self.bracketed(key),
+            }
+        }
+        if !modifiers.having.is_empty() {
+            self.push("HAVING ");
+        }
+        modifiers
+            .having
+            .iter()
+            .for_each(|condition| self.bracketed(condition));
+        if !modifiers.order_by.is_empty() {
+            self.push("ORDER BY ");
+        }
+        for key in &modifiers.order_by {
+            self.push(if key.descending { "DESC" } else { "ASC" });
+            self.bracketed(&key.expression);
+        }
+        if let Some(limit) = modifiers.limit {
+            self.push(format_args!("LIMIT {limit} "));
+        }
+        if modifiers.offset > 0 {
+            self.push(format_args!("OFFSET {} ", modifiers.offset));
+        }
+    }
+
+    fn bracketed(&mut self, expression: &Expression<'t>) {
+        self.push("(");
+        self.expression(expression);
+        self.push(") ");
+    }
+
+    fn expression(&mut self, expression: &Expression<'t>) {
+        match &expression.kind {
+            ExpressionKind::Variable(variable) => self.push(format_args!("?{}", variable.name)),
+            ExpressionKind::Iri(iri) => self.push(Written(iri)),
+            ExpressionKind::Literal(literal) => self.push(WrittenLiteral(literal)),
+            ExpressionKind::Triple(terms) => {
+                self.push("<<( ");
+                for term in terms.iter() {
+                    self.expression(term);
+                    self.push(" ");
+                }
+                self.push(")>>");
+            }
+            ExpressionKind::Or(list) => self.operands(list.iter().map(|part| ("||", part))),
+            ExpressionKind::And(list) => self.operands(list.iter().map(|part| ("&&", part))),
+            ExpressionKind::Compare(comparison, operands) => {
+                let sign = comparison_sign(*comparison);
+                self.operands(operands.iter().map(|operand| (sign, operand)));
+            }
+            ExpressionKind::Sum(first, rest) => {
+                let rest = rest.iter().map(|(sign, operand)| (sign_of(*sign), operand));
+                self.operands(std::iter::once(("", &**first)).chain(rest));
+            }
+            ExpressionKind::Product(first, rest) => {
+                let rest = rest.iter().map(|(factor, operand)| match factor {
+                    Factor::Times => ("*", operand),
+                    Factor::Divided => ("/", operand),
+                });
+                self.operands(std::iter::once(("", &**first)).chain(rest));
+            }
+            ExpressionKind::In {
+                negated,
+                operand,
+                list,
+            } => {
+                self.push("(");
+                self.expression(operand);
+                self.push(if *negated { " NOT IN " } else { " IN " });
+                self.call("", list);
+                self.push(")");
+            }
+            ExpressionKind::Not(operand) => self.unary("!", operand),
+            ExpressionKind::Signed(sign, operand) => self.unary(sign_of(*sign), operand),
+            ExpressionKind::Call(function, list) => self.call(builtin_name(*function), list),
+            ExpressionKind::Function(iri, list) => self.call(Written(iri), list),
+            ExpressionKind::Exists { negated, group } => {
+                self.push(if *negated { "(NOT EXISTS " } else { "(EXISTS " });
+                self.group(group);
+                self.push(")");
+            }
+            ExpressionKind::Aggregate(aggregate) => self.aggregate(aggregate),
+        }
+    }
+
+    /// Operands of one precedence, each but the first after its sign; they go from left to right.
+    fn operands<'e>(&mut self, operands: impl Iterator<Item = (&'static str, &'e Expression<'t>)>)
+    where
+        't: 'e,
+    {
+        self.push("(");
+        for (number, (sign, operand)) in operands.enumerate() {
+            if number > 0 {
+                self.push(format_args!(" {sign} "));
+            }
+            self.expression(operand);
+        }
+        self.push(")");
+    }
+
+    fn unary(&mut self, sign: &str, operand: &Expression<'t>) {
+        self.push(format_args!("({sign} ("));
+        self.expression(operand);
+        self.push("))");
+    }
+
+    fn call(&mut self, name: impl Display, arguments: &[Expression<'t>]) {
+        self.push(format_args!("{name}("));
+        self.list(arguments, Self::expression);
+        self.push(")");
+    }
+
+    fn aggregate(&mut self, aggregate: &Aggregate<'t>) {
+        let name = match &aggregate.function {
+            AggregateFunction::Count => "COUNT",
+            AggregateFunction::Sum => "SUM",
+            AggregateFunction::Min => "MIN",
+            AggregateFunction::Max => "MAX",
+            AggregateFunction::Avg => "AVG",
+            AggregateFunction::Sample => "SAMPLE",
+            AggregateFunction::GroupConcat { .. } => "GROUP_CONCAT",
+        };
+        let distinct = if aggregate.distinct { "DISTINCT " } else { "" };
+        self.push(format_args!("{name}({distinct}"));
+        match &aggregate.operand {
+            None => self.push("*"),
+            Some(operand) => self.expression(operand),
+        }
+        if let AggregateFunction::GroupConcat {
+            separator: Some(separator),
+        } = &aggregate.function
+        {
+            let separator = oxrdf::LiteralRef::new_simple_literal(separator);
+            self.push(format_args!(" ; SEPARATOR = {separator}"));
+        }
+        self.push(")");
+    }
+}
+
+/// An IRI as SPARQL writes it.
+struct Written<'i, 't>(&'i Iri<'t>);
+
+impl Display for Written<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<{}>", self.0.value)
+    }
+}
+
+/// A literal as SPARQL writes it.
+struct WrittenLiteral<'l, 't>(&'l Literal<'t>);
+
+impl Display for WrittenLiteral<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        literal_term(self.0).fmt(f)?;
+        match self.0.kind {
+            LiteralKind::Language {
+                direction: Some(Direction::Ltr),
+                ..
+            } => f.write_str("--ltr"),
+            LiteralKind::Language {
+                direction: Some(Direction::Rtl),
+                ..
+            } => f.write_str("--rtl"),
+            _ => Ok(()),
+        }
+    }
+}
+
+const fn comparison_sign(comparison: Comparison) -> &'static str {
+    match comparison {
+        Comparison::Equal => "=",
+        Comparison::NotEqual => "!=",
+        Comparison::Less => "<",
+        Comparison::LessOrEqual => "<=",
+        Comparison::Greater => ">",
+        Comparison::GreaterOrEqual => ">=",
+    }
+}
+
+const fn sign_of(sign: Sign) -> &'static str {
+    match sign {
+        Sign::Plus => "+",
+        Sign::Minus => "-",
+    }
+}
+
+/// The name of a function: keywords are the same in all cases, and the variants are named after
+/// them.
+fn builtin_name(function: Builtin) -> String {
+    match function {
+        Builtin::EncodeForUri => "ENCODE_FOR_URI".to_owned(),
+        named => format!("{named:?}").to_ascii_uppercase(),
     }
 }
 
 /// A name for a column that nothing binds, so that a SELECT without variables has one.
 pub(crate) fn unused(text: &str) -> String {
-    let names = (0..).map(|number| format!("row{number}"));
-    let mut free = names.filter(|name| !text.contains(name.as_str()));
-    free.next().expect("a text has finitely many names")
+    const STEM: &str = "row";
+    let numbers = memmem::find_iter(text.as_bytes(), STEM).filter_map(|at| {
+        let rest = &text[at + STEM.len()..];
+        let end = rest
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(rest.len());
+        rest[..end].parse::<usize>().ok()
+    });
+    let taken: FxHashSet<usize> = numbers.collect();
+    let mut free = (0..).filter(|number| !taken.contains(number));
+    format!(
+        "{STEM}{}",
+        free.next().expect("a text has finitely many names")
+    )
 }
 
 #[cfg(test)]

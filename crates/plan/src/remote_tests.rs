@@ -1,130 +1,118 @@
-use spargebra::{Query, SparqlParser};
+use jindou_syntax::tree::Form;
+use jindou_syntax::{Options, parse_query};
 
 use super::*;
 
-fn pattern(text: &str) -> GraphPattern {
-    let parsed = SparqlParser::new().parse_query(text);
-    match parsed.unwrap_or_else(|error| panic!("{text}: {error}")) {
-        Query::Select { pattern, .. } => pattern,
-        other => panic!("no SELECT: {other}"),
+fn group(text: &str) -> Group<'_> {
+    let parsed = parse_query(text, Options::default());
+    match parsed
+        .unwrap_or_else(|error| panic!("{text}: {error}"))
+        .form
+    {
+        Form::Select(select) => select.group,
+        other => panic!("no SELECT: {other:?}"),
     }
 }
 
 /// What stands between the outermost braces, written and parsed again until nothing changes.
 fn written(inner: &str) -> String {
-    let text = format!("PREFIX : <http://e/> SELECT * {{ {inner} }}");
-    let GraphPattern::Project { inner, .. } = pattern(&text) else {
-        panic!("SELECT projects")
-    };
-    let once = group(&inner).expect("nothing here is refused");
+    let text = format!("BASE <http://e/> PREFIX : <http://e/> SELECT * {{ {inner} }}");
+    let once = contents(&group(&text), false).0;
     let again = format!("SELECT * {{ {once} }}");
-    let GraphPattern::Project { inner, .. } = pattern(&again) else {
-        panic!("SELECT projects")
-    };
-    assert_eq!(group(&inner).expect("as before"), once, "{again}");
+    assert_eq!(contents(&group(&again), false).0, once, "{again}");
     once.replace("http://e/", "")
 }
 
 #[test]
-fn a_filter_sees_no_more_than_it_did() {
-    assert_eq!(
-        written("{ ?s :p ?o FILTER(?x > 1) } ?s :q ?x"),
-        "{ ?s <p> ?o . FILTER((?x > \"1\"^^<http://www.w3.org/2001/XMLSchema#integer>)) } \
-         ?s <q> ?x ."
-    );
-    assert_eq!(
-        written("?s :q ?x OPTIONAL { { ?s :p ?o FILTER(BOUND(?x)) } }"),
-        "?s <q> ?x . OPTIONAL { { ?s <p> ?o . FILTER(BOUND(?x)) } }"
-    );
-    assert_eq!(
-        written("?s :q ?x OPTIONAL { ?s :p ?o FILTER(BOUND(?x)) }"),
-        "?s <q> ?x . OPTIONAL { ?s <p> ?o . FILTER(BOUND(?x)) }"
-    );
+fn groups_keep_their_braces() {
+    for text in [
+        "{ ?s <p> ?o . FILTER((?x > ?o)) } ?s <q> ?x .",
+        "?s <q> ?x . OPTIONAL { { ?s <p> ?o . FILTER(BOUND(?x)) } }",
+        "?s <q> ?x . OPTIONAL { ?s <p> ?o . FILTER(BOUND(?x)) }",
+        "?a <p> ?b . MINUS { ?b <p> ?c . } { ?a <q> ?d . } UNION { ?b <q> ?d . } UNION \
+         { ?x <r> ?d . }",
+        "GRAPH ?g { ?a <p> ?b . BIND(?b AS ?x) } VALUES ( ?a ?b ) { ( <a> UNDEF ) }",
+        "SERVICE SILENT ?e { ?a <p> ?b . } { SELECT DISTINCT ?a WHERE { ?a <p> ?b . } \
+         ORDER BY ASC(?b) LIMIT 3 }",
+        "{ SELECT ?a (COUNT(*) AS ?n) WHERE { ?a <p> ?b . } GROUP BY ?a (STR(?b) AS ?c) \
+         HAVING (COUNT(*)) OFFSET 2 }",
+        "{ SELECT * WHERE { ?a <p> ?b . } VALUES ( ) { ( ) ( ) } }",
+    ] {
+        assert_eq!(written(text), text);
+    }
 }
 
 #[test]
-fn arithmetic_keeps_its_order() {
-    assert_eq!(
-        written("?s :p ?a FILTER(((?a + ?a) * ?a) = (?a - (?a - ?a)))"),
-        "?s <p> ?a . FILTER((((?a + ?a) * ?a) = (?a - (?a - ?a))))"
-    );
-    assert_eq!(
-        written("?s :p ?a FILTER(!(?a = ?s) && -?a IN (?s, ?a) && NOT EXISTS { ?s :q ?a })"),
-        "?s <p> ?a . FILTER((((! ((?a = ?s))) && ((- (?a)) IN (?s, ?a))) && \
-         (! (EXISTS { ?s <q> ?a . } ))))"
-    );
-}
-
-#[test]
-fn parts_that_reach_no_further_need_no_braces() {
+fn every_operation_has_its_brackets() {
     for (text, expected) in [
         (
-            "?a :p ?b OPTIONAL { ?b :p ?c } OPTIONAL { ?c :p ?d } ?d :p ?e",
-            "?a <p> ?b . OPTIONAL { ?b <p> ?c . } OPTIONAL { ?c <p> ?d . } ?d <p> ?e .",
+            "((?a + ?a) * ?a) = (?a - (?a - ?a) + 1)",
+            "(((?a + ?a) * ?a) = (?a - (?a - ?a) + \
+             \"1\"^^<http://www.w3.org/2001/XMLSchema#integer>))",
         ),
         (
-            "?a :p ?b MINUS { ?b :p ?c } { ?a :q ?d } UNION { ?b :q ?d } UNION { ?x :r ?d }",
-            "?a <p> ?b . MINUS { ?b <p> ?c . } { ?a <q> ?d . } UNION { ?b <q> ?d . } UNION \
-             { ?x <r> ?d . }",
+            "!(?a = ?s) && -?a NOT IN (?s, ?a) && NOT EXISTS { ?s :q ?a }",
+            "((! ((?a = ?s))) && ((- (?a)) NOT IN (?s, ?a)) && (NOT EXISTS { ?s <q> ?a . } ))",
         ),
         (
-            "GRAPH ?g { ?a :p ?b BIND(1 AS ?x) } VALUES (?a ?b) { (:a UNDEF) }",
-            "GRAPH ?g { ?a <p> ?b . BIND(\"1\"^^<http://www.w3.org/2001/XMLSchema#integer> AS ?x) } \
-             VALUES ( ?a ?b ) { ( <a> UNDEF )  }",
-        ),
-        (
-            "SERVICE SILENT ?e { ?a :p ?b } { SELECT DISTINCT ?a { ?a :p ?b } ORDER BY ?b LIMIT 3 }",
-            "SERVICE SILENT ?e { ?a <p> ?b . } { SELECT DISTINCT ?a WHERE { ?a <p> ?b . } \
-             ORDER BY ASC(?b) LIMIT 3 }",
+            "encode_for_uri(?a) != Substr(\"\\\"\", :f(?a), 2.5) || isIRI(?s)",
+            "((ENCODE_FOR_URI(?a) != SUBSTR(\"\\\"\", <f>(?a), \
+             \"2.5\"^^<http://www.w3.org/2001/XMLSchema#decimal>)) || ISIRI(?s))",
         ),
     ] {
-        assert_eq!(written(text), expected);
+        let text = format!("?s :p ?a FILTER({text})");
+        assert_eq!(written(&text), format!("?s <p> ?a . FILTER({expected})"));
     }
+    let text = "{ SELECT (GROUP_CONCAT(DISTINCT ?b ; SEPARATOR = '\"') AS ?t) { ?a :p ?b } }";
+    assert!(written(text).contains("GROUP_CONCAT(DISTINCT ?b ; SEPARATOR = \"\\\"\")"));
 }
 
 #[test]
-fn groups_are_written_with_their_aggregates() {
-    // The parser makes up names for aggregates, so this text is another each time.
-    let text = group(&pattern(
-        "PREFIX : <http://e/> SELECT ?a (GROUP_CONCAT(DISTINCT ?b ; SEPARATOR = '\"') AS ?t) \
-         { ?a :p ?b } GROUP BY ?a HAVING(COUNT(*) > 2)",
-    ))
-    .expect("nothing here is refused");
-    pattern(&format!("SELECT * {{ {text} }}"));
-    assert!(
-        text.contains("GROUP_CONCAT(DISTINCT ?b ; SEPARATOR = \"\\\"\")"),
-        "{text}"
-    );
-    assert!(
-        text.contains("COUNT(*)") && text.contains("GROUP BY ?a"),
-        "{text}"
-    );
-    // Blank nodes of a path stay in one basic graph pattern.
-    let path = written("?a :p/:q* ?b . ?b (:r|!(:s|^:t))+ [ :u ?c ]");
+fn paths_and_blank_nodes_stay_in_one_group() {
+    let path = written("?a :p/:q* ?b . ?b (:r|!(:s|^:t))+ [ :u ?c ; ^:v (1) ]");
     assert!(!path.contains('{'), "{path}");
-}
-
-#[test]
-fn extensions_are_refused_by_name() {
-    for (text, feature) in [
-        ("SELECT * { ?s ?p ?o LATERAL { ?s ?q ?x } }", "LATERAL"),
-        ("SELECT * { ?s ?p ?o FILTER(ADJUST(?o, ?p)) }", "ADJUST"),
-    ] {
-        assert_eq!(
-            group(&pattern(text)),
-            Err(PlanError::unsupported(feature)),
-            "{text}"
-        );
-    }
+    let path = written("?a ^(:p?)/!a ?b");
+    let type_ = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>";
+    assert_eq!(path, format!("?a ((^(<p>?)) / !({type_})) ?b ."));
 }
 
 #[test]
 fn what_is_certainly_bound_is_known() {
     let text = "PREFIX : <http://e/> SELECT * { ?a :p ?b OPTIONAL { ?b :p ?c } BIND(?b AS ?d) \
-                BIND(?b + 1 AS ?e) VALUES (?f ?g) { (1 2) (UNDEF 3) } GRAPH ?h { ?i :p [] } }";
-    let pattern = pattern(text);
-    let mut names: Vec<&str> = certain(&pattern).iter().map(|v| v.as_str()).collect();
+                BIND(?b + 1 AS ?e) VALUES (?f ?g) { (1 2) (UNDEF 3) } GRAPH ?h { ?i :p [] } \
+                { ?j :p ?k } UNION { ?k :p ?l } { SELECT ?m (1 AS ?n) { ?m :p ?o } } \
+                SERVICE SILENT ?q { ?r :p ?r } MINUS { ?s :p ?a } }";
+    let group = group(text);
+    let mut names: Vec<&str> = certain(&group).into_iter().collect();
     names.sort_unstable();
-    assert_eq!(names, ["a", "b", "d", "g", "h", "i"]);
-    assert!(!is_plain(&pattern));
+    assert_eq!(names, ["a", "b", "d", "g", "h", "i", "k", "m", "n"]);
+    let all = visible(&group).join("");
+    assert_eq!(all, "abcdefghijklmnqr");
+    assert!(!is_plain(&group));
+}
+
+#[test]
+fn values_are_given_to_the_variables_of_each_group() {
+    let text = "SELECT * { ?a <a:p> ?b FILTER(?x > 1 && EXISTS { ?y <a:p> ?z }) OPTIONAL { ?b ?p ?c \
+                FILTER(?x = ?c) } { SELECT ?d { ?d <a:p> ?x } } { SELECT ?e { ?e <a:p> ?d } } }";
+    let (written, openings) = contents(&group(text), true);
+    let openings: Vec<(&str, String)> = openings
+        .iter()
+        .map(|(at, names)| (&written[*at..at + 3], names.join("")))
+        .collect();
+    let expected = [
+        ("?a ", "abxyz"),
+        ("?y ", "yz"),
+        ("?b ", "bpcx"),
+        ("?d ", "d"),
+        ("?e ", "e"),
+    ];
+    let expected = expected.map(|(text, names)| (text, names.to_owned()));
+    assert_eq!(openings, expected);
+}
+
+#[test]
+fn a_name_that_nothing_binds_is_found() {
+    assert_eq!(unused("?x ?row1 ?rows0"), "row0");
+    assert_eq!(unused("?row0 ?row2 row1"), "row3");
 }

@@ -1,24 +1,10 @@
-//! On which stack is work done that recurses as deep as a text has it?
+//! On which stack is work done that recurses as deep as a plan is nested?
 //!
-//! Texts are parsed, and plans made, shown, run and dropped, by recursion over what is nested in
-//! them. That must not overflow the stack of the thread that happens to do it: what is shallow is
+//! Plans are shown, run and dropped by recursion over what is nested in them. That must not overflow the stack of the thread that happens to do it: what is shallow is
 //! done at once, and all else on a thread of its own, whose stack fits.
 
 use std::mem;
 use std::thread;
-
-use crate::error::PlanError;
-
-/// Bytes of text above which a query is refused.
-pub(crate) const MAX_TEXT_BYTES: usize = 4 << 20;
-/// Bytes of text, or brackets open at once, above which a text is handled on a large stack.
-pub(crate) const PLAIN_TEXT_BYTES: usize = 2 << 10;
-const PLAIN_NESTING: usize = 16;
-/// Brackets open at once above which a query is refused.
-pub(crate) const MAX_NESTING: usize = 256;
-/// Stack for large texts: the parser recurses over chains of operators as well as brackets.
-const LARGE_STACK_BYTES: usize = 64 << 20;
-const STACK_BYTES_PER_TEXT_BYTE: usize = 512;
 
 /// Levels of a plan that are handled on the caller's stack: with [`LEVEL_BYTES`] each they take
 /// half of what a thread has that asks for nothing else.
@@ -42,28 +28,6 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// The stack for a text of so many bytes and so many brackets open at once.
-    ///
-    /// # Errors
-    /// [`PlanError::TooLarge`].
-    pub(crate) fn fitting(bytes: usize, nesting: usize) -> Result<Self, PlanError> {
-        if bytes > MAX_TEXT_BYTES {
-            return Err(PlanError::TooLarge {
-                what: "bytes of text",
-                limit: MAX_TEXT_BYTES,
-            });
-        }
-        if nesting > MAX_NESTING {
-            return Err(PlanError::TooLarge {
-                what: "brackets open at once",
-                limit: MAX_NESTING,
-            });
-        }
-        let is_plain = bytes <= PLAIN_TEXT_BYTES && nesting <= PLAIN_NESTING;
-        let large = (!is_plain).then_some(LARGE_STACK_BYTES + bytes * STACK_BYTES_PER_TEXT_BYTE);
-        Ok(Self { large })
-    }
-
     /// The stack for a plan of so many levels.
     pub(crate) fn of_levels(levels: usize) -> Self {
         let is_plain = levels <= PLAIN_LEVELS;
@@ -72,8 +36,8 @@ impl Stack {
         }
     }
 
-    /// Runs `work` with this stack: by a call, or on a thread that is waited for, which costs some
-    /// ten microseconds.
+    /// Runs `work` with this stack: by a call, or on a thread that is waited for, which costs less than
+    /// a hundred microseconds.
     ///
     /// # Errors
     /// [`NoStack`]; then `work` was not done.

@@ -6,41 +6,31 @@
 
 use std::sync::Arc;
 
+use jindou_syntax::data::DataBlock;
+pub use jindou_syntax::tree::Transfer as TransferKind;
+use jindou_syntax::tree::{self, OperationKind};
 use oxrdf::NamedNode;
 
 use crate::algebra::Query;
 use crate::build::build;
-use crate::data_block::{DataBlock, Labels};
-use crate::data_terms::{Declarations, Reserve};
 use crate::error::PlanError;
-use crate::misread::{Wrong, comparison_message, parse_tokens};
-use crate::parse::{parser, place, syntax_error};
+use crate::limits::Limits;
 use crate::physical::{Dataset, Slot, TemplateTriple};
 use crate::planner::without_arguments;
 use crate::prepared::Prepared;
-use crate::repeats::refuse_repeats;
-use crate::stack::{MAX_TEXT_BYTES, Stack};
 use crate::statistics::Statistics;
-use crate::tree_size::tree_bytes;
 use crate::update_convert::{Source, operation};
-use crate::update_text::{Outline, Run, misplaced, place_of};
 
 /// Longest request in bytes. Data is read without recursion and not kept, so that it may be longer
-/// than a query; of all else only [`MAX_TEXT_BYTES`] are allowed.
+/// than a query; no other operation may.
 const MAX_UPDATE_BYTES: usize = 128 << 20;
-
-/// Bytes beyond those of the text that the parser is given at most: each run of operations after a
-/// prologue inside the request is parsed with all the prologues before it.
-const MAX_REPEATED_BYTES: usize = 3 * MAX_TEXT_BYTES;
 
 /// An update request (SPARQL 1.1 Update), to be executed as one transaction.
 ///
 /// Data stays where it is, in the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update<'a> {
-    /// The operations in the order of the text. COPY, MOVE and ADD are what they stand for: a
-    /// [`Operation::Drop`] of the target and a [`Modify`], or nothing where source and target are
-    /// the same graph.
+    /// The operations in the order of the text, without COPY, MOVE and ADD of a graph to itself.
     pub operations: Vec<Operation<'a>>,
 }
 
@@ -51,9 +41,10 @@ pub enum Operation<'a> {
     InsertData(DataBlock<'a>),
     /// DELETE DATA: removes the quads that are there. They are without blank nodes.
     DeleteData(DataBlock<'a>),
-    /// DELETE and INSERT with a WHERE clause, DELETE WHERE, and the copying part of COPY, MOVE and
-    /// ADD.
+    /// DELETE and INSERT with a WHERE clause, and DELETE WHERE.
     Modify(Modify),
+    /// COPY, MOVE and ADD.
+    Transfer(Transfer),
     /// LOAD: adds what a document holds.
     Load {
         /// Failing to read it is no error.
@@ -99,6 +90,22 @@ pub enum GraphTarget {
     All,
 }
 
+/// Copies the quads of a graph to another one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transfer {
+    /// Which of the three. COPY and MOVE empty the target before, and MOVE drops the source in the
+    /// end. Where the source of these two is absent, nothing is done.
+    pub kind: TransferKind,
+    /// An absent source is no error.
+    pub silent: bool,
+    /// The source.
+    pub from: GraphTarget,
+    /// The target, which is another graph.
+    pub to: GraphTarget,
+    /// What copies.
+    pub copy: Modify,
+}
+
 /// A quad of a DELETE or INSERT template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TemplateQuad {
@@ -123,9 +130,8 @@ pub struct Modify {
     /// Templates of what is added. A blank node is a new one for each solution; the same number
     /// is the same node in all of these templates.
     pub insert: Vec<TemplateQuad>,
-    /// Shared, since its copy and its end recurse over the pattern.
+    /// Shared, as operations are copied and patterns are large.
     pub(crate) query: Arc<Query>,
-    pub(crate) stack: Stack,
 }
 
 impl Modify {
@@ -137,11 +143,8 @@ impl Modify {
     /// columns. Costs tens of microseconds for a small pattern.
     ///
     /// # Errors
-    /// [`PlanError::NoStack`] where there is no memory for the stack that the pattern needs.
-    pub fn plan(
-        &self,
-        statistics: &(dyn Statistics + Sync),
-    ) -> Result<Prepared<'static>, PlanError> {
+    /// None but those of [`Modify::plan_until`].
+    pub fn plan(&self, statistics: &dyn Statistics) -> Result<Prepared<'static>, PlanError> {
         self.plan_until(statistics, &|| false)
     }
 
@@ -149,16 +152,14 @@ impl Modify {
     /// [`Planner::prepare_until`](crate::Planner::prepare_until) is.
     ///
     /// # Errors
-    /// As there, and [`PlanError::Interrupted`].
+    /// [`PlanError::Interrupted`].
     pub fn plan_until(
         &self,
-        statistics: &(dyn Statistics + Sync),
-        is_over: &(dyn Fn() -> bool + Sync),
+        statistics: &dyn Statistics,
+        is_over: &dyn Fn() -> bool,
     ) -> Result<Prepared<'static>, PlanError> {
-        self.stack.run(|| {
-            let plan = build(Query::clone(&self.query), statistics, is_over)?;
-            Ok(without_arguments(Arc::new(plan), ""))
-        })?
+        let plan = build(Query::clone(&self.query), statistics, is_over)?;
+        Ok(without_arguments(Arc::new(plan), ""))
     }
 }
 
@@ -177,187 +178,51 @@ impl Modify {
 /// - [`PlanError::Unsupported`] by name and [`PlanError::TooLarge`], for any of the operations:
 ///   nothing has been executed then.
 /// - [`PlanError::Base`].
-pub fn parse_update<'a>(
-    text: &'a str,
+pub fn parse_update<'t>(
+    text: &'t str,
     base: Option<&str>,
     dataset: Option<&Dataset>,
-) -> Result<Update<'a>, PlanError> {
-    parse_update_within(text, base, dataset, &mut |_| true)
+) -> Result<Update<'t>, PlanError> {
+    let (reserve, is_over) = (&mut |_| true, &|| false);
+    parse_update_within(text, base, dataset, Limits { reserve, is_over })
 }
 
-/// [`parse_update`] that takes memory by `reserve`, which is told how many bytes more are about to
-/// be held, and returns false if there are not as many. They are held until the [`Update`] is
-/// dropped and none of its data is being read any more.
+/// [`parse_update`] within limits. What it reserves is held until the [`Update`] is dropped and
+/// none of its data is being read any more.
 ///
 /// # Errors
-/// As [`parse_update`], and [`PlanError::MemoryRefused`].
-pub fn parse_update_within<'a>(
-    text: &'a str,
+/// As [`parse_update`], [`PlanError::MemoryRefused`] and [`PlanError::Interrupted`].
+pub fn parse_update_within<'t>(
+    text: &'t str,
     base: Option<&str>,
     dataset: Option<&Dataset>,
-    reserve: &mut (dyn FnMut(usize) -> bool + Send),
-) -> Result<Update<'a>, PlanError> {
-    // Before anything else, as the outline is as long as the text.
+    limits: Limits<'_>,
+) -> Result<Update<'t>, PlanError> {
     if text.len() > MAX_UPDATE_BYTES {
         return Err(PlanError::TooLarge {
             what: "bytes of text",
             limit: MAX_UPDATE_BYTES,
         });
     }
-    let outline = Outline::new(text);
-    Stack::fitting(outline.recursive_bytes, outline.nesting)?.run(|| {
-        let most = text.len() + MAX_REPEATED_BYTES;
-        if outline.parsed_bytes() > most {
-            return Err(PlanError::TooLarge {
-                what: "bytes of operations with the prologues before them",
-                limit: most,
-            });
-        }
-        let data = data_blocks(text, base, &outline, reserve)?;
-        let parsed = outline
-            .runs
-            .iter()
-            .map(|run| match run.is_data() {
-                true => Ok(None),
-                false => parse_run((text, base), &outline, run, reserve).map(Some),
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        if let Some(offset) = outline.superfluous {
-            let (line, column) = place_of(text, offset);
-            return Err(syntax_error(line, column, "expected ", text, "update"));
-        }
-        convert(text, &outline, (parsed, data), dataset)
-    })?
-}
-
-/// The data of all operations that have some, in order, each read to its end.
-fn data_blocks<'a>(
-    text: &'a str,
-    base: Option<&str>,
-    outline: &Outline,
-    reserve: &mut Reserve<'_>,
-) -> Result<Vec<DataBlock<'a>>, PlanError> {
-    let mut declarations = Declarations::new(base)?;
-    let mut read = 0;
-    // What the operations of each run with data see.
-    let mut visible = Vec::new();
-    for run in outline.runs.iter().filter(|run| run.has_data()) {
-        let prologues = outline.prologues_of(run);
-        for range in &prologues[read..] {
-            declarations.read(text, (range.start, range.end), reserve)?;
-        }
-        read = prologues.len();
-        visible.push(declarations.count());
-    }
-    let declarations = Arc::new(declarations);
-    let runs = outline.runs.iter().filter(|run| run.has_data());
-    let data = runs.zip(visible).flat_map(|(run, visible)| {
-        let data = run.operations.iter().filter(|operation| operation.is_data);
-        data.map(move |operation| (&operation.range, visible))
-    });
-    let mut blocks = Vec::new();
-    for (range, visible) in data {
-        blocks.push(DataBlock::new(text, range, &declarations, visible)?);
-    }
-    // A label belongs to one insertion.
-    let are_several = blocks.iter().filter(|block| block.inserts()).count() > 1;
-    let mut labels = Labels::default();
-    for block in &blocks {
-        let labels = (are_several && block.inserts()).then_some(&mut labels);
-        block.check(labels, reserve)?;
-    }
-    Ok(blocks)
-}
-
-/// Parses one run of operations.
-fn parse_run(
-    (text, base): (&str, Option<&str>),
-    outline: &Outline,
-    run: &Run,
-    reserve: &mut Reserve<'_>,
-) -> Result<spargebra::Update, PlanError> {
-    let parser = parser(base)?;
-    let own = outline.text_of(run, text);
-    refuse_repeats(&own)?;
-    if !reserve(tree_bytes(&own)) {
-        return Err(PlanError::MemoryRefused);
-    }
-    let parsed = parse_tokens(&own, |text| parser.clone().parse_update(text));
-    parsed.map_err(|wrong| match wrong {
-        Wrong::Parser(error) => refused(&error.to_string(), text, outline, run),
-        Wrong::Comparison(iri) => {
-            let (line, column) = outline.place(run, text, place_of(&own, iri.start));
-            PlanError::Syntax {
-                line,
-                column,
-                message: comparison_message(&own, iri),
-            }
-        }
+    let parsed = limits.parse(text, base, jindou_syntax::parse_update, planned_bytes)?;
+    let source = Source { text, dataset };
+    let operations = parsed.into_iter();
+    let operations = operations.filter_map(|parsed| operation(parsed, source).transpose());
+    Ok(Update {
+        operations: operations.collect::<Result<_, _>>()?,
     })
 }
 
-/// The error that the parser's `message` tells of a run.
-fn refused(message: &str, text: &str, outline: &Outline, run: &Run) -> PlanError {
-    let patterns = run.operations.iter().filter(|operation| !operation.is_data);
-    let misplaced = patterns
-        .map(|operation| misplaced(text, &operation.range))
-        .find_map(|found| found);
-    if let Some((offset, message)) = misplaced {
-        let (line, column) = place_of(text, offset);
-        return PlanError::Syntax {
-            line,
-            column,
-            message: message.to_owned(),
-        };
-    }
-    let (line, column, message) = place(message);
-    let (line, column) = outline.place(run, text, (line, column));
-    syntax_error(line, column, &message, text, "update")
-}
-
-fn convert<'a>(
-    text: &str,
-    outline: &Outline,
-    (parsed, data): (Vec<Option<spargebra::Update>>, Vec<DataBlock<'a>>),
-    dataset: Option<&Dataset>,
-) -> Result<Update<'a>, PlanError> {
-    let mut operations = Vec::new();
-    let mut data = data.into_iter().map(|block| match block.inserts() {
-        true => Operation::InsertData(block),
-        false => Operation::DeleteData(block),
+/// The bytes of text of the operations whose patterns are planned.
+fn planned_bytes(operations: &Vec<tree::Operation<'_>>) -> usize {
+    let planned = operations.iter().filter(|operation| {
+        let kind = &operation.kind;
+        matches!(
+            kind,
+            OperationKind::DeleteWhere(_) | OperationKind::Modify(_)
+        )
     });
-    for (run, update) in outline.runs.iter().zip(parsed) {
-        let Some(update) = update else {
-            operations.extend(data.by_ref().take(run.operations.len()));
-            continue;
-        };
-        let base = update.base_iri;
-        let base = base.map(|iri| NamedNode::new_unchecked(iri.into_inner()));
-        let is_outlined = run.is_transfer || update.operations.len() == run.operations.len();
-        if !is_outlined && (dataset.is_some() || run.has_data()) {
-            // Which of them are COPY, MOVE and ADD, to which it does not apply? And which data?
-            return Err(PlanError::unsupported(
-                "a dataset or data among operations that cannot be told apart",
-            ));
-        }
-        for (number, parsed) in update.operations.into_iter().enumerate() {
-            let outlined = run.operations.get(number);
-            let outlined = outlined.filter(|_| is_outlined && !run.is_transfer);
-            if outlined.is_some_and(|outlined| outlined.is_data) {
-                operations.extend(data.next());
-                continue;
-            }
-            let range = outlined.map_or(&run.body, |outlined| &outlined.range);
-            operations.push(operation(
-                parsed,
-                &Source {
-                    text: &text[range.clone()],
-                    base: base.as_ref(),
-                    dataset: dataset.filter(|_| !run.is_transfer),
-                    refuses_own_dataset: dataset.is_some(),
-                },
-            )?);
-        }
-    }
-    Ok(Update { operations })
+    planned
+        .map(|operation| (operation.span.end - operation.span.start) as usize)
+        .sum()
 }

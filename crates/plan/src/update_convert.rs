@@ -1,182 +1,255 @@
-//! How do the parser's update operations read in our own types?
+//! How do the operations of an update read in our own types?
 
-use oxrdf::{BlankNode, NamedNode};
+use jindou_syntax::data::DataBlock;
+use jindou_syntax::tree::{self, Iri, OperationKind as Parsed, Quad as ParsedQuad};
+use oxrdf::NamedNode;
 use rustc_hash::{FxHashMap, FxHashSet};
-use spargebra::GraphUpdateOperation as Parsed;
-use spargebra::algebra::{GraphPattern, GraphTarget as ParsedTarget, QueryDataset};
-use spargebra::term as parsed;
-use spargebra::term::{
-    GraphNamePattern, GroundQuadPattern, GroundTermPattern, QuadPattern, TermPattern, TriplePattern,
-};
 
-use crate::algebra::{Deduplicate, LogicalForm, Modifiers, PathPattern, Pattern};
-use crate::convert::{Converter, convert_dataset};
+use crate::algebra::{Deduplicate, LogicalForm, Modifiers, PathPattern, Pattern, Quad};
+use crate::arguments::Arguments;
+use crate::convert::{self, Converter, node};
 use crate::error::PlanError;
-use crate::parse::nesting;
 use crate::physical::{
     ConstId, Constant, Dataset, Outcome, Scope, Slot, TemplateSlot, TemplateTriple, Var,
 };
-use crate::stack::{MAX_TEXT_BYTES, Stack};
-use crate::update::{GraphTarget, Modify, Operation, TemplateQuad};
+use crate::planner::MAX_TEXT_BYTES;
+use crate::update::{GraphTarget, Modify, Operation, TemplateQuad, Transfer, TransferKind};
 
 /// Where an operation comes from.
-pub(crate) struct Source<'a> {
-    /// Its text, or more.
-    pub(crate) text: &'a str,
-    /// The base IRI that holds there.
-    pub(crate) base: Option<&'a NamedNode>,
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'s, 't> {
+    /// The text of the request.
+    pub(crate) text: &'t str,
     /// The dataset that the request names for it.
-    pub(crate) dataset: Option<&'a Dataset>,
-    /// Whether it may not name a dataset itself.
-    pub(crate) refuses_own_dataset: bool,
+    pub(crate) dataset: Option<&'s Dataset>,
 }
 
-/// Converts one operation.
+/// Converts one operation; none if it does nothing.
 ///
 /// # Errors
 /// As [`crate::parse_update`].
-///
-/// # Panics
-/// If it is INSERT DATA or DELETE DATA, which the parser is not given.
-pub(crate) fn operation<'a>(
-    operation: Parsed,
-    source: &Source<'_>,
-) -> Result<Operation<'a>, PlanError> {
-    Ok(match operation {
-        Parsed::InsertData { .. } | Parsed::DeleteData { .. } => {
-            unreachable!("another operation is in the place of data")
+pub(crate) fn operation<'t>(
+    operation: tree::Operation<'t>,
+    source: Source<'_, 't>,
+) -> Result<Option<Operation<'t>>, PlanError> {
+    let length = operation.span.end - operation.span.start;
+    let base = operation.base.as_deref();
+    let converter = Converter::new(source.text, base, Arguments::none());
+    Ok(Some(match operation.kind {
+        Parsed::InsertData(data) => Operation::InsertData(held(data, source.text)?),
+        Parsed::DeleteData(data) => Operation::DeleteData(held(data, source.text)?),
+        _ if length as usize > MAX_TEXT_BYTES => {
+            return Err(PlanError::TooLarge {
+                what: "bytes of text in an operation without data",
+                limit: MAX_TEXT_BYTES,
+            });
         }
-        Parsed::DeleteInsert {
-            delete,
-            insert,
-            using,
-            pattern,
-        } => Operation::Modify(modify(delete, insert, using, *pattern, source)?),
+        Parsed::DeleteWhere(quads) => {
+            Operation::Modify(delete_where(converter, &quads, source.dataset)?)
+        }
+        Parsed::Modify(modify) => {
+            Operation::Modify(delete_insert(converter, &modify, source.dataset)?)
+        }
         Parsed::Load {
             silent,
             source,
             destination,
         } => Operation::Load {
             silent,
-            source,
-            destination: graph_name(destination),
+            source: node(&source),
+            destination: destination.as_ref().map(node),
         },
-        Parsed::Clear { silent, graph } => Operation::Clear {
+        Parsed::Clear { silent, target } => Operation::Clear {
             silent,
-            target: target(graph),
+            target: graphs(&target),
         },
-        Parsed::Drop { silent, graph } => Operation::Drop {
+        Parsed::Drop { silent, target } => Operation::Drop {
             silent,
-            target: target(graph),
+            target: graphs(&target),
         },
-        Parsed::Create { silent, graph } => Operation::Create { silent, graph },
+        Parsed::Create { silent, graph } => Operation::Create {
+            silent,
+            graph: node(&graph),
+        },
+        Parsed::Transfer {
+            transfer,
+            silent,
+            from,
+            to,
+        } => {
+            let (from, to) = (from.as_ref().map(node), to.as_ref().map(node));
+            if from == to {
+                return Ok(None);
+            }
+            Operation::Transfer(self::transfer(converter, transfer, silent, (from, to))?)
+        }
+    }))
+}
+
+/// Data, if the store can hold it.
+fn held<'t>(data: DataBlock<'t>, text: &str) -> Result<DataBlock<'t>, PlanError> {
+    match data.beyond() {
+        Some((what, span)) => Err(PlanError::unsupported(what, text, span)),
+        None => Ok(data),
+    }
+}
+
+fn graphs(target: &tree::GraphTarget<'_>) -> GraphTarget {
+    match target {
+        tree::GraphTarget::Graph(graph) => GraphTarget::Graph(node(graph)),
+        tree::GraphTarget::Default => GraphTarget::Default,
+        tree::GraphTarget::Named => GraphTarget::Named,
+        tree::GraphTarget::All => GraphTarget::All,
+    }
+}
+
+/// COPY, MOVE and ADD copy `?s ?p ?o` of one graph to another.
+fn transfer(
+    mut converter: Converter<'_>,
+    kind: TransferKind,
+    silent: bool,
+    (from, to): (Option<NamedNode>, Option<NamedNode>),
+) -> Result<Transfer, PlanError> {
+    let triple = [
+        converter.variable("s")?,
+        converter.variable("p")?,
+        converter.variable("o")?,
+    ];
+    let scope = match &from {
+        None => Scope::Default,
+        Some(graph) => Scope::Graph(Slot::Const(converter.fixed(graph.clone().into())?)),
+    };
+    let quad = Quad {
+        subject: Slot::Var(triple[0]),
+        predicate: Slot::Var(triple[1]),
+        object: Slot::Var(triple[2]),
+        scope,
+    };
+    let graph = match &to {
+        None => None,
+        Some(graph) => Some(Slot::Const(converter.fixed(graph.clone().into())?)),
+    };
+    let insert = TemplateQuad {
+        triple: TemplateTriple {
+            subject: TemplateSlot::Var(triple[0]),
+            predicate: TemplateSlot::Var(triple[1]),
+            object: TemplateSlot::Var(triple[2]),
+        },
+        graph,
+    };
+    let pattern = Pattern::Quads(vec![quad]);
+    let target = |graph: Option<NamedNode>| graph.map_or(GraphTarget::Default, GraphTarget::Graph);
+    Ok(Transfer {
+        kind,
+        silent,
+        from: target(from),
+        to: target(to),
+        copy: modify(converter, pattern, Vec::new(), vec![insert], None),
     })
 }
 
-fn target(target: ParsedTarget) -> GraphTarget {
-    match target {
-        ParsedTarget::NamedNode(graph) => GraphTarget::Graph(graph),
-        ParsedTarget::DefaultGraph => GraphTarget::Default,
-        ParsedTarget::NamedGraphs => GraphTarget::Named,
-        ParsedTarget::AllGraphs => GraphTarget::All,
-    }
-}
-
-fn graph_name(name: parsed::GraphName) -> Option<NamedNode> {
-    match name {
-        parsed::GraphName::NamedNode(node) => Some(node),
-        parsed::GraphName::DefaultGraph => None,
-    }
-}
-
-fn modify(
-    delete: Vec<GroundQuadPattern>,
-    insert: Vec<QuadPattern>,
-    using: Option<QueryDataset>,
-    pattern: GraphPattern,
-    source: &Source<'_>,
+/// DELETE WHERE: the quads are the pattern and what is deleted.
+fn delete_where<'t>(
+    mut converter: Converter<'t>,
+    quads: &[ParsedQuad<'t>],
+    dataset: Option<&Dataset>,
 ) -> Result<Modify, PlanError> {
-    if using.is_some() && source.refuses_own_dataset {
+    let pattern = converter.quads(quads)?;
+    let mut templates = Templates::default();
+    let delete = templates.quads(&mut converter, quads, None)?;
+    let dataset = dataset.cloned();
+    Ok(modify(
+        converter,
+        pattern.pattern,
+        delete,
+        Vec::new(),
+        dataset,
+    ))
+}
+
+fn delete_insert<'t>(
+    mut converter: Converter<'t>,
+    parsed: &tree::Modify<'t>,
+    dataset: Option<&Dataset>,
+) -> Result<Modify, PlanError> {
+    let names_dataset = parsed.using.is_some() || parsed.with.is_some();
+    if names_dataset && dataset.is_some() {
         return Err(PlanError::DatasetNamedTwice);
     }
-    let mut converter = Converter::new(source.text, None);
-    converter.base = source.base.cloned();
-    let mut pattern = converter.pattern(pattern, Scope::Default)?.pattern;
-    let dataset = match using {
-        None => source.dataset.cloned(),
-        // The parser's way to say WITH: the default graph is this one, named graphs are as ever.
-        Some(QueryDataset {
-            mut default,
-            named: None,
-        }) => {
-            assert_eq!(default.len(), 1, "WITH names one graph");
-            let graph = converter.iri(default.remove(0))?;
+    let mut pattern = converter.group(&parsed.group, Scope::Default)?.pattern;
+    let dataset = match (&parsed.using, &parsed.with) {
+        (Some(using), _) => Some(convert::dataset(using)),
+        // The default graph is this one, named graphs are as ever.
+        (None, Some(with)) => {
+            let graph = converter.iri(with)?;
             move_default_graph(&mut pattern, graph, converter.constants());
             None
         }
-        Some(using) => Some(convert_dataset(using)),
+        (None, None) => dataset.cloned(),
     };
-    let mut blanks = FxHashMap::default();
-    let mut templates = |quads: Vec<QuadPattern>| -> Result<Vec<TemplateQuad>, PlanError> {
-        let quads = quads.into_iter();
-        quads
-            .map(|quad| template_quad(&mut converter, quad, &mut blanks))
-            .collect()
+    let mut templates = Templates::default();
+    let mut of = |quads: &Option<Vec<ParsedQuad<'t>>>| {
+        let quads = quads.as_deref().unwrap_or_default();
+        templates.quads(&mut converter, quads, parsed.with.as_ref())
     };
-    let delete = templates(delete.into_iter().map(with_blanks).collect())?;
-    let insert = templates(insert)?;
+    let (delete, insert) = (of(&parsed.delete)?, of(&parsed.insert)?);
+    Ok(modify(converter, pattern, delete, insert, dataset))
+}
+
+fn modify(
+    converter: Converter<'_>,
+    pattern: Pattern,
+    delete: Vec<TemplateQuad>,
+    insert: Vec<TemplateQuad>,
+    dataset: Option<Dataset>,
+) -> Modify {
     let variables = variables_of(delete.iter().chain(&insert));
+    let is_blank = |slot: TemplateSlot| matches!(slot, TemplateSlot::Blank(_));
+    let has_blanks =
+        |quad: &TemplateQuad| is_blank(quad.triple.subject) || is_blank(quad.triple.object);
     // Without variables and blank nodes all solutions say the same.
-    let all_alike = variables.is_empty() && blanks.is_empty();
+    let all_alike = variables.is_empty() && !insert.iter().any(has_blanks);
     let modifiers = Modifiers {
         order: Vec::new(),
         deduplicate: Deduplicate::No,
         offset: 0,
         limit: all_alike.then_some(1),
     };
-    let query = converter.finish(LogicalForm::Select(variables), pattern, modifiers, dataset);
-    Ok(Modify {
+    let form = LogicalForm::Select(variables);
+    let converted = converter.finish(form, pattern, modifiers, dataset);
+    Modify {
         delete,
         insert,
-        query: query.into(),
-        // Data may be longer than patterns may be.
-        stack: Stack::fitting(source.text.len().min(MAX_TEXT_BYTES), nesting(source.text))?,
-    })
-}
-
-/// A DELETE template as one that could have blank nodes.
-fn with_blanks(quad: GroundQuadPattern) -> QuadPattern {
-    let term = |term| match term {
-        GroundTermPattern::NamedNode(node) => TermPattern::NamedNode(node),
-        GroundTermPattern::Literal(literal) => TermPattern::Literal(literal),
-        GroundTermPattern::Variable(variable) => TermPattern::Variable(variable),
-    };
-    QuadPattern {
-        subject: term(quad.subject),
-        predicate: quad.predicate,
-        object: term(quad.object),
-        graph_name: quad.graph_name,
+        query: converted.query.into(),
     }
 }
 
-fn template_quad(
-    converter: &mut Converter<'_>,
-    quad: QuadPattern,
-    blanks: &mut FxHashMap<BlankNode, u16>,
-) -> Result<TemplateQuad, PlanError> {
-    let triple = TriplePattern {
-        subject: quad.subject,
-        predicate: quad.predicate,
-        object: quad.object,
-    };
-    Ok(TemplateQuad {
-        triple: converter.template_triple(triple, blanks, true)?,
-        graph: match quad.graph_name {
-            GraphNamePattern::DefaultGraph => None,
-            GraphNamePattern::NamedNode(node) => Some(Slot::Const(converter.iri(node)?)),
-            GraphNamePattern::Variable(variable) => Some(Slot::Var(converter.variable(variable)?)),
-        },
-    })
+/// The templates of an operation, which share their blank nodes.
+#[derive(Default)]
+struct Templates {
+    blanks: FxHashMap<u32, u16>,
+}
+
+impl Templates {
+    /// Those of some quads; `with` is the graph of those that name none.
+    fn quads<'t>(
+        &mut self,
+        converter: &mut Converter<'t>,
+        quads: &[ParsedQuad<'t>],
+        with: Option<&Iri<'t>>,
+    ) -> Result<Vec<TemplateQuad>, PlanError> {
+        let quads = quads.iter().map(|quad| {
+            Ok(TemplateQuad {
+                triple: converter.template_triple(&quad.triple, &mut self.blanks, true)?,
+                graph: match (&quad.graph, with) {
+                    (Some(graph), _) => Some(converter.name(graph)?),
+                    (None, Some(with)) => Some(Slot::Const(converter.iri(with)?)),
+                    (None, None) => None,
+                },
+            })
+        });
+        quads.collect()
+    }
 }
 
 /// The variables of templates, each once, in order.

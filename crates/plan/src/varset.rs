@@ -49,6 +49,12 @@ impl VarSet {
         )
     }
 
+    /// This set less another.
+    pub(crate) fn difference(&self, other: &Self) -> Self {
+        let others = other.words.iter().chain(std::iter::repeat(&0));
+        Self::trimmed(self.words.iter().zip(others).map(|(a, b)| a & !b).collect())
+    }
+
     /// This set less one variable.
     pub(crate) fn without(mut self, var: Var) -> Self {
         if let Some(word) = self.words.get_mut(var.index() / 64) {
@@ -112,6 +118,11 @@ mod tests {
         let b: VarSet = [Var(1), Var(3)].into_iter().collect();
         assert_eq!(a.intersection(&b), [Var(1)].into_iter().collect());
         assert_eq!(a.union(&b).iter().count(), 3);
+        assert_eq!(a.difference(&b), [Var(70)].into_iter().collect());
+        assert!(
+            b.difference(&[Var(1), Var(3), Var(99)].into_iter().collect())
+                .is_empty()
+        );
         assert!(a.intersects(&b) && !a.is_subset(&b));
         assert!(a.intersection(&[Var(5)].into_iter().collect()).is_empty());
         assert!(a.intersection(&b).is_subset(&a));

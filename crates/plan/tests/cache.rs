@@ -165,6 +165,20 @@ fn texts_that_differ_in_values_share_a_plan() {
 }
 
 #[test]
+fn lists_that_differ_in_values_share_a_plan() {
+    let planner = Planner::new(&PlannerConfig::default());
+    for (number, name) in [(1, "a"), (2, "b"), (3, "c")] {
+        let text = format!(
+            "PREFIX ex: <http://e/> SELECT * {{ ?x ex:p ({number} ex:{name} '{name}'), \
+             [ex:q <http://e/{name}> ; ex:r {number}] }}"
+        );
+        let cached = shown(planner.prepare(&text, None, None, &Flat));
+        assert_eq!(cached, shown(uncached().prepare(&text, None, None, &Flat)));
+    }
+    assert_eq!(planner.cached_plans(), 1);
+}
+
+#[test]
 fn a_boolean_in_upper_case_is_part_of_a_shape() {
     let planner = Planner::new(&PlannerConfig::default());
     let text = |name: &str| {

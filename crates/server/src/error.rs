@@ -38,6 +38,19 @@ pub(crate) struct Refusal {
     pub(crate) retry_after: Option<u32>,
     /// The query that failed.
     pub(crate) query: Option<QueryId>,
+    /// What is wrong in its text.
+    pub(crate) mistake: Option<Mistake>,
+}
+
+/// A mistake in the text of a query or an update.
+#[derive(Debug)]
+pub(crate) struct Mistake {
+    /// From 1.
+    pub(crate) line: u64,
+    /// In characters, from 1.
+    pub(crate) column: u64,
+    /// What would mend it, where that is likely.
+    pub(crate) hint: Option<String>,
 }
 
 impl Refusal {
@@ -48,6 +61,7 @@ impl Refusal {
             allow: None,
             retry_after: None,
             query: None,
+            mistake: None,
         }
     }
 
@@ -118,12 +132,14 @@ impl Refusal {
 
 impl From<EngineError> for Refusal {
     fn from(error: EngineError) -> Self {
+        let said = error.to_string();
         match error {
             EngineError::Syntax {
-                line,
-                column,
-                message,
-            } => Self::bad_request(format!("line {line}, column {column}: {message}")),
+                line, column, hint, ..
+            } => Self {
+                mistake: Some(Mistake { line, column, hint }),
+                ..Self::bad_request(said)
+            },
             EngineError::Unsupported { feature } => Self::new(
                 StatusCode::NOT_IMPLEMENTED,
                 format!("not supported: {feature}"),

@@ -14,6 +14,7 @@ use hyper::header::{
 };
 use hyper::{Response, StatusCode};
 use jindou_engine::{MemoryPool, Reservation};
+use serde_json::json;
 
 use crate::body::Body;
 use crate::config::Cors;
@@ -25,6 +26,8 @@ const GZIP_FROM: usize = 1024;
 
 /// Answers up to this size, in bytes, are not booked: the number of connections bounds them.
 const UNBOOKED: usize = 16 << 10;
+/// A document about what is wrong with a request.
+const PROBLEM: &str = "application/problem+json";
 /// Names the query of an answer.
 const QUERY_ID: HeaderName = HeaderName::from_static("jindou-query-id");
 
@@ -120,11 +123,27 @@ pub(crate) fn encoder(capacity: usize) -> GzEncoder<Vec<u8>> {
     GzEncoder::new(Vec::with_capacity(capacity), Compression::fast())
 }
 
-/// A refusal as one line of plain text.
-pub(crate) fn refusal(refusal: &Refusal) -> Response<Body> {
+/// Whether the client asks for what is wrong with its request as a document (RFC 9457).
+pub(crate) fn wants_problem(accept: &str) -> bool {
+    let named = accept
+        .split(',')
+        .filter_map(|range| range.split(';').next());
+    named
+        .map(str::trim)
+        .any(|media_type| media_type.eq_ignore_ascii_case(PROBLEM))
+}
+
+/// A refusal as one line of plain text, or as a document about the problem.
+pub(crate) fn refusal(refusal: &Refusal, as_problem: bool) -> Response<Body> {
     let mut line = refusal.message.replace(['\r', '\n'], " ");
-    line.push('\n');
-    let mut response = whole("text/plain", line);
+    let mut response = if as_problem {
+        whole(PROBLEM, problem(refusal, &line))
+    } else {
+        line.push('\n');
+        whole("text/plain", line)
+    };
+    let vary = HeaderValue::from_static("accept, accept-encoding");
+    response.headers_mut().insert(VARY, vary);
     *response.status_mut() = refusal.status;
     if let Some(allow) = refusal.allow {
         response
@@ -138,6 +157,23 @@ pub(crate) fn refusal(refusal: &Refusal) -> Response<Body> {
         name(&mut response, query);
     }
     response
+}
+
+fn problem(refusal: &Refusal, detail: &str) -> String {
+    let mut problem = json!({
+        "type": "about:blank",
+        "title": refusal.status.canonical_reason(),
+        "status": refusal.status.as_u16(),
+        "detail": detail,
+    });
+    if let Some(mistake) = &refusal.mistake {
+        problem["line"] = mistake.line.into();
+        problem["column"] = mistake.column.into();
+        if let Some(hint) = &mistake.hint {
+            problem["hint"] = hint.as_str().into();
+        }
+    }
+    problem.to_string()
 }
 
 fn content_type(media_type: &str) -> HeaderValue {

@@ -81,6 +81,7 @@ impl Service {
         peer: &Peer,
     ) -> Response<Body> {
         let origin = request.headers().get(ORIGIN).cloned();
+        let as_problem = respond::wants_problem(&accept(request.headers()));
         // Pages of other origins have no business with others' queries.
         let shared = !is_about_queries(request.uri().path());
         let writes = is_write(&request);
@@ -93,7 +94,7 @@ impl Service {
             Ok(response) => response,
             Err(refusal) => {
                 tracing::debug!(status = refusal.status.as_u16(), "{}", refusal.message);
-                respond::refusal(&refusal)
+                respond::refusal(&refusal, as_problem)
             }
         };
         if shared {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use jindou_engine::{Database, MemoryPool};
+use jindou_engine::{DataMemory, Database, MemoryPool};
 use jindou_fabric::allocator::{release_free_memory, release_only_when_asked};
 
 /// Between two measurements while memory is reserved, and while none is.
@@ -19,6 +19,8 @@ const QUIET: Duration = Duration::from_millis(200);
 /// keeps; and how often it is asked for less.
 const KEPT_BYTES: u64 = 32 << 20;
 const RELEASE_EVERY: Duration = Duration::from_secs(1);
+/// What a merge may take, as a multiple of what it merges.
+const WORK_FACTOR: u64 = 6;
 
 /// Measures until it is dropped.
 pub(crate) struct Watch {
@@ -40,7 +42,7 @@ impl Watch {
             pool,
             spare_bytes,
             rest: None,
-            base: Base::default(),
+            data: None,
             released: Instant::now(),
         };
         let watch = move || {
@@ -68,15 +70,8 @@ struct Strain {
     spare_bytes: u64,
     /// What the process needs at rest, beside the data: as it was at first.
     rest: Option<u64>,
-    base: Base,
+    data: Option<DataMemory>,
     released: Instant,
-}
-
-/// What the data holds without its changes.
-#[derive(Clone, Copy, Default)]
-struct Base {
-    generation: u64,
-    bytes: u64,
 }
 
 impl Strain {
@@ -85,19 +80,18 @@ impl Strain {
     }
 
     fn measure(&mut self) {
-        let held = self.pool.held_bytes();
-        let (Some(resident), Some(changes)) = (resident_bytes(), self.database.change_memory())
-        else {
-            // A merge is under way, which has memory of its own.
+        let Some(resident) = resident_bytes() else {
             return;
         };
-        if self.base.generation != changes.generation || self.rest.is_none() {
-            self.base = Base {
-                generation: changes.generation,
-                bytes: self.database.base_memory(),
-            };
-        }
-        let counted = self.base.bytes + changes.bytes + held;
+        let held = self.pool.held_bytes();
+        let data = self.database.data_memory(self.data);
+        self.data = Some(data);
+        let of_base = if data.is_in_files { 0 } else { data.base_bytes };
+        let of_work = match data.is_in_work {
+            true => WORK_FACTOR * (data.base_bytes + data.change_bytes),
+            false => 0,
+        };
+        let counted = of_base + data.change_bytes + of_work + held;
         let rest = *self.rest.get_or_insert(resident.saturating_sub(counted));
         let unreserved = resident.saturating_sub(rest + counted);
         let is_due = unreserved > 0 && self.released.elapsed() >= RELEASE_EVERY;
@@ -134,7 +128,7 @@ mod tests {
             pool: Arc::clone(&pool),
             spare_bytes: 64 << 20,
             rest: None,
-            base: Base::default(),
+            data: None,
             released: Instant::now(),
         };
         strain.measure();

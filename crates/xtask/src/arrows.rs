@@ -17,6 +17,7 @@ enum Place {
 const PLACES: &[(&str, Place)] = &[
     ("model", Place::Layer(0)),
     ("fabric", Place::Layer(0)),
+    ("syntax", Place::Layer(0)),
     ("dictionary", Place::Layer(1)),
     ("partition", Place::Layer(1)),
     ("store", Place::Layer(1)),

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 use jindou_engine::{Config, Database, EngineError, QueryOptions};
 
 use crate::allow::service_policy;
 use crate::args::{ExplainArguments, QueryArguments, ResultsFormat, TextArguments};
+use crate::failure::{WrongQuery, excerpt};
 use crate::interrupt::{self, Interrupted};
 use crate::target::{Name, Target, refuse_terminal};
 use crate::{open, output};
@@ -43,7 +44,7 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
             match Database::new().query_with(&text, options) {
                 Ok(trial) => output::check_format(&trial, format)?,
                 Err(EngineError::WouldWait) => (),
-                Err(error) => return Err(in_query(error, &name)),
+                Err(error) => return Err(in_query(error, &text, &name)),
             }
             open::in_memory(&arguments.subject.data, &arguments.read, PATIENCE, config)?
         }
@@ -67,7 +68,7 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
     let answer = || -> anyhow::Result<Option<String>> {
         let results = database
             .query_with(&text, options)
-            .map_err(|e| in_query(e, &name))?;
+            .map_err(|e| in_query(e, &text, &name))?;
         // Before a file is begun that could not be ended.
         output::check_format(&results, format)?;
         let mut target = Target::create(path, &file)?;
@@ -131,7 +132,9 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> anyhow::Result<()> {
 }
 
 fn print_plan(database: &Database, text: &str, name: &str) -> anyhow::Result<()> {
-    let mut plan = database.explain(text).map_err(|e| in_query(e, name))?;
+    let mut plan = database
+        .explain(text)
+        .map_err(|e| in_query(e, text, name))?;
     if !plan.ends_with('\n') {
         plan.push('\n');
     }
@@ -139,15 +142,13 @@ fn print_plan(database: &Database, text: &str, name: &str) -> anyhow::Result<()>
 }
 
 /// Says where in which query.
-pub(super) fn in_query(error: EngineError, name: &str) -> anyhow::Error {
+pub(super) fn in_query(error: EngineError, text: &str, name: &str) -> anyhow::Error {
     match error {
-        EngineError::Syntax {
-            line,
-            column,
-            message,
-        } => {
-            anyhow!("{name}, line {line}, column {column}: {message}")
+        EngineError::Syntax { line, column, .. } => WrongQuery {
+            said: format!("{name}, {error}"),
+            excerpt: excerpt(text, line as usize, column as usize),
         }
+        .into(),
         EngineError::Unsupported { .. } | EngineError::InvalidQuery { .. } => {
             anyhow::Error::new(error).context(name.to_owned())
         }

@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: UpdateArguments) -> anyhow::Result<()> {
     };
     let report = database
         .update_with(&text, options)
-        .map_err(|error| in_query(error, &name))?;
+        .map_err(|error| in_query(error, &text, &name))?;
     note!(
         "inserted {} and deleted {} quads in {:.1?}",
         thousands(report.inserted),

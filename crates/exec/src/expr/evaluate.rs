@@ -246,10 +246,7 @@ impl Code {
                 compare_operands(*operator, left, right.operand(row, cx)?, cx)
             }
             Self::In(part, list) => {
-                // An empty list is an empty disjunction.
-                if list.is_empty() {
-                    return Ok(false);
-                }
+                // What has no value is in no list, and not outside of one either, be it empty.
                 let value = part.decoded(row, cx)?;
                 let _held = value.hold(cx)?;
                 any(list

@@ -198,8 +198,7 @@ impl Predicate {
                 _ => Self::other(code, memories),
             },
             Code::In(part, list) => match (&**part, ids_of(list, false)) {
-                // `NOT IN ()` is true, of an unbound variable too.
-                (Code::Variable(var), Some(ids)) if !ids.is_empty() => Self::Among {
+                (Code::Variable(var), Some(ids)) => Self::Among {
                     var: *var,
                     ids,
                     wanted: false,

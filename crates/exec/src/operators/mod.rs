@@ -21,6 +21,7 @@ use jindou_plan::physical::{Node, Operator as Planned, Slot, Var};
 
 use two_sided::TwoSided;
 
+pub(crate) use self::service::can_be_written;
 use crate::ExecError;
 use crate::context::Context;
 use crate::operator::{Boxed, Builder, Operator};
@@ -127,7 +128,7 @@ pub(crate) fn build(
             };
             let begin = service::Begin {
                 input,
-                service: Arc::new((**service).clone()),
+                service: Arc::new(builder.given_to(service)),
                 keys: keys.clone(),
                 loose: loose.clone(),
                 send: send.clone(),

@@ -312,7 +312,7 @@ fn text_bytes(term: &Term) -> usize {
 }
 
 /// True of terms that SPARQL can write: a lenient load takes IRIs that are none.
-fn can_be_written(term: &Term) -> bool {
+pub(crate) fn can_be_written(term: &Term) -> bool {
     let is_iri = |iri: &str| {
         !iri.chars()
             .any(|c| c <= ' ' || matches!(c, '<' | '>' | '"' | '{' | '}' | '|' | '^' | '`' | '\\'))

@@ -200,8 +200,10 @@ fn delete_where_finds_what_it_deletes() {
         ("COPY <http://e/h> TO DEFAULT", 1),
     ] {
         let update = parse_update(text, None, None).expect(text);
-        let Some(Operation::Modify(modify)) = update.operations.last() else {
-            panic!("{text}: {update:?}");
+        let modify = match update.operations.last() {
+            Some(Operation::Modify(modify)) => modify,
+            Some(Operation::Transfer(transfer)) => &transfer.copy,
+            other => panic!("{text}: {other:?}"),
         };
         let prepared = modify.plan(&Noise(1)).expect("a plan");
         assert_eq!(run(&prepared.plan, &quads, false).len(), wanted, "{text}");
@@ -221,12 +223,14 @@ fn the_dataset_of_the_request_is_not_for_transfers() {
     let datasets: Vec<Option<Dataset>> = update
         .operations
         .iter()
-        .map(|operation| match operation {
-            Operation::Modify(modify) => {
-                let prepared = modify.plan(&Noise(1)).expect("a plan");
-                prepared.plan.dataset.clone()
-            }
-            other => panic!("{other:?}"),
+        .map(|operation| {
+            let modify = match operation {
+                Operation::Modify(modify) => modify,
+                Operation::Transfer(transfer) => &transfer.copy,
+                other => panic!("{other:?}"),
+            };
+            let prepared = modify.plan(&Noise(1)).expect("a plan");
+            prepared.plan.dataset.clone()
         })
         .collect();
     assert_eq!(

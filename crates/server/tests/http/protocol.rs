@@ -261,9 +261,42 @@ fn a_byte_order_mark_is_skipped() {
     assert_eq!(server.send("POST", "/update", update, marked).status, 204);
     let wrong = server.send("POST", "/query", TEXT, "\u{feff}SELECT ?x { ?x <p ?y }");
     assert!(
-        wrong.text().starts_with("line 1, column 23"),
+        wrong.text().starts_with("line 1, column 16"),
         "{}",
         wrong.text()
+    );
+}
+
+#[test]
+fn what_is_wrong_is_a_document_for_those_who_ask() {
+    let server = Running::new();
+    let accept = "Accept: text/csv, application/problem+json;q=0.5\r\n";
+    let query = encode("SELECT *\n{ ?s ?p ?o FILTR(?o) }");
+    let answer = server.get(&format!("/query?query={query}"), accept);
+    assert_eq!(answer.status, 400);
+    assert_eq!(
+        answer.header("content-type"),
+        Some("application/problem+json")
+    );
+    let problem = answer.json();
+    assert_eq!(problem["status"], 400);
+    assert_eq!(
+        (&problem["line"], &problem["column"]),
+        (&2.into(), &12.into())
+    );
+    let detail = problem["detail"].as_str().expect("a detail");
+    assert!(detail.starts_with("line 2, column 12: "), "{detail}");
+    assert_eq!(problem["hint"], "did you mean FILTER?");
+    let absent = server.get("/nothing", accept).json();
+    assert_eq!(
+        (&absent["status"], &absent["line"]),
+        (&404.into(), &serde_json::Value::Null)
+    );
+    // Others get a line.
+    let line = server.query("SELCT", "").text();
+    assert!(
+        line.starts_with("line 1, column 1: ") && line.ends_with("; did you mean SELECT?\n"),
+        "{line}"
     );
 }
 
@@ -471,9 +504,10 @@ fn wrong_queries_are_told_where_and_lacking_features_by_name() {
         Some("text/plain; charset=utf-8")
     );
 
-    let answer = server.query("SELECT * { ?s ?p ?o LATERAL { ?o ?q ?x } }", "");
+    let answer = server.query("SELECT (LANGDIR(?o) AS ?d) { ?s ?p ?o }", "");
     assert_eq!(answer.status, 501);
-    assert!(answer.text().contains("LATERAL"), "{}", answer.text());
+    let said = "not supported: LANGDIR (line 1, column 9)\n";
+    assert_eq!(answer.text(), said);
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use jindou_plan::{DataTerm, Operation, PlanError, parse_update};
+use jindou_syntax::data::DataTerm;
+use jindou_syntax::tree::OperationKind;
+use jindou_syntax::{Error, Options, parse_update, position};
 use oxrdf::{NamedOrBlankNode, Term};
 use spargebra::term::{GraphName, GroundTerm};
 use spargebra::{GraphUpdateOperation, SparqlParser};
@@ -14,8 +16,12 @@ const PROLOGUE: &str =
 /// Subject, predicate, object and graph; blank nodes without a label begin with `_:_`.
 type Quad = [String; 4];
 
-fn ours(text: &str) -> Result<Vec<Quad>, PlanError> {
-    let update = parse_update(text, Some(BASE), None)?;
+fn ours(text: &str) -> Result<Vec<Quad>, Error> {
+    let options = Options {
+        base: Some(BASE),
+        ..Options::default()
+    };
+    let operations = parse_update(text, options)?;
     let mut quads = Vec::new();
     let term = |term: DataTerm<'_>| match term {
         DataTerm::Iri(iri) => format!("<{iri}>"),
@@ -23,9 +29,9 @@ fn ours(text: &str) -> Result<Vec<Quad>, PlanError> {
         DataTerm::Label(label) => format!("_:{label}"),
         DataTerm::Anonymous(number) => format!("_:_{number}"),
     };
-    for operation in &update.operations {
-        if let Operation::InsertData(data) | Operation::DeleteData(data) = operation {
-            data.for_each::<PlanError>(&mut |quad| {
+    for operation in &operations {
+        if let OperationKind::InsertData(data) | OperationKind::DeleteData(data) = &operation.kind {
+            data.for_each::<Error>(&mut |quad| {
                 let predicate = format!("<{}>", quad.predicate);
                 let graph = quad.graph.map(|graph| format!("<{graph}>"));
                 quads.push([
@@ -294,13 +300,14 @@ fn assert_same(text: &str) -> bool {
             assert_eq!(canonical(&ours), canonical(&theirs), "{text}");
             true
         }
-        (Err(PlanError::Syntax { line, column, .. }), None) => {
+        (Err(Error::Syntax { span, .. }), None) => {
+            let (line, column) = position(text, span.start);
             assert!(line >= 1 && column >= 1 && line <= text.lines().count() + 1);
             false
         }
         // The parser of patterns goes back to where it can do without a point between triples,
         // which SPARQL does not allow.
-        (Err(PlanError::Syntax { .. }), Some(_)) if lacks_a_point(text) => false,
+        (Err(Error::Syntax { .. }), Some(_)) if lacks_a_point(text) => false,
         (ours, theirs) => panic!("{text}\n{ours:?}\n{theirs:?}"),
     }
 }
@@ -334,4 +341,76 @@ fn wrong_data_is_refused_as_the_parser_of_patterns_does() {
         refused += usize::from(!assert_same(&text));
     }
     assert!(refused > 1000, "{refused} refused");
+}
+
+#[test]
+fn labels_belong_to_one_operation() {
+    let text = "INSERT DATA { _:a <http://e/p> 1 } ; INSERT DATA { _:a <http://e/p> 2 }";
+    let error = ours(text).expect_err("the same label");
+    let message = "the blank node _:a is used in two INSERT DATA operations";
+    assert_eq!(error.to_string(), message);
+    assert_eq!(error.span().map(|span| span.start), Some(51));
+    let text = "INSERT DATA { _:a <http://e/p> _:a } ; INSERT DATA { _:b <http://e/p> 2 }";
+    assert_eq!(ours(text).map(|quads| quads.len()), Ok(2));
+}
+
+#[test]
+fn declarations_hold_from_where_they_stand() {
+    let text = "PREFIX e: <http://1/> INSERT DATA { e:a e:b e:c } ;
+        PREFIX e: <http://2/> BASE <http://3/> INSERT DATA { <a> e:b e:c }";
+    let quads = ours(text).expect("data");
+    assert_eq!(quads[0][0], "<http://1/a>");
+    assert_eq!(
+        quads[1],
+        ["<http://3/a>", "<http://2/b>", "<http://2/c>", ""]
+    );
+}
+
+#[test]
+fn what_no_store_holds_yet_is_named() {
+    for (data, what) in [
+        (
+            "<http://e/s> <http://e/p> <<( <http://e/s> <http://e/p> 1 )>>",
+            "triple terms in data",
+        ),
+        (
+            "<http://e/s> <http://e/p> 1 {| <http://e/q> 2 |}",
+            "triple terms in data",
+        ),
+        (
+            "<http://e/s> <http://e/p> 'x'@en--ltr",
+            "literals with a base direction in data",
+        ),
+    ] {
+        let text = format!("INSERT DATA {{ {data} }}");
+        let operations = parse_update(&text, Options::default()).expect("an update");
+        let OperationKind::InsertData(block) = &operations[0].kind else {
+            panic!("{operations:?}");
+        };
+        assert_eq!(block.beyond().map(|(what, _)| what), Some(what));
+        let read = block.for_each::<Error>(&mut |_| Ok(()));
+        assert!(matches!(read, Err(Error::Unsupported { .. })), "{read:?}");
+    }
+}
+
+#[test]
+fn a_sink_ends_the_reading() {
+    let text = "INSERT DATA { <http://e/s> <http://e/p> 1, 2, 3 }";
+    let operations = parse_update(text, Options::default()).expect("an update");
+    let OperationKind::InsertData(block) = &operations[0].kind else {
+        panic!("{operations:?}");
+    };
+    let mut count = 0;
+    let read = block.for_each::<Error>(&mut |_| {
+        count += 1;
+        match count {
+            2 => Err(Error::Interrupted),
+            _ => Ok(()),
+        }
+    });
+    assert_eq!((read, count), (Err(Error::Interrupted), 2));
+    assert_eq!(
+        &text[block.span().start as usize..block.span().end as usize],
+        &text[12..]
+    );
 }

@@ -1,0 +1,100 @@
+//! Text -> tree: what does a request say, where does each part of it stand, and what is wrong
+//! with it?
+//!
+//! One tokenizer and one recursive-descent parser for queries and updates of SPARQL 1.1 and 1.2.
+//! The tree ([`tree`]) follows the grammar: names are resolved, abbreviations of triples are
+//! written out, and each node has its place in the text. What it means is the planner's to say.
+//!
+//! Time is linear in the text. Memory is reserved before it is held, and nesting is bounded, so
+//! that no text overflows the stack of the thread that parses it.
+//!
+//! ```
+//! use jindou_syntax::{Options, parse_query, position};
+//!
+//! let query = parse_query("SELECT * { ?s ?p 'o'@en }", Options::default())?;
+//! assert_eq!(query.dataset, None);
+//!
+//! let wrong = "SELCT * {}";
+//! let error = parse_query(wrong, Options::default()).expect_err("a misspelt keyword");
+//! let span = error.span().expect("a place");
+//! assert_eq!(position(wrong, span.start), (1, 1));
+//! assert_eq!(error.hint(), Some("did you mean SELECT?"));
+//! # Ok::<(), jindou_syntax::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+mod agreement;
+mod chars;
+mod check;
+pub mod data;
+mod error;
+mod expression;
+mod functions;
+mod group;
+mod hints;
+mod keywords;
+mod lexer;
+#[cfg(test)]
+mod limits;
+mod memory;
+mod parser;
+mod path;
+mod patterns;
+mod prefixes;
+mod prologue;
+mod query;
+#[cfg(test)]
+mod random;
+#[cfg(test)]
+mod random_expression;
+mod scope;
+mod shape;
+mod terms;
+pub mod tree;
+mod triples;
+mod update;
+
+pub use error::{Error, position};
+pub use shape::{Argument, ArgumentKind, Shape, shape_of};
+pub use terms::is_plain_iri;
+
+/// Brackets open at once above which a text is refused: `(`, `[`, `{`, `{|`, `<<` and `<<(`.
+pub const MAX_NESTING: usize = 256;
+
+/// What parsing needs beside the text.
+#[derive(Default)]
+pub struct Options<'o> {
+    /// What relative IRIs are resolved against before the text has a BASE.
+    pub base: Option<&'o str>,
+    /// Takes this many more bytes, which are about to be held; false if there are not as many.
+    /// They are held until the tree is dropped. If there is none, all memory may be used.
+    pub reserve: Option<&'o mut dyn FnMut(usize) -> bool>,
+    /// Whether to give up, asked every few thousand tokens. If there is none, never.
+    pub is_over: Option<&'o dyn Fn() -> bool>,
+}
+
+/// Parses a query.
+///
+/// Costs some ten nanoseconds for each token, and never more than a few times that.
+///
+/// # Errors
+/// Any [`Error`] but [`Error::IsQuery`] and [`Error::Unsupported`].
+pub fn parse_query<'t>(text: &'t str, options: Options<'_>) -> Result<tree::Query<'t>, Error> {
+    let mut parser = parser::Parser::new(text, "query", options).map_err(|failure| *failure)?;
+    parser.query().map_err(|failure| *failure)
+}
+
+/// Parses an update request: its operations; none for a text without any.
+///
+/// The data of INSERT DATA and DELETE DATA is checked, but stays in the text.
+///
+/// # Errors
+/// Any [`Error`] but [`Error::IsUpdate`] and [`Error::Unsupported`].
+pub fn parse_update<'t>(
+    text: &'t str,
+    options: Options<'_>,
+) -> Result<Vec<tree::Operation<'t>>, Error> {
+    let mut parser = parser::Parser::new(text, "update", options).map_err(|failure| *failure)?;
+    parser.update().map_err(|failure| *failure)
+}
