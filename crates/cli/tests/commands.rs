@@ -201,7 +201,7 @@ fn mistakes_are_told_in_one_line() {
 }
 
 #[test]
-fn a_place_that_cannot_be_what_it_is_named_for_is_told_with_the_reason() {
+fn a_place_that_cannot_be_what_it_is_named_for_is_refused_with_the_reason() {
     let folder = folder();
     let path = folder.path();
     let said = |arguments: &[&str], parts: &[&str]| {

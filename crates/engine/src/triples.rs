@@ -169,7 +169,7 @@ impl Graph {
         self.book_seen(self.seen.capacity())
     }
 
-    /// Books what is held, with room for so many triples that others may repeat.
+    /// Reserves what is held, with room for this many triples that others may repeat.
     fn book_seen(&mut self, seen: usize) -> Result<(), EngineError> {
         let nodes = self.begun.capacity() + self.open.capacity();
         let held = seen * SEEN_BYTES

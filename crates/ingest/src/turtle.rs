@@ -76,7 +76,7 @@ enum State {
     Quoted(u8),
     QuotedTwice(u8),
     Short(u8),
-    /// With so many of three closing quotes.
+    /// With this many of three closing quotes.
     Long(u8, u8),
 }
 

@@ -28,7 +28,7 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// The stack for a plan of so many levels.
+    /// The stack for a plan of this many levels.
     pub(crate) fn of_levels(levels: usize) -> Self {
         let is_plain = levels <= PLAIN_LEVELS;
         Self {

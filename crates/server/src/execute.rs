@@ -34,7 +34,7 @@ use crate::protocol::Parameters;
 use crate::queries::{Client, Kind, Listed, Queries, Reason, Running};
 use crate::respond;
 use crate::stream::{Head, Stream};
-use crate::threads::{self, HeavyPriority, PLAIN_TEXT_BYTES, Purpose, Stopwatch, left};
+use crate::threads::{HeavyPriority, PLAIN_TEXT_BYTES, Purpose, Stopwatch, Threads, left};
 
 /// The largest answer found and sent at once, in bytes.
 const INLINE_BYTES: usize = 256 << 10;
@@ -65,6 +65,7 @@ pub(crate) struct Executor {
     /// The gate of what changes the database.
     pub(crate) updates: Admission,
     pub(crate) inline_budget: Duration,
+    pub(crate) threads: Arc<Threads>,
     pub(crate) write_timeout: Duration,
     pub(crate) services: AddressPolicy,
     pub(crate) max_rows: Option<u64>,
@@ -143,6 +144,7 @@ impl Executor {
                 0,
             ),
             inline_budget: config.inline_budget,
+            threads: Arc::default(),
             write_timeout: config.write_timeout,
             max_rows: config.max_rows,
             services: config.services.clone(),
@@ -295,7 +297,8 @@ impl Executor {
             // Nobody waits if the client is gone.
             let _ = sender.send((query, listed, tried));
         };
-        threads::spawn("long-query", self.heavy_purpose, work)
+        self.threads
+            .spawn("long-query", self.heavy_purpose, work)
             .map_err(|error| no_thread(&error))?;
         tried.await.map_err(|_| Refusal::internal())
     }
@@ -343,7 +346,9 @@ impl Executor {
             // Nobody waits if the client is gone.
             let _ = sender.send(plan);
         };
-        threads::spawn("explain", self.heavy_purpose, work).map_err(|error| no_thread(&error))?;
+        self.threads
+            .spawn("explain", self.heavy_purpose, work)
+            .map_err(|error| no_thread(&error))?;
         planned.await.map_err(|_| Refusal::internal())?
     }
 
@@ -404,7 +409,7 @@ impl Executor {
             // From here on nothing of the query is left.
             drop(listed);
         };
-        let started = threads::spawn("heavy-query", self.heavy_purpose, work);
+        let started = self.threads.spawn("heavy-query", self.heavy_purpose, work);
         started.map(|()| head).map_err(|error| no_thread(&error))
     }
 

@@ -2,6 +2,9 @@
 //! really run?
 
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 /// How nice threads of heavy queries are where they are no more than that.
@@ -57,29 +60,130 @@ pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
         .build()
 }
 
-/// Starts a thread that runs any query.
-///
-/// # Errors
-/// What the operating system says.
-pub(crate) fn spawn(
-    name: &str,
+/// Threads that are kept for the next work of their kind when they have none.
+const MOST_IDLE: usize = 8;
+/// How long they are.
+const IDLE_TIME: Duration = Duration::from_secs(5);
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Threads that run any query, by what they are for. They are kept for a while: to start one takes
+/// the memory map of the process, for which the thread that reads requests might wait.
+#[derive(Default)]
+pub(crate) struct Threads {
+    idle: Mutex<Vec<Idle>>,
+    next: AtomicU64,
+}
+
+/// A thread without work.
+struct Idle {
+    number: u64,
+    name: &'static str,
     purpose: Purpose,
-    work: impl FnOnce() + Send + 'static,
-) -> io::Result<()> {
-    let thread = std::thread::Builder::new().name(name.to_owned());
-    let thread = thread.stack_size(LARGE_STACK_BYTES);
-    let begin = move || {
-        match purpose {
-            Purpose::Heavy(priority) => priority.take(),
-            Purpose::Write => {
+    work: Sender<Work>,
+}
+
+impl Threads {
+    /// Runs `work` on a thread for such work, which is started if there is none.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub(crate) fn spawn(
+        self: &Arc<Self>,
+        name: &'static str,
+        purpose: Purpose,
+        work: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
+        let mut work: Work = Box::new(work);
+        while let Some(idle) = self.take(name, purpose) {
+            // One that panicked has ended.
+            match idle.work.send(work) {
+                Ok(()) => return Ok(()),
+                Err(refused) => work = refused.0,
+            }
+        }
+        let threads = Arc::downgrade(self);
+        let begin = move || {
+            purpose.take();
+            work();
+            go_on(&threads, name, purpose);
+        };
+        let thread = std::thread::Builder::new().name(name.to_owned());
+        let thread = thread.stack_size(LARGE_STACK_BYTES);
+        thread.spawn(begin).map(|_detached| ())
+    }
+
+    /// The one that has been without work for the shortest time.
+    fn take(&self, name: &str, purpose: Purpose) -> Option<Idle> {
+        let mut idle = self.idle.lock().expect("nobody panics while it holds it");
+        let at = idle
+            .iter()
+            .rposition(|idle| idle.name == name && idle.purpose == purpose)?;
+        Some(idle.remove(at))
+    }
+
+    /// Notes that a thread has no work: its number, and where work will come from; `None` if
+    /// enough wait.
+    fn wait(&self, name: &'static str, purpose: Purpose) -> Option<(u64, Receiver<Work>)> {
+        let mut idle = self.idle.lock().expect("nobody panics while it holds it");
+        let is_alike = |idle: &&Idle| idle.name == name && idle.purpose == purpose;
+        if idle.iter().filter(is_alike).count() >= MOST_IDLE {
+            return None;
+        }
+        let (work, receiver) = channel();
+        let number = self.next.fetch_add(1, Relaxed);
+        idle.push(Idle {
+            number,
+            name,
+            purpose,
+            work,
+        });
+        Some((number, receiver))
+    }
+
+    /// Takes back that a thread waits; false if somebody has work for it.
+    fn leave(&self, number: u64) -> bool {
+        let mut idle = self.idle.lock().expect("nobody panics while it holds it");
+        let at = idle.iter().position(|idle| idle.number == number);
+        at.map(|at| idle.remove(at)).is_some()
+    }
+}
+
+/// What a thread does after its first work.
+fn go_on(threads: &Weak<Threads>, name: &'static str, purpose: Purpose) {
+    loop {
+        let waiting = threads.upgrade().and_then(|all| all.wait(name, purpose));
+        let Some((number, work)) = waiting else {
+            return;
+        };
+        let next = match work.recv_timeout(IDLE_TIME) {
+            Err(RecvTimeoutError::Timeout) => {
+                if threads.upgrade().is_none_or(|all| all.leave(number)) {
+                    return;
+                }
+                work.recv().ok()
+            }
+            next => next.ok(),
+        };
+        match next {
+            Some(work) => work(),
+            None => return,
+        }
+    }
+}
+
+impl Purpose {
+    /// Gives the calling thread its priority, for good.
+    fn take(self) {
+        match self {
+            Self::Heavy(priority) => priority.take(),
+            Self::Write => {
                 // Short turns are for those who started it.
                 let _ = jindou_fabric::schedule::take_usual_turns();
                 be_nice(WRITE_NICENESS);
             }
         }
-        work();
-    };
-    thread.spawn(begin).map(|_detached| ())
+    }
 }
 
 impl HeavyPriority {
@@ -157,6 +261,45 @@ pub(crate) fn left(since: Instant, limit: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn work_is_done_by_a_thread_that_had_some_before() {
+        let threads = Arc::new(Threads::default());
+        let (sender, receiver) = channel();
+        let run = |name| {
+            let sender = sender.clone();
+            let work = move || sender.send(std::thread::current().id()).expect("awaited");
+            threads.spawn(name, Purpose::Write, work).expect("a thread");
+            let id = receiver.recv().expect("it is sent");
+            let waits = || {
+                let idle = threads.idle.lock().expect("no panic");
+                idle.iter().any(|idle| idle.name == name)
+            };
+            while !waits() {
+                std::thread::yield_now();
+            }
+            id
+        };
+        let first = run("one");
+        assert_eq!(run("one"), first);
+        assert_ne!(run("another"), first);
+        let idle = std::mem::take(&mut *threads.idle.lock().expect("no panic"));
+        assert_eq!(idle.len(), 2);
+        drop(idle);
+        assert_ne!(run("one"), first, "those are gone");
+    }
+
+    #[test]
+    fn a_thread_whose_work_panicked_takes_no_more() {
+        let threads = Arc::new(Threads::default());
+        threads
+            .spawn("one", Purpose::Write, || panic!("as it is meant to"))
+            .expect("a thread");
+        let (sender, receiver) = channel();
+        let work = move || sender.send(()).expect("awaited");
+        threads.spawn("one", Purpose::Write, work).expect("another");
+        receiver.recv().expect("it is sent");
+    }
 
     #[cfg(unix)]
     #[test]

@@ -19,7 +19,7 @@ use crate::execute::{Executor, Stop, Waiting, guarded, no_thread};
 use crate::metrics::Ending;
 use crate::queries::{Client, Kind, Listed, QueryId, Reason};
 use crate::respond;
-use crate::threads::{self, PLAIN_TEXT_BYTES, Purpose, left};
+use crate::threads::{PLAIN_TEXT_BYTES, Purpose, left};
 
 /// Quads that were added and removed, and the snapshot that has them.
 const INSERTED: HeaderName = HeaderName::from_static("jindou-inserted");
@@ -105,7 +105,7 @@ impl Executor {
             tokio::task::spawn_blocking(work);
         } else {
             // Plans of long texts need more stack than the runtime's threads have.
-            let started = threads::spawn("update", Purpose::Write, work);
+            let started = self.threads.spawn("update", Purpose::Write, work);
             started.map_err(|error| refused(no_thread(&error)))?;
         }
         let result = done.await;

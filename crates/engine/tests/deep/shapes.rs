@@ -63,7 +63,7 @@ fn short_row(before: &str, part: &str, after: &str) -> String {
     text + after
 }
 
-/// An RDF collection of so many of an item.
+/// An RDF collection that holds an item `count` times.
 pub(crate) fn collection(item: &str, count: usize) -> String {
     format!("({})", format!("{item} ").repeat(count))
 }

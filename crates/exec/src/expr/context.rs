@@ -21,7 +21,7 @@ pub(super) const STRING_BYTES: usize = 1 << 26;
 const POLLED_BYTES: u64 = 1 << 16;
 /// Texts of fewer bytes are not counted: a batch of them takes no time.
 const SHORT_BYTES: usize = 64;
-/// Texts of so many bytes are counted while they are held: nested calls may hold hundreds.
+/// Texts of this many bytes or more are counted while they are held: nested calls may hold hundreds.
 const LONG_BYTES: usize = 1 << 16;
 
 /// Tells whether the query must end.

@@ -14,13 +14,13 @@ use crate::context::{Booked, Context};
 use crate::operator::{Boxed, Operator};
 use crate::table::{Table, VarSet, batch_rows};
 
-/// Subjects of a scan that are visited between two looks at the clock.
+/// Subjects of a scan that are visited between two checks of the time limit.
 const SUBJECTS_AT_ONCE: usize = 256;
 /// Batches of quads of one end that are taken at once; an end with more is read piece by piece.
 const MANY_BATCHES: usize = 4;
 /// A predicate with so few quads is read at once rather than graph by graph.
 const FEW_QUADS: u64 = 1 << 16;
-/// Quads of one end that are visited between two looks at the clock.
+/// Quads of one end that are visited between two checks of the time limit.
 const QUADS_AT_ONCE: usize = 2048;
 
 /// [`jindou_plan::physical::Step::Match`].
