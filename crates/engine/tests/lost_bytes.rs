@@ -1,4 +1,4 @@
-//! A store whose files lose bytes while it is open: whoever reads these gets an error with the name
+//! A store whose files lose bytes while it is open: a query that reads these gets an error with the name
 //! of the file, and never an answer made of what is there in their place; the process goes on.
 //!
 //! In a process of its own, since without all this the signal would end the others' tests.
@@ -55,7 +55,7 @@ fn files(location: &Path) -> Vec<PathBuf> {
         .to_vec()
 }
 
-/// Cuts a file that is in use, to so many of 8 parts of it.
+/// Cuts a file that is in use to `parts` eighths of its length.
 fn shorten(path: &Path, parts: u64) {
     let file = File::options().write(true).open(path).unwrap();
     file.set_len(file.metadata().unwrap().len() * parts / 8)

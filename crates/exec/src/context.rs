@@ -133,7 +133,7 @@ enum End {
     Cancelled,
     Timeout,
     Memory,
-    /// Of so many bytes.
+    /// Of this size in bytes.
     Pool(u64),
 }
 

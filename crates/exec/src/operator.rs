@@ -20,8 +20,8 @@ pub(crate) trait Operator: Send {
     /// those. So the steps of OPTIONAL and UNION serve one batch after the other.
     fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError>;
 
-    /// [`Operator::produce`], with the columns of the table booked until it is dropped: whoever
-    /// keeps it, or lets it wait for others, need not count it.
+    /// [`Operator::produce`], with the bytes of the table reserved until it is dropped: an operator
+    /// that keeps it need not reserve them again.
     ///
     /// # Errors
     /// As there, and if the query then holds more than it may.

@@ -39,15 +39,23 @@ mod start {
 /// [`release_free_memory`] is called, by a thread that has nothing else to do: otherwise whichever
 /// thread frees something a second later returns all of it, hundreds of megabytes at times.
 pub fn release_only_when_asked() {
+    // A day: without any delay set, not even those who ask would get it done.
     #[cfg(feature = "mimalloc")]
-    {
-        /// Has no name in the bindings, as that of huge pages.
-        const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
-        /// A day: without any delay set, not even those who ask would get it done.
-        const MILLISECONDS: std::ffi::c_long = 24 * 60 * 60 * 1000;
-        // SAFETY: the call takes no pointers and may be made at any time from any thread.
-        unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, MILLISECONDS) };
-    }
+    set_purge_delay(24 * 60 * 60 * 1000);
+}
+
+/// Ends [`release_only_when_asked`]: freed memory goes back after a second.
+pub fn release_in_time() {
+    #[cfg(feature = "mimalloc")]
+    set_purge_delay(1000);
+}
+
+#[cfg(feature = "mimalloc")]
+fn set_purge_delay(milliseconds: std::ffi::c_long) {
+    /// Has no name in the bindings, as that of huge pages.
+    const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
+    // SAFETY: the call takes no pointers and may be made at any time from any thread.
+    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, milliseconds) };
 }
 
 /// Gives freed memory back to the operating system, for after a bulk load: its tables are many

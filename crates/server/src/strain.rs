@@ -10,7 +10,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use jindou_engine::{DataMemory, Database, MemoryPool};
-use jindou_fabric::allocator::{release_free_memory, release_only_when_asked};
+use jindou_fabric::allocator::{release_free_memory, release_in_time, release_only_when_asked};
 
 /// Between two measurements while memory is reserved, and while none is.
 const BUSY: Duration = Duration::from_millis(20);
@@ -46,13 +46,15 @@ impl Watch {
             released: Instant::now(),
         };
         let watch = move || {
+            release_only_when_asked();
             let mut pause = Duration::ZERO;
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(pause) {
                 strain.measure();
                 pause = if strain.is_busy() { BUSY } else { QUIET };
             }
+            release_free_memory();
+            release_in_time();
         };
-        release_only_when_asked();
         let thread = std::thread::Builder::new().name("memory-watch".to_owned());
         match thread.spawn(watch) {
             Ok(_detached) => Some(Self { _stop: stop }),

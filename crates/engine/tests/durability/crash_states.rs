@@ -22,7 +22,7 @@ use crate::{Random, environment};
 
 /// States of each trace.
 const STATES_OF_A_TRACE: u64 = 25;
-/// A store is left after so many traces, and another one begun.
+/// Traces recorded of one store before another one is begun.
 const TRACES_OF_A_STORE: u64 = 6;
 /// Bytes that a device writes whole or not at all.
 const SECTOR_BYTES: usize = 512;

@@ -42,7 +42,7 @@ impl JoinValues {
     }
 }
 
-/// Pairs of rows that are compared between two looks at the clock.
+/// Pairs of rows that are compared between two checks of the time limit.
 const PAIRS_AT_ONCE: usize = 1 << 18;
 
 impl Operator for JoinValues {
