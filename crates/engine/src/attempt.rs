@@ -123,12 +123,13 @@ impl Attempt {
     /// Costs what the changes themselves cost.
     ///
     /// # Errors
-    /// The limit that it met; too many terms.
+    /// The limit that it met, also of memory, as there are two copies for a while; too many terms.
     pub(crate) fn move_onto(
         &mut self,
         latest: Snapshot,
         deadline: &Deadline,
     ) -> Result<(), EngineError> {
+        let _other_copy = self.done.memory.doubled()?;
         let mut to = latest.clone();
         // The blank nodes of its documents keep their names.
         to.set_documents(latest.documents().max(self.working.documents()));

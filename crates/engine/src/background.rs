@@ -6,35 +6,50 @@ use std::thread;
 use crate::EngineError;
 use crate::database::Inner;
 
-/// Bytes of text or of a document up to which reading it is not long.
+/// Bytes of text or of documents up to which it does not take long to read them or to apply what
+/// they say.
 pub(crate) const SHORT_TEXT_BYTES: usize = 256 << 10;
-/// Stack of the thread that reads a long text: the main thread's usual size.
+/// Stack of the threads: the main thread's usual size.
 const STACK_BYTES: usize = 8 << 20;
 
 impl Inner {
-    /// Runs `work`, which reads this many bytes and holds no lock: where they are many and
-    /// threads of long work have a priority of their own, on such a thread, which the caller
-    /// waits for.
+    /// Whether threads of long work have a priority of their own.
+    pub(crate) fn has_background(&self) -> bool {
+        self.config.worker_start.is_some()
+    }
+
+    /// Runs `work`, which takes long and holds no lock, on a thread with the priority of long work
+    /// where there is one; the caller waits for it.
     ///
     /// # Errors
     /// [`EngineError::Thread`].
-    pub(crate) fn read_apart<T: Send>(
+    pub(crate) fn apart<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, EngineError> {
+        let Some(start) = &self.config.worker_start else {
+            return Ok(work());
+        };
+        thread::scope(|scope| {
+            let thread = thread::Builder::new().name("long-work".to_owned());
+            let done = thread.stack_size(STACK_BYTES).spawn_scoped(scope, || {
+                (start.0)();
+                work()
+            });
+            let done = done.map_err(|source| EngineError::Thread { source })?;
+            Ok(done.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        })
+    }
+
+    /// [`Inner::apart`] for work on this many bytes, if they are many.
+    ///
+    /// # Errors
+    /// [`EngineError::Thread`].
+    pub(crate) fn apart_if_long<T: Send>(
         &self,
         bytes: usize,
         work: impl FnOnce() -> T + Send,
     ) -> Result<T, EngineError> {
-        let start = self.config.worker_start.as_ref();
-        let Some(start) = start.filter(|_| bytes > SHORT_TEXT_BYTES) else {
-            return Ok(work());
-        };
-        thread::scope(|scope| {
-            let thread = thread::Builder::new().name("read-text".to_owned());
-            let read = thread.stack_size(STACK_BYTES).spawn_scoped(scope, || {
-                (start.0)();
-                work()
-            });
-            let read = read.map_err(|source| EngineError::Thread { source })?;
-            Ok(read.join().unwrap_or_else(|panic| resume_unwind(panic)))
-        })
+        match bytes > SHORT_TEXT_BYTES {
+            true => self.apart(work),
+            false => Ok(work()),
+        }
     }
 }

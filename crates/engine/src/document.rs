@@ -15,7 +15,7 @@ use oxrdf::{GraphName, GraphNameRef, NamedNode, NamedOrBlankNode, Quad, QuadRef,
 use parking_lot::Mutex;
 
 use crate::EngineError;
-use crate::background;
+use crate::background::SHORT_TEXT_BYTES;
 use crate::database::Inner;
 use crate::deadline::Deadline;
 use crate::request_memory::RequestMemory;
@@ -69,7 +69,7 @@ pub(crate) fn read(
     });
     let is_short = sources.iter().all(|source| {
         let bytes = source.bytes_in_memory();
-        bytes.is_some_and(|bytes| bytes <= background::SHORT_TEXT_BYTES)
+        bytes.is_some_and(|bytes| bytes <= SHORT_TEXT_BYTES)
     });
     let thread_start = inner.config.worker_start.as_ref().filter(|_| !is_short);
     let sources = sources
@@ -277,6 +277,11 @@ impl Document {
     /// How many quads there are, repeats included.
     pub(crate) fn len(&self) -> usize {
         self.quads
+    }
+
+    /// Bytes in which the quads are kept.
+    pub(crate) fn bytes(&self) -> usize {
+        self.parts.iter().map(Vec::len).sum()
     }
 
     fn add(&mut self, quad: &[u8]) -> Result<(), EngineError> {

@@ -2,11 +2,18 @@
 //!
 //! What the SPARQL 1.1 Graph Store HTTP Protocol asks for: each call is one transaction.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Instant;
+
 use jindou_ingest::Source;
 use jindou_plan::GraphTarget;
+use jindou_store::Snapshot;
 use oxrdf::NamedNode;
 
+use crate::background::SHORT_TEXT_BYTES;
+use crate::deadline::Deadline;
 use crate::document::GraphNames;
+use crate::transact::{Execute, Execution, Search};
 use crate::update::Run;
 use crate::{Database, EngineError, UpdateOptions, UpdateReport, document};
 
@@ -74,11 +81,12 @@ impl Database {
     ) -> Result<UpdateReport, EngineError> {
         let inner = self.inner();
         let deadline = options.deadline(inner);
-        self.transact(&deadline, |working| {
-            let mut run = Run::new(inner, options, &deadline, working);
+        let execute = |working: &mut Snapshot, deadline: &Deadline, execution| {
+            let mut run = Run::new(inner, options, deadline, working).as_asked(execution);
             run.clear(&target(graph), false, false)?;
             Ok(run.done())
-        })
+        };
+        self.search_and_transact(&deadline, &search(&execute, false))
     }
 
     fn write_graph(
@@ -93,13 +101,13 @@ impl Database {
         // Read before anybody has to wait for it.
         let all = graph.cloned();
         let document = document::read(documents, GraphNames::None { all }, inner, &deadline)?;
-        let mut existed = true;
-        let update = self.transact(&deadline, |working| {
-            let mut run = Run::new(inner, options, &deadline, working);
+        let existed = AtomicBool::new(true);
+        let execute = |working: &mut Snapshot, deadline: &Deadline, execution| {
+            let mut run = Run::new(inner, options, deadline, working).as_asked(execution);
             if let Some(graph) = graph {
-                existed = run.has_graph(graph.as_ref().into());
+                existed.store(run.has_graph(graph.as_ref().into()), Relaxed);
             }
-            if replace && existed {
+            if replace && existed.load(Relaxed) {
                 run.clear(&target(graph), false, true)?;
             }
             if let Some(graph) = graph {
@@ -107,8 +115,28 @@ impl Database {
             }
             run.insert_document(&document)?;
             Ok(run.done())
-        })?;
-        Ok(GraphReport { existed, update })
+        };
+        let is_long = document.bytes() > SHORT_TEXT_BYTES;
+        let update = match replace || is_long {
+            true => self.search_and_transact(&deadline, &search(&execute, is_long))?,
+            false => self.transact(&deadline, |working| {
+                execute(working, &deadline, Execution::default())
+            })?,
+        };
+        Ok(GraphReport {
+            existed: existed.into_inner(),
+            update,
+        })
+    }
+}
+
+/// How something with one document at most is executed.
+fn search<'a>(execute: &'a Execute<'a>, is_long: bool) -> Search<'a> {
+    Search {
+        execute,
+        is_long,
+        documents: 1,
+        clock: &Instant::now,
     }
 }
 

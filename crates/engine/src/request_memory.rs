@@ -72,6 +72,16 @@ impl RequestMemory {
         }
     }
 
+    /// As much again.
+    ///
+    /// # Errors
+    /// [`EngineError::PoolExhausted`].
+    pub(crate) fn doubled(&self) -> Result<Self, EngineError> {
+        let mut other = Self::new(self.pool.as_ref());
+        other.take(self.held)?;
+        Ok(other)
+    }
+
     /// Bytes taken so far.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.held

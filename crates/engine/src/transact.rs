@@ -1,8 +1,9 @@
 //! Whose turn is it: when is a transaction executed, and beside which others?
 //!
-//! What changes quads that it names is executed while it holds the writer's lock. A request that
-//! searches first may take long: it is executed on a copy of the latest snapshot without the lock,
-//! and what it reads is noted. It is committed if all that it read is as it was when its turn
+//! What changes few quads that it names is executed while it holds the writer's lock. A request that
+//! searches first, or has a long text or document, may take long: it is executed on a copy of the
+//! latest snapshot without the lock, where it is long with the priority of long work, and what it
+//! reads is noted. It is committed if all that it read is as it was when its turn
 //! comes, whatever else others committed meanwhile. Otherwise it is executed again: with the lock
 //! where it is short, for a few times as long as it took before at most, and without it where it
 //! is not. What counts as short grows with the races that it lost, up to a bound, so that a search
@@ -39,21 +40,33 @@ const MOST_VAIN_HOLDS: u32 = 2;
 const MOST_EXECUTIONS: u64 = 64;
 /// What changes no more quads is moved onto the commits of others while all wait.
 const QUICK_QUADS: usize = 20_000;
-/// How often more than that is moved onto what others committed during the last move.
+/// How often more than that is moved onto what others committed during the last move, before all
+/// wait for it.
 const MOST_MOVES: usize = 4;
 
-/// How a request that searches is executed.
+/// How a request that may take long is executed.
 pub(crate) struct Search<'a> {
-    /// Executes it on a copy of the latest snapshot, noting what it reads where that is asked for.
+    /// Executes it on a copy of the latest snapshot.
     pub(crate) execute: &'a Execute<'a>,
+    /// It is known to take long.
+    pub(crate) is_long: bool,
     /// How many documents it numbers at most.
     pub(crate) documents: u64,
     /// The time: how long an execution took decides whether others wait for the next one.
     pub(crate) clock: &'a dyn Fn() -> Instant,
 }
 
-type Execute<'a> =
-    dyn Fn(&mut Snapshot, &Deadline, Option<Arc<Reads>>) -> Result<Done, EngineError> + 'a;
+pub(crate) type Execute<'a> =
+    dyn Fn(&mut Snapshot, &Deadline, Execution) -> Result<Done, EngineError> + Sync + 'a;
+
+/// What is asked of an execution.
+#[derive(Clone, Default)]
+pub(crate) struct Execution {
+    /// Where what it reads is noted; others may commit beside it.
+    pub(crate) reads: Option<Arc<Reads>>,
+    /// It is begun again if it proves long, so it calls no endpoint.
+    pub(crate) is_trial: bool,
+}
 
 /// How a request fared.
 #[derive(Clone, Copy, Debug, Default)]
@@ -140,17 +153,12 @@ impl Database {
     ) -> Result<Option<UpdateReport>, EngineError> {
         let inner = self.inner();
         inner.wait_for_merge(deadline)?;
-        let (start, mut working) = {
+        let (start, working) = {
             let mut writer = inner.take_turn(deadline)?;
             let working = writer.begin_beside(search.documents)?;
             (Arc::new(writer.latest.clone()), working)
         };
-        let begun = (search.clock)();
-        let reads = Arc::new(Reads::of(Arc::clone(&start)));
-        let noting = Some(Arc::clone(&reads));
-        let done = read_whole(&start, || (search.execute)(&mut working, deadline, noting))??;
-        let took = (search.clock)().saturating_duration_since(begun);
-        let mut attempt = Attempt::new(start, working, done, reads);
+        let (mut attempt, took) = self.execute_beside(search, &start, &working, deadline)?;
         let writer = match self.catch_up(&mut attempt, deadline, search.clock)? {
             Turn::Stands(writer) => {
                 deadline.left()?;
@@ -167,6 +175,43 @@ impl Database {
         }
     }
 
+    /// Executes a request on a copy of `working`, which is one of `start`, while others may commit;
+    /// and how long that took.
+    ///
+    /// What is not known to be long is first tried on this thread.
+    fn execute_beside(
+        &self,
+        search: &Search<'_>,
+        start: &Arc<Snapshot>,
+        working: &Snapshot,
+        deadline: &Deadline,
+    ) -> Result<(Attempt, Duration), EngineError> {
+        let execute = |deadline: &Deadline, is_trial| {
+            let reads = Arc::new(Reads::of(Arc::clone(start)));
+            let mut working = working.clone();
+            let execution = Execution {
+                reads: Some(Arc::clone(&reads)),
+                is_trial,
+            };
+            let done = read_whole(start, || (search.execute)(&mut working, deadline, execution))??;
+            Ok(Attempt::new(Arc::clone(start), working, done, reads))
+        };
+        let mut begun = (search.clock)();
+        let inner = self.inner();
+        if !search.is_long && inner.has_background() {
+            match execute(&deadline.within(SHORT), true) {
+                Err(EngineError::Timeout { .. } | EngineError::WouldWait) => deadline.left()?,
+                Err(error) => return Err(error),
+                Ok(attempt) => {
+                    return Ok((attempt, (search.clock)().saturating_duration_since(begun)));
+                }
+            };
+            begun = (search.clock)();
+        }
+        let attempt = inner.apart(|| execute(deadline, false))??;
+        Ok((attempt, (search.clock)().saturating_duration_since(begun)))
+    }
+
     /// Brings an execution onto the latest snapshot, if it stands there.
     fn catch_up(
         &self,
@@ -176,7 +221,7 @@ impl Database {
     ) -> Result<Turn<'_>, EngineError> {
         let inner = self.inner();
         let mut took = None;
-        for _ in 0..MOST_MOVES {
+        for moves in 0.. {
             let writer = inner.take_turn(deadline)?;
             // One that changed nothing is as if it had come before all others.
             if attempt.is_on(&writer.latest) || !attempt.done().changes_anything() {
@@ -187,16 +232,17 @@ impl Database {
             }
             let latest = writer.latest.clone();
             let is_short = |took: Duration| took <= LONGEST_HOLD / HOLD_FACTOR;
-            if attempt.quads() <= QUICK_QUADS || took.is_some_and(is_short) {
+            let is_quick = attempt.quads() <= QUICK_QUADS || took.is_some_and(is_short);
+            if is_quick || moves == MOST_MOVES {
                 attempt.move_onto(latest, deadline)?;
                 return Ok(Turn::Stands(writer));
             }
             drop(writer);
             let begun = clock();
-            attempt.move_onto(latest, deadline)?;
+            inner.apart(|| attempt.move_onto(latest, deadline))??;
             took = Some(clock().saturating_duration_since(begun));
         }
-        inner.take_turn(deadline).map(Turn::Lost)
+        unreachable!("the last move ends it")
     }
 
     /// Executes a request once more while all others wait, for so long at most; `None` if that was
@@ -210,7 +256,7 @@ impl Database {
     ) -> Result<Option<UpdateReport>, EngineError> {
         let mut working = writer.begin_transaction()?;
         let until = deadline.within(hold);
-        let execute = || (search.execute)(&mut working, &until, None);
+        let execute = || (search.execute)(&mut working, &until, Execution::default());
         let done = match read_whole(&writer.latest, execute)? {
             Ok(done) => done,
             // It has become long.

@@ -6,13 +6,16 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use jindou_plan::parse_update;
+use parking_lot::Mutex;
 use jindou_store::Snapshot;
 
 use crate::deadline::Deadline;
-use crate::transact::Search;
+use jindou_ingest::ThreadStart;
+use crate::transact::{Execution, Search};
 use crate::update::Run;
 use crate::{
-    Config, Database, EngineError, MergePolicy, QueryResults, UpdateOptions, UpdateReport,
+    Config, Database, EngineError, MergePolicy, QueryResults, UpdateOptions,
+    UpdateReport,
 };
 
 const PREFIX: &str = "PREFIX : <http://e/>";
@@ -46,9 +49,9 @@ struct Around<'a> {
     /// How long each of them takes, by the clock that they go by.
     took: Duration,
     /// Called with their number after each one that others may overtake.
-    overtake: &'a dyn Fn(u64),
+    overtake: &'a (dyn Fn(u64) + Sync),
     /// What becomes of those for which others wait.
-    holding: &'a dyn Fn() -> Result<(), EngineError>,
+    holding: &'a (dyn Fn() -> Result<(), EngineError> + Sync),
 }
 
 /// Executes a request as if each execution took so long, and calls `overtake` after each one that
@@ -57,7 +60,7 @@ fn search(
     database: &Database,
     text: &str,
     took: Duration,
-    overtake: &dyn Fn(u64),
+    overtake: &(dyn Fn(u64) + Sync),
 ) -> (Result<UpdateReport, EngineError>, Executions) {
     let around = Around {
         took,
@@ -76,17 +79,19 @@ fn search_around(
     let parsed = parse_update(&text, None, None).unwrap();
     let documents: Vec<_> = parsed.operations.iter().map(|_| None).collect();
     let options = UpdateOptions::default();
-    let executions = Cell::new(Executions::default());
-    let execute = |working: &mut Snapshot, deadline: &Deadline, reads: Option<_>| {
-        let is_beside = reads.is_some();
-        let run = Run::new(database.inner(), &options, deadline, working).noting(reads);
+    let executions = Mutex::new(Executions::default());
+    let execute = |working: &mut Snapshot, deadline: &Deadline, execution: Execution| {
+        let is_beside = execution.reads.is_some();
+        let run = Run::new(database.inner(), &options, deadline, working).as_asked(execution);
         let done = run.execute_all(&parsed.operations, &documents)?;
-        let mut count = executions.get();
-        match is_beside {
-            true => count.beside_others += 1,
-            false => count.holding += 1,
-        }
-        executions.set(count);
+        let count = {
+            let mut count = executions.lock();
+            match is_beside {
+                true => count.beside_others += 1,
+                false => count.holding += 1,
+            }
+            *count
+        };
         match is_beside {
             true => (around.overtake)(count.beside_others),
             false => (around.holding)()?,
@@ -100,12 +105,13 @@ fn search_around(
     };
     let search = Search {
         execute: &execute,
+        is_long: false,
         documents: parsed.operations.len() as u64,
         clock: &clock,
     };
     let deadline = Deadline::new(Instant::now(), None, None);
     let report = database.search_and_transact(&deadline, &search);
-    (report, executions.get())
+    (report, executions.into_inner())
 }
 
 fn rows(database: &Database, query: &str) -> BTreeSet<String> {
@@ -459,4 +465,86 @@ fn lists_that_were_written_out_during_a_search_stay() {
         3,
         "only what was inserted last is not written out"
     );
+}
+
+/// Threads of long work have a priority of their own here.
+fn database_with_background() -> Database {
+    Database::with_config(Config {
+        worker_start: Some(ThreadStart::new(|| {})),
+        ..config()
+    })
+}
+
+/// On which threads a request is executed, and whether as a trial, if a trial takes as long as it
+/// may.
+fn threads_of(database: &Database, is_long: bool) -> Vec<(String, bool)> {
+    let text = format!("{PREFIX} INSERT {{ :a :p 1 }} WHERE {{}}");
+    let parsed = parse_update(&text, None, None).unwrap();
+    let options = UpdateOptions::default();
+    let threads = Mutex::new(Vec::new());
+    let execute = |working: &mut Snapshot, deadline: &Deadline, execution: Execution| {
+        let thread = std::thread::current().name().unwrap_or_default().to_owned();
+        threads.lock().push((thread, execution.is_trial));
+        while execution.is_trial {
+            deadline.left()?;
+            std::hint::spin_loop();
+        }
+        let run = Run::new(database.inner(), &options, deadline, working).as_asked(execution);
+        run.execute_all(&parsed.operations, &[None])
+    };
+    let search = Search {
+        execute: &execute,
+        is_long,
+        documents: 1,
+        clock: &Instant::now,
+    };
+    let deadline = Deadline::never();
+    let report = database.search_and_transact(&deadline, &search);
+    assert_eq!(report.unwrap().inserted, 1);
+    threads.into_inner()
+}
+
+#[test]
+fn what_proves_long_is_begun_again_with_the_priority_of_long_work() {
+    let own = std::thread::current().name().unwrap_or_default().to_owned();
+    let apart = || ("long-work".to_owned(), false);
+    let threads = threads_of(&database_with_background(), false);
+    assert_eq!(threads, [(own.clone(), true), apart()]);
+    assert_eq!(threads_of(&database_with_background(), true), [apart()]);
+    assert_eq!(threads_of(&database(), false), [(own, false)]);
+}
+
+#[test]
+fn others_wait_at_last_for_a_long_insertion_that_they_overtake_each_time() {
+    let database = database();
+    let numbers: String = (0..20_001).map(|number| format!("{number} ,")).collect();
+    let text = format!("{PREFIX} INSERT DATA {{ :a :p {numbers} :end }}");
+    let parsed = parse_update(&text, None, None).unwrap();
+    let options = UpdateOptions::default();
+    let execute = |working: &mut Snapshot, deadline: &Deadline, execution: Execution| {
+        let run = Run::new(database.inner(), &options, deadline, working).as_asked(execution);
+        run.execute_all(&parsed.operations, &[None])
+    };
+    let now = Cell::new(Instant::now());
+    let overtaken = Cell::new(0);
+    let clock = || {
+        overtaken.set(overtaken.get() + 1);
+        let text = format!("INSERT DATA {{ :b :p {} }}", overtaken.get());
+        update(&database, &text).unwrap();
+        now.set(now.get() + LONG);
+        now.get()
+    };
+    let search = Search {
+        execute: &execute,
+        is_long: true,
+        documents: 1,
+        clock: &clock,
+    };
+    let report = database.search_and_transact(&Deadline::never(), &search);
+    assert_eq!(report.unwrap().inserted, 20_002);
+    // Around its execution and each of four moves.
+    assert_eq!(overtaken.get(), 10);
+    assert_eq!(rows(&database, "SELECT ?o { ?s ?p ?o }").len(), 20_002);
+    let pairs = "SELECT ?s ?o { ?s ?p ?o }";
+    assert_eq!(rows(&database, pairs).len(), 20_012);
 }

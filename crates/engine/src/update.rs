@@ -21,6 +21,7 @@ use jindou_store::{Changes, Effect, Snapshot, Stage};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Term, TermRef};
 
 use crate::attempt::{Done, Step};
+use crate::background::SHORT_TEXT_BYTES;
 use crate::database::Inner;
 use crate::deadline::Deadline;
 use crate::document::{Document, GraphNames};
@@ -30,7 +31,7 @@ use crate::progress::QueryProgress;
 use crate::query::Running;
 use crate::reads::{Reads, WatchedGraph};
 use crate::request_memory::RequestMemory;
-use crate::transact::Search;
+use crate::transact::{Execution, Search};
 use crate::{AddressPolicy, Database, EngineError, QueryOptions, document};
 
 /// Quads that place is made for at once, at most, or a part of those that there are.
@@ -107,7 +108,7 @@ impl Database {
         });
         let base = options.base.as_ref().map(NamedNode::as_str);
         let mut memory = RequestMemory::new(inner.config.memory_pool.as_ref());
-        let update = inner.read_apart(text.len(), || {
+        let update = inner.apart_if_long(text.len(), || {
             memory.plan(&deadline, |limits| {
                 parse_update_within(text, base, dataset.as_ref(), limits)
             })
@@ -118,23 +119,36 @@ impl Database {
             .iter()
             .map(|operation| inner.read_document(operation, &deadline))
             .collect::<Result<Vec<_>, _>>()?;
-        let searches = |operation: &Operation<'_>| {
-            matches!(operation, Operation::Modify(_) | Operation::Transfer(_))
+        // What names its quads does not read.
+        let reads = |operation: &Operation<'_>| match operation {
+            Operation::InsertData(_)
+            | Operation::DeleteData(_)
+            | Operation::Load { .. }
+            | Operation::Create { .. } => false,
+            Operation::Modify(_)
+            | Operation::Transfer(_)
+            | Operation::Clear { .. }
+            | Operation::Drop { .. } => true,
         };
-        let execute = |working: &mut Snapshot, deadline: &Deadline, reads| {
-            let run = Run::new(inner, &options, deadline, working).noting(reads);
+        let execute = |working: &mut Snapshot, deadline: &Deadline, execution| {
+            let run = Run::new(inner, &options, deadline, working).as_asked(execution);
             run.execute_all(&update.operations, &documents)
         };
-        match update.operations.iter().any(searches) {
+        let document_bytes = documents.iter().flatten().map(Document::bytes);
+        let is_long = text.len() + document_bytes.sum::<usize>() > SHORT_TEXT_BYTES;
+        match is_long || update.operations.iter().any(reads) {
             true => {
                 let search = Search {
                     execute: &execute,
+                    is_long,
                     documents: update.operations.len() as u64,
                     clock: &Instant::now,
                 };
                 self.search_and_transact(&deadline, &search)
             }
-            false => self.transact(&deadline, |working| execute(working, &deadline, None)),
+            false => self.transact(&deadline, |working| {
+                execute(working, &deadline, Execution::default())
+            }),
         }
     }
 }
@@ -252,8 +266,7 @@ pub(crate) struct Run<'a> {
     options: &'a UpdateOptions,
     deadline: &'a Deadline,
     steps: Vec<Step>,
-    /// Where what it reads is noted, for a request that others may overtake.
-    reads: Option<Arc<Reads>>,
+    execution: Execution,
     effect: Effect,
     /// What the quads and the new terms hold.
     memory: RequestMemory,
@@ -275,7 +288,7 @@ impl<'a> Run<'a> {
             options,
             deadline,
             steps: Vec::new(),
-            reads: None,
+            execution: Execution::default(),
             effect: Effect::default(),
             memory: RequestMemory::new(inner.config.memory_pool.as_ref()),
             terms_bytes: 0,
@@ -284,14 +297,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Notes what it reads.
-    pub(crate) fn noting(mut self, reads: Option<Arc<Reads>>) -> Self {
-        self.reads = reads;
+    pub(crate) fn as_asked(mut self, execution: Execution) -> Self {
+        self.execution = execution;
         self
     }
 
     fn note(&self, note: impl FnOnce(&Reads)) {
-        if let Some(reads) = &self.reads {
+        if let Some(reads) = &self.execution.reads {
             note(reads);
         }
     }
@@ -575,6 +587,9 @@ impl<'a> Run<'a> {
         let prepared = self
             .deadline
             .plan(|is_over| modify.plan_until(&*graph, is_over))?;
+        if self.execution.is_trial && prepared.plan.calls_services {
+            return Err(EngineError::WouldWait);
+        }
         self.calls_services |= prepared.plan.calls_services;
         let options = QueryOptions {
             timeout,
@@ -585,7 +600,7 @@ impl<'a> Run<'a> {
         };
         let inner = self.inner;
         let seed = inner.next_seed();
-        let source: Arc<dyn GraphSource> = match &self.reads {
+        let source: Arc<dyn GraphSource> = match &self.execution.reads {
             None => Arc::clone(&graph) as _,
             Some(reads) => Arc::new(WatchedGraph {
                 graph: Arc::clone(&graph),

@@ -105,6 +105,7 @@ impl Connections {
             activity: AtomicU8::new(Activity::Idle as u8),
             idle_since: AtomicU64::new(number),
             is_leaving: AtomicBool::new(false),
+            receives_long: AtomicBool::new(false),
             leave: Notify::new(),
         });
         self.lock().insert(number, Arc::clone(&peer));
@@ -159,6 +160,7 @@ pub(crate) struct Peer {
     idle_since: AtomicU64,
     is_leaving: AtomicBool,
     leave: Notify,
+    receives_long: AtomicBool,
 }
 
 impl Peer {
@@ -168,6 +170,17 @@ impl Peer {
             1 => Activity::Waiting,
             _ => Activity::Answering,
         }
+    }
+
+    /// Whether a long body comes in.
+    pub(crate) fn receives_long(&self) -> bool {
+        self.receives_long.load(Relaxed)
+    }
+
+    /// Notes that a long body comes in, until what this returns is dropped.
+    pub(crate) fn begin_long(self: &Arc<Self>) -> LongBody {
+        self.receives_long.store(true, Relaxed);
+        LongBody(Arc::clone(self))
     }
 
     /// Waits until the connection is to give way to another.
@@ -214,6 +227,15 @@ pub(crate) struct Open(pub(crate) Arc<Peer>);
 impl Drop for Open {
     fn drop(&mut self) {
         self.0.connections.lock().remove(&self.0.number);
+    }
+}
+
+/// A long body that comes in.
+pub(crate) struct LongBody(Arc<Peer>);
+
+impl Drop for LongBody {
+    fn drop(&mut self) {
+        self.0.receives_long.store(false, Relaxed);
     }
 }
 

@@ -55,6 +55,7 @@
 #![forbid(unsafe_code)]
 
 mod admission;
+mod apart;
 mod body;
 mod config;
 mod connections;

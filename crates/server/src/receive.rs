@@ -3,10 +3,7 @@
 //! What is larger than [`UNRESERVED_BYTES`] takes from the pool that all queries share, before it is
 //! kept: clients that send slowly, or never the last byte, hold no more than was counted.
 
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 
 use http_body_util::BodyExt;
 use hyper::Request;
@@ -15,6 +12,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_ENCODING, HeaderMap};
 use jindou_engine::{MemoryPool, Reservation};
 
+use crate::connections::Peer;
 use crate::error::Refusal;
 use crate::metrics::Rejected;
 use crate::service::{Service, content_type};
@@ -23,6 +21,8 @@ use crate::service::{Service, content_type};
 const UNRESERVED_BYTES: usize = 16 << 10;
 /// The next size of a buffer, after which it is as long as the body may be.
 const FEW_BYTES: usize = 512 << 10;
+/// Bodies up to this size, in bytes, come in on the threads that read light requests.
+const SHORT_BODY_BYTES: usize = 64 << 10;
 /// Bytes reserved at once.
 const GRANULE_BYTES: usize = 64 << 10;
 /// What a parameter of a form takes beside its text, in bytes.
@@ -97,7 +97,8 @@ impl Service {
     /// Reads a request's body. Reserves what its buffer takes, as it grows.
     pub(crate) async fn receive(&self, request: Request<Incoming>) -> Result<Received, Refusal> {
         check_encoding(request.headers())?;
-        let read = self.receive_all(request.into_body());
+        let peer = request.extensions().get().cloned();
+        let read = self.receive_all(request.into_body(), peer);
         let timeout = tokio::time::timeout(self.config.idle_timeout, read).await;
         timeout.unwrap_or_else(|_| {
             Err(Refusal::new(
@@ -107,7 +108,11 @@ impl Service {
         })
     }
 
-    async fn receive_all(&self, mut body: Incoming) -> Result<Received, Refusal> {
+    async fn receive_all(
+        &self,
+        mut body: Incoming,
+        peer: Option<Arc<Peer>>,
+    ) -> Result<Received, Refusal> {
         let limit = self.config.max_body_bytes;
         let too_large = || {
             let message = format!("the body is larger than {limit} bytes");
@@ -120,27 +125,8 @@ impl Service {
         // A length that was announced is known to be enough.
         let most = size.upper().map_or(limit, |upper| upper as usize);
         let mut received = Received::default();
-        loop {
-            // A long body gives way to other requests after each piece: one at a time comes in,
-            // and its thread looks for others before the next piece.
-            if received.bytes.len() > UNRESERVED_BYTES {
-                tokio::task::yield_now().await;
-            }
-            let turn = match received.bytes.len() > UNRESERVED_BYTES {
-                true => self.long_bodies.acquire().await.ok(),
-                false => None,
-            };
-            let frame = match poll_fn(|cx| Poll::Ready(Pin::new(&mut body).poll_frame(cx))).await {
-                Poll::Ready(frame) => frame,
-                Poll::Pending => {
-                    // Nobody waits for a client that sends slowly.
-                    drop(turn);
-                    body.frame().await
-                }
-            };
-            let Some(frame) = frame else {
-                return Ok(received);
-            };
+        let mut long = None;
+        while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|_| Refusal::bad_request("the body ended early"))?;
             let Ok(data) = frame.into_data() else {
                 continue;
@@ -152,7 +138,16 @@ impl Service {
                 .make_room(data.len(), most, self.pool())
                 .inspect_err(|_| self.executor.metrics.rejected(Rejected::Memory))?;
             received.bytes.extend_from_slice(&data);
+            if received.bytes.len() > SHORT_BODY_BYTES && long.is_none() {
+                long = peer.as_ref().map(Peer::begin_long);
+                // The connection moves: see `apart`.
+                tokio::task::yield_now().await;
+            }
         }
+        if long.take().is_some() {
+            tokio::task::yield_now().await;
+        }
+        Ok(received)
     }
 
     /// Reads a request's body, which is text.

@@ -2,7 +2,9 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::io;
 use std::net::SocketAddr;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +17,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::apart::{self, Apart};
 use crate::body::Sending;
 use crate::config::ServerConfig;
 use crate::connections::{Activity, Connections, Open, Place};
@@ -25,6 +28,7 @@ use crate::queries::Client;
 use crate::service::Service;
 use crate::stall::StallGuard;
 use crate::strain;
+use crate::threads::HeavyPriority;
 
 /// Bytes of an answer that the system takes before it has sent those before them.
 const UNSENT_BYTES: u32 = 128 << 10;
@@ -87,19 +91,41 @@ impl Server {
     ///
     /// Runs on a tokio runtime with time and I/O enabled. Several worker threads are best: a
     /// query may keep one busy for [`ServerConfig::inline_budget`].
-    pub async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
+    pub async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()> + Send) {
+        self.serve_until(listener, pin!(shutdown)).await;
+    }
+
+    /// Not generic, so that no crate that calls it compiles the server once more.
+    fn serve_until<'a>(
+        self,
+        listener: TcpListener,
+        shutdown: Pin<&'a mut (dyn Future<Output = ()> + Send + 'a)>,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(self.run(listener, shutdown))
+    }
+
+    async fn run(
+        self,
+        listener: TcpListener,
+        mut shutdown: Pin<&mut (dyn Future<Output = ()> + Send + '_)>,
+    ) {
         let _memory = self.watch_memory();
+        let apart = self.start_apart();
         let connections = Arc::new(Connections::new(self.config.max_connections));
         let (stop, stopping) = watch::channel(());
         let mut tasks = JoinSet::new();
-        tokio::pin!(shutdown);
         loop {
             let (stream, address, place) = tokio::select! {
                 () = &mut shutdown => break,
                 accepted = accept(&listener, &connections) => accepted,
             };
             let open = connections.open(place);
-            tasks.spawn(self.connection(stream, address, open, stopping.clone()));
+            let peer = Arc::clone(&open.0);
+            let connection = Box::pin(self.connection(stream, address, open, stopping.clone()));
+            match &apart {
+                Some(apart) => tasks.spawn(apart::run(connection, peer, apart.handle())),
+                None => tasks.spawn(connection),
+            };
             while tasks.try_join_next().is_some() {}
         }
         drop(listener);
@@ -125,6 +151,17 @@ impl Server {
         if tokio::time::timeout(LAST_GRACE, idle).await.is_err() {
             tracing::error!("queries did not end though they were cancelled");
         }
+    }
+
+    /// Where long bodies come in, if not where light requests are read.
+    fn start_apart(&self) -> Option<Apart> {
+        let priority = self.config.heavy_priority;
+        if priority == HeavyPriority::Same {
+            return None;
+        }
+        let started = Apart::start(priority);
+        let failed = |error: &io::Error| tracing::error!(%error, "no thread for long bodies");
+        started.inspect_err(failed).ok()
     }
 
     fn watch_memory(&self) -> Option<strain::Watch> {

@@ -12,7 +12,6 @@ use hyper::{Method, Request, Response, StatusCode};
 use jindou_engine::{Database, UpdateOptions};
 use oxrdf::NamedNode;
 use serde_json::json;
-use tokio::sync::Semaphore;
 
 use crate::body::Body;
 use crate::config::{Cors, ServerConfig};
@@ -46,9 +45,6 @@ pub(crate) struct Service {
     pub(crate) config: ServerConfig,
     origins: Origins,
     connections: AtomicUsize,
-    /// Lets one long body at a time come in, a piece each, so that the threads that read requests
-    /// have time for others.
-    pub(crate) long_bodies: Semaphore,
 }
 
 impl Service {
@@ -58,7 +54,6 @@ impl Service {
             origins: Origins::new(&config),
             config,
             connections: AtomicUsize::new(0),
-            long_bodies: Semaphore::new(1),
         }
     }
 
@@ -76,10 +71,11 @@ impl Service {
     /// The answer to a request; what is wrong with it is an answer too.
     pub(crate) async fn respond(
         &self,
-        request: Request<Incoming>,
+        mut request: Request<Incoming>,
         client: &Arc<Client>,
-        peer: &Peer,
+        peer: &Arc<Peer>,
     ) -> Response<Body> {
+        request.extensions_mut().insert(Arc::clone(peer));
         let origin = request.headers().get(ORIGIN).cloned();
         let as_problem = respond::wants_problem(&accept(request.headers()));
         // Pages of other origins have no business with others' queries.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::attack::{CLOSURE, CROSS, GROUPS, ORDER_CROSS, TERMS, hostile_request, name_of};
-use super::report::CancelFigures;
+use super::report::{CancelFigures, Leftover};
 use super::server::request;
 use crate::BenchError;
 use crate::http::Connection;
@@ -132,6 +132,28 @@ fn until_gone(
             return Ok(LONGEST);
         }
         std::thread::sleep(GLANCE);
+    }
+}
+
+/// How long it takes until nothing is left of requests whose clients have gone: none is in the
+/// list, and the memory of all is back.
+pub(super) fn until_idle(address: SocketAddr) -> Result<Leftover, BenchError> {
+    let mut observer = Connection::open(address)?;
+    let begun = Instant::now();
+    let mut leftover = Leftover::default();
+    loop {
+        let list = list(&mut observer, address)?;
+        let queries = list["queries"].as_array().cloned().unwrap_or_default();
+        let memory_bytes = list["memory_bytes"].as_u64().unwrap_or_default();
+        if queries.is_empty() && memory_bytes == 0 || begun.elapsed() > LONGEST {
+            return Ok(leftover);
+        }
+        leftover.ms = begun.elapsed().as_secs_f64() * 1e3;
+        leftover.bytes = memory_bytes;
+        if let Some(query) = queries.first() {
+            leftover.name = name_of(query["query"].as_str().unwrap_or_default()).to_owned();
+        }
+        std::thread::sleep(LOOK);
     }
 }
 

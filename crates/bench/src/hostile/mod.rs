@@ -23,7 +23,7 @@ use crate::child::ChildProgram;
 use crate::data;
 use crate::machine::Machine;
 
-pub use report::{AttackFigures, CancelFigures, HostileReport, LightUnder, SlowFigures};
+pub use report::{AttackFigures, CancelFigures, HostileReport, Leftover, LightUnder, SlowFigures};
 pub use server::child;
 
 /// What to measure.
@@ -76,6 +76,7 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<HostileR
     let metrics = server.metrics()?;
     let (attacks, slow) = (attacks.join()?, slow.join()?);
     let cancelled_beside = canceller.join().map_err(|_| BenchError::Thread)?;
+    let leftover = cancel::until_idle(server.address)?;
     note("cancelling");
     let cancelled_alone = cancel::alone(server.address)?;
     let quiet_again = light::run(server.address, data, quiet_for)?;
@@ -97,6 +98,7 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<HostileR
         attacks,
         slow,
         cancelled_beside,
+        leftover,
         cancelled_alone,
     })
 }

@@ -14,6 +14,10 @@ const MOST_TIMES_QUIET: f64 = 5.0;
 /// How long cancelled work may go on, in milliseconds.
 const MOST_CANCEL_MS: f64 = 100.0;
 
+/// How long it may take until nothing is left of what hundreds of clients asked for that went at
+/// once, in milliseconds.
+const MOST_LEFTOVER_MS: f64 = 1000.0;
+
 /// Light queries over a while.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LightUnder {
@@ -60,6 +64,17 @@ pub struct CancelFigures {
     pub ms: Vec<f64>,
 }
 
+/// What the clients of the mix left behind when they went.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Leftover {
+    /// For how long anything was left, in milliseconds.
+    pub ms: f64,
+    /// The kind of the request that was in the list for longest.
+    pub name: String,
+    /// The memory that came back last.
+    pub bytes: u64,
+}
+
 /// All of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HostileReport {
@@ -95,6 +110,8 @@ pub struct HostileReport {
     pub slow: SlowFigures,
     /// Cancelled beside the mix: gone from the list of queries.
     pub cancelled_beside: Vec<CancelFigures>,
+    /// After the clients of the mix had gone.
+    pub leftover: Leftover,
     /// Cancelled alone: gone from the list, and the memory back.
     pub cancelled_alone: Vec<CancelFigures>,
 }
@@ -134,6 +151,11 @@ impl HostileReport {
                     bytes(self.ceiling_bytes())
                 ),
                 self.peak_bytes <= self.ceiling_bytes(),
+            ),
+            (
+                "nothing is left 1 s after the clients went",
+                format!("{} ms", millis(self.leftover.ms)),
+                self.leftover.ms <= MOST_LEFTOVER_MS,
             ),
             (
                 "cancelled work stops within 100 ms",
@@ -222,6 +244,13 @@ impl Display for HostileReport {
             }
         }
         writeln!(f, "{cancelled}")?;
+        writeln!(
+            f,
+            "the mix was gone after {} ms; last in the list: {}; last memory: {}\n",
+            millis(self.leftover.ms),
+            self.leftover.name,
+            bytes(self.leftover.bytes)
+        )?;
         let mut verdicts = Table::new(["target", "found", ""]);
         for (target, found, met) in self.verdicts() {
             verdicts.row([target, &found, if met { "met" } else { "MISSED" }]);
