@@ -16,7 +16,8 @@ use jindou_fabric::allocator::{release_free_memory, release_in_time, release_onl
 const BUSY: Duration = Duration::from_millis(20);
 const QUIET: Duration = Duration::from_millis(200);
 /// What may be in use beside what is reserved, in bytes, before the allocator is asked for what it
-/// keeps; and how often it is asked for less.
+/// keeps, however small the pool is: stacks and caches of some threads come and go. And how often
+/// it is asked for less.
 const KEPT_BYTES: u64 = 32 << 20;
 const RELEASE_EVERY: Duration = Duration::from_secs(1);
 /// What a merge may take, as a multiple of what it merges.
@@ -101,7 +102,7 @@ impl Strain {
             release_free_memory();
             self.released = Instant::now();
         }
-        let too_much = unreserved.saturating_sub(self.spare_bytes);
+        let too_much = unreserved.saturating_sub(self.spare_bytes.max(KEPT_BYTES));
         self.pool.note_unreserved(too_much);
     }
 }

@@ -291,6 +291,7 @@ fn memory_that_all_queries_share_is_never_exceeded_and_always_given_back() {
     server.wait_for_metric("jindou_query_memory_bytes 0");
     server.wait_for_metric("jindou_rejected_total{reason=\"memory\"} 4");
     let one = server.query(PRODUCT, "&format=tsv");
+    assert_eq!(one.status, 200, "{}", one.text());
     assert_eq!(one.text().lines().count(), TRIPLES * TRIPLES + 1);
 
     let mut engine = Config::default();
