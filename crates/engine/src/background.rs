@@ -3,6 +3,8 @@
 use std::panic::resume_unwind;
 use std::thread;
 
+use jindou_fabric::pace::LongWork;
+
 use crate::EngineError;
 use crate::database::Inner;
 
@@ -27,6 +29,7 @@ impl Inner {
         let Some(start) = &self.config.worker_start else {
             return Ok(work());
         };
+        let _long = LongWork::begin();
         thread::scope(|scope| {
             let thread = thread::Builder::new().name("long-work".to_owned());
             let done = thread.stack_size(STACK_BYTES).spawn_scoped(scope, || {

@@ -143,9 +143,6 @@ pub struct QueryOptions {
     pub base: Option<NamedNode>,
     /// Which endpoints SERVICE may call; the database's setting must allow them, too.
     pub services: Option<AddressPolicy>,
-    /// Offer the core at each batch of rows to whoever else wants it: for threads that are to
-    /// keep out of the way of others, where the scheduler would let them run on for milliseconds.
-    pub yields: bool,
     /// Refuse a query that would wait for others, as one with SERVICE does, with
     /// [`EngineError::WouldWait`](crate::EngineError::WouldWait): for threads that must not block.
     pub must_not_wait: bool,

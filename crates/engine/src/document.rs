@@ -8,6 +8,7 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use jindou_fabric::pace::LongWork;
 use jindou_ingest::{Guard, IngestError, LoadOptions, Progress, QuadSink, Source};
 use jindou_model::{IdQuad, key};
 use jindou_store::StoreError;
@@ -99,6 +100,7 @@ pub(crate) fn read(
         last: Last::default(),
         quad: Vec::new(),
     };
+    let _long = (!is_short).then(LongWork::begin);
     let loaded = jindou_ingest::load(sources, &options, sink, &Progress::default());
     match loaded {
         Ok((sinks, _)) => Ok(sinks

@@ -82,7 +82,7 @@ impl Database {
         let inner = self.inner();
         let deadline = options.deadline(inner);
         let execute = |working: &mut Snapshot, deadline: &Deadline, execution| {
-            let mut run = Run::new(inner, options, deadline, working).as_asked(execution);
+            let mut run = Run::new(inner, options, deadline, working).for_execution(execution);
             run.clear(&target(graph), false, false)?;
             Ok(run.done())
         };
@@ -103,7 +103,7 @@ impl Database {
         let document = document::read(documents, GraphNames::None { all }, inner, &deadline)?;
         let existed = AtomicBool::new(true);
         let execute = |working: &mut Snapshot, deadline: &Deadline, execution| {
-            let mut run = Run::new(inner, options, deadline, working).as_asked(execution);
+            let mut run = Run::new(inner, options, deadline, working).for_execution(execution);
             if let Some(graph) = graph {
                 existed.store(run.has_graph(graph.as_ref().into()), Relaxed);
             }

@@ -71,7 +71,6 @@ impl Running {
                 memory_bytes: config.query_memory_bytes,
                 spill: config.spill.clone(),
                 account,
-                yields: options.yields,
             },
             services: plan.calls_services.then(|| services(config, options)),
             profile: options.profile,

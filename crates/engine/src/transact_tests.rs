@@ -6,17 +6,16 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use jindou_plan::parse_update;
-use parking_lot::Mutex;
 use jindou_store::Snapshot;
+use parking_lot::Mutex;
 
 use crate::deadline::Deadline;
-use jindou_ingest::ThreadStart;
 use crate::transact::{Execution, Search};
 use crate::update::Run;
 use crate::{
-    Config, Database, EngineError, MergePolicy, QueryResults, UpdateOptions,
-    UpdateReport,
+    Config, Database, EngineError, MergePolicy, QueryResults, UpdateOptions, UpdateReport,
 };
+use jindou_ingest::ThreadStart;
 
 const PREFIX: &str = "PREFIX : <http://e/>";
 /// Far longer than others wait for a search.
@@ -82,7 +81,7 @@ fn search_around(
     let executions = Mutex::new(Executions::default());
     let execute = |working: &mut Snapshot, deadline: &Deadline, execution: Execution| {
         let is_beside = execution.reads.is_some();
-        let run = Run::new(database.inner(), &options, deadline, working).as_asked(execution);
+        let run = Run::new(database.inner(), &options, deadline, working).for_execution(execution);
         let done = run.execute_all(&parsed.operations, &documents)?;
         let count = {
             let mut count = executions.lock();
@@ -485,11 +484,12 @@ fn threads_of(database: &Database, is_long: bool) -> Vec<(String, bool)> {
     let execute = |working: &mut Snapshot, deadline: &Deadline, execution: Execution| {
         let thread = std::thread::current().name().unwrap_or_default().to_owned();
         threads.lock().push((thread, execution.is_trial));
-        while execution.is_trial {
-            deadline.left()?;
-            std::hint::spin_loop();
+        if execution.is_trial {
+            loop {
+                deadline.left()?;
+            }
         }
-        let run = Run::new(database.inner(), &options, deadline, working).as_asked(execution);
+        let run = Run::new(database.inner(), &options, deadline, working).for_execution(execution);
         run.execute_all(&parsed.operations, &[None])
     };
     let search = Search {
@@ -522,7 +522,7 @@ fn others_wait_at_last_for_a_long_insertion_that_they_overtake_each_time() {
     let parsed = parse_update(&text, None, None).unwrap();
     let options = UpdateOptions::default();
     let execute = |working: &mut Snapshot, deadline: &Deadline, execution: Execution| {
-        let run = Run::new(database.inner(), &options, deadline, working).as_asked(execution);
+        let run = Run::new(database.inner(), &options, deadline, working).for_execution(execution);
         run.execute_all(&parsed.operations, &[None])
     };
     let now = Cell::new(Instant::now());

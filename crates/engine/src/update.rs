@@ -131,7 +131,7 @@ impl Database {
             | Operation::Drop { .. } => true,
         };
         let execute = |working: &mut Snapshot, deadline: &Deadline, execution| {
-            let run = Run::new(inner, &options, deadline, working).as_asked(execution);
+            let run = Run::new(inner, &options, deadline, working).for_execution(execution);
             run.execute_all(&update.operations, &documents)
         };
         let document_bytes = documents.iter().flatten().map(Document::bytes);
@@ -297,7 +297,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    pub(crate) fn as_asked(mut self, execution: Execution) -> Self {
+    pub(crate) fn for_execution(mut self, execution: Execution) -> Self {
         self.execution = execution;
         self
     }
@@ -933,9 +933,7 @@ fn is_quad(
 ) -> bool {
     let kind_of = |id: TermId| kind_of(working, running, id);
     let is_node = |id: TermId| kind_of(id) != Kind::Literal;
-    is_node(subject)
-        && kind_of(predicate) == Kind::Iri
-        && (graph.is_none() || kind_of(graph) == Kind::Iri)
+    is_node(subject) && kind_of(predicate) == Kind::Iri && (graph.is_none() || is_node(graph))
 }
 
 #[derive(PartialEq, Eq)]

@@ -304,3 +304,25 @@ fn a_predicate_that_becomes_a_vertex_is_a_term_of_the_graph() {
         database.compact().unwrap();
     }
 }
+
+#[test]
+fn quads_of_graphs_named_by_blank_nodes_are_changed_as_others() {
+    let database = Database::with_config(config());
+    update(&database, "INSERT DATA { _:x :names 1, 'x' . :g :names 2 }");
+    let fill = "INSERT { GRAPH ?g { :s :p ?n } } WHERE { ?g :names ?n }";
+    assert_eq!(update(&database, fill), (3, 0));
+    // No graph is called as a literal is.
+    let fill = "INSERT { GRAPH ?n { :s :p ?n } } WHERE { ?g :names ?n }";
+    assert_eq!(update(&database, fill), (0, 0));
+    let change = "DELETE { GRAPH ?g { ?s ?p 'x' } } INSERT { GRAPH ?g { ?s ?p 'y', 'z' } } \
+                  WHERE { GRAPH ?g { ?s ?p 'x' } }";
+    for round in 0..2 {
+        assert_eq!(
+            update(&database, change),
+            if round == 0 { (2, 1) } else { (0, 0) }
+        );
+        database.compact().unwrap();
+    }
+    let all = "DELETE WHERE { GRAPH ?g { ?s ?p ?o } }";
+    assert_eq!(update(&database, all), (0, 4));
+}

@@ -76,8 +76,6 @@ pub struct Limits {
     pub spill: SpillLimits,
     /// Where it books what it holds; a new one for each query.
     pub account: Arc<Account>,
-    /// Its threads offer their cores to others whenever they look at the limits.
-    pub yields: bool,
 }
 
 /// Rows and time of one step or operator.
@@ -356,9 +354,6 @@ impl Context {
     /// What it ends for.
     pub fn check(&self) -> Result<(), ExecError> {
         self.limits.account.count_batch();
-        if self.limits.yields {
-            std::thread::yield_now();
-        }
         if self.limits.cancellation.is_cancelled() || self.finished.load(Ordering::Relaxed) {
             return Err(ExecError::Cancelled);
         }

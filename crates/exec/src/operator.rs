@@ -9,8 +9,11 @@ use crate::ExecError;
 use crate::context::Context;
 use crate::execution::Parallel;
 use crate::operators;
-use crate::steps::{self, Chain};
+use crate::steps::{self, Behind, Chain};
 use crate::table::{Table, VarSet};
+
+/// Steps that are built between two looks at the limits.
+const STEPS_PER_LOOK: usize = 1024;
 
 /// Something that hands over rows, a table at a time.
 pub(crate) trait Operator: Send {
@@ -274,6 +277,7 @@ impl<'a> Builder<'a> {
     ) -> Result<Boxed, ExecError> {
         let mut chain = Chain::default();
         let mut operator = input;
+        let mut wanted = Behind::new(steps, needed);
         // Filters that the pattern before them has taken over.
         let mut taken_over = 0;
         for (index, planned) in steps.iter().enumerate() {
@@ -282,7 +286,10 @@ impl<'a> Builder<'a> {
                 operator = self.profiled(operator, planned.id);
                 continue;
             }
-            let keep = |count| steps::needed_before(&steps[index + count..], needed);
+            if index % STEPS_PER_LOOK == STEPS_PER_LOOK - 1 {
+                self.cx.check()?;
+            }
+            let keep = |count| wanted.behind(index + count).clone();
             match steps::build_match_except(operator, &steps[index..], keep, self.cx) {
                 Ok((matching, count)) => {
                     operator = self.profiled(matching, planned.id);
@@ -297,7 +304,8 @@ impl<'a> Builder<'a> {
                     Err(input) => operator = input,
                 }
             }
-            operator = steps::build(self, operator, &steps[index..], keep(1))?;
+            let keep = wanted.behind(index + 1).clone();
+            operator = steps::build(self, operator, &steps[index..], keep)?;
             operator = self.profiled(operator, planned.id);
         }
         Ok(chain.end(operator))

@@ -336,6 +336,13 @@ impl VarSet {
         self.words[word] |= 1 << (var.index() % 64);
     }
 
+    /// Takes a variable out.
+    pub(crate) fn remove(&mut self, var: Var) {
+        if let Some(word) = self.words.get_mut(var.index() / 64) {
+            *word &= !(1 << (var.index() % 64));
+        }
+    }
+
     /// Its variables.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Var> + '_ {
         (0..64 * self.words.len())

@@ -4,10 +4,11 @@
 //! anonymous memory advised for huge pages, or a mapped file. Registering regions for remote
 //! reads and passing messages join this crate when there is a second machine. What else of the
 //! operating system takes unsafe code is here, too: the [`allocator`], how threads are
-//! [`schedule`]d, and what becomes of reads from a mapped file that lost its bytes.
+//! [`schedule`]d and [`pace`]d, and what becomes of reads from a mapped file that lost its bytes.
 
 pub mod allocator;
 mod fault;
+pub mod pace;
 mod region;
 pub mod schedule;
 

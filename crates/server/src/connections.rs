@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use hyper::Version;
+use jindou_fabric::pace::LongWork;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// Connections beyond those that may ask anything.
@@ -180,7 +181,10 @@ impl Peer {
     /// Notes that a long body comes in, until what this returns is dropped.
     pub(crate) fn begin_long(self: &Arc<Self>) -> LongBody {
         self.receives_long.store(true, Relaxed);
-        LongBody(Arc::clone(self))
+        LongBody {
+            peer: Arc::clone(self),
+            _work: LongWork::begin(),
+        }
     }
 
     /// Waits until the connection is to give way to another.
@@ -231,11 +235,14 @@ impl Drop for Open {
 }
 
 /// A long body that comes in.
-pub(crate) struct LongBody(Arc<Peer>);
+pub(crate) struct LongBody {
+    peer: Arc<Peer>,
+    _work: LongWork,
+}
 
 impl Drop for LongBody {
     fn drop(&mut self) {
-        self.0.receives_long.store(false, Relaxed);
+        self.peer.receives_long.store(false, Relaxed);
     }
 }
 

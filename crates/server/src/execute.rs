@@ -34,7 +34,7 @@ use crate::protocol::Parameters;
 use crate::queries::{Client, Kind, Listed, Queries, Reason, Running};
 use crate::respond;
 use crate::stream::{Head, Stream};
-use crate::threads::{HeavyPriority, PLAIN_TEXT_BYTES, Purpose, Stopwatch, Threads, left};
+use crate::threads::{PLAIN_TEXT_BYTES, Purpose, Stopwatch, Threads, left};
 
 /// The largest answer found and sent at once, in bytes.
 const INLINE_BYTES: usize = 256 << 10;
@@ -285,6 +285,8 @@ impl Executor {
         query: Query,
         listed: Listed,
     ) -> Result<(Query, Listed, Result<Tried, Refusal>), Refusal> {
+        // Who goes away takes it along.
+        let _cancel = CancelOnDrop(Arc::clone(&listed));
         let place = Arc::clone(&self.long).acquire_owned().await;
         let place = place.expect("the gate is never closed");
         let (sender, tried) = oneshot::channel();
@@ -421,7 +423,6 @@ impl Executor {
             cancellation: Some(listed.token()),
             progress: Some(listed.new_progress()),
             services: Some(self.services.clone()),
-            yields: self.heavy_purpose == Purpose::Heavy(HeavyPriority::Idle),
             ..query.options()
         };
         let began = Instant::now();

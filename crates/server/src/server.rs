@@ -12,6 +12,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use jindou_engine::Database;
+use jindou_fabric::pace::interrupt_long_work;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -153,11 +154,14 @@ impl Server {
         }
     }
 
-    /// Where long bodies come in, if not where light requests are read.
+    /// Keeps long work out of the way of light requests, if it is to be: where long bodies come in.
     fn start_apart(&self) -> Option<Apart> {
         let priority = self.config.heavy_priority;
         if priority == HeavyPriority::Same {
             return None;
+        }
+        if let Err(error) = interrupt_long_work() {
+            tracing::debug!(%error, "light queries may wait some milliseconds for a core");
         }
         let started = Apart::start(priority);
         let failed = |error: &io::Error| tracing::error!(%error, "no thread for long bodies");

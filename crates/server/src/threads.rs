@@ -7,6 +7,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
+use jindou_fabric::pace::LongWork;
+
 /// How nice threads of heavy queries are where they are no more than that.
 const HEAVY_NICENESS: i32 = 10;
 /// How nice threads are that execute long updates: others may wait for the lock that they hold.
@@ -94,7 +96,13 @@ impl Threads {
         purpose: Purpose,
         work: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
-        let mut work: Work = Box::new(work);
+        let mut work: Work = match purpose {
+            Purpose::Heavy(_) => Box::new(move || {
+                let _long = LongWork::begin();
+                work();
+            }),
+            Purpose::Write => Box::new(work),
+        };
         while let Some(idle) = self.take(name, purpose) {
             // One that panicked has ended.
             match idle.work.send(work) {

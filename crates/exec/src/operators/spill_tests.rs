@@ -171,7 +171,6 @@ impl World {
                 timeout: None,
                 memory_bytes,
                 account: Arc::default(),
-                yields: false,
                 spill: SpillLimits::new(directory.path(), 1 << 30),
             },
             services: None,

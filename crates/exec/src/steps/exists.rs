@@ -8,7 +8,7 @@ use jindou_plan::physical::{Outcome, PlannedStep, Var};
 
 use super::feed::Feed;
 use super::optional::row_id;
-use super::{Chain, needed_before};
+use super::{Behind, Chain, needed_before};
 use crate::ExecError;
 use crate::context::Context;
 use crate::operator::{Boxed, Builder, Operator};
@@ -43,6 +43,7 @@ pub(super) fn build(
     let feed = Feed::default();
     let found = Found::default();
     let mut chain = Chain::default();
+    let mut behind = Behind::new(steps, &last);
     let mut inner: Boxed = Box::new(feed.clone());
     for (index, step) in steps.iter().enumerate() {
         inner = chain.input(inner);
@@ -53,8 +54,8 @@ pub(super) fn build(
                 number,
             });
         }
-        let needed = needed_before(&steps[index + 1..], &last);
-        inner = builder.steps(inner, std::slice::from_ref(step), &needed)?;
+        let needed = behind.behind(index + 1);
+        inner = builder.steps(inner, std::slice::from_ref(step), needed)?;
     }
     let inner = chain.end(inner);
     Ok(Box::new(Exists {

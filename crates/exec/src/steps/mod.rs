@@ -1,5 +1,6 @@
 //! Steps of exploration: each takes tables, extends or filters their rows, and hands them on.
 
+mod behind;
 mod bind;
 mod chain;
 mod check;
@@ -19,6 +20,7 @@ use jindou_model::{IdRanges, Membership, PredicateId};
 use jindou_plan::expression::{Comparison, Expression};
 use jindou_plan::physical::{ConstId, PlannedStep, Requirement, Scope, Side, Slot, Step, Var};
 
+pub(crate) use behind::Behind;
 pub(crate) use bind::{Seed, SeededBind};
 pub(crate) use chain::Chain;
 pub(crate) use feed::Feed;
@@ -107,7 +109,7 @@ pub(crate) fn build(
 pub(crate) fn build_match_except(
     input: Boxed,
     steps: &[PlannedStep],
-    keep: impl Fn(usize) -> VarSet,
+    keep: impl FnOnce(usize) -> VarSet,
     cx: &Context,
 ) -> Result<(Boxed, usize), Boxed> {
     let Some(Step::Match {

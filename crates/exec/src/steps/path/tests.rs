@@ -255,7 +255,6 @@ impl World {
                 memory_bytes: 1 << 30,
                 spill: SpillLimits::off(),
                 account: Arc::default(),
-                yields: false,
             },
         }
     }
