@@ -36,6 +36,8 @@ pub struct BackupReport {
 #[non_exhaustive]
 pub struct StoreReport {
     /// Its files.
+    /// The number of its latest snapshot.
+    pub snapshot: SnapshotNumber,
     pub files: Vec<StoreFile>,
     /// Triples of the default graph.
     pub triples: u64,
@@ -104,7 +106,7 @@ impl Database {
             false => Some(inner.builders().install(|| rebuild(&snapshot))?),
         };
         let base = rebuilt.as_ref().unwrap_or(snapshot.base());
-        DurableStore::write_new(place.directory(), base)?;
+        DurableStore::write_new(place.directory(), base, snapshot.number())?;
         Ok((snapshot, false))
     }
 
@@ -147,3 +149,4 @@ fn report(directory: &Directory) -> Result<StoreReport, EngineError> {
         recovery,
     })
 }
+        snapshot: snapshot.number(),

@@ -148,8 +148,7 @@ impl Database {
             return Ok(Self::from_parts(snapshot, Some(store), config, recovery));
         }
         let base = build(Vec::new(), 0).expect("an empty graph is not too large");
-        let (store, base) = DurableStore::create(directory, config.durability.clone(), &base)?;
-        let snapshot = Snapshot::of_base(base, store.generation(), SnapshotNumber(1));
+        let (store, snapshot) = DurableStore::create(directory, config.durability.clone(), &base)?;
         let recovery = Recovery::default();
         Ok(Self::from_parts(snapshot, Some(store), config, recovery))
     }
@@ -173,8 +172,7 @@ impl Database {
             return Ok((database, report));
         }
         let (base, report) = load::load(None, sources, options, progress)?;
-        let (store, base) = DurableStore::create(directory, config.durability.clone(), &base)?;
-        let snapshot = Snapshot::of_base(base, store.generation(), SnapshotNumber(1));
+        let (store, snapshot) = DurableStore::create(directory, config.durability.clone(), &base)?;
         let recovery = Recovery::default();
         let database = Self::from_parts(snapshot, Some(store), config, recovery);
         Ok((database, report))
@@ -256,11 +254,12 @@ impl Database {
             Some(store) => {
                 let directory = Arc::clone(store.directory());
                 DurableStore::write_next_base(&directory, &base, generation).and_then(|mapped| {
-                    store.replace(generation, &mapped, &[])?;
+                    store.replace(generation, (&mapped, number), &[])?;
                     Ok(mapped)
                 })
             }
         };
+        let number = SnapshotNumber(existing.number().0 + 1);
         let base = match written {
             Ok(base) => base,
             Err(error) => {
@@ -268,7 +267,6 @@ impl Database {
                 return Err(writer.refused(error));
             }
         };
-        let number = SnapshotNumber(existing.number().0 + 1);
         writer.latest = Snapshot::of_base(base, generation, number);
         writer.last = None;
         self.inner.planner.clear();
@@ -369,6 +367,14 @@ impl Database {
     pub fn recovery(&self) -> Recovery {
         self.inner.recovery
     }
+    /// The number of the snapshot that queries see now. It never decreases, whatever is loaded or
+    /// merged and however often a stored database is opened again, as long as the log is synced
+    /// ([`Fsync::Always`](jindou_store::log::Fsync)) or the machine does not stop.
+    #[must_use]
+    pub fn snapshot_number(&self) -> SnapshotNumber {
+        self.inner.graph.load().snapshot.number()
+    }
+
 
     /// The graph as it is now.
     pub(crate) fn graph(&self) -> Arc<StoredGraph> {

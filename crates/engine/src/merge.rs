@@ -428,7 +428,7 @@ impl Inner {
         let latest = writer.latest.clone();
         bring_over(&waiting, latest, &mut to, &mut moved)?;
         if let Some(store) = &mut writer.store
-            && let Err(error) = store.replace(generation, to.base(), &moved)
+            && let Err(error) = store.replace(generation, (to.base(), start.number()), &moved)
         {
             return Err(writer.refused(error));
         }
