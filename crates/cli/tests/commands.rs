@@ -154,6 +154,21 @@ fn a_mistake_in_a_query_is_shown_with_a_caret() {
 }
 
 #[test]
+fn what_is_not_supported_is_shown_with_a_caret() {
+    let folder = folder();
+    let text = "ASK {\n  ?s ?p << <a:a> <a:b> 1 >> }";
+    let output = run(
+        folder.path(),
+        &["query", "--data", "people.ttl", "--query", text],
+    );
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    let expected = "error: query, not supported: triple terms (line 2, column 9)\n    \
+                    ?s ?p << <a:a> <a:b> 1 >> }\n          ^\n";
+    assert_eq!(said, expected);
+}
+
+#[test]
 fn mistakes_are_told_in_one_line() {
     let folder = folder();
     let path = folder.path();

@@ -58,7 +58,7 @@ mod writer;
 pub use backup::{BackupReport, StoreReport};
 pub use config::{Config, DEFAULT_SPILL_BYTES, LoadPolicy, QueryOptions};
 pub use database::{DataMemory, Database};
-pub use error::EngineError;
+pub use error::{EngineError, TextPlace};
 pub use graph_store::GraphReport;
 pub use health::Failure;
 pub use jindou_exec::{
