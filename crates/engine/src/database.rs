@@ -24,7 +24,7 @@ use crate::load::{self, LoadReport};
 use crate::merge::{Signal, Trouble};
 use crate::query::{QueryResults, Running};
 use crate::request_memory::RequestMemory;
-use crate::statistics::DatabaseStatistics;
+use crate::statistics::{DatabaseStatistics, QuadCounts};
 use crate::writer::Writer;
 
 /// Bytes of text up to which the tree of a query is not counted.
@@ -461,7 +461,13 @@ impl Database {
         graph.read(|| Ok(self.prepare(text, options, &graph, begun)?.explain()?))?
     }
 
-    /// Figures of the graph.
+    /// How many statements there are. Costs the same whatever there is.
+    #[must_use]
+    pub fn quad_counts(&self) -> QuadCounts {
+        QuadCounts::of(&self.inner.graph.load().snapshot)
+    }
+
+    /// Figures of the graph. Costs a table of all predicates.
     #[must_use]
     pub fn statistics(&self) -> DatabaseStatistics {
         DatabaseStatistics::of(&self.inner.graph.load().snapshot)

@@ -78,7 +78,7 @@ pub use progress::QueryProgress;
 pub use quads::GraphSelection;
 pub use query::QueryResults;
 pub use solutions::{Batch, Solution, Solutions, TermDecoder};
-pub use statistics::{DatabaseStatistics, PredicateStatistics};
+pub use statistics::{DatabaseStatistics, PredicateStatistics, QuadCounts};
 pub use triples::Graph;
 pub use update::{UpdateOptions, UpdateReport};
 pub use web::WebError;
