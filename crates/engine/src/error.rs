@@ -10,7 +10,7 @@ use jindou_ingest::IngestError;
 use jindou_plan::{NoStack, PlanError, Span, SyntaxError, position};
 use jindou_store::StoreError;
 
-use crate::WebError;
+use crate::{Occupation, WebError};
 
 /// A place in the text of a query or an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,15 +119,14 @@ pub enum EngineError {
         /// How often it was executed.
         executions: u64,
     },
-    /// A load, merge, checkpoint, backup or update was under way for as long as a merge or
-    /// checkpoint was to wait for it. Nothing was changed.
-    #[error(
-        "something else kept the store busy for {} s: a load, a merge, a checkpoint, a backup or an update; try again later",
-        limit.as_secs_f64()
-    )]
+    /// Something else was under way for as long as a load, merge, checkpoint or backup was to wait
+    /// for it. Nothing was changed.
+    #[error("{by} kept the store busy for {} s; try again later", limit.as_secs_f64())]
     Busy {
         /// How long it waited.
         limit: Duration,
+        /// What was under way at the end of that time.
+        by: Occupation,
     },
     /// The settings do not allow it.
     #[error("{what} is not allowed by the settings")]

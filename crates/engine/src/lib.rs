@@ -51,6 +51,7 @@ mod transact;
 #[cfg(test)]
 mod transact_tests;
 mod triples;
+mod turn;
 mod update;
 mod web;
 mod writer;
@@ -80,5 +81,6 @@ pub use query::QueryResults;
 pub use solutions::{Batch, Solution, Solutions, TermDecoder};
 pub use statistics::{DatabaseStatistics, PredicateStatistics, QuadCounts};
 pub use triples::Graph;
+pub use turn::Occupation;
 pub use update::{UpdateOptions, UpdateReport};
 pub use web::WebError;
