@@ -144,8 +144,10 @@ mod tests {
     fn the_cheap_counts_are_those_of_the_table_of_predicates_after_every_kind_of_change() {
         let folder = tempfile::tempdir().expect("there is room");
         let location = folder.path().join("store");
-        let mut config = Config::default();
-        config.merge = MergePolicy::never();
+        let config = Config {
+            merge: MergePolicy::never(),
+            ..Config::default()
+        };
         let database = Database::open_or_create(&location, config.clone()).expect("it is new");
         check(&database, (0, 0), "empty");
         let update = |text: &str| {
