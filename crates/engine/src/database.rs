@@ -254,7 +254,7 @@ impl Database {
     ) -> Result<LoadReport, EngineError> {
         let deadline = Deadline::new(Instant::now(), self.inner.config.query_timeout, None);
         let _one = self.inner.turn.take(Occupation::Load, &deadline)?;
-        let mut writer = self.inner.take_writer(&deadline)?;
+        let mut writer = self.inner.take_writer(Occupation::Load, &deadline)?;
         let existing = writer.begin()?;
         let (base, report) = load::load(Some(&existing), sources, options, progress)?;
         existing.base().check()?;

@@ -321,7 +321,7 @@ impl Inner {
     /// or too many terms. Nothing has changed then.
     pub(crate) fn merge(&self, deadline: &Deadline) -> Result<bool, EngineError> {
         let _one = self.turn.take(Occupation::Merge, deadline)?;
-        let writer = self.take_writer(deadline)?;
+        let writer = self.take_writer(Occupation::Merge, deadline)?;
         // To have waited in vain is no failure of the store.
         let merged = self.merge_now(writer);
         self.note_attempt(&merged);
@@ -336,7 +336,7 @@ impl Inner {
     /// the log failed.
     pub(crate) fn fold(&self, rule: FoldRule, deadline: &Deadline) -> Result<bool, EngineError> {
         let _one = self.turn.take(Occupation::Fold, deadline)?;
-        let start = self.take_writer(deadline)?.begin()?;
+        let start = self.take_writer(Occupation::Fold, deadline)?.begin()?;
         let fold = start.fold(rule);
         if fold.is_empty() {
             return Ok(false);
@@ -464,7 +464,7 @@ impl Inner {
     /// Nothing is lost then.
     pub(crate) fn checkpoint(&self, deadline: &Deadline) -> Result<(), EngineError> {
         let _one = self.turn.take(Occupation::Checkpoint, deadline)?;
-        let writer = self.take_writer(deadline)?;
+        let writer = self.take_writer(Occupation::Checkpoint, deadline)?;
         let done = self.checkpoint_now(writer);
         if done.is_err() {
             self.writer.lock().abandon();

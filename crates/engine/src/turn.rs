@@ -60,8 +60,8 @@ impl fmt::Display for Occupation {
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     lock: Mutex<()>,
-    /// The latest [`Occupation`] that had the lock. Not reset: whoever waited in vain did so for
-    /// that one.
+    /// The latest [`Occupation`] that had the lock, or an update that it waits for itself. Not
+    /// reset: whoever waited in vain did so for that one.
     latest: AtomicU8,
 }
 
@@ -77,8 +77,12 @@ impl Turn {
     ) -> Result<MutexGuard<'_, ()>, EngineError> {
         let guard = wait_for_lock(&self.lock, deadline);
         let guard = guard.map_err(|error| busy(error, self.latest()))?;
-        self.latest.store(work as u8, Relaxed);
+        self.note(work);
         Ok(guard)
+    }
+
+    fn note(&self, work: Occupation) {
+        self.latest.store(work as u8, Relaxed);
     }
 
     /// True while something is under way.
@@ -92,18 +96,23 @@ impl Turn {
 }
 
 impl Inner {
-    /// The writer's lock, for whoever has the [`Turn`].
+    /// The writer's lock, for `work` that has the [`Turn`].
     ///
     /// # Errors
     /// [`EngineError::Busy`], as a transaction had it until the deadline;
     /// [`EngineError::Cancelled`].
     pub(crate) fn take_writer(
         &self,
+        work: Occupation,
         deadline: &Deadline,
     ) -> Result<MutexGuard<'_, Writer>, EngineError> {
+        // Nothing but a load or a transaction holds it for long, and loads have the turn. Others
+        // who wait for the turn meanwhile wait for the transaction in truth.
+        self.turn.note(Occupation::Update);
         let writer = wait_for_lock(&self.writer, deadline);
-        // Nothing but a load or a transaction holds it for long, and loads have the turn.
-        writer.map_err(|error| busy(error, Occupation::Update))
+        let writer = writer.map_err(|error| busy(error, Occupation::Update))?;
+        self.turn.note(work);
+        Ok(writer)
     }
 }
 
@@ -125,10 +134,17 @@ mod tests {
 
     const SHORT: Duration = Duration::from_millis(1);
 
-    fn database(query_timeout: Option<Duration>) -> Database {
+    /// Nothing is done in the background, which would be in the way as well.
+    fn never() -> MergePolicy {
+        MergePolicy {
+            fold_idle: Duration::from_secs(1 << 20),
+            ..MergePolicy::never()
+        }
+    }
+
+    fn database() -> Database {
         let database = Database::with_config(Config {
-            merge: MergePolicy::never(),
-            query_timeout,
+            merge: never(),
             ..Config::default()
         });
         let update = "INSERT DATA { <http://e/a> <http://e/p> 1 }";
@@ -166,37 +182,37 @@ mod tests {
             };
             assert_eq!((limit, found), (SHORT, by));
         }
-        // A backup does not wait for transactions.
+        if by == Occupation::Update {
+            return;
+        }
         for done in [
             database.backup(&place("by-setting")),
             database.backup_within(&place("by-limit"), wait),
         ] {
-            let found = match done {
-                Err(EngineError::Busy { by, .. }) => Some(by),
-                Err(error) => panic!("{error}"),
-                Ok(_) => None,
-            };
-            assert_eq!(found, Some(by).filter(|by| *by != Occupation::Update));
+            assert!(
+                matches!(done, Err(EngineError::Busy { by: found, .. }) if found == by),
+                "{done:?}"
+            );
         }
-        let count = std::fs::read_dir(folder.path())
-            .expect("it is there")
-            .count();
-        let backups = if by == Occupation::Update { 2 } else { 0 };
-        assert_eq!(count, backups, "a backup that was not made leaves nothing");
+        let mut left = std::fs::read_dir(folder.path()).expect("it is there");
+        assert!(left.next().is_none(), "a backup that was not made is left");
     }
 
     #[test]
     fn whatever_waits_for_the_store_does_so_no_longer_than_it_may_and_says_for_what() {
         let folder = tempfile::tempdir().expect("there is room");
-        let config = Config {
-            merge: MergePolicy::never(),
-            query_timeout: Some(SHORT),
-            ..Config::default()
+        let location = folder.path().join("store");
+        let open = |query_timeout| {
+            let config = Config {
+                merge: never(),
+                query_timeout,
+                ..Config::default()
+            };
+            Database::open_or_create(&location, config).expect("there is room")
         };
-        let stored = Database::open_or_create(&folder.path().join("store"), config);
-        let stored = stored.expect("there is room");
         let update = "INSERT DATA { <http://e/a> <http://e/p> 1 }";
-        stored.update(update).expect("the update is sound");
+        open(None).update(update).expect("the update is sound");
+        let stored = open(Some(SHORT));
         for work in [
             Occupation::Load,
             Occupation::Merge,
@@ -211,20 +227,47 @@ mod tests {
         }
         let transaction = stored.inner().writer.lock();
         all_are_busy(&stored, Occupation::Update);
+        let copy = folder.path().join("copy");
+        let copied = stored.backup_within(&copy, None);
+        copied.expect("a backup waits for no update");
         drop(transaction);
         assert!(stored.health().is_empty(), "to wait is no failure");
-        assert!(stored.compact_within(None).expect("nothing is in the way"));
-        stored
-            .checkpoint_within(None)
-            .expect("nothing is in the way");
+        drop(stored);
+        let stored = open(None);
+        assert!(stored.compact().expect("nothing is in the way"));
+        stored.checkpoint().expect("nothing is in the way");
         load(&stored).expect("nothing is in the way");
-        let copy = folder.path().join("copy");
-        stored.backup(&copy).expect("nothing is in the way");
+    }
+
+    #[test]
+    fn the_update_is_named_to_those_who_wait_for_work_that_waits_for_it() {
+        let database = database();
+        let (inner, never) = (database.inner(), Deadline::never());
+        let _turn = inner.turn.take(Occupation::Merge, &never);
+        let merge = Deadline::new(std::time::Instant::now(), Some(Duration::ZERO), None);
+        let update = inner.writer.lock();
+        let in_vain = inner.take_writer(Occupation::Merge, &merge).map(drop);
+        assert!(matches!(
+            in_vain,
+            Err(EngineError::Busy {
+                by: Occupation::Update,
+                ..
+            })
+        ));
+        let by = || match inner.turn.take(Occupation::Backup, &merge).map(drop) {
+            Err(EngineError::Busy { by, .. }) => by,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(by(), Occupation::Update);
+        drop(update);
+        let writer = inner.take_writer(Occupation::Merge, &never);
+        assert!(writer.is_ok());
+        assert_eq!(by(), Occupation::Merge);
     }
 
     #[test]
     fn a_load_that_waits_for_a_merge_keeps_no_update_waiting() {
-        let database = database(None);
+        let database = database();
         let never = Deadline::never();
         let merge = database.inner().turn.take(Occupation::Merge, &never);
         std::thread::scope(|scope| {
