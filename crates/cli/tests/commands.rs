@@ -154,6 +154,21 @@ fn a_mistake_in_a_query_is_shown_with_a_caret() {
 }
 
 #[test]
+fn what_is_not_supported_is_shown_with_a_caret() {
+    let folder = folder();
+    let text = "ASK {\n  ?s ?p << <a:a> <a:b> 1 >> }";
+    let output = run(
+        folder.path(),
+        &["query", "--data", "people.ttl", "--query", text],
+    );
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    let expected = "error: query, not supported: triple terms (line 2, column 9)\n    \
+                    ?s ?p << <a:a> <a:b> 1 >> }\n          ^\n";
+    assert_eq!(said, expected);
+}
+
+#[test]
 fn mistakes_are_told_in_one_line() {
     let folder = folder();
     let path = folder.path();
@@ -226,7 +241,9 @@ fn a_place_that_cannot_be_what_it_is_named_for_is_refused_with_the_reason() {
         said(&["backup", "--location", place, "--to", "new"], parts);
     }
     said(&["load", "--location", "people.ttl", "people.ttl"], &file);
-    said(&["serve", "--location", "people.ttl"], &file);
+    // Port 0: another server may have the usual one.
+    let serve = ["serve", "--bind", "127.0.0.1:0", "--location", "people.ttl"];
+    said(&serve, &file);
     stdout(path, &["load", "--location", "store", "people.ttl"]);
     said(
         &["backup", "--location", "store", "--to", "people.ttl"],

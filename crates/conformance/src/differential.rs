@@ -253,7 +253,7 @@ fn compare_to(
 ) -> Outcome {
     let actual = match guarded(|| ask(database, query, None)) {
         Ok(Ok(answer)) => answer.map_terms(&|term| ground(term, without_source_prefix)),
-        Ok(Err(EngineError::Unsupported { feature })) => return Outcome::Unsupported(feature),
+        Ok(Err(EngineError::Unsupported { feature, .. })) => return Outcome::Unsupported(feature),
         Ok(Err(EngineError::MemoryExceeded { .. })) => {
             return Outcome::Unsupported("more memory than the case allows".to_owned());
         }

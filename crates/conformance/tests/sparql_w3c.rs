@@ -249,7 +249,7 @@ enum Failure {
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         match error {
-            EngineError::Unsupported { feature } => Self::Unsupported(feature),
+            EngineError::Unsupported { feature, .. } => Self::Unsupported(feature),
             other => Self::Wrong(format!("the engine says: {other}")),
         }
     }

@@ -6,13 +6,14 @@
 //! [`Partial`].
 
 use std::path::Path;
-use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use jindou_model::SnapshotNumber;
 use jindou_store::bulk::rebuild;
 use jindou_store::{Directory, DurableStore, Partial, Recovery, Snapshot, StoreFile};
 
-use crate::{Database, EngineError};
+use crate::deadline::Deadline;
+use crate::{Database, EngineError, Occupation};
 
 /// What a backup holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,8 @@ pub struct BackupReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreReport {
+    /// The number of its latest snapshot.
+    pub snapshot: SnapshotNumber,
     /// Its files.
     pub files: Vec<StoreFile>,
     /// Triples of the default graph.
@@ -60,16 +63,32 @@ impl Database {
     /// a store that holds what the database held at some moment between the call and its return.
     /// It is on the device when this returns, and not in its place before it is whole.
     ///
-    /// Queries and updates go on meanwhile; a load, a merge or a checkpoint waits. Costs the
+    /// Queries and updates go on meanwhile; a load, a merge or a checkpoint waits. Waits for its
+    /// own turn as [`Database::compact`] does, but for no update. Costs the
     /// changes since the last merge where the directory is on the device of the store, whose files
     /// are linked; else a copy of them; for a database in memory what storing it costs.
     ///
     /// # Errors
-    /// What the operating system says. Of two backups made to the same place at the same time the
-    /// one that ends later is refused.
+    /// As [`Database::backup_within`].
     pub fn backup(&self, to: &Path) -> Result<BackupReport, EngineError> {
+        self.backup_within(to, self.config().query_timeout)
+    }
+
+    /// [`Database::backup`] that waits for so long at most until it can begin; without a limit for
+    /// ever.
+    ///
+    /// # Errors
+    /// [`EngineError::Busy`] if something else was under way for all that time; what the operating
+    /// system says. Of two backups made to the same place at the same time the one that ends later
+    /// is refused.
+    pub fn backup_within(
+        &self,
+        to: &Path,
+        wait: Option<Duration>,
+    ) -> Result<BackupReport, EngineError> {
+        let deadline = Deadline::new(Instant::now(), wait, None);
         let place = Partial::begin(to)?;
-        let (snapshot, is_linked) = self.copy_into(&place)?;
+        let (snapshot, is_linked) = self.copy_into(&place, &deadline)?;
         let bytes = place
             .directory()
             .files()?
@@ -86,15 +105,17 @@ impl Database {
         })
     }
 
-    fn copy_into(&self, place: &Partial) -> Result<(Snapshot, bool), EngineError> {
+    fn copy_into(
+        &self,
+        place: &Partial,
+        deadline: &Deadline,
+    ) -> Result<(Snapshot, bool), EngineError> {
         let inner = self.inner();
-        let stored = |store: &DurableStore| Arc::clone(store.directory());
-        let directory = inner.writer.lock().store.as_ref().map(stored);
-        if let Some(directory) = directory {
+        if let Some(directory) = &inner.directory {
             // What is current stays so; what readers see is on the device.
-            let _one = inner.maintenance.lock();
+            let _one = inner.turn.take(Occupation::Backup, deadline)?;
             let snapshot = self.graph().snapshot.clone();
-            let copied = DurableStore::copy(&directory, &snapshot, place.directory())?;
+            let copied = DurableStore::copy(directory, &snapshot, place.directory())?;
             return Ok((snapshot, copied.is_linked));
         }
         let snapshot = self.graph().snapshot.clone();
@@ -104,7 +125,7 @@ impl Database {
             false => Some(inner.builders().install(|| rebuild(&snapshot))?),
         };
         let base = rebuilt.as_ref().unwrap_or(snapshot.base());
-        DurableStore::write_new(place.directory(), base)?;
+        DurableStore::write_new(place.directory(), base, snapshot.number())?;
         Ok((snapshot, false))
     }
 
@@ -136,6 +157,7 @@ impl Database {
 fn report(directory: &Directory) -> Result<StoreReport, EngineError> {
     let (snapshot, recovery) = DurableStore::verify(directory)?;
     Ok(StoreReport {
+        snapshot: snapshot.number(),
         files: directory.files()?,
         triples: snapshot.triples(),
         named_quads: snapshot.named_quads(),

@@ -24,7 +24,8 @@ use crate::load::{self, LoadReport};
 use crate::merge::{Signal, Trouble};
 use crate::query::{QueryResults, Running};
 use crate::request_memory::RequestMemory;
-use crate::statistics::DatabaseStatistics;
+use crate::statistics::{DatabaseStatistics, QuadCounts};
+use crate::turn::{Occupation, Turn};
 use crate::writer::Writer;
 
 /// Bytes of text up to which the tree of a query is not counted.
@@ -61,8 +62,10 @@ pub(crate) struct Inner {
     pub(crate) writer: Mutex<Writer>,
     /// [`Writer::failed`], for those who must not wait for the writer.
     pub(crate) log_failure: Arc<OnceLock<String>>,
-    /// Held during a load, a merge or a checkpoint.
-    pub(crate) maintenance: Mutex<()>,
+    /// Taken during a load, a merge, a checkpoint or a backup.
+    pub(crate) turn: Turn,
+    /// The files of a stored database.
+    pub(crate) directory: Option<Arc<Directory>>,
     pub(crate) signal: Arc<Signal>,
     /// Why the last merge or checkpoint failed, if it did.
     pub(crate) trouble: Trouble,
@@ -148,8 +151,7 @@ impl Database {
             return Ok(Self::from_parts(snapshot, Some(store), config, recovery));
         }
         let base = build(Vec::new(), 0).expect("an empty graph is not too large");
-        let (store, base) = DurableStore::create(directory, config.durability.clone(), &base)?;
-        let snapshot = Snapshot::of_base(base, store.generation(), SnapshotNumber(1));
+        let (store, snapshot) = DurableStore::create(directory, config.durability.clone(), &base)?;
         let recovery = Recovery::default();
         Ok(Self::from_parts(snapshot, Some(store), config, recovery))
     }
@@ -173,8 +175,7 @@ impl Database {
             return Ok((database, report));
         }
         let (base, report) = load::load(None, sources, options, progress)?;
-        let (store, base) = DurableStore::create(directory, config.durability.clone(), &base)?;
-        let snapshot = Snapshot::of_base(base, store.generation(), SnapshotNumber(1));
+        let (store, snapshot) = DurableStore::create(directory, config.durability.clone(), &base)?;
         let recovery = Recovery::default();
         let database = Self::from_parts(snapshot, Some(store), config, recovery);
         Ok((database, report))
@@ -192,6 +193,7 @@ impl Database {
         let quads = snapshot.triples() + snapshot.named_quads();
         let start = config.worker_start.clone();
         let start = start.map_or_else(|| Arc::new(|| ()) as _, |start| start.0);
+        let directory = store.as_ref().map(|store| Arc::clone(store.directory()));
         let log_failure: Arc<OnceLock<String>> = Arc::default();
         let inner = Inner {
             graph: ArcSwap::from_pointee(StoredGraph {
@@ -206,7 +208,8 @@ impl Database {
                 failed: Arc::clone(&log_failure),
             }),
             log_failure,
-            maintenance: Mutex::new(()),
+            turn: Turn::default(),
+            directory,
             signal: Arc::default(),
             trouble: Trouble::default(),
             builders: OnceLock::new(),
@@ -235,9 +238,13 @@ impl Database {
     /// Loads files, beside what is there: a new base is built. For a stored database it is on
     /// disk when this returns. Updates wait meanwhile, queries do not.
     ///
+    /// Waits for its turn as [`Database::compact`] does, and keeps no update waiting until it
+    /// begins.
+    ///
     /// # Errors
-    /// The first bad statement with its file, line and column, or what the operating system says;
-    /// the graph is then as it was. With [`LoadOptions::lenient`] bad statements are skipped and
+    /// [`EngineError::Busy`] if something else was under way for all that time; the first bad
+    /// statement with its file, line and column; what the operating system says. The graph is then
+    /// as it was. With [`LoadOptions::lenient`] bad statements are skipped and
     /// counted.
     pub fn load(
         &self,
@@ -245,18 +252,20 @@ impl Database {
         options: &LoadOptions,
         progress: &Progress,
     ) -> Result<LoadReport, EngineError> {
-        let _one = self.inner.maintenance.lock();
-        let mut writer = self.inner.writer.lock();
+        let deadline = Deadline::new(Instant::now(), self.inner.config.query_timeout, None);
+        let _one = self.inner.turn.take(Occupation::Load, &deadline)?;
+        let mut writer = self.inner.take_writer(Occupation::Load, &deadline)?;
         let existing = writer.begin()?;
         let (base, report) = load::load(Some(&existing), sources, options, progress)?;
         existing.base().check()?;
         let generation = existing.generation() + 1;
+        let number = SnapshotNumber(existing.number().0 + 1);
         let written = match &mut writer.store {
             None => Ok(base),
             Some(store) => {
                 let directory = Arc::clone(store.directory());
                 DurableStore::write_next_base(&directory, &base, generation).and_then(|mapped| {
-                    store.replace(generation, &mapped, &[])?;
+                    store.replace(generation, (&mapped, number), &[])?;
                     Ok(mapped)
                 })
             }
@@ -268,7 +277,6 @@ impl Database {
                 return Err(writer.refused(error));
             }
         };
-        let number = SnapshotNumber(existing.number().0 + 1);
         writer.latest = Snapshot::of_base(base, generation, number);
         writer.last = None;
         self.inner.planner.clear();
@@ -295,7 +303,7 @@ impl Database {
     /// [`EngineError::Busy`] if something else was under way for all that time; what the operating
     /// system says. The database is then as it was.
     pub fn compact_within(&self, wait: Option<Duration>) -> Result<bool, EngineError> {
-        self.maintain_within(wait, |deadline| self.inner.merge(deadline))
+        self.inner.merge(&Deadline::new(Instant::now(), wait, None))
     }
 
     /// Writes out, in memory, the lists of neighbours that changed since the last merge, so that
@@ -313,7 +321,8 @@ impl Database {
             ..FoldRule::default()
         };
         let wait = self.inner.config.query_timeout;
-        self.maintain_within(wait, |deadline| self.inner.fold(all, deadline))
+        let deadline = Deadline::new(Instant::now(), wait, None);
+        self.inner.fold(all, &deadline)
     }
 
     /// Writes what has changed since the base to a file of its own, so that the log can begin
@@ -333,20 +342,8 @@ impl Database {
     /// [`EngineError::Busy`] if something else was under way for all that time; what the operating
     /// system says. Nothing is lost then.
     pub fn checkpoint_within(&self, wait: Option<Duration>) -> Result<(), EngineError> {
-        self.maintain_within(wait, |deadline| self.inner.checkpoint(deadline))
-    }
-
-    fn maintain_within<T>(
-        &self,
-        wait: Option<Duration>,
-        maintain: impl FnOnce(&Deadline) -> Result<T, EngineError>,
-    ) -> Result<T, EngineError> {
         let deadline = Deadline::new(Instant::now(), wait, None);
-        // Only waiting for the turn has a limit.
-        maintain(&deadline).map_err(|error| match error {
-            EngineError::Timeout { limit } => EngineError::Busy { limit },
-            error => error,
-        })
+        self.inner.checkpoint(&deadline)
     }
 
     /// What is wrong with the database, so that it takes no changes or soon will not: empty if all
@@ -368,6 +365,14 @@ impl Database {
     #[must_use]
     pub fn recovery(&self) -> Recovery {
         self.inner.recovery
+    }
+
+    /// The number of the snapshot that queries see now. It never decreases, whatever is loaded or
+    /// merged and however often a stored database is opened again, as long as the log is synced
+    /// ([`Fsync::Always`](jindou_store::log::Fsync)) or the machine does not stop.
+    #[must_use]
+    pub fn snapshot_number(&self) -> SnapshotNumber {
+        self.inner.graph.load().snapshot.number()
     }
 
     /// The graph as it is now.
@@ -455,7 +460,13 @@ impl Database {
         graph.read(|| Ok(self.prepare(text, options, &graph, begun)?.explain()?))?
     }
 
-    /// Figures of the graph.
+    /// How many statements there are. Costs the same whatever there is.
+    #[must_use]
+    pub fn quad_counts(&self) -> QuadCounts {
+        QuadCounts::of(&self.inner.graph.load().snapshot)
+    }
+
+    /// Figures of the graph. Costs a table of all predicates.
     #[must_use]
     pub fn statistics(&self) -> DatabaseStatistics {
         DatabaseStatistics::of(&self.inner.graph.load().snapshot)
@@ -476,7 +487,7 @@ impl Database {
             base_bytes,
             is_in_files: graph.snapshot.base().is_in_files(),
             change_bytes: graph.snapshot.delta_bytes() as u64,
-            is_in_work: self.inner.maintenance.try_lock().is_none(),
+            is_in_work: self.inner.turn.is_taken(),
         }
     }
 

@@ -103,11 +103,12 @@ pub(crate) fn read(
     let _long = (!is_short).then(LongWork::begin);
     let loaded = jindou_ingest::load(sources, &options, sink, &Progress::default());
     match loaded {
-        Ok((sinks, _)) => Ok(sinks
-            .into_iter()
-            .next()
-            .map(|sink| sink.document)
-            .unwrap_or_default()),
+        Ok((sinks, _)) => {
+            assert!(sinks.len() <= 1, "one thread has one sink");
+            let mut documents = sinks.into_iter().map(|sink| sink.document);
+            // Without a source there is none.
+            Ok(documents.next().unwrap_or_default())
+        }
         Err(error) => {
             if let Some(refusal) = ledger.held.lock().refusal.take() {
                 return Err(refusal);
@@ -314,6 +315,10 @@ impl Document {
     }
 
     /// The quads, in the order of the documents.
+    ///
+    /// # Panics
+    /// The iterator does where the bytes are not those that were written: what is kept here never
+    /// leaves the process, and a document that ends early would be taken for a whole one.
     pub(crate) fn quads(&self) -> Quads<'_> {
         Quads {
             parts: self.parts.iter(),
@@ -340,15 +345,18 @@ pub(crate) struct Quads<'a> {
 }
 
 impl<'a> Quads<'a> {
-    fn term(&mut self) -> Option<Kept<'a>> {
-        let (&kind, rest) = self.rest.split_first()?;
-        let (length, rest) = rest.split_first_chunk()?;
-        let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
-        let (key, rest) = rest.split_at_checked(length)?;
+    fn term(&mut self) -> Kept<'a> {
+        let (&kind, rest) = self.rest.split_first().expect(KEPT);
+        let (length, rest) = rest.split_first_chunk().expect(KEPT);
+        let length = usize::try_from(u64::from_le_bytes(*length)).expect(KEPT);
+        let (key, rest) = rest.split_at_checked(length).expect(KEPT);
         self.rest = rest;
-        Some((kind, key))
+        (kind, key)
     }
 }
+
+/// What the bytes of a document are by construction.
+const KEPT: &str = "a quad is kept whole";
 
 impl Iterator for Quads<'_> {
     type Item = Quad;
@@ -357,45 +365,55 @@ impl Iterator for Quads<'_> {
         while self.rest.is_empty() {
             self.rest = self.parts.next()?;
         }
-        let (&same, rest) = self.rest.split_first()?;
+        let (&same, rest) = self.rest.split_first().expect(KEPT);
         self.rest = rest;
         if same & SAME_SUBJECT == 0 {
-            self.subject = self.term()?;
+            self.subject = self.term();
         }
         if same & SAME_PREDICATE == 0 {
-            self.predicate = self.term()?;
+            self.predicate = self.term();
         }
         if same & SAME_GRAPH == 0 {
-            self.graph = self.term()?;
+            self.graph = self.term();
         }
-        let object = self.term()?;
+        let object = self.term();
         let Some(Term::NamedNode(predicate)) = term(self.predicate) else {
-            return None;
+            panic!("a predicate is kept as an IRI");
         };
         Some(Quad {
-            subject: node(self.subject)?,
+            subject: node(self.subject).expect("a subject is kept as a node"),
             predicate,
-            object: term(object)?,
+            object: term(object).expect("an object is kept as a term"),
             graph_name: node(self.graph).map_or(GraphName::DefaultGraph, Into::into),
         })
     }
 }
 
 /// The term that was kept; none for the default graph.
+///
+/// # Panics
+/// If the bytes are not a key of that kind.
 fn term((kind, key): Kept<'_>) -> Option<Term> {
-    match kind {
-        NODE => key::vertex(key),
-        LITERAL => key::literal(key).map(Into::into),
-        _ => None,
-    }
+    Some(match kind {
+        NODE => key::vertex(key).expect("the key of a node is kept"),
+        LITERAL => key::literal(key)
+            .expect("the key of a literal is kept")
+            .into(),
+        DEFAULT_GRAPH => return None,
+        other => panic!("no term is of the kind {other}"),
+    })
 }
 
+/// As [`term`].
+///
+/// # Panics
+/// For a literal, too.
 fn node(kept: Kept<'_>) -> Option<NamedOrBlankNode> {
-    match term(kept)? {
-        Term::NamedNode(node) => Some(node.into()),
-        Term::BlankNode(node) => Some(node.into()),
-        _ => None,
-    }
+    Some(match term(kept)? {
+        Term::NamedNode(node) => node.into(),
+        Term::BlankNode(node) => node.into(),
+        Term::Literal(literal) => panic!("the literal {literal} stands for a node"),
+    })
 }
 
 #[cfg(test)]
@@ -447,5 +465,56 @@ mod tests {
         assert!(sink.document.parts.len() > 2);
         assert_eq!(sink.document.len(), quads.len());
         assert!(sink.document.quads().eq(quads));
+    }
+
+    /// Bytes that are not those of a quad are a mistake of ours, never the end of a document.
+    #[test]
+    fn a_document_whose_bytes_are_no_quads_does_not_pass_for_a_shorter_one() {
+        let kept = |kind: u8, key: &[u8]| {
+            let length = (key.len() as u64).to_le_bytes();
+            [&[kind][..], &length, key].concat()
+        };
+        let (node, graph) = (kept(NODE, b"http://e/a"), kept(DEFAULT_GRAPH, b""));
+        let whole = [&[0][..], &node, &node, &graph, &node].concat();
+        let read = |part: Vec<u8>| {
+            let document = Document {
+                parts: vec![part],
+                ..Document::default()
+            };
+            let count = std::panic::AssertUnwindSafe(|| document.quads().count());
+            std::panic::catch_unwind(count)
+        };
+        assert_eq!(read(whole.clone()).ok(), Some(1));
+        for end in 1..whole.len() {
+            assert!(read(whole[..end].to_vec()).is_err(), "cut to {end} bytes");
+        }
+        let no_text = kept(NODE, b"\xff");
+        let no_literal = kept(LITERAL, b"without a border");
+        let literal = kept(LITERAL, b"value\0");
+        for (part, what) in [
+            (
+                [&[0][..], &no_text, &node, &graph, &node].concat(),
+                "subject",
+            ),
+            (
+                [&[0][..], &literal, &node, &graph, &node].concat(),
+                "literal as subject",
+            ),
+            (
+                [&[0][..], &node, &literal, &graph, &node].concat(),
+                "predicate",
+            ),
+            ([&[0][..], &node, &node, &literal, &node].concat(), "graph"),
+            (
+                [&[0][..], &node, &node, &graph, &no_literal].concat(),
+                "object",
+            ),
+            (
+                [&[0][..], &node, &node, &graph, &graph].concat(),
+                "no object",
+            ),
+        ] {
+            assert!(read(part).is_err(), "{what}");
+        }
     }
 }

@@ -1,15 +1,43 @@
 //! What can go wrong, told apart by who has to do something about it.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use jindou_exec::{ExecError, ServiceError};
 use jindou_ingest::IngestError;
-use jindou_plan::{NoStack, PlanError, SyntaxError};
+use jindou_plan::{NoStack, PlanError, Span, SyntaxError, position};
 use jindou_store::StoreError;
 
-use crate::WebError;
+use crate::{Occupation, WebError};
+
+/// A place in the text of a query or an update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TextPlace {
+    /// From 1.
+    pub line: u64,
+    /// In characters, from 1.
+    pub column: u64,
+}
+
+impl TextPlace {
+    /// Where a span of a text begins. Costs the text up to there.
+    pub(crate) fn of(text: &str, span: Span) -> Self {
+        let (line, column) = position(text, span.start);
+        Self {
+            line: line as u64,
+            column: column as u64,
+        }
+    }
+}
+
+impl fmt::Display for TextPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}", self.line, self.column)
+    }
+}
 
 /// An error of the database.
 #[derive(Debug, thiserror::Error)]
@@ -28,10 +56,12 @@ pub enum EngineError {
         hint: Option<String>,
     },
     /// The query is SPARQL and asks for something that is not there yet.
-    #[error("not supported: {feature}")]
+    #[error("not supported: {feature}{}", at(*place))]
     Unsupported {
         /// What it asks for.
         feature: String,
+        /// Where, unless it depends on values that are not in the text.
+        place: Option<TextPlace>,
     },
     /// The query or its arguments make no sense.
     #[error("{message}")]
@@ -89,15 +119,14 @@ pub enum EngineError {
         /// How often it was executed.
         executions: u64,
     },
-    /// A load, merge, checkpoint, backup or update was under way for as long as a merge or
-    /// checkpoint was to wait for it. Nothing was changed.
-    #[error(
-        "something else kept the store busy for {} s: a load, a merge, a checkpoint, a backup or an update; try again later",
-        limit.as_secs_f64()
-    )]
+    /// Something else was under way for as long as a load, merge, checkpoint or backup was to wait
+    /// for it. Nothing was changed.
+    #[error("{by} kept the store busy for {} s; try again later", limit.as_secs_f64())]
     Busy {
         /// How long it waited.
         limit: Duration,
+        /// What was under way at the end of that time.
+        by: Occupation,
     },
     /// The settings do not allow it.
     #[error("{what} is not allowed by the settings")]
@@ -192,6 +221,11 @@ fn after(hint: Option<&str>) -> String {
     hint.map_or_else(String::new, |hint| format!("; {hint}"))
 }
 
+/// A place as it stands after what is there.
+fn at(place: Option<TextPlace>) -> String {
+    place.map_or_else(String::new, |place| format!(" ({place})"))
+}
+
 impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
         match error {
@@ -227,7 +261,11 @@ impl From<PlanError> for EngineError {
                 line,
                 column,
             } => Self::Unsupported {
-                feature: format!("{feature} (line {line}, column {column})"),
+                feature,
+                place: Some(TextPlace {
+                    line: line as u64,
+                    column: column as u64,
+                }),
             },
             PlanError::NoStack(error) => error.into(),
             other => Self::InvalidQuery {
@@ -264,6 +302,7 @@ impl From<ExecError> for EngineError {
             ExecError::Service { endpoint, source } => Self::Service { endpoint, source },
             other => Self::Unsupported {
                 feature: other.to_string(),
+                place: None,
             },
         }
     }

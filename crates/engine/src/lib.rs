@@ -51,6 +51,7 @@ mod transact;
 #[cfg(test)]
 mod transact_tests;
 mod triples;
+mod turn;
 mod update;
 mod web;
 mod writer;
@@ -58,7 +59,7 @@ mod writer;
 pub use backup::{BackupReport, StoreReport};
 pub use config::{Config, DEFAULT_SPILL_BYTES, LoadPolicy, QueryOptions};
 pub use database::{DataMemory, Database};
-pub use error::EngineError;
+pub use error::{EngineError, TextPlace};
 pub use graph_store::GraphReport;
 pub use health::Failure;
 pub use jindou_exec::{
@@ -78,7 +79,8 @@ pub use progress::QueryProgress;
 pub use quads::GraphSelection;
 pub use query::QueryResults;
 pub use solutions::{Batch, Solution, Solutions, TermDecoder};
-pub use statistics::{DatabaseStatistics, PredicateStatistics};
+pub use statistics::{DatabaseStatistics, PredicateStatistics, QuadCounts};
 pub use triples::Graph;
+pub use turn::Occupation;
 pub use update::{UpdateOptions, UpdateReport};
 pub use web::WebError;

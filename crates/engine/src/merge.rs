@@ -16,8 +16,9 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::EngineError;
 use crate::database::Inner;
-use crate::deadline::{Deadline, TURN_LOOK, wait_for_lock};
+use crate::deadline::{Deadline, TURN_LOOK};
 use crate::graph::StoredGraph;
+use crate::turn::Occupation;
 use crate::writer::Writer;
 
 /// Transactions that are brought over while others wait: more are brought over before.
@@ -280,7 +281,11 @@ impl Inner {
         self.start_maintenance(&mut state);
         if !state.is_running {
             drop(state);
-            return self.merge(deadline).map(drop);
+            return self.merge(deadline).map(drop).map_err(|error| match error {
+                // It is the update's own time that is over.
+                EngineError::Busy { limit, .. } => EngineError::Timeout { limit },
+                error => error,
+            });
         }
         state.is_due = true;
         self.signal.changed.notify_all();
@@ -308,24 +313,15 @@ impl Inner {
         }
     }
 
-    /// Waits until no load, merge, checkpoint or backup is under way, and keeps others from
-    /// beginning.
-    ///
-    /// # Errors
-    /// As [`Deadline::left`].
-    fn take_maintenance(&self, deadline: &Deadline) -> Result<MutexGuard<'_, ()>, EngineError> {
-        wait_for_lock(&self.maintenance, deadline)
-    }
-
     /// Merges all changes into the base, which takes its time once it has begun. Returns false if
     /// there were none.
     ///
     /// # Errors
-    /// As [`Deadline::left`], before it begins; what the operating system says, or too many terms.
-    /// Nothing has changed then.
+    /// As [`Turn::take`](crate::turn::Turn::take), before it begins; what the operating system says,
+    /// or too many terms. Nothing has changed then.
     pub(crate) fn merge(&self, deadline: &Deadline) -> Result<bool, EngineError> {
-        let _one = self.take_maintenance(deadline)?;
-        let writer = self.take_turn(deadline)?;
+        let _one = self.turn.take(Occupation::Merge, deadline)?;
+        let writer = self.take_writer(Occupation::Merge, deadline)?;
         // To have waited in vain is no failure of the store.
         let merged = self.merge_now(writer);
         self.note_attempt(&merged);
@@ -336,10 +332,11 @@ impl Inner {
     /// were none.
     ///
     /// # Errors
-    /// As [`Deadline::left`], before it begins; [`EngineError::ReadOnly`] after the log failed.
+    /// As [`Turn::take`](crate::turn::Turn::take), before it begins; [`EngineError::ReadOnly`] after
+    /// the log failed.
     pub(crate) fn fold(&self, rule: FoldRule, deadline: &Deadline) -> Result<bool, EngineError> {
-        let _one = self.take_maintenance(deadline)?;
-        let start = self.take_turn(deadline)?.begin()?;
+        let _one = self.turn.take(Occupation::Fold, deadline)?;
+        let start = self.take_writer(Occupation::Fold, deadline)?.begin()?;
         let fold = start.fold(rule);
         if fold.is_empty() {
             return Ok(false);
@@ -428,7 +425,7 @@ impl Inner {
         let latest = writer.latest.clone();
         bring_over(&waiting, latest, &mut to, &mut moved)?;
         if let Some(store) = &mut writer.store
-            && let Err(error) = store.replace(generation, to.base(), &moved)
+            && let Err(error) = store.replace(generation, (to.base(), start.number()), &moved)
         {
             return Err(writer.refused(error));
         }
@@ -463,11 +460,11 @@ impl Inner {
     /// Writes what has changed since the base, so that the log can begin anew.
     ///
     /// # Errors
-    /// As [`Deadline::left`], before it begins; what the operating system says. Nothing is lost
-    /// then.
+    /// As [`Turn::take`](crate::turn::Turn::take), before it begins; what the operating system says.
+    /// Nothing is lost then.
     pub(crate) fn checkpoint(&self, deadline: &Deadline) -> Result<(), EngineError> {
-        let _one = self.take_maintenance(deadline)?;
-        let writer = self.take_turn(deadline)?;
+        let _one = self.turn.take(Occupation::Checkpoint, deadline)?;
+        let writer = self.take_writer(Occupation::Checkpoint, deadline)?;
         let done = self.checkpoint_now(writer);
         if done.is_err() {
             self.writer.lock().abandon();
@@ -628,10 +625,6 @@ mod tests {
     use jindou_model::SnapshotNumber;
     use jindou_store::bulk::build;
 
-    use crate::{Config, Database};
-
-    const SHORT: Duration = Duration::from_millis(1);
-
     #[test]
     fn terms_that_no_quad_has_make_a_merge_due() {
         let policy = MergePolicy {
@@ -655,38 +648,6 @@ mod tests {
         assert_eq!(add(100), (true, false, false));
         assert_eq!(add(900), (true, true, false));
         assert_eq!(add(8_000), (true, true, true));
-    }
-
-    #[test]
-    fn merges_and_checkpoints_wait_for_others_no_longer_than_they_may() {
-        let database = Database::with_config(Config {
-            merge: MergePolicy::never(),
-            query_timeout: Some(SHORT),
-            ..Config::default()
-        });
-        let update = "INSERT DATA { <http://e/a> <http://e/p> 1 }";
-        database.update(update).unwrap();
-        let all_are_busy = || {
-            let wait = Some(SHORT);
-            for done in [
-                database.compact().map(drop),
-                database.compact_within(wait).map(drop),
-                database.checkpoint(),
-                database.checkpoint_within(wait),
-                database.fold().map(drop),
-            ] {
-                assert!(matches!(done, Err(EngineError::Busy { limit: SHORT })));
-            }
-        };
-        let other = database.inner().maintenance.lock();
-        all_are_busy();
-        drop(other);
-        let transaction = database.inner().writer.lock();
-        all_are_busy();
-        drop(transaction);
-        assert!(database.health().is_empty(), "to wait is no failure");
-        assert!(database.compact_within(None).unwrap());
-        database.checkpoint_within(None).unwrap();
     }
 
     #[test]

@@ -4,6 +4,31 @@ use jindou_model::{Direction, PredicateId};
 use jindou_store::Snapshot;
 use serde::Serialize;
 
+/// How many statements a database has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QuadCounts {
+    /// Triples of the default graph.
+    pub triples: u64,
+    /// Quads outside the default graph.
+    pub named_quads: u64,
+}
+
+impl QuadCounts {
+    pub(crate) fn of(snapshot: &Snapshot) -> Self {
+        Self {
+            triples: snapshot.triples(),
+            named_quads: snapshot.named_quads(),
+        }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn total(self) -> u64 {
+        self.triples + self.named_quads
+    }
+}
+
 /// What is in a database and what it takes.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
@@ -97,5 +122,57 @@ impl DatabaseStatistics {
             + self.segment_bytes
             + self.named_bytes
             + self.characteristic_set_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ingest::{Format, Progress, Source};
+    use crate::{Config, Database, LoadOptions, MergePolicy};
+
+    /// What is counted along is what the table of predicates and the quads themselves come to.
+    fn check(database: &Database, expected: (u64, u64), what: &str) {
+        let counts = database.quad_counts();
+        assert_eq!((counts.triples, counts.named_quads), expected, "{what}");
+        assert_eq!(counts.total(), expected.0 + expected.1, "{what}");
+        let statistics = database.statistics();
+        let of_predicates = statistics.predicates.iter().map(|one| one.triples);
+        assert_eq!(of_predicates.sum::<u64>(), counts.triples, "{what}");
+    }
+
+    #[test]
+    fn the_cheap_counts_are_those_of_the_table_of_predicates_after_every_kind_of_change() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let location = folder.path().join("store");
+        let config = Config {
+            merge: MergePolicy::never(),
+            ..Config::default()
+        };
+        let database = Database::open_or_create(&location, config.clone()).expect("it is new");
+        check(&database, (0, 0), "empty");
+        let update = |text: &str| {
+            database.update(text).expect("the update is sound");
+        };
+        update(
+            "INSERT DATA { <e:a> a <e:C> ; <e:p> 1, 2 ; <e:q> <e:b> GRAPH <e:g> { <e:a> <e:p> 1 } }",
+        );
+        check(&database, (4, 1), "inserted");
+        database.compact().expect("there is room");
+        check(&database, (4, 1), "merged");
+        update(
+            "DELETE DATA { <e:a> a <e:C> ; <e:p> 1 } ; INSERT DATA { <e:b> a <e:C> ; <e:r> 5 , 6 }",
+        );
+        check(&database, (5, 1), "changed");
+        let text =
+            "<e:c> <e:s> <e:d> . <e:c> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <e:D> .";
+        let text = text.replace(" . ", " .\n");
+        let document = Source::bytes("document.nt", text).with_format(Format::NTriples);
+        let (options, progress) = (LoadOptions::default(), Progress::default());
+        let loaded = database.load(vec![document], &options, &progress);
+        assert_eq!(loaded.expect("it is sound").triples, 7);
+        check(&database, (7, 1), "loaded");
+        drop(database);
+        let database = Database::open(&location, config).expect("it is whole");
+        check(&database, (7, 1), "opened");
     }
 }

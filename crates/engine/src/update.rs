@@ -32,7 +32,7 @@ use crate::query::Running;
 use crate::reads::{Reads, WatchedGraph};
 use crate::request_memory::RequestMemory;
 use crate::transact::{Execution, Search};
-use crate::{AddressPolicy, Database, EngineError, QueryOptions, document};
+use crate::{AddressPolicy, Database, EngineError, QueryOptions, TextPlace, document};
 
 /// Quads that place is made for at once, at most, or a part of those that there are.
 const MOST_ROOM: usize = 1 << 14;
@@ -117,7 +117,7 @@ impl Database {
         let documents = update
             .operations
             .iter()
-            .map(|operation| inner.read_document(operation, &deadline))
+            .map(|operation| inner.read_document(operation, text, &deadline))
             .collect::<Result<Vec<_>, _>>()?;
         // What names its quads does not read.
         let reads = |operation: &Operation<'_>| match operation {
@@ -154,15 +154,17 @@ impl Database {
 }
 
 impl Inner {
-    /// The quads of a LOAD's document.
+    /// The quads of a LOAD's document; `text` is that of the request.
     fn read_document(
         &self,
         operation: &Operation<'_>,
+        text: &str,
         deadline: &Deadline,
     ) -> Result<Option<Document>, EngineError> {
         let Operation::Load {
             silent,
             source,
+            place,
             destination,
         } = operation
         else {
@@ -180,6 +182,7 @@ impl Inner {
                     "LOAD <{}>: neither a file: IRI nor of HTTP",
                     source.as_str()
                 ),
+                place: None,
             }),
         };
         // A limit of the whole request is not passed over.
@@ -189,6 +192,12 @@ impl Inner {
             // Nor is what others hold.
             Err(error @ EngineError::PoolExhausted { .. }) => Err(error),
             Err(_) if *silent => Ok(None),
+            // Only now: a request may have many LOADs that are passed over, and a place costs the
+            // text before it.
+            Err(EngineError::Unsupported { feature, .. }) => Err(EngineError::Unsupported {
+                feature,
+                place: Some(TextPlace::of(text, *place)),
+            }),
             Err(error) => Err(error),
         }
     }
@@ -215,6 +224,7 @@ impl Inner {
         let Some(path) = iri.as_str().strip_prefix("file://") else {
             return Err(EngineError::Unsupported {
                 feature: format!("LOAD <{}>: a file: IRI without //", iri.as_str()),
+                place: None,
             });
         };
         let path = decode_path(path);

@@ -1,37 +1,10 @@
 //! Is what a document of RDF takes counted before it is taken, and given back?
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use jindou_counting::peak;
 use jindou_engine::ingest::{Format, IngestError, Source};
 use jindou_engine::{CancellationToken, Config, Database, EngineError, MemoryPool, UpdateOptions};
-
-/// Counts what is allocated now, and the most since it was reset.
-struct Counting;
-
-static NOW: AtomicU64 = AtomicU64::new(0);
-static MOST: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: it hands on to the system's allocator, and touches nothing but counters.
-#[allow(unsafe_code)]
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let now = NOW.fetch_add(layout.size() as u64, Relaxed) + layout.size() as u64;
-        MOST.fetch_max(now, Relaxed);
-        // SAFETY: the caller's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size() as u64, Relaxed);
-        // SAFETY: the caller's.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 const POOL_BYTES: u64 = 24 << 20;
 /// What is not counted: the document itself, the first MiB, buffers of readers and parsers.
@@ -135,10 +108,7 @@ fn no_document_holds_more_than_the_pool_has() {
     let options = UpdateOptions::default();
     for (number, (name, text)) in documents().into_iter().enumerate() {
         let sources = vec![Source::bytes(name, text).with_base_iri("http://e/")];
-        let before = NOW.load(Relaxed);
-        MOST.store(before, Relaxed);
-        let done = database.add_to_graph(None, sources, &options);
-        let held = MOST.load(Relaxed) - before;
+        let (held, done) = peak(|| database.add_to_graph(None, sources, &options));
         println!("{number} {name}: {held} bytes");
         let refused = matches!(
             done,

@@ -1,11 +1,9 @@
 //! What requests hold is counted: what the allocator gave at most, and what the pool knew of.
 
-mod counting;
-
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use counting::Peak;
+use jindou_counting::{Peak, peak_beside};
 use jindou_engine::ingest::{Format, LoadOptions, Progress, Source};
 use jindou_engine::{
     Config, Database, EngineError, MemoryPool, QueryResults, SpillLimits, UpdateOptions,
@@ -69,7 +67,7 @@ fn held<T>(
         let pool = Arc::clone(&pool);
         move || pool.held_bytes()
     };
-    let (peak, made) = counting::peak(counted, || request(&database));
+    let (peak, made) = peak_beside(counted, || request(&database));
     println!(
         "{name}: {} KiB, of which {} counted",
         peak.bytes >> 10,
@@ -229,7 +227,7 @@ fn new_terms_are_counted_until_they_are_the_database_s() {
         };
         let options = UpdateOptions::default();
         let add = || database.add_to_graph(None, vec![source], &options);
-        let (peak, done) = counting::peak(counted, add);
+        let (peak, done) = peak_beside(counted, add);
         println!("terms, stored {stored}: {peak:?}");
         assert_eq!(done.unwrap().update.inserted, 3000);
         assert!(
@@ -294,7 +292,7 @@ fn what_compiled_patterns_take_is_counted() {
             let pool = Arc::clone(&pool);
             move || pool.held_bytes()
         };
-        let (peak, read) = counting::peak(counted, || self::read(&database, &query));
+        let (peak, read) = peak_beside(counted, || self::read(&database, &query));
         println!("a pattern that is too large: {peak:?}");
         let error = read.expect_err("it is too large").to_string();
         assert!(error.contains("when compiled"), "{error}");
@@ -329,7 +327,7 @@ fn long_texts_that_nested_calls_hold_are_counted() {
             let pool = Arc::clone(&pool);
             move || pool.held_bytes()
         };
-        let (peak, read) = counting::peak(counted, || read(&database, &query));
+        let (peak, read) = peak_beside(counted, || read(&database, &query));
         println!("{function}: {peak:?}");
         let error = read.expect_err("the text would be too long").to_string();
         assert!(

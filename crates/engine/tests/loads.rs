@@ -220,8 +220,15 @@ fn only_what_the_policy_allows_is_read_redirections_included() {
     both.update(&load(&first.at("/a"))).expect("both allowed");
     assert!(ask(&both, "?s ?p 1"));
     for other in ["ftp://127.0.0.1/a.ttl", "urn:a:b", "file:a.ttl"] {
-        let error = both.update(&load(other)).expect_err("not supported");
-        assert!(matches!(error, EngineError::Unsupported { .. }), "{error}");
+        let text = format!("LOAD SILENT <{other}> ;\n{}", load(other));
+        let error = both.update(&text).expect_err("not supported");
+        let EngineError::Unsupported {
+            place: Some(place), ..
+        } = error
+        else {
+            panic!("{error}");
+        };
+        assert_eq!((place.line, place.column), (2, 6), "{other}");
     }
 }
 

@@ -133,6 +133,13 @@ fn is_lost(error: &EngineError, name: &str) -> bool {
     matches!(error, EngineError::Corrupt { path, .. } if path.ends_with(name))
 }
 
+/// The lines of an answer in one order: threads hand over their rows in any.
+fn lines(answer: &[u8]) -> Vec<&[u8]> {
+    let mut lines: Vec<&[u8]> = answer.split(|byte| *byte == b'\n').collect();
+    lines.sort_unstable();
+    lines
+}
+
 #[test]
 fn a_file_that_is_shortened_costs_the_queries_of_its_store_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
@@ -181,7 +188,8 @@ fn a_file_that_is_shortened_costs_the_queries_of_its_store_and_nothing_else() {
             assert!(is_lost(&refused, name), "{refused}");
         }
         for (query, right) in QUERIES.iter().zip(&right) {
-            assert_eq!(&answer(&other, query).unwrap(), right, "{query}");
+            let answer = answer(&other, query).unwrap();
+            assert!(lines(&answer) == lines(right), "{query}");
         }
     }
 }

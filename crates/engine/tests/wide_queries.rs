@@ -2,12 +2,10 @@
 //!
 //! The allocator counts: each new peak is noted with what the account says at that moment.
 
-mod counting;
-
 use std::fmt::Write as _;
 use std::sync::Mutex;
 
-use counting::{Peak, peak};
+use jindou_counting::{Peak, peak_beside};
 use jindou_engine::ingest::{Format, LoadOptions, Progress, Source};
 use jindou_engine::{Config, Database, QueryOptions, QueryProgress, QueryResults, SpillLimits};
 
@@ -69,7 +67,7 @@ fn peak_of(database: &Database, query: &str, batches: usize) -> Peak {
         QueryResults::Boolean(_) => {}
         QueryResults::Graph(_) => panic!("no shape is a CONSTRUCT"),
     };
-    peak(counted, run).0
+    peak_beside(counted, run).0
 }
 
 fn join(count: usize, part: impl Fn(usize) -> String) -> String {

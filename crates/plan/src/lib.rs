@@ -47,6 +47,8 @@ pub use error::PlanError;
 pub use explain::{Actual, explain, explain_profile};
 pub use jindou_syntax::Error as SyntaxError;
 pub use jindou_syntax::data::{DataBlock, DataQuad, DataTerm};
+pub use jindou_syntax::position;
+pub use jindou_syntax::tree::Span;
 pub use limits::Limits;
 pub use planner::{Planner, PlannerConfig, plan, plan_within};
 pub use prepared::Prepared;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use jindou_syntax::data::DataBlock;
 pub use jindou_syntax::tree::Transfer as TransferKind;
-use jindou_syntax::tree::{self, OperationKind};
+use jindou_syntax::tree::{self, OperationKind, Span};
 use oxrdf::NamedNode;
 
 use crate::algebra::Query;
@@ -51,6 +51,8 @@ pub enum Operation<'a> {
         silent: bool,
         /// The document.
         source: NamedNode,
+        /// Where the text names it.
+        place: Span,
         /// The graph to add to; none for the default graph.
         destination: Option<NamedNode>,
     },

@@ -57,6 +57,7 @@ pub(crate) fn operation<'t>(
         } => Operation::Load {
             silent,
             source: node(&source),
+            place: source.span,
             destination: destination.as_ref().map(node),
         },
         Parsed::Clear { silent, target } => Operation::Clear {

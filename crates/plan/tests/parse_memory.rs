@@ -2,47 +2,12 @@
 
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
 use common::Flat;
+use jindou_counting::peak;
 use jindou_plan::{Limits, parse_update_within, plan_within};
 
-/// Counts what is held, and the most that was.
-struct Counting;
-
 /// Bytes that are held without having been reserved, as for every query.
-const FREE: usize = 64 << 10;
-
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: all is left to the system's allocator; counting does not allocate.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let held = HELD.fetch_add(layout.size(), Relaxed) + layout.size();
-        MOST.fetch_max(held, Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// The most bytes held while `work` ran, beyond those before.
-fn most<T>(work: impl FnOnce() -> T) -> (usize, T) {
-    let before = HELD.load(Relaxed);
-    MOST.store(before, Relaxed);
-    let made = work();
-    (MOST.load(Relaxed) - before, made)
-}
+const FREE: u64 = 64 << 10;
 
 /// One test, as there is one counter.
 #[test]
@@ -100,9 +65,9 @@ fn parsing_holds_no_more_than_is_reserved() {
         ),
     ] {
         let mut reserved = 0;
-        let (held, made) = most(|| {
+        let (held, made) = peak(|| {
             let reserve = &mut |bytes| {
-                reserved += bytes;
+                reserved += bytes as u64;
                 true
             };
             let is_over = &|| false;
@@ -111,7 +76,7 @@ fn parsing_holds_no_more_than_is_reserved() {
         println!(
             "{name}: {made} {held} bytes for {} of text, {} times; {reserved} reserved",
             text.len(),
-            held / text.len(),
+            held / text.len() as u64,
         );
         assert!(held <= reserved + FREE, "{name}");
     }
@@ -123,9 +88,9 @@ fn parsing_holds_no_more_than_is_reserved() {
     ] {
         let text = format!("INSERT DATA {{ {data} }}");
         let mut reserved = 0;
-        let (held, made) = most(|| {
+        let (held, made) = peak(|| {
             let reserve = &mut |bytes| {
-                reserved += bytes;
+                reserved += bytes as u64;
                 true
             };
             let is_over = &|| false;

@@ -5,8 +5,8 @@ mod common;
 use common::Flat;
 use jindou_plan::physical::{Constant, Dataset, Form, Plan, Slot, TemplateSlot, Var};
 use jindou_plan::{
-    DataTerm, GraphTarget, Modify, Operation, PlanError, SyntaxError, TemplateQuad, TransferKind,
-    parse_update,
+    DataTerm, GraphTarget, Modify, Operation, PlanError, Span, SyntaxError, TemplateQuad,
+    TransferKind, parse_update,
 };
 use oxrdf::NamedNode;
 
@@ -173,9 +173,13 @@ fn graphs_are_managed() {
     let text = "PREFIX e: <http://e/>
         LOAD e:doc; LOAD SILENT e:doc INTO GRAPH e:g; CREATE GRAPH e:g; CREATE SILENT GRAPH e:g;
         CLEAR ALL; CLEAR SILENT NAMED; CLEAR DEFAULT; DROP GRAPH e:g; DROP SILENT ALL ;";
-    let load = |silent, destination| Operation::Load {
+    let load = |silent, start, destination| Operation::Load {
         silent,
         source: iri("doc"),
+        place: Span {
+            start,
+            end: start + 5,
+        },
         destination,
     };
     let create = |silent| Operation::Create {
@@ -187,8 +191,8 @@ fn graphs_are_managed() {
     assert_eq!(
         parse(text),
         [
-            load(false, None),
-            load(true, Some(iri("g"))),
+            load(false, 35, None),
+            load(true, 54, Some(iri("g"))),
             create(false),
             create(true),
             clear(false, GraphTarget::All),

@@ -38,7 +38,7 @@ pub(crate) struct Refusal {
     pub(crate) retry_after: Option<u32>,
     /// The query that failed.
     pub(crate) query: Option<QueryId>,
-    /// What is wrong in its text.
+    /// What is wrong, or not supported, in its text.
     pub(crate) mistake: Option<Mistake>,
 }
 
@@ -140,10 +140,14 @@ impl From<EngineError> for Refusal {
                 mistake: Some(Mistake { line, column, hint }),
                 ..Self::bad_request(said)
             },
-            EngineError::Unsupported { feature } => Self::new(
-                StatusCode::NOT_IMPLEMENTED,
-                format!("not supported: {feature}"),
-            ),
+            EngineError::Unsupported { place, .. } => Self {
+                mistake: place.map(|place| Mistake {
+                    line: place.line,
+                    column: place.column,
+                    hint: None,
+                }),
+                ..Self::new(StatusCode::NOT_IMPLEMENTED, said)
+            },
             EngineError::InvalidQuery { message } => Self::bad_request(message),
             EngineError::Timeout { limit } => Self::new(
                 StatusCode::GATEWAY_TIMEOUT,

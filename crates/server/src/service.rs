@@ -177,7 +177,7 @@ impl Service {
 
     fn now(&self) -> Now {
         Now {
-            triples: self.executor.database.statistics().triples,
+            triples: self.executor.database.quad_counts().triples,
             in_flight: self.executor.queries.len(),
             connections: self.connections.load(Relaxed),
             heavy: self.executor.admission.figures(),
@@ -416,7 +416,7 @@ impl Service {
             query_path: request.uri().path(),
             writes: !self.config.read_only,
             services: &self.config.services,
-            triples: database.statistics().triples,
+            triples: database.quad_counts().triples,
         };
         description::respond(&description, request.headers())
     }

@@ -1,7 +1,9 @@
 //! A store in a directory: which files is it made of, and are they whole?
 //!
-//! `CURRENT` says which version of the format it is, and names the generation G, the checkpoint C
-//! and the identity of G's base, with a checksum. The generation's files
+//! `CURRENT` says which version of the format it is, and names the generation G, the checkpoint C,
+//! the identity of G's base and the number of the snapshot that base and checkpoint make, with a
+//! checksum. That number is what a store goes on from when its log is empty, as it is after a merge:
+//! clients keep snapshot numbers, which therefore never decrease. The generation's files
 //! are `base-G.jnd` (segments, clusters), `vertices-G.jnd`, `literals-G.jnd` and
 //! `predicates-G.jnd`; `changes-G-C.jnd` holds all that changed since, up to the checkpoint, and is
 //! absent where C is 0; `log-G-N.jnd` with N > C what was committed after it. New files are written
@@ -16,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use jindou_dictionary::StringTable;
 use jindou_fabric::Region;
+use jindou_model::SnapshotNumber;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::StoreError;
@@ -40,9 +43,15 @@ const KIND_CHANGES: u64 = 3;
 const TABLES: [&str; 3] = ["vertices", "literals", "predicates"];
 
 /// Raised with the version of any of the files, and with that of `CURRENT` itself.
-const MANIFEST_VERSION: u64 = 3;
+const MANIFEST_VERSION: u64 = 4;
+/// The last version whose `CURRENT` does not name a snapshot. It is read as well: see
+/// [`FIRST_SNAPSHOT`].
+const UNNUMBERED_VERSION: u64 = 3;
 /// The last version whose `CURRENT` does not say which it is.
 const UNNAMED_VERSION: u64 = 2;
+
+/// The number that a store begins with, and every base did before `CURRENT` named one.
+pub(crate) const FIRST_SNAPSHOT: SnapshotNumber = SnapshotNumber(1);
 
 /// What a store is made of now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +61,8 @@ pub(crate) struct Current {
     pub(crate) checkpoint: u64,
     /// Of the generation's base.
     pub(crate) base: Identity,
+    /// Of the snapshot that the base and the checkpoint make; those of the log have later ones.
+    pub(crate) snapshot: SnapshotNumber,
 }
 
 /// Why `CURRENT` says nothing.
@@ -68,9 +79,10 @@ impl Current {
             generation,
             checkpoint,
             base,
+            snapshot: SnapshotNumber(snapshot),
         } = self;
         with_checksum(&format!(
-            "{MANIFEST_VERSION} {generation} {checkpoint} {base}"
+            "{MANIFEST_VERSION} {generation} {checkpoint} {base} {snapshot}"
         ))
     }
 
@@ -79,15 +91,25 @@ impl Current {
         let number = |word: &str| word.parse::<u64>().map_err(|_| BadManifest::Damaged);
         match *words.as_slice() {
             [_, _] => Err(BadManifest::Version(UNNAMED_VERSION)),
-            [version, ..] if number(version)? != MANIFEST_VERSION => {
-                Err(BadManifest::Version(number(version)?))
+            [version, generation, checkpoint, base, ref rest @ ..] => {
+                let snapshot = match (number(version)?, rest) {
+                    (UNNUMBERED_VERSION, []) => FIRST_SNAPSHOT,
+                    (MANIFEST_VERSION, [snapshot]) => SnapshotNumber(number(snapshot)?),
+                    (UNNUMBERED_VERSION | MANIFEST_VERSION, _) => return Err(BadManifest::Damaged),
+                    (other, _) => return Err(BadManifest::Version(other)),
+                };
+                Ok(Self {
+                    generation: number(generation)?,
+                    checkpoint: number(checkpoint)?,
+                    base: Identity::parse(base).ok_or(BadManifest::Damaged)?,
+                    snapshot,
+                })
             }
-            [_, generation, checkpoint, base] => Ok(Self {
-                generation: number(generation)?,
-                checkpoint: number(checkpoint)?,
-                base: Identity::parse(base).ok_or(BadManifest::Damaged)?,
-            }),
-            _ => Err(BadManifest::Damaged),
+            [version, ..] => match number(version)? {
+                UNNUMBERED_VERSION | MANIFEST_VERSION => Err(BadManifest::Damaged),
+                other => Err(BadManifest::Version(other)),
+            },
+            [] => Err(BadManifest::Damaged),
         }
     }
 }
@@ -632,14 +654,27 @@ mod tests {
             generation: 7,
             checkpoint: 3,
             base: Identity::random(),
+            snapshot: SnapshotNumber(12),
         };
         let text = current.text();
         assert_eq!(Current::parse(text.as_bytes()), Ok(current));
         let parse = |words: &str| Current::parse(with_checksum(words).as_bytes());
         assert_eq!(parse("7 3"), Err(BadManifest::Version(2)));
-        let later = format!("4 7 3 {} more", current.base);
-        assert_eq!(parse(&later), Err(BadManifest::Version(4)));
-        for damaged in ["x", "3 7 3", "3 7 3 12", "3 7 -1 12 5"] {
+        let base = current.base;
+        let later = format!("5 7 3 {base} 12 more");
+        assert_eq!(parse(&later), Err(BadManifest::Version(5)));
+        assert_eq!(parse("5 7 3"), Err(BadManifest::Version(5)));
+        let before = Current {
+            snapshot: FIRST_SNAPSHOT,
+            ..current
+        };
+        assert_eq!(parse(&format!("3 7 3 {base}")), Ok(before));
+        let wrong_count = [format!("3 7 3 {base} 12"), format!("4 7 3 {base}")];
+        let damaged = ["x", "3 7 3", "4 7 3", "3 7 3 12", "4 7 -1 12 5 6"];
+        for damaged in damaged
+            .into_iter()
+            .chain(wrong_count.iter().map(|text| &**text))
+        {
             assert_eq!(parse(damaged), Err(BadManifest::Damaged), "{damaged:?}");
         }
         for place in 0..text.len() {

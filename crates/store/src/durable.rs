@@ -10,9 +10,9 @@ use std::sync::Arc;
 use jindou_model::SnapshotNumber;
 
 use crate::delta::{Replay, ReplayError, Snapshot, Transaction};
-use crate::directory::{Current, Directory};
+use crate::directory::{Current, Directory, FIRST_SNAPSHOT};
 use crate::log::{self, Folder, Fsync, Log, LogOptions, Recovered, Storage, Ticket};
-use crate::{Base, StoreError, verify};
+use crate::{Base, Identity, StoreError, verify};
 
 /// Bytes of a transaction that go into one record of the log.
 const RECORD_BYTES: usize = 64 << 20;
@@ -130,19 +130,27 @@ impl Assembler {
 }
 
 impl DurableStore {
-    /// Makes a store of a base in a directory, in place of the one that is there.
+    /// Makes a store of a base in a directory that has none, and gives the snapshot that it begins
+    /// with.
     ///
     /// # Errors
     /// What the operating system says; the directory is then as it was.
     /// [`StoreError::Uncertain`] if nobody knows whether it is.
+    ///
+    /// # Panics
+    /// If the directory has a store: [`DurableStore::replace`] goes on from its snapshot number.
     pub fn create(
         mut directory: Directory,
         options: DurabilityOptions,
         base: &Base,
-    ) -> Result<(Self, Base), StoreError> {
+    ) -> Result<(Self, Snapshot), StoreError> {
         directory.write_through((options.storage)(directory.path()));
         directory.begin()?;
         let current = directory.current()?;
+        assert!(
+            current.generation == 0,
+            "a store is begun where there is none"
+        );
         directory.remove_leftovers(current);
         let generation = current.generation + 1;
         let written = write_generation(&directory, &options, base, generation);
@@ -152,6 +160,7 @@ impl DurableStore {
             generation,
             checkpoint: 0,
             base: base.identity,
+            snapshot: FIRST_SNAPSHOT,
         };
         if let Err(failed) = directory.make_current(next) {
             if !failed.is_uncertain {
@@ -167,7 +176,7 @@ impl DurableStore {
             log: Arc::new(log),
             uncertain: None,
         };
-        Ok((store, base))
+        Ok((store, Snapshot::of_base(base, generation, next.snapshot)))
     }
 
     /// Opens the store of a directory at the last transaction in its log.
@@ -179,8 +188,10 @@ impl DurableStore {
         options: DurabilityOptions,
     ) -> Result<(Self, Snapshot, Recovery), StoreError> {
         directory.write_through((options.storage)(directory.path()));
-        let current = directory.current()?;
+        let mut current = directory.current()?;
         let snapshot = snapshot_at(&directory, current)?;
+        // Where `CURRENT` is of a version without numbers, the checkpoint may have a later one.
+        current.snapshot = snapshot.number();
         // Not before it is known that what is current is whole; and before the log may need room.
         directory.remove_leftovers(current);
         let mut replay = Replay::new(snapshot);
@@ -293,9 +304,11 @@ impl DurableStore {
         let next = self.log.start_next_file()?;
         let at = Current {
             checkpoint: next - 1,
+            snapshot: snapshot.number(),
             ..self.current
         };
-        Ok((at != self.current).then_some(Checkpoint { snapshot, at }))
+        let is_new = at.checkpoint != self.current.checkpoint;
+        Ok(is_new.then_some(Checkpoint { snapshot, at }))
     }
 
     /// Writes the files of a checkpoint; meant for a thread that holds up nobody.
@@ -336,6 +349,10 @@ impl DurableStore {
     }
 
     fn make_current(&mut self, next: Current) -> Result<(), StoreError> {
+        assert!(
+            next.snapshot >= self.current.snapshot,
+            "snapshot numbers do not decrease"
+        );
         self.directory.make_current(next).map_err(|failed| {
             let is_uncertain = failed.is_uncertain;
             let error = StoreError::from(failed);
@@ -374,8 +391,9 @@ impl DurableStore {
         directory.read_base(generation)
     }
 
-    /// Makes a generation current whose base was written and is `base`, with a log of its own that
-    /// begins with these transactions. They are lasting when this returns.
+    /// Makes a generation current whose base was written and is `base`, a snapshot of this number,
+    /// with a log of its own that begins with these transactions. They are lasting when this
+    /// returns.
     ///
     /// # Errors
     /// What the operating system says: the store is as it was. [`StoreError::Uncertain`]: nothing
@@ -383,7 +401,7 @@ impl DurableStore {
     pub fn replace(
         &mut self,
         generation: u64,
-        base: &Base,
+        (base, number): (&Base, SnapshotNumber),
         transactions: &[Transaction],
     ) -> Result<(), StoreError> {
         assert!(
@@ -395,8 +413,14 @@ impl DurableStore {
             generation,
             checkpoint: 0,
             base: base.identity,
+            snapshot: number,
         };
-        let log = new_log(&self.directory, &self.options, next, transactions)?;
+        let log = new_log(
+            &self.directory,
+            &self.options,
+            (generation, base.identity),
+            transactions,
+        )?;
         self.make_current(next)?;
         self.current = next;
         self.log = Arc::new(log);
@@ -404,11 +428,15 @@ impl DurableStore {
         Ok(())
     }
 
-    /// Writes a store of a base into a directory that has none.
+    /// Writes a store of a base, a snapshot of this number, into a directory that has none.
     ///
     /// # Errors
     /// What the operating system says; part of the files may then be in the directory.
-    pub fn write_new(directory: &Directory, base: &Base) -> Result<(), StoreError> {
+    pub fn write_new(
+        directory: &Directory,
+        base: &Base,
+        number: SnapshotNumber,
+    ) -> Result<(), StoreError> {
         directory.begin()?;
         let options = DurabilityOptions::default();
         let (base, log) = write_generation(directory, &options, base, 1)?;
@@ -417,6 +445,7 @@ impl DurableStore {
             generation: 1,
             checkpoint: 0,
             base: base.identity,
+            snapshot: number,
         })?)
     }
 
@@ -447,8 +476,16 @@ impl DurableStore {
             generation,
             checkpoint: 0,
             base: snapshot.base().identity,
+            snapshot: snapshot.number(),
         };
-        new_log(to, &DurabilityOptions::default(), current, &transactions)?.close()?;
+        let identity = current.base;
+        new_log(
+            to,
+            &DurabilityOptions::default(),
+            (generation, identity),
+            &transactions,
+        )?
+        .close()?;
         to.make_current(current)?;
         Ok(Copied { is_linked })
     }
@@ -493,7 +530,7 @@ fn snapshot_at(directory: &Directory, current: Current) -> Result<Snapshot, Stor
     if base.identity != current.base {
         return Err(directory.foreign_base(current, base.identity));
     }
-    let snapshot = Snapshot::of_base(base, current.generation, SnapshotNumber(1));
+    let snapshot = Snapshot::of_base(base, current.generation, current.snapshot);
     if current.checkpoint == 0 {
         return Ok(snapshot);
     }
@@ -526,13 +563,10 @@ fn append(log: &Log, transaction: &Transaction) -> Result<Ticket, StoreError> {
 fn new_log(
     directory: &Directory,
     options: &DurabilityOptions,
-    current: Current,
+    (generation, base): (u64, Identity),
     transactions: &[Transaction],
 ) -> Result<Log, StoreError> {
     let storage = (options.storage)(directory.path());
-    let Current {
-        generation, base, ..
-    } = current;
     log::remove_log(&*storage, generation)?;
     let log = Log::create(storage, options.log(), generation, base)?;
     let mut last = None;
@@ -552,11 +586,70 @@ fn write_generation(
     generation: u64,
 ) -> Result<(Base, Log), StoreError> {
     let base = DurableStore::write_next_base(directory, base, generation)?;
-    let current = Current {
-        generation,
-        checkpoint: 0,
-        base: base.identity,
-    };
-    let log = new_log(directory, options, current, &[])?;
+    let log = new_log(directory, options, (generation, base.identity), &[])?;
     Ok((base, log))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::bulk::build;
+
+    fn number_on_opening(location: &Path) -> (DurableStore, SnapshotNumber) {
+        let directory = Directory::open(location).expect("it is a store");
+        let opened = DurableStore::open(directory, DurabilityOptions::default());
+        let (store, snapshot, _) = opened.expect("the store is whole");
+        (store, snapshot.number())
+    }
+
+    /// Gives `CURRENT` the words that version 3 wrote.
+    fn make_version_3(location: &Path) {
+        let path = location.join("CURRENT");
+        let text = fs::read_to_string(&path).expect("it is a store");
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let ["4", generation, checkpoint, base, _, _] = *words else {
+            panic!("not of version 4: {text}");
+        };
+        let words = format!("3 {generation} {checkpoint} {base}");
+        let checksum = xxhash_rust::xxh3::xxh3_64(words.as_bytes());
+        fs::write(path, format!("{words} {checksum:016x}\n")).expect("there is room");
+    }
+
+    #[test]
+    fn a_store_of_version_3_opens_and_its_next_checkpoint_keeps_its_number() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let location = folder.path().join("store");
+        let directory = Directory::create(&location).expect("there is room");
+        let base = build(Vec::new(), 0).expect("it is empty");
+        let (mut store, mut snapshot) =
+            DurableStore::create(directory, DurabilityOptions::default(), &base).expect("room");
+        assert_eq!(snapshot.number(), FIRST_SNAPSHOT);
+        for number in 2..=5 {
+            let mut next = snapshot.clone();
+            next.set_number(SnapshotNumber(number));
+            let ticket = store.append(&Transaction::between(&snapshot, &next, Vec::new()));
+            store.log().sync(ticket.expect("room")).expect("room");
+            snapshot = next;
+            if number == 3 {
+                let begun = store.begin_checkpoint(snapshot.clone()).expect("room");
+                let begun = begun.expect("there were transactions");
+                DurableStore::write_checkpoint(store.directory(), &begun).expect("room");
+                store.finish_checkpoint(&begun).expect("room");
+            }
+        }
+        drop(store);
+        make_version_3(&location);
+        let (mut store, number) = number_on_opening(&location);
+        assert_eq!(number, SnapshotNumber(5));
+        assert_eq!(store.current.snapshot, SnapshotNumber(3));
+        // What version 3 lost: the number behind a base without a log.
+        let next = DurableStore::write_next_base(store.directory(), &base, 2).expect("room");
+        store.replace(2, (&next, number), &[]).expect("room");
+        drop(store);
+        assert_eq!(number_on_opening(&location).1, number);
+        make_version_3(&location);
+        assert_eq!(number_on_opening(&location).1, FIRST_SNAPSHOT);
+    }
 }

@@ -540,11 +540,15 @@ proptest! {
         let (store, _) = DurableStore::create(directory, options.clone(), &load(&[], 1)).unwrap();
         drop(store);
         let directory = Directory::open(&folder.path().join("store")).unwrap();
-        let (store, _) = DurableStore::create(directory, options.clone(), &load(&quads, 2)).unwrap();
+        let (mut store, before, _) = DurableStore::open(directory, options.clone()).unwrap();
+        let next = DurableStore::write_next_base(store.directory(), &load(&quads, 2), 2).unwrap();
+        let number = SnapshotNumber(before.number().0 + 1);
+        store.replace(2, (&next, number), &[]).unwrap();
         drop(store);
         let directory = Directory::open(&folder.path().join("store")).unwrap();
         let (_, snapshot, _) = DurableStore::open(directory, options).unwrap();
         compare(&snapshot, &quads);
+        prop_assert_eq!(snapshot.number(), number);
     }
 }
 

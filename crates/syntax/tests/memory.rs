@@ -1,43 +1,8 @@
 //! Parsing holds no more memory than is reserved for it, and not much less: counted by the
 //! allocator.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
+use jindou_counting::peak;
 use jindou_syntax::{Error, Options, parse_query, parse_update};
-
-/// Counts what is held, and the most that was.
-struct Counting;
-
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: all is left to the system's allocator; counting does not allocate.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let held = HELD.fetch_add(layout.size(), Relaxed) + layout.size();
-        MOST.fetch_max(held, Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// The most bytes held while `work` ran, beyond those before.
-fn most<T>(work: impl FnOnce() -> T) -> (usize, T) {
-    let before = HELD.load(Relaxed);
-    MOST.store(before, Relaxed);
-    let made = work();
-    (MOST.load(Relaxed) - before, made)
-}
 
 fn parsed(text: &str, is_update: bool, options: Options<'_>) -> Result<(), Error> {
     match is_update {
@@ -175,9 +140,9 @@ fn what_is_reserved_is_held() {
     let queries = queries.into_iter().map(|(name, text)| (name, text, false));
     for (name, text, is_update) in queries.chain(updates.map(|(name, text)| (name, text, true))) {
         let mut reserved = 0;
-        let (held, made) = most(|| {
+        let (held, made) = peak(|| {
             let mut reserve = |bytes| {
-                reserved += bytes;
+                reserved += bytes as u64;
                 true
             };
             let options = Options {
@@ -199,13 +164,11 @@ fn what_is_reserved_is_held() {
         );
         // Refused, parsing ends.
         let mut left = reserved / 2;
-        let (held, made) = most(|| {
-            let mut reserve = |bytes| match left >= bytes {
-                true => {
-                    left -= bytes;
-                    true
-                }
-                false => false,
+        let (held, made) = peak(|| {
+            let mut reserve = |bytes| {
+                let is_left = left >= bytes as u64;
+                left -= if is_left { bytes as u64 } else { 0 };
+                is_left
             };
             let options = Options {
                 base: Some("http://e/"),
@@ -236,7 +199,7 @@ fn what_is_reserved_is_held() {
         ("graphs", "GRAPH <a:g> { <a:s> <a:p> 1 }".repeat(1 << 15)),
     ] {
         let text = format!("INSERT DATA {{ {data} }}");
-        let (held, quads) = most(|| {
+        let (held, quads) = peak(|| {
             let operations = parse_update(&text, Options::default()).expect(name);
             let mut quads = 0;
             for operation in &operations {

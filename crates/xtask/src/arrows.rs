@@ -31,6 +31,7 @@ const PLACES: &[(&str, Place)] = &[
     ("server", Place::Layer(5)),
     ("cli", Place::Layer(5)),
     ("python", Place::Layer(5)),
+    ("counting", Place::Development),
     ("datagen", Place::Development),
     ("bench", Place::Development),
     ("conformance", Place::Development),

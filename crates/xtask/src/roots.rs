@@ -7,8 +7,9 @@ use anyhow::Context;
 use crate::arrows::short_name;
 use crate::metadata::Package;
 
-/// Remote memory, the layout of segments, the accelerator's interface, the Python bindings.
-const MAY_BE_UNSAFE: &[&str] = &["fabric", "store", "gpu", "python"];
+/// Remote memory, the layout of segments, the accelerator's interface, the Python bindings, the
+/// allocator of tests.
+const MAY_BE_UNSAFE: &[&str] = &["fabric", "store", "gpu", "python", "counting"];
 
 const FORBIDDEN: &str = "#![forbid(unsafe_code)]";
 

@@ -103,7 +103,7 @@ impl Engine for Jindou {
             .map(|file: &PathBuf| Source::path(Path::new(file)));
         self.database
             .load(sources.collect(), &options, &Progress::default())?;
-        Ok(self.database.statistics().triples)
+        Ok(self.database.quad_counts().triples)
     }
 
     fn answer(&mut self, text: &str, limit: Duration) -> Result<Option<Answer>, BenchError> {

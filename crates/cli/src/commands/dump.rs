@@ -40,19 +40,18 @@ pub(crate) fn run(arguments: &DumpArguments) -> anyhow::Result<()> {
     }
     let database = open::stored(&arguments.location, Config::default())?;
     let selection = selection(&database, arguments)?;
-    let statistics = database.statistics();
-    if selection == GraphSelection::All && statistics.named_quads > 0 && !format.has_named_graphs()
-    {
+    let counts = database.quad_counts();
+    if selection == GraphSelection::All && counts.named_quads > 0 && !format.has_named_graphs() {
         bail!(
             "the store has {} quads in named graphs, which {} cannot hold; choose nq, trig, jsonld \
              or parquet, or one graph with --graph IRI or --default-graph",
-            thousands(statistics.named_quads),
+            thousands(counts.named_quads),
             format.name()
         );
     }
     let total = match selection {
-        GraphSelection::All => Some(statistics.triples + statistics.named_quads),
-        GraphSelection::Default => Some(statistics.triples),
+        GraphSelection::All => Some(counts.total()),
+        GraphSelection::Default => Some(counts.triples),
         GraphSelection::Named(_) => None,
     };
     let token = interrupt::watch()?;

@@ -143,12 +143,15 @@ fn print_plan(database: &Database, text: &str, name: &str) -> anyhow::Result<()>
 
 /// Says where in which query.
 pub(super) fn in_query(error: EngineError, text: &str, name: &str) -> anyhow::Error {
+    let wrong = |line, column| WrongQuery {
+        said: format!("{name}, {error}"),
+        excerpt: excerpt(text, line, column),
+    };
     match error {
-        EngineError::Syntax { line, column, .. } => WrongQuery {
-            said: format!("{name}, {error}"),
-            excerpt: excerpt(text, line as usize, column as usize),
-        }
-        .into(),
+        EngineError::Syntax { line, column, .. } => wrong(line as usize, column as usize).into(),
+        EngineError::Unsupported {
+            place: Some(place), ..
+        } => wrong(place.line as usize, place.column as usize).into(),
         EngineError::Unsupported { .. } | EngineError::InvalidQuery { .. } => {
             anyhow::Error::new(error).context(name.to_owned())
         }

@@ -54,10 +54,9 @@ impl Merged {
     /// as it was.
     pub(crate) fn of(database: &Database, wait: Option<Duration>) -> Result<Self, EngineError> {
         let had_changes = database.compact_within(wait)?;
-        let statistics = database.statistics();
         Ok(Self {
             had_changes,
-            quads: statistics.triples + statistics.named_quads,
+            quads: database.quad_counts().total(),
         })
     }
 }

@@ -31,8 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Makes the socket of the store that `database` has open. Where that fails there is none, and a
-/// line on standard error says why: serving does not depend on it. A merge that is asked for may
-/// `wait` for so long until it begins.
+/// line on standard error says why: serving does not depend on it. A backup or merge that is asked
+/// for may `wait` for so long until it begins.
 pub(crate) fn listen(store: &Path, database: &Database, wait: Duration) -> Option<Control> {
     match Control::new(store, database, wait) {
         Ok(control) => Some(control),
@@ -188,7 +188,7 @@ async fn answer(line: &[u8], database: Database, wait: Duration) -> Reply {
 
 fn execute(request: Request, database: &Database, wait: Duration) -> Result<Reply, EngineError> {
     Ok(match request {
-        Request::Backup { to } => Reply::Backup(database.backup(&to)?.into()),
+        Request::Backup { to } => Reply::Backup(database.backup_within(&to, Some(wait))?.into()),
         Request::Compact {} => Reply::Compact(Merged::of(database, Some(wait))?),
     })
 }

@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 
 use jindou_engine::{Database, MergePolicy};
 
-use crate::kills::{Counts, config, counts};
+use crate::kills::{Known, config, counts};
 use crate::{Random, environment};
 
 /// States of each trace.
@@ -299,7 +299,7 @@ struct Replay<'a> {
     disk: Disk,
     /// Descriptors of files in the folder; `None` is the folder itself.
     open: HashMap<i64, Option<usize>>,
-    acknowledged: Counts,
+    acknowledged: Known,
 }
 
 impl Replay<'_> {
@@ -413,9 +413,9 @@ impl Replay<'_> {
             let numbers = rest.split(' ').skip(1).filter_map(|word| word.parse().ok());
             let numbers: Vec<u64> = numbers.collect();
             if rest.starts_with("done ") {
-                self.acknowledged[numbers[0] as usize] = numbers[1];
+                self.acknowledged.acknowledge(&numbers);
             } else if rest.starts_with("state ") {
-                self.acknowledged.copy_from_slice(&numbers);
+                self.acknowledged = Known::found(&numbers);
             }
         }
     }
@@ -477,14 +477,14 @@ fn each_state_that_a_loss_of_power_leaves_has_all_that_was_acknowledged() {
     let mut random = Random(seed);
     let folder = tempfile::tempdir().expect("there is room");
     let location = folder.path().join("store");
-    let mut known = Counts::default();
+    let mut known = Known::default();
     let (mut opened, mut lost) = (0, 0);
     for round in 0..states.div_ceil(STATES_OF_A_TRACE) {
         if round % TRACES_OF_A_STORE == 0 {
             for name in ["store", "store.backup", "store.old"] {
                 let _ = fs::remove_dir_all(folder.path().join(name));
             }
-            known = Counts::default();
+            known = Known::default();
         }
         let disk = Disk::of(&location);
         let stop = 100 + random.below(500);
@@ -520,7 +520,7 @@ fn each_state_that_a_loss_of_power_leaves_has_all_that_was_acknowledged() {
 }
 
 /// A state opens, and has whole transactions, those that were acknowledged among them.
-fn check(state: &Path, acknowledged: &Counts, what: &str) {
+fn check(state: &Path, acknowledged: &Known, what: &str) {
     let mut config = config();
     config.merge = MergePolicy::never();
     let listed = || crate::names(state);
@@ -529,11 +529,16 @@ fn check(state: &Path, acknowledged: &Counts, what: &str) {
     let found = counts(&database).unwrap_or_else(|wrong| panic!("{what}: {wrong}"));
     let has_all = found
         .iter()
-        .zip(acknowledged)
+        .zip(&acknowledged.counts)
         .all(|(found, told)| found >= told);
     assert!(
         has_all,
         "{what}: {acknowledged:?} were acknowledged, {found:?} are there"
+    );
+    let snapshot = database.snapshot_number();
+    assert!(
+        snapshot.0 >= acknowledged.snapshot,
+        "{what}: {acknowledged:?} was acknowledged, {snapshot:?} is the latest"
     );
     drop(database);
     Database::verify(state).unwrap_or_else(|error| panic!("{what}: {error}"));

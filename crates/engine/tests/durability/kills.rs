@@ -30,6 +30,38 @@ const KILLS_OF_A_STORE: u64 = 25;
 /// Transactions of each writer, and loads.
 pub(crate) type Counts = [u64; WRITERS + 1];
 
+/// What a store was known to have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) counts: Counts,
+    /// The latest snapshot number that anybody saw.
+    pub(crate) snapshot: u64,
+}
+
+impl Known {
+    /// Notes that one more transaction was acknowledged: the numbers of `@ done WRITER NUMBER
+    /// SNAPSHOT`.
+    pub(crate) fn acknowledge(&mut self, numbers: &[u64]) {
+        let [writer, number, snapshot] = *numbers else {
+            panic!("three numbers, not {numbers:?}");
+        };
+        let count = &mut self.counts[writer as usize];
+        assert_eq!(*count + 1, number);
+        *count = number;
+        // Those of several writers may be said in another order than they were made in.
+        self.snapshot = self.snapshot.max(snapshot);
+    }
+
+    /// What a process found when it opened the store: the numbers of `@ state COUNTS.. SNAPSHOT`.
+    pub(crate) fn found(numbers: &[u64]) -> Self {
+        let (snapshot, counts) = numbers.split_last().expect("there are numbers");
+        Self {
+            counts: counts.try_into().expect("a number for each writer"),
+            snapshot: *snapshot,
+        }
+    }
+}
+
 const LOADS: usize = WRITERS;
 const LINES: u64 = 40;
 const INTEGER: &str = "http://www.w3.org/2001/XMLSchema#integer";
@@ -195,11 +227,13 @@ fn the_process_that_is_killed() {
     say("begun");
     let (database, has_loaded) = open(location, &mut random, config);
     if has_loaded {
-        say(&format!("done {LOADS} 1"));
+        let snapshot = database.snapshot_number().0;
+        say(&format!("done {LOADS} 1 {snapshot}"));
     }
     let counts = counts(&database).unwrap_or_else(|wrong| fail(&wrong));
     let numbers: Vec<String> = counts.iter().map(u64::to_string).collect();
-    say(&format!("state {}", numbers.join(" ")));
+    let snapshot = database.snapshot_number().0;
+    say(&format!("state {} {snapshot}", numbers.join(" ")));
     let loads = AtomicU64::new(counts[LOADS]);
     std::thread::scope(|scope| {
         for (writer, &count) in counts[..WRITERS].iter().enumerate() {
@@ -227,8 +261,10 @@ fn write(
             fail(&format!("{what}: {error}"));
         }
     };
-    check("update", database.update(&request(writer, number)).err());
-    say(&format!("done {writer} {number}"));
+    match database.update(&request(writer, number)) {
+        Ok(report) => say(&format!("done {writer} {number} {}", report.snapshot.0)),
+        Err(error) => fail(&format!("update: {error}")),
+    }
     if random.below(10) > 0 {
         return;
     }
@@ -241,7 +277,8 @@ fn write(
                 database.load(document(load), &options, &progress).err(),
             );
             loads.store(load, Ordering::SeqCst);
-            say(&format!("done {LOADS} {load}"));
+            let snapshot = database.snapshot_number().0;
+            say(&format!("done {LOADS} {load} {snapshot}"));
         }
         1 if random.below(2) == 0 => check("checkpoint", database.checkpoint().err()),
         1 => check("compact", database.compact().err()),
@@ -283,7 +320,7 @@ impl Moment {
 
 /// Runs the process until its moment has come, and notes what it says. True if it had opened the
 /// store.
-fn run_and_kill(location: &Path, seed: u64, moment: Moment, known: &mut Counts) -> bool {
+fn run_and_kill(location: &Path, seed: u64, moment: Moment, known: &mut Known) -> bool {
     let mut command = Command::new(std::env::current_exe().expect("a test knows its file"));
     command
         .args([
@@ -315,18 +352,23 @@ fn run_and_kill(location: &Path, seed: u64, moment: Moment, known: &mut Counts) 
             "begun" => {}
             "state" => {
                 has_opened = true;
-                for (known, found) in known.iter_mut().zip(&numbers) {
+                let found = Known::found(&numbers);
+                for (known, found) in known.counts.iter().zip(&found.counts) {
                     assert!(
                         (*known..=*known + 1).contains(found),
                         "{known} transactions were acknowledged, and {found} are there"
                     );
-                    *known = *found;
                 }
+                assert!(
+                    found.snapshot >= known.snapshot,
+                    "snapshot {} was seen, and {} is the latest",
+                    known.snapshot,
+                    found.snapshot
+                );
+                *known = found;
             }
             "done" => {
-                let known = &mut known[numbers[0] as usize];
-                assert_eq!(*known + 1, numbers[1]);
-                *known = numbers[1];
+                known.acknowledge(&numbers);
                 done += 1;
             }
             "stopped" => {}
@@ -361,14 +403,14 @@ fn every_acknowledged_transaction_survives_kills_and_no_part_of_any_other() {
     for first in (0..kills).step_by(KILLS_OF_A_STORE as usize) {
         let folder = tempfile::tempdir().unwrap();
         let location = folder.path().join("store");
-        let mut known = Counts::default();
+        let mut known = Known::default();
         for kill in first..kills.min(first + KILLS_OF_A_STORE) {
             let moment = Moment::any(&mut random);
             let before = (known, names_of(&location));
             let attempt = std::panic::AssertUnwindSafe(|| {
                 let has_opened = run_and_kill(&location, random.next(), moment, &mut known);
                 unopened += u64::from(!has_opened);
-                if kill % 8 == 0 && known != Counts::default() {
+                if kill % 8 == 0 && known != Known::default() {
                     Database::verify(&location).unwrap_or_else(|error| panic!("{error}"));
                 }
             });
@@ -380,7 +422,7 @@ fn every_acknowledged_transaction_survives_kills_and_no_part_of_any_other() {
                 std::panic::resume_unwind(panic);
             }
         }
-        transactions += known.iter().sum::<u64>();
+        transactions += known.counts.iter().sum::<u64>();
         finish(&location, &known);
     }
     println!(
@@ -397,18 +439,20 @@ fn names_of(location: &Path) -> Vec<String> {
 }
 
 /// What remains is the store and nothing else, and so is its last backup.
-fn finish(location: &Path, known: &Counts) {
+fn finish(location: &Path, known: &Known) {
     let mut config = config();
     config.merge = jindou_engine::MergePolicy::never();
     let database = Database::open_or_create(location, config.clone()).unwrap();
     let last = counts(&database).unwrap();
     let grown = last
         .iter()
-        .zip(known)
+        .zip(&known.counts)
         .all(|(last, known)| (*known..=*known + 1).contains(last));
     assert!(grown, "{known:?} {last:?}");
+    let snapshot = database.snapshot_number();
+    assert!(snapshot.0 >= known.snapshot, "{known:?} {snapshot:?}");
     drop(database);
-    Database::verify(location).unwrap();
+    assert_eq!(Database::verify(location).unwrap().snapshot, snapshot);
     let names = names(location);
     let of_kind = |kind: &str| names.iter().filter(|name| name.starts_with(kind)).count();
     for (kind, most) in [

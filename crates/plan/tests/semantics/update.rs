@@ -1,9 +1,18 @@
 //! The solutions that the templates of an update get are those of its WHERE clause, in the dataset
 //! that WITH, USING, USING NAMED and the protocol say.
 
-use super::*;
-use jindou_plan::physical::Plan;
+use std::collections::BTreeSet;
+
+use jindou_plan::physical::{Dataset, Form, Plan};
 use jindou_plan::{Modify, Operation, PlanError, parse_update};
+use oxrdf::NamedNode;
+use spargebra::SparqlParser;
+
+use crate::common::Noise;
+use crate::definition::{define, of_dataset, only};
+use crate::random::{Random, data, group};
+use crate::run::{Row, Run};
+use crate::{Quads, Solution};
 
 const VARIABLES: [&str; 5] = ["a", "b", "c", "d", "g"];
 

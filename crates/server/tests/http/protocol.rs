@@ -511,6 +511,31 @@ fn wrong_queries_are_told_where_and_lacking_features_by_name() {
 }
 
 #[test]
+fn a_lacking_feature_has_its_place_in_a_problem_document() {
+    let server = Running::new();
+    let accept = "Accept: application/problem+json\r\n";
+    let sparql = |kind| format!("Content-Type: application/sparql-{kind}\r\n{accept}");
+    for (path, kind, text, place) in [
+        (
+            "/query",
+            "query",
+            "SELECT\n(LANGDIR(?o) AS ?d) { ?s ?p ?o }",
+            (2, 2),
+        ),
+        ("/update", "update", "CLEAR ALL ;\nLOAD <urn:a:b>", (2, 6)),
+    ] {
+        let answer = server.send("POST", path, &sparql(kind), text);
+        assert_eq!(answer.status, 501, "{}", answer.text());
+        let problem = answer.json();
+        assert_eq!(
+            (&problem["line"], &problem["column"]),
+            (&place.0.into(), &place.1.into()),
+            "{problem}"
+        );
+    }
+}
+
+#[test]
 fn updates_are_sent_on_to_their_own_path() {
     let server = Running::new();
     let update = "Content-Type: application/sparql-update\r\n";

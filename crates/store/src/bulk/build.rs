@@ -132,6 +132,9 @@ pub(crate) fn assemble(
             }
         })
         .collect();
+    let edges = segments[Direction::Out as usize].iter().flatten();
+    let edges: u64 = edges.map(|segment| segment.edges() as u64).sum();
+    let triples = clusters.type_edges() + edges;
     Base {
         vertices,
         literals,
@@ -141,6 +144,7 @@ pub(crate) fn assemble(
         clusters,
         segments,
         named,
+        triples,
         documents,
         declared: Vec::new(),
         vertex_kinds: TextKinds::default(),

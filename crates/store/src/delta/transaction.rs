@@ -58,6 +58,14 @@ pub enum TransactionError {
     /// It was made beside other terms.
     #[error("a transaction does not follow from the terms before it")]
     Unrelated,
+    /// Its snapshot comes before that of the transaction before it.
+    #[error("a transaction makes the snapshot {}, and the one before it made {}", .made.0, .before.0)]
+    Earlier {
+        /// The snapshot that it says to make.
+        made: SnapshotNumber,
+        /// The snapshot before it.
+        before: SnapshotNumber,
+    },
     /// It names a term that nobody appended.
     #[error("a transaction names a term that is not known")]
     UnknownTerm,
@@ -256,6 +264,12 @@ impl Replay {
     pub fn add(&mut self, transaction: &Transaction) -> Result<(), ReplayError> {
         if transaction.known != self.snapshot.known_terms() {
             return Err(TransactionError::Unrelated.into());
+        }
+        let before = self.snapshot.number();
+        // The same number is that of a checkpoint, which `CURRENT` names, or of a copy of a store.
+        if transaction.number < before {
+            let made = transaction.number;
+            return Err(TransactionError::Earlier { made, before }.into());
         }
         self.snapshot.append_terms(&transaction.terms)?;
         for stage in &transaction.stages {
