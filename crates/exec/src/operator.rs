@@ -278,18 +278,28 @@ impl<'a> Builder<'a> {
         let mut chain = Chain::default();
         let mut operator = input;
         let mut wanted = Behind::new(steps, needed);
-        // Filters that the pattern before them has taken over.
+        // Filters that the pattern before them has taken over, BINDs that the first one has.
         let mut taken_over = 0;
         for (index, planned) in steps.iter().enumerate() {
-            operator = chain.input(operator);
             if index < taken_over {
-                operator = self.profiled(operator, planned.id);
+                // With a profile, BINDs have an operator each.
+                if self.cx.profile.is_some() {
+                    operator = self.profiled(chain.input(operator), planned.id);
+                }
                 continue;
             }
+            operator = chain.input(operator);
             if index % STEPS_PER_LOOK == STEPS_PER_LOOK - 1 {
                 self.cx.check()?;
             }
             let keep = |count| wanted.behind(index + count).clone();
+            if self.cx.profile.is_none() && matches!(planned.step, Step::Extend { .. }) {
+                let (extends, count) =
+                    steps::build_extends(operator, &steps[index..], keep, self.cx)?;
+                operator = extends;
+                taken_over = index + count;
+                continue;
+            }
             match steps::build_match_except(operator, &steps[index..], keep, self.cx) {
                 Ok((matching, count)) => {
                     operator = self.profiled(matching, planned.id);

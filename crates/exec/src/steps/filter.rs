@@ -41,25 +41,27 @@ impl Operator for FilterRows {
     }
 }
 
-/// Gives a variable the value of an expression.
+/// Gives variables the values of expressions, one after the other.
+///
+/// Side by side in one operator: each of its own would look at all columns once more.
 pub(crate) struct ExtendRows {
     input: Boxed,
-    var: Var,
-    expression: Evaluator,
+    values: Vec<(Var, Evaluator)>,
     keep: VarSet,
 }
 
 impl ExtendRows {
     pub(crate) fn new(
         input: Boxed,
-        var: Var,
-        expression: CompiledExpression,
+        values: impl IntoIterator<Item = (Var, CompiledExpression)>,
         keep: VarSet,
     ) -> Self {
+        let values = values.into_iter();
         Self {
             input,
-            var,
-            expression: expression.evaluator(),
+            values: values
+                .map(|(var, expression)| (var, expression.evaluator()))
+                .collect(),
             keep,
         }
     }
@@ -71,17 +73,16 @@ impl Operator for ExtendRows {
         let Some(mut table) = self.input.next(cx)? else {
             return Ok(None);
         };
-        if self.expression.tells_solutions_apart() {
-            cx.number_solutions(&mut table);
+        for (var, expression) in &mut self.values {
+            if expression.tells_solutions_apart() {
+                cx.number_solutions(&mut table);
+            }
+            let mut column = Vec::new();
+            expression.evaluate_column(&table, table.rows(), &cx.expressions, &mut column);
+            cx.check()?;
+            table.set(*var, column);
         }
-        let mut column = Vec::new();
-        self.expression
-            .evaluate_column(&table, table.rows(), &cx.expressions, &mut column);
-        cx.check()?;
         table.retain_columns(&self.keep);
-        if self.keep.contains(self.var) {
-            table.set(self.var, column);
-        }
         Ok(Some(table))
     }
 }

@@ -84,7 +84,7 @@ pub(crate) fn build(
         }
         Step::Extend { var, expression } => {
             let compiled = compile(expression, cx)?;
-            Box::new(ExtendRows::new(input, *var, compiled, keep))
+            Box::new(ExtendRows::new(input, [(*var, compiled)], keep))
         }
         Step::Values { vars, rows } => {
             Box::new(values::JoinValues::new(input, vars, rows, keep, cx))
@@ -102,6 +102,26 @@ pub(crate) fn build(
             exists_given::build(builder, input, nodes, given, *outcome, keep)
         }
     })
+}
+
+/// The BINDs with which `steps` begin, as one operator, and how many these are.
+///
+/// # Errors
+/// What compiling an expression says.
+pub(crate) fn build_extends(
+    input: Boxed,
+    steps: &[PlannedStep],
+    keep: impl FnOnce(usize) -> VarSet,
+    cx: &Context,
+) -> Result<(Boxed, usize), ExecError> {
+    let extends = steps.iter().map_while(|planned| match &planned.step {
+        Step::Extend { var, expression } => Some((*var, expression)),
+        _ => None,
+    });
+    let compiled = extends.map(|(var, expression)| Ok((var, compile(expression, cx)?)));
+    let values = compiled.collect::<Result<Vec<_>, ExecError>>()?;
+    let count = values.len();
+    Ok((Box::new(ExtendRows::new(input, values, keep(count))), count))
 }
 
 /// A quad pattern and the filters behind it that leave predicates out, as one operator, and how
