@@ -7,4 +7,4 @@ mod measure;
 mod oracle;
 mod ordering;
 mod specification;
-mod support;
+pub(super) mod support;

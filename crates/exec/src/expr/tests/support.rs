@@ -17,7 +17,7 @@ use crate::{TermSource, Terms};
 
 /// Terms that a store would have, numbered as they come.
 #[derive(Default)]
-pub(super) struct MemoryTerms {
+pub(in crate::expr) struct MemoryTerms {
     table: Mutex<Keys>,
 }
 
@@ -86,7 +86,7 @@ impl TermSource for MemoryTerms {
 }
 
 /// A store of terms and the query's own.
-pub(super) struct World {
+pub(in crate::expr) struct World {
     pub(super) source: Arc<MemoryTerms>,
     pub(super) terms: Terms,
 }
@@ -100,7 +100,7 @@ impl Default for World {
 }
 
 impl World {
-    pub(super) fn context(&self) -> Context {
+    pub(in crate::expr) fn context(&self) -> Context {
         let now = DateTime::from_str("2024-02-29T12:34:56.789Z").expect("a dateTime");
         let base = NamedNode::new_unchecked("http://example.org/base/");
         Context::new(self.terms.clone(), Some(now), Some(&base), 7)
