@@ -139,7 +139,10 @@ impl Code {
             Self::Constant(constant) => Number::of(&constant.value).ok_or(ExprError::Type),
             Self::Arithmetic(operator, left, right) => {
                 let left = left.number(row, cx)?;
-                let _held = left.hold(cx)?;
+                let _held = match &left {
+                    Number::Large(large) => Some(large.hold(cx)?),
+                    _ => None,
+                };
                 numeric::arithmetic(*operator, left, right.number(row, cx)?, cx)
             }
             Self::Plus(part) => part.number(row, cx),
@@ -268,7 +271,7 @@ impl Code {
             Self::Regex(text, pattern) => {
                 let text = text.text(row, cx)?;
                 cx.count_text(text.value.len())?;
-                Ok(pattern.is_match(text.str()))
+                pattern.is_match(text.str(), cx)
             }
             Self::Call(function, arguments) if functions::tests_text(*function) => {
                 functions::test(*function, arguments, row, cx)
@@ -323,7 +326,8 @@ fn compare_numbers<R: Row + ?Sized>(
     };
     let left = side(left)?;
     let _held = match &left {
-        Ok(number) => number.hold(cx)?,
+        Ok(Number::Large(large)) => large.hold(cx)?,
+        Ok(_) => None,
         Err(value) => value.hold(cx)?,
     };
     match (left, side(right)?) {

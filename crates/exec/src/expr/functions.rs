@@ -161,7 +161,7 @@ pub(super) fn test<R: Row + ?Sized>(
     let at = |index: usize| counted(&arguments[index], row, cx);
     if function == F::Regex {
         let pattern = pattern(arguments, 2, row, cx)?;
-        return Ok(pattern.is_match(at(0)?.str()));
+        return pattern.is_match(at(0)?.str(), cx);
     }
     let text = at(0)?;
     let _held = text.hold(cx)?;

@@ -10,6 +10,8 @@ use jindou_plan::expression::Function;
 use oxsdatatypes::{Double, Float};
 
 use super::numeric::Number;
+use super::{Context, ExprError};
+use crate::terms::HeldBytes;
 
 /// An integer or a decimal that has no room in the types for small ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +60,16 @@ impl Large {
     /// The canonical lexical form.
     pub(super) fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Counts it while something else is evaluated, and the time to read it.
+    ///
+    /// # Errors
+    /// As [`Context::hold`].
+    #[cold]
+    pub(super) fn hold(&self, cx: &Context) -> Result<Option<HeldBytes>, ExprError> {
+        cx.count_text(self.text.len())?;
+        cx.hold_text(self.text.len())
     }
 
     pub(super) fn digits(&self) -> Digits<'_> {

@@ -10,6 +10,7 @@
 //! XQuery and XPath Functions 3.1 where SPARQL refers to it.
 
 mod aggregate;
+mod backtrack;
 mod batch;
 mod calendar;
 mod cast;

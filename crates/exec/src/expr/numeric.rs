@@ -8,7 +8,6 @@ use oxsdatatypes::{Decimal, Double, Float, Integer};
 
 use super::large::{self, Kind, Large};
 use super::{Context, ExprError, Value, exact};
-use crate::terms::HeldBytes;
 
 /// Half of the 18 digits that a decimal has after the point.
 const HALF: i64 = 1_000_000_000;
@@ -71,19 +70,6 @@ impl Number {
         }
     }
 
-    /// Counts what is large while something else is evaluated, and the time to read it.
-    ///
-    /// # Errors
-    /// As [`Context::hold`].
-    #[inline]
-    pub(super) fn hold(&self, cx: &Context) -> Result<Option<HeldBytes>, ExprError> {
-        let Self::Large(value) = self else {
-            return Ok(None);
-        };
-        cx.count_text(value.text().len())?;
-        cx.hold_text(value.text().len())
-    }
-
     fn to_decimal(&self) -> Option<Decimal> {
         match self {
             Self::Integer(value) => Some((*value).into()),
@@ -132,7 +118,15 @@ impl Number {
     }
 
     /// The order of two numbers; `None` where one is not a number (NaN).
+    #[inline]
     pub(super) fn compare(self, other: Self) -> Option<Ordering> {
+        if let (Self::Integer(left), Self::Integer(right)) = (&self, &other) {
+            return left.partial_cmp(right);
+        }
+        self.compare_promoted(other)
+    }
+
+    fn compare_promoted(self, other: Self) -> Option<Ordering> {
         match self.promote(other) {
             Pair::Integers(left, right) => left.partial_cmp(&right),
             Pair::Decimals(left, right) => left.partial_cmp(&right),
@@ -190,7 +184,30 @@ impl From<Number> for Value {
 ///
 /// # Errors
 /// [`ExprError::DivisionByZero`], and as [`exact::arithmetic`] where one is large or the result is.
+#[inline]
 pub(super) fn arithmetic(
+    operator: Arithmetic,
+    left: Number,
+    right: Number,
+    cx: &Context,
+) -> Result<Number, ExprError> {
+    if let (Number::Integer(left), Number::Integer(right)) = (&left, &right) {
+        let result = match operator {
+            Arithmetic::Add => left.checked_add(*right),
+            Arithmetic::Subtract => left.checked_sub(*right),
+            Arithmetic::Multiply => left.checked_mul(*right),
+            // Integers divide to a decimal.
+            Arithmetic::Divide => return divide_integers((*left).into(), (*right).into(), cx),
+        };
+        if let Some(result) = result {
+            return Ok(Number::Integer(result));
+        }
+    }
+    promoted(operator, left, right, cx)
+}
+
+/// [`arithmetic`] but of small integers.
+fn promoted(
     operator: Arithmetic,
     left: Number,
     right: Number,
@@ -198,20 +215,8 @@ pub(super) fn arithmetic(
 ) -> Result<Number, ExprError> {
     match left.promote(right) {
         Pair::Integers(left, right) => {
-            let small = match operator {
-                Arithmetic::Add => left.checked_add(right),
-                Arithmetic::Subtract => left.checked_sub(right),
-                Arithmetic::Multiply => left.checked_mul(right),
-                // Integers divide to a decimal.
-                Arithmetic::Divide => return divide_integers(left.into(), right.into(), cx),
-            };
-            match small {
-                Some(result) => Ok(Number::Integer(result)),
-                None => {
-                    let (left, right) = (Number::Integer(left), Number::Integer(right));
-                    exact::arithmetic(operator, &left, &right, cx)
-                }
-            }
+            let (left, right) = (Number::Integer(left), Number::Integer(right));
+            exact::arithmetic(operator, &left, &right, cx)
         }
         Pair::Decimals(left, right) => {
             let small = match operator {

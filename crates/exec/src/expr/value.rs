@@ -176,7 +176,7 @@ impl Value {
             Self::LangString { value, .. } | Self::Other { value, .. } => {
                 cx.hold_text(value.capacity())
             }
-            Self::Large(value) => cx.hold_text(value.text().len()),
+            Self::Large(value) => value.hold(cx),
             _ => Ok(None),
         }
     }
