@@ -534,3 +534,28 @@ fn results_of_too_many_digits_are_errors() {
     );
     assert_eq!(result(&format!("{longer} + 1")), None);
 }
+
+#[test]
+fn operators_side_by_side_are_not_nested_however_many_there_are() {
+    let database = database(&[Literal::from(3_i64), Literal::from(4_i64)]);
+    for count in [1, 255, 256, 257, 600, 10_000] {
+        let sum = " + 2 - 1".repeat(count);
+        let product = " * 2 / 2".repeat(count);
+        for (expression, expected) in [
+            (format!("?a{sum}"), 3 + count),
+            (format!("?a{product}"), 3),
+            (format!("1{sum} + ?a"), 4 + count),
+            (format!("?a * 1{product}"), 3),
+            (format!("(?a{sum}) * (1{product})"), 3 + count),
+        ] {
+            let what = format!("{count} pairs of operators");
+            let bound = format!("SELECT ?r {{ :s0 :v ?a BIND({expression} AS ?r) }}");
+            assert_eq!(indices(&database, &bound), [[expected]], "{what}");
+            let kept =
+                format!("SELECT ?i {{ ?x :i ?i ; :v ?a FILTER({expression} = {expected}) }}");
+            assert_eq!(indices(&database, &kept), [[0]], "{what}");
+            let greatest = format!("SELECT (MIN({expression}) AS ?r) {{ ?x :v ?a }}");
+            assert_eq!(indices(&database, &greatest), [[expected]], "{what}");
+        }
+    }
+}

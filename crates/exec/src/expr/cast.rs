@@ -9,7 +9,7 @@ use oxsdatatypes::{
 };
 
 use super::large::{self, Kind};
-use super::numeric::Number;
+use super::numeric::{Number, nearest_double, nearest_float};
 use super::value::parse_real;
 use super::{ExprError, Value};
 
@@ -148,7 +148,7 @@ fn float(value: &Value) -> Result<Float, ExprError> {
     match value {
         Value::Boolean(value) => Ok(Integer::from(*value).into()),
         Value::Integer(value) => Ok((*value).into()),
-        Value::Decimal(value) => Ok((*value).into()),
+        Value::Decimal(value) => Ok(nearest_float(*value)),
         Value::Large(value) => Ok(value.to_float()),
         Value::Float(value) => Ok(*value),
         Value::Double(value) => Ok((*value).into()),
@@ -170,7 +170,7 @@ fn double(value: &Value) -> Result<Double, ExprError> {
     match value {
         Value::Boolean(value) => Ok(Integer::from(*value).into()),
         Value::Integer(value) => Ok((*value).into()),
-        Value::Decimal(value) => Ok((*value).into()),
+        Value::Decimal(value) => Ok(nearest_double(*value)),
         Value::Large(value) => Ok(value.to_double()),
         Value::Float(value) => Ok((*value).into()),
         Value::Double(value) => Ok(*value),

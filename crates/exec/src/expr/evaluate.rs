@@ -137,13 +137,20 @@ impl Code {
                 }
             }
             Self::Constant(constant) => Number::of(&constant.value).ok_or(ExprError::Type),
-            Self::Arithmetic(operator, left, right) => {
-                let left = left.number(row, cx)?;
-                let _held = match &left {
-                    Number::Large(large) => Some(large.hold(cx)?),
-                    _ => None,
-                };
-                numeric::arithmetic(*operator, left, right.number(row, cx)?, cx)
+            Self::Arithmetic(first, rest) => {
+                // An operation takes about as long as handling a byte of text does.
+                if rest.len() > 1 {
+                    cx.count_text(rest.len())?;
+                }
+                let mut result = first.number(row, cx)?;
+                for (operator, right) in rest {
+                    let _held = match &result {
+                        Number::Large(large) => Some(large.hold(cx)?),
+                        _ => None,
+                    };
+                    result = numeric::arithmetic(*operator, result, right.number(row, cx)?, cx)?;
+                }
+                Ok(result)
             }
             Self::Plus(part) => part.number(row, cx),
             Self::Minus(part) => part.number(row, cx).map(numeric::minus),

@@ -81,7 +81,7 @@ impl Number {
     fn to_float(&self) -> Option<Float> {
         match self {
             Self::Integer(value) => Some((*value).into()),
-            Self::Decimal(value) => Some((*value).into()),
+            Self::Decimal(value) => Some(nearest_float(*value)),
             Self::Float(value) => Some(*value),
             Self::Double(_) => None,
             Self::Large(value) => Some(value.to_float()),
@@ -91,7 +91,7 @@ impl Number {
     pub(super) fn to_double(&self) -> Double {
         match self {
             Self::Integer(value) => (*value).into(),
-            Self::Decimal(value) => (*value).into(),
+            Self::Decimal(value) => nearest_double(*value),
             Self::Float(value) => (*value).into(),
             Self::Double(value) => *value,
             Self::Large(value) => value.to_double(),
@@ -152,6 +152,27 @@ impl Number {
         };
         Some(large::order_of_texts(&text, large.text()))
     }
+}
+
+/// The nearest double: by one division of exact doubles where that will do, rounded once.
+pub(super) fn nearest_double(value: Decimal) -> Double {
+    /// Integers up to this are exact doubles, and so are powers of ten up to 22.
+    const EXACT: u128 = 1 << 53;
+    let units = i128::from_be_bytes(value.to_be_bytes());
+    let half = i128::from(HALF);
+    let (units, unit) = match units % half {
+        0 => (units / half, HALF as f64),
+        _ => (units, HALF as f64 * HALF as f64),
+    };
+    Double::from(match units.unsigned_abs() <= EXACT {
+        true => units as f64 / unit,
+        false => large::nearest(&value.to_string()),
+    })
+}
+
+/// The nearest float, rounded once.
+pub(super) fn nearest_float(value: Decimal) -> Float {
+    Float::from(large::nearest::<f32>(&value.to_string()))
 }
 
 /// The order of two values that are numbers, `None` within where one is NaN; `None` if one is no
