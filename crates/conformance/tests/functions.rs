@@ -377,7 +377,7 @@ fn oracle_is_wrong(expression: &str, a: &Term, b: Option<&Term>) -> bool {
 /// Whether the oracle may lack the value of this expression: its integers have 64 bits and its decimals
 /// 128, and the quotient of zero and a fraction is an error there.
 fn oracle_may_overflow(expression: &str, a: &Term, b: Option<&Term>) -> bool {
-    let exact = ["integer", "decimal"];
+    let exact = ["integer", "decimal", "byte", "nonNegativeInteger"];
     let computes = ["+", "-", "*", "/", "ABS", "CEIL", "FLOOR", "ROUND"];
     let casts = ["xsd:integer(?a)", "xsd:decimal(?a)"];
     casts.contains(&expression) && is_of(a, &["integer", "decimal", "float", "double"])
