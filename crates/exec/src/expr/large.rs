@@ -174,7 +174,7 @@ fn successor(digits: &str) -> String {
 /// without zeros at the end, so that equal numbers have equal digits. Zero has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Digits<'a> {
-    /// Also of `-0`: zero is told by its digits.
+    /// Also of `-0`: zero is known by its digits.
     pub(super) negative: bool,
     pub(super) whole: &'a str,
     pub(super) fraction: &'a str,

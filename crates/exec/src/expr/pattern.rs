@@ -477,8 +477,8 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// A back-reference, after its first digit. Further digits are part of it as long as there are
-    /// so many groups before it (XQuery and XPath Functions 3.1, section 5.6.1).
+    /// A back-reference, after its first digit. Further digits are part of it as long as that many
+    /// groups begin before it (XQuery and XPath Functions 3.1, section 5.6.1).
     fn reference(&mut self, first: char) -> Result<(), PatternError> {
         let mut group = digit(first).ok_or(PatternError::Invalid)?;
         while let Some(more) = self.peek().and_then(digit) {
