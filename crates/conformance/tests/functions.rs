@@ -374,6 +374,18 @@ fn oracle_is_wrong(expression: &str, a: &Term, b: Option<&Term>) -> bool {
     }
 }
 
+/// Whether the oracle may lack the value of this expression: its integers have 64 bits and its decimals
+/// 128, and the quotient of zero and a fraction is an error there.
+fn oracle_may_overflow(expression: &str, a: &Term, b: Option<&Term>) -> bool {
+    let exact = ["integer", "decimal", "byte", "nonNegativeInteger"];
+    let computes = ["+", "-", "*", "/", "ABS", "CEIL", "FLOOR", "ROUND"];
+    let casts = ["xsd:integer(?a)", "xsd:decimal(?a)"];
+    casts.contains(&expression) && is_of(a, &["integer", "decimal", "float", "double"])
+        || computes.iter().any(|sign| expression.contains(sign))
+            && is_of(a, &exact)
+            && b.is_none_or(|b| is_of(b, &exact))
+}
+
 #[test]
 fn each_function_of_each_value_is_as_by_the_oracle() {
     let values = values();
@@ -403,6 +415,12 @@ fn each_function_of_each_value_is_as_by_the_oracle() {
                 let (i, j) = (index(row[0].as_ref()), index(row[1].as_ref()));
                 let b = is_of_two.then(|| &values[j]);
                 if oracle_is_wrong(text, &values[i], b) {
+                    continue;
+                }
+                // With no value for the first argument COALESCE gives its last.
+                let lacks_value = row[2].is_none() || text.starts_with("COALESCE");
+                let has_value = ours[i][j].is_some();
+                if lacks_value && has_value && oracle_may_overflow(text, &values[i], b) {
                     continue;
                 }
                 compared += 1;
@@ -457,7 +475,13 @@ fn what_the_oracle_does_otherwise_is_as_the_standard_says() {
         ("xsd:string('16777217'^^xsd:float)", "1.6777216E7"),
         ("xsd:string(1.5e0)", "1.5"),
         ("xsd:string(1.0)", "1"),
-        ("xsd:integer(1e19)", "-"),
+        ("xsd:integer(1e19)", "10000000000000000000"),
+        ("9223372036854775807 + 1", "9223372036854775808"),
+        ("9223372036854775808 > 1", "true"),
+        (
+            "COALESCE(9223372036854775807 + 1, 'none')",
+            "9223372036854775808",
+        ),
         ("xsd:integer('NaN'^^xsd:double)", "-"),
         ("xsd:boolean('NaN'^^xsd:double)", "false"),
         ("xsd:boolean('2'^^xsd:integer)", "true"),

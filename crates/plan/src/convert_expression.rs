@@ -21,24 +21,15 @@ impl<'t> Converter<'t> {
     /// # Errors
     /// [`PlanError::Unsupported`] for functions that SPARQL 1.1 does not have.
     pub(crate) fn expression(&mut self, parsed: &Parsed<'t>) -> Result<Expression, PlanError> {
-        self.below(1, |this| this.expression_of_any_kind(parsed))
-    }
-
-    /// Converts what is nested in this many more expressions.
-    fn below<T>(
-        &mut self,
-        levels: usize,
-        convert: impl FnOnce(&mut Self) -> Result<T, PlanError>,
-    ) -> Result<T, PlanError> {
-        self.depth += levels;
+        self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(PlanError::TooLarge {
                 what: "expressions nested in each other",
                 limit: MAX_DEPTH,
             });
         }
-        let converted = convert(self)?;
-        self.depth -= levels;
+        let converted = self.expression_of_any_kind(parsed)?;
+        self.depth -= 1;
         Ok(converted)
     }
 
@@ -157,21 +148,19 @@ impl<'t> Converter<'t> {
         })
     }
 
-    /// Operators of one precedence, from left to right: each is nested in the next.
+    /// Operators of one precedence, from left to right: side by side, not nested in each other.
     fn chain<S: Copy>(
         &mut self,
         first: &Parsed<'t>,
         rest: &[(S, Parsed<'t>)],
         operator: impl Fn(S) -> Arithmetic,
     ) -> Result<Expression, PlanError> {
-        self.below(rest.len(), |this| {
-            let mut left = this.operand(first)?;
-            for (sign, right) in rest {
-                let right = this.operand(right)?;
-                left = Expression::Arithmetic(operator(*sign), Box::new(left), Box::new(right));
-            }
-            Ok(left)
-        })
+        let first = Box::new(self.operand(first)?);
+        let rest = rest
+            .iter()
+            .map(|(sign, part)| Ok((operator(*sign), self.operand(part)?)));
+        let rest = rest.collect::<Result<_, PlanError>>()?;
+        Ok(Expression::Arithmetic(first, rest))
     }
 
     fn call(

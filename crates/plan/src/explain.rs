@@ -571,18 +571,19 @@ impl Tree<'_> {
             Expression::In(part, parts) => {
                 format!("({} in ({}))", self.expression(part), list(parts, ", "))
             }
-            Expression::Arithmetic(operator, left, right) => {
-                let sign = match operator {
-                    Arithmetic::Add => "+",
-                    Arithmetic::Subtract => "-",
-                    Arithmetic::Multiply => "*",
-                    Arithmetic::Divide => "/",
-                };
-                format!(
-                    "({} {sign} {})",
-                    self.expression(left),
-                    self.expression(right)
-                )
+            Expression::Arithmetic(first, rest) => {
+                let mut text = format!("({}", self.expression(first));
+                for (operator, part) in rest {
+                    text.push_str(match operator {
+                        Arithmetic::Add => " + ",
+                        Arithmetic::Subtract => " - ",
+                        Arithmetic::Multiply => " * ",
+                        Arithmetic::Divide => " / ",
+                    });
+                    text.push_str(&self.expression(part));
+                }
+                text.push(')');
+                text
             }
             Expression::UnaryPlus(part) => format!("+{}", self.expression(part)),
             Expression::UnaryMinus(part) => format!("-{}", self.expression(part)),

@@ -20,8 +20,8 @@ pub enum Expression {
     Compare(Comparison, Box<Self>, Box<Self>),
     /// `a IN (b, ...)`; the list may be empty.
     In(Box<Self>, Vec<Self>),
-    /// Arithmetic on two numbers.
-    Arithmetic(Arithmetic, Box<Self>, Box<Self>),
+    /// Arithmetic on numbers, from left to right: operators of one precedence side by side.
+    Arithmetic(Box<Self>, Vec<(Arithmetic, Self)>),
     /// `+a`
     UnaryPlus(Box<Self>),
     /// `-a`
@@ -182,9 +182,13 @@ impl Expression {
                 list.iter().for_each(visit);
             }
             Self::Not(part) | Self::UnaryPlus(part) | Self::UnaryMinus(part) => visit(part),
-            Self::Compare(_, left, right) | Self::Arithmetic(_, left, right) => {
+            Self::Compare(_, left, right) => {
                 visit(left);
                 visit(right);
+            }
+            Self::Arithmetic(first, rest) => {
+                visit(first);
+                rest.iter().for_each(|(_, part)| visit(part));
             }
             Self::In(part, list) => {
                 visit(part);
@@ -221,8 +225,9 @@ impl Expression {
                 ) || list.iter().any(Self::is_volatile)
             }
             Self::Not(part) | Self::UnaryPlus(part) | Self::UnaryMinus(part) => part.is_volatile(),
-            Self::Compare(_, left, right) | Self::Arithmetic(_, left, right) => {
-                left.is_volatile() || right.is_volatile()
+            Self::Compare(_, left, right) => left.is_volatile() || right.is_volatile(),
+            Self::Arithmetic(first, rest) => {
+                first.is_volatile() || rest.iter().any(|(_, part)| part.is_volatile())
             }
             Self::In(part, list) => part.is_volatile() || list.iter().any(Self::is_volatile),
             Self::If(condition, then, otherwise) => {
@@ -245,8 +250,9 @@ impl Expression {
             Self::Not(part) | Self::UnaryPlus(part) | Self::UnaryMinus(part) => {
                 part.calls(function)
             }
-            Self::Compare(_, left, right) | Self::Arithmetic(_, left, right) => {
-                left.calls(function) || right.calls(function)
+            Self::Compare(_, left, right) => left.calls(function) || right.calls(function),
+            Self::Arithmetic(first, rest) => {
+                first.calls(function) || rest.iter().any(|(_, part)| part.calls(function))
             }
             Self::In(part, list) => {
                 part.calls(function) || list.iter().any(|part| part.calls(function))

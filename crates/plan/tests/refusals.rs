@@ -170,7 +170,7 @@ fn deep_texts_are_refused_or_planned_but_never_overflow() {
     for text in [
         format!("ASK {}", nested(100_000, "{", "", "}")),
         format!("SELECT * {{ FILTER({}) }}", nested(100_000, "(", "1", ")")),
-        format!("SELECT * {{ FILTER(1{}) }}", " + 1".repeat(20_000)),
+        format!("SELECT * {{ FILTER({}) }}", nested(600, "1 + (", "1", ")")),
         format!(
             "SELECT * {{ ?x ?y ?z {} }}",
             nested(2000, "OPTIONAL { ?x ?y ?z ", "", "}")
@@ -217,6 +217,8 @@ fn deep_texts_are_refused_or_planned_but_never_overflow() {
         format!("SELECT * {{ ?x <p:p>{} ?y }}", "/<p:p>*".repeat(200)),
         format!("SELECT * {{ ?x {} ?y }}", nested(100, "(", "<p:p>", ")+")),
         format!("SELECT * {{ FILTER(1{}) }}", " || 1".repeat(20_000)),
+        format!("SELECT * {{ FILTER(1{}) }}", " + 1".repeat(20_000)),
+        format!("SELECT * {{ FILTER(1{}) }}", " * 1 / 1".repeat(10_000)),
         format!(
             "SELECT * {{ ?x ?y ?z {} }}",
             "OPTIONAL { ?x ?y ?z }".repeat(500)

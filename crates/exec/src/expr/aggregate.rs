@@ -7,7 +7,9 @@ use oxsdatatypes::{Decimal, Double, Float, Integer};
 use rustc_hash::FxHashSet;
 
 use super::concat::{Concat, TextCache};
+use super::exact::Exact;
 use super::extreme::Extreme;
+use super::large::Kind;
 use super::numeric::{self, Number};
 use super::{Context, ExprError, Value};
 use crate::rows::RowSet;
@@ -256,8 +258,12 @@ impl GroupedAccumulator {
             States::Count(counts) => counts[group] += u64::from(!id.is_none()),
             States::Sum(sums) => {
                 let (sum, count) = &mut sums[group];
-                sum.add(id, cx);
                 *count += 1;
+                if !sum.add_inline(id) {
+                    let more = sum.add_slowly(id, cx);
+                    self.held += more;
+                    self.count_growth(more, cx);
+                }
             }
             // Rows are not used any more.
             States::Extreme(_) | States::Concat(_) if cx.is_over() => {}
@@ -413,7 +419,7 @@ impl GroupedAccumulator {
             }
             (States::Sum(ours), States::Sum(theirs)) => {
                 for ((sum, count), group) in theirs.into_iter().zip(groups) {
-                    ours[group].0.merge(&sum);
+                    self.held += ours[group].0.merge(&sum);
                     ours[group].1 += count;
                 }
             }
@@ -457,8 +463,8 @@ impl GroupedAccumulator {
             States::Sum(sums) => {
                 let (sum, count) = &sums[group];
                 match self.function {
-                    AggregateFunction::Avg => sum.average(*count).map(Value::from),
-                    _ => sum.total().map(Value::from),
+                    AggregateFunction::Avg => sum.average(*count, cx).map(Value::from),
+                    _ => sum.total(cx).map(Value::from),
                 }
             }
             States::Extreme(extremes) => return extremes[group].id(),
@@ -529,26 +535,40 @@ impl States {
 struct Sum {
     integers: i128,
     decimals: Option<Decimal>,
+    /// What the two above have no room for, and whether a decimal is part of it.
+    large: Option<Box<(Exact, bool)>>,
     floats: Option<Float>,
     doubles: Option<Double>,
-    /// Something was no number, or overflowed.
+    /// Something was no number, or had too many digits.
     error: bool,
 }
 
 impl Sum {
+    /// Adds an inline integer; false of any other id.
     #[inline]
-    fn add(&mut self, id: TermId, cx: &Context) {
+    fn add_inline(&mut self, id: TermId) -> bool {
         match inline::as_integer(id) {
-            // 2^63 rows of 2^63 each would fit.
-            Some(value) => self.integers += i128::from(value),
-            None => self.add_slowly(id, cx),
+            Some(value) => {
+                // 2^63 rows of 2^63 each would fit.
+                self.integers += i128::from(value);
+                true
+            }
+            None => false,
         }
     }
 
-    fn add_slowly(&mut self, id: TermId, cx: &Context) {
+    /// Bytes that any other term added.
+    fn add_slowly(&mut self, id: TermId, cx: &Context) -> usize {
         match Value::decode(id, cx.terms()) {
             Ok(Value::Integer(value)) => self.integers += i128::from(i64::from(value)),
-            Ok(Value::Decimal(value)) => self.add_decimal(value),
+            Ok(Value::Decimal(value)) => return self.add_decimal(value),
+            Ok(Value::Large(value)) => {
+                let is_decimal = value.kind() == Kind::Decimal;
+                match Exact::of(&Number::Large(value), cx) {
+                    Ok(value) => return self.add_large(&value, is_decimal),
+                    Err(_) => self.error = true,
+                }
+            }
             Ok(Value::Float(value)) => {
                 self.floats = Some(self.floats.map_or(value, |sum| sum + value));
             }
@@ -557,19 +577,50 @@ impl Sum {
             }
             Ok(_) | Err(_) => self.error = true,
         }
+        0
     }
 
-    fn add_decimal(&mut self, value: Decimal) {
-        match self.decimals.unwrap_or_default().checked_add(value) {
-            Some(sum) => self.decimals = Some(sum),
-            None => self.error = true,
+    fn add_decimal(&mut self, value: Decimal) -> usize {
+        let sum = self.decimals.unwrap_or_default();
+        match sum.checked_add(value) {
+            Some(sum) => {
+                self.decimals = Some(sum);
+                0
+            }
+            None => {
+                self.decimals = Some(value);
+                self.add_large(&Exact::decimal(sum), true)
+            }
         }
     }
 
-    fn merge(&mut self, other: &Self) {
+    /// Bytes that this added. Sums may have more digits than an operand of arithmetic, by those of
+    /// the number of rows, so that the total does not depend on the order of the rows.
+    #[cold]
+    fn add_large(&mut self, value: &Exact, is_decimal: bool) -> usize {
+        let before = self.large_bytes();
+        let (sum, has_decimal) = &mut **self.large.get_or_insert_default();
+        *sum = sum.plus(value);
+        *has_decimal |= is_decimal;
+        self.large_bytes().saturating_sub(before)
+    }
+
+    fn large_bytes(&self) -> usize {
+        match &self.large {
+            Some(large) => size_of_val(&**large) + large.0.heap_bytes(),
+            None => 0,
+        }
+    }
+
+    /// Bytes that this added.
+    fn merge(&mut self, other: &Self) -> usize {
         self.integers += other.integers;
+        let mut more = 0;
         if let Some(value) = other.decimals {
-            self.add_decimal(value);
+            more += self.add_decimal(value);
+        }
+        if let Some(large) = &other.large {
+            more += self.add_large(&large.0, large.1);
         }
         if let Some(value) = other.floats {
             self.floats = Some(self.floats.map_or(value, |sum| sum + value));
@@ -578,45 +629,65 @@ impl Sum {
             self.doubles = Some(self.doubles.map_or(value, |sum| sum + value));
         }
         self.error |= other.error;
+        more
     }
 
-    fn total(&self) -> Result<Number, ExprError> {
+    fn total(&self, cx: &Context) -> Result<Number, ExprError> {
         if self.error {
             return Err(ExprError::Type);
         }
-        if self.decimals.is_none() && self.floats.is_none() && self.doubles.is_none() {
-            let sum = i64::try_from(self.integers).map_err(|_| ExprError::Overflow)?;
-            return Ok(Number::Integer(sum.into()));
-        }
-        let exact = self.exact()?;
-        let mut sum = Number::Decimal(exact);
+        let mut sum = self.exact()?;
         if let Some(floats) = self.floats {
-            sum = numeric::arithmetic(Arithmetic::Add, sum, Number::Float(floats))?;
+            sum = numeric::arithmetic(Arithmetic::Add, sum, Number::Float(floats), cx)?;
         }
         if let Some(doubles) = self.doubles {
-            sum = numeric::arithmetic(Arithmetic::Add, sum, Number::Double(doubles))?;
+            sum = numeric::arithmetic(Arithmetic::Add, sum, Number::Double(doubles), cx)?;
         }
         Ok(sum)
     }
 
     /// Integers and decimals.
-    fn exact(&self) -> Result<Decimal, ExprError> {
-        let integers = Decimal::try_from(self.integers).map_err(|_| ExprError::Overflow)?;
-        integers
-            .checked_add(self.decimals.unwrap_or_default())
-            .ok_or(ExprError::Overflow)
+    fn exact(&self) -> Result<Number, ExprError> {
+        let small = match (self.decimals, &self.large) {
+            (None, None) => match i64::try_from(self.integers) {
+                Ok(sum) => Some(Number::Integer(sum.into())),
+                Err(_) => None,
+            },
+            (Some(decimals), None) => Decimal::try_from(self.integers)
+                .ok()
+                .and_then(|integers| integers.checked_add(decimals))
+                .map(Number::Decimal),
+            (_, Some(_)) => None,
+        };
+        match small {
+            Some(sum) => Ok(sum),
+            None => self.large_exact(),
+        }
     }
 
-    fn average(&self, count: u64) -> Result<Number, ExprError> {
+    #[cold]
+    fn large_exact(&self) -> Result<Number, ExprError> {
+        let mut sum = Exact::integer(self.integers);
+        let mut kind = Kind::Integer;
+        if let Some(decimals) = self.decimals {
+            sum = sum.plus(&Exact::decimal(decimals));
+            kind = Kind::Decimal;
+        }
+        if let Some(large) = &self.large {
+            sum = sum.plus(&large.0);
+            if large.1 {
+                kind = Kind::Decimal;
+            }
+        }
+        sum.into_number(kind)
+    }
+
+    fn average(&self, count: u64, cx: &Context) -> Result<Number, ExprError> {
         if count == 0 {
             return Ok(Number::Integer(Integer::from(0)));
         }
-        let sum = match self.total() {
-            // An average fits where the sum of integers does not.
-            Err(ExprError::Overflow) => Number::Decimal(self.exact()?),
-            sum => sum?,
-        };
         let count = i64::try_from(count).map_err(|_| ExprError::Overflow)?;
-        numeric::arithmetic(Arithmetic::Divide, sum, Number::Integer(count.into()))
+        let count = Number::Integer(count.into());
+        numeric::arithmetic(Arithmetic::Divide, self.total(cx)?, count, cx)
     }
 }

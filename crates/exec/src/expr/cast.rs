@@ -8,6 +8,8 @@ use oxsdatatypes::{
     YearMonthDuration,
 };
 
+use super::large::{self, Kind};
+use super::numeric::{Number, nearest_double, nearest_float};
 use super::value::parse_real;
 use super::{ExprError, Value};
 
@@ -23,8 +25,8 @@ pub(super) fn cast(function: Function, value: &Value) -> Result<Value, ExprError
     match function {
         Function::CastString => string(value),
         Function::CastBoolean => boolean(value).map(Value::Boolean),
-        Function::CastInteger => integer(value).map(Value::Integer),
-        Function::CastDecimal => decimal(value).map(Value::Decimal),
+        Function::CastInteger => integer(value).map(Value::from),
+        Function::CastDecimal => decimal(value).map(Value::from),
         Function::CastFloat => float(value).map(Value::Float),
         Function::CastDouble => double(value).map(Value::Double),
         Function::CastDateTime => date_time(value).map(Value::DateTime),
@@ -81,6 +83,8 @@ fn boolean(value: &Value) -> Result<bool, ExprError> {
         Value::Boolean(value) => Ok(*value),
         Value::Integer(value) => Ok(*value != Integer::from(0)),
         Value::Decimal(value) => Ok(*value != Decimal::default()),
+        // Zero is not large.
+        Value::Large(_) => Ok(true),
         Value::Float(value) => Ok(f32::from(*value) != 0.0 && !value.is_nan()),
         Value::Double(value) => Ok(f64::from(*value) != 0.0 && !value.is_nan()),
         value => match text(value)? {
@@ -91,57 +95,61 @@ fn boolean(value: &Value) -> Result<bool, ExprError> {
     }
 }
 
-fn integer(value: &Value) -> Result<Integer, ExprError> {
+fn integer(value: &Value) -> Result<Number, ExprError> {
     match value {
-        Value::Boolean(value) => Ok((*value).into()),
-        Value::Integer(value) => Ok(*value),
-        Value::Decimal(value) => (*value).try_into().map_err(|_| ExprError::Overflow),
+        Value::Boolean(value) => Ok(Number::Integer((*value).into())),
+        Value::Integer(value) => Ok(Number::Integer(*value)),
+        Value::Decimal(value) => Ok(match Integer::try_from(*value) {
+            Ok(value) => Number::Integer(value),
+            Err(_) => large::truncated(&value.to_string()),
+        }),
+        Value::Large(value) => Ok(large::truncated(value.text())),
         Value::Float(value) => whole(f32::from(*value).into()),
         Value::Double(value) => whole((*value).into()),
-        value => parse(value),
+        value => large::parse(Kind::Integer, text(value)?).ok_or(ExprError::Value),
     }
 }
 
 /// The number without its fraction.
-fn whole(number: f64) -> Result<Integer, ExprError> {
+fn whole(number: f64) -> Result<Number, ExprError> {
     /// 2^63, the least double beyond 64 bits.
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     if !number.is_finite() {
         return Err(ExprError::Value);
     }
     if (-LIMIT..LIMIT).contains(&number) {
-        Ok(Integer::from(number.trunc() as i64))
-    } else {
-        Err(ExprError::Overflow)
+        return Ok(Number::Integer(Integer::from(number.trunc() as i64)));
     }
+    // A double of this size is an integer, of which this prints all digits.
+    large::parse(Kind::Integer, &format!("{number:.0}")).ok_or(ExprError::Value)
 }
 
-fn decimal(value: &Value) -> Result<Decimal, ExprError> {
+fn decimal(value: &Value) -> Result<Number, ExprError> {
     match value {
-        Value::Boolean(value) => Ok((*value).into()),
-        Value::Integer(value) => Ok((*value).into()),
-        Value::Decimal(value) => Ok(*value),
+        Value::Boolean(value) => Ok(Number::Decimal((*value).into())),
+        Value::Integer(value) => Ok(Number::Decimal((*value).into())),
+        Value::Decimal(value) => Ok(Number::Decimal(*value)),
+        Value::Large(value) => large::parse(Kind::Decimal, value.text()).ok_or(ExprError::Value),
         Value::Float(value) => nearest_decimal(f32::from(*value).into()),
         Value::Double(value) => nearest_decimal((*value).into()),
-        value => parse(value),
+        value => large::parse(Kind::Decimal, text(value)?).ok_or(ExprError::Value),
     }
 }
 
 /// The decimal that is nearest to a number, of those with 18 digits after the point.
-fn nearest_decimal(number: f64) -> Result<Decimal, ExprError> {
+fn nearest_decimal(number: f64) -> Result<Number, ExprError> {
     if !number.is_finite() {
         return Err(ExprError::Value);
     }
-    format!("{number:.18}")
-        .parse()
-        .map_err(|_| ExprError::Overflow)
+    large::parse(Kind::Decimal, &format!("{number:.18}")).ok_or(ExprError::Value)
 }
 
 fn float(value: &Value) -> Result<Float, ExprError> {
     match value {
         Value::Boolean(value) => Ok(Integer::from(*value).into()),
         Value::Integer(value) => Ok((*value).into()),
-        Value::Decimal(value) => Ok((*value).into()),
+        Value::Decimal(value) => Ok(nearest_float(*value)),
+        Value::Large(value) => Ok(value.to_float()),
         Value::Float(value) => Ok(*value),
         Value::Double(value) => Ok((*value).into()),
         value => {
@@ -162,7 +170,8 @@ fn double(value: &Value) -> Result<Double, ExprError> {
     match value {
         Value::Boolean(value) => Ok(Integer::from(*value).into()),
         Value::Integer(value) => Ok((*value).into()),
-        Value::Decimal(value) => Ok((*value).into()),
+        Value::Decimal(value) => Ok(nearest_double(*value)),
+        Value::Large(value) => Ok(value.to_double()),
         Value::Float(value) => Ok((*value).into()),
         Value::Double(value) => Ok(*value),
         value => parse_real(text(value)?)

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use jindou_model::TermId;
 use jindou_plan::expression::Comparison;
 
-use super::numeric::Number;
+use super::numeric::order_of_values;
 use super::{ExprError, Value};
 
 /// What `=` says of two decoded values (SPARQL 1.1, sections 17.3 and 17.4.1.7).
@@ -15,8 +15,8 @@ use super::{ExprError, Value};
 /// a datatype that is not known, or is malformed, or a time lacks the time zone to tell.
 pub(super) fn equals(left: &Value, right: &Value) -> Result<bool, ExprError> {
     use Value as V;
-    if let (Some(left), Some(right)) = (Number::of(left), Number::of(right)) {
-        return Ok(left.compare(right) == Some(Ordering::Equal));
+    if let Some(order) = order_of_values(left, right) {
+        return Ok(order == Some(Ordering::Equal));
     }
     match (left, right) {
         (V::Iri(left), V::Iri(right)) | (V::Blank(left), V::Blank(right)) => Ok(left == right),
@@ -82,8 +82,8 @@ fn duration(value: &Value) -> Option<oxsdatatypes::Duration> {
 /// [`ExprError::Type`] where `<` is not defined for them.
 pub(super) fn order(left: &Value, right: &Value) -> Result<Option<Ordering>, ExprError> {
     use Value as V;
-    if let (Some(left), Some(right)) = (Number::of(left), Number::of(right)) {
-        return Ok(left.compare(right));
+    if let Some(order) = order_of_values(left, right) {
+        return Ok(order);
     }
     let order = match (left, right) {
         (V::String(left), V::String(right)) => Some(left.cmp(right)),

@@ -148,7 +148,8 @@ pub(super) enum Code {
     Not(Box<Self>),
     Compare(Comparison, Box<Self>, Box<Self>),
     In(Box<Self>, Vec<Self>),
-    Arithmetic(Arithmetic, Box<Self>, Box<Self>),
+    /// From left to right.
+    Arithmetic(Box<Self>, Vec<(Arithmetic, Self)>),
     Plus(Box<Self>),
     Minus(Box<Self>),
     Bound(Var),
@@ -183,9 +184,7 @@ impl Compiler<'_> {
                 Code::Compare(*operator, self.boxed(left)?, self.boxed(right)?)
             }
             Expression::In(part, list) => Code::In(self.boxed(part)?, self.list(list)?),
-            Expression::Arithmetic(operator, left, right) => {
-                Code::Arithmetic(*operator, self.boxed(left)?, self.boxed(right)?)
-            }
+            Expression::Arithmetic(first, rest) => return self.arithmetic(first, rest),
             Expression::UnaryPlus(part) => Code::Plus(self.boxed(part)?),
             Expression::UnaryMinus(part) => Code::Minus(self.boxed(part)?),
             Expression::If(condition, then, otherwise) => Code::If(
@@ -197,6 +196,28 @@ impl Compiler<'_> {
             Expression::Call(function, arguments) => self.call(*function, arguments)?,
         };
         Ok(self.fold(code))
+    }
+
+    /// Arithmetic, of which the constants that come first are one.
+    fn arithmetic(
+        &self,
+        first: &Expression,
+        rest: &[(Arithmetic, Expression)],
+    ) -> Result<Code, CompileError> {
+        let mut first = self.compile(first)?;
+        let mut chain = Vec::new();
+        for (operator, part) in rest {
+            let part = self.compile(part)?;
+            if chain.is_empty() && first.is_constant() && part.is_constant() {
+                first = self.fold(Code::Arithmetic(Box::new(first), vec![(*operator, part)]));
+            } else {
+                chain.push((*operator, part));
+            }
+        }
+        Ok(match chain.is_empty() {
+            true => first,
+            false => Code::Arithmetic(Box::new(first), chain),
+        })
     }
 
     fn boxed(&self, expression: &Expression) -> Result<Box<Code>, CompileError> {
@@ -265,7 +286,7 @@ impl Compiler<'_> {
     fn fold(&self, code: Code) -> Code {
         let mut constant = code.is_stable();
         code.for_each_part(&mut |part| {
-            constant &= matches!(part, Code::Constant(_) | Code::Error(_));
+            constant &= part.is_constant();
         });
         if !constant {
             return code;
@@ -290,6 +311,11 @@ impl Compiler<'_> {
 }
 
 impl Code {
+    /// True of what has one value for all rows, or has none for any.
+    fn is_constant(&self) -> bool {
+        matches!(self, Self::Constant(_) | Self::Error(_))
+    }
+
     pub(super) fn constant_value(&self) -> Option<&Value> {
         match self {
             Self::Constant(constant) => Some(&constant.value),
@@ -323,11 +349,13 @@ impl Code {
             | Self::Regex(part, _) => {
                 visit(part);
             }
-            Self::Compare(_, left, right)
-            | Self::Arithmetic(_, left, right)
-            | Self::Replace(left, _, right) => {
+            Self::Compare(_, left, right) | Self::Replace(left, _, right) => {
                 visit(left);
                 visit(right);
+            }
+            Self::Arithmetic(first, rest) => {
+                visit(first);
+                rest.iter().for_each(|(_, part)| visit(part));
             }
             Self::In(part, parts) => {
                 visit(part);

@@ -59,11 +59,15 @@ impl<'c> Operand<'c> {
     }
 
     fn decode(self, cx: &Context) -> Result<Cow<'c, Value>, ExprError> {
-        match self {
-            Self::Constant(constant) => Ok(Cow::Borrowed(&constant.value)),
-            Self::Value(Value::Id(id)) => Value::decode(id, cx.terms()).map(Cow::Owned),
-            Self::Value(value) => Ok(Cow::Owned(value)),
+        let value = match self {
+            Self::Constant(constant) => return Ok(Cow::Borrowed(&constant.value)),
+            Self::Value(Value::Id(id)) => Value::decode(id, cx.terms())?,
+            Self::Value(value) => value,
+        };
+        if let Value::Large(number) = &value {
+            cx.count_text(number.text().len())?;
         }
+        Ok(Cow::Owned(value))
     }
 
     fn into_id(self, cx: &Context) -> TermId {
@@ -129,19 +133,31 @@ impl Code {
                 let id = row.get(*var);
                 match Number::of_id(id) {
                     Some(number) => Ok(number),
-                    None => Number::of(&Value::decode(id, cx.terms())?).ok_or(ExprError::Type),
+                    None => Number::take(Value::decode(id, cx.terms())?).ok_or(ExprError::Type),
                 }
             }
             Self::Constant(constant) => Number::of(&constant.value).ok_or(ExprError::Type),
-            Self::Arithmetic(operator, left, right) => {
-                numeric::arithmetic(*operator, left.number(row, cx)?, right.number(row, cx)?)
+            Self::Arithmetic(first, rest) => {
+                // An operation takes about as long as handling a byte of text does.
+                if rest.len() > 1 {
+                    cx.count_text(rest.len())?;
+                }
+                let mut result = first.number(row, cx)?;
+                for (operator, right) in rest {
+                    let _held = match &result {
+                        Number::Large(large) => Some(large.hold(cx)?),
+                        _ => None,
+                    };
+                    result = numeric::arithmetic(*operator, result, right.number(row, cx)?, cx)?;
+                }
+                Ok(result)
             }
             Self::Plus(part) => part.number(row, cx),
-            Self::Minus(part) => numeric::minus(part.number(row, cx)?),
+            Self::Minus(part) => part.number(row, cx).map(numeric::minus),
             Self::Call(function, arguments) if functions::gives_number(*function) => {
                 functions::number(*function, arguments, row, cx)
             }
-            code => Number::of(&*code.decoded(row, cx)?).ok_or(ExprError::Type),
+            code => number_of(code.decoded(row, cx)?).map_err(|_| ExprError::Type),
         }
     }
 
@@ -262,7 +278,7 @@ impl Code {
             Self::Regex(text, pattern) => {
                 let text = text.text(row, cx)?;
                 cx.count_text(text.value.len())?;
-                Ok(pattern.is_match(text.str()))
+                pattern.is_match(text.str(), cx)
             }
             Self::Call(function, arguments) if functions::tests_text(*function) => {
                 functions::test(*function, arguments, row, cx)
@@ -288,6 +304,14 @@ fn any(parts: impl Iterator<Item = Result<bool, ExprError>>) -> Result<bool, Exp
     result
 }
 
+/// The number of a value; the value itself where it is none.
+fn number_of(value: Cow<'_, Value>) -> Result<Number, Value> {
+    match value {
+        Cow::Owned(Value::Large(number)) => Ok(Number::Large(number)),
+        value => Number::of(&value).ok_or_else(|| value.into_owned()),
+    }
+}
+
 /// Compares two values of which one at least is a number that is computed.
 fn compare_numbers<R: Row + ?Sized>(
     operator: Comparison,
@@ -305,11 +329,11 @@ fn compare_numbers<R: Row + ?Sized>(
         {
             return Ok(Ok(number));
         }
-        let value = code.decoded(row, cx)?;
-        Ok(Number::of(&value).ok_or_else(|| value.into_owned()))
+        code.decoded(row, cx).map(number_of)
     };
     let left = side(left)?;
     let _held = match &left {
+        Ok(Number::Large(large)) => large.hold(cx)?,
         Ok(_) => None,
         Err(value) => value.hold(cx)?,
     };

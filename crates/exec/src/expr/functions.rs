@@ -12,7 +12,7 @@ use super::compile::Code;
 use super::numeric::Number;
 use super::pattern::Pattern;
 use super::strings::{Text, simple};
-use super::value::{is_large_number, lexical};
+use super::value::lexical;
 use super::{Context, ExprError, Row, Value, calendar, cast, numeric, strings};
 use crate::KeyKind;
 
@@ -136,7 +136,7 @@ pub(super) fn number<R: Row + ?Sized>(
     match function {
         F::StrLen => strings::length(&counted(argument, row, cx)?),
         F::Abs | F::Ceil | F::Floor | F::Round => {
-            numeric::round(function, argument.number(row, cx)?)
+            Ok(numeric::round(function, argument.number(row, cx)?))
         }
         F::Year | F::Month | F::Day | F::Hours | F::Minutes | F::Seconds => {
             if let Code::Variable(var) = argument
@@ -161,7 +161,7 @@ pub(super) fn test<R: Row + ?Sized>(
     let at = |index: usize| counted(&arguments[index], row, cx);
     if function == F::Regex {
         let pattern = pattern(arguments, 2, row, cx)?;
-        return Ok(pattern.is_match(at(0)?.str()));
+        return pattern.is_match(at(0)?.str(), cx);
     }
     let text = at(0)?;
     let _held = text.hold(cx)?;
@@ -387,8 +387,12 @@ fn str_dt(text: &Value, datatype: &Value, cx: &Context) -> Result<Value, ExprErr
 }
 
 fn is_numeric(value: &Value) -> bool {
-    match value {
-        Value::Other { value, datatype } => is_large_number(value, datatype),
-        value => Number::of(value).is_some(),
-    }
+    matches!(
+        value,
+        Value::Integer(_)
+            | Value::Decimal(_)
+            | Value::Large(_)
+            | Value::Float(_)
+            | Value::Double(_)
+    )
 }

@@ -10,6 +10,7 @@
 //! XQuery and XPath Functions 3.1 where SPARQL refers to it.
 
 mod aggregate;
+mod backtrack;
 mod batch;
 mod calendar;
 mod cast;
@@ -18,10 +19,12 @@ mod compile;
 mod concat;
 mod context;
 mod evaluate;
+mod exact;
 mod extreme;
 mod filter;
 mod functions;
 mod id_range;
+mod large;
 mod numeric;
 mod order;
 mod order_numbers;
@@ -40,6 +43,7 @@ pub use aggregate::GroupedAccumulator;
 pub use compile::{CompileError, CompiledExpression};
 pub use context::Context;
 pub use filter::Evaluator;
+pub use large::Large;
 pub use order::SortKey;
 pub(crate) use order_numbers::{NUMBER_BYTES, order_numbers};
 pub(crate) use order_run::{Run, order_of_ids, run_of};

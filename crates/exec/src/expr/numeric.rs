@@ -6,26 +6,31 @@ use jindou_model::{TermId, TermKind, inline};
 use jindou_plan::expression::{Arithmetic, Function};
 use oxsdatatypes::{Decimal, Double, Float, Integer};
 
-use super::{ExprError, Value};
+use super::large::{self, Kind, Large};
+use super::{Context, ExprError, Value, exact};
 
 /// Half of the 18 digits that a decimal has after the point.
 const HALF: i64 = 1_000_000_000;
 
 /// A number of one of the four types that arithmetic knows, in the order of promotion.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Number {
     Integer(Integer),
     Decimal(Decimal),
     Float(Float),
     Double(Double),
+    /// An integer or a decimal that the types above have no room for.
+    Large(Box<Large>),
 }
 
 /// Two numbers of one type.
-pub(super) enum Pair {
+enum Pair {
     Integers(Integer, Integer),
     Decimals(Decimal, Decimal),
     Floats(Float, Float),
     Doubles(Double, Double),
+    /// Integers or decimals, of which one at least is large.
+    Exact(Number, Number),
 }
 
 impl Number {
@@ -36,7 +41,16 @@ impl Number {
             Value::Decimal(value) => Some(Self::Decimal(*value)),
             Value::Float(value) => Some(Self::Float(*value)),
             Value::Double(value) => Some(Self::Double(*value)),
+            Value::Large(value) => Some(Self::Large(value.clone())),
             _ => None,
+        }
+    }
+
+    /// As [`Number::of`], without a copy of what is large.
+    pub(super) fn take(value: Value) -> Option<Self> {
+        match value {
+            Value::Large(value) => Some(Self::Large(value)),
+            value => Self::of(&value),
         }
     }
 
@@ -56,39 +70,46 @@ impl Number {
         }
     }
 
-    fn to_decimal(self) -> Option<Decimal> {
+    fn to_decimal(&self) -> Option<Decimal> {
         match self {
-            Self::Integer(value) => Some(value.into()),
-            Self::Decimal(value) => Some(value),
-            Self::Float(_) | Self::Double(_) => None,
+            Self::Integer(value) => Some((*value).into()),
+            Self::Decimal(value) => Some(*value),
+            Self::Float(_) | Self::Double(_) | Self::Large(_) => None,
         }
     }
 
-    fn to_float(self) -> Option<Float> {
+    fn to_float(&self) -> Option<Float> {
         match self {
-            Self::Integer(value) => Some(value.into()),
-            Self::Decimal(value) => Some(value.into()),
-            Self::Float(value) => Some(value),
+            Self::Integer(value) => Some((*value).into()),
+            Self::Decimal(value) => Some(nearest_float(*value)),
+            Self::Float(value) => Some(*value),
             Self::Double(_) => None,
+            Self::Large(value) => Some(value.to_float()),
         }
     }
 
-    pub(super) fn to_double(self) -> Double {
+    pub(super) fn to_double(&self) -> Double {
         match self {
-            Self::Integer(value) => value.into(),
-            Self::Decimal(value) => value.into(),
-            Self::Float(value) => value.into(),
-            Self::Double(value) => value,
+            Self::Integer(value) => (*value).into(),
+            Self::Decimal(value) => nearest_double(*value),
+            Self::Float(value) => (*value).into(),
+            Self::Double(value) => *value,
+            Self::Large(value) => value.to_double(),
         }
     }
 
     /// Both numbers in the type to which the lesser is promoted.
-    pub(super) fn promote(self, other: Self) -> Pair {
-        if let (Self::Integer(left), Self::Integer(right)) = (self, other) {
-            return Pair::Integers(left, right);
+    #[inline]
+    fn promote(self, other: Self) -> Pair {
+        if let (Self::Integer(left), Self::Integer(right)) = (&self, &other) {
+            return Pair::Integers(*left, *right);
         }
         if let (Some(left), Some(right)) = (self.to_decimal(), other.to_decimal()) {
             return Pair::Decimals(left, right);
+        }
+        let is_real = |number: &Self| matches!(number, Self::Float(_) | Self::Double(_));
+        if !is_real(&self) && !is_real(&other) {
+            return Pair::Exact(self, other);
         }
         if let (Some(left), Some(right)) = (self.to_float(), other.to_float()) {
             return Pair::Floats(left, right);
@@ -97,13 +118,74 @@ impl Number {
     }
 
     /// The order of two numbers; `None` where one is not a number (NaN).
+    #[inline]
     pub(super) fn compare(self, other: Self) -> Option<Ordering> {
+        if let (Self::Integer(left), Self::Integer(right)) = (&self, &other) {
+            return left.partial_cmp(right);
+        }
+        self.compare_promoted(other)
+    }
+
+    fn compare_promoted(self, other: Self) -> Option<Ordering> {
         match self.promote(other) {
             Pair::Integers(left, right) => left.partial_cmp(&right),
             Pair::Decimals(left, right) => left.partial_cmp(&right),
             Pair::Floats(left, right) => left.partial_cmp(&right),
             Pair::Doubles(left, right) => left.partial_cmp(&right),
+            Pair::Exact(Self::Large(left), right) => {
+                right.order_of_large(&left).map(Ordering::reverse)
+            }
+            Pair::Exact(left, Self::Large(right)) => left.order_of_large(&right),
+            Pair::Exact(..) => unreachable!("small exact numbers are a pair of decimals"),
         }
+    }
+
+    /// How this number compares with a large one; `None` where it is NaN.
+    #[cold]
+    fn order_of_large(&self, large: &Large) -> Option<Ordering> {
+        let text = match self {
+            Self::Float(value) => return value.partial_cmp(&large.to_float()),
+            Self::Double(value) => return value.partial_cmp(&large.to_double()),
+            Self::Large(value) => return Some(large::order_of_texts(value.text(), large.text())),
+            Self::Integer(value) => value.to_string(),
+            Self::Decimal(value) => value.to_string(),
+        };
+        Some(large::order_of_texts(&text, large.text()))
+    }
+}
+
+/// The nearest double: by one division of exact doubles where that will do, rounded once.
+pub(super) fn nearest_double(value: Decimal) -> Double {
+    /// Integers up to this are exact doubles, and so are powers of ten up to 22.
+    const EXACT: u128 = 1 << 53;
+    let units = i128::from_be_bytes(value.to_be_bytes());
+    let half = i128::from(HALF);
+    let (units, unit) = match units % half {
+        0 => (units / half, HALF as f64),
+        _ => (units, HALF as f64 * HALF as f64),
+    };
+    Double::from(match units.unsigned_abs() <= EXACT {
+        true => units as f64 / unit,
+        false => large::nearest(&value.to_string()),
+    })
+}
+
+/// The nearest float, rounded once.
+pub(super) fn nearest_float(value: Decimal) -> Float {
+    Float::from(large::nearest::<f32>(&value.to_string()))
+}
+
+/// The order of two values that are numbers, `None` within where one is NaN; `None` if one is no
+/// number.
+#[inline]
+pub(super) fn order_of_values(left: &Value, right: &Value) -> Option<Option<Ordering>> {
+    match (left, right) {
+        (Value::Large(large), other) => {
+            let order = Number::of(other)?.order_of_large(large);
+            Some(order.map(Ordering::reverse))
+        }
+        (other, Value::Large(large)) => Some(Number::of(other)?.order_of_large(large)),
+        _ => Some(Number::of(left)?.compare(Number::of(right)?)),
     }
 }
 
@@ -114,30 +196,64 @@ impl From<Number> for Value {
             Number::Decimal(value) => Self::Decimal(value),
             Number::Float(value) => Self::Float(value),
             Number::Double(value) => Self::Double(value),
+            Number::Large(value) => Self::Large(value),
         }
     }
 }
 
-/// `left operator right`
+/// `left operator right`, exact but for quotients, floats and doubles.
+///
+/// # Errors
+/// [`ExprError::DivisionByZero`], and as [`exact::arithmetic`] where one is large or the result is.
+#[inline]
 pub(super) fn arithmetic(
     operator: Arithmetic,
     left: Number,
     right: Number,
+    cx: &Context,
+) -> Result<Number, ExprError> {
+    if let (Number::Integer(left), Number::Integer(right)) = (&left, &right) {
+        let result = match operator {
+            Arithmetic::Add => left.checked_add(*right),
+            Arithmetic::Subtract => left.checked_sub(*right),
+            Arithmetic::Multiply => left.checked_mul(*right),
+            // Integers divide to a decimal.
+            Arithmetic::Divide => return divide_integers((*left).into(), (*right).into(), cx),
+        };
+        if let Some(result) = result {
+            return Ok(Number::Integer(result));
+        }
+    }
+    promoted(operator, left, right, cx)
+}
+
+/// [`arithmetic`] but of small integers.
+fn promoted(
+    operator: Arithmetic,
+    left: Number,
+    right: Number,
+    cx: &Context,
 ) -> Result<Number, ExprError> {
     match left.promote(right) {
-        Pair::Integers(left, right) => match operator {
-            Arithmetic::Add => integer(left.checked_add(right)),
-            Arithmetic::Subtract => integer(left.checked_sub(right)),
-            Arithmetic::Multiply => integer(left.checked_mul(right)),
-            // Integers divide to a decimal.
-            Arithmetic::Divide => divide_integers(left.into(), right.into()),
-        },
-        Pair::Decimals(left, right) => match operator {
-            Arithmetic::Add => decimal(left.checked_add(right)),
-            Arithmetic::Subtract => decimal(left.checked_sub(right)),
-            Arithmetic::Multiply => decimal(left.checked_mul(right)),
-            Arithmetic::Divide => divide(left, right),
-        },
+        Pair::Integers(left, right) => {
+            let (left, right) = (Number::Integer(left), Number::Integer(right));
+            exact::arithmetic(operator, &left, &right, cx)
+        }
+        Pair::Decimals(left, right) => {
+            let small = match operator {
+                Arithmetic::Add => left.checked_add(right),
+                Arithmetic::Subtract => left.checked_sub(right),
+                Arithmetic::Multiply => left.checked_mul(right),
+                Arithmetic::Divide => return divide(left, right, cx),
+            };
+            match small {
+                Some(result) => Ok(Number::Decimal(result)),
+                None => {
+                    let (left, right) = (Number::Decimal(left), Number::Decimal(right));
+                    exact::arithmetic(operator, &left, &right, cx)
+                }
+            }
+        }
         Pair::Floats(left, right) => Ok(Number::Float(match operator {
             Arithmetic::Add => left + right,
             Arithmetic::Subtract => left - right,
@@ -150,6 +266,7 @@ pub(super) fn arithmetic(
             Arithmetic::Multiply => left * right,
             Arithmetic::Divide => left / right,
         })),
+        Pair::Exact(left, right) => exact::arithmetic(operator, &left, &right, cx),
     }
 }
 
@@ -157,12 +274,12 @@ pub(super) fn arithmetic(
 ///
 /// Long division in steps of nine digits: a remainder is less than the divisor, so that nine
 /// digits more fit into 64 bits where the divisor has less than 33.
-fn divide_integers(left: i64, right: i64) -> Result<Number, ExprError> {
+fn divide_integers(left: i64, right: i64, cx: &Context) -> Result<Number, ExprError> {
     if right == 0 {
         return Err(ExprError::DivisionByZero);
     }
     if right.unsigned_abs() >> 33 != 0 || left == i64::MIN {
-        return divide(left.into(), right.into());
+        return divide(left.into(), right.into(), cx);
     }
     let mut rest = left % right;
     let mut next = || {
@@ -180,58 +297,84 @@ fn of_units(units: i128) -> Decimal {
     Decimal::from_be_bytes(units.to_be_bytes())
 }
 
-fn divide(left: Decimal, right: Decimal) -> Result<Number, ExprError> {
+fn divide(left: Decimal, right: Decimal, cx: &Context) -> Result<Number, ExprError> {
     if right == Decimal::default() {
         return Err(ExprError::DivisionByZero);
     }
-    decimal(left.checked_div(right))
-}
-
-fn integer(value: Option<Integer>) -> Result<Number, ExprError> {
-    value.map(Number::Integer).ok_or(ExprError::Overflow)
-}
-
-fn decimal(value: Option<Decimal>) -> Result<Number, ExprError> {
-    value.map(Number::Decimal).ok_or(ExprError::Overflow)
+    match left.checked_div(right) {
+        Some(quotient) => Ok(Number::Decimal(quotient)),
+        None => {
+            let (left, right) = (Number::Decimal(left), Number::Decimal(right));
+            exact::arithmetic(Arithmetic::Divide, &left, &right, cx)
+        }
+    }
 }
 
 /// `-number`
-pub(super) fn minus(number: Number) -> Result<Number, ExprError> {
+pub(super) fn minus(number: Number) -> Number {
     match number {
-        Number::Integer(value) => integer(value.checked_neg()),
-        Number::Decimal(value) => decimal(value.checked_neg()),
-        Number::Float(value) => Ok(Number::Float(-value)),
-        Number::Double(value) => Ok(Number::Double(-value)),
+        Number::Integer(value) => match value.checked_neg() {
+            Some(value) => Number::Integer(value),
+            None => large::negated(Kind::Integer, &value.to_string()),
+        },
+        Number::Decimal(value) => match value.checked_neg() {
+            Some(value) => Number::Decimal(value),
+            None => large::negated(Kind::Decimal, &value.to_string()),
+        },
+        Number::Float(value) => Number::Float(-value),
+        Number::Double(value) => Number::Double(-value),
+        Number::Large(value) => large::negated(value.kind(), value.text()),
     }
 }
 
 /// ABS, CEIL, FLOOR or ROUND of a number, in its own type.
-pub(super) fn round(function: Function, number: Number) -> Result<Number, ExprError> {
-    match (function, number) {
-        (Function::Abs, Number::Integer(value)) => integer(value.checked_abs()),
-        (Function::Abs, Number::Decimal(value)) => decimal(value.checked_abs()),
-        (Function::Abs, Number::Float(value)) => Ok(Number::Float(value.abs())),
-        (Function::Abs, Number::Double(value)) => Ok(Number::Double(value.abs())),
-        (_, Number::Integer(value)) => Ok(Number::Integer(value)),
-        (Function::Ceil, Number::Decimal(value)) => decimal(value.checked_ceil()),
-        (Function::Floor, Number::Decimal(value)) => decimal(value.checked_floor()),
-        (Function::Ceil, Number::Float(value)) => Ok(Number::Float(value.ceil())),
-        (Function::Ceil, Number::Double(value)) => Ok(Number::Double(value.ceil())),
-        (Function::Floor, Number::Float(value)) => Ok(Number::Float(value.floor())),
-        (Function::Floor, Number::Double(value)) => Ok(Number::Double(value.floor())),
-        // ROUND: halves go up.
-        (_, Number::Decimal(value)) => decimal(value.checked_round()),
-        (_, Number::Float(value)) => Ok(Number::Float(value.round())),
-        (_, Number::Double(value)) => Ok(Number::Double(value.round())),
+pub(super) fn round(function: Function, number: Number) -> Number {
+    match number {
+        Number::Integer(value) => match function {
+            Function::Abs => match value.checked_abs() {
+                Some(value) => Number::Integer(value),
+                None => large::rounded(function, Kind::Integer, &value.to_string()),
+            },
+            _ => Number::Integer(value),
+        },
+        Number::Decimal(value) => {
+            let rounded = match function {
+                Function::Abs => value.checked_abs(),
+                Function::Ceil => value.checked_ceil(),
+                Function::Floor => value.checked_floor(),
+                // ROUND: halves go up.
+                _ => value.checked_round(),
+            };
+            match rounded {
+                Some(value) => Number::Decimal(value),
+                None => large::rounded(function, Kind::Decimal, &value.to_string()),
+            }
+        }
+        Number::Float(value) => Number::Float(match function {
+            Function::Abs => value.abs(),
+            Function::Ceil => value.ceil(),
+            Function::Floor => value.floor(),
+            _ => value.round(),
+        }),
+        Number::Double(value) => Number::Double(match function {
+            Function::Abs => value.abs(),
+            Function::Ceil => value.ceil(),
+            Function::Floor => value.floor(),
+            _ => value.round(),
+        }),
+        Number::Large(value) => large::rounded(function, value.kind(), value.text()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::expr::tests::support::World;
 
     #[test]
     fn quotients_of_integers_are_those_of_decimals() {
+        let world = World::default();
+        let cx = world.context();
         let mut numbers = vec![i64::MAX, i64::MIN, i64::MIN + 1, 0];
         for shift in 0..63 {
             for near in [-1, 0, 1, 7] {
@@ -241,8 +384,8 @@ mod tests {
         }
         for left in &numbers {
             for right in numbers.iter().filter(|right| **right != 0) {
-                let expected = divide((*left).into(), (*right).into());
-                let value = divide_integers(*left, *right);
+                let expected = divide((*left).into(), (*right).into(), &cx);
+                let value = divide_integers(*left, *right, &cx);
                 assert_eq!(
                     value.map(Value::from),
                     expected.map(Value::from),
@@ -251,7 +394,7 @@ mod tests {
             }
         }
         assert_eq!(
-            divide_integers(1, 0).map(Value::from),
+            divide_integers(1, 0, &cx).map(Value::from),
             Err(ExprError::DivisionByZero)
         );
     }

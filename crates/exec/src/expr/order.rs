@@ -12,6 +12,7 @@ use oxsdatatypes::{Decimal, Double};
 
 use super::Value;
 use super::cast::{months_of, seconds_of};
+use super::large::{self, Large};
 use super::value::EPOCH_MS;
 use crate::Terms;
 
@@ -46,6 +47,8 @@ enum Key {
     Boolean(bool),
     Integer(i64),
     Number(Number),
+    /// An integer or a decimal beyond the others, and the nearest double.
+    Large(Box<(f64, Large)>),
     String(Box<str>),
     LangString(Box<str>, Box<str>),
     DateTime(Decimal),
@@ -77,6 +80,27 @@ impl Number {
 
     fn integer(value: i64) -> Self {
         Self::exact(value as f64, value.into())
+    }
+
+    /// How it compares with a large number, in the order of [`Number`]s: by the nearest doubles,
+    /// then exactly.
+    #[cold]
+    fn order_of_large(&self, (nearest, large): &(f64, Large)) -> Ordering {
+        self.nearest.total_cmp(nearest).then_with(|| {
+            if nearest.is_infinite() {
+                // No exact number is: an infinite one is beyond all that round to it.
+                return nearest.total_cmp(&0.0);
+            }
+            let exact = Decimal::try_from(Double::from(*nearest))
+                .ok()
+                .and_then(|nearest| nearest.checked_add(self.rest));
+            let text = match exact {
+                Some(exact) => exact.to_string(),
+                // Beyond the range of decimals only doubles have this, which are integers there.
+                None => format!("{nearest:.0}"),
+            };
+            large::order_of_texts(&text, large.text())
+        })
     }
 
     fn real(value: f64) -> Self {
@@ -123,7 +147,7 @@ impl Key {
             Self::Blank(_) => rank::BLANK,
             Self::Iri(_) => rank::IRI,
             Self::Boolean(_) => rank::BOOLEAN,
-            Self::Integer(_) | Self::Number(_) => rank::NUMBER,
+            Self::Integer(_) | Self::Number(_) | Self::Large(_) => rank::NUMBER,
             Self::String(_) => rank::STRING,
             Self::LangString(..) => rank::LANG_STRING,
             Self::DateTime(_) => rank::DATE_TIME,
@@ -142,6 +166,17 @@ impl Ord for Key {
             (Self::Integer(left), Self::Number(right)) => Number::integer(*left).cmp(right),
             (Self::Number(left), Self::Integer(right)) => left.cmp(&Number::integer(*right)),
             (Self::Number(left), Self::Number(right)) => left.cmp(right),
+            (Self::Large(left), Self::Large(right)) => {
+                large::order_of_texts(left.1.text(), right.1.text())
+            }
+            (Self::Integer(left), Self::Large(right)) => {
+                Number::integer(*left).order_of_large(right)
+            }
+            (Self::Number(left), Self::Large(right)) => left.order_of_large(right),
+            (Self::Large(left), Self::Integer(right)) => {
+                Number::integer(*right).order_of_large(left).reverse()
+            }
+            (Self::Large(left), Self::Number(right)) => right.order_of_large(left).reverse(),
             (Self::Blank(left), Self::Blank(right))
             | (Self::Iri(left), Self::Iri(right))
             | (Self::String(left), Self::String(right)) => left.cmp(right),
@@ -210,6 +245,7 @@ impl SortKey {
             Key::LangString(first, second) | Key::Other(first, second) => {
                 first.len() + second.len()
             }
+            Key::Large(number) => size_of_val(&**number) + number.1.text().len(),
             Key::Unbound
             | Key::Boolean(_)
             | Key::Integer(_)
@@ -239,6 +275,7 @@ fn key_of(value: Value) -> Key {
                 .expect("a decimal reads as a double");
             Key::Number(Number::exact(nearest, value))
         }
+        Value::Large(value) => Key::Large(Box::new((value.to_double().into(), *value))),
         Value::Float(value) => Key::Number(Number::real(f32::from(value).into())),
         Value::Double(value) => Key::Number(Number::real(value.into())),
         Value::String(text) => Key::String(text.into()),

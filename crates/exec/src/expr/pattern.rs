@@ -1,7 +1,8 @@
 //! What does a regular expression of XPath match?
 //!
-//! Patterns are rewritten for the `regex` crate, which matches in linear time. Back-references,
-//! blocks (`\p{IsGreek}`) and patterns beyond [`PATTERN_BYTES`] are refused by name.
+//! Patterns are rewritten for the `regex` crate, which matches in linear time; those with
+//! back-references are matched by [`super::backtrack`]. Blocks (`\p{IsGreek}`) and patterns beyond
+//! [`PATTERN_BYTES`] are refused by name.
 
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
@@ -9,6 +10,7 @@ use std::thread::{self, ThreadId};
 use regex::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
 
+use super::backtrack::{self, Group, Matcher, Modes, Program, Uncompiled};
 use super::{Context, ExprError};
 use crate::terms::HeldBytes;
 
@@ -72,7 +74,7 @@ const CACHED_BYTES: usize = 1 << 20;
 /// A compiled pattern with its flags.
 #[derive(Debug)]
 pub(super) struct Pattern {
-    regex: Regex,
+    engine: Engine,
     /// The flag `q`: pattern and replacement are plain text.
     literal: bool,
     matches_empty: bool,
@@ -80,6 +82,14 @@ pub(super) struct Pattern {
     matching_bytes: usize,
     /// What it takes, with one thread that matches it.
     _held: HeldBytes,
+}
+
+/// What matches a pattern.
+#[derive(Debug)]
+enum Engine {
+    Linear(Regex),
+    /// One with back-references.
+    Backtracking(Program),
 }
 
 /// Why a pattern was not compiled.
@@ -130,7 +140,16 @@ impl Pattern {
         let rewritten = if literal {
             regex::escape(text)
         } else {
-            Rewriter::rewrite(text, spaces)?
+            let rewritten = Rewriter::rewrite(text, spaces)?;
+            if rewritten.has_references() {
+                let modes = Modes {
+                    dot_matches_all: any,
+                    lines,
+                    any_case: cases,
+                };
+                return Self::compile_references(text, &rewritten, modes, cx);
+            }
+            rewritten.out
         };
         let groups = if text.contains('(') { GROUPS_BYTES } else { 0 };
         for size in SIZES {
@@ -147,7 +166,7 @@ impl Pattern {
                 Ok(regex) => {
                     return Ok(Self {
                         matches_empty: regex.is_match(""),
-                        regex,
+                        engine: Engine::Linear(regex),
                         literal,
                         matching_bytes: size.matching_bytes(),
                         _held: held,
@@ -162,15 +181,63 @@ impl Pattern {
         )))
     }
 
-    pub(super) fn is_match(&self, text: &str) -> bool {
-        self.regex.is_match(text)
+    fn compile_references(
+        text: &str,
+        rewritten: &Rewriter<'_>,
+        modes: Modes,
+        cx: &Context,
+    ) -> Result<Self, PatternError> {
+        let hold = |bytes: usize| cx.hold(bytes).map_err(|_| PatternError::Over);
+        let compiling = hold(backtrack::COMPILING_BYTES)?;
+        let program = Program::compile(&rewritten.out, &rewritten.groups, modes, NESTING);
+        let program = program.map_err(|error| match error {
+            Uncompiled::Invalid => PatternError::Invalid,
+            Uncompiled::TooLong => PatternError::Refused(format!(
+                "the pattern {text:?} needs more than {} instructions when compiled",
+                backtrack::INSTRUCTIONS
+            )),
+        })?;
+        let matching_bytes = program.matching_bytes();
+        let held = hold(program.bytes() + matching_bytes)?;
+        drop(compiling);
+        let matches_empty = Matcher::new(&program, "", cx).find(0);
+        Ok(Self {
+            matches_empty: matches_empty.map_err(|_| PatternError::Over)?.is_some(),
+            engine: Engine::Backtracking(program),
+            literal: false,
+            matching_bytes,
+            _held: held,
+        })
+    }
+
+    /// Whether it matches in a part of a text.
+    ///
+    /// # Errors
+    /// As [`Matcher::find`]; none of a pattern that [`Pattern::as_linear`] gives.
+    pub(super) fn is_match(&self, text: &str, cx: &Context) -> Result<bool, ExprError> {
+        match &self.engine {
+            Engine::Linear(regex) => Ok(regex.is_match(text)),
+            Engine::Backtracking(program) => {
+                let found = Matcher::new(program, text, cx).find(0)?;
+                Ok(found.is_some())
+            }
+        }
+    }
+
+    /// The `regex` crate's pattern, which matches in linear time and without errors; `None` of one
+    /// with back-references.
+    pub(super) fn as_linear(&self) -> Option<&Regex> {
+        match &self.engine {
+            Engine::Linear(regex) => Some(regex),
+            Engine::Backtracking(_) => None,
+        }
     }
 
     /// `fn:replace`: every match is replaced, from left to right.
     ///
     /// # Errors
     /// [`ExprError::Value`] if the replacement is malformed (FORX0004) or the pattern matches
-    /// the empty string (FORX0003).
+    /// the empty string (FORX0003), and as [`Matcher::find`].
     pub(super) fn replace(
         &self,
         text: &str,
@@ -180,10 +247,14 @@ impl Pattern {
         if self.matches_empty {
             return Err(ExprError::Value);
         }
+        let groups = match &self.engine {
+            Engine::Linear(regex) => regex.captures_len() - 1,
+            Engine::Backtracking(program) => program.captures(),
+        };
         let pieces = if self.literal {
             vec![Piece::Text(replacement.to_owned())]
         } else {
-            parse_replacement(replacement, self.regex.captures_len() - 1)?
+            parse_replacement(replacement, groups)?
         };
         let mut out = Replaced {
             text,
@@ -194,24 +265,32 @@ impl Pattern {
             held_bytes: 0,
             cx,
         };
-        if let [Piece::Text(plain)] = pieces.as_slice() {
-            // Where the groups of a match are not asked for, it is found faster.
-            for found in self.regex.find_iter(text) {
-                out.copy_until(found.start())?;
-                out.push(plain)?;
-                out.go_on_from(found.end())?;
-            }
-        } else {
-            for captures in self.regex.captures_iter(text) {
-                let whole = captures.get_match();
-                out.copy_until(whole.start())?;
-                for piece in &pieces {
-                    out.push(match piece {
-                        Piece::Text(text) => text,
-                        Piece::Group(group) => captures.get(*group).map_or("", |g| g.as_str()),
-                    })?;
+        match (&self.engine, pieces.as_slice()) {
+            (Engine::Linear(regex), [Piece::Text(plain)]) => {
+                // Where the groups of a match are not asked for, it is found faster.
+                for found in regex.find_iter(text) {
+                    out.copy_until(found.start())?;
+                    out.push(plain)?;
+                    out.go_on_from(found.end())?;
                 }
-                out.go_on_from(whole.end())?;
+            }
+            (Engine::Linear(regex), pieces) => {
+                for captures in regex.captures_iter(text) {
+                    let whole = captures.get_match();
+                    out.copy_until(whole.start())?;
+                    let group = |group| captures.get(group).map(|found| found.as_str());
+                    out.push_pieces(pieces, group)?;
+                    out.go_on_from(whole.end())?;
+                }
+            }
+            (Engine::Backtracking(program), pieces) => {
+                let mut matcher = Matcher::new(program, text, cx);
+                while let Some((start, end)) = matcher.find(out.end)? {
+                    out.copy_until(start)?;
+                    out.push_pieces(pieces, |group| matcher.group(group))?;
+                    out.go_on_from(end)?;
+                    assert!(end > start, "what matches nothing matches the empty string");
+                }
             }
         }
         out.copy_until(text.len())?;
@@ -247,6 +326,20 @@ impl Replaced<'_> {
             self.held_bytes = 2 * bytes;
         }
         self.out.push_str(part);
+        Ok(())
+    }
+
+    fn push_pieces<'t>(
+        &mut self,
+        pieces: &[Piece],
+        group_text: impl Fn(usize) -> Option<&'t str>,
+    ) -> Result<(), ExprError> {
+        for piece in pieces {
+            self.push(match piece {
+                Piece::Text(text) => text,
+                Piece::Group(group) => group_text(*group).unwrap_or_default(),
+            })?;
+        }
         Ok(())
     }
 
@@ -303,30 +396,105 @@ fn digit(character: char) -> Option<usize> {
     character.to_digit(10).map(|digit| digit as usize)
 }
 
-/// Rewrites a pattern of XPath as one of the `regex` crate.
+/// Rewrites a pattern of XPath as one of the `regex` crate, each back-reference as a group of one
+/// character.
 struct Rewriter<'a> {
     rest: std::iter::Peekable<std::str::Chars<'a>>,
     out: String,
     /// False with the flag `x`: white space outside classes is left out.
     spaces: bool,
+    /// The groups of the rewritten pattern, but for those that do not capture.
+    groups: Vec<Group>,
+    /// The numbers of groups that are open, `None` of those that do not capture.
+    open: Vec<Option<u32>>,
+    /// Whether the capturing group with this number, less one, is closed.
+    closed: Vec<bool>,
+    /// There is a group of a kind that XPath does not have.
+    has_foreign_group: bool,
 }
 
 impl<'a> Rewriter<'a> {
-    fn rewrite(text: &'a str, spaces: bool) -> Result<String, PatternError> {
+    fn rewrite(text: &'a str, spaces: bool) -> Result<Self, PatternError> {
         let mut rewriter = Self {
             rest: text.chars().peekable(),
             out: String::new(),
             spaces,
+            groups: Vec::new(),
+            open: Vec::new(),
+            closed: Vec::new(),
+            has_foreign_group: false,
         };
         while let Some(next) = rewriter.rest.next() {
             match next {
                 '\\' => rewriter.escape(false)?,
                 '[' => rewriter.class(0)?,
+                '(' => rewriter.open_group(),
+                ')' => rewriter.close_group(),
                 ' ' | '\t' | '\n' | '\r' if !rewriter.spaces => {}
                 other => rewriter.out.push(other),
             }
         }
-        Ok(rewriter.out)
+        // The numbers of groups would not be those that were counted.
+        if rewriter.has_references() && rewriter.has_foreign_group {
+            return Err(PatternError::Invalid);
+        }
+        Ok(rewriter)
+    }
+
+    fn has_references(&self) -> bool {
+        let is_reference = |group: &Group| matches!(group, Group::Reference(_));
+        self.groups.iter().any(is_reference)
+    }
+
+    /// The next character that is not left out.
+    fn peek(&mut self) -> Option<char> {
+        while !self.spaces && matches!(self.rest.peek(), Some(' ' | '\t' | '\n' | '\r')) {
+            self.rest.next();
+        }
+        self.rest.peek().copied()
+    }
+
+    fn open_group(&mut self) {
+        self.out.push('(');
+        if self.peek() == Some('?') {
+            self.rest.next();
+            self.out.push('?');
+            self.has_foreign_group |= self.peek() != Some(':');
+            self.open.push(None);
+            return;
+        }
+        self.closed.push(false);
+        let number = self.closed.len() as u32;
+        self.groups.push(Group::Capture(number));
+        self.open.push(Some(number));
+    }
+
+    fn close_group(&mut self) {
+        self.out.push(')');
+        // Where none is open, the pattern is malformed, which is found when it is parsed.
+        if let Some(Some(number)) = self.open.pop() {
+            self.closed[number as usize - 1] = true;
+        }
+    }
+
+    /// A back-reference, after its first digit. Further digits are part of it as long as that many
+    /// groups begin before it (XQuery and XPath Functions 3.1, section 5.6.1).
+    fn reference(&mut self, first: char) -> Result<(), PatternError> {
+        let mut group = digit(first).ok_or(PatternError::Invalid)?;
+        while let Some(more) = self.peek().and_then(digit) {
+            let longer = group * 10 + more;
+            if longer > self.closed.len() {
+                break;
+            }
+            group = longer;
+            self.rest.next();
+        }
+        if self.closed.get(group - 1) != Some(&true) {
+            return Err(PatternError::Invalid);
+        }
+        self.groups.push(Group::Reference(group as u32));
+        self.out.push_str("(.)");
+        Ok(())
     }
 
     /// What follows a backslash.
@@ -343,11 +511,7 @@ impl<'a> Rewriter<'a> {
             'c' => NAME,
             'C' => NOT_NAME,
             'p' | 'P' => return self.property(next),
-            '1'..='9' if !in_class => {
-                return Err(PatternError::Refused(format!(
-                    "the pattern has a back-reference (\\{next}), which is not supported"
-                )));
-            }
+            '1'..='9' if !in_class => return self.reference(next),
             other => {
                 self.out.push('\\');
                 self.out.push(other);

@@ -51,6 +51,7 @@ enum Test {
     Contains(Arc<Finder<'static>>),
     Starts(Box<[u8]>),
     Ends(Box<[u8]>),
+    /// One that is matched in linear time.
     Matches(Arc<Pattern>),
     /// A comparison of the number of characters.
     Length(Comparison, i64),
@@ -75,7 +76,10 @@ impl TextTest {
     pub(super) fn of_code(code: &Code) -> Option<Self> {
         let (text, test) = match code {
             Code::Contains(text, part) => (&**text, Test::Contains(Arc::clone(part))),
-            Code::Regex(text, pattern) => (&**text, Test::Matches(Arc::clone(pattern))),
+            // Other patterns may take long, and end the query.
+            Code::Regex(text, pattern) if pattern.as_linear().is_some() => {
+                (&**text, Test::Matches(Arc::clone(pattern)))
+            }
             Code::Call(function, arguments) => {
                 let [text, constant, ..] = arguments.as_slice() else {
                     return None;
@@ -216,7 +220,8 @@ impl Test {
             Self::Starts(part) => text.starts_with(part),
             Self::Ends(part) => text.ends_with(part),
             Self::Matches(pattern) => {
-                pattern.is_match(std::str::from_utf8(text).expect("strings are UTF-8"))
+                let regex = pattern.as_linear().expect("no other pattern is a test");
+                regex.is_match(std::str::from_utf8(text).expect("strings are UTF-8"))
             }
             Self::Length(operator, length) => {
                 holds(*operator, (character_count(text) as i64).cmp(length))

@@ -10,6 +10,8 @@ use oxsdatatypes::{
     YearMonthDuration,
 };
 
+use super::large::{self, Kind, Large};
+use super::numeric::Number;
 use super::{Context, ExprError};
 use crate::Terms;
 use crate::terms::HeldBytes;
@@ -31,6 +33,8 @@ pub enum Value {
     Integer(Integer),
     /// `xsd:decimal`
     Decimal(Decimal),
+    /// An integer or a decimal that the two above have no room for.
+    Large(Box<Large>),
     /// `xsd:float`
     Float(Float),
     /// `xsd:double`
@@ -141,6 +145,10 @@ impl Value {
                 Some(id) => id,
                 None => intern_typed(terms, value.to_string(), xsd::DECIMAL),
             },
+            Self::Large(value) => {
+                let datatype = datatype_of(value.kind());
+                intern_typed(terms, value.text().to_owned(), datatype)
+            }
             Self::Other { value, datatype } => {
                 intern_typed(terms, value, NamedNodeRef::new_unchecked(&datatype))
             }
@@ -168,6 +176,7 @@ impl Value {
             Self::LangString { value, .. } | Self::Other { value, .. } => {
                 cx.hold_text(value.capacity())
             }
+            Self::Large(value) => value.hold(cx),
             _ => Ok(None),
         }
     }
@@ -178,6 +187,7 @@ impl Value {
             Self::Boolean(_) => xsd::BOOLEAN,
             Self::Integer(_) => xsd::INTEGER,
             Self::Decimal(_) => xsd::DECIMAL,
+            Self::Large(value) => datatype_of(value.kind()),
             Self::Float(_) => xsd::FLOAT,
             Self::Double(_) => xsd::DOUBLE,
             Self::String(_) => xsd::STRING,
@@ -204,6 +214,7 @@ impl Value {
             Self::Boolean(value) => value.to_string(),
             Self::Integer(value) => value.to_string(),
             Self::Decimal(value) => value.to_string(),
+            Self::Large(value) => value.text().to_owned(),
             Self::Float(_) | Self::Double(_) => self.real_text(PLAIN_BELOW),
             Self::DateTime(value) => value.to_string(),
             Self::Date(value) => value.to_string(),
@@ -255,10 +266,10 @@ impl Value {
             Self::Float(value) => Ok(f32::from(*value) != 0.0 && !value.is_nan()),
             Self::Double(value) => Ok(f64::from(*value) != 0.0 && !value.is_nan()),
             Self::String(value) | Self::LangString { value, .. } => Ok(!value.is_empty()),
+            // Zero is not large.
+            Self::Large(_) => Ok(true),
             // An invalid lexical form of a boolean or a number is false.
-            Self::Other { value, datatype } if is_boolean_or_numeric(datatype) => {
-                Ok(is_large_number(value, datatype))
-            }
+            Self::Other { datatype, .. } if is_boolean_or_numeric(datatype) => Ok(false),
             Self::Iri(_)
             | Self::Blank(_)
             | Self::DateTime(_)
@@ -369,32 +380,29 @@ fn is_boolean_or_numeric(datatype: &str) -> bool {
     })
 }
 
-/// True of well-formed integers and decimals that are too large to compute with: they are not
-/// zero, and no operator but the equality of terms takes them.
-pub(super) fn is_large_number(lexical: &str, datatype: &str) -> bool {
-    let digits = lexical.strip_prefix(['+', '-']).unwrap_or(lexical);
-    let whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    let (before, after) = digits.split_once('.').unwrap_or((digits, ""));
-    let fraction = !(before.is_empty() && after.is_empty())
-        && before
-            .bytes()
-            .chain(after.bytes())
-            .all(|byte| byte.is_ascii_digit());
-    let negative = lexical.starts_with('-');
-    match xsd_name(datatype) {
-        Some("integer") => whole,
-        Some("nonNegativeInteger" | "positiveInteger") => whole && !negative,
-        Some("nonPositiveInteger" | "negativeInteger") => whole && negative,
-        Some("unsignedLong") => lexical.parse::<u64>().is_ok(),
-        Some("decimal") => fraction,
+fn datatype_of(kind: Kind) -> NamedNodeRef<'static> {
+    match kind {
+        Kind::Integer => xsd::INTEGER,
+        Kind::Decimal => xsd::DECIMAL,
+    }
+}
+
+/// Whether a type derived from `xsd:integer`, by local name, has an integer that is outside of 64
+/// bits.
+fn has_large(name: &str, lexical: &str) -> bool {
+    match name {
+        "integer" => true,
+        "nonNegativeInteger" | "positiveInteger" => !lexical.starts_with('-'),
+        "nonPositiveInteger" | "negativeInteger" => lexical.starts_with('-'),
+        "unsignedLong" => lexical.parse::<u64>().is_ok(),
         _ => false,
     }
 }
 
-/// The range of `xsd:integer` and the types derived from it, by local name.
+/// The range of `xsd:integer` and the types derived from it, by local name, within 64 bits; see
+/// [`has_large`] for what is beyond.
 fn integer_range(name: &str) -> Option<(i64, i64)> {
     Some(match name {
-        // Beyond 64 bits no integer is represented, here or in computed values.
         "integer" | "long" => (i64::MIN, i64::MAX),
         "int" => (i32::MIN.into(), i32::MAX.into()),
         "short" => (i16::MIN.into(), i16::MAX.into()),
@@ -414,10 +422,12 @@ fn integer_range(name: &str) -> Option<(i64, i64)> {
 fn parse(lexical: &str, datatype: &str) -> Option<Value> {
     let name = xsd_name(datatype)?;
     if let Some((least, greatest)) = integer_range(name) {
-        let value: i64 = lexical.parse().ok()?;
-        return (least..=greatest)
-            .contains(&value)
-            .then(|| Value::Integer(value.into()));
+        return match large::parse(Kind::Integer, lexical)? {
+            Number::Integer(value) => (least..=greatest)
+                .contains(&value.into())
+                .then_some(Value::Integer(value)),
+            large => has_large(name, lexical).then(|| Value::from(large)),
+        };
     }
     match name {
         "string" => Some(Value::String(lexical.to_owned())),
@@ -426,7 +436,7 @@ fn parse(lexical: &str, datatype: &str) -> Option<Value> {
             "false" | "0" => Some(Value::Boolean(false)),
             _ => None,
         },
-        "decimal" => lexical.parse().ok().map(Value::Decimal),
+        "decimal" => large::parse(Kind::Decimal, lexical).map(Value::from),
         "float" => parse_real(lexical).and_then(|_| lexical_float(lexical)),
         "double" => parse_real(lexical).map(|value| Value::Double(value.into())),
         "dateTime" => lexical.parse().ok().map(Value::DateTime),

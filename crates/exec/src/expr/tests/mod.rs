@@ -3,8 +3,10 @@
 
 mod aggregates;
 mod filters;
+mod limits;
 mod measure;
 mod oracle;
 mod ordering;
+mod references;
 mod specification;
-mod support;
+pub(super) mod support;

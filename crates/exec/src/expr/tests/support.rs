@@ -17,7 +17,7 @@ use crate::{TermSource, Terms};
 
 /// Terms that a store would have, numbered as they come.
 #[derive(Default)]
-pub(super) struct MemoryTerms {
+pub(in crate::expr) struct MemoryTerms {
     table: Mutex<Keys>,
 }
 
@@ -86,7 +86,7 @@ impl TermSource for MemoryTerms {
 }
 
 /// A store of terms and the query's own.
-pub(super) struct World {
+pub(in crate::expr) struct World {
     pub(super) source: Arc<MemoryTerms>,
     pub(super) terms: Terms,
 }
@@ -100,7 +100,7 @@ impl Default for World {
 }
 
 impl World {
-    pub(super) fn context(&self) -> Context {
+    pub(in crate::expr) fn context(&self) -> Context {
         let now = DateTime::from_str("2024-02-29T12:34:56.789Z").expect("a dateTime");
         let base = NamedNode::new_unchecked("http://example.org/base/");
         Context::new(self.terms.clone(), Some(now), Some(&base), 7)
@@ -197,16 +197,16 @@ impl Sample {
                 Expression::Compare(Comparison::LessOrEqual, boxed(left), boxed(right))
             }
             Parsed::Add(left, right) => {
-                Expression::Arithmetic(Arithmetic::Add, boxed(left), boxed(right))
+                Expression::Arithmetic(boxed(left), vec![(Arithmetic::Add, *boxed(right))])
             }
             Parsed::Subtract(left, right) => {
-                Expression::Arithmetic(Arithmetic::Subtract, boxed(left), boxed(right))
+                Expression::Arithmetic(boxed(left), vec![(Arithmetic::Subtract, *boxed(right))])
             }
             Parsed::Multiply(left, right) => {
-                Expression::Arithmetic(Arithmetic::Multiply, boxed(left), boxed(right))
+                Expression::Arithmetic(boxed(left), vec![(Arithmetic::Multiply, *boxed(right))])
             }
             Parsed::Divide(left, right) => {
-                Expression::Arithmetic(Arithmetic::Divide, boxed(left), boxed(right))
+                Expression::Arithmetic(boxed(left), vec![(Arithmetic::Divide, *boxed(right))])
             }
             Parsed::UnaryPlus(part) => Expression::UnaryPlus(boxed(part)),
             Parsed::UnaryMinus(part) => Expression::UnaryMinus(boxed(part)),
@@ -256,8 +256,10 @@ fn with_variables(expression: &Expression) -> Expression {
         Expression::Compare(operator, left, right) => {
             Expression::Compare(*operator, one(left), one(right))
         }
-        Expression::Arithmetic(operator, left, right) => {
-            Expression::Arithmetic(*operator, one(left), one(right))
+        Expression::Arithmetic(first, rest) => {
+            let rest = rest.iter();
+            let rest = rest.map(|(operator, part)| (*operator, with_variables(part)));
+            Expression::Arithmetic(one(first), rest.collect())
         }
         Expression::In(part, list) => Expression::In(one(part), all(list)),
         Expression::If(condition, then, otherwise) => {
