@@ -23,14 +23,8 @@ pub(crate) struct Step {
 impl Step {
     /// Makes a step in a snapshot that nobody else reads yet.
     pub(crate) fn make(stage: Stage, working: &mut Snapshot) -> (Self, Effect) {
-        let is_about_graphs = !stage.forget.is_empty() || !stage.declare.is_empty();
-        let declared = |working: &Snapshot| -> Vec<_> {
-            let graphs = working.declared_graphs();
-            graphs.filter(|_| is_about_graphs).collect()
-        };
-        let before = declared(working);
         let effect = working.apply_stage(&stage);
-        let is_effective = effect != Effect::default() || declared(working) != before;
+        let is_effective = effect != Effect::default();
         let step = Self {
             stage,
             is_effective,
@@ -38,8 +32,15 @@ impl Step {
         (step, effect)
     }
 
-    fn quads(&self) -> usize {
-        self.stage.changes.remove.len() + self.stage.changes.add.len()
+    /// Changes of quads and of graphs.
+    fn changes(&self) -> usize {
+        let Stage {
+            changes,
+            forget,
+            declare,
+            ..
+        } = &self.stage;
+        changes.remove.len() + changes.add.len() + forget.len() + declare.len()
     }
 }
 
@@ -100,9 +101,9 @@ impl Attempt {
         &self.done
     }
 
-    /// Quads of all its steps.
-    pub(crate) fn quads(&self) -> usize {
-        self.done.steps.iter().map(Step::quads).sum()
+    /// Changes of all its steps.
+    pub(crate) fn changes(&self) -> usize {
+        self.done.steps.iter().map(Step::changes).sum()
     }
 
     /// True if nobody committed since, nor were lists written out, which its copy lacks.

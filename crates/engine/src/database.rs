@@ -260,25 +260,19 @@ impl Database {
         existing.base().check()?;
         let generation = existing.generation() + 1;
         let number = SnapshotNumber(existing.number().0 + 1);
-        let written = match &mut writer.store {
+        let written = match &self.inner.directory {
             None => Ok(base),
-            Some(store) => {
-                let directory = Arc::clone(store.directory());
-                DurableStore::write_next_base(&directory, &base, generation).and_then(|mapped| {
-                    store.replace(generation, (&mapped, number), &[])?;
-                    Ok(mapped)
-                })
-            }
+            Some(directory) => DurableStore::write_next_base(directory, &base, generation)
+                .map_err(EngineError::from),
         };
-        let base = match written {
-            Ok(base) => base,
-            Err(error) => {
-                writer.abandon();
-                return Err(writer.refused(error));
-            }
-        };
-        writer.latest = Snapshot::of_base(base, generation, number);
-        writer.last = None;
+        let replaced = written.and_then(|base| {
+            let to = Snapshot::of_base(base, generation, number);
+            writer.replace(&to, number, &[])
+        });
+        if let Err(error) = replaced {
+            writer.abandon();
+            return Err(error);
+        }
         self.inner.planner.clear();
         self.inner.show(writer.latest.clone());
         Ok(report)

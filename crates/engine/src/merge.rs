@@ -424,14 +424,7 @@ impl Inner {
         let waiting = std::mem::take(list);
         let latest = writer.latest.clone();
         bring_over(&waiting, latest, &mut to, &mut moved)?;
-        if let Some(store) = &mut writer.store
-            && let Err(error) = store.replace(generation, (to.base(), start.number()), &moved)
-        {
-            return Err(writer.refused(error));
-        }
-        writer.since_merge = None;
-        writer.last = None;
-        writer.latest = to.clone();
+        writer.replace(&to, start.number(), &moved)?;
         self.planner.clear();
         self.show(to);
         Ok(())

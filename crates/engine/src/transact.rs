@@ -38,8 +38,8 @@ const MANY_LOST: u64 = 4;
 const MOST_VAIN_HOLDS: u32 = 2;
 /// Executions without a time limit before a request gives up.
 const MOST_EXECUTIONS: u64 = 64;
-/// What changes no more quads is moved onto the commits of others while all wait.
-const QUICK_QUADS: usize = 20_000;
+/// What changes no more quads and graphs is moved onto the commits of others while all wait.
+const QUICK_CHANGES: usize = 20_000;
 /// How often more than that is moved onto what others committed during the last move, before all
 /// wait for it.
 const MOST_MOVES: usize = 4;
@@ -234,7 +234,7 @@ impl Database {
             }
             let latest = writer.latest.clone();
             let is_short = |took: Duration| took <= LONGEST_HOLD / HOLD_FACTOR;
-            let is_quick = attempt.quads() <= QUICK_QUADS || took.is_some_and(is_short);
+            let is_quick = attempt.changes() <= QUICK_CHANGES || took.is_some_and(is_short);
             if is_quick || moves == MOST_MOVES {
                 attempt.move_onto(latest, deadline)?;
                 return Ok(Turn::Stands(writer));

@@ -514,23 +514,21 @@ fn what_proves_long_is_begun_again_with_the_priority_of_long_work() {
     assert_eq!(threads_of(&database(), false), [(own, false)]);
 }
 
-#[test]
-fn others_wait_at_last_for_a_long_insertion_that_they_overtake_each_time() {
-    let database = database();
-    let numbers: String = (0..20_001).map(|number| format!("{number} ,")).collect();
-    let text = format!("{PREFIX} INSERT DATA {{ :a :p {numbers} :end }}");
-    let parsed = parse_update(&text, None, None).unwrap();
+/// How often the clock is asked while a request that is known to be long commits, if others commit
+/// each time: twice around its execution and around each move for which nobody waits.
+fn overtaken(database: &Database, text: &str) -> (UpdateReport, u32) {
+    let parsed = parse_update(text, None, None).unwrap();
+    let documents: Vec<_> = parsed.operations.iter().map(|_| None).collect();
     let options = UpdateOptions::default();
     let execute = |working: &mut Snapshot, deadline: &Deadline, execution: Execution| {
         let run = Run::new(database.inner(), &options, deadline, working).for_execution(execution);
-        run.execute_all(&parsed.operations, &[None])
+        run.execute_all(&parsed.operations, &documents)
     };
-    let now = Cell::new(Instant::now());
-    let overtaken = Cell::new(0);
+    let (now, overtaken) = (Cell::new(Instant::now()), Cell::new(0));
     let clock = || {
         overtaken.set(overtaken.get() + 1);
         let text = format!("INSERT DATA {{ :b :p {} }}", overtaken.get());
-        update(&database, &text).unwrap();
+        update(database, &text).unwrap();
         now.set(now.get() + LONG);
         now.get()
     };
@@ -541,10 +539,34 @@ fn others_wait_at_last_for_a_long_insertion_that_they_overtake_each_time() {
         clock: &clock,
     };
     let report = database.search_and_transact(&Deadline::never(), &search);
-    assert_eq!(report.unwrap().inserted, 20_002);
-    // Around its execution and each of four moves.
-    assert_eq!(overtaken.get(), 10);
+    (report.unwrap(), overtaken.get())
+}
+
+#[test]
+fn others_wait_at_last_for_a_long_insertion_that_they_overtake_each_time() {
+    let database = database();
+    let numbers: String = (0..20_001).map(|number| format!("{number} ,")).collect();
+    let text = format!("{PREFIX} INSERT DATA {{ :a :p {numbers} :end }}");
+    let (report, overtaken) = overtaken(&database, &text);
+    assert_eq!((report.inserted, overtaken), (20_002, 10));
     assert_eq!(rows(&database, "SELECT ?o { ?s ?p ?o }").len(), 20_002);
-    let pairs = "SELECT ?s ?o { ?s ?p ?o }";
-    assert_eq!(rows(&database, pairs).len(), 20_012);
+    assert_eq!(rows(&database, "SELECT ?s ?o { ?s ?p ?o }").len(), 20_012);
+}
+
+#[test]
+fn graphs_count_as_quads_do_in_what_others_wait_for() {
+    let database = database();
+    let create = |count| -> String {
+        let graphs = (0..count).map(|number| format!("CREATE SILENT GRAPH <a:{number}> ; "));
+        graphs.collect()
+    };
+    // Few are moved while others wait.
+    assert_eq!(overtaken(&database, &create(100)).1, 2);
+    assert_eq!(overtaken(&database, &create(20_001)).1, 10);
+    assert_eq!(rows(&database, "SELECT ?g { GRAPH ?g {} }").len(), 20_001);
+    let number = || database.inner().graph.load().snapshot.number();
+    let before = number();
+    // None of them is new, so nothing has changed.
+    database.update(&create(1_000)).unwrap();
+    assert_eq!(number(), before);
 }

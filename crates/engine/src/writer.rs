@@ -111,6 +111,29 @@ impl Writer {
         })
     }
 
+    /// Makes a snapshot of the next generation, whose base is written, the latest: its files, with
+    /// the transactions that led from base to snapshot, become the current ones.
+    ///
+    /// # Errors
+    /// What the operating system says; the generation before goes on.
+    pub(crate) fn replace(
+        &mut self,
+        to: &Snapshot,
+        number: SnapshotNumber,
+        moved: &[Transaction],
+    ) -> Result<(), EngineError> {
+        if let Some(store) = &mut self.store {
+            let between = Between(&self.failed);
+            let replaced = store.replace(to.generation(), (to.base(), number), moved);
+            std::mem::forget(between);
+            replaced.map_err(|error| self.refused(error))?;
+        }
+        self.since_merge = None;
+        self.last = None;
+        self.latest = to.clone();
+        Ok(())
+    }
+
     /// What a failure to write means for the transactions to come.
     pub(crate) fn refused(&mut self, error: StoreError) -> EngineError {
         match error {
@@ -133,6 +156,17 @@ impl Writer {
         if let Some(store) = &self.store {
             store.abandon();
         }
+    }
+}
+
+/// The files of one generation give way to those of the next. A panic meanwhile leaves it open of
+/// which they are, so that nothing may be written any more.
+struct Between<'a>(&'a OnceLock<String>);
+
+impl Drop for Between<'_> {
+    fn drop(&mut self) {
+        let reason = "an error inside while its files were replaced; open it again";
+        self.0.get_or_init(|| reason.to_owned());
     }
 }
 

@@ -159,7 +159,9 @@ fn literals_of(database: &Database, query: &str) -> Vec<Option<Literal>> {
     rows(database, query).into_iter().map(literal).collect()
 }
 
-const OPERATORS: [(&str, fn(Ordering) -> bool); 6] = [
+type Holds = fn(Ordering) -> bool;
+
+const OPERATORS: [(&str, Holds); 6] = [
     ("=", Ordering::is_eq),
     ("!=", Ordering::is_ne),
     ("<", Ordering::is_lt),

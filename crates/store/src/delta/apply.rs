@@ -33,6 +33,8 @@ pub struct Effect {
     pub added: u64,
     /// Quads that were there.
     pub removed: u64,
+    /// Named graphs that exist without quads from now on, or only with quads.
+    pub graphs: u64,
 }
 
 /// The effective changes of both sets of a delta.
@@ -50,7 +52,11 @@ impl Snapshot {
     pub fn apply(&mut self, changes: &Changes) -> Effect {
         let removed = self.apply_all(&changes.remove, Change::Remove);
         let added = self.apply_all(&changes.add, Change::Add);
-        Effect { added, removed }
+        Effect {
+            added,
+            removed,
+            graphs: 0,
+        }
     }
 
     fn apply_all(&mut self, quads: &[IdQuad], change: Change) -> u64 {
@@ -225,15 +231,9 @@ impl Snapshot {
 
     /// Makes one step of a transaction in this snapshot, which nobody else reads yet.
     pub fn apply_stage(&mut self, stage: &Stage) -> Effect {
-        let effect = self.apply(&stage.changes);
-        stage
-            .forget
-            .iter()
-            .for_each(|graph| self.forget_graph(*graph));
-        stage
-            .declare
-            .iter()
-            .for_each(|graph| self.declare_graph(*graph));
+        let mut effect = self.apply(&stage.changes);
+        effect.graphs += self.forget_graphs(&stage.forget);
+        effect.graphs += self.declare_graphs(&stage.declare);
         effect
     }
 
@@ -272,13 +272,27 @@ impl Snapshot {
         }
     }
 
-    /// Lets a named graph exist without quads.
-    pub fn declare_graph(&mut self, graph: TermId) {
-        self.delta.declared.apply(&[(graph.raw(), Change::Add)]);
+    /// Lets named graphs exist without quads; how many did not.
+    pub fn declare_graphs(&mut self, graphs: &[TermId]) -> u64 {
+        self.change_declared(graphs, Change::Add)
     }
 
-    /// Lets a named graph exist only while it has quads.
-    pub fn forget_graph(&mut self, graph: TermId) {
-        self.delta.declared.apply(&[(graph.raw(), Change::Remove)]);
+    /// Lets named graphs exist only while they have quads; how many did without.
+    pub fn forget_graphs(&mut self, graphs: &[TermId]) -> u64 {
+        self.change_declared(graphs, Change::Remove)
+    }
+
+    fn change_declared(&mut self, graphs: &[TermId], change: Change) -> u64 {
+        let declared = &mut self.delta.declared;
+        let is_there = change == Change::Remove;
+        let changed = graphs.iter().map(|graph| graph.raw());
+        let mut changes: Vec<_> = changed
+            .filter(|graph| declared.contains(*graph) == is_there)
+            .map(|graph| (graph, change))
+            .collect();
+        changes.sort_unstable_by_key(|(graph, _)| *graph);
+        changes.dedup();
+        declared.apply(&changes);
+        changes.len() as u64
     }
 }

@@ -297,12 +297,8 @@ impl Replay {
         for quad in &stage.changes.add {
             self.waiting.insert(*quad, Change::Add);
         }
-        for graph in &stage.forget {
-            self.snapshot.forget_graph(*graph);
-        }
-        for graph in &stage.declare {
-            self.snapshot.declare_graph(*graph);
-        }
+        self.snapshot.forget_graphs(&stage.forget);
+        self.snapshot.declare_graphs(&stage.declare);
         if self.waiting.len() >= REPLAYED_TOGETHER {
             self.apply();
         }
