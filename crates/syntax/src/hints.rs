@@ -108,9 +108,7 @@ pub(crate) fn hint(parser: &Parser<'_, '_>, what: &str, fits: &[&str]) -> Option
             Some("did you mean !=?".to_owned())
         }
         Kind::Equal if before.ends_with('=') => Some("equality is one =".to_owned()),
-        Kind::Caret if before.ends_with(['\'', '"']) => {
-            Some("a datatype follows ^^".to_owned())
-        }
+        Kind::Caret if before.ends_with(['\'', '"']) => Some("a datatype follows ^^".to_owned()),
         Kind::Comma => comma_hint(before, what, fits),
         Kind::Language => declaration_hint(written),
         Kind::Unknown => unknown_hint(written, rest),
