@@ -1,7 +1,9 @@
 //! What do the options allow SERVICE to call, and LOAD to read?
 
+use std::io;
 use std::path::PathBuf;
 
+use anyhow::{Context, bail};
 use jindou_engine::{AddressPolicy, AddressPrefix, LoadPolicy};
 
 /// What SERVICE may call, by one of possibly several options.
@@ -40,6 +42,30 @@ pub(crate) enum AllowLoad {
     Folder(PathBuf),
     Web,
     Prefix(AddressPrefix),
+}
+
+/// Fails if a folder that LOAD may read is not there, as where its name is misspelt: every LOAD of
+/// it would be refused then.
+///
+/// # Errors
+/// The folder.
+pub(crate) fn check_folders(allowed: &[AllowLoad]) -> anyhow::Result<()> {
+    for allow in allowed {
+        let AllowLoad::Folder(folder) = allow else {
+            continue;
+        };
+        let name = folder.display();
+        match std::fs::metadata(folder) {
+            Ok(_) => (),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                bail!(
+                    "--allow-load {name}: there is no such folder; make it first, or name another"
+                )
+            }
+            Err(error) => return Err(error).with_context(|| format!("--allow-load {name}")),
+        }
+    }
+    Ok(())
 }
 
 /// What LOAD may read of files and of the web, by all options together.

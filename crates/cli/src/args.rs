@@ -14,6 +14,7 @@ use oxrdf::NamedNode;
 
 use crate::allow::{AllowLoad, AllowService, parse_load, parse_service};
 use crate::spill::SpillArguments;
+use crate::values::{parse_address, parse_count, parse_memory};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -89,8 +90,13 @@ pub(crate) struct ServeArguments {
     /// held in memory only
     #[arg(long, value_name = "DIR")]
     pub(crate) location: Option<PathBuf>,
-    /// Address and port to listen at
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7878")]
+    /// Address and port to listen at; without an address, as in :8080, at 127.0.0.1
+    #[arg(
+        long,
+        value_name = "ADDR:PORT",
+        default_value = "127.0.0.1:7878",
+        value_parser = parse_address
+    )]
     pub(crate) bind: SocketAddr,
     /// Endpoints that queries may call with SERVICE: those whose IRI begins so, or `any`; may be
     /// given more than once [default: none, as clients could else reach what only this machine can]
@@ -200,20 +206,31 @@ fn parse_cors_origin(text: &str) -> Result<CorsOrigin, String> {
 pub(crate) struct LimitArguments {
     /// Longest time a query may take, as in 90, 1.5m or 500ms [default: 60 s, and 10 min for those
     /// that ask for it]
-    #[arg(long, visible_alias = "timeout", value_name = "TIME", value_parser = parse_duration)]
+    #[arg(
+        long,
+        visible_alias = "timeout",
+        value_name = "TIME",
+        value_parser = parse_duration,
+        allow_negative_numbers = true
+    )]
     pub(crate) query_timeout: Option<Duration>,
     /// Most rows a result may have; one that has more ends with an error [default: any number]
     #[arg(long, value_name = "N")]
     pub(crate) max_rows: Option<u64>,
     /// Memory all queries may take together, as in 8GiB; a fifth of it, 512 MiB at most, is kept
     /// for connections and the like, and the data is not counted [default: half of the machine's]
-    #[arg(long, value_name = "BYTES", value_parser = parse_some_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_memory, allow_negative_numbers = true)]
     pub(crate) memory: Option<u64>,
     /// Memory one query may hold [default: 4GiB, or half of what all may hold if that is less]
-    #[arg(long, value_name = "BYTES", value_parser = parse_some_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_memory, allow_negative_numbers = true)]
     pub(crate) query_memory: Option<u64>,
     /// Heavy queries that compute at once; light ones are not counted [default: one a core]
-    #[arg(long, value_name = "N")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_count::<NonZeroUsize>,
+        allow_negative_numbers = true
+    )]
     pub(crate) heavy_queries: Option<NonZeroUsize>,
     /// When heavy queries run: `idle`, while a core has nothing else to do; `low`, at a lower
     /// priority, which other busy programs leave more to; `same`, as any other
@@ -223,16 +240,26 @@ pub(crate) struct LimitArguments {
     #[arg(long, value_name = "N")]
     pub(crate) queued_queries: Option<usize>,
     /// How long a heavy query waits for its turn [default: 30 s]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_negative_numbers = true)]
     pub(crate) queue_wait: Option<Duration>,
     /// How long a client may read nothing of what is sent to it [default: 60 s]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_negative_numbers = true)]
     pub(crate) client_timeout: Option<Duration>,
     /// Largest request body [default: 16MiB]
-    #[arg(long, value_name = "BYTES", value_parser = parse_some_bytes)]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_parser = parse_some_bytes,
+        allow_negative_numbers = true
+    )]
     pub(crate) max_body: Option<u64>,
     /// Connections open at once; more wait [default: 4096]
-    #[arg(long, value_name = "N")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_count::<NonZeroUsize>,
+        allow_negative_numbers = true
+    )]
     pub(crate) max_connections: Option<NonZeroUsize>,
 }
 
@@ -261,7 +288,12 @@ pub(crate) struct LoadArguments {
     #[arg(long, value_name = "IRI", value_parser = parse_iri)]
     pub(crate) graph: Option<NamedNode>,
     /// Threads [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_count::<NonZeroUsize>,
+        allow_negative_numbers = true
+    )]
     pub(crate) threads: Option<NonZeroUsize>,
 }
 
@@ -283,6 +315,9 @@ pub(crate) struct QueryArguments {
     pub(crate) subject: SubjectArguments,
     #[command(flatten)]
     pub(crate) text: TextArguments,
+    /// IRI that relative IRIs of the query are resolved against, unless it has a BASE
+    #[arg(long, value_name = "IRI", value_parser = parse_iri)]
+    pub(crate) base: Option<NamedNode>,
     /// Form of the result [default: what the output's name tells; table, for graphs nt]
     #[arg(long, value_name = "F", value_enum)]
     pub(crate) results_format: Option<ResultsFormat>,
@@ -291,10 +326,20 @@ pub(crate) struct QueryArguments {
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Longest time the query may take, in seconds
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = parse_seconds,
+        allow_negative_numbers = true
+    )]
     pub(crate) timeout: Option<Duration>,
     /// Threads one query may use [default: as the engine decides]
-    #[arg(long, value_name = "N")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_count::<NonZeroUsize>,
+        allow_negative_numbers = true
+    )]
     pub(crate) threads: Option<NonZeroUsize>,
     /// Endpoints that the query may call with SERVICE: those whose IRI begins so, `any` or `none`;
     /// may be given more than once [default: any]
@@ -350,8 +395,16 @@ pub(crate) struct UpdateArguments {
     pub(crate) location: PathBuf,
     #[command(flatten)]
     pub(crate) text: UpdateTextArguments,
+    /// IRI that relative IRIs of the request are resolved against, unless it has a BASE
+    #[arg(long, value_name = "IRI", value_parser = parse_iri)]
+    pub(crate) base: Option<NamedNode>,
     /// Longest time the update may take, in seconds
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = parse_seconds,
+        allow_negative_numbers = true
+    )]
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -384,6 +437,9 @@ pub(crate) struct ExplainArguments {
     pub(crate) location: PathBuf,
     #[command(flatten)]
     pub(crate) text: TextArguments,
+    /// IRI that relative IRIs of the query are resolved against, unless it has a BASE
+    #[arg(long, value_name = "IRI", value_parser = parse_iri)]
+    pub(crate) base: Option<NamedNode>,
 }
 
 /// Write what a store holds as a file
@@ -511,7 +567,12 @@ Examples:
 The same number and seed always give the same bytes. One university has about 130,000 triples.")]
 pub(crate) struct GenerateArguments {
     /// How many universities
-    #[arg(long, value_name = "N")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
     pub(crate) universities: NonZeroU32,
     /// Seed; the literature uses 0
     #[arg(long, value_name = "S", default_value_t = 0)]
@@ -539,25 +600,49 @@ Data and a database for the time of the measurement are kept under target/bench-
 current folder, which decides what an fsync costs.")]
 pub(crate) struct UpdateBenchArguments {
     /// How many universities
-    #[arg(long, default_value = "5", value_name = "N")]
-    pub(crate) universities: std::num::NonZeroU32,
+    #[arg(
+        long,
+        default_value = "5",
+        value_name = "N",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) universities: NonZeroU32,
 
     /// Triples to update before the queries, half of them new and half of them removed
     #[arg(long, default_value = "500000", value_name = "N")]
     pub(crate) triples: u64,
 
     /// Timed runs of each query, the shortest of which counts
-    #[arg(long, value_name = "R", default_value = "1000")]
+    #[arg(
+        long,
+        value_name = "R",
+        default_value = "1000",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
     pub(crate) runs: NonZeroU32,
     /// Only this query, such as q4
     #[arg(long, value_name = "QUERY", value_parser = ["q1", "q2", "q3", "q4", "q5", "q6", "q7"])]
     pub(crate) only: Option<String>,
     /// Clients that send transactions of one triple
-    #[arg(long, default_value = "16", value_name = "N")]
-    pub(crate) clients: std::num::NonZeroUsize,
+    #[arg(
+        long,
+        default_value = "16",
+        value_name = "N",
+        value_parser = parse_count::<NonZeroUsize>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) clients: NonZeroUsize,
 
     /// How long transactions and batches are sent, in seconds
-    #[arg(long, default_value = "5", value_name = "SECONDS", value_parser = parse_seconds)]
+    #[arg(
+        long,
+        default_value = "5",
+        value_name = "SECONDS",
+        value_parser = parse_seconds,
+        allow_negative_numbers = true
+    )]
     pub(crate) duration: Duration,
 
     /// Folder for data and database
@@ -579,19 +664,41 @@ Examples:
 Generated data is kept under target/bench-data in the current folder.")]
 pub(crate) struct BenchArguments {
     /// How many universities
-    #[arg(long, value_name = "N")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
     pub(crate) universities: NonZeroU32,
     /// Seed of the data; the literature uses 0
     #[arg(long, value_name = "S", default_value_t = 0)]
     pub(crate) seed: u64,
     /// Threads for loading, for each query's parallel runs and for the light load [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_count::<NonZeroUsize>,
+        allow_negative_numbers = true
+    )]
     pub(crate) threads: Option<NonZeroUsize>,
     /// Timed runs of each query in each way
-    #[arg(long, value_name = "R", default_value = "20")]
+    #[arg(
+        long,
+        value_name = "R",
+        default_value = "20",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
     pub(crate) runs: NonZeroU32,
     /// How long each light load runs, in seconds
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "3")]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = parse_seconds,
+        allow_negative_numbers = true,
+        default_value = "3"
+    )]
     pub(crate) light: Duration,
     /// Measure over a loopback HTTP server, too
     #[arg(long)]
@@ -628,13 +735,30 @@ pub(crate) struct OperatorArguments {
     #[arg(long, value_name = "N", default_value_t = UNIVERSITIES)]
     pub(crate) universities: u32,
     /// Threads of one query [default: as the engine decides]
-    #[arg(long, value_name = "N")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_count::<NonZeroUsize>,
+        allow_negative_numbers = true
+    )]
     pub(crate) threads: Option<NonZeroUsize>,
     /// Time for the timed runs of one query, in seconds
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "1")]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = parse_seconds,
+        allow_negative_numbers = true,
+        default_value = "1"
+    )]
     pub(crate) budget: Duration,
     /// Time after which a query is given up, in seconds
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "20")]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = parse_seconds,
+        allow_negative_numbers = true,
+        default_value = "20"
+    )]
     pub(crate) limit: Duration,
     /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
     #[arg(long, value_name = "FILE")]
@@ -657,16 +781,34 @@ Examples:
 Ends with status 1 if a light query failed, or memory, times or cancelled work missed the targets.")]
 pub(crate) struct HostileArguments {
     /// How many universities
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
     pub(crate) universities: NonZeroU32,
     /// How long the hostile mix goes on, as in 20s or 10m
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "20s")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = parse_duration,
+        allow_negative_numbers = true,
+        default_value = "20s"
+    )]
     pub(crate) duration: Duration,
     /// Connections that read slowly
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) slow: usize,
     /// What all queries of the server may hold together
-    #[arg(long, value_name = "BYTES", value_parser = parse_some_bytes, default_value = "1GiB")]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_parser = parse_memory,
+        allow_negative_numbers = true,
+        default_value = "1GiB"
+    )]
     pub(crate) memory: u64,
     /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
     #[arg(long, value_name = "FILE")]
@@ -690,13 +832,24 @@ Examples:
   jindou demo --universities 40 --no-serve")]
 pub(crate) struct DemoArguments {
     /// How many universities
-    #[arg(long, value_name = "N", default_value = "10")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "10",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
     pub(crate) universities: NonZeroU32,
     /// End after the queries
     #[arg(long)]
     pub(crate) no_serve: bool,
-    /// Address and port to listen at
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7878")]
+    /// Address and port to listen at; without an address, as in :8080, at 127.0.0.1
+    #[arg(
+        long,
+        value_name = "ADDR:PORT",
+        default_value = "127.0.0.1:7878",
+        value_parser = parse_address
+    )]
     pub(crate) bind: SocketAddr,
 }
 
@@ -908,6 +1061,29 @@ mod tests {
         ] {
             assert!(parse_some_bytes(wrong).is_err(), "{wrong}");
             assert!(parse_duration(wrong).is_err() || wrong == "0.1" || wrong == "99999999TiB");
+        }
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_are_refused_by_their_meaning() {
+        let said = |line: &str| {
+            let arguments = format!("jindou {line}");
+            let parsed = Arguments::try_parse_from(arguments.split(' '));
+            parsed.expect_err(line).to_string()
+        };
+        for line in [
+            "generate lubm --output - --universities 0",
+            "generate lubm --output - --universities -1",
+            "serve --heavy-queries 0",
+            "bench lubm --universities 1 --runs x",
+        ] {
+            let said = said(line);
+            assert!(said.contains("give a whole number from 1 on"), "{said}");
+        }
+        for line in ["serve --query-timeout -1", "serve --memory -1"] {
+            let said = said(line);
+            assert!(!said.contains("-- -1"), "{said}");
+            assert!(said.contains("not a") || said.contains("give"), "{said}");
         }
     }
 

@@ -1,7 +1,8 @@
 //! How is an error said, and with which exit status does the command end?
 
 use std::fmt;
-use std::io::{self, IsTerminal};
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
 
 use jindou_bench::BenchError;
@@ -122,6 +123,9 @@ fn engine_advice(error: &EngineError) -> Option<&'static str> {
              to its /query (it merges changes by itself); else end it first",
         ),
         EngineError::Timeout { .. } => Some("allow more with --timeout SECONDS"),
+        EngineError::Ingest(IngestError::Syntax(error)) if is_owl_xml(&error.file) => Some(
+            "the file looks like OWL/XML, which is no RDF; save the ontology as RDF/XML or Turtle",
+        ),
         EngineError::Ingest(IngestError::Syntax(_)) => {
             Some("mend the file, or leave such statements out with --lenient")
         }
@@ -132,6 +136,22 @@ fn engine_advice(error: &EngineError) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+/// Bytes of a file in which the beginning of its first element is looked for.
+const BEGINNING_BYTES: u64 = 4096;
+
+/// Whether a file is an ontology in OWL 2 XML, which often has the ending of RDF/XML.
+fn is_owl_xml(file: &str) -> bool {
+    let mut beginning = Vec::new();
+    let read =
+        File::open(file).and_then(|file| file.take(BEGINNING_BYTES).read_to_end(&mut beginning));
+    let text = String::from_utf8_lossy(&beginning);
+    read.is_ok()
+        && text.contains("<Ontology")
+        && text.contains("http://www.w3.org/2002/07/owl#")
+        // RDF/XML, in which an ontology is an element inside of this one.
+        && !text.contains(":RDF")
 }
 
 #[cfg(test)]

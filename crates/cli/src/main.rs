@@ -24,6 +24,7 @@ mod output;
 mod progress;
 mod spill;
 mod target;
+mod values;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;

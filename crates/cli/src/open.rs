@@ -103,13 +103,21 @@ pub(crate) fn stored(location: &Path, config: Config) -> anyhow::Result<Database
 
 /// Whether a store may be read there: what has that name is a folder that may be looked at.
 pub(crate) fn check_folder(location: &Path) -> anyhow::Result<()> {
+    check_there(
+        location,
+        "make a store with `jindou load --location DIR FILE...`",
+    )
+}
+
+/// As [`check_folder`], with what to do where nothing is there.
+pub(crate) fn check_there(location: &Path, advice: &str) -> anyhow::Result<()> {
     let name = location.display();
     match std::fs::metadata(location) {
         Ok(metadata) if metadata.is_dir() => Ok(()),
         Ok(_) => bail!("{name}: it is a file, and a store is a folder"),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => bail!(
-            "{name}: there is no such folder; make a store with `jindou load --location DIR FILE...`"
-        ),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            bail!("{name}: there is no such folder; {advice}")
+        }
         Err(error) => Err(error).context(name.to_string()),
     }
 }
@@ -184,7 +192,7 @@ pub(crate) fn query_text(
     kind: &str,
 ) -> anyhow::Result<(String, String)> {
     if let Some(query) = text.query {
-        return Ok((query, kind.to_owned()));
+        return Ok((without_mark(query), kind.to_owned()));
     }
     let path = text
         .query_file
@@ -195,5 +203,13 @@ pub(crate) fn query_text(
     } else {
         std::fs::read_to_string(&path).with_context(|| format!("{name}: cannot read the {kind}"))?
     };
-    Ok((text, name))
+    Ok((without_mark(text), name))
+}
+
+/// A text without the byte order mark that some editors begin files with.
+fn without_mark(text: String) -> String {
+    match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    }
 }

@@ -400,7 +400,7 @@ impl Database {
             }
             let inner = &*self.inner;
             let seed = inner.next_seed();
-            Running::start(
+            let results = Running::start(
                 (Arc::clone(&graph), graph.clone()),
                 prepared,
                 &options,
@@ -408,7 +408,15 @@ impl Database {
                 &inner.workers,
                 (begun, seed),
             )?
-            .into_results()
+            .into_results()?;
+            Ok(match results {
+                QueryResults::Graph(graph) => {
+                    let base = options.base.as_ref().map(|base| base.as_str());
+                    let prefixes = jindou_syntax::prefixes(text, base);
+                    QueryResults::Graph(graph.with_prefixes(prefixes))
+                }
+                results => results,
+            })
         })?
     }
 

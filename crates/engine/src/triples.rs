@@ -18,6 +18,8 @@ use crate::{EngineError, TermDecoder};
 pub struct Graph {
     running: Running,
     form: GraphForm,
+    /// What the query declares: names and IRIs.
+    prefixes: Vec<(String, String)>,
     /// Nodes to describe, and those that were.
     open: Vec<TermId>,
     begun: HashSet<TermId>,
@@ -76,6 +78,7 @@ impl Graph {
         Self {
             running,
             form,
+            prefixes: Vec::new(),
             open: Vec::new(),
             begun: HashSet::new(),
             found: Vec::new(),
@@ -110,6 +113,18 @@ impl Graph {
 
     pub(crate) fn running(&self) -> &Running {
         &self.running
+    }
+
+    /// Sets what [`Self::prefixes`] gives.
+    pub(crate) fn with_prefixes(mut self, prefixes: Vec<(String, String)>) -> Self {
+        self.prefixes = prefixes;
+        self
+    }
+
+    /// The prefixes that the query declares, by name, each with its IRI; of very many the first.
+    #[must_use]
+    pub fn prefixes(&self) -> &[(String, String)] {
+        &self.prefixes
     }
 
     /// What turns ids into text.

@@ -220,3 +220,44 @@ fn many_elements_side_by_side_are_no_nesting() {
         );
     }
 }
+
+#[test]
+fn a_variable_that_is_named_again_is_one_column() {
+    let database = database();
+    let columns = |query: &str| {
+        let query = format!("PREFIX : <http://e/> {query}");
+        match database.query(&query).expect(&query) {
+            QueryResults::Solutions(solutions) => solutions.variables().join(" "),
+            _ => panic!("no table: {query}"),
+        }
+    };
+    for (query, expected) in [
+        ("SELECT ?s ?s { ?s :q ?o }", "s"),
+        ("SELECT ?s ?s ?o ?s { ?s :q ?o }", "s o"),
+        ("SELECT DISTINCT ?o ?s ?o { ?s :q ?o }", "o s"),
+        ("SELECT (1 AS ?x) ?s ?x { ?s :q ?o }", "x s"),
+        (
+            "SELECT ?s ?s (COUNT(*) AS ?n) ?n { ?s :q ?o } GROUP BY ?s",
+            "s n",
+        ),
+        ("SELECT * { { SELECT ?s ?s { ?s :q ?o } } }", "s"),
+        ("SELECT ?o ?o { { SELECT ?s ?o ?s { ?s :q ?o } } }", "o"),
+        ("SELECT ?absent ?absent ?s { ?s :q ?o }", "absent s"),
+    ] {
+        assert_eq!(columns(query), expected, "{query}");
+        assert_eq!(answer(&database, query).expect(query).len(), 1, "{query}");
+    }
+    let insert = "PREFIX : <http://e/> INSERT { ?s :r ?o } WHERE { SELECT ?s ?o ?s { ?s :q ?o } }";
+    database.update(insert).expect("an update");
+    assert_eq!(
+        answer(&database, "ASK { :a :r :b }").expect("ASK"),
+        ["true"]
+    );
+    let refused = database
+        .query("SELECT ?x (1 AS ?x) {}")
+        .expect_err("a column twice");
+    assert!(
+        refused.to_string().contains("?x is a column twice"),
+        "{refused}"
+    );
+}

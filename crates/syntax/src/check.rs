@@ -1,13 +1,16 @@
 //! May the columns of a SELECT stand as they do?
 //!
-//! What the notes to the grammar and section 18 of SPARQL ask of them: no column twice, no `AS` of
-//! a variable in scope, and where solutions are grouped, no variables outside of aggregates but
-//! the keys and the columns before.
+//! What the notes to the grammar and section 18 of SPARQL ask of them: no `AS` of a column that is
+//! there or of a variable in scope, and where solutions are grouped, no variables outside of
+//! aggregates but the keys and the columns before.
 
+use crate::hints;
 use crate::memory::Parsed;
 use crate::parser::Parser;
 use crate::scope::Set;
-use crate::tree::{Column, Deduplicate, ExpressionKind, Modifiers, Projection, Values, Variable};
+use crate::tree::{
+    Column, Deduplicate, ExpressionKind, Modifiers, Projection, Span, Values, Variable,
+};
 
 /// A SELECT clause, which is judged when what follows is known.
 #[derive(Default)]
@@ -38,7 +41,7 @@ impl<'t> Parser<'t, '_> {
     /// The columns, if they may stand as they do. In scope is what WHERE and VALUES say.
     pub(crate) fn checked(
         &mut self,
-        clause: Clause<'t>,
+        mut clause: Clause<'t>,
         modifiers: &Modifiers<'t>,
         is_grouped: bool,
         values: Option<&Values<'t>>,
@@ -59,16 +62,18 @@ impl<'t> Parser<'t, '_> {
         }
         self.scope.begin_set(Set::Columns);
         let mut start = 0;
-        for (column, end) in clause.columns.iter().zip(&clause.ends) {
+        let mut kept = 0;
+        for (at, end) in clause.ends.iter().enumerate() {
+            let column = &clause.columns[at];
             let variable = column.variable;
             if is_grouped {
                 for used in &clause.used[start..*end] {
-                    self.check_grouped(*used)?;
+                    self.check_grouped(*used, modifiers, Some(column))?;
                 }
                 start = *end;
             }
             match (&column.expression, is_grouped) {
-                (None, true) => self.check_grouped(variable)?,
+                (None, true) => self.check_grouped(variable, modifiers, None)?,
                 (None, false) => (),
                 (Some(_), true)
                     if self.scope.is_in(Set::Grouped, variable.name)
@@ -86,14 +91,20 @@ impl<'t> Parser<'t, '_> {
                 }
                 (Some(_), false) => self.check_new(variable)?,
             }
-            if !self
+            let is_new = self
                 .scope
-                .put(Set::Columns, variable.name, &mut self.memory)?
-            {
+                .put(Set::Columns, variable.name, &mut self.memory)?;
+            if !is_new && column.expression.is_some() {
                 let message = format!("?{} is a column twice", variable.name);
                 return Err(self.wrong(variable.span, message, None));
             }
+            // A variable that is named again adds no column: columns are a set (section 18.2.4.4).
+            if is_new {
+                clause.columns.swap(kept, at);
+                kept += 1;
+            }
         }
+        clause.columns.truncate(kept);
         self.memory.release(clause.used);
         self.memory.release(clause.ends);
         Ok(Projection::Columns(clause.columns))
@@ -128,13 +139,60 @@ impl<'t> Parser<'t, '_> {
     }
 
     /// Refuses a variable that is neither a key nor a column before.
-    pub(crate) fn check_grouped(&self, variable: Variable<'t>) -> Parsed<()> {
+    pub(crate) fn check_grouped(
+        &self,
+        variable: Variable<'t>,
+        modifiers: &Modifiers<'t>,
+        column: Option<&Column<'t>>,
+    ) -> Parsed<()> {
         let name = variable.name;
         if self.scope.is_in(Set::Grouped, name) {
             return Ok(());
         }
         let message = format!("?{name} is neither in GROUP BY nor in an aggregate");
-        let hint = format!("GROUP BY ?{name}, or an aggregate such as SAMPLE(?{name})");
+        let hint = self
+            .repeated_key(variable, modifiers, column)
+            .unwrap_or_else(|| {
+                format!("GROUP BY ?{name}, or an aggregate such as SAMPLE(?{name})")
+            });
         Err(self.wrong(variable.span, message, Some(hint)))
     }
+
+    /// What mends a column that repeats a key of GROUP BY which has no name, around a variable.
+    #[cold]
+    fn repeated_key(
+        &self,
+        variable: Variable<'t>,
+        modifiers: &Modifiers<'t>,
+        column: Option<&Column<'t>>,
+    ) -> Option<String> {
+        let column = column?;
+        let whole = column.expression.as_ref()?.span;
+        let written = |span: Span| &self.text[span.start as usize..span.end as usize];
+        let unnamed = modifiers.group_by.iter().filter(|(_, name)| name.is_none());
+        for key in unnamed.map(|(key, _)| written(key.span).trim()) {
+            let name = column.variable.name;
+            let shown = hints::shown(key);
+            if is_same(written(whole), key) {
+                return Some(format!(
+                    "GROUP BY ({shown} AS ?{name}), and the column ?{name}"
+                ));
+            }
+            let inside = key.find(written(variable.span));
+            let start = inside.and_then(|at| (variable.span.start as usize).checked_sub(at));
+            let part = start.and_then(|start| self.text.get(start..whole.end as usize));
+            if part.is_some_and(|part| part.starts_with(key)) {
+                return Some(format!(
+                    "GROUP BY ({shown} AS ?key) gives the key a name, which columns may use"
+                ));
+            }
+        }
+        None
+    }
+}
+
+/// Whether two expressions are written alike but for white space.
+fn is_same(one: &str, other: &str) -> bool {
+    let dense = |c: &char| !c.is_whitespace();
+    one.chars().filter(dense).eq(other.chars().filter(dense))
 }

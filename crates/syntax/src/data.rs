@@ -276,7 +276,7 @@ impl<'s, 't> DataSink<'s, 't> {
             true => Ok(()),
             false => {
                 let message = "blank nodes are not allowed in DELETE DATA";
-                let hint = "DELETE WHERE removes what a pattern finds".to_owned();
+                let hint = "DELETE WHERE { ... } removes what a pattern finds".to_owned();
                 Err(parser.wrong(span, message.to_owned(), Some(hint)))
             }
         }
@@ -367,7 +367,7 @@ impl<'t> Sink<'t> for DataSink<'_, 't> {
     fn term(&mut self, parser: &mut Parser<'t, '_>) -> Parsed<Node> {
         let span = parser.token.span;
         match parser.token.kind {
-            Kind::Variable => Err(parser.no_variable()),
+            Kind::Variable => Err(parser.no_variable(self.inserts)),
             Kind::Label => self.label(parser),
             Kind::Anon => {
                 parser.advance()?;
@@ -394,7 +394,7 @@ impl<'t> Sink<'t> for DataSink<'_, 't> {
             return self.saying(parser, NodeKind::Iri, RDF_TYPE);
         }
         match parser.token.kind {
-            Kind::Variable => Err(parser.no_variable()),
+            Kind::Variable => Err(parser.no_variable(self.inserts)),
             _ => self.iri(parser),
         }
     }
@@ -460,10 +460,13 @@ impl<'t> Sink<'t> for DataSink<'_, 't> {
 
 impl<'t> Parser<'t, '_> {
     #[cold]
-    fn no_variable(&self) -> Failure {
+    fn no_variable(&self, inserts: bool) -> Failure {
         let message = "variables are not allowed in data";
-        let hint = "INSERT { ... } WHERE { ... } has variables".to_owned();
-        self.wrong(self.token.span, message.to_owned(), Some(hint))
+        let hint = match inserts {
+            true => "INSERT { ... } WHERE { ... } has variables",
+            false => "DELETE WHERE { ... } removes what a pattern finds",
+        };
+        self.wrong(self.token.span, message.to_owned(), Some(hint.to_owned()))
     }
 
     /// Writes the IRI that is next, in memory that is asked for.
@@ -535,7 +538,7 @@ impl<'t> Parser<'t, '_> {
             if self.keyword == Keyword::Graph {
                 self.advance()?;
                 if self.is(Kind::Variable) {
-                    return Err(self.no_variable());
+                    return Err(self.no_variable(sink.inserts));
                 }
                 if !self.at_iri() {
                     return Err(self.unexpected("GRAPH", &["an IRI"]));

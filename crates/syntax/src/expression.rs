@@ -1,6 +1,7 @@
 //! What does an expression say?
 
 use crate::functions::{Arity, aggregate, builtin};
+use crate::group::with_hint;
 use crate::hints;
 use crate::keywords::Keyword;
 use crate::lexer::{Kind, Token};
@@ -254,13 +255,17 @@ impl<'t> Parser<'t, '_> {
     pub(crate) fn end_expression(&mut self, close: Kind, others: &[&str]) -> Parsed<()> {
         match self.is(close) {
             true => self.close(close, "an expression", others),
-            false => Err(self.no_operator(close, others)),
+            false => {
+                let mut fits = others.to_vec();
+                fits.push(hints::sign(close));
+                Err(self.no_operator(&fits))
+            }
         }
     }
 
     /// The error that what follows an operand is no operator.
     #[cold]
-    pub(crate) fn no_operator(&self, close: Kind, others: &[&str]) -> Failure {
+    pub(crate) fn no_operator(&self, fits: &[&str]) -> Failure {
         let token = self.token;
         let written = token.of(self.text);
         if token.kind == Kind::Iri && written != "<>" && is_comparison(written) {
@@ -269,9 +274,7 @@ impl<'t> Parser<'t, '_> {
                 format!("{shown} is read as an IRI; spaces around < and > make comparisons of it");
             return self.wrong(token.span, message, None);
         }
-        let mut fits = others.to_vec();
-        fits.push(hints::sign(close));
-        self.unexpected("an expression", &fits)
+        self.unexpected("an expression", fits)
     }
 
     fn function(&mut self, start: u32, iri: Iri<'t>) -> Parsed<Expression<'t>> {
@@ -504,6 +507,11 @@ impl<'t> Parser<'t, '_> {
             (_, true) => &["an operator", "';'"],
             _ => &["an operator"],
         };
+        if is_concat && self.is(Kind::Comma) {
+            let failure = self.unexpected(&what, &["an operator", "';'", "')'"]);
+            let hint = r#"the separator follows a semicolon: ; SEPARATOR = ", ""#;
+            return Err(with_hint(failure, hint));
+        }
         self.end_expression(Kind::CloseParen, others)?;
         self.aggregates = Aggregates::Present;
         self.used = used;

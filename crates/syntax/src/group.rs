@@ -10,7 +10,8 @@ use crate::parser::Parser;
 use crate::patterns::{Blanks, TreeSink};
 use crate::scope::Set;
 use crate::tree::{
-    Element, Expression, Group, Predicate, Service, Span, Term, TripleTerm, Values, Variable,
+    Element, Expression, ExpressionKind, Group, Predicate, Service, Span, Term, TripleTerm, Values,
+    Variable,
 };
 
 /// What may stand where an element of a group ends.
@@ -222,7 +223,12 @@ impl<'t> Parser<'t, '_> {
                 | Kind::Star
                 | Kind::Slash
         );
-        match is_operator {
+        let written = self.token.of(self.text);
+        let after = self.text[self.token.span.end as usize..].trim_start();
+        let is_filter = |text: &str| text.eq_ignore_ascii_case("FILTER");
+        let joins = (written.eq_ignore_ascii_case("AND") || written.eq_ignore_ascii_case("OR"))
+            && !after.get(..6).is_some_and(is_filter);
+        match is_operator || joins {
             true => with_hint(failure, BRACKETED),
             false => failure,
         }
@@ -270,8 +276,8 @@ impl<'t> Parser<'t, '_> {
         let expression = self.expression()?;
         if self.keyword != Keyword::As {
             return Err(match self.is(Kind::CloseParen) {
-                true => self.unexpected(what, &["AS and a variable"]),
-                false => self.no_operator(Kind::Nil, &["an operator", "AS"]),
+                true => self.unnamed(what, &expression),
+                false => self.no_operator(&["an operator", "AS"]),
             });
         }
         self.advance()?;
@@ -280,6 +286,17 @@ impl<'t> Parser<'t, '_> {
             return Err(self.unexpected(what, &["')'"]));
         }
         Ok((expression, variable))
+    }
+
+    /// The error that a computed value gets no name.
+    #[cold]
+    fn unnamed(&self, what: &str, expression: &Expression<'_>) -> Failure {
+        let failure = self.unexpected(what, &["AS and a variable"]);
+        let is_variable = matches!(expression.kind, ExpressionKind::Variable(_));
+        match is_variable && what == "the SELECT clause" {
+            true => with_hint(failure, "a variable alone stands without brackets"),
+            false => failure,
+        }
     }
 
     /// Inline data, after VALUES.

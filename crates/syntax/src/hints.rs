@@ -1,15 +1,13 @@
 //! How is a mistake put into words, and what would mend it?
 
 use crate::chars::{is_base, is_inner};
-use crate::keywords::{KEYWORDS, Keyword};
 use crate::lexer::Kind;
 use crate::parser::Parser;
 use crate::prefixes::PREFIXES;
+use crate::words;
 
 /// Most characters of a text that a message shows.
 const MOST_SHOWN: usize = 40;
-/// Longest word in characters for which a similar one is looked for.
-const MOST_COMPARED: usize = 20;
 
 /// A part of the text as a message shows it.
 pub(crate) fn shown(text: &str) -> String {
@@ -78,9 +76,8 @@ pub(crate) const fn sign(kind: Kind) -> &'static str {
 
 /// Characters that leave no trace in a message.
 const INVISIBLE: [char; 5] = ['\u{ad}', '\u{200b}', '\u{200e}', '\u{200f}', '\u{feff}'];
-const NEGATION: &str = "an expression is negated by !";
 
-/// What would mend that the next token is none of `fits`, if that can be guessed.
+/// What would mend that the next token is none of `fits` in `what`, if that can be guessed.
 pub(crate) fn hint(parser: &Parser<'_, '_>, what: &str, fits: &[&str]) -> Option<String> {
     let written = parser.token.of(parser.text);
     let rest = &parser.text[parser.token.span.start as usize..];
@@ -91,13 +88,6 @@ pub(crate) fn hint(parser: &Parser<'_, '_>, what: &str, fits: &[&str]) -> Option
         return Some(r#"a quote inside of a string is written \' or \""#.to_owned());
     }
     match parser.token.kind {
-        Kind::Word if before.trim_end().ends_with("NOT") => Some(NEGATION.to_owned()),
-        Kind::Variable | Kind::OpenParen if fits == ["EXISTS"] => Some(NEGATION.to_owned()),
-        Kind::Slash | Kind::Pipe | Kind::Star | Kind::Plus | Kind::Question
-            if what == "the object of a triple" =>
-        {
-            Some("property paths are made of IRIs, not of variables".to_owned())
-        }
         Kind::OpenReified if what == "an expression" => {
             Some("a triple term of an expression is written <<( ... )>>".to_owned())
         }
@@ -107,15 +97,19 @@ pub(crate) fn hint(parser: &Parser<'_, '_>, what: &str, fits: &[&str]) -> Option
         Kind::CloseBrace if parser.innermost().is_none() => {
             Some("there is one '}' more than there are '{'".to_owned())
         }
-        Kind::Word => word_hint(written, parser.keyword, fits),
+        Kind::Word => words::hint(parser, what, fits),
+        Kind::Iri | Kind::Name if what == "the SELECT clause" && words::is_call(parser) => {
+            Some(words::COMPUTED.to_owned())
+        }
+        Kind::Variable | Kind::OpenParen if fits == ["EXISTS"] => Some(words::NEGATION.to_owned()),
         Kind::Name => name_hint(written, fits),
         Kind::Less => iri_hint(rest),
         Kind::Iri if written == "<>" && fits.contains(&"an operator") => {
             Some("did you mean !=?".to_owned())
         }
-        Kind::Equal if parser.text[..parser.token.span.start as usize].ends_with('=') => {
-            Some("equality is one =".to_owned())
-        }
+        Kind::Equal if before.ends_with('=') => Some("equality is one =".to_owned()),
+        Kind::Caret if before.ends_with(['\'', '"']) => Some("a datatype follows ^^".to_owned()),
+        Kind::Comma => comma_hint(before, what, fits),
         Kind::Language => declaration_hint(written),
         Kind::Unknown => unknown_hint(written, rest),
         Kind::End => unclosed_hint(parser),
@@ -124,6 +118,25 @@ pub(crate) fn hint(parser: &Parser<'_, '_>, what: &str, fits: &[&str]) -> Option
         }
         _ => None,
     }
+}
+
+/// How things are separated where no comma stands.
+fn comma_hint(before: &str, what: &str, fits: &[&str]) -> Option<String> {
+    let separated = match what {
+        "VALUES" if fits.contains(&"'{'") => {
+            return Some("several variables stand between brackets: (?x ?y)".to_owned());
+        }
+        "VALUES" if fits.contains(&"a variable") => "variables are",
+        "the SELECT clause" => "columns are",
+        "ORDER BY" | "GROUP BY" => "keys are",
+        "the DESCRIBE clause" => "what is described is",
+        "VALUES" if before.trim_end().ends_with(')') => "rows are",
+        "VALUES" | "a row of VALUES" => "values are",
+        "a list" => "items are",
+        "LIMIT" => return Some("LIMIT n OFFSET m leaves the first m out".to_owned()),
+        _ => return None,
+    };
+    Some(format!("{separated} separated by spaces"))
 }
 
 /// Whether the next token closes the innermost bracket that is open.
@@ -149,29 +162,6 @@ fn unclosed_hint(parser: &Parser<'_, '_>) -> Option<String> {
         "the '{sign}' at {} is not closed",
         parser.place(open)
     ))
-}
-
-fn word_hint(word: &str, keyword: Keyword, fits: &[&str]) -> Option<String> {
-    let upper = word.to_ascii_uppercase();
-    match upper.as_str() {
-        "AND" => return Some("'and' is written &&".to_owned()),
-        "OR" => return Some("'or' is written ||".to_owned()),
-        "NULL" => return Some("a value that is not bound is UNDEF".to_owned()),
-        "LIKE" => return Some("patterns are matched by REGEX or CONTAINS".to_owned()),
-        "OPTION" => return Some("did you mean OPTIONAL?".to_owned()),
-        _ => (),
-    }
-    if keyword != Keyword::None {
-        return None;
-    }
-    let expected = fits
-        .iter()
-        .filter(|fit| fit.starts_with(char::is_uppercase));
-    let expected: Vec<&str> = expected.flat_map(|fit| fit.split(' ')).collect();
-    let names = KEYWORDS.iter().map(|(_, text)| *text);
-    closest(&upper, expected.into_iter())
-        .or_else(|| closest(&upper, names.filter(|name| name.len() > 2)))
-        .map(|like| format!("did you mean {like}?"))
 }
 
 fn name_hint(name: &str, fits: &[&str]) -> Option<String> {
@@ -246,62 +236,4 @@ fn unknown_hint(written: &str, rest: &str) -> Option<String> {
 pub(crate) fn usual_iri(prefix: &str) -> Option<&'static str> {
     let found = PREFIXES.iter().find(|(name, _)| *name == prefix);
     found.map(|(_, iri)| *iri)
-}
-
-/// The name that is most like a word, if one is like it.
-pub(crate) fn closest<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let length = word.chars().count();
-    if !(2..=MOST_COMPARED).contains(&length) {
-        return None;
-    }
-    let most = if length < 5 { 1 } else { 2 };
-    names
-        .filter(|name| name.len() <= 2 * MOST_COMPARED)
-        .map(|name| (distance(word, name), name))
-        .filter(|(distance, name)| *distance <= most && *distance < name.len())
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
-}
-
-/// Least insertions, removals, replacements and swaps of neighbours that make `b` of `a`, in any
-/// case.
-fn distance(a: &str, b: &str) -> usize {
-    let a: Vec<char> = a.to_ascii_uppercase().chars().collect();
-    let b: Vec<char> = b.to_ascii_uppercase().chars().collect();
-    let mut before_last = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = replaced.min(last[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                let swapped: usize = before_last[j - 2];
-                least = least.min(swapped + 1);
-            }
-            row.push(least);
-        }
-        before_last = std::mem::replace(&mut last, row);
-    }
-    last[b.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn similar_names_are_found() {
-        let names = ["SELECT", "FILTER", "STRSTARTS", "SUM"];
-        for (word, like) in [
-            ("SELCT", Some("SELECT")),
-            ("slecet", Some("SELECT")),
-            ("FLITER", Some("FILTER")),
-            ("STARTSWITH", None),
-            ("SUMM", Some("SUM")),
-            ("X", None),
-        ] {
-            assert_eq!(closest(word, names.into_iter()), like, "{word}");
-        }
-    }
 }

@@ -54,8 +54,10 @@ mod terms;
 pub mod tree;
 mod triples;
 mod update;
+mod words;
 
 pub use error::{Error, position};
+pub use prologue::prefixes;
 pub use shape::{Argument, ArgumentKind, Shape, shape_of};
 pub use terms::is_plain_iri;
 

@@ -5,7 +5,7 @@ use crate::check::Clause;
 use crate::group::with_hint;
 use crate::keywords::Keyword;
 use crate::lexer::Kind;
-use crate::memory::Parsed;
+use crate::memory::{Failure, Parsed};
 use crate::parser::{Aggregates, Parser};
 use crate::patterns::{Blanks, TreeSink};
 use crate::tree::{
@@ -173,14 +173,10 @@ impl<'t> Parser<'t, '_> {
                     }
                 }
                 _ if clause.columns.is_empty() => {
-                    let failure = self.unexpected(what, &["a variable", "'('", "'*'"]);
-                    return Err(match self.at_call() {
-                        true => with_hint(failure, "a computed column is (expression AS ?name)"),
-                        false => failure,
-                    });
+                    return Err(self.unexpected(what, &["a variable", "'('", "'*'"]));
                 }
-                Kind::Comma => return Err(self.comma(what)),
-                _ => break,
+                _ if self.after_columns() => break,
+                _ => return Err(self.unexpected(what, &["a variable", "'('", "WHERE", "'{'"])),
             };
             self.memory.push(&mut clause.columns, column)?;
             let used = self.used.as_ref().map_or(0, Vec::len);
@@ -191,11 +187,8 @@ impl<'t> Parser<'t, '_> {
         Ok(clause)
     }
 
-    #[cold]
-    fn comma(&self, what: &str) -> crate::memory::Failure {
-        let message = format!("expected a variable, '(' or WHERE in {what}, found ','");
-        let hint = "columns are separated by spaces".to_owned();
-        self.wrong(self.token.span, message, Some(hint))
+    fn after_columns(&self) -> bool {
+        self.is(Kind::OpenBrace) || matches!(self.keyword, Keyword::From | Keyword::Where)
     }
 
     fn ask_query(&mut self) -> Parsed<Parts<'t>> {
@@ -219,6 +212,9 @@ impl<'t> Parser<'t, '_> {
         if !is_star && targets.is_empty() {
             return Err(self.unexpected(what, &["a variable", "an IRI", "'*'"]));
         }
+        if self.is(Kind::Comma) {
+            return Err(self.unexpected(what, &["a variable", "an IRI", "WHERE"]));
+        }
         let dataset = self.dataset(Keyword::From)?;
         let has_group = self.keyword == Keyword::Where || self.is(Kind::OpenBrace);
         let group = match has_group {
@@ -236,7 +232,7 @@ impl<'t> Parser<'t, '_> {
             self.begin_grouped(modifiers, values_there)?;
             for target in &targets {
                 if let Name::Variable(variable) = target {
-                    self.check_grouped(*variable)?;
+                    self.check_grouped(*variable, modifiers, None)?;
                 }
             }
         }
@@ -403,7 +399,7 @@ impl<'t> Parser<'t, '_> {
                     (key, name)
                 }
                 _ if self.at_constraint() => (self.constraint("GROUP BY")?, None),
-                _ if modifiers.group_by.is_empty() => {
+                _ if modifiers.group_by.is_empty() || self.is(Kind::Comma) => {
                     return Err(self.unexpected("GROUP BY", &["a variable", "'('", "a function"]));
                 }
                 _ => return Ok(()),
@@ -419,10 +415,13 @@ impl<'t> Parser<'t, '_> {
                 Kind::Word if matches!(self.keyword, Keyword::Asc | Keyword::Desc) => {
                     let descending = self.keyword == Keyword::Desc;
                     self.advance()?;
+                    if !self.is(Kind::OpenParen) {
+                        return Err(self.no_key(descending, modifiers.order_by.last()));
+                    }
                     (self.bracketed()?, descending)
                 }
                 _ if self.at_constraint() => (self.constraint("ORDER BY")?, false),
-                _ if modifiers.order_by.is_empty() => {
+                _ if modifiers.order_by.is_empty() || self.is(Kind::Comma) => {
                     let fits = ["a variable", "ASC(", "DESC(", "'('", "a function"];
                     return Err(self.unexpected("ORDER BY", &fits));
                 }
@@ -434,6 +433,19 @@ impl<'t> Parser<'t, '_> {
             };
             self.memory.push(&mut modifiers.order_by, key)?;
         }
+    }
+
+    /// The error that ASC or DESC has no key between brackets.
+    #[cold]
+    fn no_key(&self, descending: bool, before: Option<&OrderKey<'t>>) -> Failure {
+        let word = if descending { "DESC" } else { "ASC" };
+        let failure = self.unexpected("ORDER BY", &["'('"]);
+        let name = match (self.token.kind, before.map(|key| &key.expression.kind)) {
+            (Kind::Variable, _) => self.token.of(self.text).to_owned(),
+            (_, Some(ExpressionKind::Variable(variable))) => format!("?{}", variable.name),
+            _ => return failure,
+        };
+        with_hint(failure, &format!("it is written {word}({name})"))
     }
 
     fn variable_expression(&mut self) -> Parsed<Expression<'t>> {
@@ -450,6 +462,9 @@ impl<'t> Parser<'t, '_> {
         for is_limit in [is_limit_first, !is_limit_first] {
             if is_limit && self.accept_word(Keyword::Limit)? {
                 modifiers.limit = Some(self.number("LIMIT")?);
+                if self.is(Kind::Comma) {
+                    return Err(self.unexpected("LIMIT", &["OFFSET"]));
+                }
             } else if !is_limit && self.accept_word(Keyword::Offset)? {
                 modifiers.offset = self.number("OFFSET")?;
             }

@@ -4,6 +4,7 @@
 //! triples, triple terms and annotations, and hands each triple to a sink: of a pattern, of a
 //! template, or of data. Between two triples it holds what the brackets open at the time need.
 
+use crate::group::with_hint;
 use crate::keywords::Keyword;
 use crate::lexer::Kind;
 use crate::memory::Parsed;
@@ -121,6 +122,8 @@ enum Next<N> {
 }
 
 const OPEN: &str = "a statement is being read";
+const PATH_OF_VARIABLES: &str = "property paths are made of IRIs, not of variables";
+const PATH_ELSEWHERE: &str = "property paths stand in the triples of patterns only, as in WHERE";
 
 impl<'t> Parser<'t, '_> {
     /// Whether a predicate is next.
@@ -199,7 +202,23 @@ impl<'t> Parser<'t, '_> {
             _ if self.at_iri() || self.at_literal() => {
                 return Ok(Next::Deliver(sink.term(self)?, start, false));
             }
-            _ => return Err(self.no_node(frames.last())),
+            _ => {
+                let failure = self.no_node(frames.last());
+                let verb = frames.last().and_then(|frame| frame.verb.as_ref());
+                let is_path = matches!(
+                    self.token.kind,
+                    Kind::Slash | Kind::Pipe | Kind::Star | Kind::Plus | Kind::Question
+                );
+                return Err(match verb.filter(|_| is_path) {
+                    Some(verb) if S::PATHS && !in_triple => match sink.is_simple(verb) {
+                        // Of an IRI it would be a path.
+                        true => with_hint(failure, PATH_OF_VARIABLES),
+                        false => failure,
+                    },
+                    Some(_) => with_hint(failure, PATH_ELSEWHERE),
+                    None => failure,
+                });
+            }
         };
         let span = self.token.span;
         let bracket = self.token.kind;

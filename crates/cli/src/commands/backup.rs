@@ -39,7 +39,7 @@ pub(crate) fn backup(arguments: &BackupArguments) -> anyhow::Result<()> {
 /// # Errors
 /// A backup that is damaged, and what keeps the store from being made; nothing is left of it then.
 pub(crate) fn restore(arguments: &RestoreArguments) -> anyhow::Result<()> {
-    open::check_folder(&arguments.from)?;
+    open::check_there(&arguments.from, "name one that `jindou backup` made")?;
     open::check_new_folder(&arguments.location)?;
     let begin = Instant::now();
     let report = Database::restore(&arguments.from, &arguments.location)?;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use jindou_engine::{Config, Database, EngineError, QueryOptions};
+use oxrdf::NamedNode;
 
 use crate::allow::service_policy;
 use crate::args::{ExplainArguments, QueryArguments, ResultsFormat, TextArguments};
@@ -39,6 +40,7 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
             // Other endpoints should not be called for a trial.
             let options = QueryOptions {
                 must_not_wait: true,
+                base: arguments.base.clone(),
                 ..QueryOptions::default()
             };
             match Database::new().query_with(&text, options) {
@@ -50,7 +52,7 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
         }
     };
     if arguments.explain {
-        return print_plan(&database, &text, &name);
+        return print_plan(&database, &text, &name, arguments.base);
     }
     // Without a file there is nothing to tidy up, and Ctrl-C may end the process as it always does.
     let token = match path {
@@ -62,6 +64,7 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
         timeout: arguments.timeout,
         profile: arguments.profile,
         threads: arguments.threads.map(usize::from),
+        base: arguments.base,
         services: service_policy(&arguments.allow_service),
         ..QueryOptions::default()
     };
@@ -128,12 +131,22 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> anyhow::Result<()> {
         &open::stored(&arguments.location, Config::default())?,
         &text,
         &name,
+        arguments.base.clone(),
     )
 }
 
-fn print_plan(database: &Database, text: &str, name: &str) -> anyhow::Result<()> {
+fn print_plan(
+    database: &Database,
+    text: &str,
+    name: &str,
+    base: Option<NamedNode>,
+) -> anyhow::Result<()> {
+    let options = QueryOptions {
+        base,
+        ..QueryOptions::default()
+    };
     let mut plan = database
-        .explain(text)
+        .explain_with(text, &options)
         .map_err(|e| in_query(e, text, name))?;
     if !plan.ends_with('\n') {
         plan.push('\n');

@@ -12,7 +12,7 @@ use jindou_server::{
 };
 use tokio::sync::watch;
 
-use crate::allow::{load_policies, service_policy};
+use crate::allow::{check_folders, load_policies, service_policy};
 use crate::args::{
     CorsOrigin, FsyncArgument, HeavyPriorityArgument, LimitArguments, ServeArguments,
 };
@@ -24,6 +24,7 @@ use crate::open;
 /// # Errors
 /// Files, a store or an address that cannot be used.
 pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
+    check_folders(&arguments.allow_load)?;
     let mut config = config(arguments.bind, &arguments.limits);
     config.cors = cors(&arguments.cors_origin);
     config.public_url.clone_from(&arguments.public_url);

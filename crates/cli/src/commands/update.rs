@@ -18,6 +18,7 @@ pub(crate) fn run(arguments: UpdateArguments) -> anyhow::Result<()> {
     let begin = Instant::now();
     let options = UpdateOptions {
         timeout: arguments.timeout,
+        base: arguments.base,
         ..UpdateOptions::default()
     };
     let report = database

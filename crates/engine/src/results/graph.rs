@@ -33,9 +33,15 @@ const COLUMNS: [(Shape, &str, bool); 4] = [
 /// Parquet hold some 16 MiB at most; their columns are `subject` and `predicate` (the IRI, or
 /// `_:label`), `object` (a struct of kind, value, datatype and language) and `graph` (null in the
 /// default graph).
+///
+/// Turtle, TriG and N3 go on with `;` and `,` where a quad has the subject and the predicate of the
+/// one before, and abbreviate IRIs by the prefixes of the query that [`advance`](Self::advance)
+/// writes.
 pub struct GraphWriter {
     format: GraphFormat,
     quads: u64,
+    /// Whether prefixes were asked for.
+    is_begun: bool,
     encoder: Encoder,
     /// What is left of a batch, from this triple on.
     rest: Option<(Vec<[TermId; 3]>, usize)>,
@@ -55,11 +61,7 @@ impl GraphWriter {
     /// A writer in this format.
     #[must_use]
     pub fn new(format: GraphFormat) -> Self {
-        let foreign = |format| {
-            let shared = Shared::default();
-            let serializer = RdfSerializer::from_format(format).for_writer(shared.clone());
-            Encoder::Foreign(Box::new(serializer), shared)
-        };
+        let foreign = |format| Encoder::foreign(RdfSerializer::from_format(format));
         let encoder = match format {
             GraphFormat::NTriples | GraphFormat::NQuads => Encoder::Lines,
             GraphFormat::Turtle => foreign(RdfFormat::Turtle),
@@ -75,9 +77,30 @@ impl GraphWriter {
         Self {
             format,
             quads: 0,
+            is_begun: false,
             encoder,
             rest: None,
         }
+    }
+
+    /// Abbreviates IRIs by these prefixes, where the format has them; before the first quad.
+    pub(super) fn abbreviate(&mut self, prefixes: &[(String, String)]) {
+        let format = match self.format {
+            GraphFormat::Turtle => RdfFormat::Turtle,
+            GraphFormat::TriG => RdfFormat::TriG,
+            GraphFormat::N3 => RdfFormat::N3,
+            _ => return,
+        };
+        assert_eq!(self.quads, 0, "prefixes are declared before they are used");
+        let mut serializer = RdfSerializer::from_format(format);
+        for (name, iri) in prefixes {
+            // The IRI was checked when the query was parsed; one that is refused abbreviates
+            // nothing.
+            if let Ok(more) = serializer.clone().with_prefix(name, iri) {
+                serializer = more;
+            }
+        }
+        self.encoder = Encoder::foreign(serializer);
     }
 
     /// Triples and quads written so far.
@@ -151,6 +174,12 @@ impl GraphWriter {
         out: &mut Vec<u8>,
         graph: &mut Graph,
     ) -> Result<Option<Advance>, WriteError> {
+        if !self.is_begun {
+            self.is_begun = true;
+            if self.quads == 0 && !graph.prefixes().is_empty() {
+                self.abbreviate(graph.prefixes());
+            }
+        }
         let stored = Arc::clone(&graph.running().graph);
         stored.read(|| self.advance_unchecked(out, graph))?
     }
@@ -248,6 +277,14 @@ impl GraphWriter {
             }
         }
         Ok(())
+    }
+}
+
+impl Encoder {
+    fn foreign(serializer: RdfSerializer) -> Self {
+        let shared = Shared::default();
+        let serializer = serializer.for_writer(shared.clone());
+        Self::Foreign(Box::new(serializer), shared)
     }
 }
 

@@ -271,6 +271,43 @@ proptest! {
     }
 
     #[test]
+    fn abbreviated_graphs_read_back(
+        triples in prop::collection::vec(triple(), 1..8),
+        cuts in prop::collection::vec((any::<prop::sample::Index>(), 7_usize..40), 0..4),
+    ) {
+        let names = ["", "e", "e-1.x", "é"];
+        let prefixes: Vec<(String, String)> = cuts
+            .iter()
+            .zip(names)
+            .map(|((triple, end), name)| {
+                let NamedOrBlankNode::NamedNode(node) = &triple.get(&triples).subject else {
+                    return (name.to_owned(), "http://a/".to_owned());
+                };
+                (name.to_owned(), node.as_str().chars().take(*end).collect())
+            })
+            .collect();
+        for (ours, theirs) in [
+            (GraphFormat::Turtle, RdfFormat::Turtle),
+            (GraphFormat::TriG, RdfFormat::TriG),
+            (GraphFormat::N3, RdfFormat::N3),
+            (GraphFormat::NTriples, RdfFormat::NTriples),
+        ] {
+            let mut text = Vec::new();
+            let mut writer = GraphWriter::new(ours);
+            writer.abbreviate(&prefixes);
+            for triple in &triples {
+                writer.triple(&mut text, triple.as_ref()).unwrap();
+            }
+            writer.finish(&mut text).unwrap();
+            let read: Vec<Triple> = RdfParser::from_format(theirs)
+                .for_slice(&text)
+                .map(|quad| quad.expect("valid text").into())
+                .collect();
+            prop_assert_eq!(&read, &triples, "{}", String::from_utf8_lossy(&text));
+        }
+    }
+
+    #[test]
     fn json_ld_reads_back(triples in prop::collection::vec(triple(), 0..8)) {
         let text = write_graph(GraphFormat::JsonLd, &triples).unwrap();
         let profile = JsonLdProfileSet::empty();
@@ -299,6 +336,37 @@ proptest! {
             Err(error) => panic!("{error}"),
         }
     }
+}
+
+#[test]
+fn turtle_has_the_prefixes_of_the_query_and_names_a_subject_once() {
+    let database = crate::Database::new();
+    database
+        .update(
+            "PREFIX : <http://e/> INSERT DATA { :a :p :b, :c ; :q 1, <http://f/x.> . :d :p :b }",
+        )
+        .unwrap();
+    let written = |format, query: &str| {
+        let results = database.query(query).unwrap();
+        let crate::QueryResults::Graph(mut graph) = results else {
+            panic!("no graph: {query}");
+        };
+        let (mut text, mut writer) = (Vec::new(), GraphWriter::new(format));
+        while writer.advance(&mut text, &mut graph).unwrap().is_some() {}
+        writer.finish(&mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    };
+    let pattern = "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o } ORDER BY ?s ?p ?o";
+    let query = format!("PREFIX ex: <http://e/> PREFIX f: <http://f/> {pattern}");
+    let expected = "@prefix ex: <http://e/> .\n@prefix f: <http://f/> .\n\
+                    ex:a ex:p ex:b , ex:c ;\n\tex:q f:x\\. , 1 .\nex:d ex:p ex:b .\n";
+    assert_eq!(written(GraphFormat::TriG, &query), expected);
+    // The plan is a known one, now.
+    assert_eq!(written(GraphFormat::Turtle, &query), expected);
+    let lines = written(GraphFormat::NTriples, &query);
+    assert_eq!(lines.lines().count(), 5, "{lines}");
+    let plain = written(GraphFormat::Turtle, pattern);
+    assert!(plain.starts_with("<http://e/a> <http://e/p>"), "{plain}");
 }
 
 #[test]
