@@ -14,7 +14,10 @@ use oxrdf::NamedNode;
 
 use crate::allow::{AllowLoad, AllowService, parse_load, parse_service};
 use crate::spill::SpillArguments;
-use crate::values::{parse_address, parse_count, parse_memory};
+use crate::values::{
+    parse_address, parse_cors_origin, parse_count, parse_duration, parse_format,
+    parse_graph_format, parse_iri, parse_memory, parse_public_url, parse_seconds, parse_some_bytes,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -159,45 +162,6 @@ pub(crate) enum CorsOrigin {
     None,
     /// Those of one.
     One(String),
-}
-
-/// A URL that paths may follow.
-fn parse_public_url(text: &str) -> Result<String, String> {
-    let rest = text
-        .strip_prefix("https://")
-        .or_else(|| text.strip_prefix("http://"))
-        .map(|rest| rest.trim_end_matches('/'));
-    let is_url = rest.is_some_and(|rest| {
-        !rest.is_empty()
-            && !rest.starts_with('/')
-            && rest.is_ascii()
-            && !rest.contains(['?', '#', '@', '<', '>', '"'])
-            && !rest.contains(char::is_whitespace)
-    });
-    match is_url {
-        true => Ok(text.trim_end_matches('/').to_owned()),
-        false => Err("a public URL is like https://example.org".to_owned()),
-    }
-}
-
-/// `*`, `none`, or an origin as a browser names it.
-fn parse_cors_origin(text: &str) -> Result<CorsOrigin, String> {
-    match text {
-        "*" | "any" => return Ok(CorsOrigin::Any),
-        "none" => return Ok(CorsOrigin::None),
-        _ => {}
-    }
-    let host = text.split_once("://").map(|(_, host)| host);
-    let is_origin = host.is_some_and(|host| {
-        !host.is_empty()
-            && !host.contains(['/', '?', '#', '@'])
-            && !host.contains(char::is_whitespace)
-    });
-    match is_origin && text.is_ascii() {
-        // Browsers send it so.
-        true => Ok(CorsOrigin::One(text.to_ascii_lowercase())),
-        false => Err("an origin is like https://example.org or http://localhost:3000, without a path; or give * or none".to_owned()),
-    }
 }
 
 /// What queries and clients of a server may do at most.
@@ -916,85 +880,6 @@ impl ResultsFormat {
     }
 }
 
-fn parse_graph_format(name: &str) -> Result<GraphFormat, String> {
-    GraphFormat::from_name(name).ok_or_else(|| {
-        let names = GraphFormat::ALL.map(GraphFormat::name).join(", ");
-        format!("give one of {names}")
-    })
-}
-
-fn parse_format(name: &str) -> Result<Format, String> {
-    Format::from_name(name).map_err(|e| e.to_string())
-}
-
-fn parse_iri(text: &str) -> Result<NamedNode, String> {
-    NamedNode::new(text).map_err(|e| format!("{e}; give an absolute IRI"))
-}
-
-fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text
-        .parse()
-        .map_err(|_| "not a number of seconds".to_owned())?;
-    match Duration::try_from_secs_f64(seconds) {
-        Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err("give more than 0 seconds".to_owned()),
-    }
-}
-
-/// A number of seconds, or one with a unit: `90`, `1.5m`, `500ms`.
-fn parse_duration(text: &str) -> Result<Duration, String> {
-    let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
-    let unit = units
-        .iter()
-        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
-    let (number, unit) = unit.unwrap_or((text, &1.0));
-    let seconds: f64 = number
-        .trim()
-        .parse()
-        .map_err(|_| "not a time; give seconds, or a number with ms, s, m or h".to_owned())?;
-    match Duration::try_from_secs_f64(seconds * unit) {
-        Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err("give more than 0 seconds".to_owned()),
-    }
-}
-
-/// As [`parse_bytes`], but for 0.
-fn parse_some_bytes(text: &str) -> Result<u64, String> {
-    match parse_bytes(text)? {
-        0 => Err("give at least 1 byte".to_owned()),
-        bytes => Ok(bytes),
-    }
-}
-
-/// A number of bytes, or one with a unit: `0`, `4096`, `512MiB`, `1.5G`.
-pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
-    let end = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let unit: u64 = match unit.trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "k" | "kib" => 1 << 10,
-        "m" | "mib" => 1 << 20,
-        "g" | "gib" => 1 << 30,
-        "t" | "tib" => 1 << 40,
-        "kb" => 1000,
-        "mb" => 1_000_000,
-        "gb" => 1_000_000_000,
-        "tb" => 1_000_000_000_000,
-        _ => return Err("not a unit of bytes; give KiB, MiB, GiB, kB, MB or GB".to_owned()),
-    };
-    let number: f64 = number
-        .parse()
-        .map_err(|_| "not a number of bytes".to_owned())?;
-    let bytes = number * unit as f64;
-    if bytes < u64::MAX as f64 {
-        Ok(bytes as u64)
-    } else {
-        Err("give fewer than 2^64 bytes".to_owned())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -1003,65 +888,6 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         Arguments::command().debug_assert();
-    }
-
-    #[test]
-    fn an_origin_has_no_path() {
-        assert_eq!(parse_cors_origin("*"), Ok(CorsOrigin::Any));
-        let public = parse_public_url("https://example.org:8080/");
-        assert_eq!(public.as_deref(), Ok("https://example.org:8080"));
-        assert!(parse_public_url("example.org").is_err());
-        assert_eq!(parse_cors_origin("none"), Ok(CorsOrigin::None));
-        let one = CorsOrigin::One("https://a.example:3000".to_owned());
-        assert_eq!(parse_cors_origin("https://A.example:3000"), Ok(one));
-        for wrong in [
-            "",
-            "a.example",
-            "https://",
-            "https://a.example/",
-            "http://a b",
-        ] {
-            assert!(parse_cors_origin(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn a_timeout_is_a_positive_number_of_seconds() {
-        assert_eq!(parse_seconds("1.5"), Ok(Duration::from_millis(1500)));
-        for wrong in ["0", "-1", "x", "inf", "NaN", "1e300"] {
-            assert!(parse_seconds(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn times_and_sizes_have_units() {
-        for (text, millis) in [("2", 2000), ("1.5s", 1500), ("20ms", 20), ("10m", 600_000)] {
-            assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)));
-        }
-        for (text, bytes) in [
-            ("1", 1),
-            ("1.5KiB", 1536),
-            ("2 G", 2 << 30),
-            ("3MB", 3_000_000),
-            ("512m", 512 << 20),
-        ] {
-            assert_eq!(parse_some_bytes(text), Ok(bytes), "{text}");
-        }
-        for wrong in [
-            "",
-            "0",
-            "x",
-            "1q",
-            "-1",
-            "1e300",
-            "0.1",
-            "99999999TiB",
-            "s",
-            "1.2.3",
-        ] {
-            assert!(parse_some_bytes(wrong).is_err(), "{wrong}");
-            assert!(parse_duration(wrong).is_err() || wrong == "0.1" || wrong == "99999999TiB");
-        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(crate) struct SpillArguments {
     pub(crate) spill_dir: Option<PathBuf>,
     /// Most that one query may put there, as in 500MiB; 0: nothing, a query then ends where its
     /// memory does [default: 16GiB]
-    #[arg(long, value_name = "BYTES", value_parser = crate::args::parse_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = crate::values::parse_bytes)]
     pub(crate) spill_limit: Option<u64>,
 }
 

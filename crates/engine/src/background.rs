@@ -17,7 +17,7 @@ const STACK_BYTES: usize = 8 << 20;
 impl Inner {
     /// Whether threads of long work have a priority of their own.
     pub(crate) fn has_background(&self) -> bool {
-        self.config.worker_start.is_some()
+        self.config.write_start.is_some()
     }
 
     /// Runs `work`, which takes long and holds no lock, on a thread with the priority of long work
@@ -26,7 +26,7 @@ impl Inner {
     /// # Errors
     /// [`EngineError::Thread`].
     pub(crate) fn apart<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, EngineError> {
-        let Some(start) = &self.config.worker_start else {
+        let Some(start) = &self.config.write_start else {
             return Ok(work());
         };
         let _long = LongWork::begin();

@@ -33,9 +33,11 @@ pub struct Config {
     pub spill: SpillLimits,
     /// Bytes that all queries may hold together, beyond the first MiB of each. Default: no limit.
     pub memory_pool: Option<Arc<MemoryPool>>,
-    /// What each thread that heavy queries share, or that parses a document of a request, calls
-    /// when it begins. Default: nothing.
+    /// What each thread that heavy queries share calls when it begins. Default: nothing.
     pub worker_start: Option<ThreadStart>,
+    /// What each thread calls when it begins that reads a long text of an update or a document, or
+    /// executes a long update; without it these take threads of their callers. Default: nothing.
+    pub write_start: Option<ThreadStart>,
     /// Time that a query may take if it does not say itself. Default: no limit.
     pub query_timeout: Option<Duration>,
     /// Plans kept for queries of the same shape. Default: 1,024.
@@ -101,6 +103,7 @@ impl Default for Config {
             spill: SpillLimits::new(&env::temp_dir(), DEFAULT_SPILL_BYTES),
             memory_pool: None,
             worker_start: None,
+            write_start: None,
             query_timeout: None,
             cached_plans: 1024,
             durability: DurabilityOptions::default(),

@@ -469,7 +469,7 @@ fn lists_that_were_written_out_during_a_search_stay() {
 /// Threads of long work have a priority of their own here.
 fn database_with_background() -> Database {
     Database::with_config(Config {
-        worker_start: Some(ThreadStart::new(|| {})),
+        write_start: Some(ThreadStart::new(|| {})),
         ..config()
     })
 }

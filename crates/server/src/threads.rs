@@ -195,6 +195,16 @@ impl Purpose {
 }
 
 impl HeavyPriority {
+    /// That of threads that take in and execute long writes. These get a share also where other
+    /// programs keep all cores busy: a client that has waited for a query can ask it again, but
+    /// data that does not come in is missing.
+    pub(crate) fn of_writes(self) -> Self {
+        match self {
+            Self::Idle => Self::Low,
+            other => other,
+        }
+    }
+
     /// Gives the calling thread this priority, for good. For the threads that heavy queries share:
     /// see `Config::worker_start` of the engine.
     ///
