@@ -272,10 +272,10 @@ fn the_service_describes_itself_to_programs() {
     let text = description(&server, LINES).text();
     let sd = "<http://www.w3.org/ns/sparql-service-description#";
     for line in [
-        format!("{sd}endpoint> <http://e/query> ."),
-        format!("{sd}endpoint> <http://e/update> ."),
-        format!("{sd}supportedLanguage> {sd}SPARQL11Query> ."),
-        format!("{sd}supportedLanguage> {sd}SPARQL11Update> ."),
+        format!("<http://e/query> {sd}endpoint> <http://e/query> ."),
+        format!("<http://e/update> {sd}endpoint> <http://e/update> ."),
+        format!("<http://e/query> {sd}supportedLanguage> {sd}SPARQL11Query> ."),
+        format!("<http://e/update> {sd}supportedLanguage> {sd}SPARQL11Update> ."),
         format!("{sd}resultFormat> <http://www.w3.org/ns/formats/SPARQL_Results_JSON> ."),
         format!("{sd}inputFormat> <http://www.w3.org/ns/formats/RDF_XML> ."),
     ] {
@@ -307,4 +307,42 @@ fn the_service_describes_itself_to_programs() {
         text.contains("endpoint> <https://example.org/data/query> ."),
         "{text}"
     );
+}
+
+/// Comunica looks for the service whose name is the URL that it asked, or that has no name.
+#[test]
+fn each_service_is_named_by_the_url_that_was_asked_for() {
+    let server = Running::new();
+    let endpoint = "<http://www.w3.org/ns/sparql-service-description#endpoint>";
+    for path in ["/", "/query", "/query/", "/sparql", "/sparql/"] {
+        let text = server.get(path, LINES).text();
+        let found: Vec<&str> = text.lines().filter(|l| l.contains(endpoint)).collect();
+        let expected =
+            [path, "/update"].map(|path| format!("<http://e{path}> {endpoint} <http://e{path}> ."));
+        assert_eq!(found, expected, "{path}");
+    }
+}
+
+#[test]
+fn the_first_page_is_for_all_that_do_not_prefer_rdf() {
+    let server = Running::new();
+    for (accept, told) in [
+        ("", "text/html"),
+        ("Accept: */*\r\n", "text/html"),
+        ("Accept: text/html,*/*;q=0.8\r\n", "text/html"),
+        ("Accept: image/png\r\n", "text/html"),
+        ("Accept: text/turtle\r\n", "text/turtle"),
+        (
+            "Accept: application/n-triples,text/html;q=0.2,*/*;q=0.1\r\n",
+            "application/n-triples",
+        ),
+    ] {
+        let answer = server.get("/", accept);
+        let kind = answer.header("content-type").expect("a type");
+        assert_eq!(
+            (answer.status, kind.split(';').next()),
+            (200, Some(told)),
+            "{accept}"
+        );
+    }
 }
