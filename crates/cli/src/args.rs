@@ -89,6 +89,10 @@ pub(crate) struct ServeArguments {
     /// held in memory only
     #[arg(long, value_name = "DIR")]
     pub(crate) location: Option<PathBuf>,
+    /// Take no updates; a store is opened so that others may read it meanwhile, and need not be
+    /// writable
+    #[arg(long)]
+    pub(crate) read_only: bool,
     /// Address and port to listen at
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7878")]
     pub(crate) bind: SocketAddr,

@@ -88,8 +88,11 @@ impl Database {
 
     fn copy_into(&self, place: &Partial) -> Result<(Snapshot, bool), EngineError> {
         let inner = self.inner();
-        let stored = |store: &DurableStore| Arc::clone(store.directory());
-        let directory = inner.writer.lock().store.as_ref().map(stored);
+        let directory = {
+            let writer = inner.writer.lock();
+            let stored = writer.store.as_ref().map(DurableStore::directory);
+            stored.or(writer.read_from.as_ref()).map(Arc::clone)
+        };
         if let Some(directory) = directory {
             // What is current stays so; what readers see is on the device.
             let _one = inner.maintenance.lock();
@@ -115,7 +118,7 @@ impl Database {
     /// # Errors
     /// [`EngineError::Corrupt`] with the file that is not as it should be; as [`Database::open`].
     pub fn verify(location: &Path) -> Result<StoreReport, EngineError> {
-        report(&Directory::open(location)?)
+        report(&Directory::open_to_read(location)?)
     }
 
     /// Makes a store in a directory, which must be absent or empty, of a backup, which is
@@ -124,7 +127,7 @@ impl Database {
     /// # Errors
     /// As [`Database::verify`]; what the operating system says. The directory is then as it was.
     pub fn restore(backup: &Path, location: &Path) -> Result<StoreReport, EngineError> {
-        let from = Directory::open(backup)?;
+        let from = Directory::open_to_read(backup)?;
         let place = Partial::begin(location)?;
         let report = report(&from)?;
         from.copy_to(place.directory())?;

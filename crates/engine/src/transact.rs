@@ -193,7 +193,9 @@ impl Database {
                 reads: Some(Arc::clone(&reads)),
                 is_trial,
             };
-            let done = read_whole(start, || (search.execute)(&mut working, deadline, execution))??;
+            let done = read_whole(start, || {
+                (search.execute)(&mut working, deadline, execution)
+            })??;
             Ok(Attempt::new(Arc::clone(start), working, done, reads))
         };
         let mut begun = (search.clock)();

@@ -6,17 +6,16 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use jindou_plan::parse_update;
-use parking_lot::Mutex;
 use jindou_store::Snapshot;
+use parking_lot::Mutex;
 
 use crate::deadline::Deadline;
-use jindou_ingest::ThreadStart;
 use crate::transact::{Execution, Search};
 use crate::update::Run;
 use crate::{
-    Config, Database, EngineError, MergePolicy, QueryResults, UpdateOptions,
-    UpdateReport,
+    Config, Database, EngineError, MergePolicy, QueryResults, UpdateOptions, UpdateReport,
 };
+use jindou_ingest::ThreadStart;
 
 const PREFIX: &str = "PREFIX : <http://e/>";
 /// Far longer than others wait for a search.

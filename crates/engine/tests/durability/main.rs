@@ -6,6 +6,7 @@ mod damage;
 mod dead_terms;
 mod faults;
 mod kills;
+mod readers;
 mod refused;
 mod trouble;
 
