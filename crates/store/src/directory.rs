@@ -8,7 +8,7 @@
 //! beside the old ones and become current by one rename of `CURRENT`, so that whatever fails before
 //! leaves the store as it was. Generation 0 is a store that was begun and has no files yet: files
 //! without `CURRENT` therefore are a store that lost it. `LOCK` is locked for as long as a process
-//! has the store open.
+//! has the store open: by one that writes alone, by those that only read together.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
