@@ -153,8 +153,8 @@ pub(crate) fn read<S: QuadSink>(
         guard: guard.as_deref(),
         names: BlankNames::new(context.scope),
         scratch: QuadScratch::default(),
-        told: 0,
-        booked: 0,
+        reported: 0,
+        reserved: 0,
         sink,
         tally,
     };
@@ -224,9 +224,9 @@ struct Delivery<'a, S> {
     names: BlankNames,
     scratch: QuadScratch,
     /// Quads that the progress knows of.
-    told: u64,
+    reported: u64,
     /// Bytes that are reserved for the names of blank nodes.
-    booked: u64,
+    reserved: u64,
     sink: &'a mut S,
     tally: &'a mut DocumentTally,
 }
@@ -237,13 +237,13 @@ impl<S: QuadSink> Delivery<'_, S> {
             canonicalize(&mut quad, watch.marks());
         }
         if let Some(guard) = self.guard
-            && self.names.growth() > self.booked
+            && self.names.growth() > self.reserved
         {
             let growth = self.names.growth();
             guard
-                .hold(growth - self.booked)
+                .hold(growth - self.reserved)
                 .map_err(|error| read_error(error, self.context.file))?;
-            self.booked = growth;
+            self.reserved = growth;
         }
         let names = &mut self.names;
         let name = |out: &mut String, node: &BlankNode| names.write(out, node);
@@ -255,14 +255,14 @@ impl<S: QuadSink> Delivery<'_, S> {
         Ok(())
     }
 
-    /// Whether so many quads were handed on since the last time that somebody may want to end it.
+    /// Whether it is time again to look if somebody wants the load to end.
     fn is_time_to_look(&mut self) -> bool {
-        let since = self.tally.quads - self.told;
+        let since = self.tally.quads - self.reported;
         if since < QUADS_PER_POLL {
             return false;
         }
         self.context.progress.add_quads(since);
-        self.told = self.tally.quads;
+        self.reported = self.tally.quads;
         true
     }
 
@@ -279,7 +279,7 @@ impl<S: QuadSink> Delivery<'_, S> {
     fn finish(&self) {
         self.context
             .progress
-            .add_quads(self.tally.quads - self.told);
+            .add_quads(self.tally.quads - self.reported);
     }
 }
 

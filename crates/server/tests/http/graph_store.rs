@@ -288,7 +288,7 @@ fn send_dataset(server: &Running, method: &str, kind: &str, body: &str) -> [u64;
     ["jindou-inserted", "jindou-deleted"].map(|name| {
         answer
             .header(name)
-            .expect("it is told")
+            .expect("it is there")
             .parse()
             .expect("a number")
     })
@@ -318,8 +318,8 @@ fn a_dataset_is_read_as_a_whole() {
     ] {
         for method in ["GET", "HEAD"] {
             let answer = server.send(method, "/store", accept, "");
-            let told = answer.header("content-type").expect("a type");
-            assert_eq!((answer.status, told.split(';').next()), (200, Some(kind)));
+            let given = answer.header("content-type").expect("a type");
+            assert_eq!((answer.status, given.split(';').next()), (200, Some(kind)));
         }
     }
     for method in ["GET", "HEAD"] {
@@ -450,7 +450,7 @@ fn each_service_is_named_by_the_url_that_was_asked_for() {
 #[test]
 fn the_first_page_is_for_all_that_do_not_prefer_rdf() {
     let server = Running::new();
-    for (accept, told) in [
+    for (accept, given) in [
         ("", "text/html"),
         ("Accept: */*\r\n", "text/html"),
         ("Accept: text/html,*/*;q=0.8\r\n", "text/html"),
@@ -465,7 +465,7 @@ fn the_first_page_is_for_all_that_do_not_prefer_rdf() {
         let kind = answer.header("content-type").expect("a type");
         assert_eq!(
             (answer.status, kind.split(';').next()),
-            (200, Some(told)),
+            (200, Some(given)),
             "{accept}"
         );
     }

@@ -430,7 +430,7 @@ impl LogFile for DiskFile {
     }
 }
 
-/// A file that was opened to be read: whoever writes it has a mistake.
+/// A file that was opened to be read: to write it is a mistake.
 #[derive(Debug)]
 struct FileToRead(DiskFile);
 
