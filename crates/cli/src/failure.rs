@@ -118,9 +118,10 @@ fn engine_advice(error: &EngineError) -> Option<&'static str> {
             Some("allow it with --allow-service PREFIX, or --allow-service any")
         }
         EngineError::Store(StoreError::Locked { .. }) => Some(
-            "if it is a server, send updates to its /update, as with `curl --data-binary @FILE -H \
-             'Content-Type: application/sparql-update' http://127.0.0.1:7878/update`, and queries \
-             to its /query (it merges changes by itself); else end it first",
+            "if it is a server, send queries to its /query and updates to its /update, as with \
+             `curl --data-binary @FILE -H 'Content-Type: application/sparql-update' \
+             http://ADDR:PORT/update`, at the address that it printed (it merges changes by \
+             itself); otherwise wait until it has ended, or end it",
         ),
         EngineError::Timeout { .. } => Some("allow more with --timeout SECONDS"),
         EngineError::Ingest(IngestError::Syntax(error)) if is_owl_xml(&error.file) => Some(

@@ -101,6 +101,23 @@ pub(crate) fn stored(location: &Path, config: Config) -> anyhow::Result<Database
     Ok(Database::open(location, config)?)
 }
 
+/// The store in a folder, to be read beside others that read it.
+pub(crate) fn to_read(location: &Path, config: Config) -> anyhow::Result<Database> {
+    check_folder(location)?;
+    Ok(Database::open_to_read(location, config)?)
+}
+
+/// Whether a store cannot be opened because this user may not write it, or nobody may.
+pub(crate) fn may_not_be_written(error: &anyhow::Error) -> bool {
+    let Some(EngineError::Io { source, .. }) = error.downcast_ref() else {
+        return false;
+    };
+    matches!(
+        source.kind(),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+    )
+}
+
 /// Whether a store may be read there: what has that name is a folder that may be looked at.
 pub(crate) fn check_folder(location: &Path) -> anyhow::Result<()> {
     check_there(

@@ -136,7 +136,7 @@ impl Database {
     /// # Errors
     /// [`EngineError::Corrupt`] with the file that is not as it should be; as [`Database::open`].
     pub fn verify(location: &Path) -> Result<StoreReport, EngineError> {
-        report(&Directory::open(location)?)
+        report(&Directory::open_to_read(location)?)
     }
 
     /// Makes a store in a directory, which must be absent or empty, of a backup, which is
@@ -145,7 +145,7 @@ impl Database {
     /// # Errors
     /// As [`Database::verify`]; what the operating system says. The directory is then as it was.
     pub fn restore(backup: &Path, location: &Path) -> Result<StoreReport, EngineError> {
-        let from = Directory::open(backup)?;
+        let from = Directory::open_to_read(backup)?;
         let place = Partial::begin(location)?;
         let report = report(&from)?;
         from.copy_to(place.directory())?;

@@ -64,7 +64,7 @@ pub(crate) struct Inner {
     pub(crate) log_failure: Arc<OnceLock<String>>,
     /// Taken during a load, a merge, a checkpoint or a backup.
     pub(crate) turn: Turn,
-    /// The files of a stored database.
+    /// The files of a stored database, also of one that is only read.
     pub(crate) directory: Option<Arc<Directory>>,
     pub(crate) signal: Arc<Signal>,
     /// Why the last merge or checkpoint failed, if it did.
@@ -139,6 +139,25 @@ impl Database {
         Ok(Self::from_parts(snapshot, Some(store), config, recovery))
     }
 
+    /// Opens a stored database to read it, beside any number of others that read it: what would
+    /// write it is kept out until the last clone is dropped, and finds it in use. Nothing in the
+    /// directory is altered or needs to be writable; what a crash left at the end of the log is
+    /// passed over and stays. Updates, loads, merges and checkpoints are refused with
+    /// [`EngineError::ReadOnly`]. Takes as long as [`Database::open`].
+    ///
+    /// # Errors
+    /// As [`Database::open`].
+    pub fn open_to_read(location: &Path, config: Config) -> Result<Self, EngineError> {
+        let directory = Directory::open_to_read(location)?;
+        let (snapshot, recovery) = DurableStore::read(&directory, &config.durability)?;
+        let config = Config {
+            merge: config.merge.of_reader(),
+            ..config
+        };
+        let read_from = Some(Arc::new(directory));
+        Ok(Self::from_all(snapshot, None, read_from, config, recovery))
+    }
+
     /// Opens a stored database, or makes an empty one if the directory is absent or empty.
     ///
     /// # Errors
@@ -187,13 +206,24 @@ impl Database {
         config: Config,
         recovery: Recovery,
     ) -> Self {
+        Self::from_all(snapshot, store, None, config, recovery)
+    }
+
+    fn from_all(
+        snapshot: Snapshot,
+        store: Option<DurableStore>,
+        read_from: Option<Arc<Directory>>,
+        config: Config,
+        recovery: Recovery,
+    ) -> Self {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let quads = snapshot.triples() + snapshot.named_quads();
         let start = config.worker_start.clone();
         let start = start.map_or_else(|| Arc::new(|| ()) as _, |start| start.0);
-        let directory = store.as_ref().map(|store| Arc::clone(store.directory()));
+        let stored = store.as_ref().map(|store| Arc::clone(store.directory()));
+        let directory = stored.or_else(|| read_from.clone());
         let log_failure: Arc<OnceLock<String>> = Arc::default();
         let inner = Inner {
             graph: ArcSwap::from_pointee(StoredGraph {
@@ -206,6 +236,7 @@ impl Database {
                 last: None,
                 since_merge: None,
                 failed: Arc::clone(&log_failure),
+                read_from,
             }),
             log_failure,
             turn: Turn::default(),

@@ -1,4 +1,4 @@
-//! How is a whole graph of the store replaced, added to or dropped, without SPARQL?
+//! How is a whole graph of the store, or all of it, replaced, added to or dropped, without SPARQL?
 //!
 //! What the SPARQL 1.1 Graph Store HTTP Protocol asks for: each call is one transaction.
 
@@ -12,7 +12,7 @@ use oxrdf::NamedNode;
 
 use crate::background::SHORT_TEXT_BYTES;
 use crate::deadline::Deadline;
-use crate::document::GraphNames;
+use crate::document::{Document, GraphNames};
 use crate::transact::{Execute, Execution, Search};
 use crate::update::Run;
 use crate::{Database, EngineError, UpdateOptions, UpdateReport, document};
@@ -25,6 +25,17 @@ pub struct GraphReport {
     pub existed: bool,
     /// Quads added and removed.
     pub update: UpdateReport,
+}
+
+impl GraphReport {
+    /// What was done to all graphs: the dataset always is there.
+    #[must_use]
+    pub const fn of_dataset(update: UpdateReport) -> Self {
+        Self {
+            existed: true,
+            update,
+        }
+    }
 }
 
 impl Database {
@@ -89,6 +100,85 @@ impl Database {
         self.search_and_transact(&deadline, &search(&execute, false))
     }
 
+    /// Replaces all that the database holds, named graphs included, by what some documents say, as
+    /// one transaction. Statements that name no graph are of the default graph. A named graph that
+    /// they say nothing of is gone.
+    ///
+    /// ```
+    /// use jindou_engine::ingest::Source;
+    /// use jindou_engine::{Database, UpdateOptions};
+    ///
+    /// let database = Database::new();
+    /// let document = || Source::bytes("a.trig", "<http://e/g> { <http://e/a> <http://e/p> 1, 2 }");
+    /// let done = database.add_to_dataset(vec![document()], &UpdateOptions::default())?;
+    /// assert_eq!((done.inserted, done.deleted), (2, 0));
+    /// let done = database.replace_dataset(Vec::new(), &UpdateOptions::default())?;
+    /// assert_eq!((done.inserted, done.deleted), (0, 2));
+    /// # Ok::<(), jindou_engine::EngineError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What is wrong with a document; and as [`Database::update_with`].
+    pub fn replace_dataset(
+        &self,
+        documents: Vec<Source>,
+        options: &UpdateOptions,
+    ) -> Result<UpdateReport, EngineError> {
+        self.write_dataset(documents, options, true)
+    }
+
+    /// Adds what some documents say to the graphs that they name, as one transaction; otherwise as
+    /// [`Database::replace_dataset`].
+    ///
+    /// # Errors
+    /// As [`Database::replace_dataset`].
+    pub fn add_to_dataset(
+        &self,
+        documents: Vec<Source>,
+        options: &UpdateOptions,
+    ) -> Result<UpdateReport, EngineError> {
+        self.write_dataset(documents, options, false)
+    }
+
+    fn write_dataset(
+        &self,
+        documents: Vec<Source>,
+        options: &UpdateOptions,
+        replace: bool,
+    ) -> Result<UpdateReport, EngineError> {
+        let inner = self.inner();
+        let deadline = options.deadline(inner);
+        // Read before anybody has to wait for it.
+        let names = GraphNames::Any { otherwise: None };
+        let document = document::read(documents, names, inner, &deadline)?;
+        let execute = |working: &mut Snapshot, deadline: &Deadline, execution| {
+            let mut run = Run::new(inner, options, deadline, working).for_execution(execution);
+            if replace {
+                run.clear(&GraphTarget::All, false, false)?;
+            }
+            run.insert_document(&document)?;
+            Ok(run.done())
+        };
+        self.write_document(&document, replace, &deadline, &execute)
+    }
+
+    /// Executes what inserts a document, and first removes graphs or does not.
+    fn write_document(
+        &self,
+        document: &Document,
+        removes: bool,
+        deadline: &Deadline,
+        execute: &Execute<'_>,
+    ) -> Result<UpdateReport, EngineError> {
+        let is_long = document.bytes() > SHORT_TEXT_BYTES;
+        match removes || is_long {
+            true => self.search_and_transact(deadline, &search(execute, is_long)),
+            false => self.transact(deadline, |working| {
+                execute(working, deadline, Execution::default())
+            }),
+        }
+    }
+
     fn write_graph(
         &self,
         graph: Option<&NamedNode>,
@@ -116,13 +206,7 @@ impl Database {
             run.insert_document(&document)?;
             Ok(run.done())
         };
-        let is_long = document.bytes() > SHORT_TEXT_BYTES;
-        let update = match replace || is_long {
-            true => self.search_and_transact(&deadline, &search(&execute, is_long))?,
-            false => self.transact(&deadline, |working| {
-                execute(working, &deadline, Execution::default())
-            })?,
-        };
+        let update = self.write_document(&document, replace, &deadline, &execute)?;
         Ok(GraphReport {
             existed: existed.into_inner(),
             update,

@@ -84,6 +84,16 @@ impl Default for MergePolicy {
 }
 
 impl MergePolicy {
+    /// For a database that is only read: nothing is written, lists of changed keys are written out in
+    /// memory.
+    pub(crate) fn of_reader(self) -> Self {
+        Self {
+            fold_changes: self.fold_changes,
+            fold_idle: self.fold_idle,
+            ..Self::never()
+        }
+    }
+
     /// No merge but those asked for.
     #[must_use]
     pub fn never() -> Self {
@@ -322,7 +332,8 @@ impl Inner {
     pub(crate) fn merge(&self, deadline: &Deadline) -> Result<bool, EngineError> {
         let _one = self.turn.take(Occupation::Merge, deadline)?;
         let writer = self.take_writer(Occupation::Merge, deadline)?;
-        // To have waited in vain is no failure of the store.
+        writer.check_opened_to_write()?;
+        // To have waited in vain is no failure of the store, and neither is to have asked a reader.
         let merged = self.merge_now(writer);
         self.note_attempt(&merged);
         merged
@@ -336,7 +347,7 @@ impl Inner {
     /// the log failed.
     pub(crate) fn fold(&self, rule: FoldRule, deadline: &Deadline) -> Result<bool, EngineError> {
         let _one = self.turn.take(Occupation::Fold, deadline)?;
-        let start = self.take_writer(Occupation::Fold, deadline)?.begin()?;
+        let start = self.take_writer(Occupation::Fold, deadline)?.begin_fold()?;
         let fold = start.fold(rule);
         if fold.is_empty() {
             return Ok(false);
@@ -458,6 +469,7 @@ impl Inner {
     pub(crate) fn checkpoint(&self, deadline: &Deadline) -> Result<(), EngineError> {
         let _one = self.turn.take(Occupation::Checkpoint, deadline)?;
         let writer = self.take_writer(Occupation::Checkpoint, deadline)?;
+        writer.check_opened_to_write()?;
         let done = self.checkpoint_now(writer);
         if done.is_err() {
             self.writer.lock().abandon();

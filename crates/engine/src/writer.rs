@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use jindou_model::SnapshotNumber;
 use jindou_store::log::{Log, Ticket};
-use jindou_store::{DurableStore, Snapshot, Stage, StoreError, Transaction};
+use jindou_store::{Directory, DurableStore, Snapshot, Stage, StoreError, Transaction};
 
 use crate::EngineError;
 use crate::database::Inner;
@@ -27,6 +27,9 @@ pub(crate) struct Writer {
     pub(crate) since_merge: Option<Vec<Transaction>>,
     /// Why nothing may be written any more. Shared, so that it can be read without the lock.
     pub(crate) failed: Arc<OnceLock<String>>,
+    /// The directory of a stored database that was opened to be read only, locked against others
+    /// that would write it.
+    pub(crate) read_from: Option<Arc<Directory>>,
 }
 
 /// A transaction that was appended to the log, or had nothing to append.
@@ -40,8 +43,28 @@ impl Writer {
     /// A copy of the latest snapshot, to be changed by a transaction.
     ///
     /// # Errors
-    /// [`EngineError::ReadOnly`] after the log failed.
+    /// [`EngineError::ReadOnly`] after the log failed, or where the database was opened to be read.
     pub(crate) fn begin(&self) -> Result<Snapshot, EngineError> {
+        self.check_opened_to_write()?;
+        self.begin_fold()
+    }
+
+    /// # Errors
+    /// [`EngineError::ReadOnly`] where the database was opened to be read.
+    pub(crate) fn check_opened_to_write(&self) -> Result<(), EngineError> {
+        match &self.read_from {
+            None => Ok(()),
+            Some(directory) => Err(EngineError::ReadOnly {
+                reason: format!("{} was opened to be read only", directory.path().display()),
+            }),
+        }
+    }
+
+    /// A copy of the latest snapshot, of which nothing is changed but how it lies in memory.
+    ///
+    /// # Errors
+    /// [`EngineError::ReadOnly`] after the log failed.
+    pub(crate) fn begin_fold(&self) -> Result<Snapshot, EngineError> {
         match self.failed.get() {
             Some(reason) => Err(EngineError::ReadOnly {
                 reason: reason.clone(),

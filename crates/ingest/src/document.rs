@@ -6,7 +6,8 @@ use crate::format::Format;
 use crate::json::{JsonReader, TooDeep};
 use crate::load::{QuadSink, Skipped};
 use crate::progress::Progress;
-use crate::source::{Opened, is_decompression_failure, read_error};
+use crate::source::{Guard, Opened, is_decompression_failure, read_error};
+use crate::statements::{Kept, MOST_QUADS, StatementReader, TooMany};
 use crate::turtle::TurtleReader;
 use crate::xml::{XmlReader, XmlWatch};
 use crate::xml_encoding::Utf8;
@@ -27,6 +28,12 @@ const QUADS_PER_POLL: u64 = 1024;
 const MAX_TOKEN_BYTES: usize = 16 << 20;
 
 const CUT_SHORT: &str = "the document ends before its root element is closed";
+
+/// In what the parser of JSON-LD says of a context that is an IRI.
+const NO_CONTEXTS: &str = "No LoadDocumentCallback";
+const REMOTE_CONTEXT: &str = "the @context is an IRI, and contexts are not fetched from elsewhere; \
+                              put the context itself in its place, or convert the document first, \
+                              as to N-Quads";
 
 /// Room for the outside names of a quad's blank nodes; kept from quad to quad.
 #[derive(Default)]
@@ -131,44 +138,50 @@ pub(crate) fn read<S: QuadSink>(
         file: context.file,
         watch,
     };
+    let (reader, mut kept) = match (format, context.lenient) {
+        (Format::Turtle | Format::TriG, true) => {
+            let reader = StatementReader::new(reader);
+            let kept = Kept::new(reader.reached());
+            (Box::new(reader) as Box<dyn Read>, Some(kept))
+        }
+        _ => (reader, None),
+    };
     let mut items = parser(format, context)?.for_reader(reader);
-    let mut names = BlankNames::new(context.scope);
-    let mut scratch = QuadScratch::default();
-    let mut told = 0;
-    // For the names of blank nodes.
-    let mut booked = 0;
+    let mut delivery = Delivery {
+        place: &place,
+        context,
+        guard: guard.as_deref(),
+        names: BlankNames::new(context.scope),
+        scratch: QuadScratch::default(),
+        reported: 0,
+        reserved: 0,
+        sink,
+        tally,
+    };
     loop {
+        let mut begin = None;
         let error = match items.next() {
-            Some(Ok(mut quad)) => match unsupported(&quad) {
+            Some(Ok(quad)) => match unsupported(&quad) {
                 None => {
-                    if let Some(watch) = &place.watch {
-                        canonicalize(&mut quad, watch.marks());
+                    for quad in kept.iter_mut().flat_map(Kept::before_quad) {
+                        delivery.deliver(quad)?;
                     }
-                    if let Some(guard) = &guard
-                        && names.growth() > booked
-                    {
-                        let growth = names.growth();
-                        guard
-                            .hold(growth - booked)
-                            .map_err(|error| read_error(error, context.file))?;
-                        booked = growth;
+                    let done = match &mut kept {
+                        Some(kept) => kept.keep(quad),
+                        None => delivery.deliver(quad).map(Ok)?,
+                    };
+                    match done {
+                        Ok(()) if delivery.is_time_to_look() && asked_to_stop() => return Ok(()),
+                        Ok(()) => continue,
+                        Err(TooMany) => place.syntax_error(None, too_many()),
                     }
-                    let name = |out: &mut String, node: &BlankNode| names.write(out, node);
-                    let quad = scratch.outside(&quad, context.default_graph, name);
-                    sink.quad(quad).map_err(|e| place.sink_error(e))?;
-                    tally.quads += 1;
-                    if tally.quads - told == QUADS_PER_POLL {
-                        context.progress.add_quads(QUADS_PER_POLL);
-                        told = tally.quads;
-                        if asked_to_stop() {
-                            return Ok(());
-                        }
-                    }
-                    continue;
                 }
                 Some(reason) => place.syntax_error(None, reason.to_owned()),
             },
-            Some(Err(RdfParseError::Syntax(e))) => place.parser_error(&e),
+            Some(Err(RdfParseError::Syntax(e))) => {
+                begin = e.location().map(|location| location.start.offset);
+                place.parser_error(&e)
+            }
             Some(Err(RdfParseError::Io(e))) => place.io_error(e)?,
             None => match place.watch.as_ref().filter(|watch| !watch.is_closed()) {
                 Some(_) => place.syntax_error(None, CUT_SHORT.to_owned()),
@@ -178,22 +191,96 @@ pub(crate) fn read<S: QuadSink>(
         if !context.lenient {
             return Err(error.into());
         }
+        for quad in kept.iter_mut().flat_map(|kept| kept.spoil(begin)) {
+            delivery.deliver(quad)?;
+        }
         // Only the Turtle parser can be trusted to take up the thread at the next statement. The
         // TriG parser does too, but forgets which graph it is in.
         let rest_dropped = format != Format::Turtle;
-        tally.skipped += 1;
-        if tally.described.len() < context.max_described {
-            tally.described.push(Skipped {
-                error,
-                rest_dropped,
-            });
-        }
+        delivery.leave_out(error, rest_dropped);
         if rest_dropped || asked_to_stop() {
             break;
         }
     }
-    context.progress.add_quads(tally.quads - told);
+    for quad in kept.iter_mut().flat_map(Kept::finish) {
+        delivery.deliver(quad)?;
+    }
+    delivery.finish();
     Ok(())
+}
+
+fn too_many() -> String {
+    format!(
+        "the statement has more than {MOST_QUADS} triples, which is more than is kept until it is \
+         known to be whole; without --lenient it can be read"
+    )
+}
+
+/// Hands quads to a sink, and counts them.
+struct Delivery<'a, S> {
+    place: &'a Place<'a>,
+    context: &'a DocumentContext<'a>,
+    guard: Option<&'a dyn Guard>,
+    names: BlankNames,
+    scratch: QuadScratch,
+    /// Quads that the progress knows of.
+    reported: u64,
+    /// Bytes that are reserved for the names of blank nodes.
+    reserved: u64,
+    sink: &'a mut S,
+    tally: &'a mut DocumentTally,
+}
+
+impl<S: QuadSink> Delivery<'_, S> {
+    fn deliver(&mut self, mut quad: Quad) -> Result<(), IngestError> {
+        if let Some(watch) = &self.place.watch {
+            canonicalize(&mut quad, watch.marks());
+        }
+        if let Some(guard) = self.guard
+            && self.names.growth() > self.reserved
+        {
+            let growth = self.names.growth();
+            guard
+                .hold(growth - self.reserved)
+                .map_err(|error| read_error(error, self.context.file))?;
+            self.reserved = growth;
+        }
+        let names = &mut self.names;
+        let name = |out: &mut String, node: &BlankNode| names.write(out, node);
+        let default_graph = self.context.default_graph;
+        let quad = self.scratch.outside(&quad, default_graph, name);
+        let taken = self.sink.quad(quad);
+        taken.map_err(|e| self.place.sink_error(e))?;
+        self.tally.quads += 1;
+        Ok(())
+    }
+
+    /// Whether it is time again to look if somebody wants the load to end.
+    fn is_time_to_look(&mut self) -> bool {
+        let since = self.tally.quads - self.reported;
+        if since < QUADS_PER_POLL {
+            return false;
+        }
+        self.context.progress.add_quads(since);
+        self.reported = self.tally.quads;
+        true
+    }
+
+    fn leave_out(&mut self, error: SyntaxError, rest_dropped: bool) {
+        self.tally.skipped += 1;
+        if self.tally.described.len() < self.context.max_described {
+            self.tally.described.push(Skipped {
+                error,
+                rest_dropped,
+            });
+        }
+    }
+
+    fn finish(&self) {
+        self.context
+            .progress
+            .add_quads(self.tally.quads - self.reported);
+    }
 }
 
 fn parser(format: Format, context: &DocumentContext<'_>) -> Result<RdfParser, IngestError> {
@@ -247,6 +334,7 @@ impl Place<'_> {
         // The parser's own words begin with the place, which is told apart here.
         let text = error.to_string();
         let reason = match (&start, text.split_once(": ")) {
+            _ if text.contains(NO_CONTEXTS) => REMOTE_CONTEXT.to_owned(),
             (Some(_), Some((place, reason))) if place.starts_with("Parser error ") => {
                 reason.to_owned()
             }

@@ -48,6 +48,7 @@ mod load;
 mod pool;
 mod progress;
 mod source;
+mod statements;
 mod turtle;
 mod xml;
 mod xml_encoding;

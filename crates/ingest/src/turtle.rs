@@ -1,4 +1,4 @@
-//! How much may the parser of Turtle or TriG hold for this document?
+//! How much may the parser of Turtle or TriG hold for this document, and where do its statements end?
 //!
 //! It keeps a stack entry for each bracket that is open, with the predicate in front of it, all
 //! prefixes with their IRIs, and the token that it reads: a few bytes of a document may stand for
@@ -95,7 +95,7 @@ enum Declares {
 
 /// Follows a document from its first byte.
 #[derive(Default)]
-struct TurtleWatch {
+pub(crate) struct TurtleWatch {
     state: State,
     /// The next byte is escaped.
     escaped: bool,
@@ -120,9 +120,20 @@ struct TurtleWatch {
     open: Vec<u64>,
     open_bytes: u64,
     most_state: u64,
+    /// The word so far ends with a point that is not escaped, which is no part of it.
+    after_point: bool,
+    /// Statements and blocks of graphs that have ended, whatever brackets are open: a point and a
+    /// closing brace end one also where they are wrong. A point is known to be one by the byte
+    /// after it.
+    ended: u64,
 }
 
 impl TurtleWatch {
+    /// Statements and blocks of graphs that have ended.
+    pub(crate) fn ended(&self) -> u64 {
+        self.ended
+    }
+
     /// The most bytes that the parser held so far.
     fn most(&self) -> u64 {
         let token = self.longest_token.max(self.token_bytes);
@@ -131,10 +142,11 @@ impl TurtleWatch {
             .saturating_add(token.saturating_mul(TOKEN_COPIES))
     }
 
-    fn byte(&mut self, byte: u8) {
+    pub(crate) fn byte(&mut self, byte: u8) {
         self.token_bytes += 1;
         if self.escaped {
             self.escaped = false;
+            self.after_point = false;
             return;
         }
         match self.state {
@@ -142,6 +154,7 @@ impl TurtleWatch {
             State::Word => match byte {
                 b'\\' => self.escaped = true,
                 _ if ends_word(byte) || (self.is_tag && !is_in_tag(byte)) => {
+                    self.ended += u64::from(self.after_point);
                     self.end_word();
                     self.begin(byte);
                 }
@@ -189,6 +202,7 @@ impl TurtleWatch {
                 State::Between
             }
             b')' | b']' | b'}' => {
+                self.ended += u64::from(byte == b'}');
                 self.open_bytes -= self.open.pop().unwrap_or(0);
                 State::Between
             }
@@ -239,6 +253,7 @@ impl TurtleWatch {
 
     fn push_word(&mut self, byte: u8) {
         let is_name = matches!(self.declares, Declares::Prefix);
+        self.after_point = byte == b'.';
         if byte == b'.' && !is_name {
             // What follows a number and a point is a word of its own.
             self.word.clear();
@@ -361,6 +376,27 @@ mod tests {
         assert!(watched(&"@base <a/> .".repeat(100)).base_bytes >= 200);
         assert_eq!(watched(&"@base <a:b> .".repeat(100)).base_bytes, 5);
         assert_eq!(watched("e:a e:prefix e:b , <c> . prefix:a").prefix_bytes, 0);
+    }
+
+    #[test]
+    fn statements_end_at_points_that_are_in_no_token() {
+        let tokens = r#"<a.b.> e:a.b e:a\. 1.5 .5 ". " '. ' """. " .""" # . .
+            "x"@en"#;
+        assert_eq!(watched(&format!("{tokens} ")).ended, 0);
+        for (text, ended) in [
+            ("<a> <b> <c> . ", 1),
+            ("<a> <b> <c> .", 0),
+            ("<a> <b> <c>.<d>", 1),
+            ("<a> e:b e:c.\n", 1),
+            ("<a> <b> 1.\n<a> <b> 1.5.\n", 2),
+            ("<a> <b> _:c.#.\n", 1),
+            ("<a> <b> 'c'@en.\n", 1),
+            ("<a> <b> [ <c> 1 . <d> <e> 2 . ", 2),
+            ("<g> { <a> <b> 1 . <a> <b> 2 } <h> {}", 3),
+            ("\"not closed . \n <a> <b> <c> . ", 1),
+        ] {
+            assert_eq!(watched(text).ended, ended, "{text}");
+        }
     }
 
     #[test]

@@ -302,6 +302,89 @@ fn lenient_loads_what_it_can_and_tells_what_it_left_out() {
 }
 
 #[test]
+fn lenient_stores_nothing_of_a_statement_that_cannot_be_read() {
+    let options = LoadOptions {
+        lenient: true,
+        ..options(1, 30)
+    };
+    let good = "<http://a/s> <http://a/p> <http://a/GOOD>";
+    for bad in [
+        "<http://a> <http://b> \"x\"@en_US .",
+        "<http://a> <http://b> \"x\"@en-US-.",
+        "<http://a> <http://b> 1, 2, bad .",
+        "<http://a> <http://b> 1 ; <http://c> 2 ; <d> 3 .",
+        "<http://a> <http://b> 1 ;\n<http://c> 1.5, oops ;\n<http://d> 2 .",
+        "<http://a> <http://b> ( 1 2 <http://c d> ) .",
+        "<http://a> <http://b> [ <http://c> 1 ; <http://d> ] .",
+        "<http://a> <http://b> [ <http://c> 1 .",
+        "<http://a> <http://b> 1, \"not closed .\n",
+        "<http://a> <http://b> 1, <not closed .",
+        "<http://a> <http://b> 1 <http://c> .",
+        "<http://a> <http://b> 1, e:unknown .",
+        "<http://a> <http://b> 1, 'x'^^<> .",
+    ] {
+        // On lines of their own, and on one.
+        for between in ["\n", " "] {
+            let text = [good, " .", between, bad, between].concat();
+            let after = good.replace("GOOD", "AFTER");
+            // The parser finds its way back at the next point.
+            let text = [&text, ".", between, &after, " ."].concat();
+            let source = Source::bytes("x.ttl", text.clone());
+            let (quads, report) = collect(vec![source], &options).unwrap();
+            assert!(report.skipped >= 1, "{text}");
+            let stored = |quad: &String| quad == good || *quad == after;
+            assert!(quads.iter().all(stored), "{text}: {quads:?}");
+            assert!(quads.iter().any(|quad| quad == good), "{text}: {quads:?}");
+        }
+    }
+    let text = format!("{good} . <http://g> {{ {good} . {good}, 1, bad . {good} }}");
+    let (quads, report) = collect(vec![Source::bytes("x.trig", text)], &options).unwrap();
+    assert_eq!((quads.len(), report.skipped), (2, 1), "{quads:?}");
+}
+
+#[test]
+fn a_lenient_load_of_good_documents_has_all_of_them() {
+    let lenient = LoadOptions {
+        lenient: true,
+        ..options(1, 30)
+    };
+    let statement = |n: usize| {
+        format!(
+            "e:s{n} e:p {n}, {n}.5, \"a . b\", 'c'@en-GB, [ e:q ( 1 2.0 'x' ) ], _:b{n}.\n\
+             <s{n}>e:p\"\"\"a\" .\n\"\"\"^^e:t.<x{n}> a e:T{n}\\. . # . a comment\n"
+        )
+    };
+    let statements: String = (0..3000).map(statement).collect();
+    let turtle = format!("@prefix e: <http://e/>.\nBASE <http://b/>\n{statements}");
+    let trig = format!("{turtle} <g> {{ {statements} e:s e:p 1 }} e:h {{}} {{ e:s e:p 2 }}");
+    for (name, text) in [("x.ttl", turtle), ("x.trig", trig)] {
+        let load = |options: &LoadOptions| {
+            let source = Source::bytes(name, text.clone());
+            collect(vec![source], options).expect("it is good")
+        };
+        let (mut expected, _) = load(&options(1, 30));
+        let (mut found, report) = load(&lenient);
+        assert_eq!(report.skipped, 0, "{name}: {:?}", report.errors);
+        assert!(found.len() > 30_000, "{name}");
+        expected.sort();
+        found.sort();
+        assert!(found == expected, "{name}");
+    }
+}
+
+#[test]
+fn a_context_that_would_have_to_be_fetched_is_named() {
+    let text = r#"{"@context": "https://schema.org/", "@id": "http://a", "name": "x"}"#;
+    let scoped =
+        r#"{"@context": {"t": {"@id": "http://t", "@context": "http://c/"}}, "t": {"a": 1}}"#;
+    for text in [text, scoped] {
+        let error = collect(vec![Source::bytes("x.jsonld", text)], &options(1, 1)).unwrap_err();
+        let said = error.to_string();
+        assert!(said.contains("contexts are not fetched"), "{said}");
+    }
+}
+
+#[test]
 fn lenient_drops_the_rest_of_rdf_xml_and_says_so() {
     let options = LoadOptions {
         lenient: true,

@@ -16,6 +16,8 @@ use crate::respond;
 use crate::service::accept;
 
 const SD: &str = "http://www.w3.org/ns/sparql-service-description#";
+/// The media type of the page for people.
+const PAGE: &str = "text/html";
 const VOID_TRIPLES: &str = "http://rdfs.org/ns/void#triples";
 
 /// The media types of results and documents, and the IRIs that the W3C gives their formats.
@@ -37,7 +39,8 @@ const FORMATS: [(&str, &str); 11] = [
 pub(crate) struct Description<'a> {
     /// What clients see before the path.
     pub(crate) base_url: &'a str,
-    /// The path that was asked: the endpoint of queries is the one whose description this is.
+    /// The path that was asked, as it was written: the endpoint of queries is the one whose
+    /// description this is.
     pub(crate) query_path: &'a str,
     /// Whether there are updates.
     pub(crate) writes: bool,
@@ -50,11 +53,22 @@ pub(crate) struct Description<'a> {
 /// Whether a client prefers a page to any form that the description has.
 pub(crate) fn is_for_people(accept: &str) -> bool {
     let formats = GraphFormat::OFFERS.iter().map(|offer| offer.media_type);
-    let offers: Vec<_> = formats
-        .chain(["text/html"])
+    prefers(accept, formats.chain([PAGE])) == Some(PAGE)
+}
+
+/// Whether a client prefers a form of the description to a page.
+pub(crate) fn is_for_programs(accept: &str) -> bool {
+    let formats = GraphFormat::OFFERS.iter().map(|offer| offer.media_type);
+    let preferred = prefers(accept, [PAGE].into_iter().chain(formats));
+    preferred.is_some_and(|media_type| media_type != PAGE)
+}
+
+/// The media type that a client prefers; the earlier one where it prefers none.
+fn prefers(accept: &str, media_types: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+    let offers: Vec<_> = media_types
         .map(|media_type| Offer::new(media_type, ()))
         .collect();
-    negotiate(accept, &offers).is_some_and(|offer| offer.media_type == "text/html")
+    negotiate(accept, &offers).map(|offer| offer.media_type)
 }
 
 /// The description in the format that a client prefers.
@@ -117,13 +131,22 @@ impl Description<'_> {
 struct Statements(Vec<Triple>);
 
 impl Statements {
-    fn add(&mut self, subject: &BlankNode, property: &str, object: impl Into<Term>) {
+    fn add(
+        &mut self,
+        subject: &(impl Into<NamedOrBlankNode> + Clone),
+        property: &str,
+        object: impl Into<Term>,
+    ) {
         self.push(subject, sd(property), object);
     }
 
-    fn push(&mut self, subject: &BlankNode, property: NamedNode, object: impl Into<Term>) {
-        let subject: NamedOrBlankNode = subject.clone().into();
-        self.0.push(Triple::new(subject, property, object));
+    fn push(
+        &mut self,
+        subject: &(impl Into<NamedOrBlankNode> + Clone),
+        property: NamedNode,
+        object: impl Into<Term>,
+    ) {
+        self.0.push(Triple::new(subject.clone(), property, object));
     }
 
     /// A node of this class, which no other description has.
@@ -142,10 +165,12 @@ impl Statements {
         dataset
     }
 
-    fn service(&mut self, endpoint: &str, dataset: &BlankNode) -> BlankNode {
-        let label = format!("service{}", self.0.len());
-        let service = self.node(&label, "Service");
-        self.add(&service, "endpoint", NamedNode::new_unchecked(endpoint));
+    /// A service, named by its endpoint. Comunica takes any service without a name for the one
+    /// that it asked, and of several the last; one of updates answers no queries.
+    fn service(&mut self, endpoint: &str, dataset: &BlankNode) -> NamedNode {
+        let service = NamedNode::new_unchecked(endpoint);
+        self.push(&service, rdf::TYPE.into_owned(), sd("Service"));
+        self.add(&service, "endpoint", service.clone());
         self.add(&service, "defaultDataset", dataset.clone());
         service
     }

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use hyper::{Response, StatusCode};
 use jindou_engine::results::{
-    BooleanFormat, GraphFormat, GraphWriter, Offer, ResultsError, SolutionsFormat, SolutionsWriter,
-    WriteError, negotiate, write_boolean,
+    BooleanFormat, GraphFormat, GraphWriter, ResultsError, SolutionsFormat, SolutionsWriter,
+    WriteError, write_boolean,
 };
 use jindou_engine::{
     AddressPolicy, Database, EngineError, Graph, QueryOptions, QueryResults, Reservation, Solutions,
@@ -25,9 +25,10 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::admission::{Admission, Place};
 use crate::body::{Body, CancelOnDrop};
+use crate::choice::choose;
 use crate::config::ServerConfig;
 use crate::error::Refusal;
-use crate::graph_store;
+use crate::graph_store::{self, Stored};
 use crate::heavy_texts::HeavyTexts;
 use crate::metrics::{Ending, Metrics, Rejected};
 use crate::protocol::Parameters;
@@ -80,8 +81,8 @@ pub(crate) struct Executor {
 pub(crate) enum Asked {
     /// What the query of the parameters says.
     Query,
-    /// A graph as a whole; the query of the parameters only names it.
-    Graph(Option<NamedNode>),
+    /// A graph as a whole, or all of them; the query of the parameters only names it.
+    Stored(Stored),
 }
 
 /// One query, ready to run.
@@ -660,8 +661,8 @@ fn run(
     options: QueryOptions,
     sink: &mut impl Sink,
 ) -> Result<Output, Stop> {
-    if let Asked::Graph(name) = &query.asked {
-        return graph_store::run(database, name.as_ref(), query, &options, sink);
+    if let Asked::Stored(stored) = &query.asked {
+        return graph_store::run(database, stored, query, &options, sink);
     }
     match database.query_with(query.text(), options)? {
         QueryResults::Solutions(solutions) => run_solutions(solutions, query, sink),
@@ -756,32 +757,4 @@ fn refuse_profile(query: &Query, form: &str) -> Result<(), Stop> {
         return Err(Stop::Refused(Refusal::bad_request(message)));
     }
     Ok(())
-}
-
-/// The format to answer in: the first of those that the parameters name and that there is for
-/// this form of query, or else by `Accept`.
-pub(crate) fn choose<T: Copy>(
-    query: &Query,
-    form: &str,
-    offers: &'static [Offer<T>],
-    from_name: fn(&str) -> Option<T>,
-    media_type: fn(T) -> &'static str,
-) -> Result<(&'static str, T), Stop> {
-    let offered = |offer: &Offer<T>| (offer.media_type, offer.format);
-    let named = |name: &String| match name.contains('/') {
-        // A media type, whose + the encoding of URLs takes for a space.
-        true => negotiate(&name.replace(' ', "+"), offers).map(offered),
-        false => from_name(name).map(|format| (media_type(format), format)),
-    };
-    let named = query.parameters.formats.iter().find_map(named);
-    let chosen = named.or_else(|| negotiate(&query.accept, offers).map(offered));
-    chosen.ok_or_else(|| {
-        let available: Vec<&str> = offers.iter().map(|offer| offer.media_type).collect();
-        let message = format!(
-            "the results of {form} are not available as {}; available: {}",
-            query.accept,
-            available.join(", ")
-        );
-        Stop::Refused(Refusal::new(StatusCode::NOT_ACCEPTABLE, message))
-    })
 }

@@ -1,7 +1,8 @@
 //! How are whole graphs read and written, by the SPARQL 1.1 Graph Store HTTP Protocol?
 //!
 //! A graph is named by `?graph=` its IRI, by `?default`, or by the URL itself if that is below
-//! `/store/`. Each write is one transaction.
+//! `/store/`. What names no graph is about the whole dataset, as Fuseki has it: reading always,
+//! writing if the body is in a format of datasets. Each write is one transaction.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,13 +11,16 @@ use hyper::body::Incoming;
 use hyper::header::{HOST, HeaderMap, HeaderValue, LOCATION};
 use hyper::{Method, Request, Response, StatusCode};
 use jindou_engine::ingest::{Compression, Format, Source};
-use jindou_engine::results::{GraphFormat, GraphWriter, QuadText};
-use jindou_engine::{Database, EngineError, GraphReport, QueryOptions, UpdateReport};
+use jindou_engine::results::{GraphFormat, GraphWriter, Offer, QuadText, negotiate};
+use jindou_engine::{
+    Database, EngineError, GraphReport, GraphSelection, QueryOptions, UpdateOptions, UpdateReport,
+};
 use oxrdf::NamedNode;
 
 use crate::body::Body;
+use crate::choice::choose;
 use crate::error::Refusal;
-use crate::execute::{Asked, Output, Query, Sink, Stop, choose};
+use crate::execute::{Asked, Output, Query, Sink, Stop};
 use crate::multipart;
 use crate::protocol::{GraphParameter, Parameters};
 use crate::queries::Client;
@@ -39,10 +43,18 @@ pub(crate) fn is_store(path: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// What a request reads or writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stored {
+    /// All graphs.
+    Dataset,
+    /// `None` is the default graph.
+    Graph(Option<NamedNode>),
+}
+
 /// What a request is about.
 struct Target {
-    /// `None` is the default graph.
-    graph: Option<NamedNode>,
+    stored: Stored,
     /// What relative IRIs are resolved against.
     base: String,
     /// The graph was asked for by nothing, and named here.
@@ -58,10 +70,10 @@ impl Service {
     ) -> Result<Response<Body>, Refusal> {
         let target = self.target(&request)?;
         match *request.method() {
-            Method::GET => self.read_graph(target, request.headers(), client).await,
-            Method::HEAD => self.head_graph(&target, request.headers()),
+            Method::GET => self.read_stored(target, request.headers(), client).await,
+            Method::HEAD => self.head(&target, request.headers()),
             Method::DELETE => self.delete_graph(target, client).await,
-            Method::PUT | Method::POST => self.write_graph(target, request, client).await,
+            Method::PUT | Method::POST => self.write_stored(target, request, client).await,
             _ => Err(Refusal::method(METHODS)),
         }
     }
@@ -84,23 +96,43 @@ impl Service {
         }
         match parameter {
             GraphParameter::Default => Ok(Target {
-                graph: None,
+                stored: Stored::Graph(None),
                 base: here,
                 new: false,
             }),
             GraphParameter::Named(graph) => Ok(Target {
                 base: graph.as_str().to_owned(),
-                graph: Some(graph),
+                stored: Stored::Graph(Some(graph)),
                 new: false,
             }),
-            GraphParameter::None if request.method() == Method::POST => {
-                let name = self.executor.queries.new_name();
-                Target::named(format!("{here}/{name}"), true)
-            }
-            GraphParameter::None => Err(Refusal::bad_request(format!(
-                "which graph? Give {STORE}?graph=IRI or {STORE}?default"
-            ))),
+            GraphParameter::None => self.target_of_none(request, here),
         }
+    }
+
+    /// What a request is about that names no graph.
+    fn target_of_none(&self, request: &Request<Incoming>, here: String) -> Result<Target, Refusal> {
+        let which = |advice: &str| {
+            let message =
+                format!("which graph? Give {STORE}?graph=IRI or {STORE}?default; {advice}");
+            Err(Refusal::bad_request(message))
+        };
+        let is_dataset = match *request.method() {
+            Method::GET | Method::HEAD => true,
+            Method::DELETE => return which("CLEAR ALL at /update removes all graphs"),
+            _ => is_dataset(&content_type(request.headers())?),
+        };
+        if is_dataset {
+            return Ok(Target {
+                stored: Stored::Dataset,
+                base: here,
+                new: false,
+            });
+        }
+        if request.method() == Method::POST {
+            let name = self.executor.queries.new_name();
+            return Target::named(format!("{here}/{name}"), true);
+        }
+        which("the whole dataset is replaced by application/trig and application/n-quads")
     }
 
     /// What comes before the path in the URLs that clients see.
@@ -120,7 +152,7 @@ impl Service {
         }
     }
 
-    async fn read_graph(
+    async fn read_stored(
         &self,
         target: Target,
         headers: &HeaderMap,
@@ -131,7 +163,7 @@ impl Service {
                 query: Some(target.describe("GET")),
                 ..Parameters::default()
             },
-            asked: Asked::Graph(target.graph),
+            asked: Asked::Stored(target.stored),
             base: None,
             accept: accept(headers),
             gzip: self.config.gzip && respond::accepts_gzip(headers),
@@ -143,14 +175,14 @@ impl Service {
     }
 
     /// What GET would say of itself, without looking at the graph's statements.
-    fn head_graph(&self, target: &Target, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
-        let offers = GraphFormat::OFFERS;
+    fn head(&self, target: &Target, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
         let accept = accept(headers);
-        let chosen = jindou_engine::results::negotiate(&accept, offers).ok_or_else(|| {
-            let message = format!("a graph is not available as {accept}");
+        let stored = &target.stored;
+        let chosen = negotiate(&accept, stored.offers()).ok_or_else(|| {
+            let message = format!("{} is not available as {accept}", stored.name());
             Refusal::new(StatusCode::NOT_ACCEPTABLE, message)
         })?;
-        if let Some(name) = &target.graph
+        if let Stored::Graph(Some(name)) = stored
             && !self.executor.database.has_graph(&name.clone().into())
         {
             return Err(absent(Some(name)));
@@ -164,14 +196,16 @@ impl Service {
         client: &Arc<Client>,
     ) -> Result<Response<Body>, Refusal> {
         let write = self.write_of(target.describe("DELETE"), 0, client);
-        let graph = target.graph;
+        let Stored::Graph(graph) = target.stored else {
+            return Err(Refusal::internal());
+        };
         let work =
             move |database: &Database, options| database.drop_graph(graph.as_ref(), &options);
         let (report, id) = self.executor.write(write, |report| report, work).await?;
         Ok(written(&report, id))
     }
 
-    async fn write_graph(
+    async fn write_stored(
         &self,
         target: Target,
         request: Request<Incoming>,
@@ -188,13 +222,10 @@ impl Service {
         let documents = documents(&kind, body.bytes, &target.base)?;
         drop(body.memory);
         let write = self.write_of(text, length, client);
-        let graph = target.graph.clone();
+        let stored = target.stored.clone();
         let work = move |database: &Database, options| {
             let _memory = copied;
-            match replace {
-                true => database.replace_graph(graph.as_ref(), documents, &options),
-                false => database.add_to_graph(graph.as_ref(), documents, &options),
-            }
+            stored.write(replace, database, documents, &options)
         };
         let report: fn(&GraphReport) -> &UpdateReport = |done| &done.update;
         let (done, id) = self.executor.write(write, report, work).await?;
@@ -202,7 +233,7 @@ impl Service {
         if !done.existed {
             *response.status_mut() = StatusCode::CREATED;
         }
-        if let Some(graph) = target.graph.filter(|_| target.new) {
+        if let (Stored::Graph(Some(graph)), true) = (target.stored, target.new) {
             let location = HeaderValue::from_str(graph.as_str());
             let location = location.map_err(|_| Refusal::internal())?;
             response.headers_mut().insert(LOCATION, location);
@@ -227,18 +258,64 @@ impl Target {
         })?;
         Ok(Self {
             base: graph.as_str().to_owned(),
-            graph: Some(graph),
+            stored: Stored::Graph(Some(graph)),
             new,
         })
     }
 
     /// The request, for the list of queries.
     fn describe(&self, method: &str) -> String {
-        match &self.graph {
-            Some(graph) => format!("{method} graph {graph}"),
-            None => format!("{method} the default graph"),
+        match &self.stored {
+            Stored::Dataset => format!("{method} the dataset"),
+            Stored::Graph(Some(graph)) => format!("{method} graph {graph}"),
+            Stored::Graph(None) => format!("{method} the default graph"),
         }
     }
+}
+
+impl Stored {
+    /// What it is called in messages.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Dataset => "a dataset",
+            Self::Graph(_) => "a graph",
+        }
+    }
+
+    fn offers(&self) -> &'static [Offer<GraphFormat>] {
+        match self {
+            Self::Dataset => GraphFormat::DATASET_OFFERS,
+            Self::Graph(_) => GraphFormat::OFFERS,
+        }
+    }
+
+    /// Writes documents in the place of what is there, or beside it.
+    fn write(
+        &self,
+        replace: bool,
+        database: &Database,
+        documents: Vec<Source>,
+        options: &UpdateOptions,
+    ) -> Result<GraphReport, EngineError> {
+        let report = match (self, replace) {
+            (Self::Graph(name), true) => {
+                return database.replace_graph(name.as_ref(), documents, options);
+            }
+            (Self::Graph(name), false) => {
+                return database.add_to_graph(name.as_ref(), documents, options);
+            }
+            (Self::Dataset, true) => database.replace_dataset(documents, options)?,
+            (Self::Dataset, false) => database.add_to_dataset(documents, options)?,
+        };
+        Ok(GraphReport::of_dataset(report))
+    }
+}
+
+/// Whether a body of this type is a dataset, and not a graph. JSON-LD may be either, and is taken
+/// for a graph.
+fn is_dataset(content_type: &str) -> bool {
+    let format = format(&media_type(content_type));
+    matches!(format, Ok(Format::TriG | Format::NQuads))
 }
 
 fn absent(graph: Option<&NamedNode>) -> Refusal {
@@ -303,31 +380,30 @@ fn unknown_format(media_type: &str) -> Refusal {
     Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
 }
 
-/// Writes a graph as a whole to `sink`; what is returned is left to be sent.
+/// Writes a graph as a whole, or all of them, to `sink`; what is returned is left to be sent.
 pub(crate) fn run(
     database: &Database,
-    name: Option<&NamedNode>,
+    stored: &Stored,
     query: &Query,
     options: &QueryOptions,
     sink: &mut impl Sink,
 ) -> Result<Output, Stop> {
     let (media_type, format) = choose(
         query,
-        "a graph",
-        GraphFormat::OFFERS,
+        stored.name(),
+        stored.offers(),
         GraphFormat::from_name,
         |format| format.media_type(),
     )?;
     let begun = Instant::now();
     let mut writer = GraphWriter::new(format);
     let mut out = Vec::with_capacity(4096);
-    let visited = database.for_each_quad_in(name, |quad| {
-        // The statements of one graph, whatever its name.
-        let triple = QuadText {
-            graph: None,
-            ..quad
-        };
-        writer.quad(&mut out, triple)?;
+    let visit = |mut quad: QuadText<'_>| {
+        if *stored != Stored::Dataset {
+            // The statements of one graph, whatever its name.
+            quad.graph = None;
+        }
+        writer.quad(&mut out, quad)?;
         sink.rows(writer.triples())?;
         let look = writer.triples().is_multiple_of(LOOK);
         if look {
@@ -335,9 +411,15 @@ pub(crate) fn run(
             writer.pause(&mut out)?;
         }
         sink.offer(media_type, &mut out, look)
-    })?;
-    if visited.is_none() {
-        return Err(Stop::Refused(absent(name)));
+    };
+    match stored {
+        Stored::Dataset => {
+            database.for_each_quad(&GraphSelection::All, visit)?;
+        }
+        Stored::Graph(name) => {
+            let visited = database.for_each_quad_in(name.as_ref(), visit)?;
+            visited.ok_or_else(|| Stop::Refused(absent(name.as_ref())))?;
+        }
     }
     let rows = writer.triples();
     writer.finish(&mut out)?;

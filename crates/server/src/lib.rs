@@ -5,6 +5,7 @@
 //! | `/query`, `/sparql` | queries: GET, or POST of a form or of `application/sparql-query`; GET without a query gives the service description |
 //! | `/update` | updates: POST of a form or of `application/sparql-update` |
 //! | `/store?graph=IRI`, `/store?default`, `/store/...` | whole graphs, by the Graph Store Protocol: GET, HEAD, PUT, POST, DELETE; POST to `/store` makes a graph with a new name |
+//! | `/store` | the whole dataset: GET and HEAD as TriG, N-Quads, JSON-LD or columns; PUT replaces it by TriG or N-Quads, POST adds those to it |
 //! | `/queries` | queries and updates under way as JSON: GET |
 //! | `/queries/{id}` | one of them, or why it failed: GET; DELETE ends it |
 //! | `/health` | 200, or 503 and why where the store takes no changes or cannot merge them |
@@ -17,7 +18,9 @@
 //!   is the server's default.
 //! - `format` (or `output`, `results`): `json`, `xml`, `csv`, `tsv`, `table`; for graphs `ttl`,
 //!   `nt`, `rdf`, `jsonld`, `trig`, `nq`, or a media type; goes before the `Accept` header. The first
-//!   that the form of the query can be given in counts; if there is none, the header does.
+//!   that the form of the query can be given in counts. A single parameter whose value is none of
+//!   these is refused with 406, and so are several of which none is a format of any form; otherwise
+//!   the header counts, as clients say in several parameters what they take at best.
 //! - `explain=true`: the plan as text, without running it.
 //! - `profile=true`: SELECT in JSON only; the profile is the document's last member, `"profile"`,
 //!   a string. Anything else is refused with 400.
@@ -57,6 +60,7 @@
 mod admission;
 mod apart;
 mod body;
+mod choice;
 mod config;
 mod connections;
 mod description;

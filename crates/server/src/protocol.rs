@@ -18,6 +18,8 @@ pub(crate) struct Parameters {
     pub(crate) timeout: Option<Duration>,
     /// The names of formats, the one to be preferred first.
     pub(crate) formats: Vec<String>,
+    /// How many parameters gave these.
+    pub(crate) format_parameters: usize,
     pub(crate) profile: Option<bool>,
     pub(crate) explain: Option<bool>,
 }
@@ -43,6 +45,11 @@ impl Parameters {
                 "timeout" => set_timeout(&mut self.timeout, &value()?)?,
                 "format" | "output" | "results" => {
                     let value = value()?;
+                    // As some clients send what was not chosen.
+                    if value.is_empty() {
+                        return Ok(());
+                    }
+                    self.format_parameters += 1;
                     if self.formats.len() < MOST_FORMATS && !self.formats.contains(&value) {
                         self.formats.push(value);
                     }

@@ -115,7 +115,10 @@ impl Service {
     ) -> Result<Received, Refusal> {
         let limit = self.config.max_body_bytes;
         let too_large = || {
-            let message = format!("the body is larger than {limit} bytes");
+            let message = format!(
+                "the body is larger than the {limit} bytes that --max-body sets; LOAD reads larger \
+                 files, where --allow-load names them"
+            );
             Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
         };
         let size = body.size_hint();

@@ -81,7 +81,7 @@ impl Service {
         // Pages of other origins have no business with others' queries.
         let shared = !is_about_queries(request.uri().path());
         let writes = is_write(&request);
-        let watches = matches!(request.uri().path(), "/health" | "/metrics");
+        let watches = matches!(endpoint(&request), "/health" | "/metrics");
         let routed = match !watches && peer.is_confined().await {
             true => Err(full()),
             false => self.route(request, client).await,
@@ -115,7 +115,7 @@ impl Service {
     ) -> Result<Response<Body>, Refusal> {
         self.check_uri(&request)?;
         self.origins.check_read(&request)?;
-        let allow = match request.uri().path() {
+        let allow = match endpoint(&request) {
             "/query" | "/sparql" | "/" => QUERY,
             "/update" => UPDATE,
             "/health" | "/metrics" => READ,
@@ -148,7 +148,7 @@ impl Service {
         if !(reads && allow != UPDATE || posts && allow != READ) {
             return Err(Refusal::method(allow));
         }
-        match request.uri().path() {
+        match endpoint(&request) {
             "/update" => self.update(request, client).await,
             "/health" => Ok(self.health()),
             "/metrics" => {
@@ -156,7 +156,10 @@ impl Service {
                 Ok(respond::whole("text/plain; version=0.0.4", text))
             }
             "/" if reads && !names_query(request.uri().query().unwrap_or_default()) => {
-                Ok(respond::whole("text/html", PAGE))
+                match description::is_for_programs(&accept(request.headers())) {
+                    true => self.describe(&request),
+                    false => Ok(respond::whole("text/html", PAGE)),
+                }
             }
             _ => self.query(request, client).await,
         }
@@ -438,9 +441,18 @@ impl Drop for Connected {
     }
 }
 
+/// The path of a request, without the slash at its end where that makes it one of the endpoints.
+fn endpoint<B>(request: &Request<B>) -> &str {
+    let path = request.uri().path();
+    match path.strip_suffix('/') {
+        Some(name @ ("/query" | "/sparql" | "/update" | "/health" | "/metrics")) => name,
+        _ => path,
+    }
+}
+
 /// Whether a request would change the database, or asks whether such a one may come.
 fn is_write<B>(request: &Request<B>) -> bool {
-    let path = request.uri().path();
+    let path = endpoint(request);
     let method = match *request.method() {
         Method::OPTIONS => request
             .headers()

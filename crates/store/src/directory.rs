@@ -10,7 +10,7 @@
 //! beside the old ones and become current by one rename of `CURRENT`, so that whatever fails before
 //! leaves the store as it was. Generation 0 is a store that was begun and has no files yet: files
 //! without `CURRENT` therefore are a store that lost it. `LOCK` is locked for as long as a process
-//! has the store open.
+//! has the store open: by one that writes alone, by those that only read together.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -174,7 +174,16 @@ fn is_at(_file: &File, path: &Path) -> io::Result<bool> {
     fs::exists(path)
 }
 
-/// A directory that this process has locked.
+/// What a process wants with a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    /// With others that read.
+    Read,
+    /// Alone.
+    Write,
+}
+
+/// A directory that this process has locked, alone or with others that only read it.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
@@ -210,12 +219,25 @@ impl Drop for Directory {
 }
 
 impl Directory {
-    /// Locks a directory that holds a store.
+    /// Locks a directory that holds a store, for this process alone.
     ///
     /// # Errors
     /// [`StoreError::NotAStore`], [`StoreError::Locked`], [`StoreError::Corrupt`] for a store that
     /// lost its file `CURRENT`, or what the operating system says.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Self::open_for(Access::Write, path)
+    }
+
+    /// Locks a directory that holds a store against processes that would write it; others may read
+    /// it at the same time. Nothing in it needs to be writable.
+    ///
+    /// # Errors
+    /// As [`Directory::open`].
+    pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
+        Self::open_for(Access::Read, path)
+    }
+
+    fn open_for(access: Access, path: &Path) -> Result<Self, StoreError> {
         if !path.join(CURRENT).is_file() {
             if path.is_dir() && !files_of_a_store(path)?.is_empty() {
                 return Err(no_current(path));
@@ -224,7 +246,7 @@ impl Directory {
                 path: path.to_owned(),
             });
         }
-        let directory = Self::lock(path)?;
+        let directory = Self::lock_for(access, path)?;
         match directory.has_store()? {
             true => Ok(directory),
             false => Err(StoreError::NotAStore {
@@ -315,6 +337,10 @@ impl Directory {
     }
 
     pub(crate) fn lock(path: &Path) -> Result<Self, StoreError> {
+        Self::lock_for(Access::Write, path)
+    }
+
+    fn lock_for(access: Access, path: &Path) -> Result<Self, StoreError> {
         let name = path.join(LOCK);
         let failed = |source: io::Error| StoreError::Io {
             path: name.clone(),
@@ -330,7 +356,11 @@ impl Directory {
             // Where nothing can be written, a file that is there can be locked all the same.
             .or_else(|error| File::open(&name).map_err(|_| error))
             .map_err(failed)?;
-        match lock.try_lock() {
+        let locked = match access {
+            Access::Read => lock.try_lock_shared(),
+            Access::Write => lock.try_lock(),
+        };
+        match locked {
             // Its maker has removed the file, and another process may have made a new one.
             Ok(()) if !is_at(&lock, &name).map_err(failed)? => Err(StoreError::Locked {
                 path: path.to_owned(),

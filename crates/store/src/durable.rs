@@ -217,6 +217,21 @@ impl DurableStore {
         Ok((store, replay.finish(), recovery))
     }
 
+    /// The store of a directory at the last transaction in its log, to be read only: alters nothing,
+    /// and needs no right to. The directory must stay locked while the snapshot is read.
+    ///
+    /// # Errors
+    /// As [`DurableStore::open`].
+    pub fn read(
+        directory: &Directory,
+        options: &DurabilityOptions,
+    ) -> Result<(Snapshot, Recovery), StoreError> {
+        let current = directory.current()?;
+        let snapshot = snapshot_at(directory, current)?;
+        let storage = (options.storage)(directory.path());
+        read_log(directory, &*storage, current, snapshot)
+    }
+
     /// Reads all files of the store in a directory and alters nothing: every checksum, the
     /// dictionary both ways, and whether all that is derived from the edges says the same as they
     /// do. Reads every edge several times; memory holds a number for each characteristic set.
@@ -227,20 +242,8 @@ impl DurableStore {
         let current = directory.current()?;
         let snapshot = snapshot_at(directory, current)?;
         verify::base(snapshot.base(), directory.path(), current.generation)?;
-        let mut replay = Replay::new(snapshot);
-        let mut recovery = Recovery::default();
-        let mut assembler = Assembler::default();
         let storage = Folder::new(directory.path());
-        let path = log_path(directory, current);
-        let recovered = log::read(
-            &storage,
-            current.generation,
-            current.base,
-            current.checkpoint + 1,
-            |record| assembler.replay(&record, &mut replay, &mut recovery, &path),
-        )?;
-        note(&mut recovery, &recovered);
-        let snapshot = replay.finish();
+        let (snapshot, recovery) = read_log(directory, &storage, current, snapshot)?;
         verify::counts(&snapshot, directory.path())?;
         snapshot.base().check()?;
         Ok((snapshot, recovery))
@@ -544,6 +547,28 @@ fn snapshot_at(directory: &Directory, current: Current) -> Result<Snapshot, Stor
         return Err(StoreError::lost_bytes(&directory.changes_file(current)));
     }
     Ok(replay.finish())
+}
+
+/// The snapshot with the transactions of the log, which stays as it is.
+fn read_log(
+    directory: &Directory,
+    storage: &dyn Storage,
+    current: Current,
+    snapshot: Snapshot,
+) -> Result<(Snapshot, Recovery), StoreError> {
+    let mut replay = Replay::new(snapshot);
+    let mut recovery = Recovery::default();
+    let mut assembler = Assembler::default();
+    let path = log_path(directory, current);
+    let recovered = log::read(
+        storage,
+        current.generation,
+        current.base,
+        current.checkpoint + 1,
+        |record| assembler.replay(&record, &mut replay, &mut recovery, &path),
+    )?;
+    note(&mut recovery, &recovered);
+    Ok((replay.finish(), recovery))
 }
 
 fn append(log: &Log, transaction: &Transaction) -> Result<Ticket, StoreError> {

@@ -46,7 +46,7 @@ pub enum StoreError {
         /// The directory.
         path: PathBuf,
     },
-    /// Another process has the store open for writing.
+    /// Another process has the store open, and one of the two would write it.
     #[error("{}: another process is using this store", path.display())]
     Locked {
         /// The directory.

@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &DumpArguments) -> anyhow::Result<()> {
         name.refuse_compression(format.name())?;
         refuse_terminal(path, format.name())?;
     }
-    let database = open::stored(&arguments.location, Config::default())?;
+    let database = open::to_read(&arguments.location, Config::default())?;
     let selection = selection(&database, arguments)?;
     let counts = database.quad_counts();
     if selection == GraphSelection::All && counts.named_quads > 0 && !format.has_named_graphs() {

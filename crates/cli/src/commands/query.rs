@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
     let mut config = Config::default();
     arguments.spill.apply(&mut config);
     let database = match &arguments.subject.location {
-        Some(location) => open::stored(location, config)?,
+        Some(location) => open::to_read(location, config)?,
         None => {
             // A wrong query should not wait for the files to be loaded.
             // Other endpoints should not be called for a trial.
@@ -128,7 +128,7 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> anyhow::Result<()> {
         "query",
     )?;
     print_plan(
-        &open::stored(&arguments.location, Config::default())?,
+        &open::to_read(&arguments.location, Config::default())?,
         &text,
         &name,
         arguments.base.clone(),

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use jindou_engine::{Config, Database, Fsync};
 use jindou_server::{
     Cors, HeavyPriority, MemoryLimits, Server, ServerConfig, ServerError, room_for_connections,
@@ -28,6 +28,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     let mut config = config(arguments.bind, &arguments.limits);
     config.cors = cors(&arguments.cors_origin);
     config.public_url.clone_from(&arguments.public_url);
+    config.read_only = arguments.read_only;
     if let Some(services) = service_policy(&arguments.allow_service) {
         config.services = services;
     }
@@ -73,8 +74,20 @@ fn at_location(
     arguments: &ServeArguments,
     engine: Config,
 ) -> anyhow::Result<Database> {
-    if arguments.files.is_empty() {
-        return open::stored_or_new(location, engine);
+    match (arguments.read_only, arguments.files.is_empty()) {
+        (true, true) => return open::to_read(location, engine),
+        (true, false) => bail!(
+            "files are loaded into a store, and --read-only changes none; load them with `jindou \
+             load --location DIR FILE...` first"
+        ),
+        (false, true) => {
+            let opened = open::stored_or_new(location, engine);
+            return opened.map_err(|error| match open::may_not_be_written(&error) {
+                true => anyhow!("{error}; --read-only serves a store without writing it"),
+                false => error,
+            });
+        }
+        (false, false) => {}
     }
     let sources = open::sources(&arguments.files, &arguments.read, None)?;
     let options = open::load_options(&arguments.read);
@@ -145,11 +158,17 @@ pub(crate) fn serve(
         // Watched before anything is there that an end must remove.
         let signals = Signals::new().context("cannot watch for Ctrl-C")?;
         let wait = config.max_timeout;
-        let control = store.and_then(|store| control::listen(store, &database, wait));
+        // Nothing is written into the folder of a store that is only read.
+        let written = store.filter(|_| !config.read_only);
+        let updates = match config.read_only {
+            true => "no updates",
+            false => "updates at /update",
+        };
+        let control = written.and_then(|store| control::listen(store, &database, wait));
         let server = Server::new(database, config);
         let listener = server.bind().await.map_err(cannot_listen)?;
         let address = listener.local_addr().context("cannot tell the address")?;
-        note!("serving at http://{address}/ (queries at /query, updates at /update); Ctrl-C ends");
+        note!("serving at http://{address}/ (queries at /query, {updates}); Ctrl-C ends");
         let (running, stopping) = watch::channel(());
         let asked = async {
             if let Some(control) = control {

@@ -13,7 +13,7 @@ const SHOWN_PREDICATES: usize = 30;
 /// # Errors
 /// A folder that is no store.
 pub(crate) fn run(arguments: &StatsArguments) -> anyhow::Result<()> {
-    let statistics = open::stored(&arguments.location, Config::default())?.statistics();
+    let statistics = open::to_read(&arguments.location, Config::default())?.statistics();
     if arguments.json {
         let text = serde_json::to_string_pretty(&statistics);
         let text = text.context("the statistics are no JSON")?;

@@ -207,6 +207,16 @@ impl GraphFormat {
         Offer::new(PARQUET, Self::Parquet),
     ];
 
+    /// The media types of formats that have named graphs, in order of preference for a dataset.
+    pub const DATASET_OFFERS: &[Offer<Self>] = &[
+        Offer::new("application/trig", Self::TriG),
+        Offer::new("application/n-quads", Self::NQuads),
+        Offer::new("application/ld+json", Self::JsonLd),
+        Offer::new("application/json", Self::JsonLd),
+        Offer::new(ARROW_STREAM, Self::Arrow),
+        Offer::new(PARQUET, Self::Parquet),
+    ];
+
     /// Whether quads outside the default graph can be written.
     #[must_use]
     pub const fn has_named_graphs(self) -> bool {
@@ -236,8 +246,8 @@ impl GraphFormat {
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
-            "json" => Some(Self::JsonLd),
-            "xml" => Some(Self::RdfXml),
+            "json" | "json-ld" => Some(Self::JsonLd),
+            "xml" | "rdf+xml" => Some(Self::RdfXml),
             "turtle" => Some(Self::Turtle),
             _ => Self::ALL.into_iter().find(|format| format.name() == name),
         }

@@ -15,9 +15,9 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use jindou_engine::{Database, MergePolicy};
+use jindou_engine::{Config, Database, EngineError, MergePolicy, StoreError};
 
-use crate::kills::{Known, config, counts};
+use crate::kills::{Counts, Known, config, counts};
 use crate::{Random, environment};
 
 /// States of each trace.
@@ -519,14 +519,43 @@ fn each_state_that_a_loss_of_power_leaves_has_all_that_was_acknowledged() {
     assert!(opened >= states.min(STATES_OF_A_TRACE));
 }
 
+/// What one that only reads finds in a state, which it leaves as it is; nothing if no store had
+/// been made yet.
+fn read(state: &Path, config: &Config, what: &str) -> Option<Counts> {
+    let before = contents(state);
+    let shown = match Database::open_to_read(state, config.clone()) {
+        Ok(database) => Some(counts(&database).unwrap_or_else(|wrong| panic!("{what}: {wrong}"))),
+        Err(EngineError::Store(StoreError::NotAStore { .. })) => None,
+        Err(error) => panic!("{what}: {error}; {:?}", crate::names(state)),
+    };
+    assert!(contents(state) == before, "{what}: reading altered a file");
+    shown
+}
+
+/// The files of a store but for the one that is locked.
+fn contents(state: &Path) -> BTreeMap<String, Vec<u8>> {
+    let names = crate::names(state)
+        .into_iter()
+        .filter(|name| name != "LOCK");
+    let content = |name: String| {
+        let bytes = fs::read(state.join(&name)).expect("it can be read");
+        (name, bytes)
+    };
+    names.map(content).collect()
+}
+
 /// A state opens, and has whole transactions, those that were acknowledged among them.
 fn check(state: &Path, acknowledged: &Known, what: &str) {
     let mut config = config();
     config.merge = MergePolicy::never();
     let listed = || crate::names(state);
+    let shown = read(state, &config, what);
     let database = Database::open_or_create(state, config)
         .unwrap_or_else(|error| panic!("{what}: {error}; {:?}", listed()));
     let found = counts(&database).unwrap_or_else(|wrong| panic!("{what}: {wrong}"));
+    if let Some(shown) = shown {
+        assert_eq!(shown, found, "{what}: one that only reads finds the same");
+    }
     let has_all = found
         .iter()
         .zip(&acknowledged.counts)

@@ -110,6 +110,10 @@ impl Storage for Faulty {
         Ok(self.wrap(name, self.folder.open(name)?))
     }
 
+    fn open_to_read(&self, name: &str) -> io::Result<Arc<dyn LogFile>> {
+        Ok(self.wrap(name, self.folder.open_to_read(name)?))
+    }
+
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.faults.pass();
         self.folder.rename(from, to)

@@ -7,6 +7,7 @@ mod dead_terms;
 mod faults;
 mod kills;
 mod numbers;
+mod readers;
 mod refused;
 mod trouble;
 

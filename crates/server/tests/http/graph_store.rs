@@ -210,7 +210,8 @@ fn what_is_wrong_is_told_and_changes_nothing() {
             "boundary",
         ),
         ("PUT", "/store", TURTLE, "", 400, "?graph=IRI"),
-        ("GET", "/store", "", "", 400, "?graph=IRI"),
+        ("PUT", "/store", "", "", 400, "?graph=IRI"),
+        ("DELETE", "/store", "", "", 400, "CLEAR ALL"),
         ("GET", "/store?graph=a", "", "", 400, "absolute"),
         (
             "GET",
@@ -259,7 +260,130 @@ fn large_bodies_are_refused_and_large_graphs_stream() {
     let mut connection = server.connect();
     let head = format!("{TURTLE}Content-Length: 5000000\r\n");
     connection.send("PUT", "/store?graph=http://e/large", &head, "");
-    assert_eq!(connection.answer("PUT").status, 413);
+    let refused = connection.answer("PUT");
+    assert_eq!(refused.status, 413);
+    let said = refused.text();
+    assert!(
+        said.contains("--max-body") && said.contains("LOAD"),
+        "{said}"
+    );
+}
+
+const QUADS: &str = "Accept: application/n-quads\r\n";
+
+/// The whole dataset, as sorted lines.
+fn dataset(server: &Running) -> Vec<String> {
+    let answer = server.get("/store", QUADS);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let mut lines: Vec<_> = answer.text().lines().map(ToOwned::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+/// Sends a dataset; gives the quads inserted and deleted.
+fn send_dataset(server: &Running, method: &str, kind: &str, body: &str) -> [u64; 2] {
+    let answer = server.send(method, "/store", &format!("Content-Type: {kind}\r\n"), body);
+    assert_eq!(answer.status, 204, "{}", answer.text());
+    assert_eq!(answer.header("location"), None);
+    ["jindou-inserted", "jindou-deleted"].map(|name| {
+        answer
+            .header(name)
+            .expect("it is there")
+            .parse()
+            .expect("a number")
+    })
+}
+
+#[test]
+fn a_dataset_is_read_as_a_whole() {
+    let server = Running::new();
+    assert_eq!(dataset(&server).len(), TRIPLES + 4);
+    let in_graph = |line: &String| line.ends_with("<http://e/g> .");
+    assert_eq!(
+        dataset(&server)
+            .iter()
+            .filter(|line| in_graph(line))
+            .count(),
+        1
+    );
+    for (accept, kind) in [
+        ("", "application/trig"),
+        ("Accept: */*\r\n", "application/trig"),
+        (QUADS, "application/n-quads"),
+        ("Accept: application/ld+json\r\n", "application/ld+json"),
+        (
+            "Accept: text/turtle,application/n-quads;q=0.1\r\n",
+            "application/n-quads",
+        ),
+    ] {
+        for method in ["GET", "HEAD"] {
+            let answer = server.send(method, "/store", accept, "");
+            let given = answer.header("content-type").expect("a type");
+            assert_eq!((answer.status, given.split(';').next()), (200, Some(kind)));
+        }
+    }
+    for method in ["GET", "HEAD"] {
+        let turtle = server.send(method, "/store", "Accept: text/turtle\r\n", "");
+        assert_eq!(turtle.status, 406, "it has no named graphs");
+    }
+}
+
+#[test]
+fn a_dataset_is_replaced_and_added_to_as_a_whole() {
+    let server = Running::new();
+    let before = server.get("/store", "").text();
+    let held = (TRIPLES + 4) as u64;
+    let put = "<http://e/a> <http://e/p> \"1\" <http://e/h> .\n<http://e/a> <http://e/p> \"2\" .\n";
+    assert_eq!(
+        send_dataset(&server, "PUT", "application/n-quads", put),
+        [2, held]
+    );
+    let mut expected: Vec<&str> = put.lines().collect();
+    expected.sort_unstable();
+    assert_eq!(dataset(&server), expected);
+    assert_eq!(
+        server.get("/store?graph=http://e/g", "").status,
+        404,
+        "it is gone"
+    );
+    let post = "<a> <p> '3' . <http://e/h> { <a> <p> '1', '4' } _:g { <a> <p> '5' }";
+    assert_eq!(
+        send_dataset(&server, "POST", "application/trig", post),
+        [3, 0]
+    );
+    assert_eq!(dataset(&server).len(), 5);
+    assert_eq!(lines(&server, "/store?graph=http://e/h").len(), 2);
+    assert!(dataset(&server).contains(&"<http://e/a> <http://e/p> \"3\" .".to_owned()));
+    // One that is wrong changes nothing.
+    let kind = "Content-Type: application/trig\r\n";
+    for method in ["PUT", "POST"] {
+        let wrong = server.send(method, "/store", kind, "<a> <p> 7 . <g> { <a> <p> }");
+        assert_eq!(wrong.status, 400, "{}", wrong.text());
+    }
+    assert_eq!(dataset(&server).len(), 5);
+    // And what was read can be put back.
+    assert_eq!(
+        send_dataset(&server, "PUT", "application/trig", &before),
+        [held, 5]
+    );
+    assert_eq!(dataset(&server).len() as u64, held);
+    assert_eq!(
+        send_dataset(&server, "PUT", "application/trig", ""),
+        [0, held]
+    );
+    assert!(dataset(&server).is_empty());
+}
+
+#[test]
+fn a_dataset_is_read_and_written_within_the_limits_of_queries() {
+    let server = Running::with(|config| config.max_rows = Some(3));
+    assert_ne!(server.get("/store", QUADS).status, 200);
+    let server = Running::with(|config| config.read_only = true);
+    let kind = "Content-Type: application/trig\r\n";
+    for method in ["PUT", "POST"] {
+        assert_eq!(server.send(method, "/store", kind, "").status, 403);
+    }
+    assert_eq!(dataset(&server).len(), TRIPLES + 4);
 }
 
 fn description(server: &Running, headers: &str) -> Answer {
@@ -272,10 +396,10 @@ fn the_service_describes_itself_to_programs() {
     let text = description(&server, LINES).text();
     let sd = "<http://www.w3.org/ns/sparql-service-description#";
     for line in [
-        format!("{sd}endpoint> <http://e/query> ."),
-        format!("{sd}endpoint> <http://e/update> ."),
-        format!("{sd}supportedLanguage> {sd}SPARQL11Query> ."),
-        format!("{sd}supportedLanguage> {sd}SPARQL11Update> ."),
+        format!("<http://e/query> {sd}endpoint> <http://e/query> ."),
+        format!("<http://e/update> {sd}endpoint> <http://e/update> ."),
+        format!("<http://e/query> {sd}supportedLanguage> {sd}SPARQL11Query> ."),
+        format!("<http://e/update> {sd}supportedLanguage> {sd}SPARQL11Update> ."),
         format!("{sd}resultFormat> <http://www.w3.org/ns/formats/SPARQL_Results_JSON> ."),
         format!("{sd}inputFormat> <http://www.w3.org/ns/formats/RDF_XML> ."),
     ] {
@@ -307,4 +431,42 @@ fn the_service_describes_itself_to_programs() {
         text.contains("endpoint> <https://example.org/data/query> ."),
         "{text}"
     );
+}
+
+/// Comunica looks for the service whose name is the URL that it asked, or that has no name.
+#[test]
+fn each_service_is_named_by_the_url_that_was_asked_for() {
+    let server = Running::new();
+    let endpoint = "<http://www.w3.org/ns/sparql-service-description#endpoint>";
+    for path in ["/", "/query", "/query/", "/sparql", "/sparql/"] {
+        let text = server.get(path, LINES).text();
+        let found: Vec<&str> = text.lines().filter(|l| l.contains(endpoint)).collect();
+        let expected =
+            [path, "/update"].map(|path| format!("<http://e{path}> {endpoint} <http://e{path}> ."));
+        assert_eq!(found, expected, "{path}");
+    }
+}
+
+#[test]
+fn the_first_page_is_for_all_that_do_not_prefer_rdf() {
+    let server = Running::new();
+    for (accept, given) in [
+        ("", "text/html"),
+        ("Accept: */*\r\n", "text/html"),
+        ("Accept: text/html,*/*;q=0.8\r\n", "text/html"),
+        ("Accept: image/png\r\n", "text/html"),
+        ("Accept: text/turtle\r\n", "text/turtle"),
+        (
+            "Accept: application/n-triples,text/html;q=0.2,*/*;q=0.1\r\n",
+            "application/n-triples",
+        ),
+    ] {
+        let answer = server.get("/", accept);
+        let kind = answer.header("content-type").expect("a type");
+        assert_eq!(
+            (answer.status, kind.split(';').next()),
+            (200, Some(given)),
+            "{accept}"
+        );
+    }
 }

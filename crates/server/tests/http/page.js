@@ -1,7 +1,8 @@
 // Runs the script of the query page over a document that only knows what the script asks of it,
-// and prints what the page then says: `node page.js PAGE SERVER QUERY`.
+// and prints what the page then says: `node page.js PAGE SERVER QUERY FORM`. At the end the page is
+// opened again, as a reload does.
 "use strict";
-const [page, server, query] = process.argv.slice(2);
+const [page, server, query, form] = process.argv.slice(2);
 const script = require("fs").readFileSync(page, "utf8").split("<script>")[1].split("</script>")[0];
 
 function element() {
@@ -10,22 +11,36 @@ function element() {
   made.append = (...more) => { made.children.push(...more); };
   made.replaceChildren = (...more) => { made.children = more; };
   made.createTHead = made.createTBody = made.insertRow = made.insertCell = add;
-  made.focus = made.setSelectionRange = () => {};
+  made.focus = () => {};
+  made.setSelectionRange = (begin, end) => { made.selected = made.value.slice(begin, end); };
   return made;
 }
 
-const elements = {};
-const document = {
-  getElementById: id => elements[id] ??= element(),
-  createElement: element,
-};
-const run = new Function("document", "fetch", script + "\nreturn run;")(
-  document, (path, options) => fetch(server + path, options));
-document.getElementById("query").value = query;
+const location = { hash: "" };
+const history = { replaceState: (state, title, url) => { location.hash = url; } };
+let elements;
+function open() {
+  elements = {};
+  const document = {
+    getElementById: id => elements[id] ??= element(),
+    createElement: element,
+  };
+  const fetched = (path, options) => fetch(server + path, options);
+  const names = ["document", "fetch", "location", "history", "window"];
+  const page = new Function(...names, script + "\nreturn run;");
+  return page(document, fetched, location, history, {});
+}
+
+const run = open();
+elements.query.value = query;
+(elements["form-of-result"] ??= element()).value = form;
 run().then(() => {
-  const table = elements.result.children[0];
-  const rows = table ? table.children[1].children : [];
+  const { query, result, status } = elements;
+  const table = result.children[0];
+  const rows = table?.children[1]?.children ?? [];
   const text = row => row ? row.children[0].textContent : "";
-  console.log([elements.status.textContent.split(" · ")[0], rows.length, text(rows[0]),
-    text(rows[rows.length - 1])].join("\n"));
+  const said = [status.textContent.split(" · ")[0], rows.length, text(rows[0]),
+    text(rows[rows.length - 1]), query.selected ?? ""];
+  open();
+  console.log([...said, elements.query.value].join("\n"));
 });

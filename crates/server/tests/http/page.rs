@@ -4,15 +4,17 @@ use std::process::Command;
 
 use crate::client::Running;
 
-/// What the page says of a query's result, how many rows it shows, and the first and last of them.
-/// None, and a line that says so, where there is nothing to run its script with.
-fn shown(server: &Running, query: &str) -> Option<Vec<String>> {
+/// What the page says of a query's result, how many rows it shows, the first and last of them, what
+/// is marked in the query, and the query after a reload. None, and a line that says so, where there
+/// is nothing to run its script with.
+fn shown(server: &Running, query: &str, form: &str) -> Option<Vec<String>> {
     const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
     let ran = Command::new("node")
         .arg(format!("{FOLDER}/tests/http/page.js"))
         .arg(format!("{FOLDER}/src/page.html"))
         .arg(format!("http://{}", server.address))
         .arg(query)
+        .arg(form)
         // Numbers are written as in English.
         .env("LC_ALL", "C")
         .output();
@@ -42,16 +44,53 @@ fn the_page_shows_the_first_rows_of_a_large_result_and_says_so() {
         (1_000, "1,000 rows", 1_000),
         (1, "1 row", 1),
     ] {
-        let Some(shown) = shown(&server, &query(rows)) else {
+        let query = query(rows);
+        let Some(shown) = shown(&server, &query, "") else {
             return;
         };
         let count = count.to_string();
-        assert_eq!(shown, [said, &count, "1", &count], "{rows} rows");
+        let expected = [said, &count, "1", &count, "", &query];
+        assert_eq!(shown, expected, "{rows} rows");
     }
     // Nobody reads the rest of what was cut.
     server.wait_for_metric("jindou_queries_in_flight 0");
-    let Some(wrong) = shown(&server, "SELECT ?s {") else {
+    let Some(wrong) = shown(&server, "SELECT ?s {", "") else {
         return;
     };
     assert!(wrong[0].starts_with("line 1"), "{wrong:?}");
+}
+
+#[test]
+fn the_page_marks_a_mistake_also_behind_characters_of_two_units() {
+    let server = Running::new();
+    for (query, marked) in [
+        ("ASK { ?s ?p '\u{1f600}\u{1f600}' ] }", "]"),
+        (
+            "# \u{1f600}\u{1f600}\nASK { '\u{1f600}e\u{301}\u{1f600}' ?p ] }",
+            "]",
+        ),
+        ("ASK { ?s ?p \u{1f600} }", "\u{1f600}"),
+    ] {
+        let Some(shown) = shown(&server, query, "") else {
+            return;
+        };
+        assert!(shown[0].starts_with("line "), "{shown:?}");
+        assert_eq!(shown[4], marked, "{shown:?}");
+    }
+}
+
+#[test]
+fn the_page_says_that_a_form_is_of_other_results() {
+    let server = Running::new();
+    let Some(shown) = shown(&server, "SELECT * { ?s ?p ?o }", "ttl") else {
+        return;
+    };
+    assert!(
+        shown[0].contains("not available as ttl; available: json,"),
+        "{shown:?}"
+    );
+    let Some(shown) = self::shown(&server, "CONSTRUCT WHERE { ?s ?p ?o }", "ttl") else {
+        return;
+    };
+    assert!(shown[0].ends_with(" characters"), "{shown:?}");
 }

@@ -155,7 +155,7 @@ fn what_cannot_be_had_is_not_acceptable_and_the_rest_is_listed() {
             AGE,
             "&format=ttl",
             "Accept: text/turtle\r\n",
-            "application/vnd.apache.arrow.stream",
+            "available: json, xml, csv, tsv, table, arrow, parquet",
         ),
         ("ASK {}", "", "Accept: text/turtle\r\n", "text/boolean"),
         (construct, "", "Accept: text/csv\r\n", "text/n3"),
@@ -189,26 +189,38 @@ fn the_first_format_that_fits_counts_and_none_that_does_not() {
         ),
         (AGE, "&format=turtle&output=csv", "", "text/csv"),
         (AGE, "&results=tsv", "", "text/tab-separated-values"),
-        (AGE, "&format=ttl", "", "application/sparql-results+json"),
+        // SPARQLWrapper says the same in three parameters, also what is of no use.
         (
             AGE,
-            "&format=nonsense&output=",
-            "Accept: text/csv\r\n",
-            "text/csv",
-        ),
-        (
-            "ASK {}",
-            "&format=parquet",
-            "",
+            "&format=turtle&output=turtle&results=turtle",
+            "Accept: */*\r\n",
             "application/sparql-results+json",
         ),
-        (construct, "&format=csv&output=ttl", "", "text/turtle"),
         (
             construct,
-            "&format=csv",
-            "Accept: application/n-triples\r\n",
-            "application/n-triples",
+            "&format=tsv&output=tsv&results=tsv",
+            "Accept: application/turtle,text/turtle,application/rdf+xml;q=0.5\r\n",
+            "text/turtle",
         ),
+        (
+            construct,
+            "&format=rdf+xml&output=rdf+xml&results=rdf+xml",
+            "",
+            "application/rdf+xml",
+        ),
+        (
+            AGE,
+            "&format=json-ld&output=json-ld&results=json-ld",
+            "Accept: */*\r\n",
+            "application/sparql-results+json",
+        ),
+        (
+            AGE,
+            "&format=nonsense&output=json-ld&results=csv",
+            "",
+            "text/csv",
+        ),
+        (construct, "&format=csv&output=ttl", "", "text/turtle"),
         (
             construct,
             "&format=application/rdf+xml",
@@ -221,6 +233,64 @@ fn the_first_format_that_fits_counts_and_none_that_does_not() {
         let kind = answer.header("content-type").unwrap();
         assert_eq!(kind.split(';').next(), Some(given), "{query} {more}");
     }
+}
+
+#[test]
+fn a_format_that_there_is_not_is_refused_with_those_that_there_are() {
+    let server = Running::new();
+    let construct = "CONSTRUCT WHERE { ?s <http://e/age> ?o }";
+    let csv = "Accept: text/csv\r\n";
+    for (query, more, headers, said) in [
+        (
+            AGE,
+            "&format=foo",
+            csv,
+            "SELECT are not available as foo; available: json, xml, csv, tsv",
+        ),
+        (AGE, "&format=foo&output=", csv, "as foo"),
+        (AGE, "&output=ttl", "", "as ttl; available: json,"),
+        (AGE, "&format=foo&output=foo&results=foo", csv, "as foo"),
+        (
+            AGE,
+            "&format=text/turtle",
+            "",
+            "application/sparql-results+json, ",
+        ),
+        (
+            "ASK {}",
+            "&format=parquet",
+            "",
+            "available: json, xml, csv, tsv, table, text",
+        ),
+        (
+            construct,
+            "&format=csv",
+            "Accept: application/n-triples\r\n",
+            "ttl, nt, rdf, jsonld",
+        ),
+    ] {
+        let answer = server.get(&format!("/query?query={}{more}", encode(query)), headers);
+        let text = answer.text();
+        assert_eq!(answer.status, 406, "{query} {more}: {text}");
+        assert!(text.contains(said), "{query} {more}: {text}");
+    }
+}
+
+#[test]
+fn an_endpoint_may_be_named_with_a_slash_at_the_end() {
+    let server = Running::new();
+    for path in ["/query/", "/sparql/"] {
+        let answer = server.get(&format!("{path}?query={}", encode(AGE)), "");
+        assert_eq!(answer.json(), age(), "{path}");
+    }
+    let update = "CLEAR GRAPH <http://e/g>";
+    let headers = "Content-Type: application/sparql-update\r\n";
+    assert_eq!(server.send("POST", "/update/", headers, update).status, 204);
+    assert_eq!(server.get("/health/", "").status, 200);
+    assert_eq!(server.get("/query//", "").status, 404);
+    // It is an endpoint of updates to those that may not send any, too.
+    let server = Running::with(|config| config.read_only = true);
+    assert_eq!(server.send("POST", "/update/", headers, update).status, 403);
 }
 
 #[test]

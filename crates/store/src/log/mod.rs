@@ -52,7 +52,7 @@ use crate::identity::random;
 use crate::{Identity, StoreError};
 use commit::{Commits, Position};
 use format::{ALIGNMENT, BLOCK_BYTES, COUNT_LIMIT, FileHeader, Kind, Promise};
-use recover::{Contents, Repaired};
+use recover::{Access, Contents, Repaired};
 use writer::{Point, Shared, Writer, create_file};
 
 pub use format::MAX_PAYLOAD_BYTES;
@@ -246,7 +246,7 @@ impl Log {
         mut deliver: impl FnMut(Record<'_>) -> Result<(), E>,
     ) -> Result<(Self, Recovered), E> {
         let options = checked(options);
-        let mut contents = Contents::read(&*storage, (generation, base), first)?;
+        let mut contents = Contents::read(&*storage, Access::Write, (generation, base), first)?;
         contents.deliver(&mut deliver)?;
         let recovered = contents.summary();
         remove_files(&*storage, generation, |number| number < first)?;
@@ -483,7 +483,13 @@ impl Drop for Group<'_> {
     }
 }
 
-/// Reads the log of a generation as [`Log::open`] does, and alters nothing.
+/// Reads the log of a generation as [`Log::open`] does, and alters nothing: the files need only be
+/// readable, and a torn end stays for the next [`Log::open`] to clear. The directory must be
+/// locked, so that nothing is appended meanwhile; others may read it, too.
+///
+/// What is handed out may be in the system's memory only, where the process that wrote it was
+/// killed before it synced: a loss of power can still take what was read, which is nothing that was
+/// acknowledged.
 ///
 /// # Errors
 /// As [`Log::open`].
@@ -494,7 +500,7 @@ pub fn read<E: From<StoreError>>(
     first: u64,
     mut deliver: impl FnMut(Record<'_>) -> Result<(), E>,
 ) -> Result<Recovered, E> {
-    let mut contents = Contents::read(storage, (generation, base), first)?;
+    let mut contents = Contents::read(storage, Access::Read, (generation, base), first)?;
     contents.deliver(&mut deliver)?;
     Ok(contents.summary())
 }

@@ -20,6 +20,14 @@ use crate::{Identity, StoreError};
 /// Bytes read at once.
 const WINDOW_BYTES: u64 = 1 << 20;
 
+/// What is to be done with the files of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    /// They are read, repaired, and continued.
+    Write,
+}
+
 /// A file, read through a window.
 #[derive(Debug)]
 struct Reader {
@@ -153,8 +161,13 @@ struct Scan {
 
 impl Scan {
     /// Reads a file from its first block to its last byte.
-    fn read(storage: &dyn Storage, base: (u64, Identity), number: u64) -> Result<Self, StoreError> {
-        let (reader, header, promise) = open(storage, base, number)?;
+    fn read(
+        storage: &dyn Storage,
+        access: Access,
+        base: (u64, Identity),
+        number: u64,
+    ) -> Result<Self, StoreError> {
+        let (reader, header, promise) = open(storage, access, base, number)?;
         let mut cursor = Cursor::start(&header);
         let mut scan = Self {
             reader,
@@ -373,6 +386,7 @@ impl Scan {
 /// Opens a file and reads its first block.
 fn open(
     storage: &dyn Storage,
+    access: Access,
     (generation, base): (u64, Identity),
     number: u64,
 ) -> Result<(Reader, FileHeader, Promise), StoreError> {
@@ -382,7 +396,11 @@ fn open(
         path: path.clone(),
         source,
     };
-    let file = storage.open(&name).map_err(failed)?;
+    let file = match access {
+        Access::Write => storage.open(&name),
+        Access::Read => storage.open_to_read(&name),
+    };
+    let file = file.map_err(failed)?;
     let length = file.length().map_err(failed)?;
     let mut block = vec![0; BLOCK_BYTES as usize];
     let whole = read_exact(&*file, &mut block, 0).map_err(failed)?;
@@ -433,6 +451,7 @@ impl Contents {
     /// Reads and judges the files of a generation from number `first` on.
     pub(super) fn read(
         storage: &dyn Storage,
+        access: Access,
         (generation, base): (u64, Identity),
         first: u64,
     ) -> Result<Self, StoreError> {
@@ -449,7 +468,7 @@ impl Contents {
                     reason: "it is missing".to_owned(),
                 });
             }
-            let scan = Scan::read(storage, (generation, base), number)?;
+            let scan = Scan::read(storage, access, (generation, base), number)?;
             if let Some(before) = scans.last() {
                 before.check_before(&scan)?;
             }

@@ -66,6 +66,12 @@ pub trait Storage: Debug + Send + Sync {
     /// What the operating system says.
     fn open(&self, name: &str) -> io::Result<Arc<dyn LogFile>>;
 
+    /// Opens a file for reading only, which needs no right to write it.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn open_to_read(&self, name: &str) -> io::Result<Arc<dyn LogFile>>;
+
     /// Gives a file another name.
     ///
     /// # Errors
@@ -130,6 +136,10 @@ impl Storage for Folder {
             .write(true)
             .open(self.path(name))?;
         Ok(Arc::new(file))
+    }
+
+    fn open_to_read(&self, name: &str) -> io::Result<Arc<dyn LogFile>> {
+        Ok(Arc::new(File::open(self.path(name))?))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

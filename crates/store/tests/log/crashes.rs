@@ -203,6 +203,7 @@ impl Beside {
             // The same process; what is armed stays armed, unless all is dead.
             _ => self.disk.after_failure(),
         };
+        let shown = read(&self.disk, self.first);
         let (log, recovered, groups) = match open(&self.disk, self.first) {
             Ok(opened) => opened,
             // A fault hit the opening; nothing may be lost by that.
@@ -213,6 +214,9 @@ impl Beside {
             }
             Err(other) => panic!("{other}"),
         };
+        // Of a disk that was not altered for it.
+        let (read, shown) = shown.expect("what can be opened can be read");
+        assert_eq!((read, &shown), (recovered, &groups));
         let mut possible = self.groups.clone();
         possible.extend(self.undecided.take());
         assert!(

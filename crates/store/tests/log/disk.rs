@@ -324,6 +324,11 @@ impl Storage for Disk {
         Ok(Arc::new(DiskFile(self.clone(), file)))
     }
 
+    fn open_to_read(&self, name: &str) -> io::Result<Arc<dyn LogFile>> {
+        let file = *self.lock().names.get(name).ok_or(ErrorKind::NotFound)?;
+        Ok(Arc::new(FileToRead(DiskFile(self.clone(), file))))
+    }
+
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let mut inner = self.lock();
         inner.change_whole()?;
@@ -422,5 +427,31 @@ impl LogFile for DiskFile {
         }
         inner.files[self.1].sync();
         Ok(())
+    }
+}
+
+/// A file that was opened to be read: to write it is a mistake.
+#[derive(Debug)]
+struct FileToRead(DiskFile);
+
+impl LogFile for FileToRead {
+    fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
+        panic!("a file that was opened to be read is written");
+    }
+
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(bytes, offset)
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        self.0.length()
+    }
+
+    fn set_length(&self, _: u64) -> io::Result<()> {
+        panic!("a file that was opened to be read is cut or extended");
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        panic!("a file that was opened to be read is synced");
     }
 }

@@ -57,6 +57,9 @@ impl Storage for Gated {
         let file = self.folder.open(name)?;
         Ok(Arc::new(GatedFile(file, Arc::clone(&self.gate))))
     }
+    fn open_to_read(&self, name: &str) -> io::Result<Arc<dyn LogFile>> {
+        self.folder.open_to_read(name)
+    }
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.folder.rename(from, to)
     }
