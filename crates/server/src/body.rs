@@ -23,11 +23,24 @@ pub(crate) enum Chunk {
 }
 
 /// Cancels a query when whoever waits for it goes away.
-pub(crate) struct CancelOnDrop(pub(crate) Arc<Running>);
+pub(crate) struct CancelOnDrop(Option<Arc<Running>>);
+
+impl CancelOnDrop {
+    pub(crate) fn of(query: &Arc<Running>) -> Self {
+        Self(Some(Arc::clone(query)))
+    }
+
+    /// Lets the query go on.
+    pub(crate) fn release(mut self) {
+        self.0 = None;
+    }
+}
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        self.0.cancel(Reason::Gone);
+        if let Some(query) = &self.0 {
+            query.cancel(Reason::Gone);
+        }
     }
 }
 

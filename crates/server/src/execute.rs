@@ -287,7 +287,7 @@ impl Executor {
         listed: Listed,
     ) -> Result<(Query, Listed, Result<Tried, Refusal>), Refusal> {
         // Who goes away takes it along.
-        let _cancel = CancelOnDrop(Arc::clone(&listed));
+        let cancel = CancelOnDrop::of(&listed);
         let place = Arc::clone(&self.long).acquire_owned().await;
         let place = place.expect("the gate is never closed");
         let (sender, tried) = oneshot::channel();
@@ -303,7 +303,9 @@ impl Executor {
         self.threads
             .spawn("long-query", self.heavy_purpose, work)
             .map_err(|error| no_thread(&error))?;
-        tried.await.map_err(|_| Refusal::internal())
+        let tried = tried.await.map_err(|_| Refusal::internal())?;
+        cancel.release();
+        Ok(tried)
     }
 
     /// The plan of a query as text. It is not run; planning it may take long.
@@ -313,7 +315,7 @@ impl Executor {
             .queries
             .list(Kind::Query, query.text(), Some(client), query.limit);
         let (id, started) = (listed.id, listed.started);
-        let _cancel = CancelOnDrop(Arc::clone(&listed));
+        let _cancel = CancelOnDrop::of(&listed);
         let explained = match self.explain_listed(query, listed).await {
             Ok(plan) => {
                 self.finished(Ending::Ok, started, 0, plan.len() as u64);
@@ -362,7 +364,7 @@ impl Executor {
     ) -> Result<Response<Body>, Refusal> {
         listed.set_heavy();
         let running = Arc::clone(&listed);
-        let waiting = CancelOnDrop(Arc::clone(&listed));
+        let waiting = CancelOnDrop::of(&listed);
         let mut queueing = Waiting {
             executor: self,
             query: &running,

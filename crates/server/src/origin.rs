@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use hyper::header::{
     ACCEPT_LANGUAGE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, REFERER, USER_AGENT,
 };
-use hyper::{Request, StatusCode};
+use hyper::{Request, StatusCode, Version};
 
 use crate::config::{Cors, ServerConfig};
 use crate::error::Refusal;
@@ -104,6 +104,19 @@ impl Origins {
         is_address(name)
             || name.eq_ignore_ascii_case("localhost")
             || public.is_some_and(|(_, public)| name_of(public).eq_ignore_ascii_case(name))
+    }
+}
+
+/// Refuses requests that leave it open which server they are for, or which page sent them: others
+/// on their way may have read another of the names (RFC 9112, section 3.2).
+pub(crate) fn check_names<B>(request: &Request<B>) -> Result<(), Refusal> {
+    let count = |name: HeaderName| request.headers().get_all(name).iter().count();
+    let needs_host = request.version() >= Version::HTTP_11;
+    match (count(HOST), count(ORIGIN)) {
+        (0, _) if needs_host => Err(Refusal::bad_request("the header Host is missing")),
+        (0 | 1, 0 | 1) => Ok(()),
+        (0 | 1, _) => Err(Refusal::bad_request("there is more than one header Origin")),
+        _ => Err(Refusal::bad_request("there is more than one header Host")),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::error::Refusal;
 use crate::execute::{Asked, Executor, Query};
 use crate::graph_store::{self, is_store};
 use crate::metrics::Now;
-use crate::origin::Origins;
+use crate::origin::{Origins, check_names};
 use crate::protocol::{
     Parameters, UpdateParameters, begins_as_query, begins_as_update, names_query, without_mark,
 };
@@ -114,6 +114,7 @@ impl Service {
         client: &Arc<Client>,
     ) -> Result<Response<Body>, Refusal> {
         self.check_uri(&request)?;
+        check_names(&request)?;
         self.origins.check_read(&request)?;
         let allow = match endpoint(&request) {
             "/query" | "/sparql" | "/" => QUERY,

@@ -52,7 +52,7 @@ impl Executor {
         let (id, started) = (listed.id, listed.started);
         let running = Arc::clone(&listed);
         // Whoever goes away takes it along, if it is not written yet.
-        let _cancel = CancelOnDrop(Arc::clone(&listed));
+        let _cancel = CancelOnDrop::of(&listed);
         let mut waiting = Waiting {
             executor: self,
             query: &running,

@@ -871,3 +871,21 @@ fn page_health_and_metrics_are_there() {
         .unwrap();
     assert!(triples.parse::<usize>().unwrap() >= TRIPLES);
 }
+
+#[test]
+fn a_request_says_once_for_which_server_it_is() {
+    let server = Running::new();
+    let target = format!("/query?query={}", encode(AGE));
+    let status = |headers: &str| server.get(&target, headers).status;
+    let (own, other) = ("Host: 127.0.0.1\r\n", "Host: evil.example\r\n");
+    assert_eq!(status(own), 200);
+    assert_eq!(status(&format!("{own}{other}")), 400);
+    let origins = "Origin: http://127.0.0.1\r\nOrigin: http://evil.example\r\n";
+    assert_eq!(status(&format!("{own}{origins}")), 400);
+    let mut connection = server.connect();
+    connection.write(format!("GET {target} HTTP/1.1\r\n\r\n").as_bytes());
+    assert_eq!(connection.head().status, 400);
+    let mut connection = server.connect();
+    connection.write(format!("GET {target} HTTP/1.0\r\n\r\n").as_bytes());
+    assert_eq!(connection.head().status, 200);
+}
