@@ -61,7 +61,7 @@ impl fmt::Display for Occupation {
 pub(crate) struct Turn {
     lock: Mutex<()>,
     /// The latest [`Occupation`] that had the lock, or an update that it waits for itself. Not
-    /// reset: whoever waited in vain did so for that one.
+    /// reset: one that waited in vain did so for that one.
     latest: AtomicU8,
 }
 
