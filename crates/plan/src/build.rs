@@ -12,6 +12,7 @@ use crate::physical::{
     TemplateTriple, Var,
 };
 use crate::statistics::Statistics;
+use rustc_hash::FxHashSet;
 
 /// Plans a query, unless it is no more wanted before that is done.
 ///
@@ -20,23 +21,23 @@ use crate::statistics::Statistics;
 pub(crate) fn build(
     query: Query,
     statistics: &dyn Statistics,
-    is_over: &dyn Fn() -> bool,
+    patience: &Patience<'_>,
 ) -> Result<Plan, PlanError> {
-    let patience = Patience::new(is_over);
+    patience.ask()?;
     let dataset = query
         .dataset
         .as_ref()
         .map(|dataset| (dataset.default.len(), dataset.named.len()));
-    let source = Source::new(statistics, &query.constants, dataset, &patience);
+    let source = Source::new(statistics, &query.constants, dataset, patience);
     let rows = Grouper::new(&source).alone(&query.pattern);
-    let rows = patience.keep(rows)?;
     let mut cost = rows.cost;
     let (mut root, more) = modified(rows.into_node(), query.modifiers, columns(&query.form));
     cost += more;
     cost += root.rows;
     let mut ids = 0;
     number(&mut root, &mut ids);
-    Ok(Plan {
+    // Given up or not, it is dropped with the stack that it needs.
+    let plan = Plan {
         form: match query.form {
             LogicalForm::Select(vars) => Form::Select(vars),
             LogicalForm::Ask => Form::Ask,
@@ -53,14 +54,16 @@ pub(crate) fn build(
         cost,
         ids,
         remembered: RememberedIds::default(),
-    })
+    };
+    patience.keep(plan)
 }
 
 /// The columns that the form needs; ASK needs none, and counts no rows.
 fn columns(form: &LogicalForm) -> Option<Vec<Var>> {
     let mut vars = Vec::new();
+    let mut seen = FxHashSet::default();
     let mut add = |var: Var| {
-        if !vars.contains(&var) {
+        if seen.insert(var) {
             vars.push(var);
         }
     };

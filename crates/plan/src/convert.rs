@@ -16,6 +16,7 @@ use crate::algebra::{Deduplicate, LogicalForm, Modifiers, Pattern, Query};
 use crate::arguments::Arguments;
 use crate::convert_select::{Solutions, columns};
 use crate::error::PlanError;
+use crate::patience::Patience;
 use crate::physical::{ConstId, Constant, Dataset, Scope, Slot, TemplateSlot, TemplateTriple, Var};
 
 /// Patterns that build on each other above which a query is refused: planning recurses over them.
@@ -28,6 +29,8 @@ pub(crate) struct Converter<'t> {
     /// For the places of what is refused.
     text: &'t str,
     pub(crate) arguments: Arguments<'t>,
+    /// Spent on each part of the text.
+    pub(crate) patience: &'t Patience<'t>,
     variables: Vec<String>,
     pub(crate) by_name: FxHashMap<&'t str, Var>,
     blanks: FxHashMap<u32, Var>,
@@ -130,10 +133,16 @@ impl Scoped {
 }
 
 impl<'t> Converter<'t> {
-    pub(crate) fn new(text: &'t str, base: Option<&str>, arguments: Arguments<'t>) -> Self {
+    pub(crate) fn new(
+        text: &'t str,
+        base: Option<&str>,
+        arguments: Arguments<'t>,
+        patience: &'t Patience<'t>,
+    ) -> Self {
         Self {
             text,
             arguments,
+            patience,
             variables: Vec::new(),
             by_name: FxHashMap::default(),
             blanks: FxHashMap::default(),
@@ -323,6 +332,7 @@ impl<'t> Converter<'t> {
     }
 
     pub(crate) fn variable(&mut self, name: &'t str) -> Result<Var, PlanError> {
+        self.patience.work(1)?;
         if let Some(var) = self.by_name.get(name) {
             return Ok(*var);
         }
@@ -355,6 +365,7 @@ impl<'t> Converter<'t> {
 
     /// A constant that is a part of the plan's structure; each term has one number.
     pub(crate) fn fixed(&mut self, term: Term) -> Result<ConstId, PlanError> {
+        self.patience.work(1)?;
         if let Some(id) = self.by_term.get(&term) {
             return Ok(*id);
         }
@@ -364,6 +375,7 @@ impl<'t> Converter<'t> {
     }
 
     fn push(&mut self, constant: Constant) -> Result<ConstId, PlanError> {
+        self.patience.work(1)?;
         let id = ConstId(narrow(self.constants.len(), "constants")?);
         self.constants.push(constant);
         Ok(id)
