@@ -30,6 +30,7 @@ mod limits;
 mod modifiers;
 mod order;
 mod patience;
+mod pending;
 pub mod physical;
 mod planner;
 mod prepared;
