@@ -74,11 +74,7 @@ impl Item {
             Self::Path(path) => path.variables().collect(),
             Self::Graphs(slot) => Pattern::Graphs(*slot).certain(),
             Self::Values { vars, rows } => certain_of_values(vars, rows),
-            Self::Union(branches) => branches
-                .iter()
-                .map(Pattern::certain)
-                .reduce(|a, b| a.intersection(&b))
-                .unwrap_or_default(),
+            Self::Union(branches) => certain_of_union(branches),
             Self::Service(service) => service_certain(service),
             Self::Apart(pattern) => pattern.certain(),
         }
@@ -88,13 +84,7 @@ impl Item {
         match self {
             Self::Quad(_) | Self::Path(_) | Self::Graphs(_) => self.certain(),
             Self::Values { vars, .. } => vars.iter().copied().collect(),
-            Self::Union(branches) => {
-                let mut set = VarSet::default();
-                for branch in branches {
-                    set.extend(&branch.possible());
-                }
-                set
-            }
+            Self::Union(branches) => possible_of_union(branches),
             Self::Service(service) => service_possible(service),
             Self::Apart(pattern) => pattern.possible(),
         }
@@ -235,12 +225,7 @@ impl Block {
         joined
     }
 
-    fn of_side(
-        pattern: &Pattern,
-        other: &VarSet,
-        given: &VarSet,
-        patience: &Patience<'_>,
-    ) -> Self {
+    fn of_side(pattern: &Pattern, other: &VarSet, given: &VarSet, patience: &Patience<'_>) -> Self {
         let block = Self::of(pattern, given, patience);
         if block.commutes_with(other, given) && !block.is_thinned_apart() {
             block
@@ -316,6 +301,23 @@ impl Block {
         }
         true
     }
+}
+
+/// The variables that all branches bind.
+pub(crate) fn certain_of_union(branches: &[Pattern]) -> VarSet {
+    let certain = branches.iter().map(Pattern::certain);
+    certain
+        .reduce(|a, b| a.intersection(&b))
+        .unwrap_or_default()
+}
+
+/// The variables that some branch may bind.
+pub(crate) fn possible_of_union(branches: &[Pattern]) -> VarSet {
+    let mut set = VarSet::default();
+    for branch in branches {
+        set.extend(&branch.possible());
+    }
+    set
 }
 
 /// The operands of a conjunction at the top of an expression, where the two bounds of a range are

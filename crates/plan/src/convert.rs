@@ -23,6 +23,9 @@ use crate::physical::{ConstId, Constant, Dataset, Scope, Slot, TemplateSlot, Tem
 pub(crate) const MAX_HEIGHT: usize = 512;
 /// Triple patterns above which a query is refused: the search for their order is cubic.
 const MAX_TRIPLE_PATTERNS: usize = 4096;
+/// Patterns that are joined with others above which a query is refused: each may be an operator on
+/// those before it, and plans are walked by recursion.
+const MAX_JOINED_PATTERNS: usize = u16::MAX as usize;
 
 /// Converts one parsed query.
 pub(crate) struct Converter<'t> {
@@ -38,6 +41,7 @@ pub(crate) struct Converter<'t> {
     by_term: FxHashMap<Term, ConstId>,
     made_up: usize,
     triple_patterns: usize,
+    joined_patterns: usize,
     /// Expressions and paths around.
     pub(crate) depth: usize,
     /// The base IRI of the query.
@@ -150,6 +154,7 @@ impl<'t> Converter<'t> {
             by_term: FxHashMap::default(),
             made_up: 0,
             triple_patterns: 0,
+            joined_patterns: 0,
             depth: 0,
             base: base.map(NamedNode::new_unchecked),
             calls_services: false,
@@ -301,6 +306,21 @@ impl<'t> Converter<'t> {
             });
         }
         Ok(())
+    }
+
+    /// Counts a pattern that is joined with others.
+    ///
+    /// # Errors
+    /// [`PlanError::TooLarge`].
+    pub(crate) fn count_joined_pattern(&mut self) -> Result<(), PlanError> {
+        self.joined_patterns += 1;
+        match self.joined_patterns > MAX_JOINED_PATTERNS {
+            true => Err(PlanError::TooLarge {
+                what: "patterns to join",
+                limit: MAX_JOINED_PATTERNS,
+            }),
+            false => Ok(()),
+        }
     }
 
     /// A variable, or an IRI in the structure of the query.
@@ -483,7 +503,7 @@ pub(crate) fn deduplicate(deduplicate: Option<tree::Deduplicate>) -> Deduplicate
     }
 }
 
-fn narrow(number: usize, what: &'static str) -> Result<u16, PlanError> {
+pub(crate) fn narrow(number: usize, what: &'static str) -> Result<u16, PlanError> {
     u16::try_from(number).map_err(|_| PlanError::TooLarge {
         what,
         limit: usize::from(u16::MAX),

@@ -49,6 +49,7 @@ impl<'t> Converter<'t> {
 
     /// An element that is joined with those before it.
     fn element(&mut self, element: &Element<'t>, scope: Scope) -> Result<Scoped, PlanError> {
+        self.count_joined_pattern()?;
         match element {
             Element::Triples(triples) => self.triples(triples, scope),
             Element::Union(branches) => self.union(branches, scope),

@@ -110,7 +110,9 @@ impl Grouper<'_> {
 
     /// EXISTS of the expressions of a condition.
     pub(crate) fn marked(&self, rows: Rows, marks: &[(Var, Pattern)]) -> Rows {
-        marks.iter().fold(rows, |rows, (var, pattern)| {
+        let wanted = marks.iter();
+        let wanted = wanted.take_while(|_| !self.source.patience.spend(1));
+        wanted.fold(rows, |rows, (var, pattern)| {
             self.exists(rows, pattern, Outcome::Mark(*var))
         })
     }

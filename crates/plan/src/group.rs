@@ -8,7 +8,7 @@
 use std::cell::Cell;
 
 use crate::algebra::{Pattern, certain_of_values, endpoint_variable, never_fails};
-use crate::block::{Block, Item, Operation, conjuncts};
+use crate::block::{Block, Item, Operation, certain_of_union, conjuncts, possible_of_union};
 use crate::expression::{Aggregate, AggregateFunction, Comparison, Expression};
 use crate::facts::{Source, size};
 use crate::order::{Relation, explore};
@@ -351,15 +351,12 @@ impl<'a> Grouper<'a> {
         let starts = self.starts(&items);
         let is_only_one = starts.len() == 1;
         for (start, rest) in starts {
-            if patience.is_over() {
+            if patience.is_over() || patience.spend(waiting.len()) {
                 return rows;
             }
             let mut left = match is_only_one {
                 true => std::mem::take(waiting),
-                false => {
-                    patience.spend(waiting.len());
-                    waiting.clone()
-                }
+                false => waiting.clone(),
             };
             let is_apart = !matches!(start, Start::Explore(_) | Start::Service(_));
             let begun = match start {
@@ -410,7 +407,8 @@ impl<'a> Grouper<'a> {
                 return starts;
             }
             let explored = part.items.iter().filter_map(|i| self.relation(i)).collect();
-            let is_left = |item: &&Item| !is_relation(item) || !item.possible().intersects(&part.vars);
+            let is_left =
+                |item: &&Item| !is_relation(item) || !item.possible().intersects(&part.vars);
             let rest = items.iter().filter(is_left).cloned().collect();
             starts.push((Start::Explore(explored), rest));
         }
@@ -457,7 +455,9 @@ impl<'a> Grouper<'a> {
 
     /// The items but one.
     fn without(&self, items: &[Item], index: usize) -> Vec<Item> {
-        self.source.patience.spend(items.len());
+        if self.source.patience.spend(items.len()) {
+            return Vec::new();
+        }
         let mut rest = items.to_vec();
         rest.remove(index);
         rest
@@ -517,12 +517,13 @@ impl<'a> Grouper<'a> {
             Item::Union(branches) => {
                 let inside = self.union_inside(&branches, &rows);
                 if place == Place::Inside {
-                    return inside;
+                    return Some(inside?.joined(rows));
                 }
-                let alone = join(rows, self.union_alone(&branches));
+                let alone = self.union_alone(&branches);
+                let apart = join_cost(&rows, &alone);
                 Some(match inside {
-                    Some(inside) if inside.cost <= alone.cost => inside,
-                    _ => alone,
+                    Some(inside) if rows.cost + inside.cost <= apart => inside.joined(rows),
+                    _ => join(rows, alone),
                 })
             }
             Item::Values { vars, rows: cells } => {
@@ -548,23 +549,27 @@ impl<'a> Grouper<'a> {
     }
 
     /// UNION with each branch explored from the rows.
-    fn union_inside(&self, branches: &[Pattern], rows: &Rows) -> Option<Rows> {
+    fn union_inside(&self, branches: &[Pattern], rows: &Rows) -> Option<Explored> {
         let mut steps = Vec::with_capacity(branches.len());
         let (mut found, mut cost) = (0.0, 0.0);
         let mut possible = VarSet::default();
         for branch in branches {
+            if self.source.patience.spend(1) {
+                return None;
+            }
             let inside = self.group(branch, rows.as_left_side(), Place::Inside, Vec::new())?;
             found += inside.rows;
             cost += inside.cost + rows.rows;
             possible.extend(&inside.possible);
             steps.push(inside.steps);
         }
-        let mut rows = rows.clone();
-        rows.push(Step::Union(steps), found, cost);
-        rows.certain
-            .extend(&Item::Union(branches.to_vec()).certain());
-        rows.possible.extend(&possible);
-        Some(rows)
+        Some(Explored {
+            step: Step::Union(steps),
+            rows: found,
+            cost,
+            certain: certain_of_union(branches),
+            possible,
+        })
     }
 
     /// UNION of independent branches.
@@ -572,6 +577,7 @@ impl<'a> Grouper<'a> {
         let (mut found, mut cost) = (0.0, 0.0);
         let nodes = branches
             .iter()
+            .take_while(|_| !self.source.patience.spend(1))
             .map(|branch| {
                 let rows = self.alone(branch);
                 found += rows.rows;
@@ -579,12 +585,11 @@ impl<'a> Grouper<'a> {
                 rows.into_node()
             })
             .collect();
-        let item = Item::Union(branches.to_vec());
         self.rows_of(
             node(Operator::Union(nodes), found),
             cost,
-            &item.certain(),
-            &item.possible(),
+            &certain_of_union(branches),
+            &possible_of_union(branches),
         )
     }
 
@@ -637,6 +642,25 @@ fn counting_rows(aggregates: &[(Var, Aggregate)], certain: &VarSet) -> Vec<(Var,
         }
     }
     aggregates
+}
+
+/// A step that explores from rows, and what it makes of them.
+struct Explored {
+    step: Step,
+    rows: f64,
+    cost: f64,
+    certain: VarSet,
+    possible: VarSet,
+}
+
+impl Explored {
+    /// The rows with this step.
+    fn joined(self, mut rows: Rows) -> Rows {
+        rows.push(self.step, self.rows, self.cost);
+        rows.certain.extend(&self.certain);
+        rows.possible.extend(&self.possible);
+        rows
+    }
 }
 
 /// What a connected group begins with.
@@ -720,6 +744,24 @@ pub(crate) fn joined_rows(left: &Rows, right: &Rows, keys: &[Var], loose: &[Var]
     }
 }
 
+/// Work of two independent plans and of joining them.
+fn join_cost(left: &Rows, right: &Rows) -> f64 {
+    if left.is_unit() {
+        return right.cost;
+    }
+    if right.is_unit() {
+        return left.cost;
+    }
+    let (keys, loose) = shared(left, right);
+    let found = joined_rows(left, right, &keys, &loose);
+    let compared = if keys.is_empty() {
+        left.rows * right.rows
+    } else {
+        0.0
+    };
+    left.cost + right.cost + HASH * (left.rows + right.rows) + found + compared
+}
+
 /// Joins two independent plans; the smaller is kept in memory.
 fn join(left: Rows, right: Rows) -> Rows {
     if left.is_unit() {
@@ -730,12 +772,7 @@ fn join(left: Rows, right: Rows) -> Rows {
     }
     let (keys, loose) = shared(&left, &right);
     let found = joined_rows(&left, &right, &keys, &loose);
-    let compared = if keys.is_empty() {
-        left.rows * right.rows
-    } else {
-        0.0
-    };
-    let cost = left.cost + right.cost + HASH * (left.rows + right.rows) + found + compared;
+    let cost = join_cost(&left, &right);
     let certain = left.certain.union(&right.certain);
     let possible = left.possible.union(&right.possible);
     let given = left.given.clone();

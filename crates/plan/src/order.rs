@@ -12,8 +12,8 @@ use rustc_hash::FxHashMap;
 
 use crate::algebra::{PathPattern, Quad};
 use crate::estimate_path::Reach;
-use crate::patience::Patience;
 use crate::facts::{Edge, Facts, Source, count, size, type_population};
+use crate::patience::Patience;
 use crate::physical::{ConstId, Requirement, Scope, Side, Slot, Step, Var};
 use crate::rows::{Filter, Rows, Waiting};
 use crate::varset::VarSet;

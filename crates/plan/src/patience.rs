@@ -17,9 +17,6 @@ pub(crate) struct Patience<'a> {
     was_over: Cell<bool>,
     /// Units of work until the next question.
     left: Cell<usize>,
-    /// Units of work done so far.
-    #[cfg(test)]
-    pub(crate) spent: Cell<usize>,
 }
 
 impl<'a> Patience<'a> {
@@ -28,8 +25,6 @@ impl<'a> Patience<'a> {
             is_over,
             was_over: Cell::new(false),
             left: Cell::new(UNITS_PER_QUESTION),
-            #[cfg(test)]
-            spent: Cell::new(0),
         }
     }
 
@@ -42,10 +37,10 @@ impl<'a> Patience<'a> {
     }
 
     /// True once planning is to be given up; counts the work done, and asks when there was
-    /// enough of it.
+    /// enough of it. The work is to be left out where it is over.
     pub(crate) fn spend(&self, units: usize) -> bool {
         #[cfg(test)]
-        self.spent.set(self.spent.get() + units);
+        tests::count(if self.was_over.get() { 1 } else { units });
         match self.left.get().checked_sub(units) {
             Some(left) => self.left.set(left),
             None => {
@@ -89,3 +84,7 @@ impl<'a> Patience<'a> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "patience_tests.rs"]
+mod tests;

@@ -197,6 +197,9 @@ impl<'p> Pending<'p> {
 
     /// Takes all items but endpoints that none of the relations left tells from the other items.
     pub(crate) fn take_all_but_endpoints(&mut self, rows: &Rows) -> Vec<Item> {
+        if self.patience.spend(self.entries.len()) {
+            return Vec::new();
+        }
         let mut bound = VarSet::default();
         for place in &self.relations {
             if let Some(item) = self.item(*place) {
@@ -210,7 +213,6 @@ impl<'p> Pending<'p> {
         let taken: Vec<usize> = places
             .filter(|place| self.item(*place).is_some_and(|item| !stays(item)))
             .collect();
-        self.patience.spend(self.entries.len());
         let places = taken.into_iter();
         places.filter_map(|place| self.take(place)).collect()
     }

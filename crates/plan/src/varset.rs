@@ -110,14 +110,17 @@ impl VarSet {
 
     /// In ascending order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Var> + '_ {
-        self.words.iter().zip(self.first..).flat_map(|(word, index)| {
-            (0..64usize)
-                .filter(move |bit| word >> bit & 1 == 1)
-                .map(move |bit| {
-                    let number = u16::try_from(index * 64 + bit).expect("made from a Var");
-                    Var(number)
-                })
-        })
+        self.words
+            .iter()
+            .zip(self.first..)
+            .flat_map(|(word, index)| {
+                (0..64usize)
+                    .filter(move |bit| word >> bit & 1 == 1)
+                    .map(move |bit| {
+                        let number = u16::try_from(index * 64 + bit).expect("made from a Var");
+                        Var(number)
+                    })
+            })
     }
 
     fn trimmed(first: usize, mut words: Vec<u64>) -> Self {
@@ -160,7 +163,10 @@ mod tests {
         assert!(a.intersection(&[Var(5)].into_iter().collect()).is_empty());
         assert!(a.intersection(&b).is_subset(&a));
         assert_eq!(a.clone().without(Var(1)), [Var(70)].into_iter().collect());
-        assert_eq!(a.clone().without(Var(70)).without(Var(1)), VarSet::default());
+        assert_eq!(
+            a.clone().without(Var(70)).without(Var(1)),
+            VarSet::default()
+        );
         let mut high: VarSet = [Var(u16::MAX)].into_iter().collect();
         assert_eq!(high.words.len(), 1, "no words before the first");
         assert!(!high.intersects(&a) && high.difference(&a) == high);
