@@ -12,7 +12,8 @@
 
 use crate::algebra::{Pattern, Subquery};
 use crate::facts::size;
-use crate::group::{APART, Grouper, HASH, Place, shared};
+use crate::group::{APART, Grouper, Place};
+use crate::join::{HASH, shared};
 use crate::modifiers::modified;
 use crate::physical::{Operator, Outcome, Step, Var};
 use crate::rows::{Rows, node};

@@ -7,10 +7,11 @@
 
 use std::cell::Cell;
 
-use crate::algebra::{Pattern, certain_of_values, endpoint_variable, never_fails};
+use crate::algebra::{Pattern, endpoint_variable, never_fails};
 use crate::block::{Block, Item, Operation, certain_of_union, conjuncts, possible_of_union};
 use crate::expression::{Aggregate, AggregateFunction, Comparison, Expression};
-use crate::facts::{Source, size};
+use crate::facts::Source;
+use crate::join::{Explored, HASH, join, join_cost, joined_rows, shared, values};
 use crate::order::{Relation, explore};
 use crate::pending::{Pending, components, is_relation};
 use crate::physical::{ConstId, Node, Operator, Service, Step, Var};
@@ -19,8 +20,6 @@ use crate::varset::VarSet;
 
 /// Ways to begin a group that are planned to the end and compared.
 const MAX_STARTS: usize = 6;
-/// Work of a row on either side of a hash join, in rows handled.
-pub(crate) const HASH: f64 = 4.0;
 /// How much dearer than a left join exploring may seem and still be chosen: its cost is bounded
 /// by the rows that there are, that of the other by an estimate of all the data.
 pub(crate) const APART: f64 = 4.0;
@@ -644,25 +643,6 @@ fn counting_rows(aggregates: &[(Var, Aggregate)], certain: &VarSet) -> Vec<(Var,
     aggregates
 }
 
-/// A step that explores from rows, and what it makes of them.
-struct Explored {
-    step: Step,
-    rows: f64,
-    cost: f64,
-    certain: VarSet,
-    possible: VarSet,
-}
-
-impl Explored {
-    /// The rows with this step.
-    fn joined(self, mut rows: Rows) -> Rows {
-        rows.push(self.step, self.rows, self.cost);
-        rows.certain.extend(&self.certain);
-        rows.possible.extend(&self.possible);
-        rows
-    }
-}
-
 /// What a connected group begins with.
 enum Start {
     Explore(Vec<Relation>),
@@ -706,86 +686,4 @@ fn split_values(vars: &[Var], rows: &Cells, others: &[Item]) -> Option<Start> {
         1 => Start::Apart(branches.remove(0)),
         _ => Start::Union(branches),
     })
-}
-
-/// Joins inline data that shares only certainly bound variables with the rows.
-fn values(mut rows: Rows, vars: Vec<Var>, cells: Cells) -> Rows {
-    let certain = certain_of_values(&vars, &cells);
-    let shares = vars.iter().any(|var| rows.possible.contains(*var));
-    let found = if shares {
-        rows.rows
-    } else {
-        rows.rows * size(cells.len())
-    };
-    let cost = rows.rows * (1.0 + size(cells.len()));
-    let bound = vars.clone();
-    rows.push(Step::Values { vars, rows: cells }, found, cost);
-    for var in bound {
-        rows.bind(var, certain.contains(var));
-    }
-    rows
-}
-
-/// Shared variables: certainly bound on both sides, and the others.
-pub(crate) fn shared(left: &Rows, right: &Rows) -> (Vec<Var>, Vec<Var>) {
-    let both = left.certain.intersection(&right.certain);
-    left.possible
-        .intersection(&right.possible)
-        .iter()
-        .partition(|var| both.contains(*var))
-}
-
-/// Rows of a join, where nothing is known of how its keys match.
-pub(crate) fn joined_rows(left: &Rows, right: &Rows, keys: &[Var], loose: &[Var]) -> f64 {
-    if keys.is_empty() && loose.is_empty() {
-        left.rows * right.rows
-    } else {
-        left.rows.max(right.rows)
-    }
-}
-
-/// Work of two independent plans and of joining them.
-fn join_cost(left: &Rows, right: &Rows) -> f64 {
-    if left.is_unit() {
-        return right.cost;
-    }
-    if right.is_unit() {
-        return left.cost;
-    }
-    let (keys, loose) = shared(left, right);
-    let found = joined_rows(left, right, &keys, &loose);
-    let compared = if keys.is_empty() {
-        left.rows * right.rows
-    } else {
-        0.0
-    };
-    left.cost + right.cost + HASH * (left.rows + right.rows) + found + compared
-}
-
-/// Joins two independent plans; the smaller is kept in memory.
-fn join(left: Rows, right: Rows) -> Rows {
-    if left.is_unit() {
-        return right;
-    }
-    if right.is_unit() {
-        return left;
-    }
-    let (keys, loose) = shared(&left, &right);
-    let found = joined_rows(&left, &right, &keys, &loose);
-    let cost = join_cost(&left, &right);
-    let certain = left.certain.union(&right.certain);
-    let possible = left.possible.union(&right.possible);
-    let given = left.given.clone();
-    let (build, probe) = if left.rows <= right.rows {
-        (left, right)
-    } else {
-        (right, left)
-    };
-    let operator = Operator::Join {
-        build: Box::new(build.into_node()),
-        probe: Box::new(probe.into_node()),
-        keys,
-        loose,
-    };
-    Rows::of_node(node(operator, found), cost, certain, possible).begun_with(&given)
 }

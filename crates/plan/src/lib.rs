@@ -25,6 +25,7 @@ mod explain;
 pub mod expression;
 mod facts;
 mod group;
+mod join;
 mod levels;
 mod limits;
 mod modifiers;

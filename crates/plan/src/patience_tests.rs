@@ -134,9 +134,26 @@ fn texts(n: usize) -> Vec<String> {
     ]
 }
 
+/// Inline data of which each part is connected with the next, with filters that wait for it: its
+/// order is looked for in time that grows with the square of its length.
+fn numbered_chain(n: usize) -> String {
+    let parts = (0..n).map(|number| {
+        let next = number + 1;
+        format!("VALUES(?a{number} ?a{next}){{(1 1)}}FILTER(?a{next}>?a{number})")
+    });
+    format!("ASK {{ {} }}", parts.collect::<String>())
+}
+
 /// Texts whose parts build on each other or are triple patterns, of which there are few.
 fn short_texts(n: usize) -> Vec<String> {
     vec![
+        numbered_chain(n * 10),
+        format!(
+            "ASK {{ {}{}{} }}",
+            "{<a:s> <a:p> 1 . ".repeat(n),
+            "FILTER(1=1)".repeat(10 * n),
+            "}".repeat(n)
+        ),
         format!("ASK {{ {} }}", "OPTIONAL{?s <a:p> ?o}".repeat(n)),
         format!(
             "ASK {{ {} }}",

@@ -312,7 +312,7 @@ impl Waiting {
     /// Applies those whose variables are all certainly bound: their value is final then. What
     /// is random stays where the text has it.
     pub(crate) fn apply(&mut self, rows: &mut Rows, patience: &Patience<'_>) {
-        for place in self.to_try(&rows.certain) {
+        for place in self.perhaps_ready(&rows.certain) {
             if patience.spend(1) {
                 return;
             }
@@ -333,7 +333,7 @@ impl Waiting {
     }
 
     /// The places of the filters that may have become ready, in order.
-    fn to_try(&mut self, certain: &VarSet) -> Vec<usize> {
+    fn perhaps_ready(&mut self, certain: &VarSet) -> Vec<usize> {
         let mut places = Vec::new();
         if *certain != self.seen {
             for var in certain.difference(&self.seen).iter() {
