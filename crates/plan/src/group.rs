@@ -384,8 +384,8 @@ impl<'a> Grouper<'a> {
                 best = Some((finished, left));
             }
         }
-        // There is a start for each item, unless planning was given up.
         let Some((rows, left)) = best else {
+            assert!(patience.is_over(), "there is a start for each item");
             return rows;
         };
         *waiting = left;

@@ -195,7 +195,8 @@ impl<'p> Pending<'p> {
         chosen
     }
 
-    /// Takes all items but endpoints that none of the relations left tells from the other items.
+    /// Takes all items but endpoints that wait for a variable which no relation left can bind, or
+    /// which the rows may have.
     pub(crate) fn take_all_but_endpoints(&mut self, rows: &Rows) -> Vec<Item> {
         if self.patience.spend(self.entries.len()) {
             return Vec::new();
