@@ -13,7 +13,7 @@ use crate::varset::VarSet;
 use oxrdf::NamedNode;
 
 /// A quad pattern.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Quad {
     pub(crate) subject: Slot,
     pub(crate) predicate: Slot,

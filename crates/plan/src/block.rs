@@ -10,15 +10,21 @@ use crate::algebra::{
     PathPattern, Pattern, Quad, certain_of_values, never_fails, service_certain, service_possible,
 };
 use crate::expression::Expression;
+use crate::patience::Patience;
 use crate::physical::{ConstId, Outcome, Service, Slot, Var};
-use crate::rows::are_a_range;
+use crate::rows::bound_of;
 use crate::varset::VarSet;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::VecDeque;
 
 /// Items to join, then operations.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Block {
     pub(crate) items: Vec<Item>,
     pub(crate) operations: Vec<Operation>,
+    /// The quad patterns among the items.
+    quads: FxHashSet<Quad>,
 }
 
 /// Something to join.
@@ -68,11 +74,7 @@ impl Item {
             Self::Path(path) => path.variables().collect(),
             Self::Graphs(slot) => Pattern::Graphs(*slot).certain(),
             Self::Values { vars, rows } => certain_of_values(vars, rows),
-            Self::Union(branches) => branches
-                .iter()
-                .map(Pattern::certain)
-                .reduce(|a, b| a.intersection(&b))
-                .unwrap_or_default(),
+            Self::Union(branches) => certain_of_union(branches),
             Self::Service(service) => service_certain(service),
             Self::Apart(pattern) => pattern.certain(),
         }
@@ -82,13 +84,7 @@ impl Item {
         match self {
             Self::Quad(_) | Self::Path(_) | Self::Graphs(_) => self.certain(),
             Self::Values { vars, .. } => vars.iter().copied().collect(),
-            Self::Union(branches) => {
-                let mut set = VarSet::default();
-                for branch in branches {
-                    set.extend(&branch.possible());
-                }
-                set
-            }
+            Self::Union(branches) => possible_of_union(branches),
             Self::Service(service) => service_possible(service),
             Self::Apart(pattern) => pattern.possible(),
         }
@@ -111,7 +107,11 @@ impl From<Item> for Pattern {
 
 impl Block {
     /// The block of a pattern, in which the variables of `given` have a value from the start.
-    pub(crate) fn of(pattern: &Pattern, given: &VarSet) -> Self {
+    pub(crate) fn of(pattern: &Pattern, given: &VarSet, patience: &Patience<'_>) -> Self {
+        // What is nested in the pattern is walked or copied.
+        if patience.is_over() {
+            return Self::default();
+        }
         match pattern {
             Pattern::Unit => Self::default(),
             Pattern::Quads(quads) => {
@@ -132,14 +132,14 @@ impl Block {
             Pattern::Group { .. } | Pattern::Subquery(_) | Pattern::EachGraph { .. } => {
                 Self::from_item(Item::Apart(pattern.clone()))
             }
-            Pattern::Join(parts) => Self::join(parts, given),
+            Pattern::Join(parts) => Self::join(parts, given, patience),
             Pattern::LeftJoin {
                 left,
                 right,
                 marks,
                 condition,
             } => {
-                let mut block = Self::of(left, given);
+                let mut block = Self::of(left, given, patience);
                 block.operations.push(Operation::Optional {
                     right: (**right).clone(),
                     marks: marks.clone(),
@@ -148,7 +148,7 @@ impl Block {
                 block
             }
             Pattern::Minus { left, right, graph } => {
-                let mut block = Self::of(left, given);
+                let mut block = Self::of(left, given, patience);
                 let possible = left.possible();
                 block.operations.push(Operation::Minus {
                     right: (**right).clone(),
@@ -164,7 +164,7 @@ impl Block {
                 pattern,
                 outcome,
             } => {
-                let mut block = Self::of(inner, given);
+                let mut block = Self::of(inner, given, patience);
                 block.operations.push(Operation::Exists {
                     pattern: (**pattern).clone(),
                     outcome: *outcome,
@@ -172,14 +172,14 @@ impl Block {
                 block
             }
             Pattern::Filter { inner, expression } => {
-                let mut block = Self::of(inner, given);
-                for part in conjuncts(expression) {
+                let mut block = Self::of(inner, given, patience);
+                for part in conjuncts(expression, patience) {
                     block.operations.push(Operation::Filter(part));
                 }
                 block
             }
             Pattern::Extend { inner, bindings } => {
-                let mut block = Self::of(inner, given);
+                let mut block = Self::of(inner, given, patience);
                 let extensions = bindings.iter().map(|(var, expression)| Operation::Extend {
                     var: *var,
                     expression: expression.clone(),
@@ -193,13 +193,16 @@ impl Block {
     fn from_item(item: Item) -> Self {
         Self {
             items: vec![item],
-            operations: Vec::new(),
+            ..Self::default()
         }
     }
 
-    fn join(parts: &[Pattern], given: &VarSet) -> Self {
+    fn join(parts: &[Pattern], given: &VarSet, patience: &Patience<'_>) -> Self {
         let (mut all, mut repeated) = (VarSet::default(), VarSet::default());
         for part in parts {
+            if patience.spend(1) {
+                return Self::default();
+            }
             let possible = part.possible();
             repeated.extend(&all.intersection(&possible));
             all.extend(&possible);
@@ -207,7 +210,10 @@ impl Block {
         let mut joined = Self::default();
         for part in parts {
             let own = part.possible().difference(&repeated);
-            let block = Self::of_side(part, &all.difference(&own), given);
+            let block = Self::of_side(part, &all.difference(&own), given, patience);
+            if patience.spend(1 + block.items.len() + block.operations.len()) {
+                return Self::default();
+            }
             for item in block.items {
                 match item {
                     Item::Quad(quad) => joined.add_quad(quad),
@@ -219,8 +225,8 @@ impl Block {
         joined
     }
 
-    fn of_side(pattern: &Pattern, other: &VarSet, given: &VarSet) -> Self {
-        let block = Self::of(pattern, given);
+    fn of_side(pattern: &Pattern, other: &VarSet, given: &VarSet, patience: &Patience<'_>) -> Self {
+        let block = Self::of(pattern, given, patience);
         if block.commutes_with(other, given) && !block.is_thinned_apart() {
             block
         } else {
@@ -243,11 +249,7 @@ impl Block {
 
     /// The same quad pattern twice matches what it matches once.
     fn add_quad(&mut self, quad: Quad) {
-        let known = self
-            .items
-            .iter()
-            .any(|item| matches!(item, Item::Quad(other) if *other == quad));
-        if !known {
+        if self.quads.insert(quad) {
             self.items.push(Item::Quad(quad));
         }
     }
@@ -301,26 +303,64 @@ impl Block {
     }
 }
 
+/// The variables that all branches bind.
+pub(crate) fn certain_of_union(branches: &[Pattern]) -> VarSet {
+    let certain = branches.iter().map(Pattern::certain);
+    certain
+        .reduce(|a, b| a.intersection(&b))
+        .unwrap_or_default()
+}
+
+/// The variables that some branch may bind.
+pub(crate) fn possible_of_union(branches: &[Pattern]) -> VarSet {
+    let mut set = VarSet::default();
+    for branch in branches {
+        set.extend(&branch.possible());
+    }
+    set
+}
+
 /// The operands of a conjunction at the top of an expression, where the two bounds of a range are
 /// one: together they leave much less than two conditions that have nothing to do with each other.
 ///
 /// A solution passes the conjunction if and only if it passes each operand: both an error and
 /// false drop it.
-pub(crate) fn conjuncts(expression: &Expression) -> Vec<Expression> {
+pub(crate) fn conjuncts(expression: &Expression, patience: &Patience<'_>) -> Vec<Expression> {
     let mut operands: Vec<Expression> = Vec::new();
+    // The places of bounds of a variable, from below or from above, that have no counterpart.
+    let mut lone: FxHashMap<(Var, bool), VecDeque<usize>> = FxHashMap::default();
     for part in flattened(expression) {
-        let other = operands.iter_mut().find(|other| are_a_range(other, part));
-        match other {
-            Some(other) => *other = Expression::And(vec![other.clone(), part.clone()]),
-            None => operands.push(part.clone()),
+        if patience.spend(1) {
+            break;
         }
+        let bound = bound_of(part);
+        let other = bound.and_then(|(var, is_lower)| {
+            let others = lone.get_mut(&(var, !is_lower));
+            others.and_then(VecDeque::pop_front)
+        });
+        if let Some(place) = other {
+            let other = std::mem::replace(&mut operands[place], Expression::And(Vec::new()));
+            operands[place] = Expression::And(vec![other, part.clone()]);
+            continue;
+        }
+        if let Some(bound) = bound {
+            lone.entry(bound).or_default().push_back(operands.len());
+        }
+        operands.push(part.clone());
     }
     operands
 }
 
+/// The operands of a conjunction, and of those nested in it.
 fn flattened(expression: &Expression) -> Vec<&Expression> {
+    let mut operands = Vec::new();
+    add_flattened(expression, &mut operands);
+    operands
+}
+
+fn add_flattened<'e>(expression: &'e Expression, operands: &mut Vec<&'e Expression>) {
     match expression {
-        Expression::And(parts) => parts.iter().flat_map(flattened).collect(),
-        other => vec![other],
+        Expression::And(parts) => parts.iter().for_each(|part| add_flattened(part, operands)),
+        other => operands.push(other),
     }
 }

@@ -1,42 +1,52 @@
 //! How does a query in its logical form become a plan?
 
 use crate::algebra::{LogicalForm, Query};
+use crate::convert::narrow;
 use crate::error::PlanError;
+use crate::expression::Expression;
 use crate::facts::Source;
 use crate::group::Grouper;
 use crate::levels::levels;
 use crate::modifiers::modified;
 use crate::patience::Patience;
 use crate::physical::{
-    Form, Node, Operator, Plan, PlannedStep, RememberedIds, Slot, Step, TemplateSlot,
+    Form, Node, Operator, OrderKey, Plan, PlannedStep, RememberedIds, Slot, Step, TemplateSlot,
     TemplateTriple, Var,
 };
 use crate::statistics::Statistics;
+use rustc_hash::FxHashSet;
 
 /// Plans a query, unless it is no more wanted before that is done.
 ///
 /// # Errors
-/// [`PlanError::Interrupted`].
+/// [`PlanError::Interrupted`], and [`PlanError::TooLarge`] where a row would have more columns than
+/// there are numbers of variables.
 pub(crate) fn build(
     query: Query,
     statistics: &dyn Statistics,
-    is_over: &dyn Fn() -> bool,
+    patience: &Patience<'_>,
 ) -> Result<Plan, PlanError> {
-    let patience = Patience::new(is_over);
+    patience.ask()?;
     let dataset = query
         .dataset
         .as_ref()
         .map(|dataset| (dataset.default.len(), dataset.named.len()));
-    let source = Source::new(statistics, &query.constants, dataset, &patience);
+    let source = Source::new(statistics, &query.constants, dataset, patience);
     let rows = Grouper::new(&source).alone(&query.pattern);
-    let rows = patience.keep(rows)?;
     let mut cost = rows.cost;
     let (mut root, more) = modified(rows.into_node(), query.modifiers, columns(&query.form));
     cost += more;
     cost += root.rows;
-    let mut ids = 0;
-    number(&mut root, &mut ids);
-    Ok(Plan {
+    let mut numbering = Numbering {
+        patience,
+        next: 0,
+        numbered: 0,
+        added: 0,
+    };
+    numbering.node(&mut root);
+    let columns = query.variables.len() + numbering.numbered + numbering.added;
+    // Given up or not, it is dropped with the stack that it needs.
+    let plan = Plan {
         form: match query.form {
             LogicalForm::Select(vars) => Form::Select(vars),
             LogicalForm::Ask => Form::Ask,
@@ -51,16 +61,20 @@ pub(crate) fn build(
         base: query.base,
         calls_services: query.calls_services,
         cost,
-        ids,
+        ids: numbering.next,
         remembered: RememberedIds::default(),
-    })
+    };
+    let plan = patience.keep(plan)?;
+    narrow(columns, "columns")?;
+    Ok(plan)
 }
 
 /// The columns that the form needs; ASK needs none, and counts no rows.
 fn columns(form: &LogicalForm) -> Option<Vec<Var>> {
     let mut vars = Vec::new();
+    let mut seen = FxHashSet::default();
     let mut add = |var: Var| {
-        if !vars.contains(&var) {
+        if seen.insert(var) {
             vars.push(var);
         }
     };
@@ -92,87 +106,116 @@ fn columns(form: &LogicalForm) -> Option<Vec<Var>> {
     Some(vars)
 }
 
-/// Numbers nodes and steps from the root down, inputs after the operators that read them.
-fn number(node: &mut Node, next: &mut u32) {
-    node.id = take(next);
-    match &mut node.operator {
-        Operator::Explore { input, steps } => {
-            number_steps(steps, next);
-            if let Some(input) = input {
-                number(input, next);
-            }
-        }
-        Operator::Join { build, probe, .. } => {
-            number(build, next);
-            number(probe, next);
-        }
-        Operator::LeftJoin {
-            left, right, marks, ..
-        } => {
-            number_steps(marks, next);
-            number(left, next);
-            number(right, next);
-        }
-        Operator::Minus { left, right, .. } => {
-            number(left, next);
-            number(right, next);
-        }
-        Operator::Service { input, marks, .. } => {
-            number_steps(marks, next);
-            if let Some(input) = input {
-                number(input, next);
-            }
-        }
-        Operator::Union(inputs) => {
-            for input in inputs {
-                number(input, next);
-            }
-        }
-        Operator::EachGraph { input, .. }
-        | Operator::Group { input, .. }
-        | Operator::OrderBy { input, .. }
-        | Operator::Project { input, .. }
-        | Operator::Distinct { input }
-        | Operator::Reduced { input }
-        | Operator::Slice { input, .. } => number(input, next),
-    }
+/// Numbers nodes and steps from the root down, inputs after the operators that read them, and
+/// counts the columns that rows have beside those of the variables.
+struct Numbering<'p> {
+    patience: &'p Patience<'p>,
+    next: u32,
+    /// Steps that number their rows.
+    numbered: usize,
+    /// The most columns that one operator puts behind all others.
+    added: usize,
 }
 
-fn number_steps(steps: &mut [PlannedStep], next: &mut u32) {
-    for step in steps {
-        step.id = take(next);
-        match &mut step.step {
-            Step::Optional { steps, .. } | Step::Exists { steps, .. } => {
-                number_steps(steps, next);
+impl Numbering<'_> {
+    fn node(&mut self, node: &mut Node) {
+        // Given up, the plan is thrown away.
+        if self.patience.spend(1) {
+            return;
+        }
+        node.id = self.take();
+        match &mut node.operator {
+            Operator::Explore { input, steps } => {
+                self.steps(steps);
+                if let Some(input) = input {
+                    self.node(input);
+                }
             }
-            Step::ExistsGiven {
-                node, all_bound, ..
+            Operator::Join { build, probe, .. } => {
+                self.node(build);
+                self.node(probe);
+            }
+            Operator::LeftJoin {
+                left, right, marks, ..
             } => {
-                number(node, next);
-                if let Some(node) = all_bound {
-                    number(node, next);
+                self.steps(marks);
+                self.node(left);
+                self.node(right);
+            }
+            Operator::Minus { left, right, .. } => {
+                self.node(left);
+                self.node(right);
+            }
+            Operator::Service { input, marks, .. } => {
+                self.steps(marks);
+                if let Some(input) = input {
+                    self.node(input);
                 }
             }
-            Step::Union(branches) => {
-                for branch in branches {
-                    number_steps(branch, next);
+            Operator::Union(inputs) => {
+                for input in inputs {
+                    self.node(input);
                 }
             }
-            Step::Bind { .. }
-            | Step::Check { .. }
-            | Step::Test { .. }
-            | Step::Match { .. }
-            | Step::Path { .. }
-            | Step::Graphs { .. }
-            | Step::Filter(_)
-            | Step::Extend { .. }
-            | Step::Values { .. } => (),
+            Operator::OrderBy { input, keys, .. } => {
+                let is_computed =
+                    |key: &&OrderKey| !matches!(key.expression, Expression::Variable(_));
+                self.added = self.added.max(keys.iter().filter(is_computed).count());
+                self.node(input);
+            }
+            Operator::Distinct { input } => {
+                self.added = self.added.max(1);
+                self.node(input);
+            }
+            Operator::EachGraph { input, .. }
+            | Operator::Group { input, .. }
+            | Operator::Project { input, .. }
+            | Operator::Reduced { input }
+            | Operator::Slice { input, .. } => self.node(input),
         }
     }
-}
 
-fn take(next: &mut u32) -> u32 {
-    let id = *next;
-    *next += 1;
-    id
+    fn steps(&mut self, steps: &mut [PlannedStep]) {
+        for step in steps {
+            if self.patience.spend(1) {
+                return;
+            }
+            step.id = self.take();
+            match &mut step.step {
+                Step::Optional { steps, .. } | Step::Exists { steps, .. } => {
+                    self.numbered += 1;
+                    self.steps(steps);
+                }
+                Step::ExistsGiven {
+                    node, all_bound, ..
+                } => {
+                    self.numbered += 1;
+                    self.node(node);
+                    if let Some(node) = all_bound {
+                        self.node(node);
+                    }
+                }
+                Step::Union(branches) => {
+                    for branch in branches {
+                        self.steps(branch);
+                    }
+                }
+                Step::Bind { .. }
+                | Step::Check { .. }
+                | Step::Test { .. }
+                | Step::Match { .. }
+                | Step::Path { .. }
+                | Step::Graphs { .. }
+                | Step::Filter(_)
+                | Step::Extend { .. }
+                | Step::Values { .. } => (),
+            }
+        }
+    }
+
+    fn take(&mut self) -> u32 {
+        let id = self.next;
+        self.next += 1;
+        id
+    }
 }

@@ -16,18 +16,24 @@ use crate::algebra::{Deduplicate, LogicalForm, Modifiers, Pattern, Query};
 use crate::arguments::Arguments;
 use crate::convert_select::{Solutions, columns};
 use crate::error::PlanError;
+use crate::patience::Patience;
 use crate::physical::{ConstId, Constant, Dataset, Scope, Slot, TemplateSlot, TemplateTriple, Var};
 
 /// Patterns that build on each other above which a query is refused: planning recurses over them.
 pub(crate) const MAX_HEIGHT: usize = 512;
 /// Triple patterns above which a query is refused: the search for their order is cubic.
 const MAX_TRIPLE_PATTERNS: usize = 4096;
+/// Patterns that are joined with others above which a query is refused: each may be an operator on
+/// those before it, and plans are walked by recursion.
+const MAX_JOINED_PATTERNS: usize = u16::MAX as usize;
 
 /// Converts one parsed query.
 pub(crate) struct Converter<'t> {
     /// For the places of what is refused.
     text: &'t str,
     pub(crate) arguments: Arguments<'t>,
+    /// Spent on each part of the text.
+    pub(crate) patience: &'t Patience<'t>,
     variables: Vec<String>,
     pub(crate) by_name: FxHashMap<&'t str, Var>,
     blanks: FxHashMap<u32, Var>,
@@ -35,6 +41,7 @@ pub(crate) struct Converter<'t> {
     by_term: FxHashMap<Term, ConstId>,
     made_up: usize,
     triple_patterns: usize,
+    joined_patterns: usize,
     /// Expressions and paths around.
     pub(crate) depth: usize,
     /// The base IRI of the query.
@@ -130,10 +137,16 @@ impl Scoped {
 }
 
 impl<'t> Converter<'t> {
-    pub(crate) fn new(text: &'t str, base: Option<&str>, arguments: Arguments<'t>) -> Self {
+    pub(crate) fn new(
+        text: &'t str,
+        base: Option<&str>,
+        arguments: Arguments<'t>,
+        patience: &'t Patience<'t>,
+    ) -> Self {
         Self {
             text,
             arguments,
+            patience,
             variables: Vec::new(),
             by_name: FxHashMap::default(),
             blanks: FxHashMap::default(),
@@ -141,6 +154,7 @@ impl<'t> Converter<'t> {
             by_term: FxHashMap::default(),
             made_up: 0,
             triple_patterns: 0,
+            joined_patterns: 0,
             depth: 0,
             base: base.map(NamedNode::new_unchecked),
             calls_services: false,
@@ -294,6 +308,21 @@ impl<'t> Converter<'t> {
         Ok(())
     }
 
+    /// Counts a pattern that is joined with others.
+    ///
+    /// # Errors
+    /// [`PlanError::TooLarge`].
+    pub(crate) fn count_joined_pattern(&mut self) -> Result<(), PlanError> {
+        self.joined_patterns += 1;
+        match self.joined_patterns > MAX_JOINED_PATTERNS {
+            true => Err(PlanError::TooLarge {
+                what: "patterns to join",
+                limit: MAX_JOINED_PATTERNS,
+            }),
+            false => Ok(()),
+        }
+    }
+
     /// A variable, or an IRI in the structure of the query.
     pub(crate) fn name(&mut self, name: &Name<'t>) -> Result<Slot, PlanError> {
         Ok(match name {
@@ -323,6 +352,7 @@ impl<'t> Converter<'t> {
     }
 
     pub(crate) fn variable(&mut self, name: &'t str) -> Result<Var, PlanError> {
+        self.patience.work(1)?;
         if let Some(var) = self.by_name.get(name) {
             return Ok(*var);
         }
@@ -355,6 +385,7 @@ impl<'t> Converter<'t> {
 
     /// A constant that is a part of the plan's structure; each term has one number.
     pub(crate) fn fixed(&mut self, term: Term) -> Result<ConstId, PlanError> {
+        self.patience.work(1)?;
         if let Some(id) = self.by_term.get(&term) {
             return Ok(*id);
         }
@@ -364,6 +395,7 @@ impl<'t> Converter<'t> {
     }
 
     fn push(&mut self, constant: Constant) -> Result<ConstId, PlanError> {
+        self.patience.work(1)?;
         let id = ConstId(narrow(self.constants.len(), "constants")?);
         self.constants.push(constant);
         Ok(id)
@@ -471,7 +503,7 @@ pub(crate) fn deduplicate(deduplicate: Option<tree::Deduplicate>) -> Deduplicate
     }
 }
 
-fn narrow(number: usize, what: &'static str) -> Result<u16, PlanError> {
+pub(crate) fn narrow(number: usize, what: &'static str) -> Result<u16, PlanError> {
     u16::try_from(number).map_err(|_| PlanError::TooLarge {
         what,
         limit: usize::from(u16::MAX),

@@ -21,6 +21,7 @@ impl<'t> Converter<'t> {
     /// # Errors
     /// [`PlanError::Unsupported`] for functions that SPARQL 1.1 does not have.
     pub(crate) fn expression(&mut self, parsed: &Parsed<'t>) -> Result<Expression, PlanError> {
+        self.patience.work(1)?;
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(PlanError::TooLarge {

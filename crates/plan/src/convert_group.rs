@@ -30,6 +30,7 @@ impl<'t> Converter<'t> {
     fn elements(&mut self, group: &Group<'t>, scope: Scope) -> Result<Scoped, PlanError> {
         let mut scoped = Scoped::leaf(Pattern::Unit, false);
         for element in &group.elements {
+            self.patience.work(1)?;
             scoped = match element {
                 Element::Filter(_) => scoped,
                 Element::Optional(right) => self.optional(scoped, right, scope)?,
@@ -48,6 +49,7 @@ impl<'t> Converter<'t> {
 
     /// An element that is joined with those before it.
     fn element(&mut self, element: &Element<'t>, scope: Scope) -> Result<Scoped, PlanError> {
+        self.count_joined_pattern()?;
         match element {
             Element::Triples(triples) => self.triples(triples, scope),
             Element::Union(branches) => self.union(branches, scope),
@@ -193,6 +195,7 @@ impl<'t> Converter<'t> {
         let mut rows = Vec::with_capacity(values.rows);
         let mut cells = values.cells.iter();
         for _ in 0..values.rows {
+            self.patience.work(1 + vars.len())?;
             let mut row = Vec::with_capacity(vars.len());
             for cell in cells.by_ref().take(vars.len()) {
                 row.push(match cell {
@@ -229,6 +232,8 @@ impl<'t> Converter<'t> {
         let hidden = self.make_up_variable()?;
         let scope = Scope::Graph(Slot::Var(hidden));
         let inner = self.group(group, scope)?;
+        // The pattern is walked, and with it those nested in it.
+        self.patience.ask()?;
         // The value may be given from outside of an EXISTS, so that it may not be computed here.
         let is_given = self.exists > 0 && inner.pattern.mentions(outer);
         if is_given || evaluates_apart(group) {
@@ -261,6 +266,7 @@ impl<'t> Converter<'t> {
         self.calls_services = true;
         // What an EXISTS is asked for gives its values to the variables inside.
         let (pattern, openings) = remote::contents(&parsed.group, self.exists > 0);
+        self.patience.work(1 + pattern.len())?;
         let openings = openings.into_iter().map(|(at, names)| {
             let variables = names.into_iter();
             let variables = variables.map(|name| Ok((name.to_owned(), self.variable(name)?)));

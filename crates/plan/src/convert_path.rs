@@ -7,6 +7,7 @@
 
 use jindou_model::Direction;
 use jindou_syntax::tree::{Iri, Path, Term};
+use rustc_hash::FxHashSet;
 
 use crate::algebra::{PathPattern, Pattern, Quad};
 use crate::convert::{Converter, Scoped, is_type};
@@ -50,6 +51,7 @@ impl<'t> Converter<'t> {
     }
 
     fn between(&mut self, ends: Ends, path: &Path<'t>, parts: &mut Parts) -> Result<(), PlanError> {
+        self.patience.work(1)?;
         match path {
             Path::Iri(predicate) => {
                 self.count_triple_patterns(1)?;
@@ -137,8 +139,17 @@ impl<'t> Converter<'t> {
         Scoped::above(1, pattern, true)
     }
 
+    /// The members of a set, each once.
     fn predicates(&mut self, iris: &[Iri<'t>]) -> Result<Vec<ConstId>, PlanError> {
-        iris.iter().map(|iri| self.iri(iri)).collect()
+        let mut seen = FxHashSet::default();
+        let mut predicates = Vec::new();
+        for iri in iris {
+            let predicate = self.iri(iri)?;
+            if seen.insert(predicate) {
+                predicates.push(predicate);
+            }
+        }
+        Ok(predicates)
     }
 
     /// A path inside `?`, `*` or `+`, with its inverses pushed down; counts its edges.

@@ -210,6 +210,7 @@ impl<'t> Converter<'t> {
         let mut aggregates = Vec::new();
         let mut known: FxHashMap<&str, Var> = FxHashMap::default();
         for (span, parsed) in placed {
+            self.patience.work(1)?;
             let written = self.written(*span);
             let var = match known.get(written) {
                 Some(var) => *var,
@@ -251,6 +252,8 @@ impl<'t> Converter<'t> {
 
     /// Drops what the pattern binds beyond the variables of its own SELECT, such as blank nodes.
     fn solutions_only(&mut self, inner: Scoped) -> Result<Scoped, PlanError> {
+        // The pattern is walked, and with it those nested in it.
+        self.patience.ask()?;
         let possible = inner.pattern.possible();
         let mut project: Vec<Var> = self.by_name.values().copied().collect();
         project.retain(|var| possible.contains(*var));

@@ -12,7 +12,8 @@
 
 use crate::algebra::{Pattern, Subquery};
 use crate::facts::size;
-use crate::group::{APART, Grouper, HASH, Place, shared};
+use crate::group::{APART, Grouper, Place};
+use crate::join::{HASH, shared};
 use crate::modifiers::modified;
 use crate::physical::{Operator, Outcome, Step, Var};
 use crate::rows::{Rows, node};
@@ -110,7 +111,9 @@ impl Grouper<'_> {
 
     /// EXISTS of the expressions of a condition.
     pub(crate) fn marked(&self, rows: Rows, marks: &[(Var, Pattern)]) -> Rows {
-        marks.iter().fold(rows, |rows, (var, pattern)| {
+        let wanted = marks.iter();
+        let wanted = wanted.take_while(|_| !self.source.patience.spend(1));
+        wanted.fold(rows, |rows, (var, pattern)| {
             self.exists(rows, pattern, Outcome::Mark(*var))
         })
     }

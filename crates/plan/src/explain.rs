@@ -23,6 +23,9 @@ pub type Actual = (u64, Duration);
 
 /// The longest line that others are brought into line with.
 const WIDEST: usize = 1000;
+/// What is nested deeper than this is set in no further: as many spaces as a line is deep would be
+/// the square of the lines.
+const DEEPEST: usize = 200;
 
 /// Writes a plan as a tree with expected rows.
 ///
@@ -68,12 +71,13 @@ fn render(
             let _ = writeln!(text, "from named {}", short(graph.as_str()));
         }
     }
-    let width = |line: &Line| line.text.chars().count() + 2 * line.depth;
+    let indent = |line: &Line| 2 * line.depth.min(DEEPEST);
+    let width = |line: &Line| line.text.chars().count() + indent(line);
     let measured = tree.lines.iter().filter(|line| line.figures.is_some());
     let widest = measured.map(width).filter(|width| *width <= WIDEST).max();
     for line in &tree.lines {
         // A format's width has sixteen bits.
-        text.extend(iter::repeat_n(' ', 2 * line.depth));
+        text.extend(iter::repeat_n(' ', indent(line)));
         text.push_str(&line.text);
         if let Some((id, rows)) = line.figures {
             let gap = widest.unwrap_or(0).saturating_sub(width(line));

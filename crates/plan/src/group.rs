@@ -7,24 +7,27 @@
 
 use std::cell::Cell;
 
-use crate::algebra::{Pattern, certain_of_values, endpoint_variable, never_fails};
-use crate::block::{Block, Item, Operation, conjuncts};
+use crate::algebra::{Pattern, endpoint_variable, never_fails};
+use crate::block::{Block, Item, Operation, certain_of_union, conjuncts, possible_of_union};
 use crate::expression::{Aggregate, AggregateFunction, Comparison, Expression};
-use crate::facts::{Source, size};
+use crate::facts::Source;
+use crate::join::{Explored, HASH, join, join_cost, joined_rows, shared, values};
 use crate::order::{Relation, explore};
+use crate::pending::{Pending, components, is_relation};
 use crate::physical::{ConstId, Node, Operator, Service, Step, Var};
 use crate::rows::{Rows, Waiting, node};
 use crate::varset::VarSet;
 
 /// Ways to begin a group that are planned to the end and compared.
 const MAX_STARTS: usize = 6;
-/// Work of a row on either side of a hash join, in rows handled.
-pub(crate) const HASH: f64 = 4.0;
 /// How much dearer than a left join exploring may seem and still be chosen: its cost is bounded
 /// by the rows that there are, that of the other by an estimate of all the data.
 pub(crate) const APART: f64 = 4.0;
 /// Parts nested deeper than this in each other are begun in one way only, as ways multiply.
 const COMPARED_DEPTH: usize = 3;
+
+/// Units of work of beginning to plan a pattern by itself.
+const UNITS_ALONE: usize = 16;
 
 /// Combinations of variables that inline data may define to be explored from.
 const MAX_SPLIT: usize = 4;
@@ -100,6 +103,9 @@ impl<'a> Grouper<'a> {
 
     /// Plans a pattern by itself.
     pub(crate) fn alone(&self, pattern: &Pattern) -> Rows {
+        if self.source.patience.spend(UNITS_ALONE) {
+            return self.start();
+        }
         self.depth.set(self.depth.get() + 1);
         let rows = self.alone_at_depth(pattern);
         self.depth.set(self.depth.get() - 1);
@@ -156,7 +162,11 @@ impl<'a> Grouper<'a> {
         place: Place,
         filters: Vec<Expression>,
     ) -> Option<Rows> {
-        let mut block = Block::of(pattern, &self.given);
+        let patience = self.source.patience;
+        let mut block = Block::of(pattern, &self.given, patience);
+        if patience.spend(block.items.len() + block.operations.len()) {
+            return Some(rows);
+        }
         let shared = pattern.possible().intersection(&rows.possible);
         if !shared.is_subset(&rows.certain) || !block.commutes_with(&rows.possible, &self.given) {
             return None;
@@ -176,7 +186,10 @@ impl<'a> Grouper<'a> {
         }
         let mut rows = self.items(block.items, rows, place, &mut waiting)?;
         for (operation, filter) in block.operations.into_iter().zip(places) {
-            waiting.apply(&mut rows);
+            if patience.spend(1) {
+                return Some(rows);
+            }
+            waiting.apply(&mut rows, patience);
             match operation {
                 Operation::Filter(_) => {
                     let filter = filter.and_then(|place| waiting.take(place));
@@ -203,7 +216,7 @@ impl<'a> Grouper<'a> {
                 }
             }
         }
-        waiting.apply(&mut rows);
+        waiting.apply(&mut rows, patience);
         for expression in waiting.into_rest() {
             rows.filter(expression);
         }
@@ -256,6 +269,7 @@ impl<'a> Grouper<'a> {
         if let (Pattern::Service(service), Place::Free) = (right, place) {
             return Some(self.service(rows, service, Some((marks, condition))));
         }
+        let conjuncts = |condition| conjuncts(condition, self.source.patience);
         let conditions = condition.as_ref().map(conjuncts).unwrap_or_default();
         let inside = if marks.is_empty() {
             self.group(right, rows.as_left_side(), Place::Inside, conditions)
@@ -301,16 +315,19 @@ impl<'a> Grouper<'a> {
             return self.complete(items, rows, place, waiting);
         }
         let mut rows = rows;
-        let mut parts = components(items);
+        let mut parts = components(items, self.source.patience);
         // What has no variables decides whether there is any answer at all.
         if let Some(position) = parts.iter().position(|part| part.vars.is_empty()) {
             let part = parts.remove(position);
             rows = self.complete(part.items, rows, place, waiting)?;
         }
-        waiting.apply(&mut rows);
+        waiting.apply(&mut rows, self.source.patience);
         let mut planned = Vec::new();
         for part in parts {
             let start = std::mem::replace(&mut rows, self.start());
+            if self.source.patience.spend(UNITS_ALONE) {
+                return Some(rows);
+            }
             planned.push(self.connected(part.items, start, waiting));
         }
         if planned.is_empty() {
@@ -321,19 +338,25 @@ impl<'a> Grouper<'a> {
         let mut joined = planned.next().unwrap_or(rows);
         for next in planned {
             joined = join(joined, next);
-            waiting.apply(&mut joined);
+            waiting.apply(&mut joined, self.source.patience);
         }
         Some(joined)
     }
 
     /// Plans items that are connected by variables: from each start worth trying, to the end.
     fn connected(&self, items: Vec<Item>, rows: Rows, waiting: &mut Waiting) -> Rows {
+        let patience = self.source.patience;
         let mut best: Option<(Rows, Waiting)> = None;
-        for (start, rest) in self.starts(&items) {
-            if best.is_some() && self.source.patience.is_over() {
-                break;
+        let starts = self.starts(&items);
+        let is_only_one = starts.len() == 1;
+        for (start, rest) in starts {
+            if patience.is_over() || patience.spend(waiting.len()) {
+                return rows;
             }
-            let mut left = waiting.clone();
+            let mut left = match is_only_one {
+                true => std::mem::take(waiting),
+                false => waiting.clone(),
+            };
             let is_apart = !matches!(start, Start::Explore(_) | Start::Service(_));
             let begun = match start {
                 Start::Explore(relations) => {
@@ -350,7 +373,7 @@ impl<'a> Grouper<'a> {
             if is_apart {
                 begun = join(rows.clone(), begun);
             }
-            left.apply(&mut begun);
+            left.apply(&mut begun, patience);
             let finished = self
                 .complete(rest, begun, Place::Free, &mut left)
                 .expect("a free group can always be completed");
@@ -361,48 +384,52 @@ impl<'a> Grouper<'a> {
                 best = Some((finished, left));
             }
         }
-        let (rows, left) = best.expect("there is a start for each item");
+        let Some((rows, left)) = best else {
+            assert!(patience.is_over(), "there is a start for each item");
+            return rows;
+        };
         *waiting = left;
         rows
     }
 
-    /// What connected items can begin with, each with the items that are then left.
+    /// What connected items can begin with, each with the items that are then left: the first few
+    /// ways.
     fn starts(&self, items: &[Item]) -> Vec<(Start, Vec<Item>)> {
+        let most = match self.depth.get() <= COMPARED_DEPTH {
+            true => MAX_STARTS,
+            false => 1,
+        };
         let mut starts = Vec::new();
-        let relations: Vec<Item> = items
-            .iter()
-            .filter(|item| self.relation(item).is_some())
-            .cloned()
-            .collect();
-        for part in components(relations) {
-            let explored: Vec<Relation> =
-                part.items.iter().filter_map(|i| self.relation(i)).collect();
-            let rest = items
-                .iter()
-                .filter(|item| {
-                    self.relation(item).is_none() || !item.possible().intersects(&part.vars)
-                })
-                .cloned()
-                .collect();
+        let relations = items.iter().filter(|item| is_relation(item)).cloned();
+        for part in components(relations.collect(), self.source.patience) {
+            if starts.len() == most {
+                return starts;
+            }
+            let explored = part.items.iter().filter_map(|i| self.relation(i)).collect();
+            let is_left =
+                |item: &&Item| !is_relation(item) || !item.possible().intersects(&part.vars);
+            let rest = items.iter().filter(is_left).cloned().collect();
             starts.push((Start::Explore(explored), rest));
         }
         let is_asked_anyone = |service: &Service| {
             endpoint_variable(service).is_none_or(|var| self.given.contains(var))
         };
         for (index, item) in items.iter().enumerate() {
+            if starts.len() >= most || self.source.patience.spend(1) {
+                break;
+            }
             let start = match item {
                 Item::Service(service) if is_asked_anyone(service) => {
                     Start::Service(service.clone())
                 }
                 Item::Union(branches) => Start::Union(branches.clone()),
                 Item::Apart(pattern) => Start::Apart(pattern.clone()),
-                Item::Values { vars, rows } if self.relation(item).is_none() => {
+                Item::Values { vars, rows } if !is_relation(item) => {
                     Start::Values(vars.clone(), rows.clone())
                 }
                 _ => continue,
             };
-            let mut rest = items.to_vec();
-            rest.remove(index);
+            let rest = self.without(items, index);
             if let Item::Values { vars, rows } = item
                 && let Some(split) = split_values(vars, rows, &rest)
             {
@@ -410,23 +437,29 @@ impl<'a> Grouper<'a> {
             }
             starts.push((start, rest));
         }
-        if starts.is_empty() {
-            // Nothing binds the endpoint, which is an error once the query runs.
-            for (index, item) in items.iter().enumerate() {
-                if let Item::Service(service) = item {
-                    let mut rest = items.to_vec();
-                    rest.remove(index);
-                    starts.push((Start::Service(service.clone()), rest));
-                }
+        // Nothing binds the endpoint, which is an error once the query runs.
+        let nothing_else = starts.is_empty();
+        for (index, item) in items.iter().enumerate().filter(|_| nothing_else) {
+            if starts.len() == most || self.source.patience.spend(1) {
+                break;
+            }
+            if let Item::Service(service) = item {
+                let rest = self.without(items, index);
+                starts.push((Start::Service(service.clone()), rest));
             }
         }
-        let most = if self.depth.get() <= COMPARED_DEPTH {
-            MAX_STARTS
-        } else {
-            1
-        };
         starts.truncate(most);
         starts
+    }
+
+    /// The items but one.
+    fn without(&self, items: &[Item], index: usize) -> Vec<Item> {
+        if self.source.patience.spend(items.len()) {
+            return Vec::new();
+        }
+        let mut rest = items.to_vec();
+        rest.remove(index);
+        rest
     }
 
     /// The item as something to explore; inline data with undefined cells is not.
@@ -435,9 +468,7 @@ impl<'a> Grouper<'a> {
             Item::Quad(quad) => Some(Relation::of_quad(self.source, *quad)),
             Item::Path(path) => Some(Relation::Path(path.clone())),
             Item::Graphs(slot) => Some(Relation::Graphs(*slot)),
-            Item::Values { vars, rows }
-                if rows.iter().all(|row| row.iter().all(Option::is_some)) =>
-            {
+            Item::Values { vars, rows } if is_relation(item) => {
                 Some(Relation::Values(vars.clone(), rows.clone()))
             }
             _ => None,
@@ -447,123 +478,36 @@ impl<'a> Grouper<'a> {
     /// Joins the rest of the items to the rows, the connected ones first.
     fn complete(
         &self,
-        mut items: Vec<Item>,
+        items: Vec<Item>,
         mut rows: Rows,
         place: Place,
         waiting: &mut Waiting,
     ) -> Option<Rows> {
+        let patience = self.source.patience;
+        let mut items = Pending::new(items, patience);
         while !items.is_empty() {
-            if let Some(taken) = self.take_relations(&mut items, &rows, place) {
+            if patience.spend(1) {
+                return Some(rows);
+            }
+            if let Some(taken) = items.take_relations(&rows, place == Place::Inside) {
+                let taken: Vec<Relation> = taken.iter().filter_map(|i| self.relation(i)).collect();
                 rows = explore(self.source, rows, &taken, waiting)?;
                 continue;
             }
-            let next = self.next_item(&items, &rows);
-            match next {
-                Some(next) => {
-                    let item = items.remove(next);
-                    rows = self.join_item(item, rows, place)?;
-                }
-                None => {
-                    // Patterns that share variables which may be unbound, or share none.
-                    if place == Place::Inside {
-                        return None;
-                    }
-                    let (later, now) = self.put_off(std::mem::take(&mut items), &rows);
-                    items = later;
-                    for part in components(now) {
-                        let alone = self.connected(part.items, self.start(), waiting);
-                        rows = join(rows, alone);
-                    }
+            if let Some(item) = items.take_next(&rows) {
+                rows = self.join_item(item, rows, place)?;
+            } else if place == Place::Inside {
+                // Patterns that share variables which may be unbound, or share none.
+                return None;
+            } else {
+                for part in components(items.take_all_but_endpoints(&rows), patience) {
+                    let alone = self.connected(part.items, self.start(), waiting);
+                    rows = join(rows, alone);
                 }
             }
-            waiting.apply(&mut rows);
+            waiting.apply(&mut rows, patience);
         }
         Some(rows)
-    }
-
-    /// The item to join next, relations aside: connected ones first, endpoints last, and those
-    /// that a variable holds once it is bound for certain, or nothing else is left.
-    fn next_item(&self, items: &[Item], rows: &Rows) -> Option<usize> {
-        let place = |fits: &dyn Fn(&Item) -> bool| {
-            items
-                .iter()
-                .position(|item| self.relation(item).is_none() && fits(item))
-        };
-        let is_service = |item: &Item| matches!(item, Item::Service(_));
-        let connected = |item: &Item| item.possible().intersects(&rows.possible);
-        let ready = |item: &Item| awaited(item).is_none_or(|var| rows.certain.contains(var));
-        let only_services = items.iter().all(is_service);
-        place(&|item| !is_service(item) && connected(item))
-            .or_else(|| place(&|item| ready(item) && connected(item)))
-            .or_else(|| place(&|item| !is_service(item)))
-            .or_else(|| place(&ready))
-            .or_else(|| place(&|_| only_services))
-    }
-
-    /// Parts endpoints that none of the relations left tells from the other items.
-    fn put_off(&self, items: Vec<Item>, rows: &Rows) -> (Vec<Item>, Vec<Item>) {
-        let mut bound = VarSet::default();
-        for item in items.iter().filter(|item| self.relation(item).is_some()) {
-            bound.extend(&item.possible());
-        }
-        items.into_iter().partition(|item| {
-            awaited(item).is_some_and(|var| rows.possible.contains(var) || !bound.contains(var))
-        })
-    }
-
-    /// Takes out the relations that can be explored from the rows.
-    fn take_relations(
-        &self,
-        items: &mut Vec<Item>,
-        rows: &Rows,
-        place: Place,
-    ) -> Option<Vec<Relation>> {
-        let relations: Vec<Item> = items
-            .iter()
-            .filter(|item| self.relation(item).is_some())
-            .cloned()
-            .collect();
-        let bound_anything = !rows.possible.is_empty();
-        let mut vars = rows.certain.clone();
-        let mut chosen: Vec<bool> = vec![false; relations.len()];
-        let uncertain = |item: &Item| {
-            !item
-                .possible()
-                .intersection(&rows.possible)
-                .is_subset(&rows.certain)
-        };
-        // Grow from the rows along shared variables.
-        loop {
-            let mut grown = false;
-            for (item, chosen) in relations.iter().zip(&mut chosen) {
-                let possible = item.possible();
-                let connected = possible.is_empty()
-                    || possible.intersects(&vars)
-                    || (!bound_anything && place == Place::Inside && vars.is_empty());
-                if !*chosen && connected && !uncertain(item) {
-                    *chosen = true;
-                    grown = true;
-                    vars.extend(&possible);
-                }
-            }
-            if !grown {
-                break;
-            }
-        }
-        let taken: Vec<Relation> = relations
-            .iter()
-            .zip(&chosen)
-            .filter(|(_, chosen)| **chosen)
-            .filter_map(|(item, _)| self.relation(item))
-            .collect();
-        if taken.is_empty() {
-            return None;
-        }
-        let mut flags = chosen.iter();
-        items.retain(|item| {
-            self.relation(item).is_none() || !flags.next().expect("a flag for each relation")
-        });
-        Some(taken)
     }
 
     /// Joins a union, inline data or a part that stands alone.
@@ -572,12 +516,13 @@ impl<'a> Grouper<'a> {
             Item::Union(branches) => {
                 let inside = self.union_inside(&branches, &rows);
                 if place == Place::Inside {
-                    return inside;
+                    return Some(inside?.joined(rows));
                 }
-                let alone = join(rows, self.union_alone(&branches));
+                let alone = self.union_alone(&branches);
+                let apart = join_cost(&rows, &alone);
                 Some(match inside {
-                    Some(inside) if inside.cost <= alone.cost => inside,
-                    _ => alone,
+                    Some(inside) if rows.cost + inside.cost <= apart => inside.joined(rows),
+                    _ => join(rows, alone),
                 })
             }
             Item::Values { vars, rows: cells } => {
@@ -603,23 +548,27 @@ impl<'a> Grouper<'a> {
     }
 
     /// UNION with each branch explored from the rows.
-    fn union_inside(&self, branches: &[Pattern], rows: &Rows) -> Option<Rows> {
+    fn union_inside(&self, branches: &[Pattern], rows: &Rows) -> Option<Explored> {
         let mut steps = Vec::with_capacity(branches.len());
         let (mut found, mut cost) = (0.0, 0.0);
         let mut possible = VarSet::default();
         for branch in branches {
+            if self.source.patience.spend(1) {
+                return None;
+            }
             let inside = self.group(branch, rows.as_left_side(), Place::Inside, Vec::new())?;
             found += inside.rows;
             cost += inside.cost + rows.rows;
             possible.extend(&inside.possible);
             steps.push(inside.steps);
         }
-        let mut rows = rows.clone();
-        rows.push(Step::Union(steps), found, cost);
-        rows.certain
-            .extend(&Item::Union(branches.to_vec()).certain());
-        rows.possible.extend(&possible);
-        Some(rows)
+        Some(Explored {
+            step: Step::Union(steps),
+            rows: found,
+            cost,
+            certain: certain_of_union(branches),
+            possible,
+        })
     }
 
     /// UNION of independent branches.
@@ -627,6 +576,7 @@ impl<'a> Grouper<'a> {
         let (mut found, mut cost) = (0.0, 0.0);
         let nodes = branches
             .iter()
+            .take_while(|_| !self.source.patience.spend(1))
             .map(|branch| {
                 let rows = self.alone(branch);
                 found += rows.rows;
@@ -634,12 +584,11 @@ impl<'a> Grouper<'a> {
                 rows.into_node()
             })
             .collect();
-        let item = Item::Union(branches.to_vec());
         self.rows_of(
             node(Operator::Union(nodes), found),
             cost,
-            &item.certain(),
-            &item.possible(),
+            &certain_of_union(branches),
+            &possible_of_union(branches),
         )
     }
 
@@ -680,14 +629,6 @@ impl<'a> Grouper<'a> {
     }
 }
 
-/// The variable that must be bound before an endpoint can be asked.
-fn awaited(item: &Item) -> Option<Var> {
-    match item {
-        Item::Service(service) => endpoint_variable(service),
-        _ => None,
-    }
-}
-
 /// The same aggregates, where `COUNT(?x)` is `COUNT(*)` if each row binds `?x`.
 fn counting_rows(aggregates: &[(Var, Aggregate)], certain: &VarSet) -> Vec<(Var, Aggregate)> {
     let mut aggregates = aggregates.to_vec();
@@ -709,44 +650,6 @@ enum Start {
     Apart(Pattern),
     Values(Vec<Var>, Cells),
     Service(Box<Service>),
-}
-
-/// Items connected by variables.
-struct Component {
-    items: Vec<Item>,
-    vars: VarSet,
-}
-
-/// Splits items into connected ones; those without variables are one component too.
-fn components(items: Vec<Item>) -> Vec<Component> {
-    let mut parts: Vec<Component> = Vec::new();
-    for item in items {
-        let vars = item.possible();
-        let mut merged = Component {
-            items: Vec::new(),
-            vars: vars.clone(),
-        };
-        let mut place = None;
-        let mut index = 0;
-        while index < parts.len() {
-            let joins = if vars.is_empty() {
-                parts[index].vars.is_empty()
-            } else {
-                parts[index].vars.intersects(&vars)
-            };
-            if joins {
-                let part = parts.remove(index);
-                place.get_or_insert(index);
-                merged.items.extend(part.items);
-                merged.vars.extend(&part.vars);
-            } else {
-                index += 1;
-            }
-        }
-        merged.items.push(item);
-        parts.insert(place.unwrap_or(parts.len()), merged);
-    }
-    parts
 }
 
 /// The join of inline data that has undefined cells with other items, as a union: each branch
@@ -783,73 +686,4 @@ fn split_values(vars: &[Var], rows: &Cells, others: &[Item]) -> Option<Start> {
         1 => Start::Apart(branches.remove(0)),
         _ => Start::Union(branches),
     })
-}
-
-/// Joins inline data that shares only certainly bound variables with the rows.
-fn values(mut rows: Rows, vars: Vec<Var>, cells: Cells) -> Rows {
-    let certain = certain_of_values(&vars, &cells);
-    let shares = vars.iter().any(|var| rows.possible.contains(*var));
-    let found = if shares {
-        rows.rows
-    } else {
-        rows.rows * size(cells.len())
-    };
-    let cost = rows.rows * (1.0 + size(cells.len()));
-    let bound = vars.clone();
-    rows.push(Step::Values { vars, rows: cells }, found, cost);
-    for var in bound {
-        rows.bind(var, certain.contains(var));
-    }
-    rows
-}
-
-/// Shared variables: certainly bound on both sides, and the others.
-pub(crate) fn shared(left: &Rows, right: &Rows) -> (Vec<Var>, Vec<Var>) {
-    let both = left.certain.intersection(&right.certain);
-    left.possible
-        .intersection(&right.possible)
-        .iter()
-        .partition(|var| both.contains(*var))
-}
-
-/// Rows of a join, where nothing is known of how its keys match.
-pub(crate) fn joined_rows(left: &Rows, right: &Rows, keys: &[Var], loose: &[Var]) -> f64 {
-    if keys.is_empty() && loose.is_empty() {
-        left.rows * right.rows
-    } else {
-        left.rows.max(right.rows)
-    }
-}
-
-/// Joins two independent plans; the smaller is kept in memory.
-fn join(left: Rows, right: Rows) -> Rows {
-    if left.is_unit() {
-        return right;
-    }
-    if right.is_unit() {
-        return left;
-    }
-    let (keys, loose) = shared(&left, &right);
-    let found = joined_rows(&left, &right, &keys, &loose);
-    let compared = if keys.is_empty() {
-        left.rows * right.rows
-    } else {
-        0.0
-    };
-    let cost = left.cost + right.cost + HASH * (left.rows + right.rows) + found + compared;
-    let certain = left.certain.union(&right.certain);
-    let possible = left.possible.union(&right.possible);
-    let given = left.given.clone();
-    let (build, probe) = if left.rows <= right.rows {
-        (left, right)
-    } else {
-        (right, left)
-    };
-    let operator = Operator::Join {
-        build: Box::new(build.into_node()),
-        probe: Box::new(probe.into_node()),
-        keys,
-        loose,
-    };
-    Rows::of_node(node(operator, found), cost, certain, possible).begun_with(&given)
 }

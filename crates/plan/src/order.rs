@@ -12,10 +12,10 @@ use rustc_hash::FxHashMap;
 
 use crate::algebra::{PathPattern, Quad};
 use crate::estimate_path::Reach;
-use crate::expression::Expression;
 use crate::facts::{Edge, Facts, Source, count, size, type_population};
+use crate::patience::Patience;
 use crate::physical::{ConstId, Requirement, Scope, Side, Slot, Step, Var};
-use crate::rows::{Rows, Waiting};
+use crate::rows::{Filter, Rows, Waiting};
 use crate::varset::VarSet;
 
 const EXHAUSTIVE_VARIABLES: usize = 8;
@@ -110,8 +110,8 @@ trait Sink {
 struct State<'a> {
     bound: VarSet,
     done: Vec<bool>,
-    /// Each filter, the part of rows that it keeps, and whether it waits.
-    filters: Vec<(&'a Expression, f64, bool)>,
+    /// Each filter, and whether it waits.
+    filters: Vec<(&'a Filter, bool)>,
     rows: f64,
     cost: f64,
     moves: Vec<Move>,
@@ -136,17 +136,18 @@ impl Sink for State<'_> {
     }
 
     fn filter(&mut self) {
-        for (expression, kept, waits) in &mut self.filters {
-            if *waits && expression.variables().is_subset(&self.bound) {
+        for (filter, waits) in &mut self.filters {
+            if *waits && filter.misses(&self.bound).is_none() {
                 *waits = false;
                 self.cost += self.rows;
-                self.rows *= *kept;
+                self.rows *= filter.kept;
             }
         }
     }
 }
 
 struct Writer<'a> {
+    patience: &'a Patience<'a>,
     rows: &'a mut Rows,
     waiting: &'a mut Waiting,
 }
@@ -169,7 +170,7 @@ impl Sink for Writer<'_> {
     }
 
     fn filter(&mut self) {
-        self.waiting.apply(self.rows);
+        self.waiting.apply(self.rows, self.patience);
     }
 }
 
@@ -183,6 +184,10 @@ pub(crate) fn explore(
     relations: &[Relation],
     waiting: &mut Waiting,
 ) -> Option<Rows> {
+    let patience = source.patience;
+    if patience.spend(relations.len() + waiting.len()) {
+        return Some(rows);
+    }
     let edges: Vec<Edge> = relations
         .iter()
         .filter_map(|relation| match relation {
@@ -204,17 +209,25 @@ pub(crate) fn explore(
         variables: relations.iter().map(Relation::variables).collect(),
     };
     waiting.estimate(&|var| problem.facts.known_population(var));
-    let moves = problem.search(&rows, waiting)?;
+    let moves = match problem.search(&rows, waiting) {
+        _ if patience.is_over() => return Some(rows),
+        moves => moves?,
+    };
     let mut done = vec![false; relations.len()];
     let mut writer = Writer {
+        patience,
         rows: &mut rows,
         waiting,
     };
     problem.settle(&mut done, &mut writer);
     for next in moves {
+        if patience.spend(relations.len()) {
+            return Some(rows);
+        }
         problem.make(next, &mut done, &mut writer);
     }
-    assert!(done.iter().all(|done| *done), "a pattern was left out");
+    let is_complete = done.iter().all(|done| *done);
+    assert!(is_complete || patience.is_over(), "a pattern was left out");
     for (var, memberships) in problem.facts.memberships() {
         rows.known.insert(var, memberships.clone());
     }
@@ -236,8 +249,8 @@ impl Problem<'_> {
             done: vec![false; self.relations.len()],
             filters: waiting
                 .iter()
-                .filter(|(filter, _)| !filter.is_volatile())
-                .map(|(filter, kept)| (filter, kept, true))
+                .filter(|filter| !filter.is_volatile())
+                .map(|filter| (filter, true))
                 .collect(),
             rows: rows.rows,
             cost: 0.0,
@@ -257,21 +270,25 @@ impl Problem<'_> {
             1
         };
         let most_moves = (MAX_LOOKS / (patterns * patterns)).max(1);
+        let patience = self.facts.source.patience;
         let mut best: Option<State<'_>> = None;
         let mut level = vec![start];
         while !level.is_empty() {
             let mut next: FxHashMap<VarSet, State<'_>> = FxHashMap::default();
             for state in level {
-                // What is given up is still planned, by the first move that comes each time.
-                let is_over = self.facts.source.patience.is_over();
-                let most_moves = if is_over { 1 } else { most_moves };
+                if patience.is_over() {
+                    return None;
+                }
                 if state.done.iter().all(|done| *done) {
                     if best.as_ref().is_none_or(|best| is_better(&state, best)) {
                         best = Some(state);
                     }
                     continue;
                 }
-                for candidate in self.moves(&state).into_iter().take(most_moves) {
+                for candidate in self.moves(&state, most_moves) {
+                    if patience.spend(state.done.len() + state.filters.len()) {
+                        return None;
+                    }
                     let mut after = state.clone();
                     let mut done = std::mem::take(&mut after.done);
                     self.make(candidate, &mut done, &mut after);
@@ -291,10 +308,7 @@ impl Problem<'_> {
                     .total_cmp(&b.cost)
                     .then_with(|| a.moves.cmp(&b.moves))
             });
-            level.truncate(match self.facts.source.patience.is_over() {
-                true => 1,
-                false => width,
-            });
+            level.truncate(width);
         }
         best.map(|state| state.moves)
     }
@@ -306,15 +320,15 @@ impl Problem<'_> {
     }
 
     /// What may be done next: only what shares a variable with the rows, if they have any.
-    fn moves(&self, state: &State<'_>) -> Vec<Move> {
+    /// The first `most` of them.
+    fn moves(&self, state: &State<'_>, most: usize) -> Vec<Move> {
         let mut moves = Vec::new();
-        let mut add = |candidate: Move| {
-            if !moves.contains(&candidate) {
-                moves.push(candidate);
-            }
-        };
+        let mut bound = VarSet::default();
         let is_start = state.bound.is_subset(&self.given);
         for (index, relation) in self.relations.iter().enumerate() {
+            if moves.len() >= most {
+                break;
+            }
             if state.done[index] {
                 continue;
             }
@@ -324,8 +338,9 @@ impl Problem<'_> {
             match relation {
                 Relation::Edge(_) | Relation::Type(..) => {
                     for var in self.variables[index].iter() {
-                        if !state.bound.contains(var) {
-                            add(Move::Bind(var));
+                        if !state.bound.contains(var) && !bound.contains(var) {
+                            bound.insert(var);
+                            moves.push(Move::Bind(var));
                         }
                     }
                 }
@@ -333,10 +348,11 @@ impl Problem<'_> {
                 | Relation::Path(_)
                 | Relation::Values(..)
                 | Relation::Graphs(_) => {
-                    add(Move::Join(index));
+                    moves.push(Move::Join(index));
                 }
             }
         }
+        moves.truncate(most);
         moves
     }
 

@@ -12,6 +12,7 @@ use crate::cache::{Cache, Found, Structural, Template};
 use crate::convert::{Converted, Converter};
 use crate::error::PlanError;
 use crate::limits::Limits;
+use crate::patience::Patience;
 use crate::physical::{Dataset, Plan};
 use crate::prepared::Prepared;
 use crate::statistics::Statistics;
@@ -71,7 +72,7 @@ impl Planner {
     }
 
     /// [`Planner::prepare`] that is given up once `is_over`, which is asked every few
-    /// microseconds while the text is parsed and ways to join are compared.
+    /// microseconds.
     ///
     /// # Errors
     /// As there, and [`PlanError::Interrupted`].
@@ -213,10 +214,11 @@ impl<'t> Request<'_, 't> {
         let is_over = limits.is_over;
         let (text, base) = (self.text, self.base);
         let parsed = limits.parse(text, base, parse_query, |_| text.len())?;
-        let converter = Converter::new(text, parsed.base.as_deref(), arguments);
+        let patience = Patience::new(is_over);
+        let converter = Converter::new(text, parsed.base.as_deref(), arguments, &patience);
         let Converted { query, parameters } = converter.query(&parsed)?;
         drop(parsed);
-        let plan = build(with_dataset(query, self.dataset), statistics, is_over)?;
+        let plan = build(with_dataset(query, self.dataset), statistics, &patience)?;
         Ok((plan, parameters))
     }
 }

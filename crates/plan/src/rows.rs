@@ -1,9 +1,12 @@
 //! What is planned so far, and what is known of the rows it gives?
 
+use std::rc::Rc;
+
 use rustc_hash::FxHashMap;
 
 use crate::expression::{Comparison, Expression};
 use crate::facts::size;
+use crate::patience::Patience;
 use crate::physical::{Node, Operator, PlannedStep, Step, Var};
 use crate::statistics::Membership;
 use crate::varset::VarSet;
@@ -208,7 +211,7 @@ pub(crate) fn are_a_range(one: &Expression, other: &Expression) -> bool {
 }
 
 /// The variable that a condition bounds by a constant, and whether that is from below.
-fn bound_of(condition: &Expression) -> Option<(Var, bool)> {
+pub(crate) fn bound_of(condition: &Expression) -> Option<(Var, bool)> {
     let Expression::Compare(operator, left, right) = condition else {
         return None;
     };
@@ -224,55 +227,123 @@ fn bound_of(condition: &Expression) -> Option<(Var, bool)> {
     }
 }
 
-/// Filters that wait until the variables they look at are bound, each with the part of rows that
-/// it is taken to keep.
+/// A filter that waits until the variables it looks at are bound.
+#[derive(Clone, Debug)]
+pub(crate) struct Filter {
+    expression: Rc<Expression>,
+    /// Each once.
+    variables: Rc<[Var]>,
+    is_volatile: bool,
+    /// The part of rows that it is taken to keep.
+    pub(crate) kept: f64,
+}
+
+impl Filter {
+    /// A variable that it looks at and that is not among these.
+    pub(crate) fn misses(&self, bound: &VarSet) -> Option<Var> {
+        let mut variables = self.variables.iter().copied();
+        variables.find(|var| !bound.contains(*var))
+    }
+
+    pub(crate) fn is_volatile(&self) -> bool {
+        self.is_volatile
+    }
+}
+
+/// Filters that wait until the variables they look at are bound.
+///
+/// Each waits for one variable that the rows lacked when it was last tried, so that it is not
+/// tried again before they have that.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waiting {
-    filters: Vec<Option<(Expression, f64)>>,
+    filters: Vec<Option<Filter>>,
+    /// Filters before this one were tried on rows that bind `seen` for certain.
+    tried: usize,
+    seen: VarSet,
+    awaited: FxHashMap<Var, Vec<usize>>,
 }
 
 impl Waiting {
     /// Adds a filter and returns its place.
     pub(crate) fn add(&mut self, expression: Expression) -> usize {
-        let kept = selectivity(&expression, &|_| None);
-        self.filters.push(Some((expression, kept)));
+        let mut variables = Vec::new();
+        expression.for_each_variable(&mut |var| variables.push(var));
+        variables.sort_unstable();
+        variables.dedup();
+        self.filters.push(Some(Filter {
+            kept: selectivity(&expression, &|_| None),
+            is_volatile: expression.is_volatile(),
+            variables: variables.into(),
+            expression: Rc::new(expression),
+        }));
         self.filters.len() - 1
     }
 
     /// Takes the filter at a place, if it still waits.
     pub(crate) fn take(&mut self, place: usize) -> Option<Expression> {
-        self.filters[place].take().map(|(expression, _)| expression)
+        let filter = self.filters[place].take()?;
+        Some(Rc::unwrap_or_clone(filter.expression))
     }
 
     /// The filters that still wait.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Expression, f64)> {
-        let waiting = self.filters.iter().flatten();
-        waiting.map(|(expression, kept)| (expression, *kept))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Filter> {
+        self.filters.iter().flatten()
+    }
+
+    /// How many filters there were.
+    pub(crate) fn len(&self) -> usize {
+        self.filters.len()
     }
 
     /// Estimates anew what they keep, from the numbers of values that variables can have.
     pub(crate) fn estimate(&mut self, values: &dyn Fn(Var) -> Option<f64>) {
-        for (expression, kept) in self.filters.iter_mut().flatten() {
-            *kept = selectivity(expression, values);
+        for filter in self.filters.iter_mut().flatten() {
+            filter.kept = selectivity(&filter.expression, values);
         }
     }
 
     /// Those left over.
     pub(crate) fn into_rest(self) -> Vec<Expression> {
         let rest = self.filters.into_iter().flatten();
-        rest.map(|(expression, _)| expression).collect()
+        rest.map(|filter| Rc::unwrap_or_clone(filter.expression))
+            .collect()
     }
 
     /// Applies those whose variables are all certainly bound: their value is final then. What
     /// is random stays where the text has it.
-    pub(crate) fn apply(&mut self, rows: &mut Rows) {
-        for filter in &mut self.filters {
-            let ready = filter.as_ref().is_some_and(|(expression, _)| {
-                !expression.is_volatile() && expression.variables().is_subset(&rows.certain)
-            });
-            if ready && let Some((expression, kept)) = filter.take() {
-                rows.filter_to(expression, kept);
+    pub(crate) fn apply(&mut self, rows: &mut Rows, patience: &Patience<'_>) {
+        for place in self.perhaps_ready(&rows.certain) {
+            if patience.spend(1) {
+                return;
+            }
+            let entry = &mut self.filters[place];
+            let Some(filter) = entry.as_ref().filter(|filter| !filter.is_volatile) else {
+                continue;
+            };
+            match filter.misses(&rows.certain) {
+                Some(var) => self.awaited.entry(var).or_default().push(place),
+                None => {
+                    let kept = filter.kept;
+                    if let Some(expression) = self.take(place) {
+                        rows.filter_to(expression, kept);
+                    }
+                }
             }
         }
+    }
+
+    /// The places of the filters that may have become ready, in order.
+    fn perhaps_ready(&mut self, certain: &VarSet) -> Vec<usize> {
+        let mut places = Vec::new();
+        if *certain != self.seen {
+            for var in certain.difference(&self.seen).iter() {
+                places.extend(self.awaited.remove(&var).unwrap_or_default());
+            }
+            self.seen.clone_from(certain);
+            places.sort_unstable();
+        }
+        places.extend(self.tried..self.filters.len());
+        self.tried = self.filters.len();
+        places
     }
 }

@@ -6,7 +6,8 @@
 
 use crate::algebra::{Pattern, service_certain, service_possible};
 use crate::expression::Expression;
-use crate::group::{Grouper, HASH, joined_rows, shared};
+use crate::group::Grouper;
+use crate::join::{HASH, joined_rows, shared};
 use crate::physical::{Operator, Service, Var};
 use crate::rows::{Rows, node};
 

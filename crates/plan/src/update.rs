@@ -15,6 +15,7 @@ use crate::algebra::Query;
 use crate::build::build;
 use crate::error::PlanError;
 use crate::limits::Limits;
+use crate::patience::Patience;
 use crate::physical::{Dataset, Slot, TemplateTriple};
 use crate::planner::without_arguments;
 use crate::prepared::Prepared;
@@ -160,7 +161,8 @@ impl Modify {
         statistics: &dyn Statistics,
         is_over: &dyn Fn() -> bool,
     ) -> Result<Prepared<'static>, PlanError> {
-        let plan = build(Query::clone(&self.query), statistics, is_over)?;
+        let patience = Patience::new(is_over);
+        let plan = build(Query::clone(&self.query), statistics, &patience)?;
         Ok(without_arguments(Arc::new(plan), ""))
     }
 }
@@ -206,8 +208,14 @@ pub fn parse_update_within<'t>(
             limit: MAX_UPDATE_BYTES,
         });
     }
+    let is_over = limits.is_over;
     let parsed = limits.parse(text, base, jindou_syntax::parse_update, planned_bytes)?;
-    let source = Source { text, dataset };
+    let patience = Patience::new(is_over);
+    let source = Source {
+        text,
+        dataset,
+        patience: &patience,
+    };
     let operations = parsed.into_iter();
     let operations = operations.filter_map(|parsed| operation(parsed, source).transpose());
     Ok(Update {

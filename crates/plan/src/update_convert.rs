@@ -9,6 +9,7 @@ use crate::algebra::{Deduplicate, LogicalForm, Modifiers, PathPattern, Pattern, 
 use crate::arguments::Arguments;
 use crate::convert::{self, Converter, node};
 use crate::error::PlanError;
+use crate::patience::Patience;
 use crate::physical::{
     ConstId, Constant, Dataset, Outcome, Scope, Slot, TemplateSlot, TemplateTriple, Var,
 };
@@ -22,6 +23,8 @@ pub(crate) struct Source<'s, 't> {
     pub(crate) text: &'t str,
     /// The dataset that the request names for it.
     pub(crate) dataset: Option<&'s Dataset>,
+    /// Spent on each part of the text.
+    pub(crate) patience: &'s Patience<'s>,
 }
 
 /// Converts one operation; none if it does nothing.
@@ -34,7 +37,8 @@ pub(crate) fn operation<'t>(
 ) -> Result<Option<Operation<'t>>, PlanError> {
     let length = operation.span.end - operation.span.start;
     let base = operation.base.as_deref();
-    let converter = Converter::new(source.text, base, Arguments::none());
+    source.patience.work(1)?;
+    let converter = Converter::new(source.text, base, Arguments::none(), source.patience);
     Ok(Some(match operation.kind {
         Parsed::InsertData(data) => Operation::InsertData(held(data, source.text)?),
         Parsed::DeleteData(data) => Operation::DeleteData(held(data, source.text)?),

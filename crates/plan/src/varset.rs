@@ -2,33 +2,60 @@
 
 use crate::physical::Var;
 
-/// A set of variables: one bit each.
+/// A set of variables: one bit each, from the word of the first to that of the last, so that a
+/// few neighbours take little space whatever their numbers are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct VarSet {
-    /// No trailing zero words, so that equal sets are equal vectors.
+    /// Words of zeros before `words`; 0 for the empty set.
+    first: usize,
+    /// Neither the first nor the last is zero, so that equal sets are equal vectors.
     words: Vec<u64>,
 }
 
 impl VarSet {
+    fn end(&self) -> usize {
+        self.first + self.words.len()
+    }
+
+    /// The word of this number.
+    fn word(&self, number: usize) -> u64 {
+        let word = number.checked_sub(self.first);
+        let word = word.and_then(|place| self.words.get(place));
+        word.copied().unwrap_or_default()
+    }
+
     pub(crate) fn contains(&self, var: Var) -> bool {
-        self.words
-            .get(var.index() / 64)
-            .is_some_and(|word| word >> (var.index() % 64) & 1 == 1)
+        self.word(var.index() / 64) >> (var.index() % 64) & 1 == 1
     }
 
     pub(crate) fn insert(&mut self, var: Var) {
         let word = var.index() / 64;
-        if word >= self.words.len() {
-            self.words.resize(word + 1, 0);
+        self.cover(word, word + 1);
+        self.words[word - self.first] |= 1 << (var.index() % 64);
+    }
+
+    /// Makes room for the words from `first` to before `end`.
+    fn cover(&mut self, first: usize, end: usize) {
+        if self.words.is_empty() {
+            self.first = first;
         }
-        self.words[word] |= 1 << (var.index() % 64);
+        if first < self.first {
+            let more = self.first - first;
+            self.words.splice(0..0, std::iter::repeat_n(0, more));
+            self.first = first;
+        }
+        if end > self.end() {
+            self.words.resize(end - self.first, 0);
+        }
     }
 
     pub(crate) fn extend(&mut self, other: &Self) {
-        if other.words.len() > self.words.len() {
-            self.words.resize(other.words.len(), 0);
+        if other.is_empty() {
+            return;
         }
-        for (word, more) in self.words.iter_mut().zip(&other.words) {
+        self.cover(other.first, other.end());
+        let words = &mut self.words[other.first - self.first..];
+        for (word, more) in words.iter_mut().zip(&other.words) {
             *word |= more;
         }
     }
@@ -40,38 +67,41 @@ impl VarSet {
     }
 
     pub(crate) fn intersection(&self, other: &Self) -> Self {
-        Self::trimmed(
-            self.words
-                .iter()
-                .zip(&other.words)
-                .map(|(a, b)| a & b)
-                .collect(),
-        )
+        let (first, words) = self.common(other);
+        Self::trimmed(first, words.map(|(a, b)| a & b).collect())
+    }
+
+    /// The words that two sets have both, with the number of the first.
+    fn common<'s>(&'s self, other: &'s Self) -> (usize, impl Iterator<Item = (u64, u64)> + 's) {
+        let first = self.first.max(other.first);
+        let end = self.end().min(other.end());
+        let words = (first..end).map(|number| (self.word(number), other.word(number)));
+        (first, words)
     }
 
     /// This set less another.
     pub(crate) fn difference(&self, other: &Self) -> Self {
-        let others = other.words.iter().chain(std::iter::repeat(&0));
-        Self::trimmed(self.words.iter().zip(others).map(|(a, b)| a & !b).collect())
+        let words = self.words.iter().zip(self.first..);
+        let words = words.map(|(word, number)| word & !other.word(number));
+        Self::trimmed(self.first, words.collect())
     }
 
     /// This set less one variable.
     pub(crate) fn without(mut self, var: Var) -> Self {
-        if let Some(word) = self.words.get_mut(var.index() / 64) {
+        let place = (var.index() / 64).checked_sub(self.first);
+        if let Some(word) = place.and_then(|place| self.words.get_mut(place)) {
             *word &= !(1 << (var.index() % 64));
         }
-        Self::trimmed(self.words)
+        Self::trimmed(self.first, self.words)
     }
 
     pub(crate) fn intersects(&self, other: &Self) -> bool {
-        self.words.iter().zip(&other.words).any(|(a, b)| a & b != 0)
+        self.common(other).1.any(|(a, b)| a & b != 0)
     }
 
     pub(crate) fn is_subset(&self, other: &Self) -> bool {
-        self.words.iter().enumerate().all(|(index, word)| {
-            let others = other.words.get(index).copied().unwrap_or_default();
-            word & !others == 0
-        })
+        let mut words = self.words.iter().zip(self.first..);
+        words.all(|(word, number)| word & !other.word(number) == 0)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -80,21 +110,27 @@ impl VarSet {
 
     /// In ascending order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Var> + '_ {
-        self.words.iter().enumerate().flat_map(|(index, word)| {
-            (0..64usize)
-                .filter(move |bit| word >> bit & 1 == 1)
-                .map(move |bit| {
-                    let number = u16::try_from(index * 64 + bit).expect("made from a Var");
-                    Var(number)
-                })
-        })
+        self.words
+            .iter()
+            .zip(self.first..)
+            .flat_map(|(word, index)| {
+                (0..64usize)
+                    .filter(move |bit| word >> bit & 1 == 1)
+                    .map(move |bit| {
+                        let number = u16::try_from(index * 64 + bit).expect("made from a Var");
+                        Var(number)
+                    })
+            })
     }
 
-    fn trimmed(mut words: Vec<u64>) -> Self {
+    fn trimmed(first: usize, mut words: Vec<u64>) -> Self {
         while words.last() == Some(&0) {
             words.pop();
         }
-        Self { words }
+        let zeros = words.iter().take_while(|word| **word == 0).count();
+        words.drain(..zeros);
+        let first = if words.is_empty() { 0 } else { first + zeros };
+        Self { first, words }
     }
 }
 
@@ -126,5 +162,18 @@ mod tests {
         assert!(a.intersects(&b) && !a.is_subset(&b));
         assert!(a.intersection(&[Var(5)].into_iter().collect()).is_empty());
         assert!(a.intersection(&b).is_subset(&a));
+        assert_eq!(a.clone().without(Var(1)), [Var(70)].into_iter().collect());
+        assert_eq!(
+            a.clone().without(Var(70)).without(Var(1)),
+            VarSet::default()
+        );
+        let mut high: VarSet = [Var(u16::MAX)].into_iter().collect();
+        assert_eq!(high.words.len(), 1, "no words before the first");
+        assert!(!high.intersects(&a) && high.difference(&a) == high);
+        high.extend(&a);
+        high.insert(Var(64));
+        let all = [Var(1), Var(64), Var(70), Var(u16::MAX)];
+        assert_eq!(high.iter().collect::<Vec<_>>(), all);
+        assert!(a.is_subset(&high) && !high.is_subset(&a) && high.contains(Var(u16::MAX)));
     }
 }

@@ -41,3 +41,15 @@ fn plans_are_as_written() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+#[test]
+fn what_is_nested_deep_is_shown_in_space_linear_in_it() {
+    let shown = |services: usize| {
+        let text = format!("ASK {{ {} }}", "SERVICE<a:>{}".repeat(services));
+        let planned = plan(&text, None, None, &common::Flat).expect("a plan");
+        let term = oxrdf::Term::from(oxrdf::NamedNode::new_unchecked("a:"));
+        explain(&planned, &|_| term.clone()).expect("a stack").len()
+    };
+    let (one, two) = (shown(1000), shown(2000));
+    assert!(two * 10 <= one * 22, "{one} and {two} bytes");
+}

@@ -295,3 +295,53 @@ fn paths_of_too_many_edges_are_refused() {
     );
     plan(&path(256), None, None, &Flat).expect("a plan");
 }
+
+#[test]
+fn rows_of_more_columns_than_can_be_numbered_are_refused() {
+    let columns = PlanError::TooLarge {
+        what: "columns",
+        limit: 65535,
+    };
+    let order = |keys: usize| format!("SELECT * {{}} ORDER BY {}", "(1)".repeat(keys));
+    assert_eq!(refused(&order(70_000)), columns);
+    assert_eq!(refused(&order(65_536)), columns);
+    assert!(plan(&order(65_535), None, None, &Flat).is_ok());
+    // The columns of the pattern count too, and those that are no keys.
+    let nested = format!(
+        "ASK {{ {{ SELECT * {{ ?s ?p ?o }} ORDER BY {} LIMIT 1 }} }}",
+        "(1)".repeat(65_533)
+    );
+    assert_eq!(refused(&nested), columns);
+    let variables: String = (0..65_535)
+        .map(|number| format!("(1 AS?a{number})"))
+        .collect();
+    assert_eq!(
+        refused(&format!("SELECT DISTINCT {variables} {{}}")),
+        columns
+    );
+    let optional = format!("SELECT {variables} {{ OPTIONAL {{}} }}");
+    assert_eq!(refused(&optional), columns);
+    // Variables are no keys that are computed.
+    let variables = format!("SELECT * {{ ?s ?p ?o }} ORDER BY {}", "?s ".repeat(70_000));
+    assert!(plan(&variables, None, None, &Flat).is_ok());
+}
+
+#[test]
+fn more_patterns_to_join_than_operators_may_be_nested_are_refused() {
+    let patterns = PlanError::TooLarge {
+        what: "patterns to join",
+        limit: 65535,
+    };
+    for part in [
+        "SERVICE<a:>{}",
+        "GRAPH<a:>{}",
+        "{}UNION{}",
+        "VALUES?a{UNDEF}",
+    ] {
+        assert_eq!(
+            refused(&format!("ASK {{ {} }}", part.repeat(65_536))),
+            patterns,
+            "{part}"
+        );
+    }
+}

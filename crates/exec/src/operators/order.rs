@@ -45,6 +45,7 @@ pub(super) fn build(
             Expression::Variable(var) => *var,
             expression => {
                 // Computed once, also for what is not the same twice.
+                // The planner refuses what has more.
                 let var = Var(u16::try_from(width).expect("a plan has fewer than 2^16 columns"));
                 width += 1;
                 computed.push((var, compile(expression, builder.cx)?.evaluator()));
