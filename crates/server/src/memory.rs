@@ -51,8 +51,7 @@ impl MemoryLimits {
         config.query_memory_bytes = self.query_bytes;
         config.memory_pool = Some(Arc::new(MemoryPool::new(counted(self.total_bytes))));
         config.worker_start = Some(ThreadStart::new(move || heavy_priority.take()));
-        let of_writes = heavy_priority.of_writes();
-        config.write_start = Some(ThreadStart::new(move || of_writes.take()));
+        config.write_start = Some(ThreadStart::new(move || heavy_priority.take_for_writes()));
         config
     }
 }

@@ -11,6 +11,9 @@ use jindou_fabric::pace::LongWork;
 
 /// How nice threads of heavy queries are where they are no more than that.
 const HEAVY_NICENESS: i32 = 10;
+/// How nice threads are that take in long writes, where those of heavy queries run only when idle:
+/// more would keep these from cores for seconds, also from seeing that they are cancelled.
+const LONG_WRITE_NICENESS: i32 = 19;
 /// How nice threads are that execute long updates: others may wait for the lock that they hold.
 const WRITE_NICENESS: i32 = 5;
 
@@ -195,13 +198,13 @@ impl Purpose {
 }
 
 impl HeavyPriority {
-    /// That of threads that take in and execute long writes. These get a share also where other
-    /// programs keep all cores busy: a client that has waited for a query can ask it again, but
-    /// data that does not come in is missing.
-    pub(crate) fn of_writes(self) -> Self {
+    /// Gives the calling thread, for good, the priority of those that take in and execute long
+    /// writes. These get a share also where other programs keep all cores busy: who has waited in
+    /// vain for a query can ask again, but data that does not come in is missing.
+    pub(crate) fn take_for_writes(self) {
         match self {
-            Self::Idle => Self::Low,
-            other => other,
+            Self::Idle => be_nice(LONG_WRITE_NICENESS),
+            other => other.take(),
         }
     }
 
