@@ -201,7 +201,8 @@ pub(crate) struct LimitArguments {
     )]
     pub(crate) heavy_queries: Option<NonZeroUsize>,
     /// When heavy queries run: `idle`, while a core has nothing else to do; `low`, at a lower
-    /// priority, which other busy programs leave more to; `same`, as any other
+    /// priority, which other busy programs leave more to; `same`, as any other. With `idle`, long
+    /// updates and documents have a very low priority, which is a share in any case
     #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
     pub(crate) heavy_priority: HeavyPriorityArgument,
     /// Heavy queries that wait for their turn; more are answered 503 [default: 64]
