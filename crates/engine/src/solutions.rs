@@ -9,6 +9,7 @@ use jindou_plan::physical::Var;
 use jindou_store::Snapshot;
 use oxrdf::vocab::xsd;
 use oxrdf::{Term, Triple};
+use rustc_hash::FxHashSet;
 
 use crate::EngineError;
 use crate::graph::StoredGraph;
@@ -22,6 +23,8 @@ pub struct Solutions {
     running: Running,
     names: Arc<[String]>,
     vars: Vec<Var>,
+    /// Whether a later position has the variable of this one.
+    is_again: Vec<bool>,
     /// The batch that the iterator is in, and the next of its rows.
     batch: Option<(Batch, usize)>,
 }
@@ -62,10 +65,14 @@ impl Solutions {
             .iter()
             .map(|var| variables[var.index()].clone())
             .collect();
+        let mut later = FxHashSet::default();
+        let mut is_again: Vec<bool> = vars.iter().rev().map(|var| !later.insert(*var)).collect();
+        is_again.reverse();
         Self {
             running,
             names,
             vars,
+            is_again,
             batch: None,
         }
     }
@@ -94,8 +101,7 @@ impl Solutions {
     /// Takes the column of a variable, unless a later position has the same variable.
     fn column(&self, table: &mut Table, place: usize) -> Vec<TermId> {
         let var = self.vars[place];
-        let again = self.vars[place + 1..].contains(&var);
-        let column = if again {
+        let column = if self.is_again[place] {
             table.get(var).map(<[TermId]>::to_vec)
         } else {
             table.take(var)

@@ -1,11 +1,12 @@
 //! How soon does a thread that wakes get the core of one that gives way?
 //!
-//! Linux, since 6.13, may let a thread that computes run on until the next tick of its core, up to
-//! 4 ms with usual settings, though another has woken that goes before it: it looks for such a
-//! thread when the core is interrupted, and interrupts no other core for this. So while long work
-//! is under way a thread of its own interrupts the cores that this process runs on, twice a
-//! millisecond, with `membarrier`, which is made to do that. Each time takes some microseconds of
-//! these cores, 20 on a virtual machine; while there is no long work the thread sleeps.
+//! Linux chooses between the threads of a core when one of them wakes or sleeps, and at the tick of
+//! the core, every 4 ms with usual settings. A thread that wakes just after it had its share of the
+//! core waits for the next of these moments, though a microsecond later it would go before those
+//! that compute; and since 6.13 one that goes before them at once may have to wait as well, as they
+//! run on until the core is interrupted. So while long work is under way each core has a thread
+//! that sleeps and wakes twice a millisecond and does nothing else. That takes some microseconds
+//! each time; while there is no long work these threads sleep.
 
 use std::io;
 use std::sync::OnceLock;
@@ -14,8 +15,8 @@ use std::thread::Thread;
 
 /// Long work under way in this process.
 static UNDERWAY: AtomicUsize = AtomicUsize::new(0);
-/// The thread that interrupts it.
-static PACER: OnceLock<Thread> = OnceLock::new();
+/// The threads that interrupt it; the first one wakes the others.
+static PACERS: OnceLock<Vec<Thread>> = OnceLock::new();
 
 /// Long work under way, until this is dropped: threads that others shall not wait for compute.
 #[derive(Debug)]
@@ -26,9 +27,9 @@ impl LongWork {
     /// Begins some.
     pub fn begin() -> Self {
         if UNDERWAY.fetch_add(1, Ordering::SeqCst) == 0
-            && let Some(pacer) = PACER.get()
+            && let Some(first) = PACERS.get().and_then(|all| all.first())
         {
-            pacer.unpark();
+            first.unpark();
         }
         Self(())
     }
@@ -40,7 +41,8 @@ impl Drop for LongWork {
     }
 }
 
-/// From here on long work is interrupted twice a millisecond, in all of this process.
+/// From here on long work of this process is interrupted twice a millisecond, on all cores that the
+/// calling thread may run on.
 ///
 /// # Errors
 /// What the operating system says; [`io::ErrorKind::Unsupported`] where it is not Linux.
@@ -57,50 +59,62 @@ mod linux {
     use std::sync::Mutex;
     use std::sync::atomic::Ordering::SeqCst;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    use std::thread::Thread;
     use std::time::Duration;
 
-    use super::{PACER, UNDERWAY};
+    use super::{PACERS, UNDERWAY};
 
     /// From one interruption to the next.
     const INTERVAL: Duration = Duration::from_micros(500);
+    /// They call little.
+    const STACK_BYTES: usize = 64 << 10;
 
-    /// How often the cores were interrupted.
+    /// How often cores were interrupted.
     pub(super) static INTERRUPTIONS: AtomicU64 = AtomicU64::new(0);
 
     pub(super) fn start() -> io::Result<()> {
         static STARTING: Mutex<()> = Mutex::new(());
         let _one = STARTING.lock().expect("nobody panics while starting");
-        if PACER.get().is_some() {
+        if PACERS.get().is_some() {
             return Ok(());
         }
-        membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)?;
-        let thread = std::thread::Builder::new().name("pacer".to_owned());
-        let pacer = thread.spawn(pace)?;
-        let pacer = PACER.get_or_init(|| pacer.thread().clone());
-        // Work may have begun before the thread was known.
-        pacer.unpark();
+        let pacers = crate::schedule::cores()?.into_iter().map(|core| {
+            let thread = std::thread::Builder::new().name("pacer".to_owned());
+            let pacer = thread.stack_size(STACK_BYTES).spawn(move || pace(core))?;
+            Ok(pacer.thread().clone())
+        });
+        let pacers = pacers.collect::<io::Result<Vec<_>>>()?;
+        // Work may have begun before the threads were known.
+        for pacer in PACERS.get_or_init(|| pacers) {
+            pacer.unpark();
+        }
         Ok(())
     }
 
-    fn pace() {
-        // Where that is not known it comes a little later.
+    fn pace(core: usize) {
+        // Where that is not known it comes a little later; on a core that was taken away it comes
+        // on another.
         let _ = crate::schedule::take_short_turns();
+        let _ = crate::schedule::stay_on(core);
         loop {
             while UNDERWAY.load(SeqCst) == 0 {
                 std::thread::park();
             }
-            std::thread::sleep(INTERVAL);
-            // Registered, it does not fail.
-            let _ = membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-            INTERRUPTIONS.fetch_add(1, Relaxed);
+            wake_others();
+            while UNDERWAY.load(SeqCst) > 0 {
+                std::thread::sleep(INTERVAL);
+                INTERRUPTIONS.fetch_add(1, Relaxed);
+            }
         }
     }
 
-    fn membarrier(command: libc::c_int) -> io::Result<()> {
-        // SAFETY: the call takes no pointers.
-        match unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
+    /// Wakes the others, if this is the first of them.
+    fn wake_others() {
+        let Some((first, others)) = PACERS.get().and_then(|all| all.split_first()) else {
+            return;
+        };
+        if std::thread::current().id() == first.id() {
+            others.iter().for_each(Thread::unpark);
         }
     }
 }

@@ -54,6 +54,52 @@ pub fn take_usual_turns() -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
+/// The cores that the calling thread may run on, by their numbers.
+///
+/// # Errors
+/// What the operating system says: a machine may have more cores than are asked about.
+#[cfg(target_os = "linux")]
+pub(crate) fn cores() -> io::Result<Vec<usize>> {
+    let mut cores = CoreSet::default();
+    let words = size_of_val(&cores.0);
+    // SAFETY: the pointer is to live memory of the size that is named; 0 is this thread.
+    let written =
+        unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, words, cores.0.as_mut_ptr()) };
+    if written < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let is_in = |core: &usize| cores.0[core / 64] & (1 << (core % 64)) != 0;
+    Ok((0..64 * cores.0.len()).filter(is_in).collect())
+}
+
+/// From here on the calling thread runs on this core only.
+///
+/// # Errors
+/// What the operating system says.
+#[cfg(target_os = "linux")]
+pub(crate) fn stay_on(core: usize) -> io::Result<()> {
+    let mut cores = CoreSet::default();
+    let word = cores.0.get_mut(core / 64).ok_or(io::ErrorKind::NotFound)?;
+    *word = 1 << (core % 64);
+    let words = size_of_val(&cores.0);
+    // SAFETY: the pointer is to live memory of the size that is named; 0 is this thread.
+    match unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, words, cores.0.as_ptr()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// A bit for each core of the largest machines that the kernel can be built for.
+#[cfg(target_os = "linux")]
+struct CoreSet([u64; 8_192 / 64]);
+
+#[cfg(target_os = "linux")]
+impl Default for CoreSet {
+    fn default() -> Self {
+        Self([0; 8_192 / 64])
+    }
+}
+
 /// `struct sched_attr` of the kernel, as it was first.
 #[cfg(target_os = "linux")]
 #[derive(Default)]
@@ -95,6 +141,19 @@ mod tests {
     fn policy() -> libc::c_int {
         // SAFETY: the call takes no pointers; 0 is this thread.
         unsafe { libc::sched_getscheduler(0) }
+    }
+
+    #[test]
+    fn a_thread_stays_on_one_of_its_cores() {
+        let before = cores().expect("they are known");
+        let first = *before.first().expect("this runs on one");
+        let stays = std::thread::spawn(move || {
+            stay_on(first).expect("it is one of them");
+            cores().expect("they are known")
+        });
+        assert_eq!(stays.join().expect("no panic"), [first]);
+        assert_eq!(cores().expect("they are known"), before);
+        assert!(stay_on(1 << 20).is_err());
     }
 
     #[test]

@@ -335,7 +335,10 @@ impl Waiting {
     /// The places of the filters that may have become ready, in order.
     fn perhaps_ready(&mut self, certain: &VarSet) -> Vec<usize> {
         let mut places = Vec::new();
-        if *certain != self.seen {
+        // To compare sets takes as long as they are wide, and this is asked for each new variable.
+        if self.awaited.is_empty() {
+            self.seen = VarSet::default();
+        } else if *certain != self.seen {
             for var in certain.difference(&self.seen).iter() {
                 places.extend(self.awaited.remove(&var).unwrap_or_default());
             }

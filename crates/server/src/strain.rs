@@ -98,7 +98,9 @@ impl Strain {
         let rest = *self.rest.get_or_insert(resident.saturating_sub(counted));
         let unreserved = resident.saturating_sub(rest + counted);
         let is_due = unreserved > 0 && self.released.elapsed() >= RELEASE_EVERY;
-        if unreserved > KEPT_BYTES || is_due {
+        // More would be taken again soon, and to give it back keeps a core for milliseconds.
+        let kept = (self.spare_bytes / 2).max(KEPT_BYTES);
+        if unreserved > kept || is_due {
             release_free_memory();
             self.released = Instant::now();
         }

@@ -38,11 +38,15 @@ pub(crate) enum Purpose {
     Heavy(HeavyPriority),
     /// An update with a long text.
     Write,
+    /// An update with a short one.
+    LightWrite,
 }
 
 /// Stack of a thread that runs any query: plans are run by recursion over their steps, of which
 /// there may be thousands. Only what is used of it takes memory.
 pub(crate) const LARGE_STACK_BYTES: usize = 64 << 20;
+/// Stack of a thread that runs updates with short texts: as those of the runtime have.
+const PLAIN_STACK_BYTES: usize = 2 << 20;
 /// The longest text that is planned and run on the thread that read it, in bytes: longer ones may
 /// take long to plan, and more stack than it has.
 pub(crate) const PLAIN_TEXT_BYTES: usize = 2 << 10;
@@ -65,8 +69,10 @@ pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
         .build()
 }
 
-/// Threads that are kept for the next work of their kind when they have none.
+/// Threads that are kept for the next work of their kind when they have none: of those for long
+/// work, and of those for short updates, as many as may be under way.
 const MOST_IDLE: usize = 8;
+const MOST_IDLE_LIGHT: usize = 64;
 /// How long they are.
 const IDLE_TIME: Duration = Duration::from_secs(5);
 
@@ -104,7 +110,7 @@ impl Threads {
                 let _long = LongWork::begin();
                 work();
             }),
-            Purpose::Write => Box::new(work),
+            Purpose::Write | Purpose::LightWrite => Box::new(work),
         };
         while let Some(idle) = self.take(name, purpose) {
             // One that panicked has ended.
@@ -120,7 +126,7 @@ impl Threads {
             go_on(&threads, name, purpose);
         };
         let thread = std::thread::Builder::new().name(name.to_owned());
-        let thread = thread.stack_size(LARGE_STACK_BYTES);
+        let thread = thread.stack_size(purpose.stack_bytes());
         thread.spawn(begin).map(|_detached| ())
     }
 
@@ -138,7 +144,7 @@ impl Threads {
     fn wait(&self, name: &'static str, purpose: Purpose) -> Option<(u64, Receiver<Work>)> {
         let mut idle = self.idle.lock().expect("nobody panics while it holds it");
         let is_alike = |idle: &&Idle| idle.name == name && idle.purpose == purpose;
-        if idle.iter().filter(is_alike).count() >= MOST_IDLE {
+        if idle.iter().filter(is_alike).count() >= purpose.most_idle() {
             return None;
         }
         let (work, receiver) = channel();
@@ -184,10 +190,26 @@ fn go_on(threads: &Weak<Threads>, name: &'static str, purpose: Purpose) {
 }
 
 impl Purpose {
+    fn most_idle(self) -> usize {
+        match self {
+            Self::Heavy(_) | Self::Write => MOST_IDLE,
+            Self::LightWrite => MOST_IDLE_LIGHT,
+        }
+    }
+
+    fn stack_bytes(self) -> usize {
+        match self {
+            Self::Heavy(_) | Self::Write => LARGE_STACK_BYTES,
+            Self::LightWrite => PLAIN_STACK_BYTES,
+        }
+    }
+
     /// Gives the calling thread its priority, for good.
     fn take(self) {
         match self {
             Self::Heavy(priority) => priority.take(),
+            // That of the runtime's threads, which start these.
+            Self::LightWrite => {}
             Self::Write => {
                 // Short turns are for those who started it.
                 let _ = jindou_fabric::schedule::take_usual_turns();

@@ -101,13 +101,13 @@ impl Executor {
             // Nobody waits if the client is gone.
             let _ = sender.send(result);
         };
-        if size <= PLAIN_TEXT_BYTES {
-            tokio::task::spawn_blocking(work);
-        } else {
-            // Plans of long texts need more stack than the runtime's threads have.
-            let started = self.threads.spawn("update", Purpose::Write, work);
-            started.map_err(|error| refused(no_thread(&error)))?;
-        }
+        // Plans of long texts need more stack than the runtime's threads have.
+        let purpose = match size <= PLAIN_TEXT_BYTES {
+            true => Purpose::LightWrite,
+            false => Purpose::Write,
+        };
+        let started = self.threads.spawn("update", purpose, work);
+        started.map_err(|error| refused(no_thread(&error)))?;
         let result = done.await;
         result.unwrap_or_else(|_| Err(refused(Refusal::internal())))
     }

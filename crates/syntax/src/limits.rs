@@ -274,6 +274,29 @@ fn nested_star_selects_take_what_they_show() {
 }
 
 #[test]
+fn parsing_is_given_up_between_two_long_names() {
+    let prefix = format!("PREFIX e: <http://e/{}#>", "long".repeat(10_000));
+    for (inside, least) in [("?s e:p ?o . ", 1_000), ("?s <p> ?o . ", 0)] {
+        let text = format!(
+            "{prefix} BASE <http://e/> ASK {{ {} }}",
+            inside.repeat(1_000)
+        );
+        let asked = std::cell::Cell::new(0);
+        let is_over = || {
+            asked.set(asked.get() + 1);
+            false
+        };
+        let options = Options {
+            is_over: Some(&is_over),
+            ..Options::default()
+        };
+        assert!(parse_query(&text, options).is_ok());
+        let most = least + 2 + text.len() / 1_000;
+        assert!((least..most).contains(&asked.get()), "{}", asked.get());
+    }
+}
+
+#[test]
 fn parsing_is_given_up_within_some_thousand_tokens() {
     let text = format!("ASK {{ {} }}", "?s ?p ?o . ".repeat(100_000));
     let asked = std::cell::Cell::new(0);

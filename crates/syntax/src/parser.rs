@@ -155,7 +155,7 @@ impl<'t, 'o> Parser<'t, 'o> {
     }
 
     #[cold]
-    fn poll(&mut self) -> Parsed<()> {
+    pub(crate) fn poll(&mut self) -> Parsed<()> {
         self.until_poll = TOKENS_PER_POLL;
         match self.is_over.is_some_and(|is_over| is_over()) {
             true => Err(Box::new(Error::Interrupted)),

@@ -28,6 +28,9 @@ pub(crate) const RDF_REST: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#re
 pub(crate) const RDF_NIL: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#nil";
 pub(crate) const RDF_REIFIES: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies";
 
+/// IRIs at least as long take as much time to write as dozens of tokens to read.
+const LONG_IRI_BYTES: usize = 4 << 10;
+
 /// True of absolute IRIs that are surely valid and that no base changes: a scheme, then plain
 /// characters; after `//` a host of letters, digits, `.` and `-`; one `#` at most; no segment
 /// that begins with a dot.
@@ -154,7 +157,16 @@ impl<'t> Parser<'t, '_> {
     }
 
     /// Writes an IRI, resolved, over what is in `out`.
-    pub(crate) fn write_iri(&self, token: Token, out: &mut String) -> Parsed<()> {
+    pub(crate) fn write_iri(&mut self, token: Token, out: &mut String) -> Parsed<()> {
+        self.resolve(token, out)?;
+        // The IRI of a prefix or base is written for a token of a few bytes.
+        match out.len() {
+            0..LONG_IRI_BYTES => Ok(()),
+            _ => self.poll(),
+        }
+    }
+
+    fn resolve(&self, token: Token, out: &mut String) -> Parsed<()> {
         out.clear();
         let written = token.of(self.text);
         if token.kind == Kind::Name {

@@ -7,8 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use jindou_fabric::pace::{LongWork, interrupt_long_work};
-
 use super::report::AttackFigures;
 use crate::BenchError;
 use crate::http::{Connection, HttpError};
@@ -207,7 +205,6 @@ fn documents() -> Vec<Attack> {
 /// Clients under way.
 pub(super) struct Attacks {
     threads: Vec<(&'static str, JoinHandle<BTreeMap<String, u64>>)>,
-    _work: LongWork,
 }
 
 /// Lets all others have the cores first: clients who mean harm have machines of their own, and the
@@ -218,8 +215,6 @@ pub(super) fn give_way() {
 
 /// Starts clients that send these queries again and again until told to stop.
 pub(super) fn start(address: SocketAddr, stop: &Arc<AtomicBool>) -> Attacks {
-    // Systems where this fails need it less.
-    let _ = interrupt_long_work();
     let mut threads = Vec::new();
     for kind in kinds() {
         for number in 0..EACH {
@@ -231,10 +226,7 @@ pub(super) fn start(address: SocketAddr, stop: &Arc<AtomicBool>) -> Attacks {
             threads.push((kind.name, std::thread::spawn(work)));
         }
     }
-    Attacks {
-        threads,
-        _work: LongWork::begin(),
-    }
+    Attacks { threads }
 }
 
 impl Attacks {

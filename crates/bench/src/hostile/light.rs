@@ -40,11 +40,17 @@ pub(super) fn run(
     let parts: Vec<Part> = std::thread::scope(|scope| {
         let threads: Vec<_> = draws
             .iter()
-            .map(|requests| scope.spawn(move || drive(address, requests, length)))
+            .map(|requests| {
+                let thread = std::thread::Builder::new().name("light".to_owned());
+                thread.spawn_scoped(scope, move || drive(address, requests, length))
+            })
             .collect();
-        let parts = threads
-            .into_iter()
-            .map(|thread| thread.join().map_err(|_| BenchError::Thread));
+        let parts = threads.into_iter().map(|thread| {
+            thread
+                .map_err(|_| BenchError::Thread)?
+                .join()
+                .map_err(|_| BenchError::Thread)
+        });
         parts.collect::<Result<_, _>>()
     })?;
     let mut times = Vec::new();

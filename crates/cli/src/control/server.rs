@@ -13,7 +13,7 @@ use std::time::Duration;
 use jindou_engine::{Database, EngineError};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixSocket, UnixStream};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::Merged;
@@ -179,7 +179,16 @@ async fn answer(line: &[u8], database: Database, wait: Duration) -> Reply {
         Ok(request) => request,
         Err(error) => return Reply::Error(format!("the request is not understood: {error}")),
     };
-    match tokio::task::spawn_blocking(move || execute(request, &database, wait)).await {
+    let (sender, done) = oneshot::channel();
+    let work = move || {
+        // Nobody waits if the server ends.
+        let _ = sender.send(execute(request, &database, wait));
+    };
+    let thread = std::thread::Builder::new().name("control".to_owned());
+    if let Err(error) = thread.spawn(work) {
+        return Reply::Error(format!("no thread can be started: {error}"));
+    }
+    match done.await {
         Ok(Ok(reply)) => reply,
         Ok(Err(error)) => Reply::Error(error.to_string()),
         Err(_) => Reply::Error("an internal error ended what was asked for".to_owned()),
