@@ -19,6 +19,7 @@ use crate::keywords::Keyword;
 use crate::lexer::{ESCAPED, Kind, LONG, Token, span};
 use crate::memory::{Failure, Parsed};
 use crate::parser::Parser;
+use crate::prologue::Prefix;
 use crate::tree::{Direction, Iri, Literal, LiteralKind, Name, Variable};
 
 /// `rdf:type`, which `a` is.
@@ -84,6 +85,12 @@ pub(crate) const fn number_kind(kind: Kind) -> Option<LiteralKind<'static>> {
     }
 }
 
+/// The prefix and the local part of a name.
+fn parts_of(token: Token, written: &str) -> (&str, &str) {
+    let colon = (token.extra & !ESCAPED) as usize;
+    (&written[..colon], &written[colon + 1..])
+}
+
 impl<'t> Parser<'t, '_> {
     /// Whether an IRI is next, in either way of writing it.
     pub(crate) fn at_iri(&self) -> bool {
@@ -124,6 +131,18 @@ impl<'t> Parser<'t, '_> {
     fn iri_value(&mut self, token: Token) -> Parsed<Cow<'t, str>> {
         let written = token.of(self.text);
         let mut value = String::new();
+        if token.kind == Kind::Name {
+            let (name, local) = parts_of(token, written);
+            let Some(prefix) = self.names.prefix(name, self.visible) else {
+                return Err(self.undeclared(token, name));
+            };
+            let most = prefix.iri.len() + local.len();
+            self.memory.take(most)?;
+            value.reserve_exact(most);
+            self.write_name(token, (prefix, local), &mut value)?;
+            self.poll_after(&value)?;
+            return Ok(Cow::Owned(value));
+        }
         if token.kind == Kind::Iri {
             let inside = &written[1..written.len() - 1];
             if is_plain_iri(inside.as_bytes()) {
@@ -151,16 +170,21 @@ impl<'t> Parser<'t, '_> {
             let base = self.names.base(self.visible);
             return written.len() + base.map_or(0, |base| base.as_str().len());
         }
-        let colon = (token.extra & !ESCAPED) as usize;
-        let prefix = self.names.prefix(&written[..colon], self.visible);
-        prefix.map_or(0, |prefix| prefix.iri.len()) + written.len() - colon - 1
+        let (name, local) = parts_of(token, written);
+        let prefix = self.names.prefix(name, self.visible);
+        prefix.map_or(0, |prefix| prefix.iri.len()) + local.len()
     }
 
     /// Writes an IRI, resolved, over what is in `out`.
     pub(crate) fn write_iri(&mut self, token: Token, out: &mut String) -> Parsed<()> {
         self.resolve(token, out)?;
-        // The IRI of a prefix or base is written for a token of a few bytes.
-        match out.len() {
+        self.poll_after(out)
+    }
+
+    /// Asks whether to give up after a long IRI: those of prefixes and bases are written for tokens
+    /// of a few bytes.
+    fn poll_after(&mut self, written: &str) -> Parsed<()> {
+        match written.len() {
             0..LONG_IRI_BYTES => Ok(()),
             _ => self.poll(),
         }
@@ -170,7 +194,11 @@ impl<'t> Parser<'t, '_> {
         out.clear();
         let written = token.of(self.text);
         if token.kind == Kind::Name {
-            return self.write_name(token, written, out);
+            let (name, local) = parts_of(token, written);
+            return match self.names.prefix(name, self.visible) {
+                Some(prefix) => self.write_name(token, (prefix, local), out),
+                None => Err(self.undeclared(token, name)),
+            };
         }
         let inside = &written[1..written.len() - 1];
         if is_plain_iri(inside.as_bytes()) {
@@ -200,12 +228,12 @@ impl<'t> Parser<'t, '_> {
         self.wrong(token.span, format!("{shown} is not an IRI: {reason}"), hint)
     }
 
-    fn write_name(&self, token: Token, written: &str, out: &mut String) -> Parsed<()> {
-        let colon = (token.extra & !ESCAPED) as usize;
-        let (name, local) = (&written[..colon], &written[colon + 1..]);
-        let Some(prefix) = self.names.prefix(name, self.visible) else {
-            return Err(self.undeclared(token, name));
-        };
+    fn write_name(
+        &self,
+        token: Token,
+        (prefix, local): (&Prefix, &str),
+        out: &mut String,
+    ) -> Parsed<()> {
         out.push_str(&prefix.iri);
         if token.extra & ESCAPED == 0 {
             out.push_str(local);
@@ -226,7 +254,7 @@ impl<'t> Parser<'t, '_> {
         match Checked::parse(out.as_str()) {
             Ok(_) => Ok(()),
             Err(error) => {
-                let shown = hints::shown(out);
+                let (shown, written) = (hints::shown(out), token.of(self.text));
                 let message = format!("{written} is <{shown}>, which is not an IRI: {error}");
                 Err(self.wrong(token.span, message, None))
             }

@@ -157,7 +157,7 @@ impl<'t> Parser<'t, '_> {
         sink: &mut S,
         frames: &mut Frames<'t, S>,
     ) -> Parsed<()> {
-        let mut next = Next::Node;
+        let mut next = self.plain(sink, frames)?;
         loop {
             next = match next {
                 Next::Node => self.node(sink, frames)?,
@@ -176,6 +176,46 @@ impl<'t> Parser<'t, '_> {
                 Next::End => return Ok(()),
             };
         }
+    }
+
+    /// Reads a triple of a subject that is no bracket as far as it is one of three terms: most are,
+    /// and need no frame.
+    fn plain<S: Sink<'t>>(
+        &mut self,
+        sink: &mut S,
+        frames: &mut Frames<'t, S>,
+    ) -> Parsed<Next<S::Node>> {
+        let is_plain = |kind| matches!(kind, Kind::Variable | Kind::Iri | Kind::Name);
+        if !is_plain(self.token.kind) {
+            return Ok(Next::Node);
+        }
+        let start = self.token.span.start;
+        let subject = sink.term(self)?;
+        if !self.at_verb(S::PATHS) {
+            return Ok(Next::Deliver(subject, start, false));
+        }
+        sink.check_subject(self, &subject, self.since(start))?;
+        let verb = sink.verb(self, S::PATHS)?;
+        let begin = self.token.span.start;
+        let next = match is_plain(self.token.kind) {
+            false => Next::Node,
+            true => {
+                let object = sink.term(self)?;
+                let has_more = matches!(
+                    self.token.kind,
+                    Kind::Comma | Kind::Semicolon | Kind::Tilde | Kind::OpenAnnotation
+                );
+                if !has_more {
+                    sink.triple(self, (subject, verb, object))?;
+                    return Ok(Next::End);
+                }
+                Next::Deliver(object, begin, false)
+            }
+        };
+        let mut frame = Frame::new(FrameKind::Subject, start, Some(subject));
+        frame.verb = Some(verb);
+        self.memory.push(frames, frame)?;
+        Ok(next)
     }
 
     fn node<S: Sink<'t>>(
