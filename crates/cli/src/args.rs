@@ -93,8 +93,8 @@ pub(crate) struct ServeArguments {
     /// held in memory only
     #[arg(long, value_name = "DIR")]
     pub(crate) location: Option<PathBuf>,
-    /// Take no updates; a store is opened so that others may read it meanwhile, and need not be
-    /// writable
+    /// Take no updates; a store is served as it is now, need not be writable, and may be written
+    /// by another process meanwhile
     #[arg(long)]
     pub(crate) read_only: bool,
     /// Address and port to listen at; without an address, as in :8080, at 127.0.0.1

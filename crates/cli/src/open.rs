@@ -101,7 +101,13 @@ pub(crate) fn stored(location: &Path, config: Config) -> anyhow::Result<Database
     Ok(Database::open(location, config)?)
 }
 
-/// The store in a folder, to be read beside others that read it.
+/// The store in a folder, to be copied: kept as it is meanwhile.
+pub(crate) fn to_copy(location: &Path, config: Config) -> anyhow::Result<Database> {
+    check_folder(location)?;
+    Ok(Database::open_to_copy(location, config)?)
+}
+
+/// The store in a folder, to be read as it is now, whoever writes it.
 pub(crate) fn to_read(location: &Path, config: Config) -> anyhow::Result<Database> {
     check_folder(location)?;
     Ok(Database::open_to_read(location, config)?)

@@ -670,14 +670,15 @@ fn a_store_is_backed_up_verified_restored_and_compacted() {
 }
 
 #[test]
-fn a_store_that_a_server_has_open_is_left_alone() {
+fn a_store_that_a_server_has_open_is_read_and_not_written() {
     let folder = folder();
     let path = folder.path();
     stdout(path, &["load", "--location", "store", "people.ttl"]);
     let held = jindou_engine::Database::open(&path.join("store"), jindou_engine::Config::default());
     let held = held.unwrap();
+    stdout(path, &["verify", "--location", "store"]);
     for arguments in [
-        &["verify", "--location", "store"][..],
+        &["load", "--location", "store", "people.ttl"][..],
         &["restore", "--from", "store", "--location", "copy"],
     ] {
         let said = error(path, arguments);

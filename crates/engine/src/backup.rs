@@ -111,7 +111,8 @@ impl Database {
         deadline: &Deadline,
     ) -> Result<(Snapshot, bool), EngineError> {
         let inner = self.inner();
-        if let Some(directory) = &inner.directory {
+        let locked = inner.directory.as_ref();
+        if let Some(directory) = locked.filter(|directory| directory.is_locked()) {
             // What is current stays so; what readers see is on the device.
             let _one = inner.turn.take(Occupation::Backup, deadline)?;
             let snapshot = self.graph().snapshot.clone();
@@ -145,7 +146,7 @@ impl Database {
     /// # Errors
     /// As [`Database::verify`]; what the operating system says. The directory is then as it was.
     pub fn restore(backup: &Path, location: &Path) -> Result<StoreReport, EngineError> {
-        let from = Directory::open_to_read(backup)?;
+        let from = Directory::open_to_copy(backup)?;
         let place = Partial::begin(location)?;
         let report = report(&from)?;
         from.copy_to(place.directory())?;

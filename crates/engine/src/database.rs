@@ -139,16 +139,29 @@ impl Database {
         Ok(Self::from_parts(snapshot, Some(store), config, recovery))
     }
 
-    /// Opens a stored database to read it, beside any number of others that read it: what would
-    /// write it is kept out until the last clone is dropped, and finds it in use. Nothing in the
-    /// directory is altered or needs to be writable; what a crash left at the end of the log is
-    /// passed over and stays. Updates, loads, merges and checkpoints are refused with
-    /// [`EngineError::ReadOnly`]. Takes as long as [`Database::open`].
+    /// Opens a stored database to read it as it is now, beside others that read it and one that
+    /// writes it: what that one commits, merges or removes later alters nothing here. Nothing in the
+    /// directory is locked, altered or needs to be writable; what a crash left at the end of the log
+    /// is passed over and stays. Updates, loads, merges and checkpoints are refused with
+    /// [`EngineError::ReadOnly`]. Takes as long as [`Database::open`], and as long again where
+    /// another process replaced files before they were all open.
+    ///
+    /// # Errors
+    /// As [`Database::open`], but that it may be in use.
+    pub fn open_to_read(location: &Path, config: Config) -> Result<Self, EngineError> {
+        Self::read(Directory::open_to_read(location)?, config)
+    }
+
+    /// Opens a stored database as [`Database::open_to_read`] does, and keeps those out that would
+    /// write it, until the last clone is dropped: a backup of it shares its files.
     ///
     /// # Errors
     /// As [`Database::open`].
-    pub fn open_to_read(location: &Path, config: Config) -> Result<Self, EngineError> {
-        let directory = Directory::open_to_read(location)?;
+    pub fn open_to_copy(location: &Path, config: Config) -> Result<Self, EngineError> {
+        Self::read(Directory::open_to_copy(location)?, config)
+    }
+
+    fn read(directory: Directory, config: Config) -> Result<Self, EngineError> {
         let (snapshot, recovery) = DurableStore::read(&directory, &config.durability)?;
         let config = Config {
             merge: config.merge.of_reader(),

@@ -10,7 +10,9 @@
 //! beside the old ones and become current by one rename of `CURRENT`, so that whatever fails before
 //! leaves the store as it was. Generation 0 is a store that was begun and has no files yet: files
 //! without `CURRENT` therefore are a store that lost it. `LOCK` is locked for as long as a process
-//! has the store open: by one that writes alone, by those that only read together.
+//! has the store open to write it, or copies its files, which several may do at the same time. Those
+//! that only read lock nothing: what they have mapped stays when its name goes, and where a name went
+//! before they had it they begin anew (see `DurableStore::read`).
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -174,22 +176,23 @@ fn is_at(_file: &File, path: &Path) -> io::Result<bool> {
     fs::exists(path)
 }
 
-/// What a process wants with a directory.
+/// Whom a process that has a directory open keeps out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Access {
-    /// With others that read.
-    Read,
-    /// Alone.
-    Write,
+enum Exclusion {
+    /// Those that would write it.
+    Writers,
+    /// Those that copy it, too.
+    All,
 }
 
-/// A directory that this process has locked, alone or with others that only read it.
+/// A directory that this process has locked, or reads while others may write it.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
     /// How its files are written.
     storage: Box<dyn Storage>,
-    lock: File,
+    /// `None` if it is only read.
+    lock: Option<File>,
     made: Made,
 }
 
@@ -214,7 +217,7 @@ impl Drop for Directory {
         }
         // Closing the file would leave it locked while a process that is just being started shares
         // it. A failure leaves it to the close.
-        let _ = self.lock.unlock();
+        let _ = self.lock.as_ref().map(File::unlock);
     }
 }
 
@@ -225,33 +228,64 @@ impl Directory {
     /// [`StoreError::NotAStore`], [`StoreError::Locked`], [`StoreError::Corrupt`] for a store that
     /// lost its file `CURRENT`, or what the operating system says.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        Self::open_for(Access::Write, path)
+        check_is_a_store(path)?;
+        Self::lock(path)?.with_store()
     }
 
-    /// Locks a directory that holds a store against processes that would write it; others may read
-    /// it at the same time. Nothing in it needs to be writable.
+    /// Locks a directory that holds a store against processes that would write it, to copy its
+    /// files. Nothing in it needs to be writable.
     ///
     /// # Errors
     /// As [`Directory::open`].
-    pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
-        Self::open_for(Access::Read, path)
+    pub fn open_to_copy(path: &Path) -> Result<Self, StoreError> {
+        check_is_a_store(path)?;
+        Self::lock_against(Exclusion::Writers, path)?.with_store()
     }
 
-    fn open_for(access: Access, path: &Path) -> Result<Self, StoreError> {
-        if !path.join(CURRENT).is_file() {
-            if path.is_dir() && !files_of_a_store(path)?.is_empty() {
-                return Err(no_current(path));
-            }
-            return Err(StoreError::NotAStore {
-                path: path.to_owned(),
-            });
-        }
-        let directory = Self::lock_for(access, path)?;
-        match directory.has_store()? {
-            true => Ok(directory),
+    /// Opens a directory that holds a store, which another process may write meanwhile. Locks and
+    /// alters nothing; nothing in it needs to be writable.
+    ///
+    /// # Errors
+    /// As [`Directory::open`], but for [`StoreError::Locked`].
+    pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
+        check_is_a_store(path)?;
+        let directory = Self {
+            path: path.to_owned(),
+            storage: Box::new(Folder::new(path)),
+            lock: None,
+            made: Made::default(),
+        };
+        directory.with_store()
+    }
+
+    fn with_store(self) -> Result<Self, StoreError> {
+        match self.has_store()? {
+            true => Ok(self),
             false => Err(StoreError::NotAStore {
-                path: path.to_owned(),
+                path: self.path.clone(),
             }),
+        }
+    }
+
+    /// Whether what the files say stays so while this is open, as nobody else may write them.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        self.lock.is_some()
+    }
+
+    /// Whether another process has the store open to write it.
+    pub(crate) fn has_writer(&self) -> bool {
+        let Ok(lock) = File::open(self.path.join(LOCK)) else {
+            return false;
+        };
+        match lock.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => true,
+            Ok(()) => {
+                // Closing it does the same.
+                let _ = lock.unlock();
+                false
+            }
+            Err(TryLockError::Error(_)) => false,
         }
     }
 
@@ -305,11 +339,17 @@ impl Directory {
         names.sort();
         let file = |name: String| {
             let path = self.path.join(&name);
-            let bytes = fs::metadata(&path).map_err(|source| failed(&path, source))?;
-            let bytes = bytes.len();
-            Ok(StoreFile { name, bytes })
+            match fs::metadata(&path) {
+                Ok(found) => Some(Ok(StoreFile {
+                    bytes: found.len(),
+                    name,
+                })),
+                // It was one of them when the names were read.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !self.is_locked() => None,
+                Err(source) => Some(Err(failed(&path, source))),
+            }
         };
-        names.into_iter().map(file).collect()
+        names.into_iter().filter_map(file).collect()
     }
 
     /// Copies the files that the store is made of into another directory, which holds none. They
@@ -337,10 +377,10 @@ impl Directory {
     }
 
     pub(crate) fn lock(path: &Path) -> Result<Self, StoreError> {
-        Self::lock_for(Access::Write, path)
+        Self::lock_against(Exclusion::All, path)
     }
 
-    fn lock_for(access: Access, path: &Path) -> Result<Self, StoreError> {
+    fn lock_against(exclusion: Exclusion, path: &Path) -> Result<Self, StoreError> {
         let name = path.join(LOCK);
         let failed = |source: io::Error| StoreError::Io {
             path: name.clone(),
@@ -356,9 +396,9 @@ impl Directory {
             // Where nothing can be written, a file that is there can be locked all the same.
             .or_else(|error| File::open(&name).map_err(|_| error))
             .map_err(failed)?;
-        let locked = match access {
-            Access::Read => lock.try_lock_shared(),
-            Access::Write => lock.try_lock(),
+        let locked = match exclusion {
+            Exclusion::Writers => lock.try_lock_shared(),
+            Exclusion::All => lock.try_lock(),
         };
         match locked {
             // Its maker has removed the file, and another process may have made a new one.
@@ -368,7 +408,7 @@ impl Directory {
             Ok(()) => Ok(Self {
                 path: path.to_owned(),
                 storage: Box::new(Folder::new(path)),
-                lock,
+                lock: Some(lock),
                 made: Made {
                     lock: is_made,
                     folders: Vec::new(),
@@ -617,6 +657,18 @@ fn file_name(part: &str, generation: u64) -> String {
 
 fn changes_name(at: Current) -> String {
     format!("changes-{}-{}.jnd", at.generation, at.checkpoint)
+}
+
+fn check_is_a_store(path: &Path) -> Result<(), StoreError> {
+    if path.join(CURRENT).is_file() {
+        return Ok(());
+    }
+    if path.is_dir() && !files_of_a_store(path)?.is_empty() {
+        return Err(no_current(path));
+    }
+    Err(StoreError::NotAStore {
+        path: path.to_owned(),
+    })
 }
 
 fn no_current(path: &Path) -> StoreError {

@@ -218,7 +218,8 @@ impl DurableStore {
     }
 
     /// The store of a directory at the last transaction in its log, to be read only: alters nothing,
-    /// and needs no right to. The directory must stay locked while the snapshot is read.
+    /// and needs no right to. Another process may write the store meanwhile, and the snapshot is one
+    /// that it had: the files of each stay what they are, though their names may go.
     ///
     /// # Errors
     /// As [`DurableStore::open`].
@@ -226,10 +227,11 @@ impl DurableStore {
         directory: &Directory,
         options: &DurabilityOptions,
     ) -> Result<(Snapshot, Recovery), StoreError> {
-        let current = directory.current()?;
-        let snapshot = snapshot_at(directory, current)?;
         let storage = (options.storage)(directory.path());
-        read_log(directory, &*storage, current, snapshot)
+        unmoved(directory, |current| {
+            let snapshot = snapshot_at(directory, current)?;
+            read_log(directory, &*storage, current, snapshot)
+        })
     }
 
     /// Reads all files of the store in a directory and alters nothing: every checksum, the
@@ -239,11 +241,13 @@ impl DurableStore {
     /// # Errors
     /// As [`DurableStore::open`].
     pub fn verify(directory: &Directory) -> Result<(Snapshot, Recovery), StoreError> {
-        let current = directory.current()?;
-        let snapshot = snapshot_at(directory, current)?;
-        verify::base(snapshot.base(), directory.path(), current.generation)?;
         let storage = Folder::new(directory.path());
-        let (snapshot, recovery) = read_log(directory, &storage, current, snapshot)?;
+        let (snapshot, recovery, generation) = unmoved(directory, |current| {
+            let snapshot = snapshot_at(directory, current)?;
+            let (snapshot, recovery) = read_log(directory, &storage, current, snapshot)?;
+            Ok((snapshot, recovery, current.generation))
+        })?;
+        verify::base(snapshot.base(), directory.path(), generation)?;
         verify::counts(&snapshot, directory.path())?;
         snapshot.base().check()?;
         Ok((snapshot, recovery))
@@ -528,6 +532,28 @@ fn note(recovery: &mut Recovery, recovered: &Recovered) {
 }
 
 /// The snapshot of a base and its checkpoint.
+/// How often a store is read that another process writes. Each time something else has to move.
+const MOST_ATTEMPTS: u32 = 20;
+
+/// Reads what is current. Where another process writes the store meanwhile, files may go before they
+/// are opened, and a record may be read of which a part is not written yet: then it begins anew.
+fn unmoved<T>(
+    directory: &Directory,
+    mut read: impl FnMut(Current) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    for _ in 1..MOST_ATTEMPTS {
+        let current = directory.current()?;
+        let is_written = || !directory.is_locked() && directory.has_writer();
+        // A writer may end while this reads.
+        let was_written = is_written();
+        match read(current) {
+            Err(_) if was_written || is_written() || directory.current()? != current => {}
+            done => return done,
+        }
+    }
+    read(directory.current()?)
+}
+
 fn snapshot_at(directory: &Directory, current: Current) -> Result<Snapshot, StoreError> {
     let base = directory.read_base(current.generation)?;
     if base.identity != current.base {

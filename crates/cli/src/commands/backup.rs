@@ -15,7 +15,7 @@ use crate::open;
 pub(crate) fn backup(arguments: &BackupArguments) -> anyhow::Result<()> {
     open::check_new_folder(&arguments.to)?;
     let begin = Instant::now();
-    let made: Made = match open::to_read(&arguments.location, Config::default()) {
+    let made: Made = match open::to_copy(&arguments.location, Config::default()) {
         Ok(database) => database.backup(&arguments.to)?.into(),
         Err(error) if open::is_in_use(&error) => {
             control::backup(&arguments.location, &arguments.to)?

@@ -9,7 +9,7 @@ use crate::args::VerifyArguments;
 use crate::{open, output};
 
 /// # Errors
-/// A folder that is no store or in use, and the first file that is not as it should be.
+/// A folder that is no store, and the first file that is not as it should be.
 pub(crate) fn run(arguments: &VerifyArguments) -> anyhow::Result<()> {
     open::check_folder(&arguments.location)?;
     let begin = Instant::now();

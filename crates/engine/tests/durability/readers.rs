@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 use jindou_engine::ingest::{LoadOptions, Progress};
 use jindou_engine::{Database, EngineError, StoreError};
@@ -27,31 +28,102 @@ fn contents(location: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
-fn many_may_read_a_store_and_one_alone_may_write_it() {
+fn any_number_read_a_store_that_one_writes() {
     let folder = tempfile::tempdir().unwrap();
     let location = store(folder.path(), 3);
-    let readers = [to_read(&location).unwrap(), to_read(&location).unwrap()];
+    let before = to_read(&location).unwrap();
+    let writer = Database::open(&location, config()).unwrap();
+    assert!(is_in_use(Database::open(&location, config())));
+    let begun = to_read(&location).unwrap();
+    mark(&writer, 3).unwrap();
+    assert_eq!(marks(&to_read(&location).unwrap()), [0, 1, 2, 3]);
+    writer.checkpoint().unwrap();
+    let covered = to_read(&location).unwrap();
+    mark(&writer, 4).unwrap();
+    writer.compact().unwrap();
+    mark(&writer, 5).unwrap();
+    // Of all files that these have mapped or read only names are gone.
+    assert_eq!(marks(&before), [0, 1, 2]);
+    assert_eq!(marks(&begun), [0, 1, 2]);
+    assert_eq!(marks(&covered), [0, 1, 2, 3]);
+    assert_eq!(marks(&to_read(&location).unwrap()), [0, 1, 2, 3, 4, 5]);
+    assert!(Database::verify(&location).is_ok());
+    drop(writer);
+    assert!(Database::open(&location, config()).is_ok());
+    assert_eq!(marks(&covered), [0, 1, 2, 3]);
+}
+
+#[test]
+fn what_is_copied_is_not_written_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = store(folder.path(), 3);
+    let to_copy = || Database::open_to_copy(&location, config());
+    let copied = [to_copy().unwrap(), to_copy().unwrap()];
     assert!(is_in_use(Database::open(&location, config())));
     assert!(is_in_use(Database::open_or_create(&location, config())));
-    assert!(Database::verify(&location).is_ok());
-    let [first, second] = readers;
-    drop(first);
-    assert!(is_in_use(Database::open(&location, config())));
-    assert_eq!(marks(&second), [0, 1, 2]);
+    assert_eq!(marks(&to_read(&location).unwrap()), [0, 1, 2]);
+    let [first, second] = copied;
     let clone = second.clone();
-    drop(second);
+    drop((first, second));
     assert!(is_in_use(Database::open(&location, config())));
     drop(clone);
     let writer = Database::open(&location, config()).unwrap();
-    assert!(is_in_use(to_read(&location)));
-    let verified = Database::verify(&location).map(drop);
+    assert!(is_in_use(to_copy()));
+    let restored = Database::restore(&location, &folder.path().join("restored"));
     assert!(matches!(
-        verified,
+        restored.map(drop),
         Err(EngineError::Store(StoreError::Locked { .. }))
     ));
-    mark(&writer, 3).unwrap();
     drop(writer);
-    assert_eq!(marks(&to_read(&location).unwrap()), [0, 1, 2, 3]);
+    assert!(to_copy().is_ok());
+}
+
+/// Readers that come at any moment of commits, checkpoints and merges find all that was
+/// acknowledged before they came, and no more than was begun when they were there.
+#[test]
+fn readers_come_while_one_commits_and_merges() {
+    const READERS: usize = 150;
+    let folder = tempfile::tempdir().unwrap();
+    let location = store(folder.path(), 1);
+    let (acknowledged, stop) = (AtomicU64::new(1), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let writer = Database::open(&location, config()).unwrap();
+            let mut next = 1;
+            while !stop.load(SeqCst) {
+                mark(&writer, next).unwrap();
+                next += 1;
+                acknowledged.store(next, SeqCst);
+                match next % 23 {
+                    0 => writer.compact().map(drop).unwrap(),
+                    7 | 13 => writer.checkpoint().unwrap(),
+                    _ => {}
+                }
+            }
+        });
+        let _stops = Stop(&stop);
+        for number in 0..READERS {
+            let least = acknowledged.load(SeqCst);
+            if number % 10 == 0 {
+                Database::verify(&location).unwrap();
+            }
+            let reader = to_read(&location).unwrap();
+            let most = acknowledged.load(SeqCst) + 1;
+            let found = marks(&reader);
+            let count = found.len() as u64;
+            assert!((least..=most).contains(&count), "{least} {count} {most}");
+            assert!(found.into_iter().eq(0..count));
+        }
+    });
+}
+
+/// Ends another thread with this one, however that ends.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
 }
 
 #[test]
@@ -88,11 +160,13 @@ fn what_was_opened_to_be_read_takes_no_change() {
 fn one_that_reads_has_backups_too() {
     let folder = tempfile::tempdir().unwrap();
     let location = store(folder.path(), 4);
-    let readers = [to_read(&location).unwrap(), to_read(&location).unwrap()];
+    let to_copy = Database::open_to_copy(&location, config()).unwrap();
+    let readers = [to_copy, to_read(&location).unwrap()];
     for (number, reader) in readers.iter().enumerate() {
         let to = folder.path().join(format!("backup-{number}"));
         let report = reader.backup(&to).unwrap();
-        assert!(report.is_linked);
+        // The files of one that is not locked may go.
+        assert_eq!(report.is_linked, number == 0);
         assert_eq!(marks(&to_read(&to).unwrap()), [0, 1, 2, 3]);
     }
 }

@@ -484,8 +484,8 @@ impl Drop for Group<'_> {
 }
 
 /// Reads the log of a generation as [`Log::open`] does, and alters nothing: the files need only be
-/// readable, and a torn end stays for the next [`Log::open`] to clear. The directory must be
-/// locked, so that nothing is appended meanwhile; others may read it, too.
+/// readable, and a torn end stays for the next [`Log::open`] to clear. Where another process appends
+/// meanwhile, what was read may look damaged that is not.
 ///
 /// What is handed out may be in the system's memory only, where the process that wrote it was
 /// killed before it synced: a loss of power can still take what was read, which is nothing that was
