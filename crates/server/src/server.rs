@@ -13,7 +13,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use jindou_engine::Database;
 use jindou_fabric::pace::interrupt_long_work;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -64,6 +64,23 @@ pub struct Server {
     config: ServerConfig,
 }
 
+/// Connections that may wait to be accepted, however few may be open, and however many. The system
+/// may allow less.
+const LEAST_BACKLOG: usize = 128;
+const MOST_BACKLOG: usize = 65_535;
+
+fn listen(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // Elsewhere it would let two programs have the port.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(backlog)
+}
+
 impl Server {
     /// A server of this database; it listens nowhere yet.
     #[must_use]
@@ -81,9 +98,12 @@ impl Server {
     /// [`ServerError::Bind`].
     pub async fn bind(&self) -> Result<TcpListener, ServerError> {
         let address = self.config.address;
-        TcpListener::bind(address)
-            .await
-            .map_err(|source| ServerError::Bind { address, source })
+        // A client that comes when more wait to be accepted tries again after a second.
+        let backlog = self
+            .config
+            .max_connections
+            .clamp(LEAST_BACKLOG, MOST_BACKLOG);
+        listen(address, backlog as u32).map_err(|source| ServerError::Bind { address, source })
     }
 
     /// Serves connections until `shutdown` is done. Then no more are accepted, requests under way

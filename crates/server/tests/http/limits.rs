@@ -1,10 +1,11 @@
 //! Heavy queries, slow or lost clients, full servers: what is bounded, and what is cut.
 
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jindou_engine::{Config, Database, MemoryPool, SpillLimits};
-use jindou_server::ServerConfig;
+use jindou_server::{Server, ServerConfig};
 
 use crate::client::{Running, TRIPLES, encode};
 
@@ -583,4 +584,31 @@ fn a_stopping_server_ends_what_is_under_way() {
     assert!(idle.ended());
     while streaming.chunk().is_some_and(|chunk| !chunk.is_empty()) {}
     assert!(streaming.ended());
+}
+
+#[test]
+fn clients_that_come_at_once_wait_to_be_accepted() {
+    const CLIENTS: usize = 500;
+    let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn");
+    let most = most.ok().and_then(|most| most.trim().parse().ok());
+    if most.is_none_or(|most: usize| most < CLIENTS) {
+        println!("SKIPPED: clients that come at once (the system lets fewer wait)");
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let config = ServerConfig {
+        address: ([127, 0, 0, 1], 0).into(),
+        ..ServerConfig::default()
+    };
+    let server = Server::new(Database::new(), config);
+    let listener = runtime.block_on(server.bind()).expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    // Nobody accepts them: where fewer may wait, the next one never gets through.
+    let patience = Duration::from_secs(30);
+    let connect = |_| TcpStream::connect_timeout(&address, patience).expect("it may wait");
+    let open: Vec<TcpStream> = (0..CLIENTS).map(connect).collect();
+    assert_eq!(open.len(), CLIENTS);
 }
