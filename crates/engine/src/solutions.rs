@@ -16,6 +16,9 @@ use crate::graph::StoredGraph;
 use crate::query::Running;
 use crate::results::TermText;
 
+/// Variables that are looked through sooner than a set of them is made.
+const FEW: usize = 32;
+
 /// Solutions, found while they are read.
 ///
 /// Dropping it ends the query.
@@ -23,8 +26,8 @@ pub struct Solutions {
     running: Running,
     names: Arc<[String]>,
     vars: Vec<Var>,
-    /// Whether a later position has the variable of this one.
-    is_again: Vec<bool>,
+    /// Whether a later position has the variable of this one, where there are many.
+    is_again: Option<Box<[bool]>>,
     /// The batch that the iterator is in, and the next of its rows.
     batch: Option<(Batch, usize)>,
 }
@@ -65,9 +68,13 @@ impl Solutions {
             .iter()
             .map(|var| variables[var.index()].clone())
             .collect();
-        let mut later = FxHashSet::default();
-        let mut is_again: Vec<bool> = vars.iter().rev().map(|var| !later.insert(*var)).collect();
-        is_again.reverse();
+        let is_again = (vars.len() > FEW).then(|| {
+            let mut later = FxHashSet::default();
+            let is_again = vars.iter().rev().map(|var| !later.insert(*var));
+            let mut is_again: Box<[bool]> = is_again.collect();
+            is_again.reverse();
+            is_again
+        });
         Self {
             running,
             names,
@@ -101,7 +108,11 @@ impl Solutions {
     /// Takes the column of a variable, unless a later position has the same variable.
     fn column(&self, table: &mut Table, place: usize) -> Vec<TermId> {
         let var = self.vars[place];
-        let column = if self.is_again[place] {
+        let is_again = match &self.is_again {
+            Some(is_again) => is_again[place],
+            None => self.vars[place + 1..].contains(&var),
+        };
+        let column = if is_again {
             table.get(var).map(<[TermId]>::to_vec)
         } else {
             table.take(var)
