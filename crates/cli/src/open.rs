@@ -107,7 +107,7 @@ pub(crate) fn to_copy(location: &Path, config: Config) -> anyhow::Result<Databas
     Ok(Database::open_to_copy(location, config)?)
 }
 
-/// The store in a folder, to be read as it is now, whoever writes it.
+/// The store in a folder, to be read as it is now, though another process may write it.
 pub(crate) fn to_read(location: &Path, config: Config) -> anyhow::Result<Database> {
     check_folder(location)?;
     Ok(Database::open_to_read(location, config)?)

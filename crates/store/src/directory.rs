@@ -267,7 +267,7 @@ impl Directory {
         }
     }
 
-    /// Whether what the files say stays so while this is open, as nobody else may write them.
+    /// Whether what the files say stays so while this is open, as no other process may write them.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         self.lock.is_some()

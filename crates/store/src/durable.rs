@@ -532,7 +532,8 @@ fn note(recovery: &mut Recovery, recovered: &Recovered) {
 }
 
 /// The snapshot of a base and its checkpoint.
-/// How often a store is read that another process writes. Each time something else has to move.
+/// Attempts to read a store that another process writes: each but the first follows a change of its
+/// files, or a record that was half written.
 const MOST_ATTEMPTS: u32 = 20;
 
 /// Reads what is current. Where another process writes the store meanwhile, files may go before they
