@@ -273,6 +273,20 @@ fn nested_star_selects_take_what_they_show() {
     assert!(work < 1000 * 101 + 8 * text.len() as u64, "{work}");
 }
 
+/// How often a text that is read to its end asks whether to give up.
+fn polls(read: impl FnOnce(Options<'_>)) -> usize {
+    let asked = std::cell::Cell::new(0);
+    let is_over = || {
+        asked.set(asked.get() + 1);
+        false
+    };
+    read(Options {
+        is_over: Some(&is_over),
+        ..Options::default()
+    });
+    asked.get()
+}
+
 #[test]
 fn parsing_is_given_up_between_two_long_names() {
     let prefix = format!("PREFIX e: <http://e/{}#>", "long".repeat(10_000));
@@ -281,18 +295,9 @@ fn parsing_is_given_up_between_two_long_names() {
             "{prefix} BASE <http://e/> ASK {{ {} }}",
             inside.repeat(1_000)
         );
-        let asked = std::cell::Cell::new(0);
-        let is_over = || {
-            asked.set(asked.get() + 1);
-            false
-        };
-        let options = Options {
-            is_over: Some(&is_over),
-            ..Options::default()
-        };
-        assert!(parse_query(&text, options).is_ok());
+        let asked = polls(|options| assert!(parse_query(&text, options).is_ok()));
         let most = least + 2 + text.len() / 1_000;
-        assert!((least..most).contains(&asked.get()), "{}", asked.get());
+        assert!((least..most).contains(&asked), "{asked}");
     }
 }
 
@@ -311,17 +316,8 @@ fn parsing_is_given_up_within_some_thousand_tokens() {
     assert_eq!(parse_query(&text, options), Err(Error::Interrupted));
     assert_eq!(asked.get(), 3);
     let data = format!("INSERT DATA {{ <http://e/s> a {}1 }}", "1,".repeat(100_000));
-    let asked = std::cell::Cell::new(0);
-    let is_over = || {
-        asked.set(asked.get() + 1);
-        false
-    };
-    let options = Options {
-        is_over: Some(&is_over),
-        ..Options::default()
-    };
-    assert!(parse_update(&data, options).is_ok());
-    assert!(asked.get() > 40, "{}", asked.get());
+    let asked = polls(|options| assert!(parse_update(&data, options).is_ok()));
+    assert!(asked > 40, "{asked}");
 }
 
 #[test]
