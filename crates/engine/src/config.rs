@@ -45,6 +45,10 @@ pub struct Config {
     /// When transactions of a stored database are on the device: before they are acknowledged,
     /// unless its `fsync` says otherwise.
     pub durability: DurabilityOptions,
+    /// The default graph of queries and of WHERE clauses is the union of all graphs, unless they say
+    /// otherwise; updates change the stored default graph. Default: only where the store was made
+    /// so.
+    pub union_default_graph: bool,
     /// When changes are merged into the base.
     pub merge: MergePolicy,
     /// Which files LOAD may read. Default: all that the process may.
@@ -107,6 +111,7 @@ impl Default for Config {
             query_timeout: None,
             cached_plans: 1024,
             durability: DurabilityOptions::default(),
+            union_default_graph: false,
             merge: MergePolicy::default(),
             load: LoadPolicy::default(),
             load_addresses: AddressPolicy::Any,
@@ -134,6 +139,9 @@ pub struct QueryOptions {
     pub default_graphs: Vec<NamedNode>,
     /// The graphs that `GRAPH` ranges over.
     pub named_graphs: Vec<NamedNode>,
+    /// Whether a query without a dataset clause finds all graphs in the default graph; else the
+    /// database's setting.
+    pub union_default_graph: Option<bool>,
     /// Gather rows and time of each step; the query then runs on one thread.
     pub profile: bool,
     /// Refuse it before it begins if it is planned to cost more than this, in rows handled.

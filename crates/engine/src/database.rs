@@ -81,6 +81,13 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
+    /// Whether the default graph is the union of all graphs for a request that asks so.
+    pub(crate) fn is_union(&self, asked: Option<bool>) -> bool {
+        asked.unwrap_or_else(|| {
+            self.config.union_default_graph || self.graph.load().snapshot.base().is_union()
+        })
+    }
+
     /// A seed that no other query has.
     pub(crate) fn next_seed(&self) -> u64 {
         // Odd steps through all 64-bit numbers.
@@ -476,6 +483,7 @@ impl Database {
             default: options.default_graphs.clone(),
             named: options.named_graphs.clone(),
         });
+        let union = self.inner.is_union(options.union_default_graph);
         let base = options.base.as_ref().map(|base| base.as_str());
         let limit = options.timeout.or(self.inner.config.query_timeout);
         let until = Deadline::new(begun, limit, options.cancellation.as_ref());
@@ -483,7 +491,7 @@ impl Database {
         let mut memory = RequestMemory::new(pool.filter(|_| text.len() > SHORT_TEXT_BYTES));
         let planner = &self.inner.planner;
         memory.plan(&until, |limits| {
-            planner.prepare_within(text, base, dataset.as_ref(), graph, limits)
+            planner.prepare_within(text, base, (dataset.as_ref(), union), graph, limits)
         })
     }
 

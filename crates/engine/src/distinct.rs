@@ -11,11 +11,7 @@ const MOST_COMPARED: usize = 4096;
 /// For each triple of the template, whether another row, or another triple of the template, may
 /// make the same triple. Says so wherever it cannot tell.
 pub(crate) fn repeating(plan: &Plan, template: &[TemplateTriple]) -> Vec<bool> {
-    let key = if plan.dataset.is_none() {
-        key(&plan.root)
-    } else {
-        None
-    };
+    let key = key(&plan.root);
     let makes_each_once = |triple: &TemplateTriple| {
         // A blank node is each row's own.
         let has_blank = slots(triple)
@@ -79,10 +75,21 @@ fn key(node: &Node) -> Option<Vec<Var>> {
     }
 }
 
+/// The variable for the graph of a scope.
+fn graph(scope: Scope) -> Option<Var> {
+    match scope {
+        Scope::Default => None,
+        Scope::Graph(graph) => variable(&graph),
+    }
+}
+
 /// Adds the variables that a step binds and by which it makes several rows of one.
 fn add_key(step: &Step, vars: &mut Vec<Var>) -> Option<()> {
     match step {
-        Step::Bind { var, .. } => vars.push(*var),
+        Step::Bind { var, scope, .. } => {
+            vars.push(*var);
+            vars.extend(graph(*scope));
+        }
         Step::Match {
             subject,
             predicate,
@@ -99,7 +106,9 @@ fn add_key(step: &Step, vars: &mut Vec<Var>) -> Option<()> {
             scope: Scope::Default,
             ..
         } => vars.extend([subject, object].into_iter().filter_map(variable)),
-        Step::Check { .. } | Step::Test { .. } | Step::Filter(_) => {}
+        // They may be in several graphs.
+        Step::Check { scope, .. } | Step::Test { scope, .. } => vars.extend(graph(*scope)),
+        Step::Filter(_) => {}
         // One row of each, with a mark at the most.
         Step::Extend { .. } | Step::Exists { .. } | Step::ExistsGiven { .. } => {}
         // A cell that is unbound matches anything, and rows of VALUES may repeat.

@@ -183,6 +183,12 @@ pub enum EngineError {
         /// Bytes of the stack.
         bytes: usize,
     },
+    /// A part of the graph was lost.
+    #[error("shard {shard} is lost, and the query needs it")]
+    ShardLost {
+        /// Its number.
+        shard: u32,
+    },
     /// A mistake of ours ended the query.
     #[error("an internal error ended the query; the log has its trace")]
     Internal,
@@ -295,6 +301,7 @@ impl From<ExecError> for EngineError {
             ExecError::PoolExhausted { limit_bytes } => Self::PoolExhausted { limit_bytes },
             ExecError::NoStack(error) => error.into(),
             ExecError::Panicked => Self::Internal,
+            ExecError::ShardLost { shard } => Self::ShardLost { shard: shard.0 },
             ExecError::Service {
                 endpoint,
                 source: ServiceError::NotAllowed,

@@ -3,13 +3,13 @@
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use jindou_exec::{GraphSource, Keys, TermSource};
+use jindou_exec::{Catalogue, GraphSource, Keys, TermSource};
 use jindou_model::{
-    Cursor, Direction, Graphs, IdRanges, Membership, Neighbours, Pattern, PredicateId, TermId,
-    TermKind, TextRun, Visit, inline, key,
+    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, PredicateId, TermId,
+    TermKind, TextRun, Unavailable, Visit, inline, key,
 };
 use jindou_plan::{SegmentStatistics, Statistics};
-use jindou_store::Snapshot;
+use jindou_store::{LayerView, Snapshot};
 use oxrdf::TermRef;
 
 use crate::EngineError;
@@ -76,7 +76,7 @@ impl TermSource for StoredGraph {
     }
 }
 
-impl GraphSource for StoredGraph {
+impl Catalogue for StoredGraph {
     fn predicate(&self, term: TermId) -> Option<PredicateId> {
         self.snapshot.predicate_of_term(term)
     }
@@ -85,71 +85,25 @@ impl GraphSource for StoredGraph {
         self.snapshot.predicate_term(predicate)
     }
 
-    fn predicate_count(&self) -> u32 {
-        self.snapshot.predicate_count() as u32
-    }
-
-    fn ids_with(
-        &self,
-        memberships: &[Membership],
-        exact: bool,
-        within: Option<&IdRanges>,
-    ) -> Option<IdRanges> {
-        self.snapshot.ids_with(memberships, exact, within)
-    }
-
-    fn neighbours(
-        &self,
-        predicate: PredicateId,
-        direction: Direction,
-        key: TermId,
-    ) -> Neighbours<'_> {
-        self.snapshot.neighbours(predicate, direction, key)
-    }
-
-    fn locate<'a>(
-        &'a self,
-        predicate: PredicateId,
-        direction: Direction,
-        keys: &[TermId],
-        out: &mut Vec<Neighbours<'a>>,
-    ) {
-        self.snapshot.locate(predicate, direction, keys, out);
-    }
-
-    fn expand(
-        &self,
-        predicate: PredicateId,
-        direction: Direction,
-        keys: &[TermId],
-        cursor: &mut Cursor,
-        filter: Option<&IdRanges>,
-        budget: usize,
-        rows: &mut Vec<u32>,
-        out: &mut Vec<TermId>,
-    ) {
-        self.snapshot.expand(
-            predicate, direction, keys, cursor, filter, budget, rows, out,
-        );
-    }
-
-    fn predicates_of(&self, key: TermId, direction: Direction, out: &mut Vec<PredicateId>) {
-        if key.kind() == TermKind::Vertex {
-            self.snapshot.predicates_of_vertex(key, direction, out);
-        } else {
-            out.extend(
-                (0..self.snapshot.predicate_count()).map(|number| PredicateId(number as u32)),
-            );
+    fn predicates(&self, graph: GraphRef<'_>, out: &mut Vec<PredicateId>) {
+        match graph {
+            GraphRef::One(graph) => out.extend(self.snapshot.predicates_of_graph(graph)),
+            _ => out.extend(self.all_predicates()),
         }
     }
 
-    fn for_each_match(
+    fn predicates_of(
         &self,
-        pattern: &Pattern,
-        graphs: Graphs,
-        visit: &mut Visit<'_>,
-    ) -> ControlFlow<()> {
-        self.snapshot.for_each_match(pattern, graphs, visit)
+        graph: GraphRef<'_>,
+        key: TermId,
+        direction: Direction,
+        out: &mut Vec<PredicateId>,
+    ) {
+        if key.kind() == TermKind::Vertex {
+            self.snapshot.predicates_of(graph, key, direction, out);
+        } else {
+            out.extend(self.all_predicates());
+        }
     }
 
     fn has_graph(&self, graph: TermId) -> bool {
@@ -160,30 +114,117 @@ impl GraphSource for StoredGraph {
         self.snapshot.for_each_graph(&mut |graph| out.push(graph));
     }
 
-    fn scan_graph(
+    fn edges(&self, graph: GraphRef<'_>, predicate: PredicateId) -> Option<u64> {
+        self.snapshot.edges(graph, predicate)
+    }
+}
+
+impl StoredGraph {
+    fn all_predicates(&self) -> impl Iterator<Item = PredicateId> + use<> {
+        (0..self.snapshot.predicate_count()).map(|number| PredicateId(number as u32))
+    }
+}
+
+impl GraphSource for StoredGraph {
+    fn members(
         &self,
-        graph: TermId,
-        predicate: Option<PredicateId>,
-        from: usize,
-        count: usize,
-        visit: &mut Visit<'_>,
-    ) -> bool {
+        graph: GraphRef<'_>,
+        memberships: &[Membership],
+        exact: bool,
+        within: Option<&IdRanges>,
+    ) -> Result<Option<IdRanges>, Unavailable> {
+        Ok(self.snapshot.members(graph, memberships, exact, within))
+    }
+
+    fn expand(
+        &self,
+        graph: GraphRef<'_>,
+        lists: &[Lists<'_>],
+        cursor: &mut Cursor,
+        allowed: Option<&IdRanges>,
+        budget: usize,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) -> Result<(), Unavailable> {
         self.snapshot
-            .scan_graph(graph, predicate, from, count, visit)
+            .expand(graph, lists, cursor, allowed, budget, rows, out);
+        Ok(())
     }
 
-    fn edges(&self, predicate: PredicateId) -> u64 {
-        self.snapshot.counts(predicate, Direction::Out).0
+    fn places(&self, graph: GraphRef<'_>, list: &Lists<'_>) -> Result<u64, Unavailable> {
+        Ok(self.snapshot.places(graph, list))
     }
 
-    fn named_edges(&self, predicate: PredicateId) -> u64 {
-        self.snapshot.named_edges(predicate)
+    fn contains(
+        &self,
+        graph: GraphRef<'_>,
+        list: &Lists<'_>,
+        to: &[TermId],
+        rows: &mut Vec<u32>,
+    ) -> Result<(), Unavailable> {
+        self.snapshot.contains(graph, list, to, rows);
+        Ok(())
+    }
+
+    fn degrees(
+        &self,
+        graph: GraphRef<'_>,
+        list: &Lists<'_>,
+        allowed: Option<&IdRanges>,
+        out: &mut Vec<u64>,
+    ) -> Result<(), Unavailable> {
+        self.snapshot.degrees(graph, list, allowed, out);
+        Ok(())
+    }
+
+    fn graphs_of(
+        &self,
+        list: &Lists<'_>,
+        to: &[TermId],
+        rows: &mut Vec<u32>,
+        graphs: &mut Vec<TermId>,
+    ) -> Result<(), Unavailable> {
+        self.snapshot.graphs_of(list, to, rows, graphs);
+        Ok(())
+    }
+
+    fn for_each_match(
+        &self,
+        pattern: &Pattern,
+        graph: GraphRef<'_>,
+        visit: &mut Visit<'_>,
+    ) -> Result<ControlFlow<()>, Unavailable> {
+        Ok(self.snapshot.for_each_match(pattern, graph, visit))
+    }
+
+    fn for_each_quad(
+        &self,
+        pattern: &Pattern,
+        visit: &mut Visit<'_>,
+    ) -> Result<ControlFlow<()>, Unavailable> {
+        Ok(self.snapshot.for_each_quad(pattern, visit))
+    }
+}
+
+impl StoredGraph {
+    /// The layers whose figures are those of a graph.
+    fn layers(&self, graph: GraphRef<'_>) -> impl Iterator<Item = LayerView<'_>> {
+        let (default, named) = match graph {
+            GraphRef::Default => (true, false),
+            GraphRef::Union => (true, true),
+            GraphRef::Named | GraphRef::One(_) | GraphRef::Some(_) => (false, true),
+        };
+        let default = default.then(|| self.snapshot.default_graph());
+        let named = named.then(|| self.snapshot.named_layer());
+        // What has no edges has no figures either.
+        let all = [default, named].into_iter().flatten();
+        all.filter(|layer| layer.edges() > 0)
     }
 }
 
 impl Statistics for StoredGraph {
-    fn triples(&self) -> u64 {
-        self.snapshot.triples()
+    fn triples(&self, graph: GraphRef<'_>) -> u64 {
+        self.layers(graph).map(LayerView::edges).sum()
     }
 
     fn named_quads(&self) -> u64 {
@@ -218,38 +259,69 @@ impl Statistics for StoredGraph {
         self.snapshot.find_predicate(iri)
     }
 
-    fn segment(&self, predicate: PredicateId, direction: Direction) -> SegmentStatistics {
-        let (edges, keys) = self.snapshot.counts(predicate, direction);
-        SegmentStatistics { edges, keys }
+    fn segment(
+        &self,
+        graph: GraphRef<'_>,
+        predicate: PredicateId,
+        direction: Direction,
+    ) -> SegmentStatistics {
+        let mut sum = SegmentStatistics::default();
+        for layer in self.layers(graph) {
+            let (edges, keys) = layer.counts(predicate, direction);
+            sum.edges += edges;
+            sum.keys += keys;
+        }
+        sum
     }
 
-    fn vertices_with(&self, memberships: &[Membership]) -> f64 {
-        self.snapshot.count_with(memberships)
+    fn vertices_with(&self, graph: GraphRef<'_>, memberships: &[Membership]) -> f64 {
+        let layers = self.layers(graph);
+        layers.map(|layer| layer.count_with(memberships)).sum()
     }
 
     fn edges_from(
         &self,
+        graph: GraphRef<'_>,
         predicate: PredicateId,
         direction: Direction,
         memberships: &[Membership],
     ) -> f64 {
-        self.snapshot.edges_from(predicate, direction, memberships)
+        let layers = self.layers(graph);
+        layers
+            .map(|layer| layer.edges_from(predicate, direction, memberships))
+            .sum()
     }
 
     fn edges_between(
         &self,
+        graph: GraphRef<'_>,
         predicate: PredicateId,
         subjects: &[Membership],
         objects: &[Membership],
     ) -> Option<f64> {
-        self.snapshot.edges_between(predicate, subjects, objects)
+        let mut layers = self.layers(graph);
+        let only = layers.next()?;
+        match layers.next() {
+            None => only.edges_between(predicate, subjects, objects),
+            // Edges between the layers are counted nowhere.
+            Some(_) => None,
+        }
     }
 
-    fn degree(&self, predicate: PredicateId, direction: Direction, key: TermId) -> u64 {
-        self.snapshot.neighbours(predicate, direction, key).len() as u64
+    fn degree(
+        &self,
+        graph: GraphRef<'_>,
+        predicate: PredicateId,
+        direction: Direction,
+        key: TermId,
+    ) -> u64 {
+        let layers = self.layers(graph);
+        let degrees = layers.map(|layer| layer.neighbours(predicate, direction, key).len() as u64);
+        degrees.sum()
     }
 
-    fn is_member(&self, vertex: TermId, membership: Membership) -> bool {
-        self.snapshot.is_member(vertex, membership)
+    fn is_member(&self, graph: GraphRef<'_>, vertex: TermId, membership: Membership) -> bool {
+        let mut layers = self.layers(graph);
+        layers.any(|layer| layer.is_member(vertex, membership))
     }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use jindou_ingest::{LoadOptions, Progress, QuadSink, Report, Skipped, Source};
 use jindou_store::bulk::{BulkSink, build, rebuild_with};
-use jindou_store::{Base, Snapshot, StoreError};
+use jindou_store::{Base, LayerKind, Snapshot, StoreError};
 use oxrdf::QuadRef;
 
 use crate::EngineError;
@@ -76,7 +76,7 @@ pub(crate) fn load(
         bytes_read,
         skipped,
         errors,
-        triples: base.triples(),
+        triples: base.layer(LayerKind::Default).edges(),
         named_quads: base.named().quads(),
         read_time,
         build_time: begin.elapsed() - read_time,

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use jindou_exec::{GraphSource, Terms};
-use jindou_model::{Graphs, Pattern, PredicateId, TermId, TermKind, key};
+use jindou_exec::{Catalogue, Terms};
+use jindou_model::{GraphRef, Pattern, PredicateId, TermId, TermKind, key};
 use oxrdf::{NamedNode, NamedOrBlankNode};
 
 use crate::graph::StoredGraph;
@@ -140,18 +140,20 @@ fn for_each_id(
         predicate: None,
         object: None,
     };
+    let graph_of = graph;
+    let graph = &graph_of.snapshot;
     match graphs {
-        GraphSelection::Default => graph.for_each_match(&all, Graphs::Default, visit),
-        GraphSelection::Named(name) => match find_graph(graph, name) {
-            Some(id) => graph.for_each_match(&all, Graphs::One(id), visit),
+        GraphSelection::Default => graph.for_each_match(&all, GraphRef::Default, visit),
+        GraphSelection::Named(name) => match find_graph(graph_of, name) {
+            Some(id) => graph.for_each_match(&all, GraphRef::One(id), visit),
             None => ControlFlow::Continue(()),
         },
         GraphSelection::All => {
-            graph.for_each_match(&all, Graphs::Default, visit)?;
+            graph.for_each_match(&all, GraphRef::Default, visit)?;
             let mut named = Vec::new();
-            graph.graphs(&mut named);
+            graph.for_each_graph(&mut |graph| named.push(graph));
             for id in named {
-                graph.for_each_match(&all, Graphs::One(id), visit)?;
+                graph.for_each_match(&all, GraphRef::One(id), visit)?;
             }
             ControlFlow::Continue(())
         }

@@ -9,10 +9,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use jindou_exec::{GraphSource, Keys, TermSource};
+use jindou_exec::{Catalogue, GraphSource, Keys, TermSource};
 use jindou_model::{
-    Cursor, Direction, Graphs, IdRanges, Membership, Neighbours, Pattern, PredicateId, TermId,
-    TermKind, TextRun, Visit,
+    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, PredicateId, TermId,
+    TermKind, TextRun, Unavailable, Visit,
 };
 use jindou_store::{Changed, Snapshot};
 use parking_lot::RwLock;
@@ -182,16 +182,60 @@ impl Reads {
         }
     }
 
-    fn note_pattern(&self, pattern: &Pattern, graphs: Graphs) {
-        match (graphs, pattern.predicate) {
-            (Graphs::Default, None) => self.note_default(),
-            (Graphs::Default, Some(predicate)) => match pattern.object {
-                Some(object) => self.note_edges(predicate, Direction::In, &[object]),
-                None => self.note_predicate(predicate),
-            },
-            (Graphs::One(graph), predicate) => self.note_named(Some(graph), predicate),
-            (Graphs::Named, predicate) => self.note_named(None, predicate),
+    fn note_pattern(&self, pattern: &Pattern, graph: GraphRef<'_>) {
+        match (pattern.predicate, pattern.object) {
+            (Some(predicate), Some(object)) => {
+                self.note_in(graph, predicate, Direction::In, &[object]);
+            }
+            (Some(predicate), None) => self.note_in(graph, predicate, Direction::Out, &[]),
+            (None, _) => self.note_all_in(graph),
         }
+    }
+
+    /// Notes edges of a predicate around some keys in a graph.
+    fn note_in(
+        &self,
+        graph: GraphRef<'_>,
+        predicate: PredicateId,
+        direction: Direction,
+        keys: &[TermId],
+    ) {
+        match graph {
+            GraphRef::Default => self.note_edges(predicate, direction, keys),
+            GraphRef::One(graph) => self.note_named(Some(graph), Some(predicate)),
+            GraphRef::Some(graphs) => {
+                for graph in graphs {
+                    self.note_named(Some(*graph), Some(predicate));
+                }
+            }
+            GraphRef::Named => self.note_named(None, Some(predicate)),
+            GraphRef::Union => {
+                self.note_edges(predicate, direction, keys);
+                self.note_named(None, Some(predicate));
+            }
+        }
+    }
+
+    /// Notes all that a graph has.
+    fn note_all_in(&self, graph: GraphRef<'_>) {
+        match graph {
+            GraphRef::Default => self.note_default(),
+            GraphRef::One(graph) => self.note_named(Some(graph), None),
+            GraphRef::Some(graphs) => {
+                for graph in graphs {
+                    self.note_named(Some(*graph), None);
+                }
+            }
+            GraphRef::Named => self.note_named(None, None),
+            GraphRef::Union => {
+                self.note_default();
+                self.note_named(None, None);
+            }
+        }
+    }
+
+    fn note_list(&self, graph: GraphRef<'_>, list: &Lists<'_>) {
+        self.note_in(graph, list.predicate, list.direction, list.keys);
     }
 
     /// True if nothing that was read differs between two later snapshots of the generation, of
@@ -272,9 +316,9 @@ impl TermSource for WatchedGraph {
     }
 }
 
-impl GraphSource for WatchedGraph {
+impl Catalogue for WatchedGraph {
     fn predicate(&self, term: TermId) -> Option<PredicateId> {
-        let predicate = GraphSource::predicate(&*self.graph, term);
+        let predicate = Catalogue::predicate(&*self.graph, term);
         if predicate.is_none() {
             self.reads.note_absent_predicate();
         }
@@ -285,77 +329,23 @@ impl GraphSource for WatchedGraph {
         self.graph.predicate_term(predicate)
     }
 
-    fn predicate_count(&self) -> u32 {
+    fn predicates(&self, graph: GraphRef<'_>, out: &mut Vec<PredicateId>) {
         self.reads.note_absent_predicate();
-        self.graph.predicate_count()
-    }
-
-    fn ids_with(
-        &self,
-        memberships: &[Membership],
-        exact: bool,
-        within: Option<&IdRanges>,
-    ) -> Option<IdRanges> {
-        for membership in memberships {
-            match *membership {
-                Membership::Type(class) => self.reads.note_class(class),
-                Membership::Has(predicate, _) => self.reads.note_predicate(predicate),
-            }
+        if let GraphRef::One(_) = graph {
+            self.reads.note_all_in(graph);
         }
-        self.graph.ids_with(memberships, exact, within)
+        self.graph.predicates(graph, out);
     }
 
-    fn neighbours(
+    fn predicates_of(
         &self,
-        predicate: PredicateId,
-        direction: Direction,
+        graph: GraphRef<'_>,
         key: TermId,
-    ) -> Neighbours<'_> {
-        self.reads.note_edges(predicate, direction, &[key]);
-        self.graph.neighbours(predicate, direction, key)
-    }
-
-    fn locate<'a>(
-        &'a self,
-        predicate: PredicateId,
         direction: Direction,
-        keys: &[TermId],
-        out: &mut Vec<Neighbours<'a>>,
+        out: &mut Vec<PredicateId>,
     ) {
-        self.reads.note_edges(predicate, direction, keys);
-        self.graph.locate(predicate, direction, keys, out);
-    }
-
-    fn expand(
-        &self,
-        predicate: PredicateId,
-        direction: Direction,
-        keys: &[TermId],
-        cursor: &mut Cursor,
-        filter: Option<&IdRanges>,
-        budget: usize,
-        rows: &mut Vec<u32>,
-        out: &mut Vec<TermId>,
-    ) {
-        self.reads.note_edges(predicate, direction, keys);
-        self.graph.expand(
-            predicate, direction, keys, cursor, filter, budget, rows, out,
-        );
-    }
-
-    fn predicates_of(&self, key: TermId, direction: Direction, out: &mut Vec<PredicateId>) {
-        self.reads.note_default();
-        self.graph.predicates_of(key, direction, out);
-    }
-
-    fn for_each_match(
-        &self,
-        pattern: &Pattern,
-        graphs: Graphs,
-        visit: &mut Visit<'_>,
-    ) -> ControlFlow<()> {
-        self.reads.note_pattern(pattern, graphs);
-        self.graph.for_each_match(pattern, graphs, visit)
+        self.reads.note_all_in(graph);
+        self.graph.predicates_of(graph, key, direction, out);
     }
 
     fn has_graph(&self, graph: TermId) -> bool {
@@ -368,26 +358,107 @@ impl GraphSource for WatchedGraph {
         self.graph.graphs(out);
     }
 
-    fn scan_graph(
+    fn edges(&self, graph: GraphRef<'_>, predicate: PredicateId) -> Option<u64> {
+        self.reads.note_in(graph, predicate, Direction::Out, &[]);
+        self.graph.edges(graph, predicate)
+    }
+}
+
+impl GraphSource for WatchedGraph {
+    fn members(
         &self,
-        graph: TermId,
-        predicate: Option<PredicateId>,
-        from: usize,
-        count: usize,
+        graph: GraphRef<'_>,
+        memberships: &[Membership],
+        exact: bool,
+        within: Option<&IdRanges>,
+    ) -> Result<Option<IdRanges>, Unavailable> {
+        for membership in memberships {
+            match *membership {
+                Membership::Type(class) => {
+                    let predicate = PredicateId::TYPE;
+                    self.reads
+                        .note_in(graph, predicate, Direction::In, &[class]);
+                }
+                Membership::Has(predicate, _) => {
+                    self.reads.note_in(graph, predicate, Direction::Out, &[]);
+                }
+            }
+        }
+        self.graph.members(graph, memberships, exact, within)
+    }
+
+    fn expand(
+        &self,
+        graph: GraphRef<'_>,
+        lists: &[Lists<'_>],
+        cursor: &mut Cursor,
+        allowed: Option<&IdRanges>,
+        budget: usize,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) -> Result<(), Unavailable> {
+        for list in lists {
+            self.reads.note_list(graph, list);
+        }
+        self.graph
+            .expand(graph, lists, cursor, allowed, budget, rows, out)
+    }
+
+    fn places(&self, graph: GraphRef<'_>, list: &Lists<'_>) -> Result<u64, Unavailable> {
+        self.reads.note_list(graph, list);
+        self.graph.places(graph, list)
+    }
+
+    fn contains(
+        &self,
+        graph: GraphRef<'_>,
+        list: &Lists<'_>,
+        to: &[TermId],
+        rows: &mut Vec<u32>,
+    ) -> Result<(), Unavailable> {
+        self.reads.note_list(graph, list);
+        self.graph.contains(graph, list, to, rows)
+    }
+
+    fn degrees(
+        &self,
+        graph: GraphRef<'_>,
+        list: &Lists<'_>,
+        allowed: Option<&IdRanges>,
+        out: &mut Vec<u64>,
+    ) -> Result<(), Unavailable> {
+        self.reads.note_list(graph, list);
+        self.graph.degrees(graph, list, allowed, out)
+    }
+
+    fn graphs_of(
+        &self,
+        list: &Lists<'_>,
+        to: &[TermId],
+        rows: &mut Vec<u32>,
+        graphs: &mut Vec<TermId>,
+    ) -> Result<(), Unavailable> {
+        self.reads.note_list(GraphRef::Named, list);
+        self.graph.graphs_of(list, to, rows, graphs)
+    }
+
+    fn for_each_match(
+        &self,
+        pattern: &Pattern,
+        graph: GraphRef<'_>,
         visit: &mut Visit<'_>,
-    ) -> bool {
-        self.reads.note_named(Some(graph), predicate);
-        self.graph.scan_graph(graph, predicate, from, count, visit)
+    ) -> Result<ControlFlow<()>, Unavailable> {
+        self.reads.note_pattern(pattern, graph);
+        self.graph.for_each_match(pattern, graph, visit)
     }
 
-    fn edges(&self, predicate: PredicateId) -> u64 {
-        self.reads.note_predicate(predicate);
-        self.graph.edges(predicate)
-    }
-
-    fn named_edges(&self, predicate: PredicateId) -> u64 {
-        self.reads.note_named(None, Some(predicate));
-        self.graph.named_edges(predicate)
+    fn for_each_quad(
+        &self,
+        pattern: &Pattern,
+        visit: &mut Visit<'_>,
+    ) -> Result<ControlFlow<()>, Unavailable> {
+        self.reads.note_pattern(pattern, GraphRef::Named);
+        self.graph.for_each_quad(pattern, visit)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Figures of a database, for people and programs.
 
-use jindou_model::{Direction, PredicateId};
-use jindou_store::Snapshot;
+use jindou_model::{Direction, PredicateId, TermId};
+use jindou_store::{Clusters, LayerView, Snapshot};
 use serde::Serialize;
 
 /// How many statements a database has.
@@ -79,11 +79,20 @@ pub struct PredicateStatistics {
 impl DatabaseStatistics {
     pub(crate) fn of(base: &Snapshot) -> Self {
         let footprint = base.base().footprint();
+        let clusters = || {
+            [base.default_graph(), base.named_layer()]
+                .map(LayerView::clusters)
+                .into_iter()
+        };
+        let mut classes: Vec<TermId> = clusters().flat_map(|layer| layer.types()).collect();
+        classes.sort_unstable();
+        classes.dedup();
         let mut predicates: Vec<PredicateStatistics> = (0..base.predicate_count())
             .map(|number| {
                 let id = PredicateId(number as u32);
-                let (triples, subjects) = base.counts(id, Direction::Out);
-                let (_, objects) = base.counts(id, Direction::In);
+                let default = base.default_graph();
+                let (triples, subjects) = default.counts(id, Direction::Out);
+                let (_, objects) = default.counts(id, Direction::In);
                 let mut iri = Vec::new();
                 base.push_key(base.predicate_term(id), &mut iri);
                 let iri = String::from_utf8_lossy(&iri).into_owned();
@@ -103,8 +112,8 @@ impl DatabaseStatistics {
             named_graphs: base.named_graphs(),
             vertices: base.vertex_count(),
             dictionary_literals: base.literal_count(),
-            characteristic_sets: base.base().clusters().len() as u64,
-            classes: base.base().clusters().types().len() as u64,
+            characteristic_sets: clusters().map(Clusters::len).max().unwrap_or(0) as u64,
+            classes: classes.len() as u64,
             dictionary_bytes: footprint.dictionary as u64,
             segment_bytes: footprint.segments as u64,
             named_bytes: footprint.named as u64,

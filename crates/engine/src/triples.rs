@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use jindou_exec::{Context, Table, Terms};
-use jindou_model::{Graphs, Pattern, TermId, TermKind};
+use jindou_model::{Pattern, TermId, TermKind};
 use jindou_plan::physical::{Plan, Slot, TemplateSlot, TemplateTriple};
 use oxrdf::{BlankNode, NamedOrBlankNode, Term, Triple};
 use rustc_hash::FxHashSet;
@@ -293,7 +293,7 @@ impl Graph {
         let mut booked = self.booked;
         let mut ended = Ok(());
         let mut key = Vec::new();
-        let flow = base.for_each_match(&pattern, Graphs::Default, &mut |s, p, o, _| {
+        let flow = context.for_each_of_default_graph(&pattern, &mut |s, p, o, _| {
             self.found.push([s, base.predicate_term(p), o]);
             if o.kind() == TermKind::Vertex {
                 key.clear();
@@ -315,8 +315,9 @@ impl Graph {
                 Err(_) => ControlFlow::Break(()),
             }
         });
-        debug_assert_eq!(flow.is_break(), ended.is_err());
         self.booked = booked;
+        let flow = flow?;
+        debug_assert_eq!(flow.is_break(), ended.is_err());
         Ok(ended?)
     }
 

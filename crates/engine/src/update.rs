@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use jindou_exec::{CancellationToken, GraphSource, Table};
 use jindou_ingest::Source;
 use jindou_model::{
-    Graphs, IdQuad, Pattern, PredicateId, SnapshotNumber, TermId, TermKind, inline, key,
+    GraphRef, IdQuad, Pattern, PredicateId, SnapshotNumber, TermId, TermKind, inline, key,
 };
 use jindou_plan::physical::{Dataset, Slot, TemplateSlot};
 use jindou_plan::{
@@ -49,6 +49,9 @@ pub struct UpdateOptions {
     pub using_graphs: Vec<NamedNode>,
     /// See `using_graphs`.
     pub using_named_graphs: Vec<NamedNode>,
+    /// Whether WHERE clauses without a dataset find all graphs in the default graph; else the
+    /// database's setting.
+    pub union_default_graph: Option<bool>,
     /// What relative IRIs are resolved against.
     pub base: Option<NamedNode>,
     /// Which endpoints SERVICE may call; the database's setting must allow them, too.
@@ -106,11 +109,12 @@ impl Database {
             default: options.using_graphs.clone(),
             named: options.using_named_graphs.clone(),
         });
+        let union = inner.is_union(options.union_default_graph);
         let base = options.base.as_ref().map(NamedNode::as_str);
         let mut memory = RequestMemory::new(inner.config.memory_pool.as_ref());
         let update = inner.apart_if_long(text.len(), || {
             memory.plan(&deadline, |limits| {
-                parse_update_within(text, base, dataset.as_ref(), limits)
+                parse_update_within(text, base, (dataset.as_ref(), union), limits)
             })
         })??;
         // Documents are read before anybody has to wait for it.
@@ -266,6 +270,9 @@ fn decode_path(path: &str) -> std::path::PathBuf {
 /// the next version is made of, and in that. A test measures it.
 const CHANGE_BYTES: usize = 288;
 
+/// The same for a quad of a named graph: beside the quad, an edge of their layer may change.
+const NAMED_CHANGE_BYTES: usize = 352;
+
 /// How often new terms are there until they are the database's: here, in the transaction, and in
 /// its record for the log. A test measures it.
 const TERM_COPIES: usize = 3;
@@ -389,8 +396,13 @@ impl<'a> Run<'a> {
         if stage.is_empty() {
             return Ok(());
         }
-        let quads = stage.changes.remove.len() + stage.changes.add.len();
-        self.memory.take((quads * CHANGE_BYTES) as u64)?;
+        let quads = stage.changes.remove.iter().chain(&stage.changes.add);
+        let bytes = quads.map(|quad| match quad.graph.is_none() {
+            true => CHANGE_BYTES,
+            false => NAMED_CHANGE_BYTES,
+        });
+        let bytes: usize = bytes.sum();
+        self.memory.take(bytes as u64)?;
         if is_about_named(&stage) {
             self.note(Reads::note_own_change_of_named);
         }
@@ -768,7 +780,7 @@ impl<'a> Run<'a> {
     ) -> Result<(), EngineError> {
         let mut stage = Stage::default();
         if matches!(target, GraphTarget::Default | GraphTarget::All) {
-            self.collect(Graphs::Default, &mut stage.changes.remove)?;
+            self.collect(None, &mut stage.changes.remove)?;
         }
         let mut graphs = Vec::new();
         match target {
@@ -787,7 +799,7 @@ impl<'a> Run<'a> {
             GraphTarget::Default => {}
         }
         for graph in graphs {
-            self.collect(Graphs::One(graph), &mut stage.changes.remove)?;
+            self.collect(Some(graph), &mut stage.changes.remove)?;
             if stays {
                 stage.declare.push(graph);
             } else {
@@ -810,12 +822,17 @@ impl<'a> Run<'a> {
         self.working.has_graph(graph)
     }
 
-    fn collect(&mut self, graphs: Graphs, quads: &mut Vec<IdQuad>) -> Result<(), EngineError> {
-        self.note(|reads| match graphs {
-            Graphs::Default => reads.note_default(),
-            Graphs::One(graph) => reads.note_named(Some(graph), None),
-            Graphs::Named => reads.note_named(None, None),
+    /// The quads of the default graph (`None`), or of a named one.
+    fn collect(
+        &mut self,
+        graph: Option<TermId>,
+        quads: &mut Vec<IdQuad>,
+    ) -> Result<(), EngineError> {
+        self.note(|reads| match graph {
+            None => reads.note_default(),
+            graph => reads.note_named(graph, None),
         });
+        let graph = graph.map_or(GraphRef::Default, GraphRef::One);
         let all = Pattern {
             subject: None,
             predicate: None,
@@ -823,21 +840,19 @@ impl<'a> Run<'a> {
         };
         let (memory, deadline) = (&mut self.memory, self.deadline);
         let mut ended = Ok(());
-        let flow = self
-            .working
-            .for_each_match(&all, graphs, &mut |s, p, o, g| {
-                ended = make_room(quads, memory, deadline);
-                if ended.is_err() {
-                    return ControlFlow::Break(());
-                }
-                quads.push(IdQuad {
-                    subject: s,
-                    predicate: p,
-                    object: o,
-                    graph: g,
-                });
-                ControlFlow::Continue(())
+        let flow = self.working.for_each_match(&all, graph, &mut |s, p, o, g| {
+            ended = make_room(quads, memory, deadline);
+            if ended.is_err() {
+                return ControlFlow::Break(());
+            }
+            quads.push(IdQuad {
+                subject: s,
+                predicate: p,
+                object: o,
+                graph: g,
             });
+            ControlFlow::Continue(())
+        });
         debug_assert_eq!(flow.is_break(), ended.is_err());
         ended
     }

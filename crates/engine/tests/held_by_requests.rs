@@ -151,7 +151,7 @@ fn hub(neighbours: usize) -> String {
 }
 
 #[test]
-fn the_quads_of_a_hub_in_named_graphs_are_counted() {
+fn the_quads_of_a_hub_in_named_graphs_are_read_in_batches() {
     let _one = one();
     let quads = hub(200_000);
     for query in [
@@ -160,8 +160,8 @@ fn the_quads_of_a_hub_in_named_graphs_are_counted() {
     ] {
         let (peak, rows) = held(query, &quads, |database| read(database, query));
         assert_eq!(rows, 200_000);
-        assert!(peak.bytes <= peak.counted + UNCOUNTED, "{query}: {peak:?}");
-        refused(2 << 20, &quads, |database| read(database, query));
+        // They are read in batches.
+        assert!(peak.bytes <= UNCOUNTED, "{query}: {peak:?}");
     }
 }
 
@@ -174,7 +174,6 @@ fn the_names_of_very_many_graphs_are_counted() {
     }
     for query in [
         "SELECT * { GRAPH ?g {} }",
-        "SELECT * { GRAPH ?g { ?s ?p ?o } }",
         "SELECT * { GRAPH ?g { ?s <e:p>+ ?o } }",
         "SELECT * { GRAPH ?g { SELECT (COUNT(*) AS ?n) { ?s ?p ?o } } }",
     ] {
@@ -182,6 +181,10 @@ fn the_names_of_very_many_graphs_are_counted() {
         assert!(peak.bytes <= peak.counted + UNCOUNTED, "{query}: {peak:?}");
         refused(256 << 10, &quads, |database| read(database, query));
     }
+    // The graphs of edges come with these.
+    let query = "SELECT * { GRAPH ?g { ?s ?p ?o } }";
+    let (peak, _) = held(query, &quads, |database| read(database, query));
+    assert!(peak.bytes <= UNCOUNTED, "{query}: {peak:?}");
 }
 
 #[test]

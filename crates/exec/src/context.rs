@@ -170,6 +170,8 @@ pub struct Context {
     /// Ids of the plan's constants; those that no edge has are ids of this query only.
     pub(crate) constants: Vec<TermId>,
     pub(crate) dataset: Option<ActiveDataset>,
+    /// Without a dataset, the default graph is all graphs together.
+    pub(crate) union_default_graph: bool,
     /// How other endpoints are called, if they are.
     pub(crate) services: Option<Services>,
     limits: Limits,
@@ -267,6 +269,7 @@ impl Context {
             expressions,
             constants,
             dataset,
+            union_default_graph: plan.union_default_graph,
             pool_bytes,
             ended,
             space: Arc::new(space),
@@ -310,6 +313,12 @@ impl Context {
     #[must_use]
     pub fn terms(&self) -> &Terms {
         self.expressions.terms()
+    }
+
+    /// True if a named graph may be looked into: it need not exist.
+    pub(crate) fn is_in_dataset(&self, graph: TermId) -> bool {
+        let dataset = self.dataset.as_ref();
+        dataset.is_none_or(|dataset| dataset.named.binary_search(&graph).is_ok())
     }
 
     /// The id of a constant.

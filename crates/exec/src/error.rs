@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use jindou_model::ShardId;
 use jindou_plan::NoStack;
 
 use crate::ServiceError;
@@ -47,6 +48,12 @@ pub enum ExecError {
     PoolExhausted {
         /// The budget.
         limit_bytes: u64,
+    },
+    /// A part of the graph was lost.
+    #[error("shard {} is lost, and the query needs it", shard.0)]
+    ShardLost {
+        /// Which part.
+        shard: ShardId,
     },
     /// There is no memory for the stack that the plan needs.
     #[error(transparent)]

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 
 use jindou_plan::Stack;
-use jindou_plan::physical::{Form, Node, Operator as Planned, Plan, Slot, Step, TemplateSlot, Var};
+use jindou_plan::physical::{Form, Node, Operator as Planned, Plan, Slot, Step, TemplateSlot};
 
 use crate::ExecError;
 use crate::context::Context;
@@ -151,6 +151,7 @@ impl Parallel<'_> {
             var,
             sides,
             requires,
+            scope,
         }) = steps.first().map(|first| &first.step)
         else {
             return Ok(None);
@@ -158,10 +159,10 @@ impl Parallel<'_> {
         if threads < 2 || self.plan.cost < PARALLEL_COST || steps.len() < 2 {
             return Ok(None);
         }
-        let Some(seed) = Seed::of(*var, sides, requires, &steps[1..], self.cx)? else {
+        let Some(seed) = Seed::of((*var, *scope), sides, requires, &steps[1..], self.cx)? else {
             return Ok(None);
         };
-        let len = seed.len(self.cx);
+        let len = seed.len(self.cx)?;
         let piece =
             (len / (threads as u64 * PIECES_PER_THREAD)).clamp(*PIECE.start(), *PIECE.end());
         let piece = piece.min(batch_rows(width) as u64);
@@ -173,7 +174,6 @@ impl Parallel<'_> {
             taken: Arc::new(AtomicU64::new(0)),
             len,
             piece,
-            var: *var,
             width,
         };
         let own = shared.chain(self.plan, self.cx, node, (needed, counted))?;
@@ -200,7 +200,6 @@ struct SharedSeed {
     taken: Arc<AtomicU64>,
     len: u64,
     piece: u64,
-    var: Var,
     width: usize,
 }
 
@@ -221,7 +220,6 @@ impl SharedSeed {
             taken: Arc::clone(&self.taken),
             len: self.len,
             piece: self.piece,
-            var: self.var,
             width: self.width,
         });
         let rest = &steps[1..];

@@ -4,6 +4,7 @@
 //! [`GraphSource`] for the graph. Stores, remote shards and simulated ones implement them.
 #![forbid(unsafe_code)]
 
+mod access;
 mod account;
 mod blocks;
 mod context;
@@ -30,7 +31,7 @@ pub use error::ExecError;
 pub use execution::Execution;
 pub use keys::{KeyKind, Keys};
 pub use service::{ServiceCall, ServiceCaller, ServiceError, ServiceNext, ServiceRows, Services};
-pub use source::GraphSource;
+pub use source::{Catalogue, GraphSource};
 pub use spill::SpillLimits;
 pub use table::{BATCH_ROWS, Table, VarSet};
 pub use terms::{ComputedTerms, TermSource, Terms};

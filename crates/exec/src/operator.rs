@@ -309,7 +309,7 @@ impl<'a> Builder<'a> {
                 Err(input) => operator = input,
             }
             if counted && index + 1 == steps.len() {
-                match steps::count::build(operator, steps, needed, self.cx) {
+                match steps::count::build(operator, steps, needed, self.cx)? {
                     Ok(last) => return Ok(chain.end(self.profiled(last, planned.id))),
                     Err(input) => operator = input,
                 }

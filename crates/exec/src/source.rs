@@ -3,104 +3,152 @@
 use std::ops::ControlFlow;
 
 use jindou_model::{
-    Cursor, Direction, Graphs, IdRanges, Membership, Neighbours, Pattern, PredicateId, TermId,
-    Visit,
+    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, PredicateId, TermId,
+    Unavailable, Visit,
 };
 
 use crate::TermSource;
 
-/// A graph at one snapshot.
+/// A graph with its named graphs, at one snapshot.
 ///
 /// Calls are made for batches of keys, so that an implementation may overlap its loads or its
-/// reads over a network.
-pub trait GraphSource: TermSource {
-    /// The predicate that a term is, if any edge has it.
-    fn predicate(&self, term: TermId) -> Option<PredicateId>;
-
-    /// The term of a predicate.
-    fn predicate_term(&self, predicate: PredicateId) -> TermId;
-
-    /// Number of predicates; their ids are below it.
-    fn predicate_count(&self) -> u32;
-
-    /// The ids that have all of `memberships` in the default graph, literals included where
-    /// these allow them, and lie in `within`, a set of few ranges, where that is given. `None` if
-    /// that is not a short list and `exact` is false.
-    fn ids_with(
+/// reads over a network, and fill buffers of the caller. Any may say that it cannot answer now, and
+/// is called again then; or that it never can.
+pub trait GraphSource: Catalogue {
+    /// The ids that have all of `memberships` in a graph, literals included where these allow them,
+    /// and lie in `within`, a set of few ranges, where that is given. `None` if that is not a short
+    /// list and `exact` is false.
+    ///
+    /// Types are always honoured. Predicates may be those of other named graphs where the graph is
+    /// one of these or the merge of some.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    fn members(
         &self,
+        graph: GraphRef<'_>,
         memberships: &[Membership],
         exact: bool,
         within: Option<&IdRanges>,
-    ) -> Option<IdRanges>;
+    ) -> Result<Option<IdRanges>, Unavailable>;
 
-    /// Neighbours of one key in the default graph.
-    fn neighbours(
-        &self,
-        predicate: PredicateId,
-        direction: Direction,
-        key: TermId,
-    ) -> Neighbours<'_>;
-
-    /// Neighbours of each of `keys` in the default graph, appended to `out`.
-    fn locate<'a>(
-        &'a self,
-        predicate: PredicateId,
-        direction: Direction,
-        keys: &[TermId],
-        out: &mut Vec<Neighbours<'a>>,
-    );
-
-    /// Follows edges of the default graph from `cursor` on: for each neighbour in `filter`,
-    /// appends the index of its key to `rows` and itself to `out`, until `out` holds about
-    /// `budget` or the keys are done (`cursor.key == keys.len()`).
+    /// Follows lists from `cursor` on: for each row, appends its number to `rows` and each id that
+    /// all of its lists hold, and `allowed` where that is given, to `out`, until `out` has about
+    /// `budget` entries or the rows are done (`cursor.key` is the number of rows). Rows come in
+    /// order. It may append nothing and not be done.
+    ///
+    /// # Errors
+    /// [`Unavailable`]; the buffers and the cursor say how far it came.
     #[expect(
         clippy::too_many_arguments,
         reason = "one call for a batch; each is used every time"
     )]
     fn expand(
         &self,
-        predicate: PredicateId,
-        direction: Direction,
-        keys: &[TermId],
+        graph: GraphRef<'_>,
+        lists: &[Lists<'_>],
         cursor: &mut Cursor,
-        filter: Option<&IdRanges>,
+        allowed: Option<&IdRanges>,
         budget: usize,
         rows: &mut Vec<u32>,
         out: &mut Vec<TermId>,
-    );
+    ) -> Result<(), Unavailable>;
 
-    /// The predicates that a vertex has in a direction in the default graph, `rdf:type` perhaps
-    /// without an edge, appended to `out`; for a literal, those that it might have.
-    fn predicates_of(&self, key: TermId, direction: Direction, out: &mut Vec<PredicateId>);
+    /// How many places [`GraphSource::expand`] of the one key of a list goes through: cursors with
+    /// offsets below that share them out.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    fn places(&self, graph: GraphRef<'_>, list: &Lists<'_>) -> Result<u64, Unavailable>;
 
-    /// Calls `visit` with each quad that matches, until it breaks.
+    /// Appends the number of each row whose edge from its key to its entry of `to` is there.
+    ///
+    /// # Errors
+    /// [`Unavailable`], and nothing was appended.
+    fn contains(
+        &self,
+        graph: GraphRef<'_>,
+        list: &Lists<'_>,
+        to: &[TermId],
+        rows: &mut Vec<u32>,
+    ) -> Result<(), Unavailable>;
+
+    /// Appends the number of neighbours of each key, of those in `allowed` where that is given.
+    ///
+    /// # Errors
+    /// [`Unavailable`], and nothing was appended.
+    fn degrees(
+        &self,
+        graph: GraphRef<'_>,
+        list: &Lists<'_>,
+        allowed: Option<&IdRanges>,
+        out: &mut Vec<u64>,
+    ) -> Result<(), Unavailable>;
+
+    /// The named graphs of edges from each key of `list` to its entry of `to`, all of which the
+    /// merge of the named graphs has: appends the number of the row and a graph for each.
+    ///
+    /// # Errors
+    /// [`Unavailable`], and nothing was appended.
+    fn graphs_of(
+        &self,
+        list: &Lists<'_>,
+        to: &[TermId],
+        rows: &mut Vec<u32>,
+        graphs: &mut Vec<TermId>,
+    ) -> Result<(), Unavailable>;
+
+    /// Calls `visit` with each triple of a graph that matches, until it breaks; the graph of each
+    /// is that of [`GraphRef::One`], or `NONE`.
+    ///
+    /// # Errors
+    /// [`Unavailable`], and nothing was visited.
     fn for_each_match(
         &self,
         pattern: &Pattern,
-        graphs: Graphs,
+        graph: GraphRef<'_>,
         visit: &mut Visit<'_>,
-    ) -> ControlFlow<()>;
+    ) -> Result<ControlFlow<()>, Unavailable>;
 
-    /// True if a named graph has a quad.
+    /// Calls `visit` with each quad of the named graphs that matches, until it breaks.
+    ///
+    /// # Errors
+    /// [`Unavailable`], and nothing was visited.
+    fn for_each_quad(
+        &self,
+        pattern: &Pattern,
+        visit: &mut Visit<'_>,
+    ) -> Result<ControlFlow<()>, Unavailable>;
+}
+
+/// What every machine knows of the whole graph: it cannot wait.
+pub trait Catalogue: TermSource {
+    /// The predicate that a term is, if any edge has it.
+    fn predicate(&self, term: TermId) -> Option<PredicateId>;
+
+    /// The term of a predicate.
+    fn predicate_term(&self, predicate: PredicateId) -> TermId;
+
+    /// The predicates of a graph, and perhaps some that it does not have, appended to `out`.
+    fn predicates(&self, graph: GraphRef<'_>, out: &mut Vec<PredicateId>);
+
+    /// The predicates that a vertex has in a direction, `rdf:type` perhaps without an edge, appended
+    /// to `out`; for a literal, those that it might have. Of a graph that is neither the default
+    /// graph nor a merge of all others, perhaps some of other named graphs.
+    fn predicates_of(
+        &self,
+        graph: GraphRef<'_>,
+        key: TermId,
+        direction: Direction,
+        out: &mut Vec<PredicateId>,
+    );
+
+    /// True if there is a named graph of this name.
     fn has_graph(&self, graph: TermId) -> bool;
 
     /// The named graphs, appended to `out`.
     fn graphs(&self, out: &mut Vec<TermId>);
 
-    /// Calls `visit` with quads of a named graph, of one predicate where that is given, from the
-    /// `from`-th on and `count` at most, until it breaks; returns false where these are the last.
-    fn scan_graph(
-        &self,
-        graph: TermId,
-        predicate: Option<PredicateId>,
-        from: usize,
-        count: usize,
-        visit: &mut Visit<'_>,
-    ) -> bool;
-
-    /// Number of edges with this predicate in the default graph.
-    fn edges(&self, predicate: PredicateId) -> u64;
-
-    /// Number of quads with this predicate in all named graphs.
-    fn named_edges(&self, predicate: PredicateId) -> u64;
+    /// Number of edges of a predicate in a graph; `None` where that is not counted.
+    fn edges(&self, graph: GraphRef<'_>, predicate: PredicateId) -> Option<u64>;
 }

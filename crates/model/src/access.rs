@@ -2,14 +2,14 @@
 
 use std::ops::ControlFlow;
 
-use crate::{Direction, PredicateId, TermId};
+use crate::{Direction, PredicateId, ShardId, TermId};
 
-/// Something known of a vertex from its characteristic set alone.
+/// Something known of a vertex in a graph, from its characteristic set alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Membership {
-    /// It has this `rdf:type` in the default graph.
+    /// It has this `rdf:type`.
     Type(TermId),
-    /// It has an edge of this predicate and direction in the default graph.
+    /// It has an edge of this predicate and direction.
     Has(PredicateId, Direction),
 }
 
@@ -22,15 +22,42 @@ pub struct Cursor {
     pub offset: usize,
 }
 
-/// Which quads a pattern reads.
+/// Which graph is asked. Those of several graphs have each of their edges once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Graphs {
-    /// The default graph.
+pub enum GraphRef<'a> {
+    /// The stored default graph.
     Default,
     /// One named graph.
     One(TermId),
-    /// Every named graph.
+    /// The merge of some named graphs: their ids, sorted.
+    Some(&'a [TermId]),
+    /// The merge of all named graphs.
     Named,
+    /// The merge of all named graphs and of the stored default graph.
+    Union,
+}
+
+/// Why a graph does not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unavailable {
+    /// It will, if it is asked again: what is asked for is on its way. Nothing was done but what
+    /// the cursor of the call says.
+    #[error("the graph is not ready")]
+    NotNow,
+    /// A shard was lost.
+    #[error("shard {} is lost", _0.0)]
+    Never(ShardId),
+}
+
+/// Lists of neighbours to be followed together: one for each key.
+#[derive(Clone, Copy, Debug)]
+pub struct Lists<'a> {
+    /// The edges' predicate.
+    pub predicate: PredicateId,
+    /// Which end the keys are.
+    pub direction: Direction,
+    /// The known ends, one for each row.
+    pub keys: &'a [TermId],
 }
 
 /// A quad pattern: what is known of subject, predicate and object.
@@ -44,5 +71,5 @@ pub struct Pattern {
     pub object: Option<TermId>,
 }
 
-/// Called with subject, predicate, object and graph (`NONE` for the default graph).
+/// Called with subject, predicate, object and graph (`NONE` for the default graph and merges).
 pub type Visit<'a> = dyn FnMut(TermId, PredicateId, TermId, TermId) -> ControlFlow<()> + 'a;

@@ -15,7 +15,7 @@ mod ranges;
 mod sorted_set;
 mod text_run;
 
-pub use access::{Cursor, Graphs, Membership, Pattern, Visit};
+pub use access::{Cursor, GraphRef, Lists, Membership, Pattern, Unavailable, Visit};
 pub use id::{
     Direction, IdQuad, LOCAL_BITS, PAYLOAD_BITS, PredicateId, SHARD_BITS, ShardId, SnapshotNumber,
     TermId, TermKind,

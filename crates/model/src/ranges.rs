@@ -302,6 +302,31 @@ impl IdRanges {
         all
     }
 
+    /// The ids that are in this set or in the other one.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        if other.is_empty() {
+            return self.clone();
+        }
+        let mut all = Self::new();
+        let (mut left, mut right) = (
+            self.ranges().iter().peekable(),
+            other.ranges().iter().peekable(),
+        );
+        loop {
+            let next = match (left.peek(), right.peek()) {
+                (Some(a), Some(b)) if a.0 <= b.0 => left.next(),
+                (_, Some(_)) => right.next(),
+                (_, None) => left.next(),
+            };
+            let Some((first, end)) = next else {
+                return all;
+            };
+            let first = (*first).max(all.high);
+            all.push(TermId::from_raw(first), TermId::from_raw(*end));
+        }
+    }
+
     /// The ids that are in `windows` too, a set of few ranges. Shares this set's ranges where
     /// these are all, and costs those that are left where they are not.
     #[must_use]

@@ -470,6 +470,8 @@ pub(crate) struct Query {
     pub(crate) variables: Vec<String>,
     pub(crate) constants: Vec<Constant>,
     pub(crate) dataset: Option<Dataset>,
+    /// Without a dataset, all graphs together are the default graph.
+    pub(crate) union_default_graph: bool,
     pub(crate) base: Option<NamedNode>,
     pub(crate) pattern: Pattern,
     pub(crate) modifiers: Modifiers,

@@ -31,7 +31,8 @@ pub(crate) fn build(
         .dataset
         .as_ref()
         .map(|dataset| (dataset.default.len(), dataset.named.len()));
-    let source = Source::new(statistics, &query.constants, dataset, patience);
+    let union = query.union_default_graph && dataset.is_none();
+    let source = Source::new(statistics, &query.constants, dataset, union, patience);
     let rows = Grouper::new(&source).alone(&query.pattern);
     let mut cost = rows.cost;
     let (mut root, more) = modified(rows.into_node(), query.modifiers, columns(&query.form));
@@ -58,6 +59,7 @@ pub(crate) fn build(
         levels: levels(&root),
         root,
         dataset: query.dataset,
+        union_default_graph: query.union_default_graph,
         base: query.base,
         calls_services: query.calls_services,
         cost,

@@ -233,6 +233,7 @@ impl<'t> Converter<'t> {
                 variables: self.variables,
                 constants: self.constants,
                 dataset,
+                union_default_graph: false,
                 base: self.base,
                 pattern,
                 modifiers,

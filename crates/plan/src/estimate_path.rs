@@ -9,8 +9,6 @@ use crate::varset::VarSet;
 
 /// Repetitions behind the first that are counted: how deep data is, nobody knows.
 const REPETITIONS: i32 = 3;
-/// Edges of one predicate and vertex where there are no statistics: in named graphs.
-const NAMED_FANOUT: f64 = 2.0;
 /// Work of beginning a search, in rows handled.
 const BEGIN: f64 = 20.0;
 
@@ -50,10 +48,11 @@ impl Reach {
             count(source.statistics.named_quads()) / graphs
         }
         .max(1.0);
+        let scope = path.scope;
         let from = |direction: Direction| {
             let spread = match direction {
-                Direction::Out => spread(&path.path, source, of_default, vertices),
-                Direction::In => spread(&path.path.reversed(), source, of_default, vertices),
+                Direction::Out => spread(&path.path, source, scope, vertices),
+                Direction::In => spread(&path.path.reversed(), source, scope, vertices),
             };
             spread.first.min(vertices)
         };
@@ -84,8 +83,8 @@ impl Reach {
     }
 }
 
-fn spread(path: &PathExpression, source: &Source<'_>, of_default: bool, vertices: f64) -> Spread {
-    let of = |inner: &PathExpression| spread(inner, source, of_default, vertices);
+fn spread(path: &PathExpression, source: &Source<'_>, scope: Scope, vertices: f64) -> Spread {
+    let of = |inner: &PathExpression| spread(inner, source, scope, vertices);
     let repeated = |inner: &PathExpression, nothing: f64| {
         let inner = of(inner);
         let times: f64 = (0..=REPETITIONS).map(|times| inner.any.powi(times)).sum();
@@ -95,12 +94,8 @@ fn spread(path: &PathExpression, source: &Source<'_>, of_default: bool, vertices
         }
     };
     match path {
-        PathExpression::Edge(..) | PathExpression::Negated(..) if !of_default => Spread {
-            first: NAMED_FANOUT,
-            any: 1.0,
-        },
         PathExpression::Edge(predicate, direction) => {
-            let segment = source.segment(*predicate, *direction);
+            let segment = source.segment(scope, *predicate, *direction);
             let edges = count(segment.edges);
             Spread {
                 first: edges / count(segment.keys).max(1.0),
@@ -108,7 +103,7 @@ fn spread(path: &PathExpression, source: &Source<'_>, of_default: bool, vertices
             }
         }
         PathExpression::Negated(..) => {
-            let edges = count(source.statistics.triples()) / vertices;
+            let edges = count(source.statistics.triples(source.graph(scope))) / vertices;
             Spread {
                 first: edges,
                 any: edges,

@@ -328,12 +328,20 @@ impl Tree<'_> {
         }
     }
 
+    fn in_scope(&self, mut text: String, scope: Scope) -> String {
+        if let Scope::Graph(graph) = scope {
+            let _ = write!(text, " in graph {}", self.slot(graph));
+        }
+        text
+    }
+
     fn step(&self, step: &Step) -> String {
         match step {
             Step::Bind {
                 var,
                 sides,
                 requires,
+                scope,
             } => {
                 let verb = match sides.len() {
                     0 => "scan",
@@ -347,11 +355,21 @@ impl Tree<'_> {
                 if !requires.is_empty() {
                     parts.push(self.requirements(requires));
                 }
-                format!("{verb} {}: {}", self.var(*var), parts.join(" . "))
+                let text = format!("{verb} {}: {}", self.var(*var), parts.join(" . "));
+                self.in_scope(text, *scope)
             }
-            Step::Check { side, to } => format!("check {}", self.side(side, *to)),
-            Step::Test { slot, requires } => {
-                format!("test {}: {}", self.slot(*slot), self.requirements(requires))
+            Step::Check { side, to, scope } => {
+                let text = format!("check {}", self.side(side, *to));
+                self.in_scope(text, *scope)
+            }
+            Step::Test {
+                slot,
+                requires,
+                scope,
+            } => {
+                let requires = self.requirements(requires);
+                let text = format!("test {}: {requires}", self.slot(*slot));
+                self.in_scope(text, *scope)
             }
             Step::Match {
                 subject,
@@ -359,16 +377,13 @@ impl Tree<'_> {
                 object,
                 scope,
             } => {
-                let mut text = format!(
+                let text = format!(
                     "match {} {} {}",
                     self.slot(*subject),
                     self.slot(*predicate),
                     self.slot(*object)
                 );
-                if let Scope::Graph(graph) = scope {
-                    let _ = write!(text, " in graph {}", self.slot(*graph));
-                }
-                text
+                self.in_scope(text, *scope)
             }
             Step::Path {
                 subject,
@@ -376,16 +391,13 @@ impl Tree<'_> {
                 object,
                 scope,
             } => {
-                let mut text = format!(
+                let text = format!(
                     "path {} {} {}",
                     self.slot(*subject),
                     self.path(path),
                     self.slot(*object)
                 );
-                if let Scope::Graph(graph) = scope {
-                    let _ = write!(text, " in graph {}", self.slot(*graph));
-                }
-                text
+                self.in_scope(text, *scope)
             }
             Step::Graphs { graph } => format!("graphs {}", self.slot(*graph)),
             Step::Filter(expression) => format!("filter {}", self.expression(expression)),

@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 
-use jindou_model::{Direction, PredicateId};
+use jindou_model::{Direction, GraphRef, PredicateId};
 use oxrdf::Term;
 use oxrdf::vocab::rdf;
 use rustc_hash::FxHashMap;
@@ -26,10 +26,12 @@ pub(crate) struct Source<'a> {
     pub(crate) constants: &'a [Constant],
     /// Graphs merged into the default graph, and named graphs, where a dataset is given.
     pub(crate) dataset: Option<(usize, usize)>,
+    /// Without a dataset, all graphs are the default graph.
+    union: bool,
     pub(crate) patience: &'a Patience<'a>,
     /// Every quad pattern is matched in full generality, as what is bound is not known before.
     general: bool,
-    degrees: RefCell<FxHashMap<(ConstId, ConstId, Direction), f64>>,
+    degrees: RefCell<FxHashMap<(ConstId, ConstId, Direction, Scope), f64>>,
 }
 
 impl<'a> Source<'a> {
@@ -37,12 +39,14 @@ impl<'a> Source<'a> {
         statistics: &'a dyn Statistics,
         constants: &'a [Constant],
         dataset: Option<(usize, usize)>,
+        union: bool,
         patience: &'a Patience<'a>,
     ) -> Self {
         Self {
             statistics,
             constants,
             dataset,
+            union,
             patience,
             general: false,
             degrees: RefCell::default(),
@@ -51,9 +55,36 @@ impl<'a> Source<'a> {
 
     /// The same data, in which quad patterns may find their variables bound or not.
     pub(crate) fn general(&self) -> Self {
+        let (dataset, union) = (self.dataset, self.union);
         Self {
             general: true,
-            ..Self::new(self.statistics, self.constants, self.dataset, self.patience)
+            ..Self::new(
+                self.statistics,
+                self.constants,
+                dataset,
+                union,
+                self.patience,
+            )
+        }
+    }
+
+    /// The graph whose figures say most of a scope. Those of a named graph are in its layer: which
+    /// graph it is may not be known before the query runs.
+    pub(crate) fn graph(&self, scope: Scope) -> GraphRef<'static> {
+        match (scope, self.dataset) {
+            (Scope::Default, None) if self.union => GraphRef::Union,
+            (Scope::Default, None) => GraphRef::Default,
+            (Scope::Default | Scope::Graph(_), _) => GraphRef::Named,
+        }
+    }
+
+    /// The part of the named graphs that a scope of some of them is, on average.
+    fn share(&self, scope: Scope) -> f64 {
+        let graphs = count(self.statistics.named_graphs()).max(1.0);
+        match (scope, self.dataset) {
+            (Scope::Graph(Slot::Const(_)), _) => 1.0 / graphs,
+            (Scope::Default, Some((default, _))) => (size(default) / graphs).min(1.0),
+            (Scope::Default | Scope::Graph(_), _) => 1.0,
         }
     }
 
@@ -75,29 +106,46 @@ impl<'a> Source<'a> {
         matches!(self.term(id), Some(Term::NamedNode(node)) if *node == rdf::TYPE)
     }
 
-    pub(crate) fn segment(&self, id: ConstId, direction: Direction) -> SegmentStatistics {
+    pub(crate) fn segment(
+        &self,
+        scope: Scope,
+        id: ConstId,
+        direction: Direction,
+    ) -> SegmentStatistics {
+        let graph = self.graph(scope);
         self.predicate(id)
-            .map(|predicate| self.statistics.segment(predicate, direction))
+            .map(|predicate| self.statistics.segment(graph, predicate, direction))
             .unwrap_or_default()
     }
 
     /// Neighbours of a constant: exact for a fixed one, the average for an argument.
-    fn degree(&self, constant: ConstId, predicate: ConstId, direction: Direction) -> f64 {
-        if let Some(known) = self.degrees.borrow().get(&(constant, predicate, direction)) {
+    fn degree(
+        &self,
+        scope: Scope,
+        constant: ConstId,
+        predicate: ConstId,
+        direction: Direction,
+    ) -> f64 {
+        let place = (constant, predicate, direction, scope);
+        if let Some(known) = self.degrees.borrow().get(&place) {
             return *known;
         }
         let degree = match (&self.constants[constant.index()], self.predicate(predicate)) {
             (_, None) => 0.0,
             (Constant::Fixed(term), Some(predicate)) => {
                 self.statistics.term(term.as_ref()).map_or(0.0, |id| {
-                    count(self.statistics.degree(predicate, direction, id))
+                    let graph = self.graph(scope);
+                    count(self.statistics.degree(graph, predicate, direction, id))
                 })
             }
-            _ => average(self.segment(predicate, direction)),
+            _ => average(self.segment(scope, predicate, direction)),
         };
-        self.degrees
-            .borrow_mut()
-            .insert((constant, predicate, direction), degree);
+        // What is said of a subject is mostly in one graph.
+        let degree = match direction {
+            Direction::Out => degree,
+            Direction::In => degree * self.share(scope),
+        };
+        self.degrees.borrow_mut().insert(place, degree);
         degree
     }
 
@@ -110,13 +158,19 @@ impl<'a> Source<'a> {
     }
 
     /// True if edges of this pattern are found through segments: its predicate is a constant,
-    /// it reads the store's own default graph, and its ends are not the same variable.
+    /// and no variable is in two places.
     pub(crate) fn is_edge(&self, quad: &Quad) -> bool {
-        self.dataset.is_none()
-            && !self.general
-            && quad.scope == Scope::Default
-            && matches!(quad.predicate, Slot::Const(_))
-            && !(quad.subject == quad.object && matches!(quad.subject, Slot::Var(_)))
+        let is_var = |slot: Slot| matches!(slot, Slot::Var(_));
+        let is_end = |slot: Slot| is_var(slot) && (slot == quad.subject || slot == quad.object);
+        let has_end = is_var(quad.subject) || is_var(quad.object);
+        let scope_fits = match quad.scope {
+            Scope::Default => true,
+            Scope::Graph(graph) => !is_end(graph) && (has_end || !is_var(graph)),
+        };
+        !self.general
+            && scope_fits
+            && !is_var(quad.predicate)
+            && !(quad.subject == quad.object && is_var(quad.subject))
     }
 }
 
@@ -145,6 +199,7 @@ pub(crate) struct Edge {
     pub(crate) subject: Slot,
     pub(crate) predicate: ConstId,
     pub(crate) object: Slot,
+    pub(crate) scope: Scope,
 }
 
 impl Edge {
@@ -165,7 +220,7 @@ impl Edge {
     }
 }
 
-/// What is asked of one variable's vertex.
+/// What is asked of one variable's vertex in one scope.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked {
     /// Objects of `rdf:type` patterns.
@@ -182,33 +237,35 @@ pub(crate) struct Asked {
     population: f64,
 }
 
-/// From a known end over an edge to a variable.
-type Reached = (Slot, ConstId, Direction, Var);
+/// A known end, and an edge from it.
+type From = (Slot, ConstId, Direction, Scope);
 
 /// What is known of the variables of one group of patterns.
 pub(crate) struct Facts<'a> {
     pub(crate) source: &'a Source<'a>,
-    asked: FxHashMap<Var, Asked>,
+    asked: FxHashMap<(Var, Scope), Asked>,
+    /// The scopes in which something is asked of a variable.
+    scopes: FxHashMap<Var, Vec<Scope>>,
     /// Per-row fan-outs and parts, which the search asks for again and again.
-    fanouts: RefCell<FxHashMap<(Slot, ConstId, Direction), f64>>,
-    parts: RefCell<FxHashMap<(Slot, ConstId, Direction), f64>>,
-    between: RefCell<FxHashMap<Reached, Option<f64>>>,
+    fanouts: RefCell<FxHashMap<From, f64>>,
+    parts: RefCell<FxHashMap<From, f64>>,
+    between: RefCell<FxHashMap<(From, Var), Option<f64>>>,
 }
 
 impl<'a> Facts<'a> {
-    /// Gathers what `edges` and `types` (subject, type) ask of their variables. `given` are
+    /// Gathers what `edges` and `types` (subject, type, scope) ask of their variables. `given` are
     /// variables bound before, of which `known` may tell memberships.
     pub(crate) fn gather(
         source: &'a Source<'a>,
         edges: &[Edge],
-        types: &[(Slot, ConstId)],
+        types: &[(Slot, ConstId, Scope)],
         given: &VarSet,
-        known: &FxHashMap<Var, Vec<Membership>>,
+        known: &FxHashMap<(Var, Scope), Vec<Membership>>,
     ) -> Self {
-        let mut asked: FxHashMap<Var, Asked> = FxHashMap::default();
-        for (slot, class) in types {
+        let mut asked: FxHashMap<(Var, Scope), Asked> = FxHashMap::default();
+        for (slot, class, scope) in types {
             if let Slot::Var(var) = slot {
-                let of = asked.entry(*var).or_default();
+                let of = asked.entry((*var, *scope)).or_default();
                 if !of.types.contains(class) {
                     of.types.push(*class);
                 }
@@ -217,14 +274,16 @@ impl<'a> Facts<'a> {
         for edge in edges {
             for direction in [Direction::Out, Direction::In] {
                 if let Slot::Var(var) = edge.end(direction) {
-                    let of = asked.entry(var).or_default();
+                    let of = asked.entry((var, edge.scope)).or_default();
                     if !of.edges.contains(&(edge.predicate, direction)) {
                         of.edges.push((edge.predicate, direction));
                     }
                 }
             }
         }
-        for (var, of) in &mut asked {
+        let mut scopes: FxHashMap<Var, Vec<Scope>> = FxHashMap::default();
+        for ((var, scope), of) in &mut asked {
+            scopes.entry(*var).or_default().push(*scope);
             of.given = given.contains(*var);
             of.may_be_literal = of.types.is_empty()
                 && of
@@ -232,31 +291,47 @@ impl<'a> Facts<'a> {
                     .iter()
                     .all(|(_, direction)| *direction == Direction::In);
             if of.given {
-                of.memberships = known.get(var).cloned().unwrap_or_default();
+                of.memberships = known.get(&(*var, *scope)).cloned().unwrap_or_default();
             } else {
                 of.find_memberships(source);
             }
-            of.population = of.count_population(source);
+            of.population = of.count_population(source, *scope);
+            if !of.given {
+                of.population *= source.share(*scope);
+            }
         }
         Self {
             source,
             asked,
+            scopes,
             fanouts: RefCell::default(),
             parts: RefCell::default(),
             between: RefCell::default(),
         }
     }
 
-    pub(crate) fn asked(&self, var: Var) -> Option<&Asked> {
-        self.asked.get(&var)
+    pub(crate) fn asked(&self, var: Var, scope: Scope) -> Option<&Asked> {
+        self.asked.get(&(var, scope))
     }
 
-    /// The memberships of each variable that these patterns bind.
-    pub(crate) fn memberships(&self) -> impl Iterator<Item = (Var, &Vec<Membership>)> {
+    /// The memberships of each variable that these patterns bind, by scope.
+    pub(crate) fn memberships(&self) -> impl Iterator<Item = ((Var, Scope), &Vec<Membership>)> {
         self.asked
             .iter()
             .filter(|(_, of)| !of.given)
-            .map(|(var, of)| (*var, &of.memberships))
+            .map(|(place, of)| (*place, &of.memberships))
+    }
+
+    /// The one of some scopes in which the fewest vertices have what is asked of the variable there.
+    pub(crate) fn narrowest(&self, var: Var, among: impl Fn(&Scope) -> bool) -> Option<Scope> {
+        let scopes = self.scopes.get(&var)?;
+        let population = |scope: &Scope| self.asked[&(var, *scope)].population;
+        let least = scopes.iter().copied().filter(among);
+        least.min_by(|a, b| {
+            population(a)
+                .total_cmp(&population(b))
+                .then_with(|| a.cmp(b))
+        })
     }
 
     /// Vertices (or literals) that the variable can stand for.
@@ -267,24 +342,38 @@ impl<'a> Facts<'a> {
 
     /// The same, if anything is asked of the variable that tells it.
     pub(crate) fn known_population(&self, var: Var) -> Option<f64> {
-        self.asked.get(&var).map(|of| of.population)
+        let scope = self.narrowest(var, |_| true)?;
+        Some(self.asked[&(var, scope)].population)
     }
 
     /// Edges that one value of `from` has, on average.
-    pub(crate) fn fanout(&self, from: Slot, predicate: ConstId, direction: Direction) -> f64 {
-        if let Some(known) = self.fanouts.borrow().get(&(from, predicate, direction)) {
+    pub(crate) fn fanout(
+        &self,
+        scope: Scope,
+        from: Slot,
+        predicate: ConstId,
+        direction: Direction,
+    ) -> f64 {
+        let place = (from, predicate, direction, scope);
+        if let Some(known) = self.fanouts.borrow().get(&place) {
             return *known;
         }
         let fanout = match from {
-            Slot::Const(constant) => self.source.degree(constant, predicate, direction),
+            Slot::Const(constant) => self.source.degree(scope, constant, predicate, direction),
             Slot::Var(var) => {
-                let segment = self.source.segment(predicate, direction);
-                match (self.asked.get(&var), self.source.predicate(predicate)) {
+                let segment = self.source.segment(scope, predicate, direction);
+                let graph = self.source.graph(scope);
+                match (
+                    self.asked.get(&(var, scope)),
+                    self.source.predicate(predicate),
+                ) {
                     (Some(of), Some(id)) if !of.memberships.is_empty() && of.population > 0.0 => {
-                        let edges =
-                            self.source
-                                .statistics
-                                .edges_from(id, direction, &of.memberships);
+                        let edges = self.source.statistics.edges_from(
+                            graph,
+                            id,
+                            direction,
+                            &of.memberships,
+                        );
                         // Literals are in no characteristic set.
                         if edges == 0.0 && of.may_be_literal && !of.given {
                             average(segment)
@@ -296,9 +385,7 @@ impl<'a> Facts<'a> {
                 }
             }
         };
-        self.fanouts
-            .borrow_mut()
-            .insert((from, predicate, direction), fanout);
+        self.fanouts.borrow_mut().insert(place, fanout);
         fanout
     }
 
@@ -307,20 +394,22 @@ impl<'a> Facts<'a> {
     /// knew nothing of each other.
     pub(crate) fn reached(
         &self,
+        scope: Scope,
         from: Slot,
         predicate: ConstId,
         direction: Direction,
         to: Var,
     ) -> f64 {
-        self.counted_between(from, predicate, direction, to)
+        self.counted_between(scope, from, predicate, direction, to)
             .unwrap_or_else(|| {
-                self.fanout(from, predicate, direction)
-                    * self.part(Slot::Var(to), predicate, direction.reverse())
+                self.fanout(scope, from, predicate, direction)
+                    * self.part(scope, Slot::Var(to), predicate, direction.reverse())
             })
     }
 
     fn counted_between(
         &self,
+        scope: Scope,
         from: Slot,
         predicate: ConstId,
         direction: Direction,
@@ -329,11 +418,12 @@ impl<'a> Facts<'a> {
         let Slot::Var(from_var) = from else {
             return None;
         };
-        let key = (from, predicate, direction, to);
+        let key = ((from, predicate, direction, scope), to);
         if let Some(known) = self.between.borrow().get(&key) {
             return *known;
         }
-        let (from, of) = (self.asked.get(&from_var)?, self.asked.get(&to)?);
+        let of = |var| self.asked.get(&(var, scope));
+        let (from, of) = (of(from_var)?, of(to)?);
         let usable = !from.unknown && !of.unknown && !of.may_be_literal && !from.may_be_literal;
         let counted = match self.source.predicate(predicate) {
             Some(id) if usable && from.population > 0.0 && id != PredicateId::TYPE => {
@@ -341,7 +431,9 @@ impl<'a> Facts<'a> {
                     Direction::Out => (&from.memberships, &of.memberships),
                     Direction::In => (&of.memberships, &from.memberships),
                 };
-                let edges = self.source.statistics.edges_between(id, subjects, objects);
+                let graph = self.source.graph(scope);
+                let statistics = self.source.statistics;
+                let edges = statistics.edges_between(graph, id, subjects, objects);
                 edges.map(|edges| edges / from.population)
             }
             _ => None,
@@ -352,24 +444,36 @@ impl<'a> Facts<'a> {
 
     /// The part of the edges that arrive at `direction`'s known end `to` whose vertex there has
     /// all that is asked of it.
-    pub(crate) fn part(&self, to: Slot, predicate: ConstId, direction: Direction) -> f64 {
+    pub(crate) fn part(
+        &self,
+        scope: Scope,
+        to: Slot,
+        predicate: ConstId,
+        direction: Direction,
+    ) -> f64 {
         let Slot::Var(var) = to else {
             return 1.0;
         };
-        let Some(of) = self.asked.get(&var) else {
+        let Some(of) = self.asked.get(&(var, scope)) else {
             return 1.0;
         };
-        if let Some(known) = self.parts.borrow().get(&(to, predicate, direction)) {
+        let place = (to, predicate, direction, scope);
+        if let Some(known) = self.parts.borrow().get(&place) {
             return *known;
         }
-        let part = self.count_part(of, predicate, direction);
-        self.parts
-            .borrow_mut()
-            .insert((to, predicate, direction), part);
+        let part = self.count_part(of, scope, predicate, direction);
+        self.parts.borrow_mut().insert(place, part);
         part
     }
 
-    fn count_part(&self, of: &Asked, predicate: ConstId, direction: Direction) -> f64 {
+    fn count_part(
+        &self,
+        of: &Asked,
+        scope: Scope,
+        predicate: ConstId,
+        direction: Direction,
+    ) -> f64 {
+        let graph = self.source.graph(scope);
         if of.unknown {
             return 0.0;
         }
@@ -380,14 +484,14 @@ impl<'a> Facts<'a> {
             .memberships
             .iter()
             .all(|membership| *membership == Membership::Has(id, direction));
-        let all = count(self.source.statistics.segment(id, direction).edges);
+        let all = count(self.source.statistics.segment(graph, id, direction).edges);
         if only_this || all == 0.0 {
             return 1.0;
         }
         let edges = self
             .source
             .statistics
-            .edges_from(id, direction, &of.memberships);
+            .edges_from(graph, id, direction, &of.memberships);
         if edges == 0.0 && of.may_be_literal {
             UNKNOWN_PART
         } else {
@@ -399,11 +503,13 @@ impl<'a> Facts<'a> {
     /// have the edge `asked`; `None` where that is not known.
     pub(crate) fn kept_by(
         &self,
+        scope: Scope,
         over: Option<(ConstId, Direction)>,
         types: &[ConstId],
         asked: (ConstId, Direction),
     ) -> Option<f64> {
         let statistics = self.source.statistics;
+        let graph = self.source.graph(scope);
         let mut memberships = Vec::with_capacity(types.len() + 2);
         for class in types {
             memberships.push(type_membership(self.source, *class)?);
@@ -413,8 +519,8 @@ impl<'a> Facts<'a> {
             Some((predicate, direction)) => self
                 .source
                 .predicate(predicate)
-                .map(|over| statistics.edges_from(over, direction, memberships)),
-            None => Some(statistics.vertices_with(memberships)),
+                .map(|over| statistics.edges_from(graph, over, direction, memberships)),
+            None => Some(statistics.vertices_with(graph, memberships)),
         };
         let before = counted(&memberships)?;
         memberships.push(Membership::Has(id, asked.1));
@@ -440,14 +546,17 @@ impl Asked {
         }
     }
 
-    fn count_population(&self, source: &Source<'_>) -> f64 {
+    fn count_population(&self, source: &Source<'_>, scope: Scope) -> f64 {
+        let graph = source.graph(scope);
         if self.unknown {
             return 0.0;
         }
         let least_keys = || {
             self.edges
                 .iter()
-                .map(|(predicate, direction)| count(source.segment(*predicate, *direction).keys))
+                .map(|(predicate, direction)| {
+                    count(source.segment(scope, *predicate, *direction).keys)
+                })
                 .reduce(f64::min)
         };
         if self.memberships.is_empty() {
@@ -462,14 +571,14 @@ impl Asked {
             if self.edges.len() == 1 {
                 return keys;
             }
-            let vertices = source.statistics.vertices_with(&self.memberships);
+            let vertices = source.statistics.vertices_with(graph, &self.memberships);
             return if vertices > 0.0 {
                 vertices
             } else {
                 keys * UNKNOWN_PART
             };
         }
-        source.statistics.vertices_with(&self.memberships)
+        source.statistics.vertices_with(graph, &self.memberships)
     }
 }
 
@@ -479,8 +588,9 @@ fn type_membership(source: &Source<'_>, class: ConstId) -> Option<Membership> {
 }
 
 /// Vertices of a type; none where the store does not know it.
-pub(crate) fn type_population(source: &Source<'_>, class: ConstId) -> f64 {
+pub(crate) fn type_population(source: &Source<'_>, scope: Scope, class: ConstId) -> f64 {
     type_membership(source, class).map_or(0.0, |membership| {
-        source.statistics.vertices_with(&[membership])
+        let graph = source.graph(scope);
+        source.statistics.vertices_with(graph, &[membership])
     })
 }

@@ -7,7 +7,7 @@
 //! exhaustively. A move always shares a variable with what is bound, so a connected group never
 //! gets a cross product.
 
-use jindou_model::{Direction, PredicateId};
+use jindou_model::{Direction, GraphRef, PredicateId};
 use rustc_hash::FxHashMap;
 
 use crate::algebra::{PathPattern, Quad};
@@ -43,7 +43,8 @@ const QUADS_OF_OBJECT: f64 = 3.0;
 #[derive(Clone, Debug)]
 pub(crate) enum Relation {
     Edge(Edge),
-    Type(Slot, ConstId),
+    /// Of a vertex, in a scope.
+    Type(Slot, ConstId, Scope),
     Match(Quad),
     Path(PathPattern),
     /// Without undefined cells.
@@ -57,12 +58,13 @@ impl Relation {
             Slot::Const(predicate) if source.is_edge(&quad) => match quad.object {
                 // A literal as a type is an edge like others: characteristic sets have no such.
                 Slot::Const(class) if source.is_type(predicate) && source.is_iri(class) => {
-                    Self::Type(quad.subject, class)
+                    Self::Type(quad.subject, class, quad.scope)
                 }
                 object => Self::Edge(Edge {
                     subject: quad.subject,
                     predicate,
                     object,
+                    scope: quad.scope,
                 }),
             },
             _ => Self::Match(quad),
@@ -80,8 +82,12 @@ impl Relation {
                 .collect()
         };
         match self {
-            Self::Edge(edge) => of(&[edge.subject, edge.object]),
-            Self::Type(slot, _) | Self::Graphs(slot) => of(&[*slot]),
+            Self::Edge(edge) => match edge.scope {
+                Scope::Default => of(&[edge.subject, edge.object]),
+                Scope::Graph(graph) => of(&[edge.subject, edge.object, graph]),
+            },
+            Self::Type(slot, _, Scope::Graph(graph)) => of(&[*slot, *graph]),
+            Self::Type(slot, _, Scope::Default) | Self::Graphs(slot) => of(&[*slot]),
             Self::Match(quad) => quad.variables().collect(),
             Self::Path(path) => path.variables().collect(),
             Self::Values(vars, _) => vars.iter().copied().collect(),
@@ -195,10 +201,10 @@ pub(crate) fn explore(
             _ => None,
         })
         .collect();
-    let types: Vec<(Slot, ConstId)> = relations
+    let types: Vec<(Slot, ConstId, Scope)> = relations
         .iter()
         .filter_map(|relation| match relation {
-            Relation::Type(slot, class) => Some((*slot, *class)),
+            Relation::Type(slot, class, scope) => Some((*slot, *class, *scope)),
             _ => None,
         })
         .collect();
@@ -228,8 +234,8 @@ pub(crate) fn explore(
     }
     let is_complete = done.iter().all(|done| *done);
     assert!(is_complete || patience.is_over(), "a pattern was left out");
-    for (var, memberships) in problem.facts.memberships() {
-        rows.known.insert(var, memberships.clone());
+    for (place, memberships) in problem.facts.memberships() {
+        rows.known.insert(place, memberships.clone());
     }
     Some(rows)
 }
@@ -336,13 +342,11 @@ impl Problem<'_> {
                 continue;
             }
             match relation {
-                Relation::Edge(_) | Relation::Type(..) => {
-                    for var in self.variables[index].iter() {
-                        if !state.bound.contains(var) && !bound.contains(var) {
-                            bound.insert(var);
-                            moves.push(Move::Bind(var));
-                        }
-                    }
+                Relation::Edge(Edge {
+                    subject, object, ..
+                }) => self.bind_ends(&[*subject, *object], index, state, &mut bound, &mut moves),
+                Relation::Type(slot, ..) => {
+                    self.bind_ends(&[*slot], index, state, &mut bound, &mut moves);
                 }
                 Relation::Match(_)
                 | Relation::Path(_)
@@ -356,6 +360,32 @@ impl Problem<'_> {
         moves
     }
 
+    /// Ends that are not bound may be; where all are, the graph may.
+    fn bind_ends(
+        &self,
+        ends: &[Slot],
+        index: usize,
+        state: &State<'_>,
+        bound: &mut VarSet,
+        moves: &mut Vec<Move>,
+    ) {
+        let mut all_bound = true;
+        for end in ends {
+            if let Slot::Var(var) = end
+                && !state.bound.contains(*var)
+            {
+                all_bound = false;
+                if !bound.contains(*var) {
+                    bound.insert(*var);
+                    moves.push(Move::Bind(*var));
+                }
+            }
+        }
+        if all_bound {
+            moves.push(Move::Join(index));
+        }
+    }
+
     fn make(&self, next: Move, done: &mut [bool], sink: &mut impl Sink) {
         match next {
             Move::Bind(var) => self.bind(var, done, sink),
@@ -364,67 +394,130 @@ impl Problem<'_> {
         self.settle(done, sink);
     }
 
-    /// Binds `var` through every edge that leads to it from what is bound.
+    /// Binds `var` through the edges of one scope that lead to it from what is bound.
     fn bind(&self, var: Var, done: &mut [bool], sink: &mut impl Sink) {
-        let mut sides = Vec::new();
+        let scope = self.scope_to_bind(var, done, sink.bound());
+        let sides = self.sides_to(var, scope, done, sink.bound());
+        let requires = self.requirements(var, scope, &sides);
+        let has_type = requires
+            .iter()
+            .any(|required| matches!(required, Requirement::Type(_)));
         for (index, relation) in self.relations.iter().enumerate() {
-            match relation {
-                Relation::Type(slot, _) if *slot == Slot::Var(var) => done[index] = true,
-                Relation::Edge(edge) if !done[index] && self.variables[index].contains(var) => {
-                    let direction = edge.direction_from(var).reverse();
-                    let from = edge.end(direction);
-                    let is_known = match from {
-                        Slot::Const(_) => true,
-                        Slot::Var(from) => sink.bound().contains(from),
-                    };
-                    if is_known {
-                        done[index] = true;
-                        sides.push(Side {
-                            from,
-                            predicate: edge.predicate,
-                            direction,
-                        });
-                    }
-                }
-                _ => (),
+            if let Relation::Type(slot, _, of) = relation
+                && *slot == Slot::Var(var)
+                && *of == scope
+            {
+                done[index] = true;
             }
         }
+        let graph = match scope {
+            Scope::Graph(Slot::Var(graph)) if !sink.bound().contains(graph) => Some(graph),
+            _ => None,
+        };
         let rows = sink.rows();
         let population = self.facts.population(var);
         let (after, cost) = if sides.is_empty() {
             (rows * population, rows * (LOOK_UP + population))
         } else {
-            let raw = |side: &Side| self.facts.fanout(side.from, side.predicate, side.direction);
-            sides.sort_by(|a, b| raw(a).total_cmp(&raw(b)));
             let (mut found, mut least) = (population.max(1.0), f64::INFINITY);
             for side in &sides {
-                let of_side = self
-                    .facts
-                    .reached(side.from, side.predicate, side.direction, var);
+                let (from, predicate, direction) = (side.from, side.predicate, side.direction);
+                let of_side = self.facts.reached(scope, from, predicate, direction, var);
                 found *= of_side / population.max(1.0);
                 least = least.min(of_side);
             }
             let after = rows * found.min(least);
+            let raw = self.raw(scope, &sides[0]);
             let handled = match sides.len() {
-                1 => self.look_up(&sides[0]) + raw(&sides[0]),
-                sides_len => size(sides_len) * LOOK_UP + INTERSECT + 2.0 * raw(&sides[0]),
+                1 => self.look_up(scope, &sides[0]) + raw,
+                sides_len => size(sides_len) * LOOK_UP + INTERSECT + 2.0 * raw,
             };
             (after, rows * handled + after)
+        };
+        let binds_graph = graph.is_some() && (has_type || !sides.is_empty());
+        let after = match binds_graph {
+            true => after * self.graphs_of_an_edge(),
+            false => after,
         };
         sink.push(
             || Step::Bind {
                 var,
-                requires: self.requirements(var, &sides),
-                sides: sides.clone(),
+                requires,
+                sides,
+                scope,
             },
             after,
             cost,
         );
         sink.bind(var);
+        if let (Some(graph), true) = (graph, binds_graph) {
+            sink.bind(graph);
+        }
     }
 
-    fn look_up(&self, side: &Side) -> f64 {
-        let segment = self.facts.source.segment(side.predicate, side.direction);
+    /// The scope through which a variable is bound best: that of the edge with the fewest ends, else
+    /// the one in which the fewest vertices have what is asked of them, those of known graphs first.
+    fn scope_to_bind(&self, var: Var, done: &[bool], bound: &VarSet) -> Scope {
+        let mut best: Option<(f64, Scope)> = None;
+        for (index, relation) in self.relations.iter().enumerate() {
+            if let Relation::Edge(edge) = relation
+                && !done[index]
+                && let Some(side) = side_to(edge, var, bound)
+            {
+                let (from, predicate, direction) = (side.from, side.predicate, side.direction);
+                let of_side = self
+                    .facts
+                    .reached(edge.scope, from, predicate, direction, var);
+                if best.is_none_or(|(least, _)| of_side < least) {
+                    best = Some((of_side, edge.scope));
+                }
+            }
+        }
+        if let Some((_, scope)) = best {
+            return scope;
+        }
+        // A graph that is known connects a scan with the rows.
+        let is_known = |scope: &Scope| match scope {
+            Scope::Graph(Slot::Var(graph)) => bound.contains(*graph),
+            Scope::Graph(Slot::Const(_)) | Scope::Default => false,
+        };
+        let known = self.facts.narrowest(var, is_known);
+        let scope = known.or_else(|| self.facts.narrowest(var, |_| true));
+        scope.unwrap_or(Scope::Default)
+    }
+
+    /// The edges of a scope that lead to a variable from what is bound, which are done then.
+    fn sides_to(&self, var: Var, scope: Scope, done: &mut [bool], bound: &VarSet) -> Vec<Side> {
+        let mut sides = Vec::new();
+        for (index, relation) in self.relations.iter().enumerate() {
+            if let Relation::Edge(edge) = relation
+                && !done[index]
+                && edge.scope == scope
+                && let Some(side) = side_to(edge, var, bound)
+            {
+                done[index] = true;
+                sides.push(side);
+            }
+        }
+        sides.sort_by(|a, b| self.raw(scope, a).total_cmp(&self.raw(scope, b)));
+        sides
+    }
+
+    fn raw(&self, scope: Scope, side: &Side) -> f64 {
+        self.facts
+            .fanout(scope, side.from, side.predicate, side.direction)
+    }
+
+    /// How many of the named graphs have an edge that one of them has.
+    fn graphs_of_an_edge(&self) -> f64 {
+        let statistics = self.facts.source.statistics;
+        let edges = count(statistics.triples(GraphRef::Named)).max(1.0);
+        (count(statistics.named_quads()) / edges).max(1.0)
+    }
+
+    fn look_up(&self, scope: Scope, side: &Side) -> f64 {
+        let source = self.facts.source;
+        let segment = source.segment(scope, side.predicate, side.direction);
         match segment.edges == segment.keys {
             true => LOOK_UP_ONE,
             false => LOOK_UP,
@@ -432,19 +525,20 @@ impl Problem<'_> {
     }
 
     /// All types of the variable, then those of its other edges that are worth asking for.
-    fn requirements(&self, var: Var, sides: &[Side]) -> Vec<Requirement> {
-        let Some(asked) = self.facts.asked(var) else {
+    fn requirements(&self, var: Var, scope: Scope, sides: &[Side]) -> Vec<Requirement> {
+        let Some(asked) = self.facts.asked(var, scope) else {
             return Vec::new();
         };
         let source = self.facts.source;
         let mut types = asked.types.clone();
-        types.sort_by(|a, b| type_population(source, *a).total_cmp(&type_population(source, *b)));
+        let population = |class: &ConstId| type_population(source, scope, *class);
+        types.sort_by(|a, b| population(a).total_cmp(&population(b)));
         let mut requires: Vec<Requirement> = types
             .iter()
             .map(|class| Requirement::Type(*class))
             .collect();
         let keys = |(predicate, direction): (ConstId, Direction)| {
-            source.segment(predicate, direction).keys
+            source.segment(scope, predicate, direction).keys
         };
         let mut others: Vec<(ConstId, Direction)> = asked
             .edges
@@ -476,7 +570,7 @@ impl Problem<'_> {
             .into_iter()
             .filter(|(predicate, _)| source.predicate(*predicate) != Some(PredicateId::TYPE))
             .filter_map(|other| {
-                let kept = self.facts.kept_by(over, &types, other)?;
+                let kept = self.facts.kept_by(scope, over, &types, other)?;
                 (kept < PRUNES).then_some((other, kept))
             })
             .collect();
@@ -526,8 +620,11 @@ impl Problem<'_> {
                 };
                 sink.push(|| Step::Graphs { graph: *graph }, after, rows + after);
             }
-            Relation::Edge(_) | Relation::Type(..) => {
-                unreachable!("edges and types are matched by binding their variables")
+            // Their ends are bound, but not their graph.
+            Relation::Edge(edge) => self.check(edge, sink),
+            Relation::Type(slot, _, scope) => {
+                done[index] = false;
+                self.test(*slot, *scope, done, sink);
             }
         }
         for var in self.variables[index].iter() {
@@ -543,7 +640,7 @@ impl Problem<'_> {
                 continue;
             }
             match &self.relations[index] {
-                Relation::Type(slot, _) => self.test(*slot, done, sink),
+                Relation::Type(slot, _, scope) => self.test(*slot, *scope, done, sink),
                 Relation::Edge(edge) => {
                     done[index] = true;
                     self.check(edge, sink);
@@ -559,31 +656,36 @@ impl Problem<'_> {
     }
 
     /// Tests a known vertex for all the types asked of it.
-    fn test(&self, slot: Slot, done: &mut [bool], sink: &mut impl Sink) {
+    fn test(&self, slot: Slot, scope: Scope, done: &mut [bool], sink: &mut impl Sink) {
         let mut requires = Vec::new();
         let mut kept = 1.0;
         let vertices = count(self.facts.source.statistics.vertices()).max(1.0);
         for (index, relation) in self.relations.iter().enumerate() {
-            if let Relation::Type(of, class) = relation
-                && *of == slot
+            if let Relation::Type(of, class, of_scope) = relation
+                && (*of, *of_scope) == (slot, scope)
                 && !done[index]
             {
                 done[index] = true;
                 requires.push(Requirement::Type(*class));
                 if matches!(slot, Slot::Var(_)) {
-                    kept *= type_population(self.facts.source, *class) / vertices;
+                    kept *= type_population(self.facts.source, scope, *class) / vertices;
                 }
             }
         }
         let rows = sink.rows();
-        sink.push(|| Step::Test { slot, requires }, rows * kept, rows);
+        let step = || Step::Test {
+            slot,
+            requires,
+            scope,
+        };
+        sink.push(step, rows * kept, rows);
     }
 
     /// Checks an edge between two known ends, from the end that has fewer.
     fn check(&self, edge: &Edge, sink: &mut impl Sink) {
         let fanout = |direction| {
             self.facts
-                .fanout(edge.end(direction), edge.predicate, direction)
+                .fanout(edge.scope, edge.end(direction), edge.predicate, direction)
         };
         let (out, into) = (fanout(Direction::Out), fanout(Direction::In));
         let chance = |fanout: f64, to: Slot| match to {
@@ -603,7 +705,12 @@ impl Problem<'_> {
             direction,
         };
         let to = edge.end(direction.reverse());
-        sink.push(|| Step::Check { side, to }, rows * kept, rows * CHECK);
+        let scope = edge.scope;
+        sink.push(
+            || Step::Check { side, to, scope },
+            rows * kept,
+            rows * CHECK,
+        );
     }
 
     fn graphs(&self) -> f64 {
@@ -624,7 +731,9 @@ impl Problem<'_> {
         let graphs = count(statistics.named_graphs()).max(1.0);
         let of_one_graph = count(statistics.named_quads()) / graphs;
         let mut found = match (quad.scope, self.facts.source.dataset) {
-            (Scope::Default, None) => count(statistics.triples()),
+            (Scope::Default, None) => {
+                count(statistics.triples(self.facts.source.graph(quad.scope)))
+            }
             (Scope::Default, Some((default, _))) => of_one_graph * size(default),
             (Scope::Graph(graph), _) if is_known(graph) => of_one_graph,
             (Scope::Graph(_), None) => count(statistics.named_quads()),
@@ -645,14 +754,10 @@ impl Problem<'_> {
         }
         match quad.predicate {
             Slot::Const(predicate) => {
-                let edges = count(self.facts.source.segment(predicate, Direction::Out).edges);
-                let triples = count(statistics.triples()).max(1.0);
-                let known = if quad.scope == Scope::Default && self.facts.source.dataset.is_none() {
-                    edges / triples
-                } else {
-                    1.0 / f64::from(statistics.predicates().max(1))
-                };
-                found * known
+                let source = self.facts.source;
+                let edges = count(source.segment(quad.scope, predicate, Direction::Out).edges);
+                let triples = count(statistics.triples(source.graph(quad.scope))).max(1.0);
+                found * edges / triples
             }
             Slot::Var(var) if bound.contains(var) => {
                 found / f64::from(statistics.predicates().max(1))
@@ -660,6 +765,22 @@ impl Problem<'_> {
             Slot::Var(_) => found,
         }
     }
+}
+
+/// The way over an edge to a variable, if its other end is known.
+fn side_to(edge: &Edge, var: Var, bound: &VarSet) -> Option<Side> {
+    let is_end = edge.subject == Slot::Var(var) || edge.object == Slot::Var(var);
+    let direction = edge.direction_from(var).reverse();
+    let from = edge.end(direction);
+    let is_known = match from {
+        Slot::Const(_) => true,
+        Slot::Var(from) => bound.contains(from),
+    };
+    (is_end && is_known).then_some(Side {
+        from,
+        predicate: edge.predicate,
+        direction,
+    })
 }
 
 fn match_step(quad: &Quad) -> Step {

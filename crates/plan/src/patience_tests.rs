@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use jindou_model::{Direction, Membership, PredicateId, TermId};
+use jindou_model::{Direction, GraphRef, Membership, PredicateId, TermId};
 use jindou_syntax::{Options, parse_query};
 use oxrdf::TermRef;
 
@@ -37,7 +37,7 @@ const UNITS_PER_PART: usize = 500;
 struct Empty;
 
 impl Statistics for Empty {
-    fn triples(&self) -> u64 {
+    fn triples(&self, _: GraphRef<'_>) -> u64 {
         0
     }
     fn named_quads(&self) -> u64 {
@@ -58,22 +58,28 @@ impl Statistics for Empty {
     fn predicate(&self, _: &str) -> Option<PredicateId> {
         None
     }
-    fn segment(&self, _: PredicateId, _: Direction) -> SegmentStatistics {
+    fn segment(&self, _: GraphRef<'_>, _: PredicateId, _: Direction) -> SegmentStatistics {
         SegmentStatistics::default()
     }
-    fn vertices_with(&self, _: &[Membership]) -> f64 {
+    fn vertices_with(&self, _: GraphRef<'_>, _: &[Membership]) -> f64 {
         0.0
     }
-    fn edges_from(&self, _: PredicateId, _: Direction, _: &[Membership]) -> f64 {
+    fn edges_from(&self, _: GraphRef<'_>, _: PredicateId, _: Direction, _: &[Membership]) -> f64 {
         0.0
     }
-    fn edges_between(&self, _: PredicateId, _: &[Membership], _: &[Membership]) -> Option<f64> {
+    fn edges_between(
+        &self,
+        _: GraphRef<'_>,
+        _: PredicateId,
+        _: &[Membership],
+        _: &[Membership],
+    ) -> Option<f64> {
         None
     }
-    fn degree(&self, _: PredicateId, _: Direction, _: TermId) -> u64 {
+    fn degree(&self, _: GraphRef<'_>, _: PredicateId, _: Direction, _: TermId) -> u64 {
         0
     }
-    fn is_member(&self, _: TermId, _: Membership) -> bool {
+    fn is_member(&self, _: GraphRef<'_>, _: TermId, _: Membership) -> bool {
         false
     }
 }
@@ -253,7 +259,7 @@ fn updates_are_given_up_wherever_they_are() {
         );
         fn parse<'t>(text: &'t str, is_over: &dyn Fn() -> bool) -> Result<Update<'t>, PlanError> {
             let reserve = &mut |_| true;
-            parse_update_within(text, None, None, Limits { reserve, is_over })
+            parse_update_within(text, None, (None, false), Limits { reserve, is_over })
         }
         assert_is_given_up(&text, |is_over| parse(&text, is_over));
         let update = parse(&text, &|| false).expect("an update");

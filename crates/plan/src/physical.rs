@@ -70,9 +70,10 @@ pub enum Slot {
 }
 
 /// Which triples a step reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
-    /// The default graph: the store's own, or the merge of the graphs that the dataset names.
+    /// The default graph: the store's own, its union with all named graphs, or the merge of the
+    /// graphs that the dataset names.
     Default,
     /// One named graph: a constant, or a variable (bound already, or bound by this step).
     Graph(Slot),
@@ -172,12 +173,14 @@ impl PathExpression {
 /// One step of exploration.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Binds `var`, unbound so far, to what meets all of `sides` and `requires`, in the store's
-    /// own default graph.
+    /// Binds `var`, unbound so far, to what meets all of `sides` and `requires` in a graph.
     ///
     /// No side: a scan of the vertices that meet `requires` (at least one, and the first `Has`
-    /// is then honoured, with literals too where its direction is `In`). One side: an expansion. Several: an intersection of sorted
-    /// adjacency.
+    /// is then honoured, with literals too where its direction is `In`; in a named graph it may be
+    /// that of another one). One side: an expansion. Several: an intersection of sorted adjacency.
+    ///
+    /// A variable for the graph that is unbound so far gets a column, unless this is a scan without
+    /// a type.
     Bind {
         /// The variable that gets a column.
         var: Var,
@@ -185,20 +188,28 @@ pub enum Step {
         sides: Vec<Side>,
         /// Tests of the new vertex.
         requires: Vec<Requirement>,
+        /// Which graph.
+        scope: Scope,
     },
-    /// Keeps the rows whose edge exists, in the store's own default graph.
+    /// Keeps the rows whose edge exists; a variable for the graph that is unbound so far gets a
+    /// column.
     Check {
         /// One end and the predicate.
         side: Side,
         /// The other end, a constant or bound.
         to: Slot,
+        /// Which graph.
+        scope: Scope,
     },
-    /// Keeps the rows whose vertex meets the requirements (own default graph).
+    /// Keeps the rows whose vertex meets the requirements; a variable for the graph that is unbound
+    /// so far gets a column.
     Test {
         /// The vertex, bound or constant.
         slot: Slot,
-        /// What it must meet; at least one.
+        /// What it must meet; at least one, and types alone in a named graph.
         requires: Vec<Requirement>,
+        /// Which graph.
+        scope: Scope,
     },
     /// Matches a quad pattern in full generality: any position bound, constant or unbound,
     /// variables repeated, any scope, any dataset. Variables unbound so far get columns.
@@ -690,9 +701,10 @@ pub struct Plan {
     pub constants: Vec<Constant>,
     /// Where solutions come from.
     pub root: Node,
-    /// The dataset, where the query or the request names one; then every step is a
-    /// [`Step::Match`], [`Step::Path`] or [`Step::Graphs`].
+    /// The dataset, where the query or the request names one.
     pub dataset: Option<Dataset>,
+    /// Without a dataset, the default graph is the store's own and all named graphs together.
+    pub union_default_graph: bool,
     /// The base IRI of the query, which `IRI()` resolves against.
     pub base: Option<NamedNode>,
     /// It asks other endpoints, and so waits for them.

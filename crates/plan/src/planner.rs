@@ -85,10 +85,13 @@ impl Planner {
         is_over: &dyn Fn() -> bool,
     ) -> Result<Prepared<'a>, PlanError> {
         let reserve = &mut |_| true;
-        self.prepare_within(text, base, dataset, statistics, Limits { reserve, is_over })
+        let limits = Limits { reserve, is_over };
+        self.prepare_within(text, base, (dataset, false), statistics, limits)
     }
 
-    /// [`Planner::prepare`] within limits. What it reserves is held until this returns.
+    /// [`Planner::prepare`] within limits, and for all graphs together as the default graph where
+    /// that is asked for beside the dataset and the query names none. What it reserves is held
+    /// until this returns.
     ///
     /// # Errors
     /// As there, [`PlanError::MemoryRefused`] and [`PlanError::Interrupted`].
@@ -96,7 +99,7 @@ impl Planner {
         &self,
         text: &'a str,
         base: Option<&str>,
-        dataset: Option<&Dataset>,
+        (dataset, union_default_graph): (Option<&Dataset>, bool),
         statistics: &dyn Statistics,
         limits: Limits<'_>,
     ) -> Result<Prepared<'a>, PlanError> {
@@ -106,11 +109,12 @@ impl Planner {
                 text,
                 base,
                 dataset,
+                union_default_graph,
             };
             let (plan, _) = request.plan(Arguments::none(), statistics, limits)?;
             return Ok(without_arguments(Arc::new(plan), text));
         };
-        push_options(&mut shape.key, base, dataset);
+        push_options(&mut shape.key, base, dataset, union_default_graph);
         let structure = |slots: &[u16], texts: &mut Vec<u8>| {
             push_structure(text, &shape.arguments, slots, texts);
         };
@@ -124,6 +128,7 @@ impl Planner {
             text,
             base,
             dataset,
+            union_default_graph,
         };
         let arguments = Arguments::new(text, &shape.arguments, &structural);
         let (plan, parameters) = request.plan(arguments, statistics, limits)?;
@@ -186,6 +191,7 @@ pub fn plan_within(
         text,
         base,
         dataset,
+        union_default_graph: false,
     };
     Ok(request.plan(Arguments::none(), statistics, limits)?.0)
 }
@@ -195,6 +201,7 @@ struct Request<'r, 't> {
     text: &'t str,
     base: Option<&'r str>,
     dataset: Option<&'r Dataset>,
+    union_default_graph: bool,
 }
 
 impl<'t> Request<'_, 't> {
@@ -218,7 +225,9 @@ impl<'t> Request<'_, 't> {
         let converter = Converter::new(text, parsed.base.as_deref(), arguments, &patience);
         let Converted { query, parameters } = converter.query(&parsed)?;
         drop(parsed);
-        let plan = build(with_dataset(query, self.dataset), statistics, &patience)?;
+        let mut query = with_dataset(query, self.dataset);
+        query.union_default_graph = self.union_default_graph;
+        let plan = build(query, statistics, &patience)?;
         Ok((plan, parameters))
     }
 }
@@ -248,7 +257,10 @@ fn with_dataset(mut query: Query, dataset: Option<&Dataset>) -> Query {
     query
 }
 
-fn push_options(key: &mut Vec<u8>, base: Option<&str>, dataset: Option<&Dataset>) {
+fn push_options(key: &mut Vec<u8>, base: Option<&str>, dataset: Option<&Dataset>, union: bool) {
+    if union {
+        key.extend_from_slice(&[OPTION, b'u']);
+    }
     if let Some(base) = base {
         key.extend_from_slice(&[OPTION, b'b']);
         key.extend_from_slice(base.as_bytes());

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::expression::{Comparison, Expression};
 use crate::facts::size;
 use crate::patience::Patience;
-use crate::physical::{Node, Operator, PlannedStep, Step, Var};
+use crate::physical::{Node, Operator, PlannedStep, Scope, Step, Var};
 use crate::statistics::Membership;
 use crate::varset::VarSet;
 
@@ -30,7 +30,7 @@ pub(crate) struct Rows {
     /// The variables of the one row that it all began with.
     pub(crate) given: VarSet,
     /// What is known of the vertices of bound variables.
-    pub(crate) known: FxHashMap<Var, Vec<Membership>>,
+    pub(crate) known: FxHashMap<(Var, Scope), Vec<Membership>>,
 }
 
 impl Rows {

@@ -1,10 +1,10 @@
 //! What does the planner ask of the data?
 
 pub use jindou_model::Membership;
-use jindou_model::{Direction, PredicateId, TermId};
+use jindou_model::{Direction, GraphRef, PredicateId, TermId};
 use oxrdf::TermRef;
 
-/// Counts of one segment (predicate, direction) of the default graph.
+/// Counts of one segment (predicate, direction) of a graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentStatistics {
     /// Edges.
@@ -13,12 +13,12 @@ pub struct SegmentStatistics {
     pub keys: u64,
 }
 
-/// What the planner knows of the data; all figures are of the default graph.
+/// What the planner knows of the data, for each graph by itself.
 ///
 /// Every method costs microseconds at most.
 pub trait Statistics {
-    /// Triples of the default graph.
-    fn triples(&self) -> u64;
+    /// Triples of a graph.
+    fn triples(&self, graph: GraphRef<'_>) -> u64;
     /// Quads outside the default graph.
     fn named_quads(&self) -> u64;
     /// Number of named graphs.
@@ -32,14 +32,20 @@ pub trait Statistics {
     /// The predicate with this IRI, if any edge has it (`rdf:type` always does).
     fn predicate(&self, iri: &str) -> Option<PredicateId>;
     /// Counts of a segment.
-    fn segment(&self, predicate: PredicateId, direction: Direction) -> SegmentStatistics;
+    fn segment(
+        &self,
+        graph: GraphRef<'_>,
+        predicate: PredicateId,
+        direction: Direction,
+    ) -> SegmentStatistics;
     /// Vertices that have all of `memberships`: exact while the characteristic sets are few
     /// enough to be summed, else an estimate. No membership: all vertices.
-    fn vertices_with(&self, memberships: &[Membership]) -> f64;
+    fn vertices_with(&self, graph: GraphRef<'_>, memberships: &[Membership]) -> f64;
     /// Edges of (predicate, direction) whose key vertex has all of `memberships`; exactness as
     /// for [`Statistics::vertices_with`].
     fn edges_from(
         &self,
+        graph: GraphRef<'_>,
         predicate: PredicateId,
         direction: Direction,
         memberships: &[Membership],
@@ -48,12 +54,19 @@ pub trait Statistics {
     /// `objects`; `None` where that is not known.
     fn edges_between(
         &self,
+        graph: GraphRef<'_>,
         predicate: PredicateId,
         subjects: &[Membership],
         objects: &[Membership],
     ) -> Option<f64>;
     /// Exact number of neighbours of one term.
-    fn degree(&self, predicate: PredicateId, direction: Direction, key: TermId) -> u64;
+    fn degree(
+        &self,
+        graph: GraphRef<'_>,
+        predicate: PredicateId,
+        direction: Direction,
+        key: TermId,
+    ) -> u64;
     /// True if the vertex has the membership (exact; literals have no types).
-    fn is_member(&self, vertex: TermId, membership: Membership) -> bool;
+    fn is_member(&self, graph: GraphRef<'_>, vertex: TermId, membership: Membership) -> bool;
 }

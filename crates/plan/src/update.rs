@@ -138,6 +138,15 @@ pub struct Modify {
 }
 
 impl Modify {
+    /// The same, with all graphs together as the default graph if `union` and its WHERE clause has
+    /// no dataset.
+    pub(crate) fn in_union(mut self, union: bool) -> Self {
+        if union {
+            Arc::make_mut(&mut self.query).union_default_graph = true;
+        }
+        self
+    }
+
     /// Plans the WHERE clause for the store's present state.
     ///
     /// The plan is that of a SELECT ([`crate::physical::Form::Select`]) of the variables that the
@@ -188,10 +197,11 @@ pub fn parse_update<'t>(
     dataset: Option<&Dataset>,
 ) -> Result<Update<'t>, PlanError> {
     let (reserve, is_over) = (&mut |_| true, &|| false);
-    parse_update_within(text, base, dataset, Limits { reserve, is_over })
+    parse_update_within(text, base, (dataset, false), Limits { reserve, is_over })
 }
 
-/// [`parse_update`] within limits. What it reserves is held until the [`Update`] is dropped and
+/// [`parse_update`] within limits, and for all graphs together as the default graph of WHERE
+/// clauses where that is asked for beside the dataset and nothing else is named. What it reserves is held until the [`Update`] is dropped and
 /// none of its data is being read any more.
 ///
 /// # Errors
@@ -199,7 +209,7 @@ pub fn parse_update<'t>(
 pub fn parse_update_within<'t>(
     text: &'t str,
     base: Option<&str>,
-    dataset: Option<&Dataset>,
+    (dataset, union_default_graph): (Option<&Dataset>, bool),
     limits: Limits<'_>,
 ) -> Result<Update<'t>, PlanError> {
     if text.len() > MAX_UPDATE_BYTES {
@@ -214,6 +224,7 @@ pub fn parse_update_within<'t>(
     let source = Source {
         text,
         dataset,
+        union_default_graph,
         patience: &patience,
     };
     let operations = parsed.into_iter();

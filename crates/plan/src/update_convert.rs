@@ -23,6 +23,8 @@ pub(crate) struct Source<'s, 't> {
     pub(crate) text: &'t str,
     /// The dataset that the request names for it.
     pub(crate) dataset: Option<&'s Dataset>,
+    /// Without a dataset, all graphs together are the default graph of WHERE clauses.
+    pub(crate) union_default_graph: bool,
     /// Spent on each part of the text.
     pub(crate) patience: &'s Patience<'s>,
 }
@@ -49,10 +51,12 @@ pub(crate) fn operation<'t>(
             });
         }
         Parsed::DeleteWhere(quads) => {
-            Operation::Modify(delete_where(converter, &quads, source.dataset)?)
+            let modify = delete_where(converter, &quads, source.dataset)?;
+            Operation::Modify(modify.in_union(source.union_default_graph))
         }
         Parsed::Modify(modify) => {
-            Operation::Modify(delete_insert(converter, &modify, source.dataset)?)
+            let modify = delete_insert(converter, &modify, source.dataset)?;
+            Operation::Modify(modify.in_union(source.union_default_graph))
         }
         Parsed::Load {
             silent,

@@ -94,7 +94,7 @@ fn parsing_holds_no_more_than_is_reserved() {
                 true
             };
             let is_over = &|| false;
-            parse_update_within(&text, None, None, Limits { reserve, is_over }).is_ok()
+            parse_update_within(&text, None, (None, false), Limits { reserve, is_over }).is_ok()
         });
         println!(
             "data, {name}: {held} bytes for {}, {reserved} reserved",

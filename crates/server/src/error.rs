@@ -201,7 +201,7 @@ impl From<EngineError> for Refusal {
                 Self::new(status, error.to_string())
             }
             EngineError::PoolExhausted { limit_bytes } => Self::pool_exhausted(limit_bytes),
-            EngineError::NoStack { .. } => {
+            EngineError::NoStack { .. } | EngineError::ShardLost { .. } => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
                     .come_again(MEMORY_SECONDS)
             }

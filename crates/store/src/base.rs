@@ -1,21 +1,17 @@
 //! The immutable base of a store: everything that a bulk load leaves behind, and how to read it.
 
-use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 
 use jindou_dictionary::StringTable;
 use jindou_fabric::Region;
-use jindou_model::{
-    Cursor, Direction, Graphs, IdRanges, Membership, Neighbours, Pattern, PredicateId, ShardId,
-    TermId, TermKind, Visit,
-};
+use jindou_model::{PredicateId, ShardId, TermId, TermKind};
 use rustc_hash::FxHashMap;
 
 use crate::StoreError;
-use crate::clusters::Clusters;
 use crate::identity::Identity;
+use crate::layer::{Layer, LayerKind};
 use crate::named::NamedGraphs;
-use crate::segment::{Segment, expand_one};
+use crate::runs::Runs;
 use crate::text_order::{LiteralEnds, TextKinds};
 
 /// One generation of the graph, with its dictionary. Nothing in it changes.
@@ -27,17 +23,18 @@ pub struct Base {
     pub(crate) predicate_terms: Vec<TermId>,
     /// Predicates of vertices whose IRI is one, by local id.
     pub(crate) vertex_predicates: FxHashMap<u64, PredicateId>,
-    pub(crate) clusters: Clusters,
-    /// Segments of the default graph by direction and predicate; `rdf:type` has none, its edges
-    /// are in the clusters.
-    pub(crate) segments: [Vec<Option<Segment>>; 2],
+    /// The default graph, and all named graphs laid over each other.
+    pub(crate) layers: [Layer; 2],
+    /// Which graphs has each edge of the second layer?
     pub(crate) named: NamedGraphs,
-    /// Triples of the default graph: those of all segments and clusters.
-    pub(crate) triples: u64,
+    /// Vertices in the order of their texts.
+    pub(crate) runs: Runs,
     /// Documents loaded so far: blank nodes of the next one get this scope.
     pub(crate) documents: u64,
     /// Graphs that exist without quads, too, sorted.
     pub(crate) declared: Vec<u64>,
+    /// Whoever asks for the default graph without saying more means the union of all graphs.
+    pub(crate) is_union: bool,
     pub(crate) vertex_kinds: TextKinds,
     pub(crate) literal_ends: LiteralEnds,
     /// As its file says; the default of a base that was not read from one.
@@ -53,7 +50,7 @@ pub struct Footprint {
     pub dictionary: usize,
     /// Segments of the default graph.
     pub segments: usize,
-    /// Quads outside the default graph.
+    /// Segments of the named graphs, and which edges each of these has.
     pub named: usize,
     /// Characteristic sets.
     pub clusters: usize,
@@ -87,6 +84,19 @@ impl Base {
         !self.files.is_empty()
     }
 
+    /// True if the default graph of queries is the union of all graphs, unless they say otherwise.
+    #[must_use]
+    pub fn is_union(&self) -> bool {
+        self.is_union
+    }
+
+    /// Says what the default graph of queries is: for the life of a store, as merges keep it.
+    #[must_use]
+    pub fn with_union(mut self, is_union: bool) -> Self {
+        self.is_union = is_union;
+        self
+    }
+
     /// Number of predicates.
     #[must_use]
     pub fn predicate_count(&self) -> usize {
@@ -105,20 +115,14 @@ impl Base {
         self.literals.len()
     }
 
-    /// Number of triples of the default graph. Each commit and each look at the server's figures
-    /// asks for it, so it was counted when the base was put together.
+    /// One of the layers.
+    #[inline]
     #[must_use]
-    pub fn triples(&self) -> u64 {
-        self.triples
+    pub fn layer(&self, kind: LayerKind) -> &Layer {
+        &self.layers[kind as usize]
     }
 
-    /// The characteristic sets.
-    #[must_use]
-    pub fn clusters(&self) -> &Clusters {
-        &self.clusters
-    }
-
-    /// The quads outside the default graph.
+    /// The named graphs and which edges of their layer they have.
     #[must_use]
     pub fn named(&self) -> &NamedGraphs {
         &self.named
@@ -159,15 +163,14 @@ impl Base {
                 + self.literal_ends.bytes()
                 + self.predicate_terms.len() * 8
                 + self.vertex_predicates.capacity() * 16,
-            segments: self
-                .segments
+            segments: self.layers[0].segment_bytes(),
+            named: self.layers[1].segment_bytes() + self.named.bytes(),
+            clusters: self
+                .layers
                 .iter()
-                .flatten()
-                .flatten()
-                .map(Segment::bytes)
-                .sum(),
-            named: self.named.bytes(),
-            clusters: self.clusters.bytes(),
+                .map(|l| l.clusters.bytes())
+                .sum::<usize>()
+                + self.runs.bytes(),
         }
     }
 
@@ -230,451 +233,5 @@ impl Base {
             kind => panic!("a term of kind {kind:?} has no key in the dictionary"),
         };
         done.unwrap_or_else(|error| panic!("term {id:?} is not in the dictionary: {error}"));
-    }
-
-    /// The segment of a predicate other than `rdf:type` in the default graph, if it has edges.
-    #[inline]
-    #[must_use]
-    pub fn segment(&self, predicate: PredicateId, direction: Direction) -> Option<&Segment> {
-        self.segments[direction as usize]
-            .get(predicate.index())?
-            .as_ref()
-    }
-
-    /// Edges and distinct keys of any predicate in the default graph.
-    #[must_use]
-    pub fn counts(&self, predicate: PredicateId, direction: Direction) -> (u64, u64) {
-        if predicate == PredicateId::TYPE {
-            let keys = match direction {
-                Direction::Out => self.clusters.typed_vertices(),
-                Direction::In => self.clusters.types().len() as u64,
-            };
-            return (self.clusters.type_edges(), keys);
-        }
-        self.segment(predicate, direction)
-            .map_or((0, 0), |segment| {
-                (segment.edges() as u64, segment.domain().len() as u64)
-            })
-    }
-
-    /// The neighbours of a key by any predicate in the default graph.
-    #[must_use]
-    pub fn neighbours(
-        &self,
-        predicate: PredicateId,
-        direction: Direction,
-        key: TermId,
-    ) -> Neighbours<'_> {
-        if predicate == PredicateId::TYPE {
-            return match direction {
-                Direction::Out => self.clusters.types_of_vertex(key),
-                Direction::In => self.clusters.vertices_of_type(key),
-            };
-        }
-        self.segment(predicate, direction)
-            .map_or(Neighbours::NONE, |s| s.neighbours(key))
-    }
-
-    /// The neighbours of many keys; see [`Segment::locate`].
-    pub fn locate<'a>(
-        &'a self,
-        predicate: PredicateId,
-        direction: Direction,
-        keys: &[TermId],
-        out: &mut Vec<Neighbours<'a>>,
-    ) {
-        match self.segment(predicate, direction) {
-            Some(segment) => segment.locate(keys, out),
-            None => out.extend(
-                keys.iter()
-                    .map(|key| self.neighbours(predicate, direction, *key)),
-            ),
-        }
-    }
-
-    /// Follows the edges of many keys; see [`Segment::expand`].
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the segment's arguments and which segment"
-    )]
-    pub fn expand(
-        &self,
-        predicate: PredicateId,
-        direction: Direction,
-        keys: &[TermId],
-        cursor: &mut Cursor,
-        filter: Option<&IdRanges>,
-        budget: usize,
-        rows: &mut Vec<u32>,
-        out: &mut Vec<TermId>,
-    ) {
-        if let Some(segment) = self.segment(predicate, direction) {
-            return segment.expand(keys, cursor, filter, budget, rows, out);
-        }
-        while cursor.key < keys.len() && out.len() < budget {
-            let list = self.neighbours(predicate, direction, keys[cursor.key]);
-            expand_one(list, cursor, filter, budget, rows, out);
-        }
-    }
-
-    /// The ids that have all of `traits`, literals too where these allow them, and lie in
-    /// `within` where that is given; `None` if that is no short list and `exact` is not asked for.
-    /// Types are always honoured: without `exact` only predicates are left out where the list
-    /// would be long.
-    #[must_use]
-    pub fn ids_with(
-        &self,
-        traits: &[Membership],
-        exact: bool,
-        within: Option<&IdRanges>,
-    ) -> Option<IdRanges> {
-        if !exact && !self.clusters.is_short(traits) {
-            let is_type = |asked: &Membership| matches!(asked, Membership::Type(_));
-            let types: Vec<Membership> = traits.iter().copied().filter(is_type).collect();
-            return (!types.is_empty()).then(|| self.vertices_with(&types, within));
-        }
-        let mut ids = self.vertices_with(traits, within);
-        let incoming = traits.iter().map(|asked| match asked {
-            Membership::Has(predicate, Direction::In) if *predicate != PredicateId::TYPE => {
-                Some(self.segment(*predicate, Direction::In))
-            }
-            _ => None,
-        });
-        // Literals have neither types nor outgoing edges, but may be classes by mistake.
-        let Some(segments) = incoming.collect::<Option<Vec<_>>>() else {
-            return Some(self.with_literal_classes(ids, traits, within));
-        };
-        let Some(segments) = segments.into_iter().collect::<Option<Vec<_>>>() else {
-            return Some(IdRanges::new());
-        };
-        let first = segments.first()?;
-        if !exact
-            && segments
-                .iter()
-                .any(|segment| !segment.domain().literals_are_dense())
-        {
-            return None;
-        }
-        let mut literals = first.domain().literal_ranges(within);
-        for segment in &segments[1..] {
-            literals = literals.intersect(&segment.domain().literal_ranges(within));
-        }
-        ids.append(&literals);
-        Some(ids)
-    }
-
-    fn vertices_with(&self, traits: &[Membership], within: Option<&IdRanges>) -> IdRanges {
-        let vertices = self.clusters.vertices_with(traits);
-        match within {
-            Some(within) => vertices.within(within),
-            None => vertices,
-        }
-    }
-
-    /// Adds the literals that are objects of `rdf:type`, where only that is asked.
-    fn with_literal_classes(
-        &self,
-        mut ids: IdRanges,
-        traits: &[Membership],
-        within: Option<&IdRanges>,
-    ) -> IdRanges {
-        let only_classes = traits
-            .iter()
-            .all(|t| *t == Membership::Has(PredicateId::TYPE, Direction::In));
-        if only_classes {
-            for class in self
-                .clusters
-                .types()
-                .filter(|class| class.kind() != TermKind::Vertex)
-                .filter(|class| within.is_none_or(|within| within.contains(*class)))
-            {
-                ids.push(class, TermId::from_raw(class.raw() + 1));
-            }
-        }
-        ids
-    }
-
-    /// Calls `visit` with each quad that matches, until it breaks.
-    ///
-    /// Costs the matches where an end is known; else the edges of the predicate, or everything.
-    /// In one named graph at most the size of that graph, and mostly only the matches.
-    pub fn for_each_match(
-        &self,
-        pattern: &Pattern,
-        graphs: Graphs,
-        visit: &mut Visit<'_>,
-    ) -> ControlFlow<()> {
-        match graphs {
-            Graphs::Default => self.match_default(pattern, visit),
-            Graphs::One(graph) => self.match_graph(pattern, graph, visit),
-            Graphs::Named => self.match_named(pattern, visit),
-        }
-    }
-
-    fn match_default(&self, pattern: &Pattern, visit: &mut Visit<'_>) -> ControlFlow<()> {
-        if let Some(predicate) = pattern.predicate {
-            return self.match_predicate(pattern, predicate, visit);
-        }
-        match (pattern.subject, pattern.object) {
-            (Some(subject), _) => {
-                self.match_predicate(pattern, PredicateId::TYPE, visit)?;
-                for predicate in self.clusters.predicates_of_vertex(subject, Direction::Out) {
-                    self.match_predicate(pattern, predicate, visit)?;
-                }
-            }
-            (None, Some(object)) if object.kind() == TermKind::Vertex => {
-                self.match_predicate(pattern, PredicateId::TYPE, visit)?;
-                for predicate in self.clusters.predicates_of_vertex(object, Direction::In) {
-                    self.match_predicate(pattern, predicate, visit)?;
-                }
-            }
-            _ => {
-                for number in 0..self.predicate_count() {
-                    self.match_predicate(pattern, PredicateId(number as u32), visit)?;
-                }
-            }
-        }
-        ControlFlow::Continue(())
-    }
-
-    pub(crate) fn match_predicate(
-        &self,
-        pattern: &Pattern,
-        predicate: PredicateId,
-        visit: &mut Visit<'_>,
-    ) -> ControlFlow<()> {
-        match (pattern.subject, pattern.object) {
-            (Some(subject), Some(object)) => {
-                if self
-                    .neighbours(predicate, Direction::Out, subject)
-                    .contains(object)
-                {
-                    visit(subject, predicate, object, TermId::NONE)?;
-                }
-            }
-            (Some(subject), None) => {
-                let list = self.neighbours(predicate, Direction::Out, subject);
-                for index in 0..list.len() {
-                    visit(subject, predicate, list.get(index), TermId::NONE)?;
-                }
-            }
-            (None, Some(object)) => match self.neighbours(predicate, Direction::In, object) {
-                Neighbours::Ranges(ranges) => {
-                    for (begin, end) in ranges.ranges() {
-                        for raw in *begin..*end {
-                            visit(TermId::from_raw(raw), predicate, object, TermId::NONE)?;
-                        }
-                    }
-                }
-                list => {
-                    for index in 0..list.len() {
-                        visit(list.get(index), predicate, object, TermId::NONE)?;
-                    }
-                }
-            },
-            (None, None) => return self.scan_predicate(predicate, visit),
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn scan_predicate(&self, predicate: PredicateId, visit: &mut Visit<'_>) -> ControlFlow<()> {
-        if predicate == PredicateId::TYPE {
-            for cluster in 0..self.clusters.len() {
-                let types = self.clusters.types_of(cluster);
-                for local in self.clusters.members(cluster) {
-                    let subject = TermId::vertex(ShardId(0), local);
-                    for index in 0..types.len() {
-                        visit(subject, predicate, types.get(index), TermId::NONE)?;
-                    }
-                }
-            }
-            return ControlFlow::Continue(());
-        }
-        let Some(segment) = self.segment(predicate, Direction::Out) else {
-            return ControlFlow::Continue(());
-        };
-        let mut flow = ControlFlow::Continue(());
-        segment.domain().for_each(&mut |subject| {
-            let list = segment.neighbours(subject);
-            for index in 0..list.len() {
-                if flow.is_continue() {
-                    flow = visit(subject, predicate, list.get(index), TermId::NONE);
-                }
-            }
-        });
-        flow
-    }
-
-    /// Quads of one graph, from its own index; where many have the object asked for, from the
-    /// edges of that object if these are fewer.
-    fn match_graph(
-        &self,
-        pattern: &Pattern,
-        graph: TermId,
-        visit: &mut Visit<'_>,
-    ) -> ControlFlow<()> {
-        let index = self.named.index();
-        let mut rest = index.quads(graph);
-        if let Some(predicate) = pattern.predicate {
-            let quads = index.of_predicate(rest, predicate);
-            return self.match_graph_predicate(pattern, graph, predicate, quads, visit);
-        }
-        if pattern.subject.is_none() && pattern.object.is_none() {
-            return self.visit_quads(graph, rest, visit);
-        }
-        while !rest.is_empty() {
-            let (_, predicate, _) = index.quad(rest.start);
-            let quads = index.of_predicate(rest.clone(), predicate);
-            rest.start = quads.end;
-            self.match_graph_predicate(pattern, graph, predicate, quads, visit)?;
-        }
-        ControlFlow::Continue(())
-    }
-
-    /// Those of `quads`, which are what one graph has of one predicate, that match.
-    fn match_graph_predicate(
-        &self,
-        pattern: &Pattern,
-        graph: TermId,
-        predicate: PredicateId,
-        quads: Range<usize>,
-        visit: &mut Visit<'_>,
-    ) -> ControlFlow<()> {
-        let index = self.named.index();
-        match (pattern.subject, pattern.object) {
-            (None, None) => self.visit_quads(graph, quads, visit),
-            (Some(subject), None) => {
-                self.visit_quads(graph, index.of_subject(quads, subject), visit)
-            }
-            (Some(subject), Some(object)) => {
-                let quads = index.of_object(index.of_subject(quads, subject), object);
-                self.visit_quads(graph, quads, visit)
-            }
-            (None, Some(object)) => {
-                let of_object = self
-                    .named
-                    .segment(predicate, Direction::In)
-                    .map_or(0, |segment| segment.edges().edge_range(object).len());
-                if of_object < quads.len() {
-                    return self.match_named_predicate(pattern, predicate, Some(graph), visit);
-                }
-                for number in quads {
-                    let (subject, _, found) = index.quad(number);
-                    if found == object {
-                        visit(subject, predicate, object, graph)?;
-                    }
-                }
-                ControlFlow::Continue(())
-            }
-        }
-    }
-
-    fn visit_quads(
-        &self,
-        graph: TermId,
-        quads: Range<usize>,
-        visit: &mut Visit<'_>,
-    ) -> ControlFlow<()> {
-        let index = self.named.index();
-        for number in quads {
-            let (subject, predicate, object) = index.quad(number);
-            visit(subject, predicate, object, graph)?;
-        }
-        ControlFlow::Continue(())
-    }
-
-    /// Number of quads of a named graph, of one predicate where that is given.
-    pub(crate) fn graph_places(&self, graph: TermId, predicate: Option<PredicateId>) -> usize {
-        let index = self.named.index();
-        let quads = index.quads(graph);
-        match predicate {
-            Some(predicate) => index.of_predicate(quads, predicate).len(),
-            None => quads.len(),
-        }
-    }
-
-    /// True if a vertex or literal has a trait.
-    pub(crate) fn has_trait(&self, id: TermId, asked: Membership) -> bool {
-        match asked {
-            Membership::Has(predicate, direction) if id.kind() != TermKind::Vertex => {
-                !self.neighbours(predicate, direction, id).is_empty()
-            }
-            Membership::Has(PredicateId::TYPE, Direction::In) => !self
-                .neighbours(PredicateId::TYPE, Direction::In, id)
-                .is_empty(),
-            _ => self.clusters.is_member(id, asked),
-        }
-    }
-
-    /// Calls `visit` with quads of a named graph, of one predicate where that is given, from the
-    /// `from`-th on and `count` at most, until it breaks; returns false where these are the last.
-    pub fn scan_graph(
-        &self,
-        graph: TermId,
-        predicate: Option<PredicateId>,
-        from: usize,
-        count: usize,
-        visit: &mut Visit<'_>,
-    ) -> bool {
-        let index = self.named.index();
-        let mut quads = index.quads(graph);
-        if let Some(predicate) = predicate {
-            quads = index.of_predicate(quads, predicate);
-        }
-        let begin = quads.end.min(quads.start.saturating_add(from));
-        let end = quads.end.min(begin.saturating_add(count));
-        let _ = self.visit_quads(graph, begin..end, visit);
-        end < quads.end
-    }
-
-    fn match_named(&self, pattern: &Pattern, visit: &mut Visit<'_>) -> ControlFlow<()> {
-        match pattern.predicate {
-            Some(predicate) => self.match_named_predicate(pattern, predicate, None, visit),
-            None => {
-                for number in 0..self.predicate_count() {
-                    let predicate = PredicateId(number as u32);
-                    self.match_named_predicate(pattern, predicate, None, visit)?;
-                }
-                ControlFlow::Continue(())
-            }
-        }
-    }
-
-    fn match_named_predicate(
-        &self,
-        pattern: &Pattern,
-        predicate: PredicateId,
-        graph: Option<TermId>,
-        visit: &mut Visit<'_>,
-    ) -> ControlFlow<()> {
-        let direction = if pattern.subject.is_some() {
-            Direction::Out
-        } else {
-            Direction::In
-        };
-        let mut flow = ControlFlow::Continue(());
-        let mut emit = |subject: TermId, object: TermId, found: TermId| {
-            if flow.is_continue() && graph.is_none_or(|graph| graph == found) {
-                flow = visit(subject, predicate, object, found);
-            }
-        };
-        let Some(segment) = self.named.segment(predicate, direction) else {
-            return flow;
-        };
-        match (pattern.subject, pattern.object) {
-            (Some(subject), Some(object)) => {
-                segment.for_each_graph(subject, object, &mut |found| emit(subject, object, found));
-            }
-            (Some(subject), None) => {
-                segment.for_each(subject, &mut |object, found| emit(subject, object, found));
-            }
-            (None, Some(object)) => {
-                segment.for_each(object, &mut |subject, found| emit(subject, object, found));
-            }
-            (None, None) => segment.edges().domain().for_each(&mut |object| {
-                segment.for_each(object, &mut |subject, found| emit(subject, object, found));
-            }),
-        }
-        flow
     }
 }

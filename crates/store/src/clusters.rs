@@ -46,15 +46,29 @@ impl<T> Lists<T> {
         self.offsets.push(self.items.len());
     }
 
-    fn get(&self, index: usize) -> &[T] {
+    pub(crate) fn get(&self, index: usize) -> &[T] {
         &self.items[self.offsets[index]..self.offsets[index + 1]]
     }
 
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    fn bytes(&self) -> usize {
+    /// Where each list begins, and one more; and the items of all.
+    pub(crate) fn parts(&self) -> (&[usize], &[T]) {
+        (&self.offsets, &self.items)
+    }
+
+    /// The lists of these parts; `None` if they contradict each other.
+    pub(crate) fn from_parts(offsets: Vec<u64>, items: Vec<T>) -> Option<Self> {
+        let offsets: Vec<usize> = offsets.iter().map(|offset| *offset as usize).collect();
+        let sound = offsets.first() == Some(&0)
+            && offsets.last() == Some(&items.len())
+            && offsets.is_sorted();
+        sound.then_some(Self { offsets, items })
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
         self.offsets.len() * size_of::<usize>() + self.items.len() * size_of::<T>()
     }
 
@@ -132,7 +146,8 @@ pub struct Clusters {
     has_samples: [Lists<u32>; 2],
     samples: Vec<u32>,
     typed_vertices: u64,
-    type_edges: u64,
+    /// `rdf:type` edges of the clusters before each one, and all.
+    type_starts: Vec<u64>,
 }
 
 impl Clusters {
@@ -169,11 +184,14 @@ impl Clusters {
         table.type_ranges = (0..table.type_ids.len())
             .map(|number| table.ranges_of(table.type_clusters.get(number)))
             .collect();
+        let mut type_edges = 0;
         for cluster in 0..table.len() {
             let count = table.types.get(cluster).len() as u64;
-            table.type_edges += count * table.size(cluster);
+            table.type_starts.push(type_edges);
+            type_edges += count * table.size(cluster);
             table.typed_vertices += if count > 0 { table.size(cluster) } else { 0 };
         }
+        table.type_starts.push(type_edges);
         table.has_vertices = [0, 1].map(|direction| {
             let lists: &Lists<u32> = &table.has_clusters[direction];
             let sum = |list: &[u32]| list.iter().map(|c| table.size(*c as usize)).sum();
@@ -185,6 +203,13 @@ impl Clusters {
         table.has_samples = [0, 1].map(|d| table.samples_of(&table.has_clusters[d]));
         table.samples = table.sample(table.len(), |place| place);
         table
+    }
+
+    /// The table of a layer without edges.
+    pub(crate) fn none(predicates: usize) -> Self {
+        let mut pairs = Lists::default();
+        (0..predicates).for_each(|_| pairs.push([]));
+        Self::new(Vec::new(), Lists::default(), Default::default(), pairs)
     }
 
     fn samples_of(&self, lists: &Lists<u32>) -> Lists<u32> {
@@ -233,7 +258,7 @@ impl Clusters {
     /// Number of `rdf:type` edges.
     #[must_use]
     pub fn type_edges(&self) -> u64 {
-        self.type_edges
+        self.type_starts.last().copied().unwrap_or(0)
     }
 
     /// Number of vertices that have a type.
@@ -270,6 +295,7 @@ impl Clusters {
             + self.type_samples.bytes()
             + self.has_samples.iter().map(Lists::bytes).sum::<usize>()
             + self.samples.len() * 4
+            + self.type_starts.len() * 8
     }
 
     fn size(&self, cluster: usize) -> u64 {
@@ -314,6 +340,49 @@ impl Clusters {
             Ok(number) => Neighbours::Ranges(&self.type_ranges[number]),
             Err(_) => Neighbours::NONE,
         }
+    }
+
+    /// The place of an `rdf:type` edge among all of them, by vertex and type.
+    pub(crate) fn type_place(&self, vertex: TermId, class: TermId) -> Option<usize> {
+        let cluster = self.cluster_of(vertex)?;
+        let types = self.types.get(cluster);
+        let index = types.binary_search(&class.raw()).ok()?;
+        let before = (vertex.local() - self.starts[cluster]) as usize * types.len();
+        Some(self.type_starts[cluster] as usize + before + index)
+    }
+
+    /// The `rdf:type` edge at a place.
+    pub(crate) fn type_edge_at(&self, place: usize) -> (TermId, TermId) {
+        let cluster = self
+            .type_starts
+            .partition_point(|start| *start <= place as u64)
+            - 1;
+        let types = self.types.get(cluster);
+        let place = place - self.type_starts[cluster] as usize;
+        let local = self.starts[cluster] + (place / types.len()) as u64;
+        (vertex(local), TermId::from_raw(types[place % types.len()]))
+    }
+
+    /// The vertices that have a trait and lie in `windows`: costs the clusters in these.
+    pub(crate) fn members_within(&self, asked: Membership, windows: &IdRanges) -> IdRanges {
+        let mut ranges = IdRanges::new();
+        for (first, end) in windows.ranges() {
+            let Some(cluster) = self.cluster_of(TermId::from_raw(*first)) else {
+                continue;
+            };
+            for cluster in cluster..self.len() {
+                let members = self.members(cluster);
+                if vertex(members.start).raw() >= *end {
+                    break;
+                }
+                if self.cluster_has(cluster, asked) {
+                    let from = vertex(members.start).raw().max(*first);
+                    let to = vertex(members.end).raw().min(*end);
+                    ranges.push(TermId::from_raw(from), TermId::from_raw(to));
+                }
+            }
+        }
+        ranges
     }
 
     /// The predicates, other than `rdf:type`, of a vertex in one direction.
@@ -517,7 +586,7 @@ impl Clusters {
                 Direction::Out => self.sum_over(traits, |cluster| {
                     self.size(cluster) as f64 * self.types.get(cluster).len() as f64
                 }),
-                Direction::In => self.type_edges as f64,
+                Direction::In => self.type_edges() as f64,
             };
         }
         let mut all = traits.to_vec();
@@ -570,15 +639,17 @@ impl Clusters {
         Some(sum as f64)
     }
 
-    /// Does every one of so many vertices belong to a cluster, and is each type `known`?
+    /// Does every one of so many vertices belong to a cluster, unless the layer `is_empty`, and is
+    /// each type `known`?
     pub(crate) fn check(
         &self,
         vertices: u64,
+        is_empty: bool,
         known: &dyn Fn(TermId) -> bool,
     ) -> Result<(), &'static str> {
         let covered = match (self.starts.first(), self.starts.last()) {
             (Some(first), Some(last)) => *first == 0 && *last == vertices,
-            _ => vertices == 0,
+            _ => vertices == 0 || is_empty,
         };
         if !covered {
             return Err("the clusters do not hold all vertices");
@@ -715,11 +786,8 @@ fn lists<T>(
     items: impl FnOnce(&mut ImageReader) -> Result<Vec<T>, StoreError>,
 ) -> Result<Lists<T>, StoreError> {
     let items = items(image)?;
-    let offsets: Vec<usize> = offsets.iter().map(|offset| *offset as usize).collect();
-    if offsets.first() != Some(&0) || offsets.last() != Some(&items.len()) || !offsets.is_sorted() {
-        return Err(image.corrupt("the offsets of a list are broken"));
-    }
-    Ok(Lists { offsets, items })
+    Lists::from_parts(offsets, items)
+        .ok_or_else(|| image.corrupt("the offsets of a list are broken"))
 }
 
 #[cfg(test)]

@@ -25,13 +25,13 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::StoreError;
 use crate::base::Base;
-use crate::bulk::assemble;
-use crate::clusters::Clusters;
+use crate::bulk::{Tables, assemble};
 use crate::identity::Identity;
 use crate::image::{ImageReader, ImageWriter};
+use crate::layer::{Layer, LayerKind};
 use crate::log::{Folder, Storage, write_file};
 use crate::named::NamedGraphs;
-use crate::segment::Segment;
+use crate::runs::Runs;
 
 const CURRENT: &str = "CURRENT";
 const CURRENT_NEW: &str = "CURRENT.new";
@@ -45,10 +45,7 @@ const KIND_CHANGES: u64 = 3;
 const TABLES: [&str; 3] = ["vertices", "literals", "predicates"];
 
 /// Raised with the version of any of the files, and with that of `CURRENT` itself.
-const MANIFEST_VERSION: u64 = 4;
-/// The last version whose `CURRENT` does not name a snapshot. It is read as well: see
-/// [`FIRST_SNAPSHOT`].
-const UNNUMBERED_VERSION: u64 = 3;
+const MANIFEST_VERSION: u64 = 5;
 /// The last version whose `CURRENT` does not say which it is.
 const UNNAMED_VERSION: u64 = 2;
 
@@ -93,23 +90,15 @@ impl Current {
         let number = |word: &str| word.parse::<u64>().map_err(|_| BadManifest::Damaged);
         match *words.as_slice() {
             [_, _] => Err(BadManifest::Version(UNNAMED_VERSION)),
-            [version, generation, checkpoint, base, ref rest @ ..] => {
-                let snapshot = match (number(version)?, rest) {
-                    (UNNUMBERED_VERSION, []) => FIRST_SNAPSHOT,
-                    (MANIFEST_VERSION, [snapshot]) => SnapshotNumber(number(snapshot)?),
-                    (UNNUMBERED_VERSION | MANIFEST_VERSION, _) => return Err(BadManifest::Damaged),
-                    (other, _) => return Err(BadManifest::Version(other)),
-                };
-                Ok(Self {
+            [version, ref rest @ ..] => match (number(version)?, rest) {
+                (MANIFEST_VERSION, [generation, checkpoint, base, snapshot]) => Ok(Self {
                     generation: number(generation)?,
                     checkpoint: number(checkpoint)?,
                     base: Identity::parse(base).ok_or(BadManifest::Damaged)?,
-                    snapshot,
-                })
-            }
-            [version, ..] => match number(version)? {
-                UNNUMBERED_VERSION | MANIFEST_VERSION => Err(BadManifest::Damaged),
-                other => Err(BadManifest::Version(other)),
+                    snapshot: SnapshotNumber(number(snapshot)?),
+                }),
+                (MANIFEST_VERSION, _) => Err(BadManifest::Damaged),
+                (other, _) => Err(BadManifest::Version(other)),
             },
             [] => Err(BadManifest::Damaged),
         }
@@ -493,15 +482,11 @@ impl Directory {
         checksums.into_iter().for_each(|sum| image.word(sum));
         image.word(base.documents);
         image.words(&base.declared);
+        image.word(u64::from(base.is_union));
         image.word(base.predicate_count() as u64);
-        for segment in base.segments.iter().flatten() {
-            image.word(u64::from(segment.is_some()));
-            if let Some(segment) = segment {
-                segment.write(&mut image);
-            }
-        }
-        base.clusters.write(&mut image);
+        base.layers.iter().for_each(|layer| layer.write(&mut image));
         base.named.write(&mut image);
+        base.runs.write(&mut image);
         image.finish(self.storage(), &file_name("base", next), KIND_BASE)?;
         Ok(())
     }
@@ -626,25 +611,25 @@ impl Directory {
         });
         let documents = image.word()?;
         let declared = image.words()?;
+        let is_union = image.word()? == 1;
         let count = image.length()?;
         if count as u64 != predicates.len() {
             return Err(image.corrupt("it does not belong to the table of predicates"));
         }
-        let mut list = || {
-            (0..count)
-                .map(|_| match image.word()? {
-                    0 => Ok(None),
-                    _ => Segment::read(&mut image).map(Some),
-                })
-                .collect::<Result<Vec<_>, StoreError>>()
+        let layers = [
+            Layer::read(&mut image, count)?,
+            Layer::read(&mut image, count)?,
+        ];
+        let named = NamedGraphs::read(&mut image, &layers[LayerKind::Named as usize])?;
+        let runs = Runs::read(&mut image, named.len())?;
+        let tables = Tables {
+            vertices,
+            literals,
+            predicates,
         };
-        let segments = [list()?, list()?];
-        let clusters = Clusters::read(&mut image, count)?;
-        let named = NamedGraphs::read(&mut image, count)?;
-        let mut base = assemble(
-            vertices, literals, predicates, clusters, segments, named, documents,
-        );
+        let mut base = assemble(tables, layers, named, runs, documents);
         base.declared = declared;
+        base.is_union = is_union;
         base.identity = identity;
         base.files = files;
         Ok(base)
@@ -743,20 +728,13 @@ mod tests {
         let parse = |words: &str| Current::parse(with_checksum(words).as_bytes());
         assert_eq!(parse("7 3"), Err(BadManifest::Version(2)));
         let base = current.base;
-        let later = format!("5 7 3 {base} 12 more");
-        assert_eq!(parse(&later), Err(BadManifest::Version(5)));
-        assert_eq!(parse("5 7 3"), Err(BadManifest::Version(5)));
-        let before = Current {
-            snapshot: FIRST_SNAPSHOT,
-            ..current
-        };
-        assert_eq!(parse(&format!("3 7 3 {base}")), Ok(before));
-        let wrong_count = [format!("3 7 3 {base} 12"), format!("4 7 3 {base}")];
-        let damaged = ["x", "3 7 3", "4 7 3", "3 7 3 12", "4 7 -1 12 5 6"];
-        for damaged in damaged
-            .into_iter()
-            .chain(wrong_count.iter().map(|text| &**text))
-        {
+        let other = format!("6 7 3 {base} 12 more");
+        assert_eq!(parse(&other), Err(BadManifest::Version(6)));
+        assert_eq!(parse("6 7 3"), Err(BadManifest::Version(6)));
+        assert_eq!(parse("4 7 3 1 12"), Err(BadManifest::Version(4)));
+        let wrong_count = format!("5 7 3 {base}");
+        let damaged = ["x", "5 7 3", "5 7 -1 12 5 6", &wrong_count];
+        for damaged in damaged {
             assert_eq!(parse(damaged), Err(BadManifest::Damaged), "{damaged:?}");
         }
         for place in 0..text.len() {

@@ -115,6 +115,17 @@ impl Domain {
         part.row_of(raw)
     }
 
+    /// The key of a row.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[must_use]
+    pub fn key_at(&self, row: usize) -> TermId {
+        let after = self.parts.partition_point(|part| part.row <= row);
+        let part = &self.parts[after - 1];
+        TermId::from_raw(part.key_at(row - part.row))
+    }
+
     /// Looks up many keys at once: `rows[i]` becomes the row of `keys[i]`, or `usize::MAX`.
     ///
     /// Where the domain is one or a few dense runs no memory is touched.
@@ -403,6 +414,31 @@ impl Part {
         }
     }
 
+    /// The key of a row, counted from the part's first.
+    fn key_at(&self, row: usize) -> u64 {
+        match &self.keys {
+            Keys::Dense => self.first + row as u64,
+            Keys::Sorted(column) => column.get(row),
+            Keys::Bitmap(blocks) => {
+                let blocks: &[[u64; BLOCK_WORDS]] = blocks.as_slice();
+                let block = blocks.partition_point(|block| block[0] <= row as u64) - 1;
+                let mut rest = row as u64 - blocks[block][0];
+                let mut found = 0;
+                for (word, bits) in blocks[block][1..].iter().enumerate() {
+                    let count = u64::from(bits.count_ones());
+                    if rest < count {
+                        let mut bits = *bits;
+                        (0..rest).for_each(|_| bits &= bits - 1);
+                        found = word as u64 * 64 + u64::from(bits.trailing_zeros());
+                        break;
+                    }
+                    rest -= count;
+                }
+                self.first + block as u64 * BLOCK_BITS + found
+            }
+        }
+    }
+
     fn is_sound(&self) -> bool {
         if self.last < self.first || self.len == 0 {
             return false;
@@ -517,6 +553,9 @@ mod tests {
             let expected = keys.binary_search(&id.raw()).ok();
             assert_eq!(domain.row(*id), expected);
             assert_eq!(row, expected.unwrap_or(usize::MAX));
+            if let Some(row) = expected {
+                assert_eq!(domain.key_at(row), *id);
+            }
             let literal = id.kind() != TermKind::Vertex;
             assert_eq!(ranges.contains(*id), literal && expected.is_some());
         }

@@ -644,8 +644,6 @@ fn write_generation(
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
     use crate::bulk::build;
 
@@ -656,21 +654,8 @@ mod tests {
         (store, snapshot.number())
     }
 
-    /// Gives `CURRENT` the words that version 3 wrote.
-    fn make_version_3(location: &Path) {
-        let path = location.join("CURRENT");
-        let text = fs::read_to_string(&path).expect("it is a store");
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let ["4", generation, checkpoint, base, _, _] = *words else {
-            panic!("not of version 4: {text}");
-        };
-        let words = format!("3 {generation} {checkpoint} {base}");
-        let checksum = xxhash_rust::xxh3::xxh3_64(words.as_bytes());
-        fs::write(path, format!("{words} {checksum:016x}\n")).expect("there is room");
-    }
-
     #[test]
-    fn a_store_of_version_3_opens_and_its_next_checkpoint_keeps_its_number() {
+    fn a_snapshot_keeps_its_number_behind_checkpoints_and_bases() {
         let folder = tempfile::tempdir().expect("there is room");
         let location = folder.path().join("store");
         let directory = Directory::create(&location).expect("there is room");
@@ -692,16 +677,13 @@ mod tests {
             }
         }
         drop(store);
-        make_version_3(&location);
         let (mut store, number) = number_on_opening(&location);
         assert_eq!(number, SnapshotNumber(5));
         assert_eq!(store.current.snapshot, SnapshotNumber(3));
-        // What version 3 lost: the number behind a base without a log.
+        // Behind a base without a log, too.
         let next = DurableStore::write_next_base(store.directory(), &base, 2).expect("room");
         store.replace(2, (&next, number), &[]).expect("room");
         drop(store);
         assert_eq!(number_on_opening(&location).1, number);
-        make_version_3(&location);
-        assert_eq!(number_on_opening(&location).1, FIRST_SNAPSHOT);
     }
 }

@@ -19,7 +19,7 @@ use crate::log::{Storage, write_file};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"JINDOU\r\n");
 /// Raised whenever a file written before can no longer be read.
-const FORMAT_VERSION: u64 = 3;
+const FORMAT_VERSION: u64 = 4;
 const HEADER_WORDS: usize = 8;
 const HEADER_BYTES: usize = HEADER_WORDS * 8;
 /// Arrays begin at cache lines.

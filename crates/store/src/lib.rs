@@ -11,9 +11,11 @@ mod error;
 mod graph_index;
 mod identity;
 mod image;
+mod layer;
 pub mod log;
 mod named;
 mod partial;
+mod runs;
 mod segment;
 mod text_order;
 mod verify;
@@ -22,15 +24,15 @@ pub use base::{Base, Footprint};
 pub use clusters::Clusters;
 pub use column::Column;
 pub use delta::{
-    Changed, Changes, Effect, Fold, FoldRule, Replay, ReplayError, Snapshot, Stage, TermCounts,
-    Transaction, TransactionError, Translator,
+    Changed, Changes, EdgeGraphsAt, Effect, Fold, FoldRule, LayerView, Replay, ReplayError,
+    Snapshot, Stage, TermCounts, Transaction, TransactionError, Translator,
 };
 pub use directory::{Directory, StoreFile};
 pub use domain::Domain;
 pub use durable::{Checkpoint, Copied, DurabilityOptions, DurableStore, OpenStorage, Recovery};
 pub use error::StoreError;
-pub use graph_index::GraphIndex;
 pub use identity::Identity;
-pub use named::{NamedGraphs, NamedSegment};
+pub use layer::{Layer, LayerKind};
+pub use named::NamedGraphs;
 pub use partial::Partial;
 pub use segment::Segment;

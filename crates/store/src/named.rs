@@ -1,89 +1,112 @@
-//! Quads outside the default graph: which edges has this graph?
+//! Named graphs: in which of them is an edge, and what is in one of them?
 //!
-//! They live in segments of their own, with a column of graphs beside the neighbours, so that
-//! queries of the default graph never look at them. Each named graph also has an index vertex.
+//! The edges of all named graphs are one [`crate::Layer`], where each is there once. Most are in one
+//! graph, the home of their subject (see [`crate::runs`]), and say nothing more. Which graphs the
+//! others are in stands in a list by place, or for each place where the list would be long.
 
-use jindou_model::{Direction, PredicateId, TermId};
+use std::ops::ControlFlow;
+
+use jindou_model::{Direction, IdRanges, PredicateId, TermId};
 
 use crate::StoreError;
+use crate::base::Base;
+use crate::clusters::Lists;
 use crate::column::Column;
 use crate::graph_index::GraphIndex;
 use crate::image::{ImageReader, ImageWriter};
-use crate::segment::Segment;
+use crate::layer::{Layer, LayerKind};
+use crate::runs::NO_HOME;
 
-/// A segment whose edges say in which graph they are.
+/// The graphs of a predicate's edges, as numbers of sets of graphs.
 #[derive(Clone, Debug)]
-pub struct NamedSegment {
-    edges: Segment,
-    graphs: Column,
+pub(crate) enum EdgeSets {
+    /// The home of the subject alone, but for the edges at these places, sorted.
+    Home { places: Column, sets: Column },
+    /// Those of each place.
+    Each(Column),
 }
 
-impl NamedSegment {
-    /// The segment of these sorted, distinct (key, neighbour, graph) edges.
-    #[must_use]
-    pub fn from_sorted(edges: &[(u64, u64, u64)]) -> Self {
-        let pairs: Vec<(u64, u64)> = edges.iter().map(|(key, to, _)| (*key, *to)).collect();
-        let graphs: Vec<u64> = edges.iter().map(|(_, _, graph)| *graph).collect();
-        Self {
-            edges: Segment::from_sorted(&pairs),
-            graphs: Column::from_values(&graphs),
+impl EdgeSets {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Home { places, sets } => places.bytes() + sets.bytes(),
+            Self::Each(sets) => sets.bytes(),
         }
     }
 
-    /// The edges without their graphs: neighbours repeat where several graphs have the edge.
-    #[must_use]
-    pub fn edges(&self) -> &Segment {
-        &self.edges
+    /// True if no place is listed.
+    #[inline]
+    pub(crate) fn is_home_alone(&self) -> bool {
+        matches!(self, Self::Home { places, .. } if places.is_empty())
     }
 
-    /// The graph of each edge, by its number.
-    pub(crate) fn graphs(&self) -> &Column {
-        &self.graphs
-    }
-
-    /// Calls `visit` with each (neighbour, graph) of a key.
-    pub fn for_each(&self, key: TermId, visit: &mut dyn FnMut(TermId, TermId)) {
-        let range = self.edges.edge_range(key);
-        let neighbours = self.edges.neighbours(key);
-        for (index, edge) in range.enumerate() {
-            visit(
-                neighbours.get(index),
-                TermId::from_raw(self.graphs.get(edge)),
-            );
-        }
-    }
-
-    /// Calls `visit` with the graph of each edge between two ends.
-    pub fn for_each_graph(&self, key: TermId, to: TermId, visit: &mut dyn FnMut(TermId)) {
-        let range = self.edges.edge_range(key);
-        let neighbours = self.edges.neighbours(key);
-        let mut index = neighbours.seek(0, to);
-        while index < neighbours.len() && neighbours.get(index) == to {
-            visit(TermId::from_raw(self.graphs.get(range.start + index)));
-            index += 1;
+    /// The number of the set of a place; `None` is the home of the subject.
+    #[inline]
+    fn set_of(&self, place: usize) -> Option<u64> {
+        match self {
+            Self::Each(sets) => Some(sets.get(place)),
+            Self::Home { places, sets } => {
+                let narrow = (place as u64).checked_sub(places.base())?;
+                let items = places.narrow();
+                let index = items.seek(0, narrow);
+                let found = index < items.len() && items.get(index) == narrow;
+                found.then(|| sets.get(index))
+            }
         }
     }
 }
 
-/// All quads outside the default graph.
+/// All named graphs.
 #[derive(Clone, Debug)]
 pub struct NamedGraphs {
-    segments: [Vec<Option<NamedSegment>>; 2],
-    index: GraphIndex,
+    /// The graphs that have quads, sorted by id; their places are their numbers.
+    ids: Vec<u64>,
+    /// Sets of several graphs, as sorted numbers. A set below the number of graphs is that graph
+    /// alone.
+    sets: Lists<u32>,
+    of_predicate: Vec<EdgeSets>,
+    pub(crate) index: GraphIndex,
     quads: u64,
 }
 
+/// The named graphs of one edge, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GraphList<'a> {
+    One(u32),
+    Many(&'a [u32]),
+}
+
+impl GraphList<'_> {
+    #[inline]
+    pub(crate) fn contains(self, graph: u32) -> bool {
+        match self {
+            Self::One(only) => only == graph,
+            Self::Many(all) => all.binary_search(&graph).is_ok(),
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        let list = match self {
+            Self::One(only) => std::slice::from_ref(only),
+            Self::Many(all) => all,
+        };
+        list.iter().copied()
+    }
+}
+
 impl NamedGraphs {
-    /// These segments, by direction and predicate, with the index of their graphs.
-    pub(crate) fn new(segments: [Vec<Option<NamedSegment>>; 2]) -> Self {
-        let quads = segments[0]
-            .iter()
-            .flatten()
-            .map(|s| s.edges.edges() as u64)
-            .sum();
+    pub(crate) fn new(
+        ids: Vec<u64>,
+        sets: Lists<u32>,
+        of_predicate: Vec<EdgeSets>,
+        index: GraphIndex,
+        quads: u64,
+    ) -> Self {
         Self {
-            index: GraphIndex::from_segments(&segments[0]),
-            segments,
+            ids,
+            sets,
+            of_predicate,
+            index,
             quads,
         }
     }
@@ -97,87 +120,306 @@ impl NamedGraphs {
     /// Number of graphs.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.index.graphs().len()
+        self.ids.len()
     }
 
     /// True of no named graph.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.ids.is_empty()
     }
 
     /// True if there is a quad in this graph.
     #[must_use]
     pub fn contains(&self, graph: TermId) -> bool {
-        self.index.graphs().row(graph).is_some()
+        self.number(graph).is_some()
     }
 
     /// Calls `visit` with each graph.
     pub fn for_each_graph(&self, visit: &mut dyn FnMut(TermId)) {
-        self.index.graphs().for_each(visit);
+        self.ids
+            .iter()
+            .for_each(|raw| visit(TermId::from_raw(*raw)));
     }
 
-    /// What each graph has.
-    #[must_use]
-    pub fn index(&self) -> &GraphIndex {
-        &self.index
+    /// The number of a graph.
+    #[inline]
+    pub(crate) fn number(&self, graph: TermId) -> Option<u32> {
+        let place = self.ids.binary_search(&graph.raw());
+        place.ok().map(|number| number as u32)
     }
 
-    /// The edges of a predicate, if any graph has some.
-    #[must_use]
-    pub fn segment(&self, predicate: PredicateId, direction: Direction) -> Option<&NamedSegment> {
-        self.segments[direction as usize]
-            .get(predicate.index())?
-            .as_ref()
+    /// The graph of a number.
+    #[inline]
+    pub(crate) fn id(&self, number: u32) -> TermId {
+        TermId::from_raw(self.ids[number as usize])
     }
 
-    /// Bytes of all columns.
+    /// Bytes of all of it.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let segments: usize = self
-            .segments
-            .iter()
-            .flatten()
-            .flatten()
-            .map(|segment| segment.edges.bytes() + segment.graphs.bytes())
-            .sum();
-        segments + self.index.bytes()
+        let sets: usize = self.of_predicate.iter().map(EdgeSets::bytes).sum();
+        self.ids.len() * 8 + self.sets.bytes() + sets + self.index.bytes()
+    }
+
+    pub(crate) fn edge_sets(&self, predicate: PredicateId) -> Option<&EdgeSets> {
+        self.of_predicate.get(predicate.index())
+    }
+
+    fn list(&self, set: u64) -> GraphList<'_> {
+        match (set as usize).checked_sub(self.ids.len()) {
+            None => GraphList::One(set as u32),
+            Some(number) => GraphList::Many(self.sets.get(number)),
+        }
     }
 
     pub(crate) fn write(&self, image: &mut ImageWriter) {
-        for segment in self.segments.iter().flatten() {
-            image.word(u64::from(segment.is_some()));
-            if let Some(segment) = segment {
-                segment.edges.write(image);
-                segment.graphs.write(image);
+        image.words(&self.ids);
+        let (offsets, items) = self.sets.parts();
+        image.words(&offsets.iter().map(|word| *word as u64).collect::<Vec<_>>());
+        image.words(
+            &items
+                .iter()
+                .map(|item| u64::from(*item))
+                .collect::<Vec<_>>(),
+        );
+        for sets in &self.of_predicate {
+            match sets {
+                EdgeSets::Home { places, sets } => {
+                    image.word(0);
+                    places.write(image);
+                    sets.write(image);
+                }
+                EdgeSets::Each(sets) => {
+                    image.word(1);
+                    sets.write(image);
+                }
             }
         }
         self.index.write(image);
         image.word(self.quads);
     }
 
-    pub(crate) fn read(image: &mut ImageReader, predicates: usize) -> Result<Self, StoreError> {
-        let mut list = || {
-            (0..predicates)
-                .map(|_| {
-                    if image.word()? == 0 {
-                        return Ok(None);
-                    }
-                    let edges = Segment::read(image)?;
-                    let graphs = Column::read(image)?;
-                    if edges.edges() != graphs.len() {
-                        return Err(image.corrupt("edges and their graphs differ in number"));
-                    }
-                    Ok(Some(NamedSegment { edges, graphs }))
-                })
-                .collect::<Result<Vec<_>, _>>()
-        };
-        let segments = [list()?, list()?];
-        let index = GraphIndex::read(image)?;
+    pub(crate) fn read(image: &mut ImageReader, layer: &Layer) -> Result<Self, StoreError> {
+        let ids = image.words()?;
+        let offsets = image.words()?;
+        let items = image.words()?;
+        let graphs = ids.len() as u64;
+        if !ids.is_sorted_by(|a, b| a < b) || items.iter().any(|number| *number >= graphs) {
+            return Err(image.corrupt("the list of named graphs is broken"));
+        }
+        let items = items.into_iter().map(|number| number as u32).collect();
+        let sets = Lists::from_parts(offsets, items)
+            .ok_or_else(|| image.corrupt("the sets of named graphs are broken"))?;
+        let most = graphs + sets.len() as u64;
+        let of_predicate = (0..layer.segments[0].len())
+            .map(|number| {
+                let edges = layer.counts(PredicateId(number as u32), Direction::Out).0;
+                read_edge_sets(image, edges, most)
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let index = GraphIndex::read(image, ids.len())?;
         Ok(Self {
-            segments,
+            ids,
+            sets,
+            of_predicate,
             index,
             quads: image.word()?,
+        })
+    }
+}
+
+fn read_edge_sets(image: &mut ImageReader, edges: u64, most: u64) -> Result<EdgeSets, StoreError> {
+    let below = |column: &Column, limit: u64| (0..column.len()).all(|i| column.get(i) < limit);
+    let read = match image.word()? {
+        0 => EdgeSets::Home {
+            places: Column::read(image)?,
+            sets: Column::read(image)?,
+        },
+        _ => EdgeSets::Each(Column::read(image)?),
+    };
+    let is_sound = match &read {
+        EdgeSets::Home { places, sets } => {
+            places.len() == sets.len() && below(places, edges) && below(sets, most)
+        }
+        EdgeSets::Each(sets) => sets.len() as u64 == edges && below(sets, most),
+    };
+    match is_sound {
+        true => Ok(read),
+        false => Err(image.corrupt("the graphs of edges are broken")),
+    }
+}
+
+/// The named graphs of the edges of one predicate in a base.
+pub(crate) struct EdgeGraphs<'a> {
+    base: &'a Base,
+    predicate: PredicateId,
+    sets: Option<&'a EdgeSets>,
+    /// The run of the last subject and its home: subjects mostly come by run.
+    last: (std::ops::Range<u64>, u32),
+}
+
+impl<'a> EdgeGraphs<'a> {
+    pub(crate) fn new(base: &'a Base, predicate: PredicateId) -> Self {
+        Self {
+            base,
+            predicate,
+            sets: base.named.edge_sets(predicate),
+            last: (0..0, NO_HOME),
+        }
+    }
+
+    /// The graphs of an edge that the base's named layer has.
+    ///
+    /// # Panics
+    /// It may, if the edge is not there.
+    #[inline]
+    pub(crate) fn of(&mut self, subject: TermId, object: TermId) -> GraphList<'a> {
+        match self.sets {
+            Some(sets) if !sets.is_home_alone() => {
+                let layer = self.base.layer(LayerKind::Named);
+                let place = layer.place(self.predicate, subject, object);
+                self.at(place.expect("the layer has the edge"), subject)
+            }
+            _ => GraphList::One(self.home(subject)),
+        }
+    }
+
+    /// The graphs of the edge at a place, whose subject is given.
+    pub(crate) fn at(&mut self, place: usize, subject: TermId) -> GraphList<'a> {
+        match self.sets.and_then(|sets| sets.set_of(place)) {
+            Some(set) => self.base.named.list(set),
+            None => GraphList::One(self.home(subject)),
+        }
+    }
+
+    #[inline]
+    fn home(&mut self, subject: TermId) -> u32 {
+        if !self.last.0.contains(&subject.local()) {
+            self.last = self.base.runs.home_of(subject);
+        }
+        self.last.1
+    }
+}
+
+/// What one graph has of a predicate's edges: those of the subjects at home in it, unless they are
+/// listed otherwise, and those that are listed.
+pub(crate) struct OfGraph<'a> {
+    base: &'a Base,
+    predicate: PredicateId,
+    graph: u32,
+    entry: usize,
+}
+
+impl<'a> OfGraph<'a> {
+    /// `None` if it has none.
+    pub(crate) fn new(base: &'a Base, graph: TermId, predicate: PredicateId) -> Option<Self> {
+        let number = base.named.number(graph)?;
+        let entry = base.named.index.entry(number, predicate)?;
+        Some(Self {
+            base,
+            predicate,
+            graph: number,
+            entry,
+        })
+    }
+
+    /// Number of edges.
+    pub(crate) fn edges(&self) -> u64 {
+        self.base.named.index.edges(self.entry)
+    }
+
+    /// True if the home of a subject alone decides whether its edges are in the graph.
+    pub(crate) fn is_home_alone(&self) -> bool {
+        let sets = self.base.named.edge_sets(self.predicate);
+        sets.is_none_or(EdgeSets::is_home_alone)
+    }
+
+    /// The subjects that have such edges, and perhaps some at home in the graph that have edges of
+    /// the predicate in other graphs only.
+    pub(crate) fn subjects(&self) -> IdRanges {
+        let layer = self.base.layer(LayerKind::Named);
+        let home = self.base.runs.at_home(self.graph);
+        let mut subjects = IdRanges::new();
+        let is_each = matches!(
+            self.base.named.edge_sets(self.predicate),
+            Some(EdgeSets::Each(_))
+        );
+        if !home.is_empty() && !is_each {
+            subjects = layer.subjects_within(self.predicate, home);
+        }
+        let listed = self.base.named.index.listed(self.entry);
+        if listed.len() == 0 {
+            return subjects;
+        }
+        let ids = listed.map(|place| layer.edge_at(self.predicate, place).0.raw());
+        let mut ids: Vec<u64> = ids.collect();
+        ids.dedup();
+        subjects.with(&ids)
+    }
+
+    /// Calls `visit` with each edge, by subject.
+    pub(crate) fn for_each(
+        &self,
+        visit: &mut dyn FnMut(TermId, TermId) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let layer = self.base.layer(LayerKind::Named);
+        let mut graphs = EdgeGraphs::new(self.base, self.predicate);
+        let mut objects = Vec::new();
+        let subjects = self.subjects();
+        for subject in subjects
+            .ranges()
+            .iter()
+            .flat_map(|(first, end)| *first..*end)
+        {
+            let subject = TermId::from_raw(subject);
+            objects.clear();
+            let list = layer.neighbours(self.predicate, Direction::Out, subject);
+            list.copy(0, usize::MAX, &mut objects);
+            for object in &objects {
+                if graphs.of(subject, *object).contains(self.graph) {
+                    visit(subject, *object)?;
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Base {
+    /// The predicates of a named graph's quads, sorted.
+    pub(crate) fn predicates_of_graph(&self, graph: TermId) -> Vec<PredicateId> {
+        let index = &self.named.index;
+        let entries = self.named.number(graph).map(|number| index.entries(number));
+        entries
+            .into_iter()
+            .flatten()
+            .map(|entry| index.predicate(entry))
+            .collect()
+    }
+
+    /// Number of quads of a named graph.
+    #[must_use]
+    pub fn quads_of_graph(&self, graph: TermId) -> u64 {
+        let number = self.named.number(graph);
+        number.map_or(0, |number| self.named.index.quads(number))
+    }
+
+    /// True if a named graph has an edge (subject, object) of a predicate.
+    pub(crate) fn has_quad(
+        &self,
+        graph: TermId,
+        predicate: PredicateId,
+        (subject, object): (TermId, TermId),
+    ) -> bool {
+        let Some(number) = self.named.number(graph) else {
+            return false;
+        };
+        let layer = self.layer(LayerKind::Named);
+        let place = layer.place(predicate, subject, object);
+        place.is_some_and(|place| {
+            let graphs = EdgeGraphs::new(self, predicate).at(place, subject);
+            graphs.contains(number)
         })
     }
 }

@@ -178,6 +178,24 @@ impl Segment {
         }
     }
 
+    /// Key and neighbour of an edge, by its number. Not of a segment with holes or empty lists.
+    ///
+    /// # Panics
+    /// If there is no such edge.
+    #[must_use]
+    pub(crate) fn edge_at(&self, edge: usize) -> (TermId, TermId) {
+        let row = match &self.offsets {
+            None => edge,
+            Some(offsets) => {
+                // The last row that does not begin behind it.
+                let narrow = edge as u64 - offsets.base();
+                offsets.narrow().seek(0, narrow + 1) - 1
+            }
+        };
+        let neighbour = TermId::from_raw(self.neighbours.get(edge));
+        (self.domain.key_at(row), neighbour)
+    }
+
     /// The neighbours of many keys: appends one entry a key to `out`.
     pub fn locate<'a>(&'a self, keys: &[TermId], out: &mut Vec<Neighbours<'a>>) {
         let mut rows = Vec::with_capacity(keys.len().min(LOOKUP_BATCH));

@@ -1,6 +1,6 @@
 //! Which ids of the dictionary are in the order of their texts?
 //!
-//! Literals are numbered in the order of their keys, and vertices too within each cluster. What
+//! Literals are numbered in the order of their keys, and vertices too within each run. What
 //! the key alone tells, whether a vertex is an IRI and of which datatype and language a literal is,
 //! is found out when it is first asked for, and kept in two bits a vertex and a byte a literal.
 
@@ -168,14 +168,14 @@ impl Base {
         let local = id.local();
         match id.kind() {
             TermKind::Vertex if local < self.vertices.len() => {
-                let cluster = self.clusters.cluster_of(id)?;
+                let run = self.runs.run_of(id)?;
                 let kind = self.vertex_kinds.get(local, &self.vertices, vertex_kind);
                 Some(TextRun {
                     kind: match kind {
                         SECOND_KIND => TextKind::Blank,
                         _ => TextKind::Iri,
                     },
-                    number: u32::try_from(cluster).ok()?,
+                    number: u32::try_from(run).ok()?,
                 })
             }
             TermKind::Literal if local < self.literals.len() => {

@@ -9,12 +9,12 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use jindou_dictionary::StringTable;
-use jindou_model::{Direction, Graphs, Pattern, PredicateId, TermId, TermKind};
+use jindou_model::{Direction, Pattern, PredicateId, TermId, TermKind};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::delta::Snapshot;
-use crate::named::NamedSegment;
-use crate::{Base, Segment, StoreError};
+use crate::named::{EdgeGraphs, OfGraph};
+use crate::{Base, Layer, LayerKind, Segment, StoreError};
 
 /// A sum over quads that depends on each of them and not on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,17 +97,22 @@ pub(crate) fn base(base: &Base, folder: &Path, generation: u64) -> Result<(), St
     if !declared || !base.declared.is_sorted() {
         return Err(files.wrong("base", "the list of declared graphs is broken"));
     }
-    (base.clusters.check(base.vertices.len(), &known))
+    (base.runs.check(base.vertices.len())).map_err(|reason| files.wrong("base", reason))?;
+    for layer in &base.layers {
+        (layer
+            .clusters
+            .check(base.vertices.len(), layer.edges() == 0, &known))
         .map_err(|reason| files.wrong("base", reason))?;
-    for number in 0..base.predicate_count() {
-        let predicate = PredicateId(number as u32);
-        predicate_edges(base, predicate, &known).map_err(|reason| {
-            let mut iri = Vec::new();
-            // Every string was read above.
-            let _ = base.predicates.extract(number as u64, &mut iri);
-            let iri = String::from_utf8_lossy(&iri);
-            files.wrong("base", format!("<{iri}>: {reason}"))
-        })?;
+        for number in 0..base.predicate_count() {
+            let predicate = PredicateId(number as u32);
+            predicate_edges(layer, predicate, &known).map_err(|reason| {
+                let mut iri = Vec::new();
+                // Every string was read above.
+                let _ = base.predicates.extract(number as u64, &mut iri);
+                let iri = String::from_utf8_lossy(&iri);
+                files.wrong("base", format!("<{iri}>: {reason}"))
+            })?;
+        }
     }
     named(base, &known).map_err(|reason| files.wrong("base", reason))
 }
@@ -125,16 +130,17 @@ fn dictionary(table: &StringTable) -> Result<(), String> {
     Ok(())
 }
 
-/// The edges of the default graph, in both directions.
+/// The edges of a layer, in both directions.
 fn predicate_edges(
-    base: &Base,
+    layer: &Layer,
     predicate: PredicateId,
     known: &dyn Fn(TermId) -> bool,
 ) -> Result<(), &'static str> {
     let mut sums = [Sum::default(); 2];
     for direction in [Direction::Out, Direction::In] {
-        let segment = base.segment(predicate, direction);
-        base.clusters
+        let segment = layer.segment(predicate, direction);
+        layer
+            .clusters
             .check_predicate(predicate, direction, segment)?;
         let Some(segment) = segment else { continue };
         segment.check(false, known)?;
@@ -156,53 +162,57 @@ fn for_each_edge(segment: &Segment, visit: &mut dyn FnMut(TermId, TermId)) {
     });
 }
 
-/// The quads of named graphs, in both directions and by graph.
+/// The quads of named graphs, by edge and by graph.
 fn named(base: &Base, known: &dyn Fn(TermId) -> bool) -> Result<(), &'static str> {
-    let mut sums = [Sum::default(); 3];
+    let (mut by_edge, mut by_graph) = (Sum::default(), Sum::default());
+    let mut graphs = Vec::new();
+    base.named.for_each_graph(&mut |graph| graphs.push(graph));
+    if !graphs.iter().all(|graph| known(*graph)) {
+        return Err("a named graph is no term of the store");
+    }
+    let layer = base.layer(LayerKind::Named);
+    let mut is_sound = true;
     for number in 0..base.predicate_count() {
         let predicate = PredicateId(number as u32);
-        for direction in [Direction::Out, Direction::In] {
-            let Some(segment) = base.named.segment(predicate, direction) else {
-                continue;
-            };
-            segment.edges().check(true, known)?;
-            let sum = &mut sums[direction as usize];
-            let add = &mut |key, to, graph| sum.add_edge(direction, predicate, (key, to, graph));
-            if !named_edges(segment, known, add) {
-                return Err("the quads of named graphs are out of order");
+        let mut of_edges = EdgeGraphs::new(base, predicate);
+        let all = Pattern {
+            subject: None,
+            predicate: Some(predicate),
+            object: None,
+        };
+        let flow = layer.for_each_match(&all, &mut |s, p, o, _| {
+            let list = of_edges.of(s, o);
+            is_sound &= list.iter().is_sorted_by(|a, b| a < b);
+            for graph in list.iter() {
+                match graphs.get(graph as usize) {
+                    Some(graph) => by_edge.add(s, p, o, *graph),
+                    None => is_sound = false,
+                }
             }
-        }
-    }
-    let by_graph = &mut sums[2];
-    let mut add = |subject, predicate, object, graph| {
-        by_graph.add(subject, predicate, object, graph);
-    };
-    if !base.named.index().check(&mut add) {
-        return Err("the index of named graphs is out of order");
-    }
-    let all_agree = sums[0] == sums[1] && sums[0] == sums[2];
-    match all_agree && sums[0].quads == base.named.quads() {
-        true => Ok(()),
-        false => Err("the quads of named graphs by subject, by object and by graph differ"),
-    }
-}
-
-/// Visits every (key, neighbour, graph); false if they are out of order or a graph is not known.
-fn named_edges(
-    segment: &NamedSegment,
-    known: &dyn Fn(TermId) -> bool,
-    visit: &mut dyn FnMut(TermId, TermId, TermId),
-) -> bool {
-    let mut sound = true;
-    segment.edges().domain().for_each(&mut |key| {
-        let mut before = None;
-        segment.for_each(key, &mut |to, graph| {
-            sound &= before.is_none_or(|before| before < (to, graph)) && known(graph);
-            before = Some((to, graph));
-            visit(key, to, graph);
+            ControlFlow::Continue(())
         });
-    });
-    sound
+        debug_assert!(flow.is_continue());
+    }
+    for graph in &graphs {
+        let before = by_graph.quads;
+        for predicate in base.predicates_of_graph(*graph) {
+            let Some(of_graph) = OfGraph::new(base, *graph, predicate) else {
+                return Err("the index of named graphs is out of order");
+            };
+            let begin = by_graph.quads;
+            let flow = of_graph.for_each(&mut |s, o| {
+                by_graph.add(s, predicate, o, *graph);
+                ControlFlow::Continue(())
+            });
+            debug_assert!(flow.is_continue());
+            is_sound &= by_graph.quads - begin == of_graph.edges();
+        }
+        is_sound &= by_graph.quads - before == base.quads_of_graph(*graph);
+    }
+    match is_sound && by_edge == by_graph && by_edge.quads == base.named.quads() {
+        true => Ok(()),
+        false => Err("the quads of named graphs by edge and by graph differ"),
+    }
 }
 
 /// Reads every quad of a snapshot and compares their number with what it says.
@@ -215,16 +225,19 @@ pub(crate) fn counts(snapshot: &Snapshot, folder: &Path) -> Result<(), StoreErro
         predicate: None,
         object: None,
     };
-    let count = |graphs| {
-        let mut quads = 0_u64;
-        let flow = snapshot.for_each_match(&all, graphs, &mut |_, _, _, _| {
-            quads += 1;
+    let mut found = (0_u64, 0_u64);
+    let flow = snapshot
+        .default_graph()
+        .for_each_match(&all, &mut |_, _, _, _| {
+            found.0 += 1;
             ControlFlow::Continue(())
         });
-        debug_assert!(flow.is_continue());
-        quads
-    };
-    let found = (count(Graphs::Default), count(Graphs::Named));
+    debug_assert!(flow.is_continue());
+    let flow = snapshot.for_each_quad(&all, &mut |_, _, _, _| {
+        found.1 += 1;
+        ControlFlow::Continue(())
+    });
+    debug_assert!(flow.is_continue());
     let said = (snapshot.triples(), snapshot.named_quads());
     match found == said {
         true => Ok(()),
@@ -298,7 +311,7 @@ mod tests {
         let number = sample().find_predicate("http://e/p").unwrap().index();
         let other = sample().find_predicate("http://e/even").unwrap().index();
         let mut altered = sample();
-        altered.segments[1][number] = None;
+        altered.layers[0].segments[1][number] = None;
         assert!(
             reason(&altered).contains("<http://e/p>"),
             "{}",
@@ -306,13 +319,13 @@ mod tests {
         );
         let mut altered = sample();
         let mut edge = 0;
-        let segment = altered.segments[0][other].as_ref().unwrap();
+        let segment = altered.layers[0].segments[0][other].as_ref().unwrap();
         segment.domain().for_each(&mut |key| edge = key.raw());
-        altered.segments[0][other] = Some(Segment::from_sorted(&[(edge, edge)]));
+        altered.layers[0].segments[0][other] = Some(Segment::from_sorted(&[(edge, edge)]));
         assert!(reason(&altered).contains("<http://e/even>"));
         let mut altered = sample();
         let unknown = TermId::vertex(jindou_model::ShardId(0), 1_000_000).raw();
-        altered.segments[0][number] = Some(Segment::from_sorted(&[(edge, unknown)]));
+        altered.layers[0].segments[0][number] = Some(Segment::from_sorted(&[(edge, unknown)]));
         assert!(reason(&altered).contains("base-3.jnd"));
         let mut altered = sample();
         altered.vertices = altered.predicates.clone();
@@ -321,7 +334,7 @@ mod tests {
         altered.declared = vec![unknown];
         assert!(reason(&altered).contains("declared"));
         let mut altered = sample();
-        altered.clusters = build(Vec::new(), 0).unwrap().clusters;
+        altered.layers[0].clusters = build(Vec::new(), 0).unwrap().layers[0].clusters.clone();
         assert!(reason(&altered).contains("clusters"));
     }
 }

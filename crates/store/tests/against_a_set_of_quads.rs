@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
 
 use jindou_model::{
-    Cursor, Direction, Graphs, IdQuad, IdRanges, Membership, Pattern, PredicateId, ShardId,
-    SnapshotNumber, TermId, TermKind, TextKind, TextRun, inline, key,
+    Cursor, Direction, GraphRef, IdQuad, IdRanges, Lists, Membership, Pattern, PredicateId,
+    ShardId, SnapshotNumber, TermId, TermKind, TextKind, TextRun, inline, key,
 };
 use jindou_store::bulk::{BulkSink, build, rebuild};
 use jindou_store::{
-    Base, Changed, Changes, Directory, DurabilityOptions, DurableStore, FoldRule, Snapshot,
+    Base, Changed, Changes, Directory, DurabilityOptions, DurableStore, FoldRule, LayerKind,
+    LayerView, Snapshot,
 };
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
@@ -116,9 +117,20 @@ fn id(base: &Snapshot, term: &Term) -> TermId {
 
 type Row = (TermId, PredicateId, TermId, TermId);
 
-fn matches(base: &Snapshot, pattern: Pattern, graphs: Graphs) -> Vec<Row> {
+fn quad_matches(base: &Snapshot, pattern: Pattern) -> Vec<Row> {
     let mut rows = Vec::new();
-    let flow = base.for_each_match(&pattern, graphs, &mut |s, p, o, g| {
+    let flow = base.for_each_quad(&pattern, &mut |s, p, o, g| {
+        rows.push((s, p, o, g));
+        ControlFlow::Continue(())
+    });
+    assert!(flow.is_continue());
+    rows.sort_unstable();
+    rows
+}
+
+fn matches(base: &Snapshot, pattern: Pattern, graph: GraphRef<'_>) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let flow = base.for_each_match(&pattern, graph, &mut |s, p, o, g| {
         rows.push((s, p, o, g));
         ControlFlow::Continue(())
     });
@@ -161,6 +173,12 @@ fn compare(base: &Snapshot, quads: &[Quad]) {
     let mut asked: Vec<Row> = all.iter().copied().collect();
     asked.extend(all.iter().map(|(s, p, o, _)| (*o, *p, *s, stranger)));
     asked.push((stranger, PredicateId::TYPE, stranger, stranger));
+    let named: BTreeSet<TermId> = all
+        .iter()
+        .map(|row| row.3)
+        .filter(|g| !g.is_none())
+        .collect();
+    let some: Vec<TermId> = named.iter().copied().step_by(2).chain([stranger]).collect();
     for (s, p, o, g) in asked {
         for mask in 0..8 {
             let pattern = Pattern {
@@ -168,77 +186,278 @@ fn compare(base: &Snapshot, quads: &[Quad]) {
                 predicate: (mask & 2 != 0).then_some(p),
                 object: (mask & 4 != 0).then_some(o),
             };
-            for graphs in [Graphs::Default, Graphs::Named, Graphs::One(g)] {
-                if graphs == Graphs::One(TermId::NONE) {
-                    continue;
-                }
-                let expected: Vec<Row> = all
-                    .iter()
-                    .copied()
-                    .filter(|row| {
-                        pattern.subject.is_none_or(|s| s == row.0)
-                            && pattern.predicate.is_none_or(|p| p == row.1)
-                            && pattern.object.is_none_or(|o| o == row.2)
-                            && match graphs {
-                                Graphs::Default => row.3.is_none(),
-                                Graphs::Named => !row.3.is_none(),
-                                Graphs::One(graph) => row.3 == graph,
-                            }
-                    })
-                    .collect();
-                assert_eq!(
-                    matches(base, pattern, graphs),
-                    expected,
-                    "{pattern:?} {graphs:?}"
-                );
+            let fits = |row: &Row| {
+                pattern.subject.is_none_or(|s| s == row.0)
+                    && pattern.predicate.is_none_or(|p| p == row.1)
+                    && pattern.object.is_none_or(|o| o == row.2)
+            };
+            for graph in graph_refs(g, &some) {
+                let expected: Vec<Row> = rows_in(&all, graph).into_iter().filter(fits).collect();
+                let found = matches(base, pattern, graph);
+                assert_eq!(found, expected, "{pattern:?} {graph:?}");
             }
+            let quads = all.iter().filter(|row| !row.3.is_none() && fits(row));
+            assert_eq!(
+                quad_matches(base, pattern),
+                quads.copied().collect::<Vec<_>>()
+            );
         }
     }
-    compare_graphs(base, &all);
-    compare_statistics(base, &all);
+    for graph in named.iter().copied().chain([stranger]) {
+        for graph in graph_refs(graph, &some) {
+            compare_access(base, graph, &all);
+        }
+    }
+    for (kind, graph) in [
+        (LayerKind::Default, GraphRef::Default),
+        (LayerKind::Named, GraphRef::Named),
+    ] {
+        compare_statistics(base, kind, &rows_in(&all, graph));
+    }
 }
 
-/// Reads each named graph piece by piece.
-fn compare_graphs(base: &Snapshot, all: &BTreeSet<Row>) {
-    for (_, predicate, _, graph) in all.iter().filter(|row| !row.3.is_none()) {
-        for asked in [None, Some(*predicate)] {
-            let mut rows = Vec::new();
-            let mut more = true;
-            let mut from = 0;
-            while more {
-                let before = rows.len();
-                more = base.scan_graph(*graph, asked, from, 3, &mut |s, p, o, g| {
-                    rows.push((s, p, o, g));
-                    ControlFlow::Continue(())
-                });
-                from += 3;
-                // Places of removed quads are passed over.
-                assert!(!more || base.changes() > 0 || rows.len() == before + 3);
-            }
-            rows.sort_unstable();
-            let expected: Vec<Row> = all
+/// Every kind of graph, `one` and `some` among them.
+fn graph_refs(one: TermId, some: &[TermId]) -> Vec<GraphRef<'_>> {
+    let mut graphs = vec![
+        GraphRef::Default,
+        GraphRef::Named,
+        GraphRef::Union,
+        GraphRef::Some(some),
+    ];
+    if !one.is_none() {
+        graphs.push(GraphRef::One(one));
+    }
+    graphs
+}
+
+/// The triples of a graph, with `NONE` for a graph that is none of the quads' own.
+fn rows_in(all: &BTreeSet<Row>, graph: GraphRef<'_>) -> BTreeSet<Row> {
+    let is_in = |row: &&Row| match graph {
+        GraphRef::Default => row.3.is_none(),
+        GraphRef::Named => !row.3.is_none(),
+        GraphRef::Union => true,
+        GraphRef::One(graph) => row.3 == graph,
+        GraphRef::Some(graphs) => graphs.contains(&row.3),
+    };
+    let name = |row: &Row| match graph {
+        GraphRef::One(graph) => (row.0, row.1, row.2, graph),
+        _ => (row.0, row.1, row.2, TermId::NONE),
+    };
+    all.iter().filter(is_in).map(name).collect()
+}
+
+fn list_of(ids: &IdRanges) -> Vec<TermId> {
+    let mut found = Vec::new();
+    ids.copy(0, usize::MAX >> 1, &mut found);
+    found
+}
+
+/// Every call of the access to graphs beside the triples of the graph.
+fn compare_access(base: &Snapshot, graph: GraphRef<'_>, all: &BTreeSet<Row>) {
+    let rows = rows_in(all, graph);
+    let terms: BTreeSet<TermId> = all.iter().flat_map(|row| [row.0, row.2]).collect();
+    let terms: Vec<TermId> = terms.into_iter().collect();
+    let mut allowed = IdRanges::new();
+    for id in terms.iter().step_by(2) {
+        allowed.push(*id, TermId::from_raw(id.raw() + 1));
+    }
+    let predicates = 0..base.predicate_count();
+    for predicate in predicates.map(|number| PredicateId(number as u32)) {
+        let count = rows.iter().filter(|row| row.1 == predicate).count() as u64;
+        assert!(
+            base.edges(graph, predicate)
+                .is_none_or(|edges| edges == count),
+            "{graph:?}"
+        );
+        for direction in [Direction::Out, Direction::In] {
+            let list = Lists {
+                predicate,
+                direction,
+                keys: &terms,
+            };
+            let edges: BTreeSet<(TermId, TermId)> = rows
                 .iter()
-                .copied()
-                .filter(|row| row.3 == *graph && asked.is_none_or(|p| p == row.1))
+                .filter(|row| row.1 == predicate)
+                .map(|row| match direction {
+                    Direction::Out => (row.0, row.2),
+                    Direction::In => (row.2, row.0),
+                })
                 .collect();
-            assert_eq!(rows, expected);
+            for allowed in [None, Some(&allowed)] {
+                let is_allowed = |id: &TermId| allowed.is_none_or(|ids| ids.contains(*id));
+                let expected: Vec<(u32, TermId)> = (0..)
+                    .zip(&terms)
+                    .flat_map(|(row, key)| {
+                        edges
+                            .iter()
+                            .filter(move |e| e.0 == *key)
+                            .map(move |e| (row, e.1))
+                    })
+                    .filter(|(_, id)| is_allowed(id))
+                    .collect();
+                let found = expanded(base, graph, &[list], allowed);
+                assert_eq!(found, expected, "{graph:?} {predicate:?} {direction:?}");
+                let mut degrees = Vec::new();
+                base.degrees(graph, &list, allowed, &mut degrees);
+                let degree =
+                    |row: usize| expected.iter().filter(|e| e.0 == row as u32).count() as u64;
+                assert_eq!(degrees, (0..terms.len()).map(degree).collect::<Vec<_>>());
+            }
+            let others: Vec<TermId> = terms.iter().rev().copied().collect();
+            let mut found = Vec::new();
+            base.contains(graph, &list, &others, &mut found);
+            let is_edge =
+                |row: &u32| edges.contains(&(terms[*row as usize], others[*row as usize]));
+            let expected: Vec<u32> = (0..terms.len() as u32).filter(is_edge).collect();
+            assert_eq!(found, expected);
+            compare_places(base, graph, &list, &edges);
+            // What has an edge and a type, and what a predicate's keys are.
+            let keys: BTreeSet<TermId> = edges.iter().map(|edge| edge.0).collect();
+            let asked = [Membership::Has(predicate, direction)];
+            let members = base
+                .members(graph, &asked, true, None)
+                .expect("it is exact");
+            let members: BTreeSet<TermId> = list_of(&members).into_iter().collect();
+            assert!(keys.is_subset(&members), "{graph:?} {asked:?}");
+            let pair = [
+                list,
+                Lists {
+                    direction: direction.reverse(),
+                    keys: &others,
+                    ..list
+                },
+            ];
+            let both: Vec<(u32, TermId)> = (0..)
+                .zip(terms.iter().zip(&others))
+                .flat_map(|(row, (key, other))| {
+                    let of_key = edges.iter().filter(move |e| e.0 == *key).map(|e| e.1);
+                    of_key
+                        .filter(|id| edges.contains(&(*id, *other)))
+                        .map(move |id| (row, id))
+                        .collect::<Vec<_>>()
+                })
+                .collect();
+            assert_eq!(
+                expanded(base, graph, &pair, None),
+                both,
+                "{graph:?} {predicate:?}"
+            );
         }
+    }
+    let classes = rows
+        .iter()
+        .filter(|row| row.1 == PredicateId::TYPE)
+        .map(|row| row.2);
+    for class in classes.collect::<BTreeSet<_>>() {
+        let of_class = |row: &&Row| row.1 == PredicateId::TYPE && row.2 == class;
+        let expected: BTreeSet<TermId> = rows.iter().filter(of_class).map(|row| row.0).collect();
+        let asked = [Membership::Type(class)];
+        for exact in [false, true] {
+            let members = base
+                .members(graph, &asked, exact, None)
+                .expect("types are honoured");
+            let expected: Vec<TermId> = expected.iter().copied().collect();
+            assert_eq!(list_of(&members), expected, "{graph:?} {class:?}");
+        }
+    }
+    if graph == GraphRef::Named {
+        compare_graphs_of(base, &rows, all);
     }
 }
 
-fn compare_statistics(base: &Snapshot, all: &BTreeSet<Row>) {
-    let of_default: Vec<&Row> = all.iter().filter(|row| row.3.is_none()).collect();
+fn expanded(
+    base: &Snapshot,
+    graph: GraphRef<'_>,
+    lists: &[Lists<'_>],
+    allowed: Option<&IdRanges>,
+) -> Vec<(u32, TermId)> {
+    let mut cursor = Cursor::default();
+    let mut found = Vec::new();
+    while cursor.key < lists[0].keys.len() {
+        let (mut rows, mut out) = (Vec::new(), Vec::new());
+        base.expand(graph, lists, &mut cursor, allowed, 3, &mut rows, &mut out);
+        assert_eq!(rows.len(), out.len());
+        found.extend(rows.into_iter().zip(out));
+    }
+    // Those of a key come in any order.
+    assert!(found.is_sorted_by_key(|(row, _)| *row));
+    found.sort_unstable();
+    found
+}
+
+/// The places of each key, shared out by twos.
+fn compare_places(
+    base: &Snapshot,
+    graph: GraphRef<'_>,
+    list: &Lists<'_>,
+    edges: &BTreeSet<(TermId, TermId)>,
+) {
+    for key in list.keys {
+        let keys = [*key];
+        let list = Lists {
+            keys: &keys,
+            ..*list
+        };
+        let mut found = Vec::new();
+        for from in (0..base.places(graph, &list)).step_by(2) {
+            let mut cursor = Cursor {
+                key: 0,
+                offset: from as usize,
+            };
+            let mut rows = Vec::new();
+            base.expand(
+                graph,
+                &[list],
+                &mut cursor,
+                None,
+                2,
+                &mut Vec::new(),
+                &mut rows,
+            );
+            found.extend(rows);
+        }
+        found.sort_unstable();
+        found.dedup();
+        let expected: Vec<TermId> = edges.iter().filter(|e| e.0 == *key).map(|e| e.1).collect();
+        assert_eq!(found, expected, "{graph:?} {list:?}");
+    }
+}
+
+/// The graphs of each edge of the named layer.
+fn compare_graphs_of(base: &Snapshot, rows: &BTreeSet<Row>, all: &BTreeSet<Row>) {
+    for (s, p, o, _) in rows {
+        let (keys, to) = ([*s], [*o]);
+        let list = Lists {
+            predicate: *p,
+            direction: Direction::Out,
+            keys: &keys,
+        };
+        let (mut at, mut graphs) = (Vec::new(), Vec::new());
+        base.graphs_of(&list, &to, &mut at, &mut graphs);
+        graphs.sort_unstable();
+        let of_edge = all
+            .iter()
+            .filter(|row| !row.3.is_none() && (row.0, row.1, row.2) == (*s, *p, *o));
+        let expected: Vec<TermId> = of_edge.map(|row| row.3).collect();
+        assert_eq!(graphs, expected);
+        assert!(at.iter().all(|row| *row == 0));
+    }
+}
+
+fn compare_statistics(snapshot: &Snapshot, kind: LayerKind, all: &BTreeSet<Row>) {
+    let base = snapshot.layer(kind);
+    assert_eq!(base.edges(), all.len() as u64);
     let has = |vertex: TermId, asked: Membership| {
-        of_default.iter().any(|(s, p, o, _)| match asked {
+        all.iter().any(|(s, p, o, _)| match asked {
             Membership::Type(class) => *s == vertex && *p == PredicateId::TYPE && *o == class,
             Membership::Has(predicate, Direction::Out) => *s == vertex && *p == predicate,
             Membership::Has(predicate, Direction::In) => *o == vertex && *p == predicate,
         })
     };
-    let mut terms: Vec<TermId> = of_default.iter().flat_map(|row| [row.0, row.2]).collect();
+    let mut terms: Vec<TermId> = all.iter().flat_map(|row| [row.0, row.2]).collect();
     terms.sort_unstable();
     terms.dedup();
-    let mut traits: Vec<Membership> = of_default
+    let mut traits: Vec<Membership> = all
         .iter()
         .flat_map(|(_, p, o, _)| {
             [
@@ -250,17 +469,17 @@ fn compare_statistics(base: &Snapshot, all: &BTreeSet<Row>) {
         .filter(|t| !matches!(t, Membership::Has(PredicateId::TYPE, Direction::In)))
         .collect();
     traits.dedup();
-    compare_neighbours(base, &of_default, &terms);
+    let predicates = snapshot.predicate_count();
+    compare_neighbours(base, predicates, all, &terms);
     for pair in traits.windows(2) {
-        for number in 1..base.predicate_count() {
+        for number in 1..predicates {
             let predicate = PredicateId(number as u32);
             if let Some(edges) = base
-                .base()
                 .clusters()
                 .edges_between(predicate, &pair[..1], &pair[1..])
-                .filter(|_| base.changes() == 0)
+                .filter(|_| snapshot.changes() == 0)
             {
-                let expected = of_default
+                let expected = all
                     .iter()
                     .filter(|row| row.1 == predicate && row.2.kind() == TermKind::Vertex)
                     .filter(|row| has(row.0, pair[0]) && has(row.2, pair[1]))
@@ -278,13 +497,8 @@ fn compare_statistics(base: &Snapshot, all: &BTreeSet<Row>) {
             .copied()
             .filter(|v| pair.iter().all(|t| has(*v, *t)))
             .collect();
-        let list = |ids: IdRanges| {
-            let mut found = Vec::new();
-            ids.copy(0, usize::MAX >> 1, &mut found);
-            found
-        };
         let all = base.ids_with(pair, true, None).unwrap();
-        assert_eq!(list(all), expected, "{pair:?}");
+        assert_eq!(list_of(&all), expected, "{pair:?}");
         // Every other third of the terms, and what lies behind the last.
         let mut windows = IdRanges::new();
         for three in terms.chunks(3).step_by(2) {
@@ -294,13 +508,18 @@ fn compare_statistics(base: &Snapshot, all: &BTreeSet<Row>) {
         let inside = |id: &TermId| windows.contains(*id);
         let expected: Vec<TermId> = expected.into_iter().filter(inside).collect();
         let within = base.ids_with(pair, true, Some(&windows)).unwrap();
-        assert_eq!(list(within), expected, "{pair:?} in {windows:?}");
+        assert_eq!(list_of(&within), expected, "{pair:?} in {windows:?}");
     }
 }
 
 /// Neighbours of all terms by each predicate: one by one, located and expanded together.
-fn compare_neighbours(base: &Snapshot, quads: &[&Row], terms: &[TermId]) {
-    for number in 0..base.predicate_count() {
+fn compare_neighbours(
+    base: LayerView<'_>,
+    predicates: usize,
+    quads: &BTreeSet<Row>,
+    terms: &[TermId],
+) {
+    for number in 0..predicates {
         let predicate = PredicateId(number as u32);
         let edges = quads.iter().filter(|row| row.1 == predicate);
         let edges: Vec<(TermId, TermId)> = edges.map(|row| (row.0, row.2)).collect();
@@ -373,8 +592,8 @@ fn compare_changes(before: &Snapshot, now: &Snapshot) {
         object: None,
     };
     let rows = |snapshot: &Snapshot| -> BTreeSet<Row> {
-        let default = matches(snapshot, all, Graphs::Default);
-        let named = matches(snapshot, all, Graphs::Named);
+        let default = matches(snapshot, all, GraphRef::Default);
+        let named = quad_matches(snapshot, all);
         default.into_iter().chain(named).collect()
     };
     let graphs = |snapshot: &Snapshot| -> BTreeSet<TermId> {
@@ -562,16 +781,88 @@ fn a_graph_knows_its_own_quads_of_a_subject_that_every_graph_has() {
         })
         .collect();
     let base = snapshot(load(&quads, 2));
-    let index = base.base().named().index();
+    let asked = base.find_predicate("http://example.org/p4").unwrap();
     for number in [0, 1, 500, 999] {
-        let found = index.quads(id(&base, &graph(number).into()));
-        assert_eq!(found.len(), 1, "not the thousand edges of the subject");
-        let asked = base.find_predicate("http://example.org/p4").unwrap();
-        assert_eq!(index.of_predicate(found.clone(), asked), found);
-        assert_eq!(
-            index.of_subject(found.clone(), id(&base, &node(0).into())),
-            found
-        );
+        let graph = id(&base, &graph(number).into());
+        assert_eq!(base.graph_quads(graph, Some(asked)), 1);
+        assert_eq!(base.predicates_of_graph(graph), [asked]);
     }
+    // Seven edges, each in every seventh graph.
+    assert_eq!(base.named_layer().edges(), 7);
     assert_eq!(base.named_graphs(), 1000);
+}
+
+#[test]
+fn vertices_are_at_home_in_the_graph_that_says_most_of_them() {
+    let iri = |text: String| NamedNode::new_unchecked(format!("http://example.org/{text}"));
+    let mut quads = Vec::new();
+    for number in 0..600 {
+        let subject = iri(format!("s{number:03}"));
+        let home = iri(format!("g{}", number % 3));
+        let mut add = |predicate: NamedNode, object: Term, graph: &NamedNode| {
+            quads.push(Quad::new(subject.clone(), predicate, object, graph.clone()));
+        };
+        add(rdf::TYPE.into_owned(), node(1).into(), &home);
+        let next = iri(format!("s{:03}", (number + 3) % 600));
+        add(predicate(4), next.into(), &home);
+        add(predicate(5), Literal::from(number).into(), &home);
+        if number % 50 == 0 {
+            // Something that another graph says of it, and something that two say.
+            add(
+                predicate(6),
+                Literal::from("other").into(),
+                &iri("g9".to_owned()),
+            );
+            add(
+                predicate(5),
+                Literal::from(number).into(),
+                &iri("g9".to_owned()),
+            );
+        }
+    }
+    let base = load(&quads, 2);
+    let footprint = base.footprint().named;
+    assert!(footprint < 600 * 12, "{footprint} bytes");
+    compare_runs(&base);
+    let mut now = snapshot(base);
+    let rows = rows_of(&now, &quads);
+    for graph in [0, 1, 2, 9].map(|number| id(&now, &iri(format!("g{number}")).into())) {
+        compare_access(&now, GraphRef::One(graph), &rows);
+    }
+    compare_access(&now, GraphRef::Named, &rows);
+    // Another graph says of a vertex what its home does, and the home no more; and a type moves.
+    let moved = |graph: &str| {
+        let of = |predicate: NamedNode, object: Term| {
+            Quad::new(
+                iri("s003".to_owned()),
+                predicate,
+                object,
+                iri(graph.to_owned()),
+            )
+        };
+        let next = iri("s006".to_owned());
+        [
+            of(predicate(4), next.into()),
+            of(rdf::TYPE.into_owned(), node(1).into()),
+        ]
+    };
+    let intern_all =
+        |now: &mut Snapshot, quads: &[Quad]| quads.iter().map(|quad| intern(now, quad)).collect();
+    let changes = Changes {
+        remove: intern_all(&mut now, &moved("g0")),
+        add: intern_all(&mut now, &moved("g9")),
+    };
+    now.apply(&changes);
+    quads.retain(|quad| !moved("g0").contains(quad));
+    quads.extend(moved("g9"));
+    let rows = rows_of(&now, &quads);
+    for graph in [0, 1, 9].map(|number| id(&now, &iri(format!("g{number}")).into())) {
+        compare_access(&now, GraphRef::One(graph), &rows);
+    }
+    compare_access(&now, GraphRef::Named, &rows);
+    compare_access(
+        &snapshot(rebuild(&now).unwrap()),
+        GraphRef::Named,
+        &rows_of(&snapshot(rebuild(&now).unwrap()), &quads),
+    );
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use jindou_model::{
-    Cursor, Direction, Graphs, IdRanges, Membership, Neighbours, Pattern, PredicateId, ShardId,
-    TermId, Visit, inline,
+    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, PredicateId, ShardId,
+    TermId, Unavailable, Visit, inline,
 };
 use jindou_plan::expression::{Aggregate, AggregateFunction};
 use jindou_plan::physical::{Form, Node, Operator as Planned, Plan, RememberedIds, Var};
@@ -22,7 +22,7 @@ use super::two_sided::TwoSided;
 use crate::context::{CancellationToken, Context, ContextParts, Limits};
 use crate::operator::{Boxed, Operator};
 use crate::table::{Table, VarSet};
-use crate::{ExecError, GraphSource, SpillLimits, TermSource, Terms};
+use crate::{Catalogue, ExecError, GraphSource, SpillLimits, TermSource, Terms};
 
 /// A graph without a quad.
 struct Empty;
@@ -38,7 +38,7 @@ impl TermSource for Empty {
     }
 }
 
-impl GraphSource for Empty {
+impl Catalogue for Empty {
     fn predicate(&self, _: TermId) -> Option<PredicateId> {
         None
     }
@@ -47,51 +47,9 @@ impl GraphSource for Empty {
         TermId::predicate(predicate)
     }
 
-    fn predicate_count(&self) -> u32 {
-        0
-    }
+    fn predicates(&self, _: GraphRef<'_>, _: &mut Vec<PredicateId>) {}
 
-    fn ids_with(&self, _: &[Membership], _: bool, _: Option<&IdRanges>) -> Option<IdRanges> {
-        None
-    }
-
-    fn edges(&self, _: PredicateId) -> u64 {
-        0
-    }
-
-    fn neighbours(&self, _: PredicateId, _: Direction, _: TermId) -> Neighbours<'_> {
-        Neighbours::NONE
-    }
-
-    fn locate<'a>(
-        &'a self,
-        _: PredicateId,
-        _: Direction,
-        keys: &[TermId],
-        out: &mut Vec<Neighbours<'a>>,
-    ) {
-        out.extend(keys.iter().map(|_| Neighbours::NONE));
-    }
-
-    fn expand(
-        &self,
-        _: PredicateId,
-        _: Direction,
-        keys: &[TermId],
-        cursor: &mut Cursor,
-        _: Option<&IdRanges>,
-        _: usize,
-        _: &mut Vec<u32>,
-        _: &mut Vec<TermId>,
-    ) {
-        cursor.key = keys.len();
-    }
-
-    fn predicates_of(&self, _: TermId, _: Direction, _: &mut Vec<PredicateId>) {}
-
-    fn for_each_match(&self, _: &Pattern, _: Graphs, _: &mut Visit<'_>) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
+    fn predicates_of(&self, _: GraphRef<'_>, _: TermId, _: Direction, _: &mut Vec<PredicateId>) {}
 
     fn has_graph(&self, _: TermId) -> bool {
         false
@@ -99,19 +57,86 @@ impl GraphSource for Empty {
 
     fn graphs(&self, _: &mut Vec<TermId>) {}
 
-    fn scan_graph(
+    fn edges(&self, _: GraphRef<'_>, _: PredicateId) -> Option<u64> {
+        Some(0)
+    }
+}
+
+impl GraphSource for Empty {
+    fn members(
         &self,
-        _: TermId,
-        _: Option<PredicateId>,
-        _: usize,
-        _: usize,
-        _: &mut Visit<'_>,
-    ) -> bool {
-        false
+        _: GraphRef<'_>,
+        _: &[Membership],
+        _: bool,
+        _: Option<&IdRanges>,
+    ) -> Result<Option<IdRanges>, Unavailable> {
+        Ok(None)
     }
 
-    fn named_edges(&self, _: PredicateId) -> u64 {
-        0
+    fn expand(
+        &self,
+        _: GraphRef<'_>,
+        lists: &[Lists<'_>],
+        cursor: &mut Cursor,
+        _: Option<&IdRanges>,
+        _: usize,
+        _: &mut Vec<u32>,
+        _: &mut Vec<TermId>,
+    ) -> Result<(), Unavailable> {
+        cursor.key = lists[0].keys.len();
+        Ok(())
+    }
+
+    fn places(&self, _: GraphRef<'_>, _: &Lists<'_>) -> Result<u64, Unavailable> {
+        Ok(0)
+    }
+
+    fn contains(
+        &self,
+        _: GraphRef<'_>,
+        _: &Lists<'_>,
+        _: &[TermId],
+        _: &mut Vec<u32>,
+    ) -> Result<(), Unavailable> {
+        Ok(())
+    }
+
+    fn degrees(
+        &self,
+        _: GraphRef<'_>,
+        list: &Lists<'_>,
+        _: Option<&IdRanges>,
+        out: &mut Vec<u64>,
+    ) -> Result<(), Unavailable> {
+        out.resize(out.len() + list.keys.len(), 0);
+        Ok(())
+    }
+
+    fn graphs_of(
+        &self,
+        _: &Lists<'_>,
+        _: &[TermId],
+        _: &mut Vec<u32>,
+        _: &mut Vec<TermId>,
+    ) -> Result<(), Unavailable> {
+        Ok(())
+    }
+
+    fn for_each_match(
+        &self,
+        _: &Pattern,
+        _: GraphRef<'_>,
+        _: &mut Visit<'_>,
+    ) -> Result<ControlFlow<()>, Unavailable> {
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn for_each_quad(
+        &self,
+        _: &Pattern,
+        _: &mut Visit<'_>,
+    ) -> Result<ControlFlow<()>, Unavailable> {
+        Ok(ControlFlow::Continue(()))
     }
 }
 
@@ -151,6 +176,7 @@ impl World {
             constants: Vec::new(),
             root,
             dataset: None,
+            union_default_graph: false,
             base: None,
             calls_services: false,
             cost: 0.0,

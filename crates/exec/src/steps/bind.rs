@@ -3,30 +3,27 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use jindou_model::{Cursor, IdRanges, Neighbours, TermId};
+use jindou_model::{Cursor, Direction, IdRanges, Lists, PredicateId, TermId};
 use jindou_plan::expression::{Expression, Function};
-use jindou_plan::physical::{PlannedStep, Requirement, Side, Slot, Step, Var};
+use jindou_plan::physical::{PlannedStep, Requirement, Scope, Side, Slot, Step, Var};
 
+use super::scope::{Found, Place, SameGraph};
 use super::{ResolvedSide, compile, required_ids};
 use crate::ExecError;
 use crate::context::Context;
 use crate::operator::{Boxed, Operator};
 use crate::table::{Table, VarSet, batch_rows};
 
-/// Rows whose adjacency is located together in an intersection.
-const INTERSECT_ROWS: usize = 256;
-/// Ids of an intersection that are looked at between two looks at the clock.
-const INTERSECT_IDS: usize = 1 << 16;
-/// Batches of ids found that end a batch of located rows early: these are located again.
-const FOUND_BATCHES: usize = 4;
-
 /// [`jindou_plan::physical::Step::Bind`].
 pub(crate) struct Bind {
     input: Boxed,
     var: Var,
+    place: Place,
     sides: Vec<ResolvedSide>,
     /// What the new vertex must be in; for a scan, all there is.
     allowed: Option<IdRanges>,
+    /// Types that must be looked up in the graph of each row.
+    classes: Vec<TermId>,
     keep: VarSet,
     /// The input table that is being extended, and how far.
     current: Option<(Table, Cursor)>,
@@ -52,25 +49,91 @@ impl Bind {
         Self {
             input,
             var: start.var,
+            place: start.place,
             sides,
             allowed,
+            classes: start.classes,
             keep,
             current: None,
         }
+    }
+
+    /// Some of what the rows from the cursor on find.
+    fn find(&self, table: &Table, cursor: &mut Cursor, cx: &Context) -> Result<Found, ExecError> {
+        let (mut rows, mut values) = (Vec::new(), Vec::new());
+        match self.sides.as_slice() {
+            [] => scan(self.allowed.as_ref(), table, cursor, &mut rows, &mut values),
+            sides => self.follow(sides, table, cursor, (&mut rows, &mut values), cx)?,
+        }
+        let mut found = Found {
+            rows,
+            values,
+            graphs: None,
+        };
+        let same_graph = SameGraph {
+            place: &self.place,
+            sides: &self.sides,
+            classes: &self.classes,
+        };
+        same_graph.settle(&mut found, table, true, cx)?;
+        Ok(found)
+    }
+
+    fn follow(
+        &self,
+        sides: &[ResolvedSide],
+        table: &Table,
+        cursor: &mut Cursor,
+        found: (&mut Vec<u32>, &mut Vec<TermId>),
+        cx: &Context,
+    ) -> Result<(), ExecError> {
+        if self.allowed.as_ref().is_some_and(IdRanges::is_empty) {
+            cursor.key = table.rows();
+            return Ok(());
+        }
+        let constants: Vec<Vec<TermId>> = sides
+            .iter()
+            .map(|side| match side.from {
+                Slot::Const(id) => vec![cx.constant(id); table.rows()],
+                Slot::Var(_) => Vec::new(),
+            })
+            .collect();
+        let mut lists = Vec::with_capacity(sides.len());
+        for (side, constant) in sides.iter().zip(&constants) {
+            let keys = match side.from {
+                Slot::Const(_) => Some(constant.as_slice()),
+                Slot::Var(var) => table.get(var),
+            };
+            let (Some(predicate), Some(keys)) = (side.predicate, keys) else {
+                cursor.key = table.rows();
+                return Ok(());
+            };
+            lists.push(Lists {
+                predicate,
+                direction: side.direction,
+                keys,
+            });
+        }
+        let budget = batch_rows(table.width());
+        let allowed = self.allowed.as_ref();
+        self.place
+            .expand(table, &lists, cursor, allowed, budget, found, cx)
     }
 }
 
 /// The variable that a step binds, and the ids that it may have.
 pub(crate) struct Start {
     var: Var,
+    place: Place,
     allowed: Option<IdRanges>,
+    classes: Vec<TermId>,
 }
 
 impl Start {
     /// Of a step with these sides and requirements, and with these steps behind it: of what is
     /// scanned, filters may leave out most.
     pub(crate) fn new(
-        var: Var,
+        (var, scope): (Var, Scope),
         sides: &[Side],
         requires: &[Requirement],
         after: &[PlannedStep],
@@ -86,9 +149,29 @@ impl Start {
                 within = Some(range.cut(var, within.unwrap_or_else(IdRanges::all)));
             }
         }
-        let allowed = required_ids(requires, sides.is_empty(), within.as_ref(), cx);
-        Ok(Self { var, allowed })
+        let place = Place::new(scope, cx);
+        let exact = sides.is_empty();
+        let allowed = required_ids(place.widest(), requires, exact, within.as_ref(), cx)?;
+        let classes = match place {
+            Place::Fixed(_) => Vec::new(),
+            Place::Var(_) => classes_of(requires, cx),
+        };
+        Ok(Self {
+            var,
+            place,
+            allowed,
+            classes,
+        })
     }
+}
+
+/// The types among some requirements.
+pub(super) fn classes_of(requires: &[Requirement], cx: &Context) -> Vec<TermId> {
+    let class = |requirement: &Requirement| match requirement {
+        Requirement::Type(class) => Some(cx.constant(*class)),
+        Requirement::Has(..) => None,
+    };
+    requires.iter().filter_map(class).collect()
 }
 
 /// The conjuncts of a condition that compare a variable, or its YEAR, with a constant.
@@ -126,64 +209,41 @@ impl Operator for Bind {
                 },
             };
             let begin = cursor;
-            let (mut rows, mut values) = (Vec::new(), Vec::new());
-            match self.sides.as_slice() {
-                [] => scan(
-                    self.allowed.as_ref(),
-                    &table,
-                    &mut cursor,
-                    &mut rows,
-                    &mut values,
-                ),
-                [side] => {
-                    let side = *side;
-                    expand(
-                        side,
-                        self.allowed.as_ref(),
-                        &table,
-                        cx,
-                        &mut cursor,
-                        &mut rows,
-                        &mut values,
-                    );
-                }
-                sides => {
-                    let allowed = self.allowed.as_ref();
-                    intersect(
-                        sides,
-                        allowed,
-                        &table,
-                        cx,
-                        &mut cursor,
-                        &mut rows,
-                        &mut values,
-                    );
-                }
-            }
+            let found = self.find(&table, &mut cursor, cx)?;
             let done = cursor.key >= table.rows();
-            if values.is_empty() {
+            if found.values.is_empty() {
                 if !done {
                     self.current = Some((table, cursor));
                 }
                 continue;
             }
             let whole = done && begin == Cursor::default();
-            let mut extended = if whole && is_identity(&rows, table.rows()) {
+            let mut extended = if whole && is_identity(&found.rows, table.rows()) {
                 let mut table = table;
                 table.retain_columns(&self.keep);
                 table
             } else {
-                let extended = table.gather(&rows, &self.keep);
+                let extended = table.gather(&found.rows, &self.keep);
                 if !done {
                     self.current = Some((table, cursor));
                 }
                 extended
             };
-            if self.keep.contains(self.var) {
-                extended.set(self.var, values);
-            }
+            bind(&mut extended, found, self.var, &self.place, &self.keep);
             return Ok(Some(extended));
         }
+    }
+}
+
+/// Adds the columns of what was found to its rows.
+fn bind(extended: &mut Table, found: Found, var: Var, place: &Place, keep: &VarSet) {
+    if keep.contains(var) {
+        extended.set(var, found.values);
+    }
+    if let (Place::Var(graph), Some(graphs)) = (place, found.graphs)
+        && keep.contains(*graph)
+    {
+        extended.set(*graph, graphs);
     }
 }
 
@@ -218,166 +278,24 @@ fn scan(
     }
 }
 
-fn expand(
-    side: ResolvedSide,
-    allowed: Option<&IdRanges>,
-    table: &Table,
-    cx: &Context,
-    cursor: &mut Cursor,
-    rows: &mut Vec<u32>,
-    values: &mut Vec<TermId>,
-) {
-    let (Some(predicate), false) = (side.predicate, allowed.is_some_and(IdRanges::is_empty)) else {
-        cursor.key = table.rows();
-        return;
-    };
-    let repeated;
-    let keys = match side.from {
-        Slot::Var(var) => table.get(var).unwrap_or(&[]),
-        Slot::Const(id) => {
-            repeated = vec![cx.constant(id); table.rows()];
-            &repeated
-        }
-    };
-    cx.source.expand(
-        predicate,
-        side.direction,
-        keys,
-        cursor,
-        allowed,
-        batch_rows(table.width()),
-        rows,
-        values,
-    );
-    if keys.is_empty() {
-        cursor.key = table.rows();
-    }
-}
-
-fn intersect(
-    sides: &[ResolvedSide],
-    allowed: Option<&IdRanges>,
-    table: &Table,
-    cx: &Context,
-    cursor: &mut Cursor,
-    rows: &mut Vec<u32>,
-    values: &mut Vec<TermId>,
-) {
-    if allowed.is_some_and(IdRanges::is_empty) {
-        cursor.key = table.rows();
-        return;
-    }
-    let mut located: Vec<Vec<Neighbours<'_>>> = vec![Vec::new(); sides.len()];
-    let mut lists = Vec::with_capacity(sides.len());
-    let mut places = vec![0; sides.len()];
-    let most = batch_rows(table.width());
-    while cursor.key < table.rows() && values.len() < most {
-        let end = table.rows().min(cursor.key + INTERSECT_ROWS);
-        for (side, out) in sides.iter().zip(&mut located) {
-            out.clear();
-            locate(*side, table, cursor.key..end, cx, out);
-        }
-        let begin = cursor.key;
-        let mut looked = 0;
-        while cursor.key < end && values.len() < FOUND_BATCHES * most && looked < INTERSECT_IDS {
-            lists.clear();
-            lists.extend(located.iter().map(|side| side[cursor.key - begin]));
-            let from = cursor.offset;
-            let most = FOUND_BATCHES * most;
-            let to = intersect_row(&mut lists, &mut places, allowed, from, most, values);
-            rows.resize(values.len(), cursor.key as u32);
-            // The shortest list is the first now.
-            looked += 1 + to.unwrap_or(lists[0].len()).saturating_sub(from);
-            *cursor = match to {
-                Some(to) => Cursor {
-                    key: cursor.key,
-                    offset: to,
-                },
-                None => Cursor {
-                    key: cursor.key + 1,
-                    offset: 0,
-                },
-            };
-        }
-        if looked >= INTERSECT_IDS {
-            return;
-        }
-    }
-}
-
-fn locate<'a>(
-    side: ResolvedSide,
-    table: &Table,
-    rows: std::ops::Range<usize>,
-    cx: &'a Context,
-    out: &mut Vec<Neighbours<'a>>,
-) {
-    let Some(predicate) = side.predicate else {
-        out.resize(rows.len(), Neighbours::NONE);
-        return;
-    };
-    match side.from {
-        Slot::Const(id) => {
-            let list = cx
-                .source
-                .neighbours(predicate, side.direction, cx.constant(id));
-            out.resize(rows.len(), list);
-        }
-        Slot::Var(var) => match table.get(var) {
-            Some(column) => cx
-                .source
-                .locate(predicate, side.direction, &column[rows], out),
-            None => out.resize(rows.len(), Neighbours::NONE),
-        },
-    }
-}
-
-/// What all lists hold: walks the shortest, from an index on, and gallops through the others.
-/// Returns where it stopped for having looked at, or found, enough for now.
-fn intersect_row(
-    lists: &mut [Neighbours<'_>],
-    places: &mut [usize],
-    allowed: Option<&IdRanges>,
-    from: usize,
-    most: usize,
-    values: &mut Vec<TermId>,
-) -> Option<usize> {
-    lists.sort_unstable_by_key(|list| list.len());
-    let (driver, others) = lists
-        .split_first()
-        .expect("an intersection has two sides at least");
-    places.fill(0);
-    let end = driver.len().min(from.saturating_add(INTERSECT_IDS));
-    'ids: for index in from..end {
-        if values.len() >= most {
-            return Some(index);
-        }
-        let id = driver.get(index);
-        if allowed.is_some_and(|allowed| !allowed.contains(id)) {
-            continue;
-        }
-        for (list, place) in others.iter().zip(places.iter_mut()) {
-            *place = list.seek(*place, id);
-            if *place >= list.len() {
-                return None;
-            }
-            if list.get(*place) != id {
-                continue 'ids;
-            }
-        }
-        values.push(id);
-    }
-    (end < driver.len()).then_some(end)
-}
-
 /// Where an exploration starts, to be shared out among threads: a list of ids.
-pub(crate) enum Seed {
+pub(crate) struct Seed {
+    ids: SeedIds,
+    var: Var,
+    place: Place,
+    side: Option<ResolvedSide>,
+    classes: Vec<TermId>,
+}
+
+enum SeedIds {
     /// The ids of a scan.
     Ids(IdRanges),
     /// The neighbours of a constant.
     Edges {
-        /// The constant and its edges.
-        side: (TermId, jindou_model::PredicateId, jindou_model::Direction),
+        /// The constant.
+        key: TermId,
+        predicate: PredicateId,
+        direction: Direction,
         /// Which neighbours count.
         allowed: Option<IdRanges>,
     },
@@ -387,62 +305,123 @@ impl Seed {
     /// The start of an exploration whose first step is this, with these steps behind it, if it
     /// can be shared out.
     pub(crate) fn of(
-        var: Var,
+        var: (Var, Scope),
         sides: &[Side],
         requires: &[Requirement],
         after: &[PlannedStep],
         cx: &Context,
     ) -> Result<Option<Self>, ExecError> {
-        Ok(match sides {
-            [] => {
-                let start = Start::new(var, sides, requires, after, cx)?;
-                start.allowed.map(Self::Ids)
-            }
-            [
-                Side {
-                    from: Slot::Const(from),
-                    predicate,
-                    direction,
-                },
-            ] => {
-                let allowed = required_ids(requires, false, None, cx);
-                let predicate = super::predicate(cx, *predicate);
-                predicate.map(|predicate| Self::Edges {
-                    side: (cx.constant(*from), predicate, *direction),
-                    allowed,
-                })
-            }
-            _ => None,
-        })
+        let side = match sides {
+            [] => None,
+            [side] => Some(ResolvedSide::new(side, cx)),
+            _ => return Ok(None),
+        };
+        let start = Start::new(var, sides, requires, after, cx)?;
+        let ids = match side {
+            None => start.allowed.map(SeedIds::Ids),
+            Some(ResolvedSide {
+                from: Slot::Const(from),
+                predicate: Some(predicate),
+                direction,
+            }) => Some(SeedIds::Edges {
+                key: cx.constant(from),
+                predicate,
+                direction,
+                allowed: start.allowed,
+            }),
+            Some(_) => None,
+        };
+        Ok(ids.map(|ids| Self {
+            ids,
+            var: start.var,
+            place: start.place,
+            side,
+            classes: start.classes,
+        }))
     }
 
     /// How many ids there are to share out.
-    pub(crate) fn len(&self, cx: &Context) -> u64 {
-        match self {
-            Self::Ids(ids) => ids.len(),
-            Self::Edges {
-                side: (key, predicate, direction),
+    pub(crate) fn len(&self, cx: &Context) -> Result<u64, ExecError> {
+        match &self.ids {
+            SeedIds::Ids(ids) => Ok(ids.len()),
+            SeedIds::Edges {
+                key,
+                predicate,
+                direction,
                 ..
-            } => cx.source.neighbours(*predicate, *direction, *key).len() as u64,
+            } => {
+                let list = Lists {
+                    predicate: *predicate,
+                    direction: *direction,
+                    keys: &[*key],
+                };
+                cx.places(self.place.widest(), &list)
+            }
         }
     }
 
-    fn copy(&self, from: u64, count: usize, cx: &Context, out: &mut Vec<TermId>) {
-        match self {
-            Self::Ids(ids) => {
-                ids.copy(from, count, out);
+    fn copy(&self, from: u64, count: usize, cx: &Context) -> Result<Vec<TermId>, ExecError> {
+        let mut out = Vec::with_capacity(count);
+        match &self.ids {
+            SeedIds::Ids(ids) => {
+                ids.copy(from, count, &mut out);
             }
-            Self::Edges {
-                side: (key, predicate, direction),
+            SeedIds::Edges {
+                key,
+                predicate,
+                direction,
                 allowed,
             } => {
-                let list = cx.source.neighbours(*predicate, *direction, *key);
-                list.copy(from as usize, count, out);
-                if let Some(allowed) = allowed {
-                    out.retain(|id| allowed.contains(*id));
+                let list = Lists {
+                    predicate: *predicate,
+                    direction: *direction,
+                    keys: &[*key],
+                };
+                let mut cursor = Cursor {
+                    key: 0,
+                    offset: from as usize,
+                };
+                let end = from as usize + count;
+                while cursor.key == 0 && cursor.offset < end {
+                    // Of what is looked at, `allowed` may leave little.
+                    let budget = out.len() + (end - cursor.offset);
+                    let graph = self.place.widest();
+                    let rows = &mut Vec::new();
+                    rows.resize(out.len(), 0);
+                    let allowed = allowed.as_ref();
+                    cx.expand(graph, &[list], &mut cursor, allowed, budget, rows, &mut out)?;
                 }
             }
         }
+        Ok(out)
+    }
+
+    /// The rows of a piece.
+    fn rows(
+        &self,
+        from: u64,
+        count: usize,
+        width: usize,
+        cx: &Context,
+    ) -> Result<Table, ExecError> {
+        let values = self.copy(from, count, cx)?;
+        let mut found = Found {
+            rows: vec![0; values.len()],
+            values,
+            graphs: None,
+        };
+        let same_graph = SameGraph {
+            place: &self.place,
+            sides: self.side.as_slice(),
+            classes: &self.classes,
+        };
+        same_graph.settle(&mut found, &Table::with_rows(width, 1), false, cx)?;
+        let mut table = Table::with_rows(width, found.values.len());
+        table.set(self.var, found.values);
+        if let (Place::Var(graph), Some(graphs)) = (&self.place, found.graphs) {
+            table.set(*graph, graphs);
+        }
+        Ok(table)
     }
 }
 
@@ -453,7 +432,6 @@ pub(crate) struct SeededBind {
     pub(crate) len: u64,
     /// Ids taken at once.
     pub(crate) piece: u64,
-    pub(crate) var: Var,
     pub(crate) width: usize,
 }
 
@@ -465,10 +443,6 @@ impl Operator for SeededBind {
             return Ok(None);
         }
         let count = self.piece.min(self.len - from) as usize;
-        let mut values = Vec::with_capacity(count);
-        self.seed.copy(from, count, cx, &mut values);
-        let mut table = Table::with_rows(self.width, values.len());
-        table.set(self.var, values);
-        Ok(Some(table))
+        self.seed.rows(from, count, self.width, cx).map(Some)
     }
 }

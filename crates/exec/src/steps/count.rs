@@ -1,10 +1,11 @@
 //! How many rows would the last step give? Where nobody looks at what it binds, that number is
 //! enough: the lengths of adjacency lists, without a look at what is in them.
 
-use jindou_model::{Direction, IdRanges, Neighbours, PredicateId, TermId};
+use jindou_model::{Direction, IdRanges, Lists, PredicateId, TermId};
 use jindou_plan::physical::{PlannedStep, Scope, Slot, Step, Var};
 
 use super::path::FollowPath;
+use super::scope::{Graph, Place};
 use super::{ResolvedSide, required_ids};
 use crate::ExecError;
 use crate::context::Context;
@@ -17,15 +18,16 @@ const FEW_RANGES: usize = 8;
 const ROWS_AT_ONCE: usize = 1024;
 
 /// The last of `steps` as an operator that gives each row once, with the number of rows that it
-/// stands for, if it is of a kind that can; `needed` are the variables wanted behind it.
+/// stands for, if it is of a kind that can; `needed` are the variables wanted behind it. Else the
+/// input is given back.
 pub(crate) fn build(
     input: Boxed,
     steps: &[PlannedStep],
     needed: &VarSet,
     cx: &Context,
-) -> Result<Boxed, Boxed> {
+) -> Result<Result<Boxed, Boxed>, ExecError> {
     let Some((last, before)) = steps.split_last() else {
-        return Err(input);
+        return Ok(Err(input));
     };
     let keep = needed.clone();
     match &last.step {
@@ -33,30 +35,33 @@ pub(crate) fn build(
             var,
             sides,
             requires,
+            scope,
         } if !needed.contains(*var) && sides.len() < 2 => {
-            let sides: Vec<ResolvedSide> = sides.iter().map(|s| ResolvedSide::new(s, cx)).collect();
-            let allowed = required_ids(requires, sides.is_empty(), None, cx);
-            if allowed
-                .as_ref()
-                .is_some_and(|a| a.ranges().len() > FEW_RANGES)
-                && !sides.is_empty()
-            {
-                return Err(input);
+            let Place::Fixed(graph) = Place::new(*scope, cx) else {
+                return Ok(Err(input));
+            };
+            let side = sides.first().map(|side| ResolvedSide::new(side, cx));
+            let allowed = required_ids(graph.as_ref(), requires, sides.is_empty(), None, cx)?;
+            let ranges = allowed.as_ref().map_or(0, |allowed| allowed.ranges().len());
+            if ranges > FEW_RANGES && side.is_some() {
+                return Ok(Err(input));
             }
-            let side = sides.first().copied();
-            Ok(Box::new(CountBind {
+            Ok(Ok(Box::new(CountBind {
                 input,
+                graph,
                 side,
                 allowed,
                 keep,
-            }))
+            })))
         }
         Step::Match {
             subject,
             predicate,
             object,
             scope: Scope::Default,
-        } if cx.dataset.is_none() => {
+        } => {
+            let graph = Graph::default_of(cx);
+            let is_counted = matches!(graph, Graph::Default | Graph::One(_));
             let slots = [*subject, *predicate, *object];
             let is_bound = |slot: Slot| match slot {
                 Slot::Const(_) => true,
@@ -67,15 +72,16 @@ pub(crate) fn build(
             let ends_are_free = [slots[0], slots[2]]
                 .iter()
                 .all(|end| is_bound(*end) || !is_wanted(*end));
-            if repeats || !ends_are_free {
-                return Err(input);
+            if repeats || !ends_are_free || !is_counted {
+                return Ok(Err(input));
             }
-            Ok(Box::new(CountMatch {
+            Ok(Ok(Box::new(CountMatch {
                 input,
+                graph,
                 slots,
                 keep,
                 current: None,
-            }))
+            })))
         }
         Step::Path {
             subject,
@@ -85,9 +91,9 @@ pub(crate) fn build(
         } => {
             let ends = [*subject, *object];
             let path = FollowPath::new(input, ends, path, *scope, keep, cx);
-            Ok(Box::new(path.counted()))
+            Ok(Ok(Box::new(path.counted())))
         }
-        _ => Err(input),
+        _ => Ok(Err(input)),
     }
 }
 
@@ -110,6 +116,7 @@ fn counted(mut table: Table, counts: Vec<u64>, keep: &VarSet) -> Table {
 /// [`Step::Bind`] of a variable that nobody wants, from one side or none.
 struct CountBind {
     input: Boxed,
+    graph: Graph,
     /// None for a scan.
     side: Option<ResolvedSide>,
     allowed: Option<IdRanges>,
@@ -117,22 +124,6 @@ struct CountBind {
 }
 
 impl CountBind {
-    fn count(&self, list: Neighbours<'_>) -> u64 {
-        match &self.allowed {
-            None => list.len() as u64,
-            Some(allowed) => {
-                let mut from = 0;
-                let mut count = 0;
-                for (first, end) in allowed.ranges() {
-                    let begin = list.seek(from, TermId::from_raw(*first));
-                    from = list.seek(begin, TermId::from_raw(*end));
-                    count += (from - begin) as u64;
-                }
-                count
-            }
-        }
-    }
-
     fn counts(&self, table: &Table, cx: &Context) -> Result<Vec<u64>, ExecError> {
         let Some(side) = self.side else {
             let ids = self.allowed.as_ref().expect("a scan names what it scans");
@@ -141,24 +132,30 @@ impl CountBind {
         let Some(predicate) = side.predicate else {
             return Ok(vec![0; table.rows()]);
         };
-        let neighbours = |key| cx.source.neighbours(predicate, side.direction, key);
-        let column = match side.from {
-            Slot::Const(id) => {
-                let count = self.count(neighbours(cx.constant(id)));
-                return Ok(vec![count; table.rows()]);
-            }
-            Slot::Var(var) => table.get(var).unwrap_or_default(),
-        };
         let mut counts = Vec::with_capacity(table.rows());
-        let mut lists = Vec::with_capacity(ROWS_AT_ONCE.min(column.len()));
-        for keys in column.chunks(ROWS_AT_ONCE) {
-            cx.check()?;
-            lists.clear();
-            cx.source
-                .locate(predicate, side.direction, keys, &mut lists);
-            counts.extend(lists.iter().map(|list| self.count(*list)));
+        let mut count = |keys: &[TermId]| {
+            let list = Lists {
+                predicate,
+                direction: side.direction,
+                keys,
+            };
+            let allowed = self.allowed.as_ref();
+            cx.degrees(self.graph.as_ref(), &list, allowed, &mut counts)
+        };
+        match side.from {
+            Slot::Const(id) => {
+                count(&[cx.constant(id)])?;
+                let count = counts[0];
+                counts.resize(table.rows(), count);
+            }
+            Slot::Var(var) => {
+                for keys in table.get(var).unwrap_or_default().chunks(ROWS_AT_ONCE) {
+                    cx.check()?;
+                    count(keys)?;
+                }
+                counts.resize(table.rows(), 0);
+            }
         }
-        counts.resize(table.rows(), 0);
         Ok(counts)
     }
 }
@@ -177,6 +174,7 @@ impl Operator for CountBind {
 /// [`Step::Match`] in the default graph whose ends, where it binds them, nobody wants.
 struct CountMatch {
     input: Boxed,
+    graph: Graph,
     slots: [Slot; 3],
     keep: VarSet,
     current: Option<(Table, usize)>,
@@ -191,25 +189,52 @@ struct Found {
 }
 
 impl CountMatch {
-    /// Quads of one predicate that match.
-    fn count(predicate: PredicateId, ends: [Option<TermId>; 2], cx: &Context) -> u64 {
+    /// Triples of one predicate that match.
+    fn count(
+        &self,
+        predicate: PredicateId,
+        ends: [Option<TermId>; 2],
+        cx: &Context,
+    ) -> Result<u64, ExecError> {
+        let graph = self.graph.as_ref();
+        let degree = |direction, key: TermId| {
+            let mut counts = Vec::with_capacity(1);
+            let keys = [key];
+            let list = Lists {
+                predicate,
+                direction,
+                keys: &keys,
+            };
+            cx.degrees(graph, &list, None, &mut counts)?;
+            Ok(counts[0])
+        };
         match ends {
-            [None, None] => cx.source.edges(predicate),
-            [Some(subject), None] => cx
-                .source
-                .neighbours(predicate, Direction::Out, subject)
-                .len() as u64,
-            [None, Some(object)] => {
-                cx.source.neighbours(predicate, Direction::In, object).len() as u64
+            [None, None] => {
+                let counted = cx.source.edges(graph, predicate);
+                Ok(counted.expect("such graphs count their edges"))
             }
+            [Some(subject), None] => degree(Direction::Out, subject),
+            [None, Some(object)] => degree(Direction::In, object),
             [Some(subject), Some(object)] => {
-                let list = cx.source.neighbours(predicate, Direction::Out, subject);
-                u64::from(list.contains(object))
+                let mut rows = Vec::with_capacity(1);
+                let list = Lists {
+                    predicate,
+                    direction: Direction::Out,
+                    keys: &[subject],
+                };
+                cx.contains(graph, &list, &[object], &mut rows)?;
+                Ok(rows.len() as u64)
             }
         }
     }
 
-    fn count_row(&self, table: &Table, row: usize, found: &mut Found, cx: &Context) {
+    fn count_row(
+        &self,
+        table: &Table,
+        row: usize,
+        found: &mut Found,
+        cx: &Context,
+    ) -> Result<(), ExecError> {
         let known = |slot| Some(cx.slot(slot, table, row)).filter(|id| !id.is_none());
         let [subject, term, object] = self.slots.map(known);
         let ends = [subject, object];
@@ -222,32 +247,32 @@ impl CountMatch {
         };
         if let Some(term) = term {
             if let Some(predicate) = cx.source.predicate(term) {
-                add(Self::count(predicate, ends, cx), term);
+                add(self.count(predicate, ends, cx)?, term);
             }
-            return;
+            return Ok(());
         }
         let mut predicates = Vec::new();
+        let (source, graph) = (&cx.source, self.graph.as_ref());
         match ends {
             [Some(subject), _] => {
-                cx.source
-                    .predicates_of(subject, Direction::Out, &mut predicates);
+                source.predicates_of(graph, subject, Direction::Out, &mut predicates);
             }
             [None, Some(object)] => {
-                cx.source
-                    .predicates_of(object, Direction::In, &mut predicates);
+                source.predicates_of(graph, object, Direction::In, &mut predicates);
             }
-            [None, None] => predicates.extend((0..cx.source.predicate_count()).map(PredicateId)),
+            [None, None] => source.predicates(graph, &mut predicates),
         }
         let is_wanted = matches!(self.slots[1], Slot::Var(var) if self.keep.contains(var));
-        if is_wanted {
-            for predicate in predicates {
-                let count = Self::count(predicate, ends, cx);
-                add(count, cx.source.predicate_term(predicate));
+        let mut sum = 0;
+        for predicate in predicates {
+            let count = self.count(predicate, ends, cx)?;
+            match is_wanted {
+                true => add(count, source.predicate_term(predicate)),
+                false => sum += count,
             }
-        } else {
-            let counts = predicates.iter().map(|p| Self::count(*p, ends, cx));
-            add(counts.sum(), TermId::NONE);
         }
+        add(sum, TermId::NONE);
+        Ok(())
     }
 }
 
@@ -263,7 +288,7 @@ impl Operator for CountMatch {
         };
         let mut found = Found::default();
         while row < table.rows() && found.rows.len() < ROWS_AT_ONCE {
-            self.count_row(&table, row, &mut found, cx);
+            self.count_row(&table, row, &mut found, cx)?;
             row += 1;
         }
         let mut extended = table.gather(&found.rows, &self.keep);

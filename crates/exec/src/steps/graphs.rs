@@ -53,11 +53,7 @@ pub(crate) fn named_graphs(cx: &Context) -> Vec<TermId> {
 
 /// True if the graph is a named graph of the query's dataset.
 pub(crate) fn is_named_graph(cx: &Context, graph: TermId) -> bool {
-    let allowed = match &cx.dataset {
-        Some(dataset) => dataset.named.binary_search(&graph).is_ok(),
-        None => true,
-    };
-    allowed && cx.source.has_graph(graph)
+    cx.is_in_dataset(graph) && cx.source.has_graph(graph)
 }
 
 impl Operator for EachGraph {

@@ -13,10 +13,11 @@ mod graphs;
 mod matching;
 mod optional;
 mod path;
+mod scope;
 mod union;
 mod values;
 
-use jindou_model::{IdRanges, Membership, PredicateId};
+use jindou_model::{GraphRef, IdRanges, Membership, PredicateId};
 use jindou_plan::expression::{Comparison, Expression};
 use jindou_plan::physical::{ConstId, PlannedStep, Requirement, Scope, Side, Slot, Step, Var};
 
@@ -26,6 +27,7 @@ pub(crate) use chain::Chain;
 pub(crate) use feed::Feed;
 pub(crate) use filter::{ExtendRows, FilterRows};
 pub(crate) use graphs::{is_named_graph, named_graphs};
+pub(crate) use scope::Graph;
 
 use crate::ExecError;
 use crate::context::Context;
@@ -47,14 +49,19 @@ pub(crate) fn build(
             var,
             sides,
             requires,
+            scope,
         } => {
-            let start = bind::Start::new(*var, sides, requires, after, cx)?;
+            let start = bind::Start::new((*var, *scope), sides, requires, after, cx)?;
             Box::new(bind::Bind::new(input, start, sides, keep, cx))
         }
-        Step::Check { side, to } => Box::new(check::Check::new(input, *side, *to, keep, cx)),
-        Step::Test { slot, requires } => {
-            Box::new(check::Test::new(input, *slot, requires, keep, cx))
+        Step::Check { side, to, scope } => {
+            Box::new(check::Check::new(input, (*side, *to), *scope, keep, cx))
         }
+        Step::Test {
+            slot,
+            requires,
+            scope,
+        } => Box::new(check::Test::new(input, *slot, requires, *scope, keep, cx)?),
         Step::Match {
             subject,
             predicate,
@@ -209,16 +216,32 @@ fn for_each_variable(step: &Step, visit: &mut dyn FnMut(Var)) {
             visit(*var);
         }
     };
+    let of_scope = |scope: &Scope, visit: &mut dyn FnMut(Var)| {
+        if let Scope::Graph(graph) = scope {
+            slot(graph, visit);
+        }
+    };
     match step {
-        Step::Bind { var, sides, .. } => {
+        Step::Bind {
+            var, sides, scope, ..
+        } => {
             visit(*var);
             sides.iter().for_each(|side| slot(&side.from, visit));
+            of_scope(scope, visit);
         }
-        Step::Check { side, to } => {
+        Step::Check { side, to, scope } => {
             slot(&side.from, visit);
             slot(to, visit);
+            of_scope(scope, visit);
         }
-        Step::Test { slot: tested, .. } => slot(tested, visit),
+        Step::Test {
+            slot: tested,
+            scope,
+            ..
+        } => {
+            slot(tested, visit);
+            of_scope(scope, visit);
+        }
         Step::Match {
             subject,
             predicate,
@@ -228,9 +251,7 @@ fn for_each_variable(step: &Step, visit: &mut dyn FnMut(Var)) {
             [subject, predicate, object]
                 .into_iter()
                 .for_each(|part| slot(part, visit));
-            if let Scope::Graph(graph) = scope {
-                slot(graph, visit);
-            }
+            of_scope(scope, visit);
         }
         Step::Path {
             subject,
@@ -240,9 +261,7 @@ fn for_each_variable(step: &Step, visit: &mut dyn FnMut(Var)) {
         } => {
             slot(subject, visit);
             slot(object, visit);
-            if let Scope::Graph(graph) = scope {
-                slot(graph, visit);
-            }
+            of_scope(scope, visit);
         }
         Step::Graphs { graph } => slot(graph, visit),
         Step::Filter(expression) => expression.for_each_variable(visit),
@@ -294,16 +313,17 @@ impl ResolvedSide {
     }
 }
 
-/// The ids that meet the requirements: `Ok(None)` where all do, or where only requirements that
+/// The ids that meet the requirements in a graph: `Ok(None)` where all do, or where only requirements that
 /// other patterns imply would be costly to test. Those in `within`, where that is given.
 fn required_ids(
+    graph: GraphRef<'_>,
     requires: &[Requirement],
     exact: bool,
     within: Option<&IdRanges>,
     cx: &Context,
-) -> Option<IdRanges> {
+) -> Result<Option<IdRanges>, ExecError> {
     if requires.is_empty() {
-        return None;
+        return Ok(None);
     }
     let memberships: Option<Vec<Membership>> = requires
         .iter()
@@ -316,7 +336,7 @@ fn required_ids(
         .collect();
     match memberships {
         // A predicate that no edge has.
-        None => Some(IdRanges::new()),
-        Some(memberships) => cx.source.ids_with(&memberships, exact, within),
+        None => Ok(Some(IdRanges::new())),
+        Some(memberships) => cx.members(graph, &memberships, exact, within),
     }
 }

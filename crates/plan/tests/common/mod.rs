@@ -10,7 +10,7 @@ pub mod paths;
 
 use std::collections::BTreeMap;
 
-use jindou_model::{Direction, PredicateId, ShardId, TermId};
+use jindou_model::{Direction, GraphRef, PredicateId, ShardId, TermId};
 use jindou_plan::{Membership, SegmentStatistics, Statistics};
 use oxrdf::TermRef;
 
@@ -124,9 +124,12 @@ impl Toy {
 }
 
 impl Statistics for Toy {
-    fn triples(&self) -> u64 {
+    fn triples(&self, _: GraphRef<'_>) -> u64 {
         (0..self.predicates())
-            .map(|id| self.segment(PredicateId(id), Direction::Out).edges)
+            .map(|id| {
+                self.segment(GraphRef::Default, PredicateId(id), Direction::Out)
+                    .edges
+            })
             .sum()
     }
 
@@ -139,7 +142,7 @@ impl Statistics for Toy {
     }
 
     fn vertices(&self) -> u64 {
-        self.vertices_with(&[]) as u64
+        self.vertices_with(GraphRef::Default, &[]) as u64
     }
 
     fn predicates(&self) -> u32 {
@@ -158,7 +161,12 @@ impl Statistics for Toy {
         Some(PredicateId(index as u32))
     }
 
-    fn segment(&self, predicate: PredicateId, direction: Direction) -> SegmentStatistics {
+    fn segment(
+        &self,
+        _: GraphRef<'_>,
+        predicate: PredicateId,
+        direction: Direction,
+    ) -> SegmentStatistics {
         if predicate == PredicateId::TYPE {
             let edges: f64 = self
                 .sets
@@ -166,7 +174,9 @@ impl Statistics for Toy {
                 .map(|s| s.count * s.types.len() as f64)
                 .sum();
             let keys = match direction {
-                Direction::Out => self.vertices_with(&[Membership::Has(predicate, direction)]),
+                Direction::Out => {
+                    self.vertices_with(GraphRef::Default, &[Membership::Has(predicate, direction)])
+                }
                 Direction::In => self.terms.len() as f64,
             };
             return SegmentStatistics {
@@ -176,23 +186,26 @@ impl Statistics for Toy {
         }
         if let (Some(keys), Direction::In) = (self.literals.get(&predicate), direction) {
             return SegmentStatistics {
-                edges: self.segment(predicate, Direction::Out).edges,
+                edges: self
+                    .segment(GraphRef::Default, predicate, Direction::Out)
+                    .edges,
                 keys: *keys as u64,
             };
         }
         let has = Membership::Has(predicate, direction);
         SegmentStatistics {
-            edges: self.edges_from(predicate, direction, &[has]) as u64,
-            keys: self.vertices_with(&[has]) as u64,
+            edges: self.edges_from(GraphRef::Default, predicate, direction, &[has]) as u64,
+            keys: self.vertices_with(GraphRef::Default, &[has]) as u64,
         }
     }
 
-    fn vertices_with(&self, memberships: &[Membership]) -> f64 {
+    fn vertices_with(&self, _: GraphRef<'_>, memberships: &[Membership]) -> f64 {
         self.matching(memberships).map(|set| set.count).sum()
     }
 
     fn edges_from(
         &self,
+        _: GraphRef<'_>,
         predicate: PredicateId,
         direction: Direction,
         memberships: &[Membership],
@@ -208,18 +221,30 @@ impl Statistics for Toy {
             .sum()
     }
 
-    fn edges_between(&self, _: PredicateId, _: &[Membership], _: &[Membership]) -> Option<f64> {
+    fn edges_between(
+        &self,
+        _: GraphRef<'_>,
+        _: PredicateId,
+        _: &[Membership],
+        _: &[Membership],
+    ) -> Option<f64> {
         None
     }
 
-    fn degree(&self, predicate: PredicateId, direction: Direction, key: TermId) -> u64 {
+    fn degree(
+        &self,
+        _: GraphRef<'_>,
+        predicate: PredicateId,
+        direction: Direction,
+        key: TermId,
+    ) -> u64 {
         self.vertices
             .get(&key)
             .and_then(|set| self.sets[*set].edges.get(&(predicate, direction as u8)))
             .map_or(0, |edges| edges.ceil() as u64)
     }
 
-    fn is_member(&self, vertex: TermId, membership: Membership) -> bool {
+    fn is_member(&self, _: GraphRef<'_>, vertex: TermId, membership: Membership) -> bool {
         self.vertices
             .get(&vertex)
             .is_some_and(|set| Self::has(&self.sets[*set], membership))
@@ -230,7 +255,7 @@ impl Statistics for Toy {
 pub struct Flat;
 
 impl Statistics for Flat {
-    fn triples(&self) -> u64 {
+    fn triples(&self, _: GraphRef<'_>) -> u64 {
         100_000
     }
     fn named_quads(&self) -> u64 {
@@ -255,26 +280,38 @@ impl Statistics for Flat {
             PredicateId(1 + iri.len() as u32 % 9)
         })
     }
-    fn segment(&self, _: PredicateId, _: Direction) -> SegmentStatistics {
+    fn segment(&self, _: GraphRef<'_>, _: PredicateId, _: Direction) -> SegmentStatistics {
         SegmentStatistics {
             edges: 10_000,
             keys: 1000,
         }
     }
-    fn vertices_with(&self, memberships: &[Membership]) -> f64 {
+    fn vertices_with(&self, _: GraphRef<'_>, memberships: &[Membership]) -> f64 {
         10_000.0 / (1 << memberships.len().min(20)) as f64
     }
-    fn edges_from(&self, _: PredicateId, _: Direction, memberships: &[Membership]) -> f64 {
+    fn edges_from(
+        &self,
+        _: GraphRef<'_>,
+        _: PredicateId,
+        _: Direction,
+        memberships: &[Membership],
+    ) -> f64 {
         10_000.0 / (1 << memberships.len().min(20)) as f64
     }
-    fn edges_between(&self, _: PredicateId, _: &[Membership], _: &[Membership]) -> Option<f64> {
+    fn edges_between(
+        &self,
+        _: GraphRef<'_>,
+        _: PredicateId,
+        _: &[Membership],
+        _: &[Membership],
+    ) -> Option<f64> {
         None
     }
 
-    fn degree(&self, _: PredicateId, _: Direction, _: TermId) -> u64 {
+    fn degree(&self, _: GraphRef<'_>, _: PredicateId, _: Direction, _: TermId) -> u64 {
         10
     }
-    fn is_member(&self, _: TermId, _: Membership) -> bool {
+    fn is_member(&self, _: GraphRef<'_>, _: TermId, _: Membership) -> bool {
         true
     }
 }
@@ -295,7 +332,7 @@ impl Noise {
 }
 
 impl Statistics for Noise {
-    fn triples(&self) -> u64 {
+    fn triples(&self, _: GraphRef<'_>) -> u64 {
         self.pick("triples", 100_000)
     }
     fn named_quads(&self) -> u64 {
@@ -316,17 +353,23 @@ impl Statistics for Noise {
     fn predicate(&self, iri: &str) -> Option<PredicateId> {
         Flat.predicate(iri)
     }
-    fn segment(&self, predicate: PredicateId, direction: Direction) -> SegmentStatistics {
+    fn segment(
+        &self,
+        _: GraphRef<'_>,
+        predicate: PredicateId,
+        direction: Direction,
+    ) -> SegmentStatistics {
         SegmentStatistics {
             edges: self.pick((predicate, direction), 100_000),
             keys: self.pick((predicate, direction, "keys"), 10_000),
         }
     }
-    fn vertices_with(&self, memberships: &[Membership]) -> f64 {
+    fn vertices_with(&self, _: GraphRef<'_>, memberships: &[Membership]) -> f64 {
         self.pick(memberships, 10_000) as f64
     }
     fn edges_from(
         &self,
+        _: GraphRef<'_>,
         predicate: PredicateId,
         direction: Direction,
         memberships: &[Membership],
@@ -335,6 +378,7 @@ impl Statistics for Noise {
     }
     fn edges_between(
         &self,
+        _: GraphRef<'_>,
         predicate: PredicateId,
         subjects: &[Membership],
         objects: &[Membership],
@@ -343,10 +387,16 @@ impl Statistics for Noise {
         (!edges.is_multiple_of(3)).then_some(edges as f64)
     }
 
-    fn degree(&self, predicate: PredicateId, direction: Direction, key: TermId) -> u64 {
+    fn degree(
+        &self,
+        _: GraphRef<'_>,
+        predicate: PredicateId,
+        direction: Direction,
+        key: TermId,
+    ) -> u64 {
         self.pick((predicate, direction, key), 1000)
     }
-    fn is_member(&self, vertex: TermId, membership: Membership) -> bool {
+    fn is_member(&self, _: GraphRef<'_>, vertex: TermId, membership: Membership) -> bool {
         self.pick((vertex, membership), 2) == 0
     }
 }

@@ -6,7 +6,7 @@ use jindou_model::Direction;
 use jindou_plan::expression::{Comparison, Expression};
 use jindou_plan::physical::{
     ConstId, Constant, Node, Operator, Outcome, PathExpression, Plan, PlannedStep, Requirement,
-    Scope, Slot, Step, Var,
+    Scope, Side, Slot, Step, Var,
 };
 use oxrdf::Term;
 
@@ -44,37 +44,128 @@ impl Run<'_> {
         self.known(slot, row).expect("bound before it is used")
     }
 
-    fn meets(&self, vertex: &str, requirement: &Requirement) -> bool {
-        self.quads
-            .iter()
-            .filter(|quad| quad.0.is_empty())
-            .any(|quad| match requirement {
-                Requirement::Type(class) => {
-                    quad.1 == vertex && quad.2 == TYPE && quad.3 == self.constant(*class)
-                }
-                Requirement::Has(predicate, direction) => {
-                    let end = if *direction == Direction::Out {
-                        &quad.1
-                    } else {
-                        &quad.3
-                    };
-                    end == vertex && quad.2 == self.constant(*predicate)
-                }
-            })
+    /// The graphs that a step looks into for a row; that of the default graph has no name.
+    fn graphs(&self, scope: Scope, row: &Row) -> Vec<String> {
+        match scope {
+            Scope::Default => vec![String::new()],
+            Scope::Graph(slot) => match self.known(slot, row) {
+                Some(graph) => vec![graph.to_owned()],
+                None => names(self.quads).into_iter().cloned().collect(),
+            },
+        }
     }
 
-    fn neighbours(&self, from: &str, predicate: ConstId, direction: Direction) -> BTreeSet<String> {
-        let predicate = self.constant(predicate);
+    fn meets(&self, graph: &str, vertex: &str, requirement: &Requirement) -> bool {
+        self.quads.iter().any(|quad| match requirement {
+            Requirement::Type(class) => {
+                quad.0 == graph
+                    && quad.1 == vertex
+                    && quad.2 == TYPE
+                    && quad.3 == self.constant(*class)
+            }
+            // In named graphs it may be that of another one.
+            Requirement::Has(predicate, direction) => {
+                let end = if *direction == Direction::Out {
+                    &quad.1
+                } else {
+                    &quad.3
+                };
+                quad.0.is_empty() == graph.is_empty()
+                    && end == vertex
+                    && quad.2 == self.constant(*predicate)
+            }
+        })
+    }
+
+    fn neighbours(&self, graph: &str, from: &str, side: &Side) -> BTreeSet<String> {
+        let predicate = self.constant(side.predicate);
         let edges = self
             .quads
             .iter()
-            .filter(|quad| quad.0.is_empty() && quad.2 == predicate);
+            .filter(|quad| quad.0 == graph && quad.2 == predicate);
         edges
-            .filter_map(|quad| match direction {
+            .filter_map(|quad| match side.direction {
                 Direction::Out => (quad.1 == from).then(|| quad.3.clone()),
                 Direction::In => (quad.3 == from).then(|| quad.1.clone()),
             })
             .collect()
+    }
+
+    /// A row for each graph that `finds` something in it, which a variable is bound to.
+    fn in_graphs(&self, scope: Scope, row: &Row, finds: impl Fn(&str) -> bool) -> Vec<Row> {
+        let graphs = self.graphs(scope, row).into_iter();
+        graphs
+            .filter(|graph| finds(graph))
+            .map(|graph| self.named(scope, row.clone(), graph))
+            .collect()
+    }
+
+    fn named(&self, scope: Scope, mut row: Row, graph: String) -> Row {
+        if let Scope::Graph(Slot::Var(var)) = scope {
+            row.insert(var, graph);
+        }
+        row
+    }
+
+    fn bind(
+        &self,
+        var: Var,
+        sides: &[Side],
+        requires: &[Requirement],
+        scope: Scope,
+        row: &Row,
+    ) -> Vec<Row> {
+        assert!(!row.contains_key(&var), "bound twice");
+        assert!(!sides.is_empty() || !requires.is_empty());
+        let is_scan = sides.is_empty();
+        let is_known_graph = matches!(scope, Scope::Graph(slot) if self.known(slot, row).is_some());
+        assert!(
+            !is_scan || is_known_graph || row.keys().all(|var| self.given.contains_key(var)),
+            "a scan for each of many rows"
+        );
+        let mut has_seen = false;
+        let needed: Vec<&Requirement> = requires
+            .iter()
+            .filter(|requirement| match requirement {
+                Requirement::Type(_) => true,
+                Requirement::Has(..) => {
+                    let first = is_scan && !has_seen;
+                    has_seen = true;
+                    first || !self.lazy
+                }
+            })
+            .collect();
+        let has_type = needed
+            .iter()
+            .any(|needed| matches!(needed, Requirement::Type(_)));
+        let mut out = BTreeSet::new();
+        for graph in self.graphs(scope, row) {
+            let of_sides = sides
+                .iter()
+                .map(|side| self.neighbours(&graph, self.must(side.from, row), side));
+            let all = || {
+                let quads = self.quads.iter();
+                quads
+                    .flat_map(|quad| [quad.1.clone(), quad.3.clone()])
+                    .collect()
+            };
+            let found = of_sides.reduce(|all, one| &all & &one).unwrap_or_else(all);
+            for value in found {
+                if needed
+                    .iter()
+                    .all(|requirement| self.meets(&graph, &value, requirement))
+                {
+                    let mut row = row.clone();
+                    row.insert(var, value);
+                    // What is scanned without a type says nothing of the graph.
+                    out.insert(match is_scan && !has_type {
+                        true => row,
+                        false => self.named(scope, row, graph.clone()),
+                    });
+                }
+            }
+        }
+        out.into_iter().collect()
     }
 
     fn step(&self, step: &Step, rows: Vec<Row>) -> Vec<Row> {
@@ -84,81 +175,27 @@ impl Run<'_> {
     }
 
     fn step_of_row(&self, step: &Step, row: Row) -> Vec<Row> {
-        let is_of_default_graph = matches!(
-            step,
-            Step::Bind { .. } | Step::Check { .. } | Step::Test { .. }
-        );
-        assert!(!is_of_default_graph || self.plan.dataset.is_none());
         match step {
             Step::Bind {
                 var,
                 sides,
                 requires,
-            } => {
-                assert!(!row.contains_key(var), "bound twice");
-                assert!(!sides.is_empty() || !requires.is_empty());
-                let mut found: Option<BTreeSet<String>> = None;
-                for side in sides {
-                    let side =
-                        self.neighbours(self.must(side.from, &row), side.predicate, side.direction);
-                    found = Some(match found {
-                        Some(found) => &found & &side,
-                        None => side,
-                    });
-                }
-                let is_scan = found.is_none();
-                assert!(
-                    !is_scan || row.keys().all(|var| self.given.contains_key(var)),
-                    "a scan for each of many rows"
-                );
-                let all = || {
-                    let ends = self
-                        .quads
-                        .iter()
-                        .flat_map(|quad| [quad.1.clone(), quad.3.clone()]);
-                    ends.collect()
-                };
-                let mut out = Vec::new();
-                let mut has_seen = false;
-                let needed: Vec<&Requirement> = requires
+                scope,
+            } => self.bind(*var, sides, requires, *scope, &row),
+            Step::Check { side, to, scope } => self.in_graphs(*scope, &row, |graph| {
+                let ends = self.neighbours(graph, self.must(side.from, &row), side);
+                ends.contains(self.must(*to, &row))
+            }),
+            Step::Test {
+                slot,
+                requires,
+                scope,
+            } => self.in_graphs(*scope, &row, |graph| {
+                let vertex = self.must(*slot, &row);
+                requires
                     .iter()
-                    .filter(|requirement| match requirement {
-                        Requirement::Type(_) => true,
-                        Requirement::Has(..) => {
-                            let first = is_scan && !has_seen;
-                            has_seen = true;
-                            first || !self.lazy
-                        }
-                    })
-                    .collect();
-                for value in found.unwrap_or_else(all) {
-                    if needed
-                        .iter()
-                        .all(|requirement| self.meets(&value, requirement))
-                    {
-                        let mut row = row.clone();
-                        row.insert(*var, value);
-                        out.push(row);
-                    }
-                }
-                out
-            }
-            Step::Check { side, to } => {
-                let ends =
-                    self.neighbours(self.must(side.from, &row), side.predicate, side.direction);
-                if ends.contains(self.must(*to, &row)) {
-                    vec![row]
-                } else {
-                    Vec::new()
-                }
-            }
-            Step::Test { slot, requires } => {
-                let vertex = self.must(*slot, &row).to_owned();
-                let meets = requires
-                    .iter()
-                    .all(|requirement| self.meets(&vertex, requirement));
-                if meets { vec![row] } else { Vec::new() }
-            }
+                    .all(|requirement| self.meets(graph, vertex, requirement))
+            }),
             Step::Match {
                 subject,
                 predicate,

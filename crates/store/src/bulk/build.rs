@@ -7,12 +7,15 @@ use rustc_hash::FxHashMap;
 
 use super::cluster::{Clustering, cluster};
 use super::merge::{Merged, merge};
+use super::named::{self, Built, LEAST_RUN};
 use super::sink::{BulkSink, Edges, NamedEdges};
 use super::sort::sort_pairs;
 use crate::base::Base;
 use crate::clusters::{Clusters, Lists, MOST_PAIRS, PairEdges};
 use crate::identity::Identity;
-use crate::named::{NamedGraphs, NamedSegment};
+use crate::layer::Layer;
+use crate::named::NamedGraphs;
+use crate::runs::{NO_HOME, Runs};
 use crate::segment::Segment;
 use crate::text_order::{LiteralEnds, TextKinds};
 use crate::{Snapshot, StoreError};
@@ -32,16 +35,19 @@ pub fn build(sinks: Vec<BulkSink>, documents: u64) -> Result<Base, StoreError> {
         mut named,
     } = merge(sinks)?;
     let predicate_order = predicates_in_order(&predicates);
-    let clustering = cluster(&vertices, &literals, &edges, &predicate_order);
-    let (vertex_order, starts) = order_vertices(&vertices, &clustering);
+    let clustering = cluster(&vertices, &literals, (&edges, &named), &predicate_order);
+    let (homes, home_graphs) = named::homes(&vertices, &named);
+    let order = order_vertices(&vertices, &clustering, &homes);
+    let (vertex_order, starts) = (&order.vertices, order.starts.clone());
+    drop(homes);
     let literal_order = sorted_by_bytes((0..literals.len() as u32).collect(), &literals);
 
     let renumbering = Renumbering {
-        vertices: inverse(&vertex_order),
+        vertices: inverse(vertex_order),
         literals: inverse(&literal_order),
     };
     let (vertex_table, literal_table) = rayon::join(
-        || table(&vertices, &vertex_order),
+        || table(&vertices, vertex_order),
         || table(&literals, &literal_order),
     );
     let predicate_table = table(&predicates, &predicate_order)?;
@@ -53,23 +59,71 @@ pub fn build(sinks: Vec<BulkSink>, documents: u64) -> Result<Base, StoreError> {
         .iter()
         .map(|n| std::mem::take(&mut edges[in_order(n)]))
         .collect();
-    let named: Vec<NamedEdges> = predicate_order
+    let mut named: Vec<NamedEdges> = predicate_order
         .iter()
         .map(|n| std::mem::take(&mut named[in_order(n)]))
         .collect();
     edges[PredicateId::TYPE.index()] = Edges::new();
     let segments = default_segments(edges, &renumbering);
-    let clusters = clusters(starts, &clustering, &segments, &renumbering);
-    let named = named_graphs(named, &renumbering);
-    Ok(assemble(
-        vertex_table?,
-        literal_table?,
-        predicate_table,
-        clusters,
-        segments,
-        named,
-        documents,
-    ))
+    let ids = renumber_named(&mut named, &renumbering);
+    let homes = home_numbers(&order, &home_graphs, &ids, &renumbering);
+    let runs = Runs::new(order.runs, homes, ids.len());
+    let Built {
+        segments: named_segments,
+        graphs,
+    } = named::pack(named, ids, &runs);
+    let layer = |segments: [Vec<Option<Segment>>; 2], types: &[Vec<u64>]| {
+        let is_empty = segments[0].iter().all(Option::is_none) && types.iter().all(Vec::is_empty);
+        let clusters = match is_empty {
+            true => Clusters::none(segments[0].len()),
+            false => clusters(starts.clone(), types, &segments, &renumbering),
+        };
+        Layer::new(clusters, segments)
+    };
+    let [types, named_types] = &clustering.types;
+    let layers = [layer(segments, types), layer(named_segments, named_types)];
+    let tables = Tables {
+        vertices: vertex_table?,
+        literals: literal_table?,
+        predicates: predicate_table,
+    };
+    Ok(assemble(tables, layers, graphs, runs, documents))
+}
+
+/// Renumbers quads of named graphs; the ids of the graphs, sorted.
+fn renumber_named(named: &mut [NamedEdges], renumbering: &Renumbering) -> Vec<u64> {
+    let mut ids: Vec<u64> = Vec::new();
+    let mut sorted = 0;
+    for (subject, object, graph) in named.iter_mut().flatten() {
+        *subject = renumbering.term(*subject);
+        *object = renumbering.term(*object);
+        *graph = renumbering.term(*graph);
+        if ids.last() != Some(graph) {
+            ids.push(*graph);
+        }
+        // Repeats leave once they may be half of the list: it stays as long as it must.
+        if ids.len() > 2 * sorted + 1024 {
+            ids.sort_unstable();
+            ids.dedup();
+            sorted = ids.len();
+        }
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+/// The number among `ids` of the home of each run.
+fn home_numbers(order: &Order, graphs: &[u32], ids: &[u64], renumbering: &Renumbering) -> Vec<u32> {
+    let number = |rank: &u32| {
+        let Some(local) = graphs.get(*rank as usize) else {
+            return NO_HOME;
+        };
+        let id = TermId::vertex(ShardId(0), renumbering.vertices[*local as usize].into());
+        let place = ids.binary_search(&id.raw());
+        place.expect("a home is a graph with quads") as u32
+    };
+    order.homes.iter().map(number).collect()
 }
 
 /// Makes the base of what a snapshot holds: the graph is the same, numbered anew.
@@ -101,19 +155,30 @@ pub fn rebuild_with(
     let mut declared: Vec<u64> = declared.collect();
     declared.sort_unstable();
     base.declared = declared;
+    base.is_union = snapshot.base().is_union;
     Ok(base)
+}
+
+/// The dictionary of a base.
+pub(crate) struct Tables {
+    pub(crate) vertices: StringTable,
+    pub(crate) literals: StringTable,
+    pub(crate) predicates: StringTable,
 }
 
 /// Joins the parts of a base and derives the maps between predicates and vertices.
 pub(crate) fn assemble(
-    vertices: StringTable,
-    literals: StringTable,
-    predicates: StringTable,
-    clusters: Clusters,
-    segments: [Vec<Option<Segment>>; 2],
+    tables: Tables,
+    layers: [Layer; 2],
     named: NamedGraphs,
+    runs: Runs,
     documents: u64,
 ) -> Base {
+    let Tables {
+        vertices,
+        literals,
+        predicates,
+    } = tables;
     let mut key = Vec::new();
     let mut vertex_predicates = FxHashMap::default();
     let predicate_terms = (0..predicates.len())
@@ -132,21 +197,18 @@ pub(crate) fn assemble(
             }
         })
         .collect();
-    let edges = segments[Direction::Out as usize].iter().flatten();
-    let edges: u64 = edges.map(|segment| segment.edges() as u64).sum();
-    let triples = clusters.type_edges() + edges;
     Base {
         vertices,
         literals,
         predicates,
         predicate_terms,
         vertex_predicates,
-        clusters,
-        segments,
+        layers,
         named,
-        triples,
+        runs,
         documents,
         declared: Vec::new(),
+        is_union: false,
         vertex_kinds: TextKinds::default(),
         literal_ends: LiteralEnds::default(),
         identity: Identity::default(),
@@ -180,13 +242,25 @@ fn predicates_in_order(predicates: &Interner) -> Vec<u32> {
     order
 }
 
-/// The vertices by cluster and, within one, by their bytes; and where each cluster begins.
-fn order_vertices(vertices: &Interner, clustering: &Clustering) -> (Vec<u32>, Vec<u64>) {
-    let mut starts = vec![0_u64; clustering.types.len() + 1];
+/// The vertices in the order in which they are numbered.
+struct Order {
+    vertices: Vec<u32>,
+    /// Where each cluster begins, and one more.
+    starts: Vec<u64>,
+    /// Where each run of one cluster and home begins, and one more; and the ranks of the homes.
+    runs: Vec<u64>,
+    homes: Vec<u32>,
+}
+
+/// The vertices by cluster, within one by home (a rank of graphs; those without one last) and,
+/// within both, by their bytes.
+fn order_vertices(vertices: &Interner, clustering: &Clustering, homes: &[u32]) -> Order {
+    let count = clustering.types[0].len();
+    let mut starts = vec![0_u64; count + 1];
     for cluster in &clustering.cluster_of {
         starts[*cluster as usize + 1] += 1;
     }
-    for cluster in 0..clustering.types.len() {
+    for cluster in 0..count {
         starts[cluster + 1] += starts[cluster];
     }
     let mut next: Vec<u64> = starts.clone();
@@ -196,18 +270,58 @@ fn order_vertices(vertices: &Interner, clustering: &Clustering) -> (Vec<u32>, Ve
         order[*place as usize] = vertex as u32;
         *place += 1;
     }
+    let mut runs = vec![0];
+    let mut run_homes = Vec::new();
     let mut rest = order.as_mut_slice();
     let mut parts = Vec::new();
-    for cluster in 0..clustering.types.len() {
-        let (part, behind) = std::mem::take(&mut rest)
+    for cluster in 0..count {
+        let (mut part, behind) = std::mem::take(&mut rest)
             .split_at_mut((starts[cluster + 1] - starts[cluster]) as usize);
-        parts.push(part);
         rest = behind;
+        for (length, home) in runs_of(part, homes) {
+            let (run, others) = part.split_at_mut(length);
+            parts.push(run);
+            part = others;
+            runs.push(runs.last().expect("it begins with one") + length as u64);
+            run_homes.push(home);
+        }
     }
     parts
         .into_par_iter()
         .for_each(|part| sort_by_bytes(part, vertices));
-    (order, starts)
+    Order {
+        vertices: order,
+        starts,
+        runs,
+        homes: run_homes,
+    }
+}
+
+/// Sorts the vertices of a cluster by home; the lengths of the runs with their homes.
+fn runs_of(cluster: &mut [u32], homes: &[u32]) -> Vec<(usize, u32)> {
+    if homes.is_empty() {
+        return vec![(cluster.len(), NO_HOME)];
+    }
+    let home = |vertex: &u32| homes[*vertex as usize];
+    let is_at_one = cluster
+        .iter()
+        .all(|vertex| home(vertex) == home(&cluster[0]));
+    if is_at_one {
+        return vec![(cluster.len(), home(&cluster[0]))];
+    }
+    let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
+    for vertex in cluster.iter() {
+        *counts.entry(home(vertex)).or_default() += 1;
+    }
+    // Few vertices do not make a run.
+    counts.retain(|home, count| *home != NO_HOME && *count >= LEAST_RUN);
+    let kept = |vertex: &u32| match counts.contains_key(&home(vertex)) {
+        true => home(vertex),
+        false => NO_HOME,
+    };
+    cluster.sort_by_key(kept);
+    let runs = cluster.chunk_by(|a, b| kept(a) == kept(b));
+    runs.map(|run| (run.len(), kept(&run[0]))).collect()
 }
 
 fn sorted_by_bytes(mut ids: Vec<u32>, strings: &Interner) -> Vec<u32> {
@@ -290,17 +404,17 @@ fn default_segments(edges: Vec<Edges>, renumbering: &Renumbering) -> [Vec<Option
 /// The cluster table: types as found, predicates and edge counts from the segments.
 fn clusters(
     starts: Vec<u64>,
-    clustering: &Clustering,
+    of_clusters: &[Vec<u64>],
     segments: &[Vec<Option<Segment>>; 2],
     renumbering: &Renumbering,
 ) -> Clusters {
     let mut types = Lists::default();
-    for list in &clustering.types {
+    for list in of_clusters {
         let mut list: Vec<u64> = list.iter().map(|class| renumbering.term(*class)).collect();
         list.sort_unstable();
         types.push(list);
     }
-    let count = clustering.types.len();
+    let count = of_clusters.len();
     let has = [Direction::Out, Direction::In].map(|direction| {
         let mut edges: Vec<Vec<(PredicateId, u64)>> = vec![Vec::new(); count];
         for (number, segment) in segments[direction as usize].iter().enumerate() {
@@ -387,30 +501,4 @@ fn count_edges(
             _ => edges[cluster].push((predicate, degree)),
         }
     });
-}
-
-fn named_graphs(named: Vec<NamedEdges>, renumbering: &Renumbering) -> NamedGraphs {
-    let mut segments = [Vec::new(), Vec::new()];
-    for mut list in named {
-        if list.is_empty() {
-            segments.iter_mut().for_each(|side| side.push(None));
-            continue;
-        }
-        for edge in &mut list {
-            *edge = (
-                renumbering.term(edge.0),
-                renumbering.term(edge.1),
-                renumbering.term(edge.2),
-            );
-        }
-        list.par_sort_unstable();
-        list.dedup();
-        segments[0].push(Some(NamedSegment::from_sorted(&list)));
-        for edge in &mut list {
-            *edge = (edge.1, edge.0, edge.2);
-        }
-        list.par_sort_unstable();
-        segments[1].push(Some(NamedSegment::from_sorted(&list)));
-    }
-    NamedGraphs::new(segments)
 }

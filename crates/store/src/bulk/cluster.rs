@@ -8,13 +8,15 @@ use jindou_dictionary::Interner;
 use jindou_model::{PredicateId, TermId, TermKind};
 use rustc_hash::FxHashMap;
 
-use super::sink::Edges;
+use super::sink::{Edges, NamedEdges};
 
 /// A type, or a predicate and direction.
 type Symbol = u64;
 
 const OUT: Symbol = 1 << 62;
 const IN: Symbol = 2 << 62;
+/// Of a symbol that is of named graphs.
+const NAMED: Symbol = 1 << 60;
 const ROOT: u32 = 0;
 
 /// The trie of all characteristic sets.
@@ -55,17 +57,19 @@ impl Trie {
 pub(super) struct Clustering {
     /// The cluster of each vertex.
     pub(super) cluster_of: Vec<u32>,
-    /// Types of each cluster, as ids of the input numbering.
-    pub(super) types: Vec<Vec<u64>>,
+    /// Types of each cluster in the default graph and in named graphs, as ids of the input
+    /// numbering.
+    pub(super) types: [Vec<Vec<u64>>; 2],
 }
 
-/// Finds the clusters of `vertices`; `edges` by predicate, the first of which is `rdf:type`.
+/// Finds the clusters of `vertices`; `edges` and `named` by predicate, the first of which is
+/// `rdf:type`.
 /// Clusters are numbered so that those which share their most frequent types are next to each
 /// other, and in a way that only the terms decide, not the numbers they have here.
 pub(super) fn cluster(
     vertices: &Interner,
     literals: &Interner,
-    edges: &[Edges],
+    (edges, named): (&[Edges], &[NamedEdges]),
     predicate_order: &[u32],
 ) -> Clustering {
     let mut trie = Trie {
@@ -73,7 +77,6 @@ pub(super) fn cluster(
         children: FxHashMap::default(),
     };
     let mut place = vec![ROOT; vertices.len()];
-    let types = &edges[PredicateId::TYPE.index()];
     let text = |class: u64| {
         let id = TermId::from_raw(class);
         match id.kind() {
@@ -82,20 +85,35 @@ pub(super) fn cluster(
             _ => None,
         }
     };
-    let classes = walk_types(&mut trie, &mut place, types, &text);
+    let number = PredicateId::TYPE.index();
+    let types = edges[number].iter().copied();
+    let of_default = walk_types(&mut trie, &mut place, types, 0, &text);
+    let types = named[number].iter().map(|(s, o, _)| (*s, *o));
+    let of_named = walk_types(&mut trie, &mut place, types, NAMED, &text);
     for (rank, number) in predicate_order.iter().enumerate().skip(1) {
-        let list = &edges[*number as usize];
-        let symbol = rank as Symbol;
-        for (subject, _) in list {
-            trie.advance(&mut place[local(*subject)], OUT | symbol);
-        }
-        for (_, object) in list {
-            if TermId::from_raw(*object).kind() == TermKind::Vertex {
-                trie.advance(&mut place[local(*object)], IN | symbol);
-            }
+        let list = edges[*number as usize].iter().copied();
+        walk_edges(&mut trie, &mut place, list, rank as Symbol);
+        let list = named[*number as usize].iter().map(|(s, o, _)| (*s, *o));
+        walk_edges(&mut trie, &mut place, list, NAMED | rank as Symbol);
+    }
+    number_clusters(&trie, place, [&of_default, &of_named])
+}
+
+/// Lets each end of some edges of one predicate take a step.
+fn walk_edges(
+    trie: &mut Trie,
+    place: &mut [u32],
+    edges: impl Iterator<Item = (u64, u64)> + Clone,
+    symbol: Symbol,
+) {
+    for (subject, _) in edges.clone() {
+        trie.advance(&mut place[local(subject)], OUT | symbol);
+    }
+    for (_, object) in edges {
+        if TermId::from_raw(object).kind() == TermKind::Vertex {
+            trie.advance(&mut place[local(object)], IN | symbol);
         }
     }
-    number_clusters(&trie, place, &classes)
 }
 
 /// Lets each vertex step through its types, the most frequent first; returns the types in that
@@ -103,12 +121,13 @@ pub(super) fn cluster(
 fn walk_types<'a>(
     trie: &mut Trie,
     place: &mut [u32],
-    types: &Edges,
+    types: impl Iterator<Item = (u64, u64)> + Clone,
+    layer: Symbol,
     text: &dyn Fn(u64) -> Option<&'a [u8]>,
 ) -> Vec<u64> {
     let mut counts: FxHashMap<u64, usize> = FxHashMap::default();
-    for (_, class) in types {
-        *counts.entry(*class).or_default() += 1;
+    for (_, class) in types.clone() {
+        *counts.entry(class).or_default() += 1;
     }
     let mut classes: Vec<(usize, u64)> = counts.into_iter().map(|(id, n)| (n, id)).collect();
     classes.sort_unstable_by(|a, b| {
@@ -127,17 +146,17 @@ fn walk_types<'a>(
         .map(|(n, _)| Vec::with_capacity(*n))
         .collect();
     for (subject, class) in types {
-        by_rank[rank[class]].push(*subject);
+        by_rank[rank[&class]].push(subject);
     }
     for (rank, subjects) in by_rank.into_iter().enumerate() {
         for subject in subjects {
-            trie.advance(&mut place[local(subject)], rank as Symbol);
+            trie.advance(&mut place[local(subject)], layer | rank as Symbol);
         }
     }
     classes.into_iter().map(|(_, class)| class).collect()
 }
 
-fn number_clusters(trie: &Trie, mut place: Vec<u32>, classes: &[u64]) -> Clustering {
+fn number_clusters(trie: &Trie, mut place: Vec<u32>, classes: [&[u64]; 2]) -> Clustering {
     let mut used = vec![false; trie.nodes.len()];
     for node in &place {
         used[*node as usize] = true;
@@ -154,15 +173,12 @@ fn number_clusters(trie: &Trie, mut place: Vec<u32>, classes: &[u64]) -> Cluster
     for node in &mut place {
         *node = number[*node as usize];
     }
-    let types = found
-        .iter()
-        .map(|(path, _)| {
-            path.iter()
-                .take_while(|s| **s < OUT)
-                .map(|rank| classes[*rank as usize])
-                .collect()
-        })
-        .collect();
+    let types = [(0, classes[0]), (NAMED, classes[1])].map(|(layer, classes)| {
+        let of_layer = |symbol: &&Symbol| **symbol < OUT && **symbol & NAMED == layer;
+        let class = |rank: &Symbol| classes[(rank & !NAMED) as usize];
+        let types_of = |path: &[Symbol]| path.iter().filter(of_layer).map(class).collect();
+        found.iter().map(|(path, _)| types_of(path)).collect()
+    });
     Clustering {
         cluster_of: place,
         types,

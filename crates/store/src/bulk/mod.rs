@@ -8,9 +8,10 @@
 mod build;
 mod cluster;
 mod merge;
+mod named;
 mod sink;
 mod sort;
 
-pub(crate) use build::assemble;
+pub(crate) use build::{Tables, assemble};
 pub use build::{build, rebuild, rebuild_with};
 pub use sink::BulkSink;

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use jindou_dictionary::Interner;
-use jindou_model::{Graphs, Pattern, PredicateId, ShardId, TermId, TermKind, inline, key};
+use jindou_model::{Pattern, PredicateId, ShardId, TermId, TermKind, inline, key};
 use oxrdf::vocab::rdf;
 use oxrdf::{GraphNameRef, LiteralRef, NamedOrBlankNodeRef, QuadRef, TermRef};
 
@@ -170,7 +170,7 @@ impl<'a> Collector<'a> {
 
     fn collect(mut self) -> Result<BulkSink, StoreError> {
         let snapshot = self.snapshot;
-        for graphs in [Graphs::Default, Graphs::Named] {
+        for is_named in [false, true] {
             for number in 0..snapshot.predicate_count() {
                 let predicate = PredicateId(number as u32);
                 let pattern = Pattern {
@@ -180,13 +180,19 @@ impl<'a> Collector<'a> {
                 };
                 let mut place = None;
                 let mut result = Ok(());
-                let _ = snapshot.for_each_match(&pattern, graphs, &mut |s, _, o, g| {
+                let mut visit = |s, _, o, g| {
                     result = self.quad(predicate, &mut place, [s, o, g]);
                     match result {
                         Ok(()) => ControlFlow::Continue(()),
                         Err(_) => ControlFlow::Break(()),
                     }
-                });
+                };
+                let _ = match is_named {
+                    true => snapshot.for_each_quad(&pattern, &mut visit),
+                    false => snapshot
+                        .default_graph()
+                        .for_each_match(&pattern, &mut visit),
+                };
                 result?;
             }
         }

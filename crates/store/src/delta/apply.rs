@@ -8,6 +8,7 @@ use jindou_model::{Change, Direction, Edge, IdQuad, Neighbours, PredicateId, Ter
 use super::named::GraphQuad;
 use super::snapshot::Snapshot;
 use super::transaction::Stage;
+use crate::LayerKind;
 
 /// Quads to remove, then quads to add; repeats and quads that are absent or there are allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,7 +80,9 @@ impl Snapshot {
         named.dedup();
         let mut effective = 0;
         for part in edges.chunk_by(|a, b| a.0 == b.0) {
-            effective += self.change_edges(PredicateId(part[0].0), part, change);
+            let predicate = PredicateId(part[0].0);
+            let part = part.iter().map(|(_, edge)| *edge);
+            effective += self.change_edges(LayerKind::Default, predicate, part, change);
         }
         if !named.is_empty() {
             effective += self.change_named(&named, change);
@@ -89,68 +92,71 @@ impl Snapshot {
 
     fn change_edges(
         &mut self,
+        kind: LayerKind,
         predicate: PredicateId,
-        edges: &[(u32, Edge)],
+        edges: impl Iterator<Item = Edge>,
         change: Change,
     ) -> u64 {
-        let mut out = self.split_edges(predicate, edges, change);
+        let mut out = self.split_edges(kind, predicate, edges, change);
         let count = out.added.len() + out.removed.len();
         if count == 0 {
             return 0;
         }
+        let layer = &mut self.delta.layers[kind as usize];
         for (_, change) in &out.added {
             match change {
-                Change::Add => self.delta.added += 1,
-                Change::Remove => self.delta.added -= 1,
+                Change::Add => layer.added += 1,
+                Change::Remove => layer.added -= 1,
             }
         }
         for (_, change) in &out.removed {
             match change {
-                Change::Add => self.delta.removed += 1,
-                Change::Remove => self.delta.removed -= 1,
+                Change::Add => layer.removed += 1,
+                Change::Remove => layer.removed -= 1,
             }
         }
-        self.delta.recent += count as u64;
-        self.change_segment(predicate, Direction::Out, &out);
+        layer.recent += count as u64;
+        self.change_segment(kind, (predicate, Direction::Out), &out);
         for list in [&mut out.added, &mut out.removed] {
             for (edge, _) in list.iter_mut() {
                 *edge = (edge.1, edge.0);
             }
             list.sort_unstable_by_key(|(edge, _)| *edge);
         }
-        self.change_segment(predicate, Direction::In, &out);
+        self.change_segment(kind, (predicate, Direction::In), &out);
         count as u64
     }
 
     /// Which set each edge that really changes belongs to.
     fn split_edges(
         &self,
+        kind: LayerKind,
         predicate: PredicateId,
-        edges: &[(u32, Edge)],
+        edges: impl Iterator<Item = Edge>,
         change: Change,
     ) -> Split<Edge> {
-        let delta = self.delta.segment(predicate, Direction::Out);
+        let delta = self.delta.layers[kind as usize].segment(predicate, Direction::Out);
+        let base = self.base().layer(kind);
         let mut split = Split {
             added: Vec::new(),
             removed: Vec::new(),
         };
-        for (_, edge) in edges {
+        for edge in edges {
             let (subject, object) = (TermId::from_raw(edge.0), TermId::from_raw(edge.1));
-            let in_base = self
-                .base()
+            let in_base = base
                 .neighbours(predicate, Direction::Out, subject)
                 .contains(object);
             let is_in = |added: bool| {
                 delta.is_some_and(|delta| {
                     delta.may_have_changed(subject)
-                        && if added { &delta.added } else { &delta.removed }.contains(*edge)
+                        && if added { &delta.added } else { &delta.removed }.contains(edge)
                 })
             };
             match (change, in_base) {
-                (Change::Add, true) if is_in(false) => split.removed.push((*edge, Change::Remove)),
-                (Change::Add, false) if !is_in(true) => split.added.push((*edge, Change::Add)),
-                (Change::Remove, true) if !is_in(false) => split.removed.push((*edge, Change::Add)),
-                (Change::Remove, false) if is_in(true) => split.added.push((*edge, Change::Remove)),
+                (Change::Add, true) if is_in(false) => split.removed.push((edge, Change::Remove)),
+                (Change::Add, false) if !is_in(true) => split.added.push((edge, Change::Add)),
+                (Change::Remove, true) if !is_in(false) => split.removed.push((edge, Change::Add)),
+                (Change::Remove, false) if is_in(true) => split.added.push((edge, Change::Remove)),
                 _ => {}
             }
         }
@@ -159,17 +165,19 @@ impl Snapshot {
 
     fn change_segment(
         &mut self,
-        predicate: PredicateId,
-        direction: Direction,
+        kind: LayerKind,
+        (predicate, direction): (PredicateId, Direction),
         split: &Split<Edge>,
     ) {
         let generation = Arc::clone(&self.generation);
         let version = generation.versions.fetch_add(1, Ordering::Relaxed);
-        let segments = &mut self.delta.segments[direction as usize];
+        let layer = &mut self.delta.layers[kind as usize];
+        let segments = &mut layer.segments[direction as usize];
         let nothing = Arc::default();
         let before = segments.get(predicate.index()).unwrap_or(&nothing);
         let base = |key: TermId| -> Neighbours<'_> {
-            generation.base.neighbours(predicate, direction, key)
+            let layer = generation.base.layer(kind);
+            layer.neighbours(predicate, direction, key)
         };
         let next = before.changed(version, &split.added, &split.removed, base);
         // The predicates of each vertex, so that a vertex alone can be asked for them.
@@ -187,25 +195,52 @@ impl Snapshot {
             lost.push(((key, predicate.0), change(next.lost.contains(key))));
         }
         segments.set(predicate.index(), Arc::new(next));
-        self.delta.gained[direction as usize].apply(&gained);
-        self.delta.lost[direction as usize].apply(&lost);
+        layer.gained[direction as usize].apply(&gained);
+        layer.lost[direction as usize].apply(&lost);
     }
 
     fn change_named(&mut self, quads: &[GraphQuad], change: Change) -> u64 {
+        let split = self.split_named(quads, change);
+        let effective = split.added.len() + split.removed.len();
+        if effective == 0 {
+            return 0;
+        }
+        let generation = Arc::clone(&self.generation);
+        self.delta
+            .named
+            .change(&generation.base, &split.added, &split.removed);
+        // An edge comes to the layer with its first graph, and goes with its last one.
+        let changed = split.added.iter().chain(&split.removed);
+        let mut edges: Vec<(u32, Edge)> = changed
+            .map(|((_, predicate, subject, object), _)| (*predicate, (*subject, *object)))
+            .collect();
+        drop(split);
+        edges.sort_unstable();
+        edges.dedup();
+        for part in edges.chunk_by(|a, b| a.0 == b.0) {
+            let predicate = PredicateId(part[0].0);
+            let mut edges: Vec<Edge> = part.iter().map(|(_, edge)| *edge).collect();
+            if change == Change::Remove {
+                let mut graphs = self.graphs_of_edges(predicate);
+                edges.retain(|(s, o)| !graphs.has_any(TermId::from_raw(*s), TermId::from_raw(*o)));
+            }
+            self.change_edges(LayerKind::Named, predicate, edges.into_iter(), change);
+        }
+        effective as u64
+    }
+
+    /// Which set each quad that really changes belongs to.
+    fn split_named(&self, quads: &[GraphQuad], change: Change) -> Split<GraphQuad> {
         let mut split: Split<GraphQuad> = Split {
             added: Vec::new(),
             removed: Vec::new(),
         };
-        let named = self.generation.base.named();
+        let base = self.base();
         let delta = &self.delta.named;
         for quad in quads {
             let (graph, predicate) = (TermId::from_raw(quad.0), PredicateId(quad.1));
-            let index = named.index();
-            let of_predicate = index.of_predicate(index.quads(graph), predicate);
-            let of_subject = index.of_subject(of_predicate, TermId::from_raw(quad.2));
-            let in_base = !index
-                .of_object(of_subject, TermId::from_raw(quad.3))
-                .is_empty();
+            let (subject, object) = (TermId::from_raw(quad.2), TermId::from_raw(quad.3));
+            let in_base = base.has_quad(graph, predicate, (subject, object));
             match (change, in_base) {
                 (Change::Add, true) if delta.removed.contains(*quad) => {
                     split.removed.push((*quad, Change::Remove));
@@ -222,11 +257,7 @@ impl Snapshot {
                 _ => {}
             }
         }
-        let generation = Arc::clone(&self.generation);
-        self.delta
-            .named
-            .change(generation.base.named(), &split.added, &split.removed);
-        (split.added.len() + split.removed.len()) as u64
+        split
     }
 
     /// Makes one step of a transaction in this snapshot, which nobody else reads yet.
@@ -246,7 +277,9 @@ impl Snapshot {
             graph: TermId::from_raw(graph),
         };
         let mut changes = Changes::default();
-        for (number, segment) in self.delta.segments[Direction::Out as usize].iter() {
+        for (number, segment) in
+            self.delta.layers[LayerKind::Default as usize].segments[Direction::Out as usize].iter()
+        {
             let of_default = |(subject, object): Edge| {
                 quad((TermId::NONE.raw(), number as u32, subject, object))
             };

@@ -11,6 +11,7 @@ use rustc_hash::FxHashSet;
 use super::named::GraphQuad;
 use super::segment::SegmentDelta;
 use super::snapshot::Snapshot;
+use crate::LayerKind;
 
 /// A part of the graph that differs between two snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,9 +44,12 @@ impl Snapshot {
             self.is_of_generation_of(before),
             "ids of another generation mean something else"
         );
-        for (number, delta) in self.delta.segments[Direction::Out as usize].iter() {
+        for (number, delta) in
+            self.delta.layers[LayerKind::Default as usize].segments[Direction::Out as usize].iter()
+        {
             let predicate = PredicateId(number as u32);
-            let old = before.delta.segment(predicate, Direction::Out);
+            let old =
+                before.delta.layers[LayerKind::Default as usize].segment(predicate, Direction::Out);
             // Overlays come and go without a new version.
             if old.map_or(0, |old| old.version) == delta.version {
                 continue;
@@ -65,7 +69,8 @@ impl Snapshot {
     ) -> ControlFlow<()> {
         let nothing = SegmentDelta::default();
         let of = |snapshot: &'_ Self| -> [SortedSet<(u64, u64)>; 2] {
-            let delta = snapshot.delta.segment(PredicateId::TYPE, Direction::In);
+            let delta = snapshot.delta.layers[LayerKind::Default as usize]
+                .segment(PredicateId::TYPE, Direction::In);
             let delta = delta.unwrap_or(&nothing);
             [delta.added.clone(), delta.removed.clone()]
         };

@@ -5,7 +5,7 @@ use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
 use super::segment::SegmentDelta;
-use super::snapshot::Snapshot;
+use super::view::LayerView;
 
 /// Sets kept at most; all are dropped when there are more.
 const MOST_SETS: usize = 512;
@@ -81,9 +81,9 @@ fn for_each_of(set: &SortedSet<(u64, u64)>, key: TermId, visit: &mut dyn FnMut(u
     }
 }
 
-impl Snapshot {
+impl<'a> LayerView<'a> {
     /// The changes of a trait's segment, of other traits perhaps.
-    fn touched(&self, asked: Membership) -> Option<Touched<'_>> {
+    fn touched(self, asked: Membership) -> Option<Touched<'a>> {
         let (predicate, direction) = match asked {
             // The edges of a class are those of its key, incoming.
             Membership::Type(_) => (PredicateId::TYPE, Direction::In),
@@ -93,23 +93,23 @@ impl Snapshot {
         Some(Touched { asked, delta })
     }
 
-    fn has_changed(&self, asked: Membership) -> bool {
+    fn has_changed(self, asked: Membership) -> bool {
         self.trait_changes(asked) != (0, 0)
     }
 
     /// Ids that gained and lost a trait since the bulk load.
-    pub(super) fn trait_changes(&self, asked: Membership) -> (usize, usize) {
+    pub(super) fn trait_changes(self, asked: Membership) -> (usize, usize) {
         self.touched(asked)
             .map_or((0, 0), |touched| touched.counts())
     }
 
     /// True if the vertex, or any other term, has the trait.
     #[must_use]
-    pub fn is_member(&self, id: TermId, asked: Membership) -> bool {
+    pub fn is_member(self, id: TermId, asked: Membership) -> bool {
         match self.touched(asked) {
             Some(touched) if touched.gained(id) => true,
             Some(touched) if touched.lost(id) => false,
-            _ => self.base().has_trait(id, asked),
+            _ => self.base.has_trait(id, asked),
         }
     }
 
@@ -117,18 +117,18 @@ impl Snapshot {
     /// `within` where that is given; `None` if that is no short list and `exact` is not asked for.
     /// Types are always honoured.
     ///
-    /// Costs as [`crate::Base::ids_with`] and, the first time after a change of these traits, the
+    /// Costs as [`crate::Layer::ids_with`] and, the first time after a change of these traits, the
     /// ids that gained or lost one of them.
     #[must_use]
     pub fn ids_with(
-        &self,
+        self,
         traits: &[Membership],
         exact: bool,
         within: Option<&IdRanges>,
     ) -> Option<IdRanges> {
         let version = |asked: &Membership| self.touched(*asked).map_or(0, |t| t.delta.version);
         if traits.iter().all(|asked| version(asked) == 0) {
-            return self.base().ids_with(traits, exact, within);
+            return self.base.ids_with(traits, exact, within);
         }
         let set = self.kept_set(traits, exact, traits.iter().map(version));
         match within {
@@ -139,12 +139,12 @@ impl Snapshot {
 
     /// The whole set, which is kept until one of the traits changes again.
     fn kept_set(
-        &self,
+        self,
         traits: &[Membership],
         exact: bool,
         versions: impl Iterator<Item = u64> + Clone,
     ) -> Option<IdRanges> {
-        let sets = &self.generation.sets.sets[usize::from(exact)];
+        let sets = &self.sets.sets[usize::from(exact)];
         if let Some((of, set)) = sets.read().get(traits)
             && of.iter().copied().eq(versions.clone())
         {
@@ -163,11 +163,11 @@ impl Snapshot {
         set
     }
 
-    fn make_set(&self, traits: &[Membership], exact: bool) -> Option<IdRanges> {
+    fn make_set(self, traits: &[Membership], exact: bool) -> Option<IdRanges> {
         if !traits.iter().any(|asked| self.has_changed(*asked)) {
-            return self.base().ids_with(traits, exact, None);
+            return self.base.ids_with(traits, exact, None);
         }
-        if exact || self.base().clusters().is_short(traits) {
+        if exact || self.base.clusters().is_short(traits) {
             return Some(self.changed_set(traits));
         }
         let is_type = |asked: &Membership| matches!(asked, Membership::Type(_));
@@ -175,9 +175,9 @@ impl Snapshot {
         (!types.is_empty()).then(|| self.changed_set(&types))
     }
 
-    fn changed_set(&self, traits: &[Membership]) -> IdRanges {
+    fn changed_set(self, traits: &[Membership]) -> IdRanges {
         let touched: Vec<Touched<'_>> = traits.iter().filter_map(|t| self.touched(*t)).collect();
-        let all = self.base().ids_with(traits, true, None);
+        let all = self.base.ids_with(traits, true, None);
         let all = all.expect("an exact set is always made");
         let (mut gained, mut lost) = (Vec::new(), Vec::new());
         for one in &touched {

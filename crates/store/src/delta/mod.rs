@@ -4,9 +4,12 @@
 //! versions share what they have in common. A commit makes the next version and leaves the
 //! ones before to their readers, so that nobody waits for anybody.
 
+mod access;
 mod apply;
 mod changed;
+mod graphs;
 mod ids;
+mod intersect;
 mod key_filter;
 mod named;
 mod overlay;
@@ -16,6 +19,7 @@ mod snapshot;
 mod statistics;
 mod terms;
 mod transaction;
+mod view;
 
 use std::sync::Arc;
 
@@ -23,11 +27,14 @@ use jindou_model::{Direction, PredicateId, SortedSet};
 
 pub use apply::{Changes, Effect};
 pub use changed::Changed;
+pub use graphs::EdgeGraphsAt;
 pub use overlay::{Fold, FoldRule};
 pub use snapshot::Snapshot;
 pub use terms::TermCounts;
 pub use transaction::{Replay, ReplayError, Stage, Transaction, TransactionError, Translator};
+pub use view::LayerView;
 
+use crate::LayerKind;
 use named::NamedDelta;
 use paged::Paged;
 use segment::SegmentDelta;
@@ -35,15 +42,22 @@ use segment::SegmentDelta;
 /// One version of all changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delta {
-    /// Changes in the default graph, by direction and predicate.
+    /// By layer.
+    layers: [LayerDelta; 2],
+    named: NamedDelta,
+    /// Graphs that exist without quads, too.
+    declared: SortedSet<u64>,
+}
+
+/// The changes of one layer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LayerDelta {
+    /// By direction and predicate.
     segments: [Paged<Arc<SegmentDelta>>; 2],
     /// (vertex, predicate) for each predicate that a vertex gained in a direction, and lost.
     gained: [SortedSet<(u64, u32)>; 2],
     lost: [SortedSet<(u64, u32)>; 2],
-    named: NamedDelta,
-    /// Graphs that exist without quads, too.
-    declared: SortedSet<u64>,
-    /// Edges of the default graph added, and removed.
+    /// Edges added, and removed.
     added: u64,
     removed: u64,
     /// Edges changed since lists were last written out.
@@ -51,6 +65,20 @@ pub(crate) struct Delta {
 }
 
 impl Delta {
+    /// Quads added or removed.
+    pub(crate) fn changes(&self) -> u64 {
+        let default = &self.layers[LayerKind::Default as usize];
+        let named = self.named.added.len() + self.named.removed.len();
+        default.added + default.removed + named as u64
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let layers: usize = self.layers.iter().map(LayerDelta::bytes).sum();
+        layers + self.named.bytes()
+    }
+}
+
+impl LayerDelta {
     #[inline]
     pub(crate) fn segment(
         &self,
@@ -62,12 +90,7 @@ impl Delta {
             .map(|segment| &**segment)
     }
 
-    /// Quads added or removed.
-    pub(crate) fn changes(&self) -> u64 {
-        self.added + self.removed + (self.named.added.len() + self.named.removed.len()) as u64
-    }
-
-    pub(crate) fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         let segments: usize = self
             .segments
             .iter()
@@ -80,6 +103,6 @@ impl Delta {
             .chain(&self.lost)
             .map(SortedSet::bytes)
             .sum();
-        segments + lists + self.named.bytes()
+        segments + lists
     }
 }

@@ -2,28 +2,62 @@
 
 use std::sync::Arc;
 
-use jindou_model::{Change, Direction, PredicateId, SortedSet, TermId};
+use jindou_model::{Change, PredicateId, SortedSet, TermId};
 
+use super::key_filter::KeyFilter;
 use super::paged::Paged;
-use crate::NamedGraphs;
+use crate::Base;
 
-/// Key, neighbour and graph of an edge as raw ids.
+/// Subject, object and graph of an edge as raw ids.
 pub(crate) type NamedEdge = (u64, u64, u64);
 
 /// Graph, predicate, subject and object of a quad as raw ids.
 pub(crate) type GraphQuad = (u64, u32, u64, u64);
 
-/// The changes of one (predicate, direction) in all named graphs.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct NamedSegmentDelta {
+/// The graphs that edges of one predicate gained and lost.
+#[derive(Clone, Debug)]
+pub(crate) struct EdgeChanges {
     pub(crate) added: SortedSet<NamedEdge>,
     pub(crate) removed: SortedSet<NamedEdge>,
+    /// The subjects of these, of all versions.
+    subjects: Arc<KeyFilter>,
+}
+
+impl Default for EdgeChanges {
+    fn default() -> Self {
+        Self {
+            added: SortedSet::new(),
+            removed: SortedSet::new(),
+            subjects: Arc::new(KeyFilter::for_keys(0)),
+        }
+    }
+}
+
+impl EdgeChanges {
+    /// False if nothing changed for the subject.
+    #[inline]
+    pub(crate) fn may_touch(&self, subject: TermId) -> bool {
+        self.subjects.may_hold(subject.raw())
+    }
+
+    /// Lets the filter know of changes, which the sets have.
+    fn note(&mut self, edges: &[(NamedEdge, Change)]) {
+        edges
+            .iter()
+            .for_each(|(edge, _)| self.subjects.note(edge.0));
+        if self.subjects.is_full() {
+            let filter = KeyFilter::for_keys(2 * (self.added.len() + self.removed.len()));
+            let edges = self.added.iter().chain(self.removed.iter());
+            edges.for_each(|edge| filter.note(edge.0));
+            self.subjects = Arc::new(filter);
+        }
+    }
 }
 
 /// The changes of all named graphs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NamedDelta {
-    segments: [Paged<Arc<NamedSegmentDelta>>; 2],
+    edges: Paged<Arc<EdgeChanges>>,
     /// Quads that the base does not have, and those of the base that are gone, by graph.
     pub(crate) added: SortedSet<GraphQuad>,
     pub(crate) removed: SortedSet<GraphQuad>,
@@ -38,26 +72,21 @@ pub(crate) fn of_graph(set: &SortedSet<GraphQuad>, graph: u64) -> std::ops::Rang
     set.rank_by(|quad| quad.0 < graph)..set.rank_by(|quad| quad.0 <= graph)
 }
 
+/// The numbers of a graph's quads of one predicate in a set of them.
+pub(crate) fn of_graph_and_predicate(
+    set: &SortedSet<GraphQuad>,
+    graph: TermId,
+    predicate: PredicateId,
+) -> std::ops::Range<usize> {
+    let key = (graph.raw(), predicate.0);
+    set.rank_by(|quad| (quad.0, quad.1) < key)..set.rank_by(|quad| (quad.0, quad.1) <= key)
+}
+
 impl NamedDelta {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.added.is_empty() && self.removed.is_empty()
-    }
-
-    pub(crate) fn segment(
-        &self,
-        predicate: PredicateId,
-        direction: Direction,
-    ) -> Option<&NamedSegmentDelta> {
-        self.segments[direction as usize]
-            .get(predicate.index())
-            .map(|segment| &**segment)
-    }
-
-    /// The predicates that have changes.
-    pub(crate) fn predicates(&self) -> impl Iterator<Item = PredicateId> + '_ {
-        self.segments[0]
-            .iter()
-            .map(|(number, _)| PredicateId(number as u32))
+    /// The changes of a predicate's edges.
+    #[inline]
+    pub(crate) fn edges(&self, predicate: PredicateId) -> Option<&EdgeChanges> {
+        self.edges.get(predicate.index()).map(|changes| &**changes)
     }
 
     pub(crate) fn is_removed(&self, graph: TermId, edge: (TermId, PredicateId, TermId)) -> bool {
@@ -72,7 +101,7 @@ impl NamedDelta {
     /// `changed`, or are taken back out of the other set.
     pub(crate) fn change(
         &mut self,
-        base: &NamedGraphs,
+        base: &Base,
         added: &[(GraphQuad, Change)],
         removed: &[(GraphQuad, Change)],
     ) {
@@ -84,7 +113,7 @@ impl NamedDelta {
         graphs.dedup();
         let (mut gained, mut lost) = (Vec::new(), Vec::new());
         for graph in graphs {
-            let in_base = base.index().quads(TermId::from_raw(graph)).len();
+            let in_base = base.quads_of_graph(TermId::from_raw(graph)) as usize;
             let now =
                 in_base + of_graph(&self.added, graph).len() - of_graph(&self.removed, graph).len();
             let change = |is: bool| if is { Change::Add } else { Change::Remove };
@@ -93,66 +122,43 @@ impl NamedDelta {
         }
         self.gained.apply(&gained);
         self.lost.apply(&lost);
-        for direction in [Direction::Out, Direction::In] {
-            let added = by_predicate(added, direction);
-            let removed = by_predicate(removed, direction);
-            self.change_segments(direction, &added, &removed);
+        self.change_edges(&by_predicate(added), |changes| &mut changes.added);
+        self.change_edges(&by_predicate(removed), |changes| &mut changes.removed);
+    }
+
+    fn change_edges(
+        &mut self,
+        changes: &[(u32, NamedEdge, Change)],
+        set: fn(&mut EdgeChanges) -> &mut SortedSet<NamedEdge>,
+    ) {
+        for part in changes.chunk_by(|a, b| a.0 == b.0) {
+            let number = part[0].0 as usize;
+            let before = self.edges.get(number);
+            let mut next = before.map_or_else(EdgeChanges::default, |c| (**c).clone());
+            let edges = part.iter().map(|(_, edge, change)| (*edge, *change));
+            let edges: Vec<(NamedEdge, Change)> = edges.collect();
+            set(&mut next).apply(&edges);
+            next.note(&edges);
+            self.edges.set(number, Arc::new(next));
         }
     }
 
-    fn change_segments(
-        &mut self,
-        direction: Direction,
-        added: &[(u32, NamedEdge, Change)],
-        removed: &[(u32, NamedEdge, Change)],
-    ) {
-        let segments = &mut self.segments[direction as usize];
-        let mut apply = |changes: &[(u32, NamedEdge, Change)], to_added: bool| {
-            for part in changes.chunk_by(|a, b| a.0 == b.0) {
-                let number = part[0].0 as usize;
-                let mut next = segments
-                    .get(number)
-                    .map_or_else(NamedSegmentDelta::default, |segment| (**segment).clone());
-                let list: Vec<(NamedEdge, Change)> = part
-                    .iter()
-                    .map(|(_, edge, change)| (*edge, *change))
-                    .collect();
-                let set = if to_added {
-                    &mut next.added
-                } else {
-                    &mut next.removed
-                };
-                set.apply(&list);
-                segments.set(number, Arc::new(next));
-            }
-        };
-        apply(added, true);
-        apply(removed, false);
-    }
-
     pub(crate) fn bytes(&self) -> usize {
-        let segments: usize = self
-            .segments
+        let edges: usize = self
+            .edges
             .iter()
-            .flat_map(Paged::iter)
-            .map(|(_, segment)| segment.added.bytes() + segment.removed.bytes())
+            .map(|(_, c)| c.added.bytes() + c.removed.bytes() + c.subjects.bytes())
             .sum();
-        segments + self.added.bytes() + self.removed.bytes()
+        edges + self.added.bytes() + self.removed.bytes()
     }
 }
 
-fn by_predicate(
-    quads: &[(GraphQuad, Change)],
-    direction: Direction,
-) -> Vec<(u32, NamedEdge, Change)> {
+fn by_predicate(quads: &[(GraphQuad, Change)]) -> Vec<(u32, NamedEdge, Change)> {
     let mut list: Vec<(u32, NamedEdge, Change)> = quads
         .iter()
-        .map(
-            |((graph, predicate, subject, object), change)| match direction {
-                Direction::Out => (*predicate, (*subject, *object, *graph), *change),
-                Direction::In => (*predicate, (*object, *subject, *graph), *change),
-            },
-        )
+        .map(|((graph, predicate, subject, object), change)| {
+            (*predicate, (*subject, *object, *graph), *change)
+        })
         .collect();
     list.sort_unstable_by_key(|(predicate, edge, _)| (*predicate, *edge));
     list

@@ -11,8 +11,8 @@ use jindou_model::{Cursor, Direction, IdRanges, Neighbours, PredicateId, TermId}
 use super::key_filter::KeyFilter;
 use super::segment::SegmentDelta;
 use super::snapshot::Snapshot;
-use crate::base::Base;
 use crate::domain::Domain;
+use crate::layer::{Layer, LayerKind};
 use crate::segment::Segment;
 
 /// Keys looked up together.
@@ -233,10 +233,19 @@ impl Lists<'_> {
     }
 }
 
+/// The lists of one segment.
+#[derive(Debug)]
+struct FoldedSegment {
+    place: (LayerKind, PredicateId, Direction),
+    /// The changes that they hold.
+    of: Arc<SegmentDelta>,
+    folded: Folded,
+}
+
 /// Lists written out for one snapshot, for those that follow it: see [`Snapshot::fold`].
 #[derive(Debug)]
 pub struct Fold {
-    segments: Vec<(PredicateId, Direction, Arc<SegmentDelta>, Folded)>,
+    segments: Vec<FoldedSegment>,
 }
 
 impl Fold {
@@ -255,21 +264,27 @@ impl Snapshot {
     #[must_use]
     pub fn fold(&self, rule: FoldRule) -> Fold {
         let mut segments = Vec::new();
-        for direction in [Direction::Out, Direction::In] {
-            for (number, delta) in self.delta.segments[direction as usize].iter() {
-                let written = delta.overlay().map_or(0, Overlay::edges);
-                let least = rule.least.max(written / rule.share.max(1));
-                if delta.recent().len() < least.max(1) {
-                    continue;
+        for kind in [LayerKind::Default, LayerKind::Named] {
+            let layer = &self.delta.layers[kind as usize];
+            for direction in [Direction::Out, Direction::In] {
+                for (number, delta) in layer.segments[direction as usize].iter() {
+                    let written = delta.overlay().map_or(0, Overlay::edges);
+                    let least = rule.least.max(written / rule.share.max(1));
+                    if delta.recent().len() < least.max(1) {
+                        continue;
+                    }
+                    let predicate = PredicateId(number as u32);
+                    let below = Below {
+                        base: self.base().layer(kind),
+                        predicate,
+                        direction,
+                    };
+                    segments.push(FoldedSegment {
+                        place: (kind, predicate, direction),
+                        of: Arc::clone(delta),
+                        folded: delta.fold(rule, below),
+                    });
                 }
-                let predicate = PredicateId(number as u32);
-                let below = Below {
-                    base: self.base(),
-                    predicate,
-                    direction,
-                };
-                let folded = delta.fold(rule, below);
-                segments.push((predicate, direction, Arc::clone(delta), folded));
             }
         }
         Fold { segments }
@@ -279,15 +294,18 @@ impl Snapshot {
     /// for another one of its generation. Where it has lists of a third one, these stay.
     pub fn read_through(&mut self, fold: Fold) {
         self.folds += 1;
-        for (predicate, direction, of, folded) in fold.segments {
-            let segments = &mut self.delta.segments[direction as usize];
+        for FoldedSegment { place, of, folded } in fold.segments {
+            let (kind, predicate, direction) = place;
+            let segments = &mut self.delta.layers[kind as usize].segments[direction as usize];
             let next = segments.get(predicate.index());
             if let Some(next) = next.and_then(|now| now.with_overlay(folded, &of)) {
                 segments.set(predicate.index(), Arc::new(next));
             }
         }
-        let recent = self.delta.segments[Direction::Out as usize].iter();
-        self.delta.recent = recent.map(|(_, delta)| delta.recent().len() as u64).sum();
+        for layer in &mut self.delta.layers {
+            let recent = layer.segments[Direction::Out as usize].iter();
+            layer.recent = recent.map(|(_, delta)| delta.recent().len() as u64).sum();
+        }
     }
 }
 
@@ -307,7 +325,7 @@ impl FoldRule {
 /// What lies under the changes of one segment.
 #[derive(Clone, Copy)]
 struct Below<'a> {
-    base: &'a Base,
+    base: &'a Layer,
     predicate: PredicateId,
     direction: Direction,
 }

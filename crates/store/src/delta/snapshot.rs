@@ -1,21 +1,16 @@
 //! The graph at one snapshot: base and changes together, as readers see it.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use jindou_model::{
-    Cursor, Direction, Graphs, IdRanges, Neighbours, Pattern, PredicateId, SnapshotNumber, TermId,
-    TermKind, Visit,
-};
+use jindou_model::{PredicateId, SnapshotNumber, TermId, TermKind};
 
 use super::Delta;
 use super::ids::SetCache;
-use super::named::of_graph;
 use super::terms::{AppendedTerms, TermCounts, check_count};
 use super::transaction::{ReplayError, TransactionError};
-use crate::segment::expand_one;
-use crate::{Base, StoreError};
+use super::view::LayerView;
+use crate::{Base, LayerKind, StoreError};
 
 /// What all snapshots between two merges share.
 pub(crate) struct Generation {
@@ -23,7 +18,8 @@ pub(crate) struct Generation {
     pub(crate) terms: AppendedTerms,
     /// The number of the next version of a segment's changes.
     pub(crate) versions: AtomicU64,
-    pub(crate) sets: SetCache,
+    /// By layer.
+    pub(crate) sets: [SetCache; 2],
     number: u64,
 }
 
@@ -62,7 +58,7 @@ impl Snapshot {
                 base,
                 terms: AppendedTerms::shared(),
                 versions: AtomicU64::new(1),
-                sets: SetCache::default(),
+                sets: Default::default(),
                 number: generation,
             }),
             delta,
@@ -122,11 +118,11 @@ impl Snapshot {
         self.documents = documents;
     }
 
-    /// Edges of the default graph changed since lists were last written out: see
+    /// Edges changed since lists were last written out: see
     /// [`Snapshot::fold`].
     #[must_use]
     pub fn recent_changes(&self) -> u64 {
-        self.delta.recent
+        self.delta.layers.iter().map(|layer| layer.recent).sum()
     }
 
     /// Quads added or removed since the last merge.
@@ -488,486 +484,29 @@ impl Snapshot {
         }
     }
 
-    // The default graph.
+    /// One of its layers.
+    #[inline]
+    #[must_use]
+    pub fn layer(&self, kind: LayerKind) -> LayerView<'_> {
+        LayerView {
+            base: self.base().layer(kind),
+            delta: &self.delta.layers[kind as usize],
+            sets: &self.generation.sets[kind as usize],
+            predicates: self.predicate_count(),
+            vertices: self.vertex_count(),
+        }
+    }
+
+    /// The default graph.
+    #[inline]
+    #[must_use]
+    pub fn default_graph(&self) -> LayerView<'_> {
+        self.layer(LayerKind::Default)
+    }
 
     /// Number of triples of the default graph.
     #[must_use]
     pub fn triples(&self) -> u64 {
-        self.base().triples() + self.delta.added - self.delta.removed
+        self.default_graph().edges()
     }
-
-    /// Edges and distinct keys of any predicate in the default graph.
-    #[must_use]
-    pub fn counts(&self, predicate: PredicateId, direction: Direction) -> (u64, u64) {
-        let (edges, keys) = self.base().counts(predicate, direction);
-        match self.delta.segment(predicate, direction) {
-            None => (edges, keys),
-            Some(delta) => (
-                edges + delta.added.len() as u64 - delta.removed.len() as u64,
-                keys + delta.gained.len() as u64 - delta.lost.len() as u64,
-            ),
-        }
-    }
-
-    /// The neighbours of a key by any predicate in the default graph.
-    #[inline]
-    #[must_use]
-    pub fn neighbours(
-        &self,
-        predicate: PredicateId,
-        direction: Direction,
-        key: TermId,
-    ) -> Neighbours<'_> {
-        let base = || self.base().neighbours(predicate, direction, key);
-        match self.delta.segment(predicate, direction) {
-            Some(delta) => delta.list(key, base),
-            None => base(),
-        }
-    }
-
-    /// The neighbours of many keys: appends one entry a key to `out`.
-    pub fn locate<'a>(
-        &'a self,
-        predicate: PredicateId,
-        direction: Direction,
-        keys: &[TermId],
-        out: &mut Vec<Neighbours<'a>>,
-    ) {
-        let Some(delta) = self.delta.segment(predicate, direction) else {
-            return self.base().locate(predicate, direction, keys, out);
-        };
-        if predicate == PredicateId::TYPE {
-            let lists = keys
-                .iter()
-                .map(|key| self.neighbours(predicate, direction, *key));
-            return out.extend(lists);
-        }
-        let begin = out.len();
-        let base = self.base().segment(predicate, direction);
-        match delta.overlay() {
-            Some(overlay) => overlay.locate(base, keys, out),
-            None => self.base().locate(predicate, direction, keys, out),
-        }
-        delta.patch(keys, &mut out[begin..]);
-    }
-
-    /// Follows the edges of many keys; see [`crate::Segment::expand`].
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the segment's arguments and which segment"
-    )]
-    pub fn expand(
-        &self,
-        predicate: PredicateId,
-        direction: Direction,
-        keys: &[TermId],
-        cursor: &mut Cursor,
-        filter: Option<&IdRanges>,
-        budget: usize,
-        rows: &mut Vec<u32>,
-        out: &mut Vec<TermId>,
-    ) {
-        let base = self.base();
-        let Some(delta) = self.delta.segment(predicate, direction) else {
-            return base.expand(
-                predicate, direction, keys, cursor, filter, budget, rows, out,
-            );
-        };
-        let base_expand =
-            |keys: &[TermId], cursor: &mut Cursor, rows: &mut Vec<u32>, out: &mut Vec<TermId>| {
-                match delta.overlay() {
-                    Some(overlay) if predicate != PredicateId::TYPE => {
-                        let below = base.segment(predicate, direction);
-                        overlay.expand(below, keys, cursor, filter, budget, rows, out);
-                    }
-                    _ => base.expand(
-                        predicate, direction, keys, cursor, filter, budget, rows, out,
-                    ),
-                }
-            };
-        // Types are not kept as a segment: their changed lists are read one by one.
-        let is_alone = |key: TermId| match predicate {
-            PredicateId::TYPE => delta.may_have_changed(key),
-            _ => delta.may_touch(key),
-        };
-        let none_is_alone = predicate != PredicateId::TYPE && delta.recent().len() == 0;
-        while cursor.key < keys.len() && out.len() < budget {
-            // As far as the budget may go, if each key has a neighbour.
-            let end = keys.len().min(cursor.key + (budget - out.len()));
-            let together = match none_is_alone {
-                true => None,
-                false => keys[cursor.key..end].iter().position(|key| is_alone(*key)),
-            };
-            let together = together.map_or(end, |place| cursor.key + place);
-            if together > cursor.key {
-                base_expand(&keys[..together], cursor, rows, out);
-                continue;
-            }
-            let list = self.neighbours(predicate, direction, keys[cursor.key]);
-            expand_one(list, cursor, filter, budget, rows, out);
-        }
-    }
-
-    /// The predicates that a vertex has in a direction in the default graph, `rdf:type` perhaps
-    /// without an edge, appended to `out`.
-    pub fn predicates_of_vertex(
-        &self,
-        vertex: TermId,
-        direction: Direction,
-        out: &mut Vec<PredicateId>,
-    ) {
-        out.push(PredicateId::TYPE);
-        let begin = out.len();
-        let clusters = self.base().clusters();
-        out.extend(clusters.predicates_of_vertex(vertex, direction));
-        let of_vertex = |set: &jindou_model::SortedSet<(u64, u32)>| {
-            let key = vertex.raw();
-            set.rank_by(|entry| entry.0 < key)..set.rank_by(|entry| entry.0 <= key)
-        };
-        let (gained, lost) = (
-            &self.delta.gained[direction as usize],
-            &self.delta.lost[direction as usize],
-        );
-        let gone = of_vertex(lost);
-        if !gone.is_empty() {
-            let mut kept = begin;
-            for place in begin..out.len() {
-                out[kept] = out[place];
-                kept += usize::from(!lost.contains((vertex.raw(), out[place].0)));
-            }
-            out.truncate(kept);
-        }
-        let more = gained.slices(of_vertex(gained)).flatten();
-        let more = more.map(|(_, predicate)| PredicateId(*predicate));
-        out.extend(more.filter(|predicate| *predicate != PredicateId::TYPE));
-    }
-
-    /// Calls `visit` with each quad that matches, until it breaks.
-    ///
-    /// Costs as [`Base::for_each_match`], and the changes that match.
-    pub fn for_each_match(
-        &self,
-        pattern: &Pattern,
-        graphs: Graphs,
-        visit: &mut Visit<'_>,
-    ) -> ControlFlow<()> {
-        match graphs {
-            Graphs::Default => self.match_default(pattern, visit),
-            Graphs::One(graph) => self.match_named(pattern, Some(graph), visit),
-            Graphs::Named => self.match_named(pattern, None, visit),
-        }
-    }
-
-    fn match_default(&self, pattern: &Pattern, visit: &mut Visit<'_>) -> ControlFlow<()> {
-        if self.delta.added == 0 && self.delta.removed == 0 {
-            return self.base().for_each_match(pattern, Graphs::Default, visit);
-        }
-        if let Some(predicate) = pattern.predicate {
-            return self.match_predicate(pattern, predicate, visit);
-        }
-        let end = match (pattern.subject, pattern.object) {
-            (Some(subject), _) => Some((subject, Direction::Out)),
-            (None, Some(object)) => Some((object, Direction::In)),
-            _ => None,
-        };
-        let mut predicates = Vec::new();
-        match end {
-            Some((key, direction)) if key.kind() == TermKind::Vertex => {
-                self.predicates_of_vertex(key, direction, &mut predicates);
-            }
-            _ => predicates.extend((0..self.predicate_count()).map(|n| PredicateId(n as u32))),
-        }
-        for predicate in predicates {
-            self.match_predicate(pattern, predicate, visit)?;
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn match_predicate(
-        &self,
-        pattern: &Pattern,
-        predicate: PredicateId,
-        visit: &mut Visit<'_>,
-    ) -> ControlFlow<()> {
-        let Some(delta) = self.delta.segment(predicate, Direction::Out) else {
-            return self.base().match_predicate(pattern, predicate, visit);
-        };
-        match (pattern.subject, pattern.object) {
-            (Some(subject), Some(object)) => {
-                let list = self.neighbours(predicate, Direction::Out, subject);
-                if list.contains(object) {
-                    visit(subject, predicate, object, TermId::NONE)?;
-                }
-            }
-            (Some(subject), None) => {
-                let list = self.neighbours(predicate, Direction::Out, subject);
-                for_each_neighbour(list, &mut |object| {
-                    visit(subject, predicate, object, TermId::NONE)
-                })?;
-            }
-            (None, Some(object)) => {
-                let list = self.neighbours(predicate, Direction::In, object);
-                for_each_neighbour(list, &mut |subject| {
-                    visit(subject, predicate, object, TermId::NONE)
-                })?;
-            }
-            (None, None) => {
-                // The base's edges come in the order of subjects and objects.
-                let mut removed = delta.removed.iter().peekable();
-                self.base()
-                    .match_predicate(pattern, predicate, &mut |s, p, o, g| match removed
-                        .next_if_eq(&(s.raw(), o.raw()))
-                    {
-                        Some(_) => ControlFlow::Continue(()),
-                        None => visit(s, p, o, g),
-                    })?;
-                for (s, o) in delta.added.iter() {
-                    let (s, o) = (TermId::from_raw(s), TermId::from_raw(o));
-                    visit(s, predicate, o, TermId::NONE)?;
-                }
-            }
-        }
-        ControlFlow::Continue(())
-    }
-
-    // Named graphs.
-
-    /// Number of quads outside the default graph.
-    #[must_use]
-    pub fn named_quads(&self) -> u64 {
-        let named = &self.delta.named;
-        self.base().named().quads() + named.added.len() as u64 - named.removed.len() as u64
-    }
-
-    /// Number of quads with this predicate in all named graphs.
-    #[must_use]
-    pub fn named_edges(&self, predicate: PredicateId) -> u64 {
-        let segment = self.base().named().segment(predicate, Direction::Out);
-        let base = segment.map_or(0, |segment| segment.edges().edges() as u64);
-        match self.delta.named.segment(predicate, Direction::Out) {
-            Some(delta) => base + delta.added.len() as u64 - delta.removed.len() as u64,
-            None => base,
-        }
-    }
-
-    /// Number of named graphs: those that have quads or were declared.
-    #[must_use]
-    pub fn named_graphs(&self) -> u64 {
-        let named = &self.delta.named;
-        let with_quads = self.base().named().len() + named.gained.len() - named.lost.len();
-        let empty = self.delta.declared.iter();
-        let empty = empty.filter(|graph| !self.has_quads(TermId::from_raw(*graph)));
-        (with_quads + empty.count()) as u64
-    }
-
-    fn has_quads(&self, graph: TermId) -> bool {
-        let named = &self.delta.named;
-        if self.base().named().contains(graph) {
-            !named.lost.contains(graph.raw())
-        } else {
-            named.gained.contains(graph.raw())
-        }
-    }
-
-    /// True if a named graph has quads or was declared.
-    #[must_use]
-    pub fn has_graph(&self, graph: TermId) -> bool {
-        self.has_quads(graph) || self.delta.declared.contains(graph.raw())
-    }
-
-    /// Calls `visit` with each named graph.
-    pub fn for_each_graph(&self, visit: &mut dyn FnMut(TermId)) {
-        let named = &self.delta.named;
-        self.base().named().for_each_graph(&mut |graph| {
-            if !named.lost.contains(graph.raw()) {
-                visit(graph);
-            }
-        });
-        named
-            .gained
-            .iter()
-            .map(TermId::from_raw)
-            .for_each(&mut *visit);
-        let declared = self.delta.declared.iter().map(TermId::from_raw);
-        declared
-            .filter(|graph| !self.has_quads(*graph))
-            .for_each(visit);
-    }
-
-    /// Graphs that exist without quads, too.
-    pub fn declared_graphs(&self) -> impl Iterator<Item = TermId> + '_ {
-        self.delta.declared.iter().map(TermId::from_raw)
-    }
-
-    fn match_named(
-        &self,
-        pattern: &Pattern,
-        graph: Option<TermId>,
-        visit: &mut Visit<'_>,
-    ) -> ControlFlow<()> {
-        let graphs = graph.map_or(Graphs::Named, Graphs::One);
-        let named = &self.delta.named;
-        if named.is_empty() {
-            return self.base().for_each_match(pattern, graphs, visit);
-        }
-        self.base()
-            .for_each_match(pattern, graphs, &mut |s, p, o, g| {
-                if named.is_removed(g, (s, p, o)) {
-                    return ControlFlow::Continue(());
-                }
-                visit(s, p, o, g)
-            })?;
-        match (pattern.predicate, graph) {
-            (Some(predicate), graph) if pattern.subject.or(pattern.object).is_some() => {
-                self.match_added(pattern, predicate, graph, visit)
-            }
-            (_, Some(graph)) => self.match_added_to(pattern, graph, visit),
-            (Some(predicate), None) => self.match_added(pattern, predicate, None, visit),
-            (None, None) => {
-                for predicate in named.predicates() {
-                    self.match_added(pattern, predicate, None, visit)?;
-                }
-                ControlFlow::Continue(())
-            }
-        }
-    }
-
-    /// Quads that one graph gained since the bulk load.
-    fn match_added_to(
-        &self,
-        pattern: &Pattern,
-        graph: TermId,
-        visit: &mut Visit<'_>,
-    ) -> ControlFlow<()> {
-        let added = &self.delta.named.added;
-        for quad in added.slices(of_graph(added, graph.raw())).flatten() {
-            let (s, p, o) = (
-                TermId::from_raw(quad.2),
-                PredicateId(quad.1),
-                TermId::from_raw(quad.3),
-            );
-            let fits = pattern.subject.is_none_or(|known| known == s)
-                && pattern.predicate.is_none_or(|known| known == p)
-                && pattern.object.is_none_or(|known| known == o);
-            if fits {
-                visit(s, p, o, graph)?;
-            }
-        }
-        ControlFlow::Continue(())
-    }
-
-    /// Quads of one predicate that named graphs gained since the bulk load.
-    fn match_added(
-        &self,
-        pattern: &Pattern,
-        predicate: PredicateId,
-        graph: Option<TermId>,
-        visit: &mut Visit<'_>,
-    ) -> ControlFlow<()> {
-        let direction = if pattern.subject.is_some() {
-            Direction::Out
-        } else {
-            Direction::In
-        };
-        let Some(delta) = self.delta.named.segment(predicate, direction) else {
-            return ControlFlow::Continue(());
-        };
-        let added = &delta.added;
-        let (key, other) = match direction {
-            Direction::Out => (pattern.subject, pattern.object),
-            Direction::In => (pattern.object, None),
-        };
-        let range = match key {
-            Some(key) => {
-                let key = key.raw();
-                added.rank_by(|edge| edge.0 < key)..added.rank_by(|edge| edge.0 <= key)
-            }
-            None => 0..added.len(),
-        };
-        for (key, to, found) in added.slices(range).flatten() {
-            let (key, to, found) = (
-                TermId::from_raw(*key),
-                TermId::from_raw(*to),
-                TermId::from_raw(*found),
-            );
-            let fits =
-                other.is_none_or(|other| other == to) && graph.is_none_or(|graph| graph == found);
-            if fits {
-                match direction {
-                    Direction::Out => visit(key, predicate, to, found)?,
-                    Direction::In => visit(to, predicate, key, found)?,
-                }
-            }
-        }
-        ControlFlow::Continue(())
-    }
-
-    /// Calls `visit` with quads of a named graph, of one predicate where that is given, from the
-    /// `from`-th place on and of `count` places, until it breaks; returns false where these are
-    /// the last. A place whose quad was removed is passed over.
-    pub fn scan_graph(
-        &self,
-        graph: TermId,
-        predicate: Option<PredicateId>,
-        from: usize,
-        count: usize,
-        visit: &mut Visit<'_>,
-    ) -> bool {
-        let named = &self.delta.named;
-        let base = self.base();
-        if named.is_empty() {
-            return base.scan_graph(graph, predicate, from, count, visit);
-        }
-        let in_base = base.graph_places(graph, predicate);
-        if from < in_base {
-            let mut visit = |s: TermId, p: PredicateId, o: TermId, g: TermId| {
-                if named.is_removed(g, (s, p, o)) {
-                    return ControlFlow::Continue(());
-                }
-                visit(s, p, o, g)
-            };
-            let count = count.min(in_base - from);
-            base.scan_graph(graph, predicate, from, count, &mut visit);
-        }
-        let added = &named.added;
-        let of_graph = match predicate {
-            None => of_graph(added, graph.raw()),
-            Some(predicate) => {
-                let key = (graph.raw(), predicate.0);
-                added.rank_by(|quad| (quad.0, quad.1) < key)
-                    ..added.rank_by(|quad| (quad.0, quad.1) <= key)
-            }
-        };
-        let places = in_base + of_graph.len();
-        let end = places.min(from.saturating_add(count));
-        if end > in_base {
-            let first = of_graph.start + from.max(in_base) - in_base;
-            let last = of_graph.start + end - in_base;
-            for (_, p, s, o) in added.slices(first..last).flatten() {
-                let (s, o) = (TermId::from_raw(*s), TermId::from_raw(*o));
-                if visit(s, PredicateId(*p), o, graph).is_break() {
-                    break;
-                }
-            }
-        }
-        end < places
-    }
-}
-
-fn for_each_neighbour(
-    list: Neighbours<'_>,
-    visit: &mut dyn FnMut(TermId) -> ControlFlow<()>,
-) -> ControlFlow<()> {
-    const AT_ONCE: usize = 1024;
-    let mut ids = Vec::new();
-    let mut from = 0;
-    while from < list.len() {
-        ids.clear();
-        list.copy(from, AT_ONCE, &mut ids);
-        from += ids.len();
-        for id in &ids {
-            visit(*id)?;
-        }
-    }
-    ControlFlow::Continue(())
 }

@@ -2,16 +2,16 @@
 
 use jindou_model::{Direction, Membership, PredicateId};
 
-use super::snapshot::Snapshot;
+use super::view::LayerView;
 
-impl Snapshot {
+impl LayerView<'_> {
     /// How many ids have all of `traits`: exact for one trait, else an estimate.
     #[must_use]
-    pub fn count_with(&self, traits: &[Membership]) -> f64 {
+    pub fn count_with(self, traits: &[Membership]) -> f64 {
         if traits.is_empty() {
-            return self.vertex_count() as f64;
+            return self.vertices as f64;
         }
-        let base = self.base().clusters().count_with(traits);
+        let base = self.base.clusters().count_with(traits);
         let changes = traits.iter().map(|asked| self.trait_changes(*asked));
         // New vertices of one kind gain all traits of that kind together.
         let (gained, lost) = changes.fold((usize::MAX, 0), |sum, (gained, lost)| {
@@ -23,7 +23,7 @@ impl Snapshot {
     /// How many edges of (predicate, direction) have a key with all of `traits`: an estimate.
     #[must_use]
     pub fn edges_from(
-        &self,
+        self,
         predicate: PredicateId,
         direction: Direction,
         traits: &[Membership],
@@ -32,7 +32,7 @@ impl Snapshot {
             return self.counts(predicate, direction).0 as f64;
         }
         let base = self
-            .base()
+            .base
             .clusters()
             .edges_from(predicate, direction, traits);
         let Some(delta) = self.delta.segment(predicate, direction) else {
@@ -51,18 +51,18 @@ impl Snapshot {
     /// all of `objects`; `None` where that was not counted.
     #[must_use]
     pub fn edges_between(
-        &self,
+        self,
         predicate: PredicateId,
         subjects: &[Membership],
         objects: &[Membership],
     ) -> Option<f64> {
-        let clusters = self.base().clusters();
+        let clusters = self.base.clusters();
         let base = clusters.edges_between(predicate, subjects, objects)?;
         let Some(delta) = self.delta.segment(predicate, Direction::Out) else {
             return Some(base);
         };
         // The counts say nothing of edges that came since: only while these are few.
-        let edges = self.base().counts(predicate, Direction::Out).0;
+        let edges = self.base.counts(predicate, Direction::Out).0;
         let few = (delta.added.len() as u64) * 8 <= edges;
         few.then_some(base)
     }

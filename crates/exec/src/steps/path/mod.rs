@@ -9,11 +9,12 @@ mod search;
 mod tests;
 mod view;
 
-use jindou_model::{Graphs, TermId};
+use jindou_model::TermId;
 use jindou_plan::physical::{PathExpression, Scope, Slot, Var};
 use rustc_hash::FxHashMap;
 
 use super::graphs::{is_named_graph, named_graphs};
+use super::scope::Graph;
 use crate::ExecError;
 use crate::context::{Booked, Context};
 use crate::operator::{Boxed, Operator};
@@ -234,31 +235,41 @@ impl FollowPath {
         {
             return (asked, view.clone());
         }
-        let graphs = match (self.scope, &cx.dataset) {
-            (Scope::Default, None) => Some(vec![Graphs::Default]),
-            (Scope::Default, Some(dataset)) => {
-                Some(dataset.default.iter().copied().map(Graphs::One).collect())
-            }
-            (Scope::Graph(_), _) => is_named_graph(cx, asked).then(|| vec![Graphs::One(asked)]),
+        let graph = match self.scope {
+            Scope::Default => Some(Graph::default_of(cx)),
+            Scope::Graph(_) => is_named_graph(cx, asked).then_some(Graph::One(asked)),
         };
-        let view = graphs.map(View::new);
+        let view = graph.map(View::new);
         self.view = Some((asked, view.clone()));
         (asked, view)
     }
 
     /// True if the term at this end is connected with itself without an edge.
-    fn is_own_answer(&self, end: usize, term: TermId, view: &View, cx: &Context) -> bool {
+    fn is_own_answer(
+        &self,
+        end: usize,
+        term: TermId,
+        view: &View,
+        cx: &Context,
+    ) -> Result<bool, ExecError> {
         let automaton = &self.automata[end];
         let is_constant = matches!(self.ends[end], Slot::Const(_));
-        automaton.is_nullable && ((is_constant && automaton.matches_absent) || view.has(term, cx))
+        Ok(automaton.is_nullable
+            && ((is_constant && automaton.matches_absent) || view.has(term, cx)?))
     }
 
-    fn search(&mut self, key: (usize, TermId, TermId), view: &View, cx: &Context) -> Search {
-        self.searches.take(key).unwrap_or_else(|| {
-            let (end, _, term) = key;
-            let is_answer = self.is_own_answer(end, term, view, cx);
-            Search::new(term, is_answer, &self.automata[end])
-        })
+    fn search(
+        &mut self,
+        key: (usize, TermId, TermId),
+        view: &View,
+        cx: &Context,
+    ) -> Result<Search, ExecError> {
+        if let Some(begun) = self.searches.take(key) {
+            return Ok(begun);
+        }
+        let (end, _, term) = key;
+        let is_answer = self.is_own_answer(end, term, view, cx)?;
+        Ok(Search::new(term, is_answer, &self.automata[end]))
     }
 
     /// Handles a piece of the row at hand; false at the end of the table.
@@ -324,7 +335,7 @@ impl FollowPath {
         found: &mut Found,
         cx: &Context,
     ) -> Result<bool, ExecError> {
-        let mut search = self.search(key, view, cx);
+        let mut search = self.search(key, view, cx)?;
         let is_done = loop {
             while let Some(answer) = search.answers().get(current.answers) {
                 if found.is_full() {
@@ -357,8 +368,8 @@ impl FollowPath {
         cx: &Context,
     ) -> Result<bool, ExecError> {
         if ends[0] == ends[1]
-            && (self.is_own_answer(0, ends[0], view, cx)
-                || self.is_own_answer(1, ends[1], view, cx))
+            && (self.is_own_answer(0, ends[0], view, cx)?
+                || self.is_own_answer(1, ends[1], view, cx)?)
         {
             return Ok(true);
         }
@@ -373,7 +384,11 @@ impl FollowPath {
                 return Ok(known);
             }
         }
-        let mut searches = keys.map(|key| self.search(key, view, cx));
+        let [first, second] = keys;
+        let mut searches = [
+            self.search(first, view, cx)?,
+            self.search(second, view, cx)?,
+        ];
         let mut work = [0, 0];
         let connected = loop {
             let end = usize::from(work[1] < work[0]);
@@ -573,9 +588,9 @@ fn hand_on(
 
 impl FollowPath {
     /// Takes a table in which the path is `p?` and needs no search; gives any other back.
-    fn or_nothing(&mut self, table: Table, cx: &Context) -> Result<(), Table> {
-        let is_own_graph = self.scope == Scope::Default && cx.dataset.is_none();
-        if !is_own_graph {
+    fn or_nothing(&mut self, table: Table) -> Result<(), Table> {
+        // Anywhere else it may be another graph for each row.
+        if self.scope != Scope::Default {
             return Err(table);
         }
         let edges = self.automata.each_ref().map(optional::edge_of);
@@ -589,8 +604,8 @@ impl Operator for FollowPath {
         loop {
             cx.check()?;
             if let Some(rows) = &mut self.or_nothing {
-                let view = View::new(vec![Graphs::Default]);
-                if let Some(mut table) = rows.next(&view, &self.keep, cx) {
+                let graph = Graph::default_of(cx);
+                if let Some(mut table) = rows.next(&graph, &self.keep, cx)? {
                     if self.counted {
                         table.set_counts(vec![1; table.rows()]);
                     }
@@ -601,7 +616,7 @@ impl Operator for FollowPath {
             let mut current = match self.current.take() {
                 Some(current) => current,
                 None => match self.input.next(cx)? {
-                    Some(table) => match self.or_nothing(table, cx) {
+                    Some(table) => match self.or_nothing(table) {
                         Ok(()) => continue,
                         Err(table) => self.begin(table, cx)?,
                     },

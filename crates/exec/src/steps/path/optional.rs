@@ -1,10 +1,12 @@
 //! `p?` from known ends: each itself and its neighbours, many at once without any search.
 
-use jindou_model::{Cursor, Direction, PredicateId, TermId};
+use jindou_model::{Cursor, Direction, Lists, PredicateId, TermId};
 use jindou_plan::physical::{Slot, Var};
 
+use super::super::scope::Graph;
 use super::automaton::{Automaton, Edge};
 use super::view::View;
+use crate::ExecError;
 use crate::context::Context;
 use crate::table::{Table, VarSet, batch_rows};
 
@@ -69,28 +71,35 @@ impl OrNothing {
     }
 
     /// Some more rows; `None` at the end.
-    pub(super) fn next(&mut self, view: &View, keep: &VarSet, cx: &Context) -> Option<Table> {
+    pub(super) fn next(
+        &mut self,
+        graph: &Graph,
+        keep: &VarSet,
+        cx: &Context,
+    ) -> Result<Option<Table>, ExecError> {
         let keys = self.table.get(self.from).unwrap_or_default();
         let (mut rows, mut values) = (Vec::new(), Vec::new());
         match &mut self.cursor {
             None => {
-                let is_there = |row: &u32| view.has(keys[*row as usize], cx);
-                rows.extend((0..keys.len() as u32).filter(is_there));
+                let view = View::new(graph.clone());
+                for (row, key) in (0..).zip(keys) {
+                    if view.has(*key, cx)? {
+                        rows.push(row);
+                    }
+                }
                 values.extend(rows.iter().map(|row| keys[*row as usize]));
                 self.cursor = Some(Cursor::default());
             }
             Some(cursor) if cursor.key < keys.len() => {
                 let (predicate, direction) = self.edge;
-                cx.source.expand(
+                let list = Lists {
                     predicate,
                     direction,
                     keys,
-                    cursor,
-                    None,
-                    batch_rows(self.table.width()),
-                    &mut rows,
-                    &mut values,
-                );
+                };
+                let most = batch_rows(self.table.width());
+                let graph = graph.as_ref();
+                cx.expand(graph, &[list], cursor, None, most, &mut rows, &mut values)?;
                 // Each end once: the row itself was handed on.
                 let is_other = |index: &usize| keys[rows[*index] as usize] != values[*index];
                 let others: Vec<usize> = (0..rows.len()).filter(is_other).collect();
@@ -99,12 +108,12 @@ impl OrNothing {
                     values = others.iter().map(|index| values[*index]).collect();
                 }
             }
-            Some(_) => return None,
+            Some(_) => return Ok(None),
         }
         let mut extended = self.table.gather(&rows, keep);
         if keep.contains(self.to) {
             extended.set(self.to, values);
         }
-        Some(extended)
+        Ok(Some(extended))
     }
 }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use jindou_model::{
-    Cursor, Direction, Graphs, IdRanges, Membership, Narrow, Neighbours, Pattern, PredicateId,
-    ShardId, TermId, TermKind, Visit,
+    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, PredicateId, ShardId,
+    TermId, TermKind, Unavailable, Visit,
 };
 use jindou_plan::physical::{
     ConstId, Form, Node, Operator as Planned, PathExpression, Plan, RememberedIds, Scope, Slot, Var,
@@ -19,7 +19,7 @@ use crate::SpillLimits;
 use crate::context::{CancellationToken, Context, ContextParts, Limits};
 use crate::operator::Operator;
 use crate::table::{BATCH_ROWS, Table};
-use crate::{ExecError, GraphSource, TermSource, Terms};
+use crate::{Catalogue, ExecError, GraphSource, TermSource, Terms};
 
 /// A default graph of vertices, which counts the edges that it shows.
 struct Toy {
@@ -72,7 +72,14 @@ impl TermSource for Toy {
     }
 }
 
-impl GraphSource for Toy {
+impl Toy {
+    fn list(&self, list: &Lists<'_>, key: TermId) -> &[u64] {
+        let edges = self.edges.get(&(list.direction as u8, list.predicate, key));
+        edges.map_or(&[], |list| list)
+    }
+}
+
+impl Catalogue for Toy {
     fn predicate(&self, term: TermId) -> Option<PredicateId> {
         (term.kind() == TermKind::Predicate).then(|| PredicateId(term.payload() as u32))
     }
@@ -81,20 +88,33 @@ impl GraphSource for Toy {
         TermId::predicate(predicate)
     }
 
-    fn predicate_count(&self) -> u32 {
-        self.predicates
+    fn predicates(&self, _: GraphRef<'_>, out: &mut Vec<PredicateId>) {
+        out.extend((0..self.predicates).map(PredicateId));
     }
 
-    fn edges(&self, _: PredicateId) -> u64 {
+    fn predicates_of(&self, _: GraphRef<'_>, _: TermId, _: Direction, _: &mut Vec<PredicateId>) {
+        panic!("a path asks for no predicates");
+    }
+
+    fn has_graph(&self, _: TermId) -> bool {
+        false
+    }
+
+    fn graphs(&self, _: &mut Vec<TermId>) {}
+
+    fn edges(&self, _: GraphRef<'_>, _: PredicateId) -> Option<u64> {
         panic!("a path counts no edges");
     }
+}
 
-    fn ids_with(
+impl GraphSource for Toy {
+    fn members(
         &self,
+        _: GraphRef<'_>,
         memberships: &[Membership],
         _: bool,
         within: Option<&IdRanges>,
-    ) -> Option<IdRanges> {
+    ) -> Result<Option<IdRanges>, Unavailable> {
         assert_eq!(within, None, "a path asks for all");
         let [Membership::Has(predicate, direction)] = memberships else {
             panic!("a path asks for one edge");
@@ -109,48 +129,28 @@ impl GraphSource for Toy {
         for key in keys {
             ids.push(key, TermId::from_raw(key.raw() + 1));
         }
-        Some(ids)
-    }
-
-    fn neighbours(
-        &self,
-        predicate: PredicateId,
-        direction: Direction,
-        key: TermId,
-    ) -> Neighbours<'_> {
-        let list = self.edges.get(&(direction as u8, predicate, key));
-        list.map_or(Neighbours::NONE, |list| Neighbours::Run {
-            base: 0,
-            items: Narrow::U64(list),
-        })
-    }
-
-    fn locate<'a>(
-        &'a self,
-        _: PredicateId,
-        _: Direction,
-        _: &[TermId],
-        _: &mut Vec<Neighbours<'a>>,
-    ) {
-        panic!("a path locates nothing");
+        Ok(Some(ids))
     }
 
     fn expand(
         &self,
-        predicate: PredicateId,
-        direction: Direction,
-        keys: &[TermId],
+        _: GraphRef<'_>,
+        lists: &[Lists<'_>],
         cursor: &mut Cursor,
-        filter: Option<&IdRanges>,
+        allowed: Option<&IdRanges>,
         budget: usize,
         rows: &mut Vec<u32>,
         out: &mut Vec<TermId>,
-    ) {
-        assert!(filter.is_none(), "a path filters nothing");
-        while cursor.key < keys.len() && out.len() < budget {
-            let list = self.neighbours(predicate, direction, keys[cursor.key]);
+    ) -> Result<(), Unavailable> {
+        assert!(allowed.is_none(), "a path filters nothing");
+        let [asked] = lists else {
+            panic!("a path intersects nothing");
+        };
+        while cursor.key < asked.keys.len() && out.len() < budget {
+            let list = self.list(asked, asked.keys[cursor.key]);
             let before = out.len();
-            list.copy(cursor.offset, budget - before, out);
+            let rest = list.iter().skip(cursor.offset).take(budget - before);
+            out.extend(rest.map(|raw| TermId::from_raw(*raw)));
             cursor.offset += out.len() - before;
             rows.resize(out.len(), cursor.key as u32);
             let shown = (out.len() - before) as u64;
@@ -162,51 +162,70 @@ impl GraphSource for Toy {
                 };
             }
         }
+        Ok(())
+    }
+
+    fn places(&self, _: GraphRef<'_>, _: &Lists<'_>) -> Result<u64, Unavailable> {
+        panic!("a path is not shared out");
+    }
+
+    fn contains(
+        &self,
+        _: GraphRef<'_>,
+        _: &Lists<'_>,
+        _: &[TermId],
+        _: &mut Vec<u32>,
+    ) -> Result<(), Unavailable> {
+        panic!("a path checks nothing");
+    }
+
+    fn degrees(
+        &self,
+        _: GraphRef<'_>,
+        _: &Lists<'_>,
+        _: Option<&IdRanges>,
+        _: &mut Vec<u64>,
+    ) -> Result<(), Unavailable> {
+        panic!("a path counts nothing");
+    }
+
+    fn graphs_of(
+        &self,
+        _: &Lists<'_>,
+        _: &[TermId],
+        _: &mut Vec<u32>,
+        _: &mut Vec<TermId>,
+    ) -> Result<(), Unavailable> {
+        panic!("a path lies in one graph");
     }
 
     fn for_each_match(
         &self,
         pattern: &Pattern,
-        graphs: Graphs,
+        graph: GraphRef<'_>,
         visit: &mut Visit<'_>,
-    ) -> ControlFlow<()> {
-        assert_eq!(graphs, Graphs::Default);
+    ) -> Result<ControlFlow<()>, Unavailable> {
+        assert_eq!(graph, GraphRef::Default);
         for ((direction, predicate, subject), objects) in &self.edges {
             let is_asked = *direction == Direction::Out as u8
                 && pattern.subject.is_none_or(|asked| asked == *subject)
                 && pattern.predicate.is_none_or(|asked| asked == *predicate);
             for object in objects.iter().map(|raw| TermId::from_raw(*raw)) {
-                if is_asked && pattern.object.is_none_or(|asked| asked == object) {
-                    visit(*subject, *predicate, object, TermId::NONE)?;
+                let fits = is_asked && pattern.object.is_none_or(|asked| asked == object);
+                if fits && visit(*subject, *predicate, object, TermId::NONE).is_break() {
+                    return Ok(ControlFlow::Break(()));
                 }
             }
         }
-        ControlFlow::Continue(())
+        Ok(ControlFlow::Continue(()))
     }
 
-    fn has_graph(&self, _: TermId) -> bool {
-        false
-    }
-
-    fn graphs(&self, _: &mut Vec<TermId>) {}
-
-    fn predicates_of(&self, _: TermId, _: Direction, _: &mut Vec<PredicateId>) {
-        panic!("a path asks for no predicates");
-    }
-
-    fn scan_graph(
+    fn for_each_quad(
         &self,
-        _: TermId,
-        _: Option<PredicateId>,
-        _: usize,
-        _: usize,
+        _: &Pattern,
         _: &mut Visit<'_>,
-    ) -> bool {
-        panic!("there are no named graphs");
-    }
-
-    fn named_edges(&self, _: PredicateId) -> u64 {
-        0
+    ) -> Result<ControlFlow<()>, Unavailable> {
+        panic!("a path lies in one graph");
     }
 }
 
@@ -273,6 +292,7 @@ impl World {
                 id: 0,
             },
             dataset: None,
+            union_default_graph: false,
             base: None,
             calls_services: false,
             cost: 0.0,

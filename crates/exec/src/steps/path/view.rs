@@ -1,13 +1,13 @@
-//! One graph, or the merge of several, as a path sees it: what follows, and what is in it?
+//! A graph as a path sees it: what follows, and what is in it?
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use jindou_model::{
-    Cursor, Direction, Graphs, IdRanges, Membership, Pattern, PredicateId, TermId, TermKind,
+    Cursor, Direction, IdRanges, Lists, Membership, Pattern, PredicateId, TermId, TermKind,
 };
 use rustc_hash::FxHashSet;
 
+use super::super::scope::Graph;
 use super::automaton::{Automaton, Edge};
 use crate::ExecError;
 use crate::context::Context;
@@ -20,8 +20,7 @@ const KEYS_AT_ONCE: usize = 4096;
 /// The active graph of a path.
 #[derive(Clone, Debug)]
 pub(super) struct View {
-    /// Merged.
-    graphs: Arc<[Graphs]>,
+    graph: Graph,
 }
 
 /// The terms that a path can begin with.
@@ -50,14 +49,8 @@ impl Starts {
 }
 
 impl View {
-    pub(super) fn new(graphs: Vec<Graphs>) -> Self {
-        Self {
-            graphs: graphs.into(),
-        }
-    }
-
-    fn is_default(&self) -> bool {
-        *self.graphs == [Graphs::Default]
+    pub(super) fn new(graph: Graph) -> Self {
+        Self { graph }
     }
 
     /// Appends neighbours of keys, and the index of the key of each, from the cursor on, about
@@ -72,41 +65,37 @@ impl View {
         cx: &Context,
     ) -> Result<(), ExecError> {
         let end = keys.len().min(cursor.key + KEYS_AT_ONCE);
-        if let (Edge::Of(predicate, direction), true) = (edge, self.is_default()) {
-            cx.source.expand(
-                *predicate,
-                *direction,
-                &keys[..end],
-                cursor,
-                None,
-                EDGES_AT_ONCE,
-                rows,
-                out,
-            );
-            return Ok(());
-        }
+        let (excluded, direction) = match edge {
+            Edge::Of(predicate, direction) => {
+                let list = Lists {
+                    predicate: *predicate,
+                    direction: *direction,
+                    keys: &keys[..end],
+                };
+                let graph = self.graph.as_ref();
+                return cx.expand(graph, &[list], cursor, None, EDGES_AT_ONCE, rows, out);
+            }
+            Edge::Except(excluded, direction) => (excluded.as_slice(), *direction),
+        };
         while cursor.key < end && out.len() < EDGES_AT_ONCE {
-            self.follow_one(edge, keys[cursor.key], out, cx)?;
+            self.follow_except(excluded, direction, keys[cursor.key], out, cx)?;
             rows.resize(out.len(), cursor.key as u32);
             cursor.key += 1;
         }
         Ok(())
     }
 
-    fn follow_one(
+    fn follow_except(
         &self,
-        edge: &Edge,
+        excluded: &[PredicateId],
+        direction: Direction,
         key: TermId,
         out: &mut Vec<TermId>,
         cx: &Context,
     ) -> Result<(), ExecError> {
-        let (predicate, excluded, direction) = match edge {
-            Edge::Of(predicate, direction) => (Some(*predicate), &[][..], *direction),
-            Edge::Except(excluded, direction) => (None, excluded.as_slice(), *direction),
-        };
         let pattern = match direction {
-            Direction::Out => pattern(Some(key), predicate, None),
-            Direction::In => pattern(None, predicate, Some(key)),
+            Direction::Out => pattern(Some(key), None),
+            Direction::In => pattern(None, Some(key)),
         };
         self.visit(&pattern, cx, &mut |s, p, o| {
             if excluded.binary_search(&p).is_err() {
@@ -119,8 +108,8 @@ impl View {
         })
     }
 
-    /// Calls `add` with each matching edge of any of the graphs; it returns the bytes that it
-    /// holds, which are booked meanwhile.
+    /// Calls `add` with each matching edge of the graph; it returns the bytes that it holds, which
+    /// are booked meanwhile.
     fn visit(
         &self,
         pattern: &Pattern,
@@ -129,56 +118,46 @@ impl View {
     ) -> Result<(), ExecError> {
         let (mut edges, mut charged) = (0_usize, 0);
         let mut result = Ok(());
-        for graphs in self.graphs.iter() {
-            let flow = cx
-                .source
-                .for_each_match(pattern, *graphs, &mut |s, p, o, _| {
-                    let bytes = add(s, p, o);
-                    edges += 1;
-                    if !edges.is_multiple_of(EDGES_AT_ONCE) {
-                        return ControlFlow::Continue(());
-                    }
-                    let more = bytes.saturating_sub(charged);
-                    result = cx.check().and_then(|()| cx.charge(more));
-                    charged += more;
-                    match result {
-                        Ok(()) => ControlFlow::Continue(()),
-                        Err(_) => ControlFlow::Break(()),
-                    }
-                });
-            if flow.is_break() {
-                break;
+        let graph = self.graph.as_ref();
+        let visited = cx.for_each_match(pattern, graph, &mut |s, p, o, _| {
+            let bytes = add(s, p, o);
+            edges += 1;
+            if !edges.is_multiple_of(EDGES_AT_ONCE) {
+                return ControlFlow::Continue(());
             }
-        }
+            let more = bytes.saturating_sub(charged);
+            result = cx.check().and_then(|()| cx.charge(more));
+            charged += more;
+            match result {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        });
         cx.release(charged);
+        let _ = visited?;
         result
     }
 
     /// True if the term is a subject or an object in the graph.
-    pub(super) fn has(&self, id: TermId, cx: &Context) -> bool {
+    pub(super) fn has(&self, id: TermId, cx: &Context) -> Result<bool, ExecError> {
         let matches = |pattern: Pattern| {
-            self.graphs.iter().any(|graphs| {
-                cx.source
-                    .for_each_match(&pattern, *graphs, &mut |_, _, _, _| ControlFlow::Break(()))
-                    .is_break()
-            })
+            let stop = &mut |_, _, _, _| ControlFlow::Break(());
+            let flow = cx.for_each_match(&pattern, self.graph.as_ref(), stop)?;
+            Ok::<_, ExecError>(flow.is_break())
         };
-        match id.kind() {
+        Ok(match id.kind() {
             TermKind::None | TermKind::Computed => false,
             // A predicate may have become a vertex by an update.
             TermKind::Vertex | TermKind::Predicate => {
-                matches(pattern(Some(id), None, None)) || matches(pattern(None, None, Some(id)))
+                matches(pattern(Some(id), None))? || matches(pattern(None, Some(id)))?
             }
-            _ => matches(pattern(None, None, Some(id))),
-        }
+            _ => matches(pattern(None, Some(id)))?,
+        })
     }
 
     /// The terms at which a path may begin: all of the graph if it need not have an edge, else
     /// at least those that have one of its first edges.
     pub(super) fn starts(&self, automaton: &Automaton, cx: &Context) -> Result<Starts, ExecError> {
-        if !self.is_default() {
-            return self.terms(cx).map(Starts::List);
-        }
         let mut edges = Vec::new();
         for step in &automaton.states[0] {
             match &step.edge {
@@ -190,17 +169,22 @@ impl View {
             }
         }
         let is_all = automaton.is_nullable || edges.len() < automaton.states[0].len();
+        let graph = self.graph.as_ref();
         if is_all {
-            edges = (0..cx.source.predicate_count())
-                .flat_map(|p| [(p, Direction::Out), (p, Direction::In)])
-                .map(|(number, direction)| (PredicateId(number), direction))
-                .collect();
+            // What these have may be in other graphs only.
+            if matches!(self.graph, Graph::One(_) | Graph::Some(_)) {
+                return self.terms(cx).map(Starts::List);
+            }
+            let mut predicates = Vec::new();
+            cx.source.predicates(graph, &mut predicates);
+            let both = |p| [(p, Direction::Out), (p, Direction::In)];
+            edges = predicates.into_iter().flat_map(both).collect();
         }
         let mut ranges = Vec::new();
         for (predicate, direction) in edges {
             cx.check()?;
             let has = [Membership::Has(predicate, direction)];
-            if let Some(ids) = cx.source.ids_with(&has, true, None) {
+            if let Some(ids) = cx.members(graph, &has, true, None)? {
                 cx.charge(size_of_val(ids.ranges()))?;
                 ranges.extend_from_slice(ids.ranges());
             }
@@ -211,10 +195,10 @@ impl View {
         Ok(Starts::Ranges(merged))
     }
 
-    /// All subjects and objects of named graphs, each once.
+    /// All subjects and objects of the graph, each once.
     fn terms(&self, cx: &Context) -> Result<Vec<TermId>, ExecError> {
         let mut terms = FxHashSet::default();
-        self.visit(&pattern(None, None, None), cx, &mut |s, _, o| {
+        self.visit(&pattern(None, None), cx, &mut |s, _, o| {
             terms.extend([s, o]);
             terms.capacity() * (size_of::<TermId>() + 1)
         })?;
@@ -222,14 +206,10 @@ impl View {
     }
 }
 
-fn pattern(
-    subject: Option<TermId>,
-    predicate: Option<PredicateId>,
-    object: Option<TermId>,
-) -> Pattern {
+fn pattern(subject: Option<TermId>, object: Option<TermId>) -> Pattern {
     Pattern {
         subject,
-        predicate,
+        predicate: None,
         object,
     }
 }

@@ -1,0 +1,638 @@
+//! One access to graphs: the calls by which executors ask, whichever graph they ask.
+//!
+//! The default graph and the merge of all named graphs are layers, and asked directly. What one
+//! named graph has, or the merge of some, is what its layer has and [`EdgeGraphsAt`] lets pass; the
+//! union of both layers is read from one and then the other.
+//!
+//! [`EdgeGraphsAt`]: super::EdgeGraphsAt
+
+use std::ops::ControlFlow;
+
+use jindou_model::{
+    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Neighbours, PredicateId, TermId,
+};
+
+use super::snapshot::Snapshot;
+use super::view::LayerView;
+
+/// Keys looked up together.
+const KEYS_AT_ONCE: usize = 1024;
+/// Neighbours that are counted together.
+const COUNTED_AT_ONCE: usize = 4096;
+/// Keys whose lists are looked at to learn whether they are longer than all that a graph has.
+const KEYS_LOOKED_AT: usize = 16;
+/// A graph with so many edges of a predicate is not read as a whole for the sake of some keys.
+const MOST_OWN_EDGES: u64 = 1 << 16;
+/// A type of fewer vertices, and this share of what a graph has of types, is read instead of that.
+const TYPE_SHARE: u64 = 4;
+
+/// Subject and object of an edge from a key to another end.
+#[inline]
+fn ends(direction: Direction, key: TermId, other: TermId) -> (TermId, TermId) {
+    match direction {
+        Direction::Out => (key, other),
+        Direction::In => (other, key),
+    }
+}
+
+/// Keeps of what was appended behind `begin` the rows and ids for which `is_kept`.
+fn retain(
+    begin: usize,
+    rows: &mut Vec<u32>,
+    out: &mut Vec<TermId>,
+    mut is_kept: impl FnMut(u32, TermId) -> bool,
+) {
+    let mut kept = begin;
+    for index in begin..out.len() {
+        let (row, id) = (rows[index], out[index]);
+        (rows[kept], out[kept]) = (row, id);
+        kept += usize::from(is_kept(row, id));
+    }
+    rows.truncate(kept);
+    out.truncate(kept);
+}
+
+impl Snapshot {
+    /// Follows lists from `cursor` on: for each row, appends its number to `rows` and what all of
+    /// its lists hold (and `allowed`, where that is given) to `out`, until `out` has about `budget`
+    /// entries or the rows are done (`cursor.key` is the number of rows). It may append nothing and
+    /// not be done.
+    ///
+    /// Several lists are intersected: the shortest is walked, the others are searched.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one call for a batch; each is used every time"
+    )]
+    pub fn expand(
+        &self,
+        graph: GraphRef<'_>,
+        lists: &[Lists<'_>],
+        cursor: &mut Cursor,
+        allowed: Option<&IdRanges>,
+        budget: usize,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) {
+        match graph {
+            GraphRef::Default => {
+                (self.default_graph()).follow(lists, cursor, allowed, budget, rows, out);
+            }
+            GraphRef::Named => {
+                (self.named_layer()).follow(lists, cursor, allowed, budget, rows, out);
+            }
+            GraphRef::One(graph) => {
+                self.expand_some(&[graph], lists, cursor, allowed, budget, rows, out);
+            }
+            GraphRef::Some(graphs) => {
+                self.expand_some(graphs, lists, cursor, allowed, budget, rows, out);
+            }
+            GraphRef::Union => self.expand_union(lists, cursor, allowed, budget, rows, out),
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "those of `expand`")]
+    fn expand_some(
+        &self,
+        graphs: &[TermId],
+        lists: &[Lists<'_>],
+        cursor: &mut Cursor,
+        allowed: Option<&IdRanges>,
+        budget: usize,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) {
+        if let [list] = lists
+            && let Some(own) = self.own_edges(graphs, list, cursor.key)
+        {
+            return own.expand(list.keys, cursor, allowed, budget, rows, out);
+        }
+        let begin = out.len();
+        (self.named_layer()).follow(lists, cursor, allowed, budget, rows, out);
+        for list in lists {
+            let mut graphs_of = self.graphs_of_edges(list.predicate);
+            retain(begin, rows, out, |row, id| {
+                let (s, o) = ends(list.direction, list.keys[row as usize], id);
+                graphs_of.is_in_any(s, o, graphs)
+            });
+        }
+    }
+
+    /// All that some graphs have of a predicate, where that is less than what the layer has of a
+    /// few of the keys.
+    fn own_edges(&self, graphs: &[TermId], list: &Lists<'_>, from: usize) -> Option<OwnEdges> {
+        let of_graph = |graph: &TermId| self.graph_quads(*graph, Some(list.predicate));
+        let own: u64 = graphs.iter().map(of_graph).sum();
+        if own > MOST_OWN_EDGES {
+            return None;
+        }
+        let layer = self.named_layer();
+        let keys = &list.keys[from.min(list.keys.len())..];
+        let length = |key: &TermId| layer.neighbours(list.predicate, list.direction, *key).len();
+        let others: usize = keys.iter().take(KEYS_LOOKED_AT).map(length).sum();
+        if others as u64 <= 4 * own + KEYS_LOOKED_AT as u64 {
+            return None;
+        }
+        let mut edges = Vec::with_capacity(own as usize);
+        for graph in graphs {
+            let flow = self.for_each_edge_of_graph(*graph, list.predicate, &mut |s, o| {
+                edges.push(match list.direction {
+                    Direction::Out => (s, o),
+                    Direction::In => (o, s),
+                });
+                ControlFlow::Continue(())
+            });
+            debug_assert!(flow.is_continue());
+        }
+        edges.sort_unstable();
+        edges.dedup();
+        Some(OwnEdges { edges })
+    }
+
+    /// Follows one list in both layers, and keeps what the others hold in either.
+    fn expand_union(
+        &self,
+        lists: &[Lists<'_>],
+        cursor: &mut Cursor,
+        allowed: Option<&IdRanges>,
+        budget: usize,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) {
+        let layers = [self.default_graph(), self.named_layer()];
+        for (one, other) in [(0, 1), (1, 0)] {
+            let is_alone =
+                |list: &Lists<'_>| layers[other].counts(list.predicate, Direction::Out).0 == 0;
+            if lists.iter().all(is_alone) {
+                return layers[one].follow(lists, cursor, allowed, budget, rows, out);
+            }
+        }
+        let Some((list, others)) = lists.split_first() else {
+            return;
+        };
+        let begin = out.len();
+        let neighbours =
+            |layer: usize, key| layers[layer].neighbours(list.predicate, list.direction, key);
+        while cursor.key < list.keys.len() && out.len() < budget {
+            let key = list.keys[cursor.key];
+            let (first, second) = (neighbours(0, key), neighbours(1, key));
+            let before = out.len();
+            let room = budget - before;
+            let taken = match cursor.offset.checked_sub(first.len()) {
+                None => {
+                    first.copy(cursor.offset, room, out);
+                    out.len() - before
+                }
+                Some(offset) => {
+                    second.copy(offset, room, out);
+                    let taken = out.len() - before;
+                    rows.resize(out.len(), cursor.key as u32);
+                    retain(before, rows, out, |_, id| !first.contains(id));
+                    taken
+                }
+            };
+            rows.resize(out.len(), cursor.key as u32);
+            if let Some(allowed) = allowed {
+                retain(before, rows, out, |_, id| allowed.contains(id));
+            }
+            cursor.offset += taken;
+            if cursor.offset >= first.len() + second.len() {
+                *cursor = Cursor {
+                    key: cursor.key + 1,
+                    offset: 0,
+                };
+            }
+        }
+        for list in others {
+            retain(begin, rows, out, |row, id| {
+                layers.iter().any(|layer| {
+                    let key = list.keys[row as usize];
+                    let list = layer.neighbours(list.predicate, list.direction, key);
+                    list.contains(id)
+                })
+            });
+        }
+    }
+
+    /// How many places [`Snapshot::expand`] of the one key of a list goes through: cursors with
+    /// offsets below that share them out.
+    #[must_use]
+    pub fn places(&self, graph: GraphRef<'_>, list: &Lists<'_>) -> u64 {
+        let [key] = list.keys else {
+            panic!("places are those of one key");
+        };
+        let of_layer = |layer: LayerView<'_>| {
+            let list = layer.neighbours(list.predicate, list.direction, *key);
+            list.len() as u64
+        };
+        let of_some = |graphs: &[TermId]| match self.own_edges(graphs, list, 0) {
+            Some(own) => own.of_key(*key).len() as u64,
+            None => of_layer(self.named_layer()),
+        };
+        match graph {
+            GraphRef::Default => of_layer(self.default_graph()),
+            GraphRef::Named => of_layer(self.named_layer()),
+            GraphRef::Union => of_layer(self.default_graph()) + of_layer(self.named_layer()),
+            GraphRef::One(graph) => of_some(&[graph]),
+            GraphRef::Some(graphs) => of_some(graphs),
+        }
+    }
+
+    /// Appends the number of each row whose edge from its key to its entry of `to` is there.
+    pub fn contains(
+        &self,
+        graph: GraphRef<'_>,
+        list: &Lists<'_>,
+        to: &[TermId],
+        rows: &mut Vec<u32>,
+    ) {
+        let begin = rows.len();
+        let (default, named) = (self.default_graph(), self.named_layer());
+        match graph {
+            GraphRef::Default => default.contains(list, to, rows),
+            GraphRef::Named | GraphRef::One(_) | GraphRef::Some(_) => {
+                named.contains(list, to, rows)
+            }
+            GraphRef::Union => {
+                default.contains(list, to, rows);
+                named.contains(list, to, rows);
+                rows[begin..].sort_unstable();
+                rows.dedup();
+            }
+        }
+        let one;
+        let graphs = match graph {
+            GraphRef::One(graph) => {
+                one = [graph];
+                &one[..]
+            }
+            GraphRef::Some(graphs) => graphs,
+            _ => return,
+        };
+        let mut graphs_of = self.graphs_of_edges(list.predicate);
+        let mut kept = begin;
+        for index in begin..rows.len() {
+            let row = rows[index];
+            rows[kept] = row;
+            let (s, o) = ends(list.direction, list.keys[row as usize], to[row as usize]);
+            kept += usize::from(graphs_of.is_in_any(s, o, graphs));
+        }
+        rows.truncate(kept);
+    }
+
+    /// The named graphs of edges that the named layer has, from each key of `list` to its entry of
+    /// `to`: appends the number of the row and a graph for each.
+    pub fn graphs_of(
+        &self,
+        list: &Lists<'_>,
+        to: &[TermId],
+        rows: &mut Vec<u32>,
+        graphs: &mut Vec<TermId>,
+    ) {
+        let mut graphs_of = self.graphs_of_edges(list.predicate);
+        for (row, (key, to)) in list.keys.iter().zip(to).enumerate() {
+            let (s, o) = ends(list.direction, *key, *to);
+            let flow = graphs_of.for_each(s, o, &mut |graph| {
+                rows.push(row as u32);
+                graphs.push(graph);
+                ControlFlow::Continue(())
+            });
+            debug_assert!(flow.is_continue());
+        }
+    }
+
+    /// Appends the number of neighbours of each key, of those in `allowed` where that is given.
+    pub fn degrees(
+        &self,
+        graph: GraphRef<'_>,
+        list: &Lists<'_>,
+        allowed: Option<&IdRanges>,
+        out: &mut Vec<u64>,
+    ) {
+        match graph {
+            GraphRef::Default => return self.default_graph().degrees(list, allowed, out),
+            GraphRef::Named => return self.named_layer().degrees(list, allowed, out),
+            GraphRef::One(_) | GraphRef::Some(_) | GraphRef::Union => {}
+        }
+        let begin = out.len();
+        out.resize(begin + list.keys.len(), 0);
+        let (mut rows, mut found) = (Vec::new(), Vec::new());
+        let mut cursor = Cursor::default();
+        while cursor.key < list.keys.len() {
+            rows.clear();
+            found.clear();
+            let lists = std::slice::from_ref(list);
+            let most = COUNTED_AT_ONCE;
+            self.expand(
+                graph,
+                lists,
+                &mut cursor,
+                allowed,
+                most,
+                &mut rows,
+                &mut found,
+            );
+            rows.iter().for_each(|row| out[begin + *row as usize] += 1);
+        }
+    }
+
+    /// Number of edges of a predicate in a graph; `None` where that is not counted.
+    #[must_use]
+    pub fn edges(&self, graph: GraphRef<'_>, predicate: PredicateId) -> Option<u64> {
+        let of_layer = |layer: LayerView<'_>| layer.counts(predicate, Direction::Out).0;
+        match graph {
+            GraphRef::Default => Some(of_layer(self.default_graph())),
+            GraphRef::Named => Some(of_layer(self.named_layer())),
+            GraphRef::One(graph) => Some(self.graph_quads(graph, Some(predicate))),
+            GraphRef::Some(_) => None,
+            GraphRef::Union => {
+                let counts = [self.default_graph(), self.named_layer()].map(of_layer);
+                (counts[0] == 0 || counts[1] == 0).then(|| counts[0] + counts[1])
+            }
+        }
+    }
+
+    /// The ids that have all of `traits` in a graph, literals too where these allow them, and lie in
+    /// `within` where that is given; `None` if that is no short list and `exact` is not asked for.
+    ///
+    /// Types are always honoured. Of a graph that is no layer, predicates may be those of other
+    /// graphs of its layer.
+    #[must_use]
+    pub fn members(
+        &self,
+        graph: GraphRef<'_>,
+        traits: &[Membership],
+        exact: bool,
+        within: Option<&IdRanges>,
+    ) -> Option<IdRanges> {
+        let cut = |ids: IdRanges| match within {
+            Some(within) => ids.within(within),
+            None => ids,
+        };
+        match graph {
+            GraphRef::Default => self.default_graph().ids_with(traits, exact, within),
+            GraphRef::Named => self.named_layer().ids_with(traits, exact, within),
+            GraphRef::One(graph) => self.members_of(&[graph], traits, exact).map(cut),
+            GraphRef::Some(graphs) => self.members_of(graphs, traits, exact).map(cut),
+            GraphRef::Union => self.members_of_union(traits, exact).map(cut),
+        }
+    }
+
+    /// Each trait in either of the layers.
+    fn members_of_union(&self, traits: &[Membership], exact: bool) -> Option<IdRanges> {
+        let layers = [self.default_graph(), self.named_layer()];
+        let mut all: Option<IdRanges> = None;
+        for asked in traits {
+            let asked = std::slice::from_ref(asked);
+            let of_layers = layers.map(|layer| match layer.edges() {
+                0 => Some(IdRanges::new()),
+                _ => layer.ids_with(asked, exact, None),
+            });
+            if let [Some(default), Some(named)] = of_layers {
+                let either = default.union(&named);
+                all = Some(match all {
+                    Some(all) => all.intersect(&either),
+                    None => either,
+                });
+            }
+        }
+        all
+    }
+
+    fn members_of(
+        &self,
+        graphs: &[TermId],
+        traits: &[Membership],
+        exact: bool,
+    ) -> Option<IdRanges> {
+        let mut all: Option<IdRanges> = None;
+        let mut predicates = Vec::new();
+        for asked in traits {
+            let Membership::Type(class) = asked else {
+                predicates.push(*asked);
+                continue;
+            };
+            let of_graphs = graphs.iter().map(|graph| self.of_type(*graph, *class));
+            let of_type = of_graphs
+                .reduce(|all, one| all.union(&one))
+                .unwrap_or_default();
+            all = Some(match all {
+                Some(all) => all.intersect(&of_type),
+                None => of_type,
+            });
+        }
+        if all.is_none()
+            && exact
+            && let Some(Membership::Has(predicate, direction)) = predicates.first()
+        {
+            let of_graph = |graph: &TermId| match direction {
+                Direction::Out => self.subjects_in_graph(*graph, *predicate),
+                Direction::In => self.objects_in_graph(*graph, *predicate),
+            };
+            let of_graphs = graphs.iter().map(of_graph);
+            all = Some(
+                of_graphs
+                    .reduce(|all, one| all.union(&one))
+                    .unwrap_or_default(),
+            );
+        }
+        if predicates.is_empty() {
+            return all;
+        }
+        match (all, self.named_layer().ids_with(&predicates, false, None)) {
+            (Some(all), Some(pruned)) => Some(all.intersect(&pruned)),
+            (all, pruned) => all.or(pruned),
+        }
+    }
+
+    /// The vertices that have a type in a named graph.
+    fn of_type(&self, graph: TermId, class: TermId) -> IdRanges {
+        let layer = self.named_layer();
+        let predicate = PredicateId::TYPE;
+        let of_layer = || {
+            let ids = layer.ids_with(&[Membership::Type(class)], true, None);
+            ids.expect("an exact set is always made")
+        };
+        if self.is_home_alone(graph, predicate) {
+            return match self.home_of_graph(graph) {
+                Some(home) => of_layer().within(home),
+                None => IdRanges::new(),
+            };
+        }
+        let own = self.graph_quads(graph, Some(predicate));
+        let members = layer.neighbours(predicate, Direction::In, class).len() as u64;
+        let mut ids = Vec::new();
+        if members <= own / TYPE_SHARE {
+            let mut graphs_of = self.graphs_of_edges(predicate);
+            let all = of_layer();
+            let ranges = all.ranges().iter().flat_map(|(first, end)| *first..*end);
+            ids.extend(ranges.filter(|raw| graphs_of.is_in(TermId::from_raw(*raw), class, graph)));
+        } else {
+            let flow = self.for_each_edge_of_graph(graph, predicate, &mut |s, o| {
+                if o == class {
+                    ids.push(s.raw());
+                }
+                ControlFlow::Continue(())
+            });
+            debug_assert!(flow.is_continue());
+            ids.sort_unstable();
+            ids.dedup();
+        }
+        let mut all = IdRanges::new();
+        all.extend_sorted(ids.into_iter());
+        all
+    }
+
+    /// The objects of a predicate in a named graph, and perhaps some of it in others only.
+    fn objects_in_graph(&self, graph: TermId, predicate: PredicateId) -> IdRanges {
+        let layer = self.named_layer();
+        let own = self.graph_quads(graph, Some(predicate));
+        if layer.counts(predicate, Direction::In).1 <= own {
+            let all = layer.ids_with(&[Membership::Has(predicate, Direction::In)], true, None);
+            return all.expect("an exact set is always made");
+        }
+        let mut ids = Vec::with_capacity(own as usize);
+        let flow = self.for_each_edge_of_graph(graph, predicate, &mut |_, o| {
+            ids.push(o.raw());
+            ControlFlow::Continue(())
+        });
+        debug_assert!(flow.is_continue());
+        ids.sort_unstable();
+        ids.dedup();
+        let mut all = IdRanges::new();
+        all.extend_sorted(ids.into_iter());
+        all
+    }
+
+    /// The predicates that a vertex has in a direction, `rdf:type` perhaps without an edge, and of a
+    /// graph that is no layer perhaps some of its layer; appended to `out`.
+    pub fn predicates_of(
+        &self,
+        graph: GraphRef<'_>,
+        vertex: TermId,
+        direction: Direction,
+        out: &mut Vec<PredicateId>,
+    ) {
+        match graph {
+            GraphRef::Default => {
+                self.default_graph()
+                    .predicates_of_vertex(vertex, direction, out);
+            }
+            GraphRef::Named | GraphRef::One(_) | GraphRef::Some(_) => {
+                self.named_layer()
+                    .predicates_of_vertex(vertex, direction, out);
+            }
+            GraphRef::Union => {
+                let begin = out.len();
+                self.default_graph()
+                    .predicates_of_vertex(vertex, direction, out);
+                self.named_layer()
+                    .predicates_of_vertex(vertex, direction, out);
+                let mut all = out.split_off(begin);
+                all.sort_unstable();
+                all.dedup();
+                out.append(&mut all);
+            }
+        }
+    }
+}
+
+/// All that some graphs have of a predicate: key and neighbour, sorted.
+struct OwnEdges {
+    edges: Vec<(TermId, TermId)>,
+}
+
+impl OwnEdges {
+    fn of_key(&self, key: TermId) -> &[(TermId, TermId)] {
+        let begin = self.edges.partition_point(|edge| edge.0 < key);
+        let of_key = &self.edges[begin..];
+        &of_key[..of_key.partition_point(|edge| edge.0 == key)]
+    }
+
+    fn expand(
+        &self,
+        keys: &[TermId],
+        cursor: &mut Cursor,
+        allowed: Option<&IdRanges>,
+        budget: usize,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) {
+        while cursor.key < keys.len() && out.len() < budget {
+            let list = self.of_key(keys[cursor.key]);
+            let end = list.len().min(cursor.offset + budget - out.len());
+            let taken = list[cursor.offset.min(end)..end].iter().map(|edge| edge.1);
+            out.extend(taken.filter(|id| allowed.is_none_or(|allowed| allowed.contains(*id))));
+            rows.resize(out.len(), cursor.key as u32);
+            *cursor = match end < list.len() {
+                true => Cursor {
+                    key: cursor.key,
+                    offset: end,
+                },
+                false => Cursor {
+                    key: cursor.key + 1,
+                    offset: 0,
+                },
+            };
+        }
+    }
+}
+
+impl LayerView<'_> {
+    fn follow(
+        self,
+        lists: &[Lists<'_>],
+        cursor: &mut Cursor,
+        allowed: Option<&IdRanges>,
+        budget: usize,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) {
+        match lists {
+            [one] => self.expand(
+                one.predicate,
+                one.direction,
+                one.keys,
+                cursor,
+                allowed,
+                budget,
+                rows,
+                out,
+            ),
+            several => self.intersect(several, cursor, allowed, budget, rows, out),
+        }
+    }
+
+    fn contains(self, list: &Lists<'_>, to: &[TermId], rows: &mut Vec<u32>) {
+        let mut located: Vec<Neighbours<'_>> = Vec::new();
+        for (batch, keys) in list.keys.chunks(KEYS_AT_ONCE).enumerate() {
+            located.clear();
+            self.locate(list.predicate, list.direction, keys, &mut located);
+            let first = batch * KEYS_AT_ONCE;
+            let found = located.iter().zip(&to[first..]).enumerate();
+            let found = found.filter(|(_, (list, to))| list.contains(**to));
+            rows.extend(found.map(|(index, _)| (first + index) as u32));
+        }
+    }
+
+    fn degrees(self, list: &Lists<'_>, allowed: Option<&IdRanges>, out: &mut Vec<u64>) {
+        let count = |list: &Neighbours<'_>| match allowed {
+            None => list.len() as u64,
+            Some(allowed) => {
+                let mut from = 0;
+                let mut count = 0;
+                for (first, end) in allowed.ranges() {
+                    let begin = list.seek(from, TermId::from_raw(*first));
+                    from = list.seek(begin, TermId::from_raw(*end));
+                    count += (from - begin) as u64;
+                }
+                count
+            }
+        };
+        let mut located: Vec<Neighbours<'_>> = Vec::new();
+        for keys in list.keys.chunks(KEYS_AT_ONCE) {
+            located.clear();
+            self.locate(list.predicate, list.direction, keys, &mut located);
+            out.extend(located.iter().map(count));
+        }
+    }
+}
