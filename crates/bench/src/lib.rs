@@ -13,6 +13,7 @@
 pub mod child;
 pub mod data;
 mod error;
+pub mod figure;
 pub mod hostile;
 pub mod http;
 mod light;
@@ -24,6 +25,7 @@ pub mod run;
 mod serving;
 pub mod table;
 pub mod timing;
+pub mod turns;
 pub mod updates;
 
 pub use error::BenchError;

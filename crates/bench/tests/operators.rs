@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jindou_bench::BenchError;
+use jindou_bench::figure::Figure;
 use jindou_bench::operators::{
-    Answer, DataSet, Engine, Family, Figure, Jindou, OperatorReport, Options, held, measure,
+    Answer, DataSet, Engine, Family, Jindou, OperatorReport, Options, held, measure,
 };
 
 fn small(folder: &std::path::Path) -> Options {

@@ -22,18 +22,17 @@ pub use catalogue::{Check, DataSet, Family, Query, held};
 pub use engine::{Engine, Jindou};
 pub use files::{DEFAULT_SETS, LANGUAGES};
 pub use recorded::{Recorded, UNIVERSITIES};
-pub use report::{DataFigures, Figure, OperatorFigures, OperatorReport, Ratio, Skipped};
+pub use report::{DataFigures, OperatorFigures, OperatorReport, Skipped};
 
 use crate::BenchError;
 use crate::data;
+use crate::figure::Figure;
 use crate::machine::Machine;
-use crate::timing::Timing;
+use crate::turns::{Bounds, by_turns};
 use files::Found;
 
 /// Timed runs of a query at most.
 const MAX_RUNS: usize = 50;
-/// What takes less is run once before each timed run, for the caches that others just filled.
-const CHEAP: Duration = Duration::from_millis(20);
 
 /// What to measure.
 #[derive(Debug, Clone)]
@@ -185,15 +184,6 @@ fn load(
     })
 }
 
-/// What is known of one engine and one query so far.
-enum State {
-    Running {
-        times: Vec<Duration>,
-        spent: Duration,
-    },
-    Ended(Figure),
-}
-
 fn measure_query(
     query: &Query,
     options: &Options,
@@ -210,36 +200,30 @@ fn measure_query(
         engines: Vec::new(),
         faults: Vec::new(),
     };
-    let mut states = Vec::with_capacity(engines.len());
+    let mut ended = Vec::with_capacity(engines.len());
     for engine in engines.iter_mut() {
-        states.push(match engine.answer(&text, options.limit) {
+        ended.push(match engine.answer(&text, options.limit) {
             Ok(Some(answer)) => {
                 compare(engine.name(), query, answer, &mut figures);
-                State::Running {
-                    times: Vec::new(),
-                    spent: Duration::ZERO,
-                }
+                None
             }
-            Ok(None) => State::Ended(Figure::gave_up(options.limit)),
-            Err(error) => State::Ended(Figure::failed(&error)),
+            Ok(None) => Some(Figure::gave_up(options.limit)),
+            Err(error) => Some(Figure::failed(&error)),
         });
     }
     if let Some(fault) = recorded.and_then(|recorded| recorded.fault(query, &figures)) {
         figures.faults.push(fault);
     }
-    while states
-        .iter()
-        .any(|state| matches!(state, State::Running { .. }))
-    {
-        for (engine, state) in engines.iter_mut().zip(&mut states) {
-            turn(&mut **engine, &text, options, state);
-        }
-    }
-    let ended = states.into_iter().map(|state| match state {
-        State::Ended(figure) => figure,
-        State::Running { .. } => unreachable!("the loop above ends when none runs"),
+    let bounds = Bounds {
+        max_runs: MAX_RUNS,
+        budget: options.budget,
+        limit: options.limit,
+    };
+    figures.engines = by_turns(ended, bounds, |engine| {
+        let start = Instant::now();
+        let whole = engines[engine].run(&text, options.limit)?;
+        Ok(whole.map(|()| start.elapsed()))
     });
-    figures.engines = ended.collect();
     for (engine, figure) in engines.iter().zip(&figures.engines) {
         if let Figure::Failed { reason } = figure {
             figures.faults.push(format!("{}: {reason}", engine.name()));
@@ -261,40 +245,5 @@ fn compare(engine: &str, query: &Query, answer: Answer, figures: &mut OperatorFi
         }
         (Some(_), Some(_)) => {}
         _ => (figures.rows, figures.hash) = (Some(answer.rows), Some(hash)),
-    }
-}
-
-/// One more run of an engine, unless it has had its time.
-fn turn(engine: &mut dyn Engine, text: &str, options: &Options, state: &mut State) {
-    let State::Running { times, spent } = state else {
-        return;
-    };
-    let begun = Instant::now();
-    if times.last().is_none_or(|&last| last < CHEAP)
-        && let Some(figure) = failure(engine.run(text, options.limit), options)
-    {
-        *state = State::Ended(figure);
-        return;
-    }
-    let start = Instant::now();
-    let outcome = engine.run(text, options.limit);
-    let time = start.elapsed();
-    if let Some(figure) = failure(outcome, options) {
-        *state = State::Ended(figure);
-        return;
-    }
-    times.push(time);
-    *spent += begun.elapsed();
-    if *spent >= options.budget || times.len() >= MAX_RUNS {
-        let timing = Timing::of(std::mem::take(times));
-        *state = State::Ended(Figure::Timed { timing });
-    }
-}
-
-fn failure(outcome: Result<Option<()>, BenchError>, options: &Options) -> Option<Figure> {
-    match outcome {
-        Ok(Some(())) => None,
-        Ok(None) => Some(Figure::gave_up(options.limit)),
-        Err(error) => Some(Figure::failed(&error)),
     }
 }

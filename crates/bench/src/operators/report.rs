@@ -2,15 +2,13 @@
 
 use std::fmt::{self, Display, Formatter, Write as _};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::catalogue::{DataSet, Family};
-use crate::BenchError;
+use crate::figure::{Figure, Ratio, geometric_mean};
 use crate::machine::Machine;
 use crate::table::{Table, millis, thousands};
-use crate::timing::Timing;
 
 /// All figures. `Display` is aligned tables, serde gives JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -78,85 +76,6 @@ pub struct OperatorFigures {
     pub faults: Vec<String>,
 }
 
-/// How long one engine takes for one query.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "outcome")]
-pub enum Figure {
-    /// This long.
-    Timed {
-        /// The runs.
-        timing: Timing,
-    },
-    /// More than this.
-    GaveUp {
-        /// The limit.
-        limit_ms: f64,
-    },
-    /// It cannot do it.
-    Failed {
-        /// What it said.
-        reason: String,
-    },
-}
-
-impl Figure {
-    pub(super) fn gave_up(limit: Duration) -> Self {
-        Self::GaveUp {
-            limit_ms: limit.as_secs_f64() * 1e3,
-        }
-    }
-
-    pub(super) fn failed(error: &BenchError) -> Self {
-        Self::Failed {
-            reason: error.to_string(),
-        }
-    }
-
-    /// The median, or the limit that was met, in milliseconds.
-    #[must_use]
-    pub fn ms(&self) -> Option<f64> {
-        match self {
-            Self::Timed { timing } => Some(timing.median_ms),
-            Self::GaveUp { limit_ms } => Some(*limit_ms),
-            Self::Failed { .. } => None,
-        }
-    }
-}
-
-impl Display for Figure {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Timed { timing } => f.write_str(&millis(timing.median_ms)),
-            Self::GaveUp { limit_ms } => write!(f, "> {} s", limit_ms / 1e3),
-            Self::Failed { .. } => f.write_str("failed"),
-        }
-    }
-}
-
-/// How many times longer another engine takes than ours.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Ratio {
-    /// The quotient of the medians.
-    pub value: f64,
-    /// Whether the other engine gave up: the true ratio is higher.
-    pub at_least: bool,
-    /// Whether ours gave up: the true ratio is lower.
-    pub at_most: bool,
-}
-
-impl Display for Ratio {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let sign = match (self.at_least, self.at_most) {
-            (true, false) => "> ",
-            (false, true) => "< ",
-            (false, false) => "",
-            (true, true) => return f.write_str("?"),
-        };
-        let digits = if self.value < 10.0 { 2 } else { 1 };
-        write!(f, "{sign}{:.*}", digits, self.value)
-    }
-}
-
 impl OperatorFigures {
     /// How many times longer the second engine takes than the first.
     #[must_use]
@@ -164,12 +83,7 @@ impl OperatorFigures {
         let [ours, theirs, ..] = &self.engines[..] else {
             return None;
         };
-        let gave_up = |figure: &Figure| matches!(figure, Figure::GaveUp { .. });
-        Some(Ratio {
-            value: theirs.ms()? / ours.ms()?,
-            at_least: gave_up(theirs),
-            at_most: gave_up(ours),
-        })
+        Ratio::of(theirs, ours)
     }
 }
 
@@ -265,7 +179,7 @@ impl OperatorReport {
             ];
             row.extend(query.engines.iter().map(Figure::to_string));
             if beside {
-                row.push(text_of(query.ratio()));
+                row.push(Ratio::cell(query.ratio()));
             }
             row.push(if query.faults.is_empty() { "" } else { "WRONG" }.to_owned());
             table.row(row);
@@ -301,8 +215,10 @@ impl OperatorReport {
             }
             if beside {
                 let ratios = || queries.iter().filter_map(|query| query.ratio());
-                row.push(text_of(mean_ratio(ratios())));
-                row.push(text_of(ratios().min_by(|a, b| a.value.total_cmp(&b.value))));
+                row.push(Ratio::cell(Ratio::mean(ratios())));
+                row.push(Ratio::cell(
+                    ratios().min_by(|a, b| a.value.total_cmp(&b.value)),
+                ));
             }
             table.row(row);
         }
@@ -332,7 +248,7 @@ impl OperatorReport {
             writeln!(
                 f,
                 "  {:>6}  {} ({})",
-                text_of(query.ratio()),
+                Ratio::cell(query.ratio()),
                 query.name,
                 query.family
             )?;
@@ -359,73 +275,29 @@ impl Display for OperatorReport {
     }
 }
 
-fn text_of(ratio: Option<Ratio>) -> String {
-    ratio.map_or_else(String::new, |ratio| ratio.to_string())
-}
-
-fn geometric_mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (mut sum, mut count) = (0.0, 0_u32);
-    for value in values {
-        sum += value.ln();
-        count += 1;
-    }
-    (count > 0).then(|| (sum / f64::from(count)).exp())
-}
-
-/// The geometric mean of ratios, a bound where one of them is.
-fn mean_ratio(ratios: impl Iterator<Item = Ratio>) -> Option<Ratio> {
-    let ratios: Vec<Ratio> = ratios.collect();
-    Some(Ratio {
-        value: geometric_mean(ratios.iter().map(|ratio| ratio.value))?,
-        at_least: ratios.iter().any(|ratio| ratio.at_least),
-        at_most: ratios.iter().any(|ratio| ratio.at_most),
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::timing::Timing;
 
-    fn timed(ms: u64) -> Figure {
-        Figure::Timed {
+    #[test]
+    fn the_ratio_is_the_second_engine_s_time_in_ours() {
+        let timed = |ms| Figure::Timed {
             timing: Timing::of(vec![Duration::from_millis(ms)]),
-        }
-    }
-
-    fn query(engines: Vec<Figure>) -> OperatorFigures {
-        OperatorFigures {
+        };
+        let mut query = OperatorFigures {
             name: "q".to_owned(),
             family: Family::Scan,
             data: DataSet::Lubm,
             rows: Some(1),
             hash: Some(2),
-            engines,
+            engines: vec![timed(2), timed(50)],
             faults: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn a_ratio_tells_who_gave_up() {
-        let limit = || Figure::gave_up(Duration::from_secs(20));
-        let text = |engines| text_of(query(engines).ratio());
-        assert_eq!(text(vec![timed(2), timed(50)]), "25.0");
-        assert_eq!(text(vec![timed(100), timed(50)]), "0.50");
-        assert_eq!(text(vec![timed(100), limit()]), "> 200.0");
-        assert_eq!(text(vec![limit(), timed(2000)]), "< 0.10");
-        assert_eq!(text(vec![limit(), limit()]), "?");
-        assert_eq!(text(vec![timed(1)]), "");
-    }
-
-    #[test]
-    fn a_mean_is_geometric_and_a_bound_where_a_part_is() {
-        assert_eq!(geometric_mean(std::iter::empty()), None);
-        let mean = geometric_mean([1.0, 4.0, 16.0].into_iter()).unwrap();
-        assert!((mean - 4.0).abs() < 1e-12, "{mean}");
-        let parts = [
-            query(vec![timed(1), timed(10)]),
-            query(vec![timed(200), Figure::gave_up(Duration::from_secs(2))]),
-        ];
-        let mean = mean_ratio(parts.iter().filter_map(OperatorFigures::ratio)).unwrap();
-        assert!((mean.value - 10.0).abs() < 1e-9 && mean.at_least && !mean.at_most);
+        };
+        assert_eq!(Ratio::cell(query.ratio()), "25.0");
+        query.engines.pop();
+        assert_eq!(query.ratio(), None);
     }
 }
