@@ -14,6 +14,7 @@ pub mod child;
 pub mod data;
 mod error;
 pub mod figure;
+pub mod graphs;
 pub mod hostile;
 pub mod http;
 mod light;

@@ -21,11 +21,18 @@ pub struct Outcome {
     pub text_bytes: u64,
 }
 
-fn solutions(database: &Database, text: &str, threads: usize) -> Result<Solutions, BenchError> {
-    let options = QueryOptions {
+fn on_threads(threads: usize) -> QueryOptions {
+    QueryOptions {
         threads: Some(threads),
         ..QueryOptions::default()
-    };
+    }
+}
+
+fn solutions(
+    database: &Database,
+    text: &str,
+    options: QueryOptions,
+) -> Result<Solutions, BenchError> {
     match database.query_with(text, options)? {
         QueryResults::Solutions(solutions) => Ok(solutions),
         _ => Err(BenchError::NotSolutions { query: text.into() }),
@@ -37,7 +44,19 @@ fn solutions(database: &Database, text: &str, threads: usize) -> Result<Solution
 /// # Errors
 /// [`BenchError::Engine`], [`BenchError::NotSolutions`].
 pub fn as_ids(database: &Database, text: &str, threads: usize) -> Result<Outcome, BenchError> {
-    let mut solutions = solutions(database, text, threads)?;
+    as_ids_with(database, text, on_threads(threads))
+}
+
+/// Runs a query with these settings and reads every id of every row.
+///
+/// # Errors
+/// [`BenchError::Engine`], [`BenchError::NotSolutions`].
+pub fn as_ids_with(
+    database: &Database,
+    text: &str,
+    options: QueryOptions,
+) -> Result<Outcome, BenchError> {
+    let mut solutions = solutions(database, text, options)?;
     let columns = solutions.variables().len();
     let (mut rows, mut sum) = (0, 0_u64);
     while let Some(batch) = solutions.next_batch()? {
@@ -66,7 +85,7 @@ pub fn as_tsv(
     threads: usize,
     out: &mut Vec<u8>,
 ) -> Result<Outcome, BenchError> {
-    write_tsv(solutions(database, text, threads)?, out)
+    write_tsv(solutions(database, text, on_threads(threads))?, out)
 }
 
 /// Writes every row as TSV into `out`, which is emptied after each batch.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use jindou_bench::graphs::Layout;
 use jindou_bench::operators::{DEFAULT_SETS, Family, UNIVERSITIES};
 use jindou_engine::ingest::Format;
 use jindou_engine::results::GraphFormat;
@@ -557,6 +558,7 @@ pub(crate) enum BenchCommand {
     Operators(OperatorArguments),
     Hostile(HostileArguments),
     Updates(UpdateBenchArguments),
+    Graphs(GraphBenchArguments),
 }
 
 /// Measure transactions, INSERT DATA in batches, and queries after many updates on LUBM data
@@ -787,6 +789,69 @@ pub(crate) struct HostileArguments {
     pub(crate) data: PathBuf,
 }
 
+/// Measure what named graphs cost beside the default graph, on LUBM data
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench graphs
+  jindou bench graphs --universities 1 --layout one-graph --only q4
+  jindou bench graphs --runs 5 --json report.json
+
+Layouts: one-graph, graph-per-university, random-graph (each statement in one of 1,000 graphs),
+repeated-in-graphs (each subject in 20 of 200 graphs, of a twentieth of the universities). The
+queries of each run by turns with those of the default graph. Files are generated under
+target/bench-data in the current folder and removed again. Ends with status 1 if an answer is not
+the one that the default graph gives.")]
+pub(crate) struct GraphBenchArguments {
+    /// How many universities
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "40",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) universities: NonZeroU32,
+    /// Timed runs of each query in each form, the median of which counts
+    #[arg(
+        long,
+        value_name = "R",
+        default_value = "15",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) runs: NonZeroU32,
+    /// Time after which a query is given up, and for all its runs in one form, in seconds
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = parse_seconds,
+        allow_negative_numbers = true,
+        default_value = "20"
+    )]
+    pub(crate) limit: Duration,
+    /// Only this layout; may be given several times
+    #[arg(long, value_name = "L")]
+    pub(crate) layout: Vec<Layout>,
+    /// Only this query, such as q4
+    #[arg(long, value_name = "QUERY", value_parser = ["q1", "q2", "q3", "q4", "q5", "q6", "q7"])]
+    pub(crate) only: Option<String>,
+    /// Threads for loading; queries have one [default: all]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_count::<NonZeroUsize>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Folder of generated data
+    #[arg(long, value_name = "DIR", default_value = jindou_bench::data::DEFAULT_FOLDER)]
+    pub(crate) data: PathBuf,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct BenchChildArguments {
     #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
@@ -907,6 +972,7 @@ mod tests {
             "generate lubm --output - --universities -1",
             "serve --heavy-queries 0",
             "bench lubm --universities 1 --runs x",
+            "bench graphs --universities 0",
         ] {
             let said = said(line);
             assert!(said.contains("give a whole number from 1 on"), "{said}");

@@ -17,7 +17,8 @@ pub trait Engine {
     /// Its name in tables.
     fn name(&self) -> &'static str;
 
-    /// Drops what it holds and loads these files of N-Triples; gives the number of triples.
+    /// Drops what it holds and loads these files of N-Triples or N-Quads, by their endings; gives
+    /// the number of triples and quads.
     ///
     /// # Errors
     /// What the engine says.
@@ -56,33 +57,11 @@ impl Jindou {
         }
     }
 
-    fn query(&self, text: &str, limit: Duration) -> Result<QueryResults, EngineError> {
-        let options = QueryOptions {
+    fn options(&self, limit: Duration) -> QueryOptions {
+        QueryOptions {
             threads: self.threads,
             timeout: Some(limit),
             ..QueryOptions::default()
-        };
-        self.database.query_with(text, options)
-    }
-
-    fn digest(&self, text: &str, limit: Duration) -> Result<Answer, EngineError> {
-        match self.query(text, limit)? {
-            QueryResults::Boolean(value) => Ok(Answer::boolean(value)),
-            QueryResults::Solutions(solutions) => {
-                let mut digest = Digest::new(solutions.variables());
-                for solution in solutions {
-                    let solution = solution?;
-                    digest.solution(|column| solution.get_index(column).map(|term| term.as_ref()));
-                }
-                Ok(digest.finish())
-            }
-            QueryResults::Graph(graph) => {
-                let mut digest = Digest::new::<&str>(&[]);
-                for triple in graph {
-                    digest.triple(triple?.as_ref());
-                }
-                Ok(digest.finish())
-            }
         }
     }
 }
@@ -103,15 +82,16 @@ impl Engine for Jindou {
             .map(|file: &PathBuf| Source::path(Path::new(file)));
         self.database
             .load(sources.collect(), &options, &Progress::default())?;
-        Ok(self.database.quad_counts().triples)
+        Ok(self.database.quad_counts().total())
     }
 
     fn answer(&mut self, text: &str, limit: Duration) -> Result<Option<Answer>, BenchError> {
-        within_limit(self.digest(text, limit).map_err(BenchError::from))
+        answer_of(&self.database, text, self.options(limit))
     }
 
     fn run(&mut self, text: &str, limit: Duration) -> Result<Option<()>, BenchError> {
-        let results = self.query(text, limit).map_err(BenchError::from);
+        let results = self.database.query_with(text, self.options(limit));
+        let results = results.map_err(BenchError::from);
         let outcome = results.and_then(|results| match results {
             QueryResults::Boolean(value) => {
                 black_box(value);
@@ -123,6 +103,39 @@ impl Engine for Jindou {
             QueryResults::Graph(graph) => write_triples(graph, &mut self.out),
         });
         within_limit(outcome)
+    }
+}
+
+/// The whole answer of a query in short; `None` if it takes longer than the time in `options`.
+///
+/// # Errors
+/// [`BenchError::Engine`].
+pub(crate) fn answer_of(
+    database: &Database,
+    text: &str,
+    options: QueryOptions,
+) -> Result<Option<Answer>, BenchError> {
+    within_limit(digest(database, text, options).map_err(BenchError::from))
+}
+
+fn digest(database: &Database, text: &str, options: QueryOptions) -> Result<Answer, EngineError> {
+    match database.query_with(text, options)? {
+        QueryResults::Boolean(value) => Ok(Answer::boolean(value)),
+        QueryResults::Solutions(solutions) => {
+            let mut digest = Digest::new(solutions.variables());
+            for solution in solutions {
+                let solution = solution?;
+                digest.solution(|column| solution.get_index(column).map(|term| term.as_ref()));
+            }
+            Ok(digest.finish())
+        }
+        QueryResults::Graph(graph) => {
+            let mut digest = Digest::new::<&str>(&[]);
+            for triple in graph {
+                digest.triple(triple?.as_ref());
+            }
+            Ok(digest.finish())
+        }
     }
 }
 
@@ -139,7 +152,7 @@ fn write_triples(mut graph: Graph, out: &mut Vec<u8>) -> Result<(), BenchError> 
 }
 
 /// A query that met its time limit has no outcome, which is not an error here.
-fn within_limit<T>(outcome: Result<T, BenchError>) -> Result<Option<T>, BenchError> {
+pub(crate) fn within_limit<T>(outcome: Result<T, BenchError>) -> Result<Option<T>, BenchError> {
     match outcome {
         Ok(value) => Ok(Some(value)),
         Err(BenchError::Engine(EngineError::Timeout { .. })) => Ok(None),

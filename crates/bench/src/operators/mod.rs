@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 pub use answer::{Answer, Digest};
 pub use catalogue::{Check, DataSet, Family, Query, held};
 pub use engine::{Engine, Jindou};
+pub(crate) use engine::{answer_of, within_limit};
 pub use files::{DEFAULT_SETS, LANGUAGES};
 pub use recorded::{Recorded, UNIVERSITIES};
 pub use report::{DataFigures, OperatorFigures, OperatorReport, Skipped};

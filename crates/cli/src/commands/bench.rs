@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use jindou_bench::child::{self, ChildProgram};
+use jindou_bench::graphs;
 use jindou_bench::hostile;
 use jindou_bench::lubm::{Options, measure};
 use jindou_bench::operators::{self, Jindou};
@@ -13,8 +14,8 @@ use jindou_bench::updates;
 use serde::Serialize;
 
 use crate::args::{
-    BenchArguments, BenchChildArguments, BenchCommand, HostileArguments, OperatorArguments,
-    UpdateBenchArguments,
+    BenchArguments, BenchChildArguments, BenchCommand, GraphBenchArguments, HostileArguments,
+    OperatorArguments, UpdateBenchArguments,
 };
 use crate::output;
 
@@ -26,6 +27,7 @@ pub(crate) fn run(command: BenchCommand) -> anyhow::Result<()> {
         BenchCommand::Operators(arguments) => operators(arguments),
         BenchCommand::Updates(arguments) => updates(arguments),
         BenchCommand::Hostile(arguments) => hostile(&arguments),
+        BenchCommand::Graphs(arguments) => graphs(arguments),
     }
 }
 
@@ -92,6 +94,24 @@ fn updates(arguments: UpdateBenchArguments) -> anyhow::Result<()> {
     options.folder = arguments.data;
     let report = updates::measure(&options, note)?;
     print_report(&report, arguments.json.as_deref())
+}
+
+fn graphs(arguments: GraphBenchArguments) -> anyhow::Result<()> {
+    let mut options = graphs::Options::new(arguments.universities.get());
+    if let Some(threads) = arguments.threads {
+        options.load_threads = threads.get();
+    }
+    options.runs = arguments.runs.get();
+    options.limit = arguments.limit;
+    options.layouts = arguments.layout;
+    options.only = arguments.only;
+    options.folder = arguments.data;
+    let report = graphs::measure(&options, note)?;
+    print_report(&report, arguments.json.as_deref())?;
+    if !report.is_right() {
+        bail!("some answers are wrong or missing: see the lines that begin with WRONG");
+    }
+    Ok(())
 }
 
 /// Says what is being done to whoever watches.
