@@ -102,3 +102,36 @@ fn a_query_that_is_cut_is_not_wrong() {
         assert!(matches!(form.figure, Figure::GaveUp { .. }), "{form:?}");
     }
 }
+
+#[test]
+#[cfg(feature = "peers")]
+fn both_engines_agree_on_a_named_graph() {
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("figures.json");
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_bench-peers"))
+        .args(["graphs", "--universities", "1", "--runs", "1"])
+        .args(["--only", "q5", "--json"])
+        .arg(&json)
+        .arg("--data")
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let figures = std::fs::read_to_string(json).unwrap();
+    let figures: serde_json::Value = serde_json::from_str(&figures).unwrap();
+    assert_eq!(figures["quads"], TRIPLES);
+    for (place, form) in ["graph", "any-graph"].iter().enumerate() {
+        let query = &figures["queries"][place];
+        assert_eq!(query["form"], *form);
+        assert_eq!(query["rows"], 10);
+        for engine in ["jindou", "oxigraph"] {
+            assert_eq!(query[engine]["outcome"], "timed");
+        }
+    }
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("ratio") && text.contains("GRAPH ?g"),
+        "{text}"
+    );
+}

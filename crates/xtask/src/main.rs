@@ -21,7 +21,8 @@ cargo xtask COMMAND
   w3c                  run the W3C suites and make docs/w3c.md of what they record
   arrows               which crate may depend on which, and where unsafe code may be
   bench-peers [ARGS]   measure beside other engines: the program of that name in jindou-bench
-                       (`bench-peers operators`: operator by operator)
+                       (`bench-peers operators`: operator by operator;
+                       `bench-peers graphs`: queries of a named graph)
 ";
 
 fn main() -> anyhow::Result<ExitCode> {

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod graphs;
 mod operators;
 mod peer;
 mod sides;
@@ -56,6 +57,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Operators(operators::OperatorArguments),
+    Graphs(graphs::GraphArguments),
 }
 
 fn main() -> ExitCode {
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
             let mut arguments = Arguments::parse();
             match arguments.command.take() {
                 Some(Command::Operators(arguments)) => operators::compare(arguments),
+                Some(Command::Graphs(arguments)) => graphs::compare(&arguments),
                 None => compare(&arguments),
             }
         }

@@ -90,13 +90,13 @@ pub(crate) fn compare(arguments: OperatorArguments) -> anyhow::Result<()> {
 }
 
 /// The other engine, in memory, embedded.
-struct Oxigraph {
+pub(crate) struct Oxigraph {
     store: Store,
     watchdog: Watchdog,
 }
 
 impl Oxigraph {
-    fn new() -> anyhow::Result<Self> {
+    pub(crate) fn new() -> anyhow::Result<Self> {
         Ok(Self {
             store: Store::new()?,
             watchdog: Watchdog::start(),
@@ -134,8 +134,10 @@ impl Engine for Oxigraph {
         self.store = Store::new().map_err(|e| failed(&e))?;
         let mut loader = self.store.bulk_loader().with_num_threads(threads);
         for file in files {
+            let ending = file.extension().and_then(|ending| ending.to_str());
+            let format = ending.and_then(RdfFormat::from_extension);
             loader
-                .parallel_load_from_file(RdfFormat::NTriples, file)
+                .parallel_load_from_file(format.unwrap_or(RdfFormat::NTriples), file)
                 .map_err(|e| failed(&e))?;
         }
         loader.commit().map_err(|e| failed(&e))?;
