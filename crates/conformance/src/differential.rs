@@ -76,6 +76,52 @@ pub fn bold_case(seed: u64) -> Case {
     Case { quads, query }
 }
 
+/// The case of a seed with all data in the default graph, and whether its query is a bold one.
+///
+/// # Panics
+/// When the generator made a query that the oracle refuses.
+#[must_use]
+pub fn default_graph_case(seed: u64) -> (Case, bool) {
+    let mut random = Random::new(seed);
+    let is_bold = random.chance(40);
+    let any = Profile::random(&mut random);
+    let profile = Profile {
+        graphs: false,
+        blanks: any.blanks && !is_bold,
+        other_spellings: any.other_spellings && !is_bold,
+        ..any
+    };
+    let mut quads = random_data::dataset(&mut random, profile);
+    if is_bold {
+        quads.truncate(random.between(5, 40));
+    }
+    let dataset: Dataset = quads.iter().collect();
+    let mut query = None;
+    for _ in 0..QUERIES_TRIED {
+        let tried = match is_bold {
+            true => random_query::bold_query(&mut random, profile),
+            false => random_query::query(&mut random, profile),
+        };
+        let unordered = tried.unordered();
+        let is_something = match is_bold {
+            true => Reference::new(&quads, &[], &tried)
+                .answer(&unordered)
+                .is_ok_and(|answer| !answer.is_empty()),
+            false => match ask_oracle(&dataset, &unordered.to_string()) {
+                Ok(answer) => !answer.is_empty(),
+                Err(OracleError::TooLarge) => false,
+                Err(error) => panic!("seed {seed} made a wrong query: {error}\n{tried}"),
+            },
+        };
+        query = Some(tried);
+        if is_something {
+            break;
+        }
+    }
+    let query = query.expect("one was tried");
+    (Case { quads, query }, is_bold)
+}
+
 /// A large data set, how the engine holds it, and queries over it.
 pub struct LargeCase {
     /// The data.
@@ -94,6 +140,21 @@ const LARGE_QUERIES: usize = 12;
 pub fn large_case(seed: u64) -> LargeCase {
     let mut random = Random::new(seed);
     let profile = Profile::random(&mut random);
+    large_case_of(random, profile)
+}
+
+/// The large case of a seed with all data in the default graph.
+#[must_use]
+pub fn large_default_graph_case(seed: u64) -> LargeCase {
+    let mut random = Random::new(seed);
+    let profile = Profile {
+        graphs: false,
+        ..Profile::random(&mut random)
+    };
+    large_case_of(random, profile)
+}
+
+fn large_case_of(mut random: Random, profile: Profile) -> LargeCase {
     let mut config = Config::default();
     config.query_timeout = Some(TIME_LIMIT);
     config.threads = random.between(1, 4);
@@ -281,7 +342,9 @@ pub(crate) fn ground(term: Term, label_of: impl Fn(&str) -> &str) -> Term {
     term
 }
 
-fn differ(query: &Query, whole: &Answer, actual: &Answer) -> Option<String> {
+/// What is different between the whole answer to a query without ORDER BY, LIMIT and OFFSET, and
+/// an answer to the query with them.
+pub(crate) fn differ(query: &Query, whole: &Answer, actual: &Answer) -> Option<String> {
     match (whole, actual) {
         (Answer::Boolean(left), Answer::Boolean(right)) => {
             (left != right).then(|| "another truth".to_owned())

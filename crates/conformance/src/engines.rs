@@ -181,15 +181,46 @@ pub fn ask(
         base: base.cloned(),
         ..QueryOptions::default()
     };
+    ask_with(database, query, options)
+}
+
+/// As [`ask`], with all that can be set for a query.
+///
+/// # Errors
+/// Whatever the engine says, while planning or while running.
+pub fn ask_with(
+    database: &Database,
+    query: &str,
+    options: QueryOptions,
+) -> Result<Answer, EngineError> {
+    let answer = ask_at_most(database, query, options, usize::MAX)?;
+    Ok(answer.expect("no answer has more rows"))
+}
+
+/// As [`ask_with`]; none if there are more rows or triples than this.
+///
+/// # Errors
+/// Whatever the engine says, while planning or while running.
+pub fn ask_at_most(
+    database: &Database,
+    query: &str,
+    options: QueryOptions,
+    rows_limit: usize,
+) -> Result<Option<Answer>, EngineError> {
     match database.query_with(query, options)? {
-        jindou_engine::QueryResults::Boolean(value) => Ok(Answer::Boolean(value)),
+        jindou_engine::QueryResults::Boolean(value) => Ok(Some(Answer::Boolean(value))),
         jindou_engine::QueryResults::Graph(triples) => {
-            Ok(Answer::graph(triples.collect::<Result<Vec<_>, _>>()?))
+            let limit = rows_limit.saturating_add(1);
+            let triples = triples.take(limit).collect::<Result<Vec<_>, _>>()?;
+            Ok((triples.len() <= rows_limit).then(|| Answer::graph(triples)))
         }
         jindou_engine::QueryResults::Solutions(solutions) => {
             let variables = solutions.variables().to_vec();
             let mut rows = Vec::new();
             for solution in solutions {
+                if rows.len() == rows_limit {
+                    return Ok(None);
+                }
                 let solution = solution?;
                 rows.push(
                     (0..variables.len())
@@ -197,7 +228,7 @@ pub fn ask(
                         .collect(),
                 );
             }
-            Ok(Answer::Solutions(Table { variables, rows }))
+            Ok(Some(Answer::Solutions(Table { variables, rows })))
         }
     }
 }

@@ -24,13 +24,21 @@
 //! | [`reference`] | what is the answer to a generated query by the definitions of SPARQL? |
 //! | [`random_update`] | which sequences of updates are worth making? |
 //! | [`differential`] | do our engine and the oracle answer alike? |
+//! | [`graph_placement`] | in which graphs do the triples of a data set lie? |
+//! | [`graph_history`] | how did quads come into a database, and how does it hold them? |
+//! | [`query_facts`] | what is in a query's text? |
+//! | [`graph_text`] | how is a query about the default graph written about named graphs? |
+//! | [`graph_form`] | how are named graphs asked for what the default graph would answer? |
+//! | [`graph_check`] | do data in named graphs give the answers of the default graph? |
+//! | [`latitude`] | in what may two right answers to a query differ? |
 //! | [`record`] | where do the counts of a W3C suite go, for docs/w3c.md? |
 //! | [`update_differential`] | do both hold the same after each update of a sequence? |
 //! | [`shrink`] | what is the smallest case that still fails? |
 //!
 //! The tests in `tests/`: the W3C SPARQL suites, reference data of published benchmarks with their
-//! answers, property paths against their definitions, and random queries on random data against
-//! oxigraph and against the definitions of SPARQL.
+//! answers, property paths against their definitions, random queries on random data against
+//! oxigraph and against the definitions of SPARQL, and all of these on data in named graphs against
+//! the same data in the default graph.
 
 #![forbid(unsafe_code)]
 
@@ -41,12 +49,19 @@ pub mod data;
 pub mod differential;
 pub mod engines;
 pub mod exchange;
+pub mod graph_check;
+pub mod graph_form;
+pub mod graph_history;
+pub mod graph_placement;
+pub mod graph_text;
 pub mod isomorphism;
+pub mod latitude;
 pub mod manifest;
 pub mod part;
 pub mod path;
 pub mod path_definition;
 pub mod query;
+pub mod query_facts;
 pub mod random;
 pub mod random_data;
 pub mod random_expression;
