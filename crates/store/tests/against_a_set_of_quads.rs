@@ -866,3 +866,35 @@ fn vertices_are_at_home_in_the_graph_that_says_most_of_them() {
         &rows_of(&snapshot(rebuild(&now).unwrap()), &quads),
     );
 }
+
+#[test]
+fn many_quads_of_named_graphs_come_and_go() {
+    let quad = |number: usize, graph: usize| {
+        let subject = NamedNode::new_unchecked(format!("http://example.org/s{number}"));
+        let graph = NamedNode::new_unchecked(format!("http://example.org/g{graph}"));
+        Quad::new(subject, predicate(4), node(1), graph)
+    };
+    let mut now = snapshot(load(&[quad(0, 0), quad(0, 1)], 1));
+    let both: Vec<Quad> = (0..500).flat_map(|n| [quad(n, 0), quad(n, 1)]).collect();
+    let one: Vec<Quad> = (0..500).map(|number| quad(number, 0)).collect();
+    for (add, remove, left) in [
+        (&both, &one[..0], 1000),
+        (&one, &one, 1000),
+        (&one, &both, 500),
+    ] {
+        let changes = Changes {
+            remove: remove.iter().map(|quad| intern(&mut now, quad)).collect(),
+            add: add.iter().map(|quad| intern(&mut now, quad)).collect(),
+        };
+        now.apply(&changes);
+        assert_eq!(now.named_quads(), left);
+        assert_eq!(now.named_layer().edges(), 500);
+    }
+    let changes = Changes {
+        remove: both.iter().map(|quad| intern(&mut now, quad)).collect(),
+        add: Vec::new(),
+    };
+    now.apply(&changes);
+    assert_eq!((now.named_quads(), now.named_layer().edges()), (0, 0));
+    assert_eq!(now.named_graphs(), 0);
+}

@@ -231,7 +231,7 @@ impl SameGraph<'_> {
         followed: bool,
         cx: &Context,
     ) -> Result<(), ExecError> {
-        if matches!(self.place, Place::Fixed(_)) {
+        if matches!(self.place, Place::Fixed(_)) || found.rows.is_empty() {
             return Ok(());
         }
         let mut sides = self.sides;

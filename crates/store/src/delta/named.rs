@@ -40,17 +40,18 @@ impl EdgeChanges {
         self.subjects.may_hold(subject.raw())
     }
 
-    /// Lets the filter know of changes, which the sets have.
+    /// Lets the filter know of changes, which the sets have: of what they lost, too, as the layer
+    /// has its edges until the last of their graphs is looked for.
     fn note(&mut self, edges: &[(NamedEdge, Change)]) {
-        edges
-            .iter()
-            .for_each(|(edge, _)| self.subjects.note(edge.0));
         if self.subjects.is_full() {
             let filter = KeyFilter::for_keys(2 * (self.added.len() + self.removed.len()));
             let edges = self.added.iter().chain(self.removed.iter());
             edges.for_each(|edge| filter.note(edge.0));
             self.subjects = Arc::new(filter);
         }
+        edges
+            .iter()
+            .for_each(|(edge, _)| self.subjects.note(edge.0));
     }
 }
 
