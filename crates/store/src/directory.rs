@@ -622,6 +622,9 @@ impl Directory {
         ];
         let named = NamedGraphs::read(&mut image, &layers[LayerKind::Named as usize])?;
         let runs = Runs::read(&mut image, named.len())?;
+        if !named.fits(&runs) {
+            return Err(image.corrupt("the graphs of edges are of runs that are not there"));
+        }
         let tables = Tables {
             vertices,
             literals,

@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use jindou_model::{Direction, IdRanges, PredicateId, TermId};
+use jindou_model::{Direction, IdRanges, Neighbours, PredicateId, ShardId, TermId};
 
 use crate::StoreError;
 use crate::base::Base;
@@ -15,13 +15,18 @@ use crate::column::Column;
 use crate::graph_index::GraphIndex;
 use crate::image::{ImageReader, ImageWriter};
 use crate::layer::{Layer, LayerKind};
-use crate::runs::NO_HOME;
+use crate::runs::{NO_HOME, Runs};
 
 /// The graphs of a predicate's edges, as numbers of sets of graphs.
 #[derive(Clone, Debug)]
 pub(crate) enum EdgeSets {
-    /// The home of the subject alone, but for the edges at these places, sorted.
-    Home { places: Column, sets: Column },
+    /// The home of the subject alone, but for the edges at these places, sorted; and the runs of
+    /// the subjects of these, sorted.
+    Home {
+        places: Column,
+        sets: Column,
+        runs: Vec<u32>,
+    },
     /// Those of each place.
     Each(Column),
 }
@@ -29,15 +34,18 @@ pub(crate) enum EdgeSets {
 impl EdgeSets {
     fn bytes(&self) -> usize {
         match self {
-            Self::Home { places, sets } => places.bytes() + sets.bytes(),
+            Self::Home { places, sets, runs } => places.bytes() + sets.bytes() + runs.len() * 4,
             Self::Each(sets) => sets.bytes(),
         }
     }
 
-    /// True if no place is listed.
+    /// True if no edge is listed whose subject is in a run.
     #[inline]
-    pub(crate) fn is_home_alone(&self) -> bool {
-        matches!(self, Self::Home { places, .. } if places.is_empty())
+    fn is_home_alone(&self, run: usize) -> bool {
+        match self {
+            Self::Each(_) => false,
+            Self::Home { runs, .. } => runs.binary_search(&(run as u32)).is_err(),
+        }
     }
 
     /// The number of the set of a place; `None` is the home of the subject.
@@ -45,7 +53,7 @@ impl EdgeSets {
     fn set_of(&self, place: usize) -> Option<u64> {
         match self {
             Self::Each(sets) => Some(sets.get(place)),
-            Self::Home { places, sets } => {
+            Self::Home { places, sets, .. } => {
                 let narrow = (place as u64).checked_sub(places.base())?;
                 let items = places.narrow();
                 let index = items.seek(0, narrow);
@@ -162,6 +170,16 @@ impl NamedGraphs {
         self.ids.len() * 8 + self.sets.bytes() + sets + self.index.bytes()
     }
 
+    /// True if the runs of which it speaks are there.
+    pub(crate) fn fits(&self, runs: &Runs) -> bool {
+        self.of_predicate.iter().all(|sets| match sets {
+            EdgeSets::Home { runs: listed, .. } => {
+                listed.last().is_none_or(|run| (*run as usize) < runs.len())
+            }
+            EdgeSets::Each(_) => true,
+        })
+    }
+
     pub(crate) fn edge_sets(&self, predicate: PredicateId) -> Option<&EdgeSets> {
         self.of_predicate.get(predicate.index())
     }
@@ -185,10 +203,11 @@ impl NamedGraphs {
         );
         for sets in &self.of_predicate {
             match sets {
-                EdgeSets::Home { places, sets } => {
+                EdgeSets::Home { places, sets, runs } => {
                     image.word(0);
                     places.write(image);
                     sets.write(image);
+                    image.words(&runs.iter().map(|run| u64::from(*run)).collect::<Vec<_>>());
                 }
                 EdgeSets::Each(sets) => {
                     image.word(1);
@@ -235,12 +254,16 @@ fn read_edge_sets(image: &mut ImageReader, edges: u64, most: u64) -> Result<Edge
         0 => EdgeSets::Home {
             places: Column::read(image)?,
             sets: Column::read(image)?,
+            runs: image.words()?.into_iter().map(|run| run as u32).collect(),
         },
         _ => EdgeSets::Each(Column::read(image)?),
     };
     let is_sound = match &read {
-        EdgeSets::Home { places, sets } => {
-            places.len() == sets.len() && below(places, edges) && below(sets, most)
+        EdgeSets::Home { places, sets, runs } => {
+            places.len() == sets.len()
+                && below(places, edges)
+                && below(sets, most)
+                && runs.is_sorted_by(|a, b| a < b)
         }
         EdgeSets::Each(sets) => sets.len() as u64 == edges && below(sets, most),
     };
@@ -255,8 +278,16 @@ pub(crate) struct EdgeGraphs<'a> {
     base: &'a Base,
     predicate: PredicateId,
     sets: Option<&'a EdgeSets>,
-    /// The run of the last subject and its home: subjects mostly come by run.
-    last: (std::ops::Range<u64>, u32),
+    /// The run of the last subject: subjects mostly come by run.
+    last: Run,
+}
+
+/// What is known of the subjects of a run.
+struct Run {
+    members: std::ops::Range<u64>,
+    home: u32,
+    /// Their edges of the predicate are in their home alone.
+    is_home_alone: bool,
 }
 
 impl<'a> EdgeGraphs<'a> {
@@ -265,7 +296,11 @@ impl<'a> EdgeGraphs<'a> {
             base,
             predicate,
             sets: base.named.edge_sets(predicate),
-            last: (0..0, NO_HOME),
+            last: Run {
+                members: 0..0,
+                home: NO_HOME,
+                is_home_alone: false,
+            },
         }
     }
 
@@ -275,30 +310,41 @@ impl<'a> EdgeGraphs<'a> {
     /// It may, if the edge is not there.
     #[inline]
     pub(crate) fn of(&mut self, subject: TermId, object: TermId) -> GraphList<'a> {
-        match self.sets {
-            Some(sets) if !sets.is_home_alone() => {
-                let layer = self.base.layer(LayerKind::Named);
-                let place = layer.place(self.predicate, subject, object);
-                self.at(place.expect("the layer has the edge"), subject)
-            }
-            _ => GraphList::One(self.home(subject)),
+        let run = self.run(subject);
+        if run.is_home_alone {
+            return GraphList::One(run.home);
         }
+        let layer = self.base.layer(LayerKind::Named);
+        let place = layer.place(self.predicate, subject, object);
+        self.at(place.expect("the layer has the edge"), subject)
     }
 
     /// The graphs of the edge at a place, whose subject is given.
     pub(crate) fn at(&mut self, place: usize, subject: TermId) -> GraphList<'a> {
         match self.sets.and_then(|sets| sets.set_of(place)) {
             Some(set) => self.base.named.list(set),
-            None => GraphList::One(self.home(subject)),
+            None => GraphList::One(self.run(subject).home),
         }
     }
 
     #[inline]
-    fn home(&mut self, subject: TermId) -> u32 {
-        if !self.last.0.contains(&subject.local()) {
-            self.last = self.base.runs.home_of(subject);
+    fn run(&mut self, subject: TermId) -> &Run {
+        if !self.last.members.contains(&subject.local()) {
+            self.find_run(subject);
         }
-        self.last.1
+        &self.last
+    }
+
+    fn find_run(&mut self, subject: TermId) {
+        let runs = &self.base.runs;
+        let run = runs
+            .run_of(subject)
+            .expect("subjects are vertices of the base");
+        self.last = Run {
+            members: runs.members(run),
+            home: runs.home_of(run),
+            is_home_alone: self.sets.is_none_or(|sets| sets.is_home_alone(run)),
+        };
     }
 }
 
@@ -329,10 +375,46 @@ impl<'a> OfGraph<'a> {
         self.base.named.index.edges(self.entry)
     }
 
-    /// True if the home of a subject alone decides whether its edges are in the graph.
-    pub(crate) fn is_home_alone(&self) -> bool {
-        let sets = self.base.named.edge_sets(self.predicate);
-        sets.is_none_or(EdgeSets::is_home_alone)
+    /// The vertices that have a type; of `rdf:type` alone.
+    pub(crate) fn of_type(&self, class: TermId) -> IdRanges {
+        let layer = self.base.layer(LayerKind::Named);
+        let Some(EdgeSets::Home { runs, .. }) = self.base.named.edge_sets(self.predicate) else {
+            return self.of_type_listed(class);
+        };
+        let Neighbours::Ranges(all) = layer.neighbours(self.predicate, Direction::In, class) else {
+            return IdRanges::new();
+        };
+        let mut graphs = EdgeGraphs::new(self.base, self.predicate);
+        let mut others = Vec::new();
+        for run in runs.iter().map(|run| *run as usize) {
+            if self.base.runs.home_of(run) != self.graph {
+                continue;
+            }
+            let members = self.base.runs.members(run);
+            let of_run = members.map(|local| TermId::vertex(ShardId(0), local));
+            let typed = of_run.filter(|id| all.contains(*id));
+            let elsewhere = typed.filter(|id| !graphs.of(*id, class).contains(self.graph));
+            others.extend(elsewhere.map(|id| id.raw()));
+        }
+        let listed = self.base.named.index.listed(self.entry);
+        let listed = listed.map(|place| layer.edge_at(self.predicate, place));
+        let listed: Vec<u64> = listed
+            .filter(|(_, object)| *object == class)
+            .map(|(subject, _)| subject.raw())
+            .collect();
+        let at_home = all.within(self.base.runs.at_home(self.graph));
+        at_home.without(&others).with(&listed)
+    }
+
+    /// The same where every edge says in which graphs it is.
+    fn of_type_listed(&self, class: TermId) -> IdRanges {
+        let layer = self.base.layer(LayerKind::Named);
+        let listed = self.base.named.index.listed(self.entry);
+        let listed = listed.map(|place| layer.edge_at(self.predicate, place));
+        let of_class = listed.filter(|(_, object)| *object == class);
+        let mut ids = IdRanges::new();
+        ids.extend_sorted(of_class.map(|(subject, _)| subject.raw()));
+        ids
     }
 
     /// The subjects that have such edges, and perhaps some at home in the graph that have edges of

@@ -58,14 +58,20 @@ impl Runs {
         (after > 0 && after < self.starts.len()).then(|| after - 1)
     }
 
-    /// The local ids of the run of a vertex, and the number of its home; an empty run of no home
-    /// for what is in none.
+    /// The local ids of a run.
+    pub(crate) fn members(&self, run: usize) -> Range<u64> {
+        self.starts[run]..self.starts[run + 1]
+    }
+
+    /// The number of the home of a run.
     #[inline]
-    pub(crate) fn home_of(&self, vertex: TermId) -> (Range<u64>, u32) {
-        match self.run_of(vertex) {
-            Some(run) => (self.starts[run]..self.starts[run + 1], self.homes[run]),
-            None => (0..0, NO_HOME),
-        }
+    pub(crate) fn home_of(&self, run: usize) -> u32 {
+        self.homes[run]
+    }
+
+    /// Number of runs.
+    pub(crate) fn len(&self) -> usize {
+        self.homes.len()
     }
 
     /// The vertices at home in the graph of a number.

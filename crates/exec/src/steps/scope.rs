@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jindou_model::{Cursor, Direction, GraphRef, IdRanges, Lists, PredicateId, TermId};
+use jindou_model::{Cursor, Direction, GraphRef, IdRanges, Lists, Membership, PredicateId, TermId};
 use jindou_plan::physical::{Scope, Slot, Var};
 
 use super::ResolvedSide;
@@ -256,8 +256,12 @@ impl SameGraph<'_> {
                 } else {
                     return Ok(());
                 };
-                found.values = rows.iter().map(|at| found.values[*at as usize]).collect();
-                found.rows = rows.iter().map(|at| found.rows[*at as usize]).collect();
+                // Mostly each is in one graph.
+                let is_identity = rows.len() == found.rows.len() && (0..).eq(rows.iter().copied());
+                if !is_identity {
+                    found.values = rows.iter().map(|at| found.values[*at as usize]).collect();
+                    found.rows = rows.iter().map(|at| found.rows[*at as usize]).collect();
+                }
                 found.graphs = Some(graphs);
             }
         }
@@ -269,14 +273,52 @@ impl SameGraph<'_> {
             found.keep(&kept);
         }
         for class in classes {
-            let to = vec![*class; found.values.len()];
             let mut kept = Vec::new();
             let graphs = found.graphs.as_deref().unwrap_or_default();
-            contains_by_row(graphs, &types_of(&found.values), &to, &mut kept, cx)?;
+            typed_by_row(graphs, &found.values, *class, &mut kept, cx)?;
             found.keep(&kept);
         }
         Ok(())
     }
+}
+
+/// So many rows of one graph are tested against the set of its vertices that have a type.
+const LONG_RUN: usize = 16;
+
+/// Appends the number of each row whose vertex has a type in the graph of the row.
+pub(crate) fn typed_by_row(
+    graphs: &[TermId],
+    vertices: &[TermId],
+    class: TermId,
+    rows: &mut Vec<u32>,
+    cx: &Context,
+) -> Result<(), ExecError> {
+    let mut first = 0;
+    while first < graphs.len() {
+        let run = first..end_of_run(graphs, first);
+        if cx.is_in_dataset(graphs[first]) {
+            let graph = GraphRef::One(graphs[first]);
+            let of_run = &vertices[run.clone()];
+            if run.len() < LONG_RUN {
+                let begin = rows.len();
+                let to = vec![class; run.len()];
+                cx.contains(graph, &types_of(of_run), &to, rows)?;
+                rows[begin..]
+                    .iter_mut()
+                    .for_each(|row| *row += first as u32);
+            } else {
+                let typed = cx.members(graph, &[Membership::Type(class)], true, None)?;
+                let typed = typed.unwrap_or_default();
+                let kept = (first as u32..).zip(of_run);
+                rows.extend(
+                    kept.filter(|(_, id)| typed.contains(**id))
+                        .map(|(row, _)| row),
+                );
+            }
+        }
+        first = run.end;
+    }
+    Ok(())
 }
 
 fn types_of(keys: &[TermId]) -> Lists<'_> {

@@ -148,17 +148,23 @@ impl Packing {
         let mut sets = Vec::new();
         let mut listed = Vec::new();
         let mut graphs = Vec::new();
-        let mut last = (0..0, NO_HOME);
+        let mut listed_runs: Vec<u32> = Vec::new();
+        // Local ids, number and home of the last run.
+        let mut last = (0..0, 0, NO_HOME);
         for (place, edge) in quads.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).enumerate() {
             graphs.clear();
             graphs.extend(edge.iter().map(|(_, _, graph)| self.numbers[graph]));
             let subject = TermId::from_raw(edge[0].0);
             if !last.0.contains(&subject.local()) {
-                last = runs.home_of(subject);
+                let run = runs.run_of(subject).expect("subjects are vertices");
+                last = (runs.members(run), run as u32, runs.home_of(run));
             }
             sets.push(self.set(&graphs));
-            if graphs != [last.1] {
+            if graphs != [last.2] {
                 listed.push(place as u64);
+                if listed_runs.last() != Some(&last.1) {
+                    listed_runs.push(last.1);
+                }
             }
         }
         let is_each = listed.len() > sets.len() / EACH_SHARE;
@@ -170,6 +176,7 @@ impl Packing {
                 EdgeSets::Home {
                     places: Column::from_values(&listed),
                     sets: Column::from_values(&of_listed),
+                    runs: listed_runs,
                 }
             }
         }

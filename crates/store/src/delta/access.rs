@@ -9,11 +9,14 @@
 use std::ops::ControlFlow;
 
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Neighbours, PredicateId, TermId,
+    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Neighbours, PredicateId, SortedSet,
+    TermId,
 };
 
+use super::named::{GraphQuad, of_graph_and_predicate};
 use super::snapshot::Snapshot;
 use super::view::LayerView;
+use crate::named::OfGraph;
 
 /// Keys looked up together.
 const KEYS_AT_ONCE: usize = 1024;
@@ -23,8 +26,8 @@ const COUNTED_AT_ONCE: usize = 4096;
 const KEYS_LOOKED_AT: usize = 16;
 /// A graph with so many edges of a predicate is not read as a whole for the sake of some keys.
 const MOST_OWN_EDGES: u64 = 1 << 16;
-/// A type of fewer vertices, and this share of what a graph has of types, is read instead of that.
-const TYPE_SHARE: u64 = 4;
+/// Lists that are together no longer than this are not worth a look at what the graph has.
+const FEW_OTHERS: usize = 256;
 
 /// Subject and object of an edge from a key to another end.
 #[inline]
@@ -108,7 +111,10 @@ impl Snapshot {
         }
         let begin = out.len();
         (self.named_layer()).follow(lists, cursor, allowed, budget, rows, out);
-        for list in lists {
+        for list in lists
+            .iter()
+            .filter(|list| !self.has_all(graphs, list.predicate))
+        {
             let mut graphs_of = self.graphs_of_edges(list.predicate);
             retain(begin, rows, out, |row, id| {
                 let (s, o) = ends(list.direction, list.keys[row as usize], id);
@@ -117,19 +123,25 @@ impl Snapshot {
         }
     }
 
+    /// True if one graph has every edge of a predicate that the layer has.
+    fn has_all(&self, graphs: &[TermId], predicate: PredicateId) -> bool {
+        let all = self.named_layer().counts(predicate, Direction::Out).0;
+        matches!(graphs, [only] if self.graph_quads(*only, Some(predicate)) == all)
+    }
+
     /// All that some graphs have of a predicate, where that is less than what the layer has of a
     /// few of the keys.
     fn own_edges(&self, graphs: &[TermId], list: &Lists<'_>, from: usize) -> Option<OwnEdges> {
-        let of_graph = |graph: &TermId| self.graph_quads(*graph, Some(list.predicate));
-        let own: u64 = graphs.iter().map(of_graph).sum();
-        if own > MOST_OWN_EDGES {
-            return None;
-        }
         let layer = self.named_layer();
         let keys = &list.keys[from.min(list.keys.len())..];
         let length = |key: &TermId| layer.neighbours(list.predicate, list.direction, *key).len();
         let others: usize = keys.iter().take(KEYS_LOOKED_AT).map(length).sum();
-        if others as u64 <= 4 * own + KEYS_LOOKED_AT as u64 {
+        if others <= FEW_OTHERS {
+            return None;
+        }
+        let of_graph = |graph: &TermId| self.graph_quads(*graph, Some(list.predicate));
+        let own: u64 = graphs.iter().map(of_graph).sum();
+        if own > MOST_OWN_EDGES || others as u64 <= 4 * own {
             return None;
         }
         let mut edges = Vec::with_capacity(own as usize);
@@ -268,6 +280,9 @@ impl Snapshot {
             GraphRef::Some(graphs) => graphs,
             _ => return,
         };
+        if self.has_all(graphs, list.predicate) {
+            return;
+        }
         let mut graphs_of = self.graphs_of_edges(list.predicate);
         let mut kept = begin;
         for index in begin..rows.len() {
@@ -291,6 +306,11 @@ impl Snapshot {
         let mut graphs_of = self.graphs_of_edges(list.predicate);
         for (row, (key, to)) in list.keys.iter().zip(to).enumerate() {
             let (s, o) = ends(list.direction, *key, *to);
+            if let Some(only) = graphs_of.only(s, o) {
+                rows.push(row as u32);
+                graphs.push(only);
+                continue;
+            }
             let flow = graphs_of.for_each(s, o, &mut |graph| {
                 rows.push(row as u32);
                 graphs.push(graph);
@@ -371,8 +391,8 @@ impl Snapshot {
         match graph {
             GraphRef::Default => self.default_graph().ids_with(traits, exact, within),
             GraphRef::Named => self.named_layer().ids_with(traits, exact, within),
-            GraphRef::One(graph) => self.members_of(&[graph], traits, exact).map(cut),
-            GraphRef::Some(graphs) => self.members_of(graphs, traits, exact).map(cut),
+            GraphRef::One(graph) => self.kept_members(&[graph], traits, exact).map(cut),
+            GraphRef::Some(graphs) => self.kept_members(graphs, traits, exact).map(cut),
             GraphRef::Union => self.members_of_union(traits, exact).map(cut),
         }
     }
@@ -396,6 +416,31 @@ impl Snapshot {
             }
         }
         all
+    }
+
+    /// The members in some named graphs, which are kept until something changes in these traits.
+    fn kept_members(
+        &self,
+        graphs: &[TermId],
+        traits: &[Membership],
+        exact: bool,
+    ) -> Option<IdRanges> {
+        let versions = || {
+            traits.iter().flat_map(|asked| {
+                let (predicate, direction) = match asked {
+                    Membership::Type(_) => (PredicateId::TYPE, Direction::In),
+                    Membership::Has(predicate, direction) => (*predicate, *direction),
+                };
+                [
+                    self.named_layer().version(predicate, direction),
+                    self.delta.named.version(predicate),
+                ]
+            })
+        };
+        let key = (graphs, traits, exact);
+        self.generation
+            .graph_sets
+            .get(key, versions, || self.members_of(graphs, traits, exact))
     }
 
     fn members_of(
@@ -446,40 +491,18 @@ impl Snapshot {
 
     /// The vertices that have a type in a named graph.
     fn of_type(&self, graph: TermId, class: TermId) -> IdRanges {
-        let layer = self.named_layer();
-        let predicate = PredicateId::TYPE;
-        let of_layer = || {
-            let ids = layer.ids_with(&[Membership::Type(class)], true, None);
-            ids.expect("an exact set is always made")
+        let in_base = OfGraph::new(self.base(), graph, PredicateId::TYPE);
+        let in_base = in_base.map_or_else(IdRanges::new, |of| of.of_type(class));
+        let delta = &self.delta.named;
+        let of_class = |set: &SortedSet<GraphQuad>| {
+            let range = of_graph_and_predicate(set, graph, PredicateId::TYPE);
+            let quads = set.slices(range).flatten();
+            let of_class = quads.filter(|quad| quad.3 == class.raw());
+            of_class.map(|quad| quad.2).collect::<Vec<u64>>()
         };
-        if self.is_home_alone(graph, predicate) {
-            return match self.home_of_graph(graph) {
-                Some(home) => of_layer().within(home),
-                None => IdRanges::new(),
-            };
-        }
-        let own = self.graph_quads(graph, Some(predicate));
-        let members = layer.neighbours(predicate, Direction::In, class).len() as u64;
-        let mut ids = Vec::new();
-        if members <= own / TYPE_SHARE {
-            let mut graphs_of = self.graphs_of_edges(predicate);
-            let all = of_layer();
-            let ranges = all.ranges().iter().flat_map(|(first, end)| *first..*end);
-            ids.extend(ranges.filter(|raw| graphs_of.is_in(TermId::from_raw(*raw), class, graph)));
-        } else {
-            let flow = self.for_each_edge_of_graph(graph, predicate, &mut |s, o| {
-                if o == class {
-                    ids.push(s.raw());
-                }
-                ControlFlow::Continue(())
-            });
-            debug_assert!(flow.is_continue());
-            ids.sort_unstable();
-            ids.dedup();
-        }
-        let mut all = IdRanges::new();
-        all.extend_sorted(ids.into_iter());
-        all
+        in_base
+            .without(&of_class(&delta.removed))
+            .with(&of_class(&delta.added))
     }
 
     /// The objects of a predicate in a named graph, and perhaps some of it in others only.

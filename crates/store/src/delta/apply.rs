@@ -206,9 +206,10 @@ impl Snapshot {
             return 0;
         }
         let generation = Arc::clone(&self.generation);
+        let version = generation.versions.fetch_add(1, Ordering::Relaxed);
         self.delta
             .named
-            .change(&generation.base, &split.added, &split.removed);
+            .change(version, &generation.base, &split.added, &split.removed);
         // An edge comes to the layer with its first graph, and goes with its last one.
         let changed = split.added.iter().chain(&split.removed);
         let mut edges: Vec<(u32, Edge)> = changed

@@ -9,7 +9,7 @@ use super::segment::SegmentDelta;
 use super::snapshot::Snapshot;
 use super::view::LayerView;
 use crate::layer::LayerKind;
-use crate::named::{EdgeGraphs, OfGraph};
+use crate::named::{EdgeGraphs, GraphList, OfGraph};
 
 /// The named graphs of the edges of one predicate, at one snapshot.
 pub struct EdgeGraphsAt<'a> {
@@ -31,6 +31,21 @@ impl<'a> EdgeGraphsAt<'a> {
         let edge = (subject.raw(), object.raw());
         let is_new = self.edges.is_some_and(|edges| edges.added.contains(edge));
         (Some(changes), !is_new)
+    }
+
+    /// The only graph of an edge that the layer has, where that is known at once.
+    #[inline]
+    pub(super) fn only(&mut self, subject: TermId, object: TermId) -> Option<TermId> {
+        if self
+            .changes
+            .is_some_and(|changes| changes.may_touch(subject))
+        {
+            return None;
+        }
+        match self.base.of(subject, object) {
+            GraphList::One(number) => Some(self.snapshot.base().named().id(number)),
+            GraphList::Many(_) => None,
+        }
     }
 
     /// True if an edge that the layer has is in a graph.
@@ -257,18 +272,6 @@ impl Snapshot {
         let mut subjects: Vec<u64> = subjects.collect();
         subjects.dedup();
         in_base.with(&subjects)
-    }
-
-    /// The vertices at home in a named graph.
-    pub(super) fn home_of_graph(&self, graph: TermId) -> Option<&IdRanges> {
-        let number = self.base().named().number(graph)?;
-        Some(self.base().runs.at_home(number))
-    }
-
-    /// True if the home of a subject alone decides which graph an edge of a predicate is in.
-    pub(super) fn is_home_alone(&self, graph: TermId, predicate: PredicateId) -> bool {
-        self.delta.named.edges(predicate).is_none()
-            && OfGraph::new(self.base(), graph, predicate).is_none_or(|of| of.is_home_alone())
     }
 
     /// Calls `visit` with each quad of the named graphs that matches, until it breaks.

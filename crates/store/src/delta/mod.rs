@@ -7,6 +7,7 @@
 mod access;
 mod apply;
 mod changed;
+mod graph_sets;
 mod graphs;
 mod ids;
 mod intersect;

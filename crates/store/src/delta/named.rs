@@ -19,6 +19,8 @@ pub(crate) type GraphQuad = (u64, u32, u64, u64);
 pub(crate) struct EdgeChanges {
     pub(crate) added: SortedSet<NamedEdge>,
     pub(crate) removed: SortedSet<NamedEdge>,
+    /// No other version has this number.
+    version: u64,
     /// The subjects of these, of all versions.
     subjects: Arc<KeyFilter>,
 }
@@ -28,6 +30,7 @@ impl Default for EdgeChanges {
         Self {
             added: SortedSet::new(),
             removed: SortedSet::new(),
+            version: 0,
             subjects: Arc::new(KeyFilter::for_keys(0)),
         }
     }
@@ -98,10 +101,16 @@ impl NamedDelta {
                 .contains((graph.raw(), predicate.0, subject.raw(), object.raw()))
     }
 
+    /// The version of the changes of a predicate's edges; 0 without any.
+    pub(crate) fn version(&self, predicate: PredicateId) -> u64 {
+        self.edges(predicate).map_or(0, |changes| changes.version)
+    }
+
     /// Applies effective changes: `quads`, sorted, are in no set of changes yet when they are
-    /// `changed`, or are taken back out of the other set.
+    /// `changed`, or are taken back out of the other set. `version` is one that nothing has.
     pub(crate) fn change(
         &mut self,
+        version: u64,
         base: &Base,
         added: &[(GraphQuad, Change)],
         removed: &[(GraphQuad, Change)],
@@ -123,12 +132,13 @@ impl NamedDelta {
         }
         self.gained.apply(&gained);
         self.lost.apply(&lost);
-        self.change_edges(&by_predicate(added), |changes| &mut changes.added);
-        self.change_edges(&by_predicate(removed), |changes| &mut changes.removed);
+        self.change_edges(version, &by_predicate(added), |c| &mut c.added);
+        self.change_edges(version, &by_predicate(removed), |c| &mut c.removed);
     }
 
     fn change_edges(
         &mut self,
+        version: u64,
         changes: &[(u32, NamedEdge, Change)],
         set: fn(&mut EdgeChanges) -> &mut SortedSet<NamedEdge>,
     ) {
@@ -140,6 +150,7 @@ impl NamedDelta {
             let edges: Vec<(NamedEdge, Change)> = edges.collect();
             set(&mut next).apply(&edges);
             next.note(&edges);
+            next.version = version;
             self.edges.set(number, Arc::new(next));
         }
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU64;
 use jindou_model::{PredicateId, SnapshotNumber, TermId, TermKind};
 
 use super::Delta;
+use super::graph_sets::GraphSetCache;
 use super::ids::SetCache;
 use super::terms::{AppendedTerms, TermCounts, check_count};
 use super::transaction::{ReplayError, TransactionError};
@@ -20,6 +21,7 @@ pub(crate) struct Generation {
     pub(crate) versions: AtomicU64,
     /// By layer.
     pub(crate) sets: [SetCache; 2],
+    pub(crate) graph_sets: GraphSetCache,
     number: u64,
 }
 
@@ -59,6 +61,7 @@ impl Snapshot {
                 terms: AppendedTerms::shared(),
                 versions: AtomicU64::new(1),
                 sets: Default::default(),
+                graph_sets: GraphSetCache::default(),
                 number: generation,
             }),
             delta,

@@ -36,6 +36,12 @@ impl<'a> LayerView<'a> {
         self.delta.added != 0 || self.delta.removed != 0
     }
 
+    /// The version of the changes of a segment; 0 without any.
+    pub(super) fn version(self, predicate: PredicateId, direction: Direction) -> u64 {
+        let delta = self.delta.segment(predicate, direction);
+        delta.map_or(0, |delta| delta.version)
+    }
+
     /// The characteristic sets of the base.
     #[must_use]
     pub fn clusters(self) -> &'a crate::Clusters {
