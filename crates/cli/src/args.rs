@@ -130,6 +130,10 @@ pub(crate) struct ServeArguments {
     /// localhost only
     #[arg(long, value_name = "URL", value_parser = parse_public_url)]
     pub(crate) public_url: Option<String>,
+    /// Find all graphs in the default graph: the union of the stored one and all named graphs, where
+    /// a query names no dataset; updates change the stored one. A store that is made keeps it
+    #[arg(long)]
+    pub(crate) union_default_graph: bool,
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
     #[command(flatten)]
@@ -257,6 +261,10 @@ pub(crate) struct LoadArguments {
     /// Graph for statements that name none [default: the default graph]
     #[arg(long, value_name = "IRI", value_parser = parse_iri)]
     pub(crate) graph: Option<NamedNode>,
+    /// Queries of the store find all graphs in its default graph, unless they say otherwise; for a
+    /// store that is made, which keeps it
+    #[arg(long)]
+    pub(crate) union_default_graph: bool,
     /// Threads [default: all]
     #[arg(
         long,
@@ -288,6 +296,9 @@ pub(crate) struct QueryArguments {
     /// IRI that relative IRIs of the query are resolved against, unless it has a BASE
     #[arg(long, value_name = "IRI", value_parser = parse_iri)]
     pub(crate) base: Option<NamedNode>,
+    /// Find all graphs in the default graph, where the query names no dataset
+    #[arg(long)]
+    pub(crate) union_default_graph: bool,
     /// Form of the result [default: what the output's name tells; table, for graphs nt]
     #[arg(long, value_name = "F", value_enum)]
     pub(crate) results_format: Option<ResultsFormat>,
@@ -368,6 +379,10 @@ pub(crate) struct UpdateArguments {
     /// IRI that relative IRIs of the request are resolved against, unless it has a BASE
     #[arg(long, value_name = "IRI", value_parser = parse_iri)]
     pub(crate) base: Option<NamedNode>,
+    /// Find all graphs in the default graph of WHERE clauses that name no dataset; what is changed is
+    /// the stored default graph
+    #[arg(long)]
+    pub(crate) union_default_graph: bool,
     /// Longest time the update may take, in seconds
     #[arg(
         long,
@@ -410,6 +425,9 @@ pub(crate) struct ExplainArguments {
     /// IRI that relative IRIs of the query are resolved against, unless it has a BASE
     #[arg(long, value_name = "IRI", value_parser = parse_iri)]
     pub(crate) base: Option<NamedNode>,
+    /// Find all graphs in the default graph, where the query names no dataset
+    #[arg(long)]
+    pub(crate) union_default_graph: bool,
 }
 
 /// Write what a store holds as a file

@@ -21,6 +21,8 @@ pub enum GraphForm {
     EachGraph,
     /// The whole SELECT inside GRAPH with a variable: evaluated for each graph.
     NestedInEachGraph,
+    /// The query as it is, with the union of all graphs as the default graph.
+    Union,
 }
 
 /// What the engine is asked.
@@ -34,13 +36,14 @@ pub struct Request {
 
 impl GraphForm {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::PatternInName,
         Self::PatternInVariable,
         Self::Dataset,
         Self::MergedDataset,
         Self::EachGraph,
         Self::NestedInEachGraph,
+        Self::Union,
     ];
 
     /// Where the data lies.
@@ -51,6 +54,7 @@ impl GraphForm {
             Self::PatternInName | Self::Dataset => Placement::OneOfTwo,
             Self::MergedDataset => Placement::Overlapping,
             Self::EachGraph | Self::NestedInEachGraph => Placement::BySubject,
+            Self::Union => Placement::Spread,
         }
     }
 
@@ -78,15 +82,20 @@ impl GraphForm {
                 text: query.as_written().to_owned(),
                 options: merge_of(graphs),
             },
+            Self::Union => Request {
+                text: query.as_written().to_owned(),
+                options: QueryOptions {
+                    union_default_graph: Some(true),
+                    ..QueryOptions::default()
+                },
+            },
             Self::EachGraph => plain(query.in_each_graph()?),
             Self::NestedInEachGraph => plain(query.nested_in_each_graph()?),
         })
     }
 }
 
-/// The merge of named graphs as the default graph, each by its name. Of all named graphs it is their
-/// union: a way to ask for that without names has these answers over [`Placement::BySubject`], whose
-/// named graphs all have data.
+/// The merge of named graphs as the default graph, each by its name.
 fn merge_of(graphs: Vec<NamedNode>) -> QueryOptions {
     QueryOptions {
         default_graphs: graphs,
@@ -103,6 +112,7 @@ impl fmt::Display for GraphForm {
             Self::MergedDataset => "FROM of several",
             Self::EachGraph => "GRAPH ?g of several",
             Self::NestedInEachGraph => "GRAPH ?g { SELECT }",
+            Self::Union => "union of all graphs",
         })
     }
 }

@@ -31,6 +31,8 @@ pub enum Placement {
     /// By subject over all named graphs, those that [`Everywhere`] chooses in each of them; others
     /// in the default graph.
     BySubject,
+    /// By triple over the default graph and all named graphs, some triples in two of these.
+    Spread,
 }
 
 /// Triples that are in each graph of [`Placement::BySubject`].
@@ -44,11 +46,12 @@ pub fn nothing_everywhere(_: &Quad) -> bool {
 
 impl Placement {
     /// Those with named graphs.
-    pub const NAMED: [Self; 4] = [
+    pub const NAMED: [Self; 5] = [
         Self::One,
         Self::OneOfTwo,
         Self::Overlapping,
         Self::BySubject,
+        Self::Spread,
     ];
 
     /// The names of the graphs that have the data.
@@ -57,7 +60,7 @@ impl Placement {
         let count = match self {
             Self::Default => 0,
             Self::One | Self::OneOfTwo => 1,
-            Self::Overlapping => OVERLAPPING_GRAPHS,
+            Self::Overlapping | Self::Spread => OVERLAPPING_GRAPHS,
             Self::BySubject => SUBJECT_GRAPHS,
         };
         let name = |number| NamedNode::new_unchecked(format!("urn:jindou-conformance:g{number}"));
@@ -80,7 +83,7 @@ impl Placement {
                 quad.graph_name = graph;
                 placed.push(quad);
             };
-            if graphs.is_empty() {
+            if graphs.is_empty() || (self == Self::Spread && is_in_default(quad)) {
                 put(GraphName::DefaultGraph);
             }
             for index in self.graphs_of(quad, everywhere) {
@@ -95,7 +98,7 @@ impl Placement {
     pub fn place_beside_others(self, quads: &[Quad], everywhere: Everywhere) -> Vec<Quad> {
         let mut placed = self.place(quads, everywhere);
         let graphs = match self {
-            Self::Default => return placed,
+            Self::Default | Self::Spread => return placed,
             Self::One | Self::BySubject => vec![GraphName::DefaultGraph],
             Self::OneOfTwo | Self::Overlapping => {
                 let other = NamedNode::new_unchecked("urn:jindou-conformance:other");
@@ -120,7 +123,8 @@ impl Placement {
             Self::BySubject => {
                 vec![below(hash(&quad.subject.to_string()), SUBJECT_GRAPHS)]
             }
-            Self::Overlapping => {
+            Self::Spread if is_in_default(quad) && !is_in_named_too(quad) => Vec::new(),
+            Self::Overlapping | Self::Spread => {
                 let hash = hash(&triple_text(quad));
                 let first = below(hash, OVERLAPPING_GRAPHS);
                 match hash.is_multiple_of(DOUBLE_EVERY) {
@@ -130,6 +134,15 @@ impl Placement {
             }
         }
     }
+}
+
+/// Whether [`Placement::Spread`] puts a triple into the default graph.
+fn is_in_default(quad: &Quad) -> bool {
+    (hash(&triple_text(quad)) >> 16).is_multiple_of(3)
+}
+
+fn is_in_named_too(quad: &Quad) -> bool {
+    (hash(&triple_text(quad)) >> 24).is_multiple_of(2)
 }
 
 /// Triples that are not in the data, but join as they do: the objects of some triples change

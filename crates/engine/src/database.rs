@@ -12,7 +12,7 @@ use jindou_model::SnapshotNumber;
 use jindou_plan::physical::Dataset;
 use jindou_plan::{Planner, PlannerConfig, Prepared};
 use jindou_store::bulk::build;
-use jindou_store::{Directory, DurableStore, FoldRule, Recovery, Snapshot};
+use jindou_store::{Base, Directory, DurableStore, FoldRule, Recovery, Snapshot};
 use parking_lot::Mutex;
 
 use crate::EngineError;
@@ -112,6 +112,12 @@ pub struct DataMemory {
     pub is_in_work: bool,
 }
 
+/// The base of a database that is made.
+fn empty_base(config: &Config) -> Base {
+    let base = build(Vec::new(), 0).expect("an empty graph is not too large");
+    base.with_union(config.union_default_graph)
+}
+
 impl Database {
     /// An empty database in memory.
     ///
@@ -128,7 +134,7 @@ impl Database {
     /// As [`Database::new`].
     #[must_use]
     pub fn with_config(config: Config) -> Self {
-        let base = build(Vec::new(), 0).expect("an empty graph is not too large");
+        let base = empty_base(&config);
         let snapshot = Snapshot::of_base(base, 0, SnapshotNumber(1));
         Self::from_parts(snapshot, None, config, Recovery::default())
     }
@@ -189,7 +195,7 @@ impl Database {
                 DurableStore::open(directory, config.durability.clone())?;
             return Ok(Self::from_parts(snapshot, Some(store), config, recovery));
         }
-        let base = build(Vec::new(), 0).expect("an empty graph is not too large");
+        let base = empty_base(&config);
         let (store, snapshot) = DurableStore::create(directory, config.durability.clone(), &base)?;
         let recovery = Recovery::default();
         Ok(Self::from_parts(snapshot, Some(store), config, recovery))
@@ -214,6 +220,7 @@ impl Database {
             return Ok((database, report));
         }
         let (base, report) = load::load(None, sources, options, progress)?;
+        let base = base.with_union(config.union_default_graph);
         let (store, snapshot) = DurableStore::create(directory, config.durability.clone(), &base)?;
         let recovery = Recovery::default();
         let database = Self::from_parts(snapshot, Some(store), config, recovery);
@@ -493,6 +500,29 @@ impl Database {
         memory.plan(&until, |limits| {
             planner.prepare_within(text, base, (dataset.as_ref(), union), graph, limits)
         })
+    }
+
+    /// What somebody should know who finds nothing with a query: that it looks into the default
+    /// graph, which is empty, while all that there is is in named graphs.
+    ///
+    /// # Errors
+    /// What is wrong with the query.
+    pub fn hint(&self, text: &str, options: &QueryOptions) -> Result<Option<String>, EngineError> {
+        let graph = self.graph();
+        let (triples, quads) = (graph.snapshot.triples(), graph.snapshot.named_quads());
+        if triples > 0 || quads == 0 {
+            return Ok(None);
+        }
+        let prepared = self.prepare(text, options, &graph, Instant::now())?;
+        let plan = &prepared.plan;
+        let is_stored = plan.dataset.is_none() && !plan.union_default_graph;
+        Ok((plan.reads_default_graph && is_stored).then(|| {
+            let graphs = graph.snapshot.named_graphs();
+            format!(
+                "the default graph is empty: all {quads} quads are in {graphs} named graphs, which \
+                 GRAPH or FROM looks into, or the union of all graphs as default graph"
+            )
+        }))
     }
 
     /// The plan of a query with the rows expected of each step.

@@ -110,6 +110,10 @@ impl Catalogue for StoredGraph {
         self.snapshot.has_graph(graph)
     }
 
+    fn graph_count(&self) -> u64 {
+        self.snapshot.named_graphs()
+    }
+
     fn graphs(&self, out: &mut Vec<TermId>) {
         self.snapshot.for_each_graph(&mut |graph| out.push(graph));
     }

@@ -353,6 +353,11 @@ impl Catalogue for WatchedGraph {
         self.graph.has_graph(graph)
     }
 
+    fn graph_count(&self) -> u64 {
+        self.reads.note_all_graphs();
+        self.graph.graph_count()
+    }
+
     fn graphs(&self, out: &mut Vec<TermId>) {
         self.reads.note_all_graphs();
         self.graph.graphs(out);

@@ -59,6 +59,8 @@ pub struct DatabaseStatistics {
     pub changes: u64,
     /// Bytes of these changes and of the terms that came with them.
     pub change_bytes: u64,
+    /// The default graph of queries is the union of all graphs, unless they say otherwise.
+    pub union_default_graph: bool,
     /// The predicates, the most frequent first.
     pub predicates: Vec<PredicateStatistics>,
 }
@@ -74,6 +76,8 @@ pub struct PredicateStatistics {
     pub subjects: u64,
     /// Distinct objects.
     pub objects: u64,
+    /// Distinct triples of all named graphs.
+    pub named_edges: u64,
 }
 
 impl DatabaseStatistics {
@@ -93,6 +97,7 @@ impl DatabaseStatistics {
                 let default = base.default_graph();
                 let (triples, subjects) = default.counts(id, Direction::Out);
                 let (_, objects) = default.counts(id, Direction::In);
+                let (named_edges, _) = base.named_layer().counts(id, Direction::Out);
                 let mut iri = Vec::new();
                 base.push_key(base.predicate_term(id), &mut iri);
                 let iri = String::from_utf8_lossy(&iri).into_owned();
@@ -101,11 +106,13 @@ impl DatabaseStatistics {
                     triples,
                     subjects,
                     objects,
+                    named_edges,
                 }
             })
-            .filter(|predicate| predicate.triples > 0)
+            .filter(|predicate| predicate.triples > 0 || predicate.named_edges > 0)
             .collect();
-        predicates.sort_by(|a, b| b.triples.cmp(&a.triples).then_with(|| a.iri.cmp(&b.iri)));
+        let all = |predicate: &PredicateStatistics| predicate.triples + predicate.named_edges;
+        predicates.sort_by(|a, b| all(b).cmp(&all(a)).then_with(|| a.iri.cmp(&b.iri)));
         Self {
             triples: base.triples(),
             named_quads: base.named_quads(),
@@ -120,6 +127,7 @@ impl DatabaseStatistics {
             characteristic_set_bytes: footprint.clusters as u64,
             changes: base.changes(),
             change_bytes: base.delta_bytes() as u64,
+            union_default_graph: base.base().is_union(),
             predicates,
         }
     }

@@ -197,6 +197,8 @@ type Meanwhile = Box<dyn Fn() -> bool + Send + Sync>;
 pub(crate) struct ActiveDataset {
     /// Merged, they are the default graph.
     pub(crate) default: Vec<TermId>,
+    /// These are all named graphs that there are.
+    pub(crate) default_is_all: bool,
     /// What `GRAPH` ranges over.
     pub(crate) named: Vec<TermId>,
 }
@@ -240,7 +242,7 @@ impl Context {
         let dataset = plan
             .dataset
             .as_ref()
-            .map(|dataset| ActiveDataset::new(dataset, &terms));
+            .map(|dataset| ActiveDataset::new(dataset, &terms, &*source));
         let mut expressions = expr::Context::new(terms, None, plan.base.as_ref(), seed);
         let threads = if profile { 1 } else { threads.max(1) };
         let count = || spill::count_operators(&plan.root, threads as u64);
@@ -582,7 +584,7 @@ impl Drop for Booked {
 }
 
 impl ActiveDataset {
-    fn new(dataset: &Dataset, terms: &Terms) -> Self {
+    fn new(dataset: &Dataset, terms: &Terms, source: &dyn GraphSource) -> Self {
         let ids = |list: &[oxrdf::NamedNode]| {
             let mut ids: Vec<TermId> = list
                 .iter()
@@ -592,8 +594,17 @@ impl ActiveDataset {
             ids.dedup();
             ids
         };
+        let default = ids(&dataset.default);
+        // Of one graph nothing is gained.
+        let may_be_all = default.len() > 1 && source.graph_count() <= default.len() as u64;
+        let default_is_all = may_be_all && {
+            let mut all = Vec::new();
+            source.graphs(&mut all);
+            all.iter().all(|graph| default.binary_search(graph).is_ok())
+        };
         Self {
-            default: ids(&dataset.default),
+            default,
+            default_is_all,
             named: ids(&dataset.named),
         }
     }

@@ -146,6 +146,9 @@ pub trait Catalogue: TermSource {
     /// True if there is a named graph of this name.
     fn has_graph(&self, graph: TermId) -> bool;
 
+    /// Number of named graphs.
+    fn graph_count(&self) -> u64;
+
     /// The named graphs, appended to `out`.
     fn graphs(&self, out: &mut Vec<TermId>);
 

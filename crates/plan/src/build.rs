@@ -10,8 +10,8 @@ use crate::levels::levels;
 use crate::modifiers::modified;
 use crate::patience::Patience;
 use crate::physical::{
-    Form, Node, Operator, OrderKey, Plan, PlannedStep, RememberedIds, Slot, Step, TemplateSlot,
-    TemplateTriple, Var,
+    Form, Node, Operator, OrderKey, Plan, PlannedStep, RememberedIds, Scope, Slot, Step,
+    TemplateSlot, TemplateTriple, Var,
 };
 use crate::statistics::Statistics;
 use rustc_hash::FxHashSet;
@@ -43,6 +43,7 @@ pub(crate) fn build(
         next: 0,
         numbered: 0,
         added: 0,
+        reads_default_graph: false,
     };
     numbering.node(&mut root);
     let columns = query.variables.len() + numbering.numbered + numbering.added;
@@ -60,6 +61,7 @@ pub(crate) fn build(
         root,
         dataset: query.dataset,
         union_default_graph: query.union_default_graph,
+        reads_default_graph: numbering.reads_default_graph,
         base: query.base,
         calls_services: query.calls_services,
         cost,
@@ -117,6 +119,8 @@ struct Numbering<'p> {
     numbered: usize,
     /// The most columns that one operator puts behind all others.
     added: usize,
+    /// Some step looks into the default graph.
+    reads_default_graph: bool,
 }
 
 impl Numbering<'_> {
@@ -202,12 +206,14 @@ impl Numbering<'_> {
                         self.steps(branch);
                     }
                 }
-                Step::Bind { .. }
-                | Step::Check { .. }
-                | Step::Test { .. }
-                | Step::Match { .. }
-                | Step::Path { .. }
-                | Step::Graphs { .. }
+                Step::Bind { scope, .. }
+                | Step::Check { scope, .. }
+                | Step::Test { scope, .. }
+                | Step::Match { scope, .. }
+                | Step::Path { scope, .. } => {
+                    self.reads_default_graph |= *scope == Scope::Default;
+                }
+                Step::Graphs { .. }
                 | Step::Filter(_)
                 | Step::Extend { .. }
                 | Step::Values { .. } => (),

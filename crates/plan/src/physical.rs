@@ -705,6 +705,8 @@ pub struct Plan {
     pub dataset: Option<Dataset>,
     /// Without a dataset, the default graph is the store's own and all named graphs together.
     pub union_default_graph: bool,
+    /// Some step looks into the default graph.
+    pub reads_default_graph: bool,
     /// The base IRI of the query, which `IRI()` resolves against.
     pub base: Option<NamedNode>,
     /// It asks other endpoints, and so waits for them.

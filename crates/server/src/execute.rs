@@ -556,6 +556,7 @@ impl Query {
         QueryOptions {
             default_graphs: self.parameters.default_graphs.clone(),
             named_graphs: self.parameters.named_graphs.clone(),
+            union_default_graph: self.parameters.union_default_graph,
             base: self.base.clone(),
             profile: self.profile(),
             ..QueryOptions::default()

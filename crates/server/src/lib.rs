@@ -22,6 +22,9 @@
 //!   these is refused with 406, and so are several of which none is a format of any form; otherwise
 //!   the header counts, as clients say in several parameters what they take at best.
 //! - `explain=true`: the plan as text, without running it.
+//! - `union-default-graph=true`: the default graph of a query without a dataset clause is the union
+//!   of all graphs, the stored default graph included; `false` is the stored one, whatever the
+//!   server's settings say.
 //! - `profile=true`: SELECT in JSON only; the profile is the document's last member, `"profile"`,
 //!   a string. Anything else is refused with 400.
 //!
@@ -47,7 +50,8 @@
 //! A client that goes away cancels its query; one that has only ended its sending side gets its
 //! answer, and perhaps `100 Continue` before it, which is how it is told from one that is gone.
 //!
-//! An update takes `using-graph-uri`, `using-named-graph-uri` and `timeout`. What changed the
+//! An update takes `using-graph-uri`, `using-named-graph-uri`, `union-default-graph` (for its WHERE
+//! clauses; what it changes is the stored default graph) and `timeout`. What changed the
 //! database answers 204, or 201 where a graph was made, once it is on the device; the headers
 //! `Jindou-Inserted`, `Jindou-Deleted` and `Jindou-Snapshot` say what was done. Until it is
 //! written it can be ended as a query can, and has then changed nothing. Beside the statuses above:

@@ -22,6 +22,7 @@ pub(crate) struct Parameters {
     pub(crate) format_parameters: usize,
     pub(crate) profile: Option<bool>,
     pub(crate) explain: Option<bool>,
+    pub(crate) union_default_graph: Option<bool>,
 }
 
 /// The parameters of an update, from its URL, its form, or both.
@@ -30,6 +31,7 @@ pub(crate) struct UpdateParameters {
     pub(crate) update: Option<String>,
     pub(crate) using_graphs: Vec<NamedNode>,
     pub(crate) using_named_graphs: Vec<NamedNode>,
+    pub(crate) union_default_graph: Option<bool>,
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -56,6 +58,13 @@ impl Parameters {
                 }
                 "profile" => set(&mut self.profile, name, switch(name, &value()?)?)?,
                 "explain" => set(&mut self.explain, name, switch(name, &value()?)?)?,
+                "union-default-graph" => {
+                    set(
+                        &mut self.union_default_graph,
+                        name,
+                        switch(name, &value()?)?,
+                    )?;
+                }
                 "update" | "using-graph-uri" | "using-named-graph-uri" => {
                     return Err(Refusal::bad_request(format!(
                         "the parameter {name} is of updates, which go to /update"
@@ -76,6 +85,13 @@ impl UpdateParameters {
                 "update" => set(&mut self.update, name, without_mark(value()?))?,
                 "using-graph-uri" => self.using_graphs.push(iri(name, value()?)?),
                 "using-named-graph-uri" => self.using_named_graphs.push(iri(name, value()?)?),
+                "union-default-graph" => {
+                    set(
+                        &mut self.union_default_graph,
+                        name,
+                        switch(name, &value()?)?,
+                    )?;
+                }
                 "timeout" => set_timeout(&mut self.timeout, &value()?)?,
                 "query" => {
                     return Err(Refusal::bad_request(

@@ -379,6 +379,7 @@ impl Service {
             let options = UpdateOptions {
                 using_graphs: parameters.using_graphs,
                 using_named_graphs: parameters.using_named_graphs,
+                union_default_graph: parameters.union_default_graph,
                 base: Some(base),
                 ..options
             };

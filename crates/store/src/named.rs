@@ -319,6 +319,18 @@ impl<'a> EdgeGraphs<'a> {
         self.at(place.expect("the layer has the edge"), subject)
     }
 
+    /// The graph that all edges of the first of some subjects are in, and of how many subjects from
+    /// there on: of those of one run whose edges are in their home alone.
+    pub(crate) fn of_run(&mut self, subjects: &[TermId]) -> Option<(u32, usize)> {
+        let run = self.run(*subjects.first()?);
+        if !run.is_home_alone {
+            return None;
+        }
+        let (home, members) = (run.home, run.members.clone());
+        let in_run = |subject: &&TermId| members.contains(&subject.local());
+        Some((home, subjects.iter().take_while(in_run).count()))
+    }
+
     /// The graphs of the edge at a place, whose subject is given.
     pub(crate) fn at(&mut self, place: usize, subject: TermId) -> GraphList<'a> {
         match self.sets.and_then(|sets| sets.set_of(place)) {

@@ -14,6 +14,10 @@ use crate::image::{ImageReader, ImageWriter};
 /// Keys looked up together, so that their loads overlap.
 const LOOKUP_BATCH: usize = 256;
 
+/// Where a list has more neighbours than so many times the ranges of a filter, the ends of these are
+/// searched for in it.
+const SEEK_SHARE: usize = 16;
+
 /// The base of a segment.
 #[derive(Clone, Debug)]
 pub struct Segment {
@@ -330,6 +334,11 @@ impl Segment {
         out: &mut Vec<TermId>,
     ) {
         let base = self.neighbours.base();
+        if let Some(filter) = filter
+            && filter.ranges().len() * SEEK_SHARE < range.len()
+        {
+            return self.copy_ranges(range, filter, out);
+        }
         with_narrow!(self.neighbours.narrow(), items => {
             let ids = items[range]
                 .iter()
@@ -339,6 +348,28 @@ impl Segment {
                 Some(filter) => out.extend(ids.filter(|id| filter.contains(*id))),
             }
         });
+    }
+
+    /// Copies what of a run lies in few ranges: searches for their ends.
+    fn copy_ranges(&self, range: std::ops::Range<usize>, filter: &IdRanges, out: &mut Vec<TermId>) {
+        let base = self.neighbours.base();
+        let items = self.neighbours.narrow().slice(range);
+        let mut from = 0;
+        for (first, end) in filter.ranges() {
+            // Nothing in a column is below its base.
+            let begin = items.seek(from, first.saturating_sub(base));
+            from = match end.checked_sub(base) {
+                Some(end) => items.seek(begin, end),
+                None => begin,
+            };
+            let found = items.slice(begin..from);
+            with_narrow!(found, items => out.extend(
+                items.iter().map(|item| TermId::from_raw(base + u64::from(*item)))
+            ));
+            if from == items.len() {
+                return;
+            }
+        }
     }
 
     /// Reads every edge: are the runs in order, with no neighbour twice unless `repeats`, and are

@@ -28,6 +28,8 @@ pub enum Form {
     /// As it is, with the merge of all named graphs for a default graph. The graphs are given by
     /// name with the query, as the protocol's `default-graph-uri` does.
     MergeOfAll,
+    /// As it is, with the union of all graphs for a default graph.
+    Union,
 }
 
 /// What is known of an answer by that of the default graph.
@@ -52,6 +54,7 @@ impl Form {
             Self::AnyGraphEach => "GRAPH ?g each",
             Self::From => "FROM <g>",
             Self::MergeOfAll => "merge of all",
+            Self::Union => "union",
         }
     }
 
@@ -65,7 +68,7 @@ impl Form {
         let head = parts.head;
         let graph = graph_iri(0);
         match self {
-            Self::DefaultGraph | Self::MergeOfAll => query.to_owned(),
+            Self::DefaultGraph | Self::MergeOfAll | Self::Union => query.to_owned(),
             Self::Graph => format!(
                 "{head}WHERE {{ GRAPH <{graph}> {{\n{}\n}} }}\n",
                 parts.lines()
@@ -87,13 +90,14 @@ impl Form {
             let node = |number| NamedNode::new_unchecked(graph_iri(number));
             options.default_graphs = (0..layout.graphs(data)).map(node).collect();
         }
+        options.union_default_graph = Some(self == Self::Union);
         options
     }
 
     /// What the answer of a query in this form is, beside that of the default graph.
     pub(super) fn expected(self, layout: Layout, query: &str) -> Expected {
         match (layout, self) {
-            (_, Self::DefaultGraph | Self::MergeOfAll)
+            (_, Self::DefaultGraph | Self::MergeOfAll | Self::Union)
             | (Layout::OneGraph, _)
             // A quad is in one graph only: each row has one choice of graphs.
             | (Layout::RandomGraph, Self::AnyGraphEach) => Expected::Same,

@@ -68,9 +68,11 @@ impl Layout {
         match self {
             Self::DefaultGraph => &[],
             Self::OneGraph => &[Form::Graph, Form::AnyGraph, Form::From],
-            Self::GraphPerUniversity => &[Form::Graph, Form::AnyGraph, Form::MergeOfAll],
-            Self::RandomGraph => &[Form::AnyGraphEach, Form::MergeOfAll],
-            Self::RepeatedInGraphs => &[Form::Graph, Form::AnyGraph, Form::MergeOfAll],
+            Self::GraphPerUniversity => {
+                &[Form::Graph, Form::AnyGraph, Form::MergeOfAll, Form::Union]
+            }
+            Self::RandomGraph => &[Form::AnyGraphEach, Form::MergeOfAll, Form::Union],
+            Self::RepeatedInGraphs => &[Form::Graph, Form::AnyGraph, Form::MergeOfAll, Form::Union],
         }
     }
 

@@ -14,6 +14,8 @@ pub(crate) fn run(arguments: LoadArguments) -> anyhow::Result<()> {
     if let Some(threads) = arguments.threads {
         options.threads = threads;
     }
-    open::create(&arguments.location, sources, &options, Config::default())?;
+    let mut config = Config::default();
+    config.union_default_graph = arguments.union_default_graph;
+    open::create(&arguments.location, sources, &options, config)?;
     Ok(())
 }

@@ -52,7 +52,8 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
         }
     };
     if arguments.explain {
-        return print_plan(&database, &text, &name, arguments.base);
+        let union = arguments.union_default_graph;
+        return print_plan(&database, &text, &name, (arguments.base, union));
     }
     // Without a file there is nothing to tidy up, and Ctrl-C may end the process as it always does.
     let token = match path {
@@ -65,9 +66,11 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
         profile: arguments.profile,
         threads: arguments.threads.map(usize::from),
         base: arguments.base,
+        union_default_graph: arguments.union_default_graph.then_some(true),
         services: service_policy(&arguments.allow_service),
         ..QueryOptions::default()
     };
+    let hint = database.hint(&text, &options);
     let answer = || -> anyhow::Result<Option<String>> {
         let results = database
             .query_with(&text, options)
@@ -86,6 +89,9 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
         return Err(Interrupted.into());
     }
     let profile = answer?;
+    if let Ok(Some(hint)) = hint {
+        note!("{hint} (--union-default-graph)");
+    }
     if arguments.profile {
         match profile {
             Some(profile) => note!("{}", profile.trim_end()),
@@ -131,7 +137,7 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> anyhow::Result<()> {
         &open::to_read(&arguments.location, Config::default())?,
         &text,
         &name,
-        arguments.base.clone(),
+        (arguments.base.clone(), arguments.union_default_graph),
     )
 }
 
@@ -139,10 +145,11 @@ fn print_plan(
     database: &Database,
     text: &str,
     name: &str,
-    base: Option<NamedNode>,
+    (base, union): (Option<NamedNode>, bool),
 ) -> anyhow::Result<()> {
     let options = QueryOptions {
         base,
+        union_default_graph: union.then_some(true),
         ..QueryOptions::default()
     };
     let mut plan = database

@@ -34,6 +34,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     }
     let mut engine = memory(&arguments.limits).engine_config(config.heavy_priority);
     arguments.spill.apply(&mut engine);
+    engine.union_default_graph = arguments.union_default_graph;
     (engine.load, engine.load_addresses) = load_policies(&arguments.allow_load);
     if arguments.fsync == FsyncArgument::Never {
         engine.durability.fsync = Fsync::Never;

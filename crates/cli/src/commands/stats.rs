@@ -57,11 +57,24 @@ fn figures(name: String, statistics: &DatabaseStatistics) -> Table {
 }
 
 fn predicates(statistics: &DatabaseStatistics) -> String {
-    let mut table = Table::new(["predicate", "triples", "subjects", "objects"]);
+    let columns = [
+        "predicate",
+        "triples",
+        "subjects",
+        "objects",
+        "in named graphs",
+    ];
+    let mut table = Table::new(columns);
     for predicate in statistics.predicates.iter().take(SHOWN_PREDICATES) {
-        let [triples, subjects, objects] =
-            [predicate.triples, predicate.subjects, predicate.objects].map(thousands);
-        table.row([format!("<{}>", predicate.iri), triples, subjects, objects]);
+        let counts = [
+            predicate.triples,
+            predicate.subjects,
+            predicate.objects,
+            predicate.named_edges,
+        ];
+        let [triples, subjects, objects, named] = counts.map(thousands);
+        let iri = format!("<{}>", predicate.iri);
+        table.row([iri, triples, subjects, objects, named]);
     }
     match statistics.predicates.len().checked_sub(SHOWN_PREDICATES) {
         None | Some(0) => table.to_string(),

@@ -19,6 +19,7 @@ pub(crate) fn run(arguments: UpdateArguments) -> anyhow::Result<()> {
     let options = UpdateOptions {
         timeout: arguments.timeout,
         base: arguments.base,
+        union_default_graph: arguments.union_default_graph.then_some(true),
         ..UpdateOptions::default()
     };
     let report = database

@@ -55,6 +55,10 @@ impl Catalogue for Empty {
         false
     }
 
+    fn graph_count(&self) -> u64 {
+        0
+    }
+
     fn graphs(&self, _: &mut Vec<TermId>) {}
 
     fn edges(&self, _: GraphRef<'_>, _: PredicateId) -> Option<u64> {
@@ -177,6 +181,7 @@ impl World {
             root,
             dataset: None,
             union_default_graph: false,
+            reads_default_graph: false,
             base: None,
             calls_services: false,
             cost: 0.0,

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use jindou_model::{Cursor, Direction, IdRanges, Lists, PredicateId, TermId};
+use jindou_model::{Cursor, Direction, IdRanges, Lists, Membership, PredicateId, TermId};
 use jindou_plan::expression::{Expression, Function};
 use jindou_plan::physical::{PlannedStep, Requirement, Scope, Side, Slot, Step, Var};
 
 use super::scope::{Found, Place, SameGraph};
-use super::{ResolvedSide, compile, required_ids};
+use super::{ResolvedSide, compile, memberships, required_ids};
 use crate::ExecError;
 use crate::context::Context;
 use crate::operator::{Boxed, Operator};
@@ -24,6 +24,8 @@ pub(crate) struct Bind {
     allowed: Option<IdRanges>,
     /// Types that must be looked up in the graph of each row.
     classes: Vec<TermId>,
+    /// What is asked of the new vertex, where rows have graphs of their own.
+    traits: Vec<Membership>,
     keep: VarSet,
     /// The input table that is being extended, and how far.
     current: Option<(Table, Cursor)>,
@@ -53,6 +55,7 @@ impl Bind {
             sides,
             allowed,
             classes: start.classes,
+            traits: start.traits,
             keep,
             current: None,
         }
@@ -115,7 +118,7 @@ impl Bind {
             });
         }
         let budget = batch_rows(table.width());
-        let allowed = self.allowed.as_ref();
+        let allowed = (self.allowed.as_ref(), self.traits.as_slice());
         self.place
             .expand(table, &lists, cursor, allowed, budget, found, cx)
     }
@@ -127,6 +130,7 @@ pub(crate) struct Start {
     place: Place,
     allowed: Option<IdRanges>,
     classes: Vec<TermId>,
+    traits: Vec<Membership>,
 }
 
 impl Start {
@@ -152,15 +156,19 @@ impl Start {
         let place = Place::new(scope, cx);
         let exact = sides.is_empty();
         let allowed = required_ids(place.widest(), requires, exact, within.as_ref(), cx)?;
-        let classes = match place {
-            Place::Fixed(_) => Vec::new(),
-            Place::Var(_) => classes_of(requires, cx),
+        let (classes, traits) = match place {
+            Place::Fixed(_) => (Vec::new(), Vec::new()),
+            Place::Var(_) => (
+                classes_of(requires, cx),
+                memberships(requires, cx).unwrap_or_default(),
+            ),
         };
         Ok(Self {
             var,
             place,
             allowed,
             classes,
+            traits,
         })
     }
 }

@@ -313,6 +313,16 @@ impl ResolvedSide {
     }
 }
 
+/// The requirements with their terms looked up; `None` where one asks for a predicate that no edge
+/// has.
+fn memberships(requires: &[Requirement], cx: &Context) -> Option<Vec<Membership>> {
+    let membership = |requirement: &Requirement| match requirement {
+        Requirement::Type(class) => Some(Membership::Type(cx.constant(*class))),
+        Requirement::Has(id, direction) => Some(Membership::Has(predicate(cx, *id)?, *direction)),
+    };
+    requires.iter().map(membership).collect()
+}
+
 /// The ids that meet the requirements in a graph: `Ok(None)` where all do, or where only requirements that
 /// other patterns imply would be costly to test. Those in `within`, where that is given.
 fn required_ids(
@@ -325,16 +335,7 @@ fn required_ids(
     if requires.is_empty() {
         return Ok(None);
     }
-    let memberships: Option<Vec<Membership>> = requires
-        .iter()
-        .map(|requirement| match requirement {
-            Requirement::Type(class) => Some(Membership::Type(cx.constant(*class))),
-            Requirement::Has(id, direction) => {
-                Some(Membership::Has(predicate(cx, *id)?, *direction))
-            }
-        })
-        .collect();
-    match memberships {
+    match memberships(requires, cx) {
         // A predicate that no edge has.
         None => Ok(Some(IdRanges::new())),
         Some(memberships) => cx.members(graph, &memberships, exact, within),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jindou_model::{Cursor, Direction, GraphRef, IdRanges, Lists, Membership, PredicateId, TermId};
 use jindou_plan::physical::{Scope, Slot, Var};
+use rustc_hash::FxHashMap;
 
 use super::ResolvedSide;
 use crate::ExecError;
@@ -26,6 +27,7 @@ impl Graph {
         match &cx.dataset {
             None if cx.union_default_graph => Self::Union,
             None => Self::Default,
+            Some(dataset) if dataset.default_is_all => Self::Named,
             Some(dataset) => match dataset.default.as_slice() {
                 [only] => Self::One(*only),
                 several => Self::Some(several.into()),
@@ -86,14 +88,15 @@ impl Place {
         }
     }
 
-    /// Follows lists as [`Context::expand`], each row in its own graph or in any.
+    /// Follows lists as [`Context::expand`], each row in its own graph or in any; what the rows of
+    /// one graph may find there is in `allowed` and has the `traits` in that graph.
     #[expect(clippy::too_many_arguments, reason = "those of the call that it makes")]
     pub(crate) fn expand(
         &self,
         table: &Table,
         lists: &[Lists<'_>],
         cursor: &mut Cursor,
-        allowed: Option<&IdRanges>,
+        (allowed, traits): (Option<&IdRanges>, &[Membership]),
         budget: usize,
         (rows, out): (&mut Vec<u32>, &mut Vec<TermId>),
         cx: &Context,
@@ -120,6 +123,11 @@ impl Place {
             };
             let begin = out.len();
             let graph = GraphRef::One(graphs[first]);
+            let of_graph = match traits {
+                [] => None,
+                traits => cx.members(graph, traits, false, None)?,
+            };
+            let allowed = of_graph.as_ref().or(allowed);
             cx.expand(graph, &of_run, &mut of_keys, allowed, budget, rows, out)?;
             rows[begin..]
                 .iter_mut()
@@ -282,8 +290,9 @@ impl SameGraph<'_> {
     }
 }
 
-/// So many rows of one graph are tested against the set of its vertices that have a type.
-const LONG_RUN: usize = 16;
+/// Rows are tested against the set of a graph's vertices that have a type where each graph has so
+/// many of them.
+const MANY_ROWS: usize = 8;
 
 /// Appends the number of each row whose vertex has a type in the graph of the row.
 pub(crate) fn typed_by_row(
@@ -293,31 +302,22 @@ pub(crate) fn typed_by_row(
     rows: &mut Vec<u32>,
     cx: &Context,
 ) -> Result<(), ExecError> {
-    let mut first = 0;
-    while first < graphs.len() {
-        let run = first..end_of_run(graphs, first);
-        if cx.is_in_dataset(graphs[first]) {
-            let graph = GraphRef::One(graphs[first]);
-            let of_run = &vertices[run.clone()];
-            if run.len() < LONG_RUN {
-                let begin = rows.len();
-                let to = vec![class; run.len()];
-                cx.contains(graph, &types_of(of_run), &to, rows)?;
-                rows[begin..]
-                    .iter_mut()
-                    .for_each(|row| *row += first as u32);
-            } else {
-                let typed = cx.members(graph, &[Membership::Type(class)], true, None)?;
-                let typed = typed.unwrap_or_default();
-                let kept = (first as u32..).zip(of_run);
-                rows.extend(
-                    kept.filter(|(_, id)| typed.contains(**id))
-                        .map(|(row, _)| row),
-                );
-            }
-        }
-        first = run.end;
+    let mut sets: FxHashMap<TermId, IdRanges> = FxHashMap::default();
+    sets.extend(graphs.iter().map(|graph| (*graph, IdRanges::new())));
+    if sets.len() * MANY_ROWS > graphs.len() {
+        let to = vec![class; vertices.len()];
+        return contains_by_row(graphs, &types_of(vertices), &to, rows, cx);
     }
+    for (graph, set) in &mut sets {
+        if cx.is_in_dataset(*graph) {
+            let asked = [Membership::Type(class)];
+            let typed = cx.members(GraphRef::One(*graph), &asked, true, None)?;
+            *set = typed.unwrap_or_default();
+        }
+    }
+    let is_typed = |(_, (graph, id)): &(u32, (&TermId, &TermId))| sets[*graph].contains(**id);
+    let all = (0..).zip(graphs.iter().zip(vertices));
+    rows.extend(all.filter(is_typed).map(|(row, _)| row));
     Ok(())
 }
 

@@ -45,8 +45,12 @@ fn retain(
     out: &mut Vec<TermId>,
     mut is_kept: impl FnMut(u32, TermId) -> bool,
 ) {
-    let mut kept = begin;
-    for index in begin..out.len() {
+    // Mostly all are.
+    let dropped = (begin..out.len()).find(|index| !is_kept(rows[*index], out[*index]));
+    let Some(mut kept) = dropped else {
+        return;
+    };
+    for index in kept + 1..out.len() {
         let (row, id) = (rows[index], out[index]);
         (rows[kept], out[kept]) = (row, id);
         kept += usize::from(is_kept(row, id));
@@ -304,19 +308,26 @@ impl Snapshot {
         graphs: &mut Vec<TermId>,
     ) {
         let mut graphs_of = self.graphs_of_edges(list.predicate);
-        for (row, (key, to)) in list.keys.iter().zip(to).enumerate() {
-            let (s, o) = ends(list.direction, *key, *to);
-            if let Some(only) = graphs_of.only(s, o) {
-                rows.push(row as u32);
-                graphs.push(only);
+        let subjects = match list.direction {
+            Direction::Out => list.keys,
+            Direction::In => to,
+        };
+        let mut row = 0;
+        while row < subjects.len() {
+            if let Some((graph, count)) = graphs_of.of_run(&subjects[row..]) {
+                rows.extend(row as u32..(row + count) as u32);
+                graphs.resize(graphs.len() + count, graph);
+                row += count;
                 continue;
             }
+            let (s, o) = ends(list.direction, list.keys[row], to[row]);
             let flow = graphs_of.for_each(s, o, &mut |graph| {
                 rows.push(row as u32);
                 graphs.push(graph);
                 ControlFlow::Continue(())
             });
             debug_assert!(flow.is_continue());
+            row += 1;
         }
     }
 
@@ -456,10 +467,7 @@ impl Snapshot {
                 predicates.push(*asked);
                 continue;
             };
-            let of_graphs = graphs.iter().map(|graph| self.of_type(*graph, *class));
-            let of_type = of_graphs
-                .reduce(|all, one| all.union(&one))
-                .unwrap_or_default();
+            let of_type = self.of_type_in(graphs, *class);
             all = Some(match all {
                 Some(all) => all.intersect(&of_type),
                 None => of_type,
@@ -487,6 +495,32 @@ impl Snapshot {
             (Some(all), Some(pruned)) => Some(all.intersect(&pruned)),
             (all, pruned) => all.or(pruned),
         }
+    }
+
+    /// The vertices that have a type in one of some named graphs.
+    fn of_type_in(&self, graphs: &[TermId], class: TermId) -> IdRanges {
+        let predicate = PredicateId::TYPE;
+        let own = |graph: &TermId| self.graph_quads(*graph, Some(predicate));
+        let own: u64 = graphs.iter().map(own).sum();
+        let layer = self.named_layer();
+        let members = layer.neighbours(predicate, Direction::In, class);
+        if graphs.len() > 1 && (members.len() as u64) < own {
+            let mut graphs_of = self.graphs_of_edges(predicate);
+            let mut ids = Vec::new();
+            let flow = super::view::for_each_neighbour(members, &mut |id| {
+                if graphs_of.is_in_any(id, class, graphs) {
+                    ids.push(id.raw());
+                }
+                ControlFlow::Continue(())
+            });
+            debug_assert!(flow.is_continue());
+            let mut all = IdRanges::new();
+            all.extend_sorted(ids.into_iter());
+            return all;
+        }
+        let of_graphs = graphs.iter().map(|graph| self.of_type(*graph, class));
+        let all = of_graphs.reduce(|all, one| all.union(&one));
+        all.unwrap_or_default()
     }
 
     /// The vertices that have a type in a named graph.

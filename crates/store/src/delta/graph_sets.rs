@@ -7,11 +7,11 @@ use jindou_model::{IdRanges, Membership, TermId};
 use parking_lot::RwLock;
 use rustc_hash::FxHasher;
 
-/// Sets kept at most; all are dropped when there are more.
-const MOST_SETS: usize = 256;
-/// Sets of more ranges, or of more graphs, are not kept.
-const MOST_RANGES: usize = 4096;
-const MOST_GRAPHS: usize = 256;
+/// Sets kept at most, and ranges of all of them; all are dropped when there are more.
+const MOST_SETS: usize = 4096;
+const MOST_RANGES: usize = 1 << 20;
+/// Sets of more graphs are not kept.
+const MOST_GRAPHS: usize = 64;
 
 /// Graphs, traits, and whether predicates count too.
 type Key<'a> = (&'a [TermId], &'a [Membership], bool);
@@ -37,7 +37,13 @@ impl Kept {
 
 #[derive(Default)]
 pub(crate) struct GraphSetCache {
-    sets: RwLock<HashTable<Kept>>,
+    sets: RwLock<Sets>,
+}
+
+#[derive(Default)]
+struct Sets {
+    table: HashTable<Kept>,
+    ranges: usize,
 }
 
 impl GraphSetCache {
@@ -51,7 +57,11 @@ impl GraphSetCache {
         let mut hasher = FxHasher::default();
         key.hash(&mut hasher);
         let hash = hasher.finish();
-        if let Some(kept) = self.sets.read().find(hash, |kept| kept.is_of(hash, key))
+        if let Some(kept) = self
+            .sets
+            .read()
+            .table
+            .find(hash, |kept| kept.is_of(hash, key))
             && kept.versions.iter().copied().eq(versions())
         {
             return kept.set.clone();
@@ -71,13 +81,14 @@ impl GraphSetCache {
             set: set.clone(),
         };
         let mut sets = self.sets.write();
-        if sets.len() >= MOST_SETS {
-            sets.clear();
+        if sets.table.len() >= MOST_SETS || sets.ranges + ranges > MOST_RANGES {
+            *sets = Sets::default();
         }
-        match sets.find_mut(hash, |kept| kept.is_of(hash, key)) {
+        sets.ranges += ranges;
+        match sets.table.find_mut(hash, |kept| kept.is_of(hash, key)) {
             Some(old) => *old = kept,
             None => {
-                sets.insert_unique(hash, kept, |kept| kept.hash);
+                sets.table.insert_unique(hash, kept, |kept| kept.hash);
             }
         }
         set

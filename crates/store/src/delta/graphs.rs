@@ -9,7 +9,7 @@ use super::segment::SegmentDelta;
 use super::snapshot::Snapshot;
 use super::view::LayerView;
 use crate::layer::LayerKind;
-use crate::named::{EdgeGraphs, GraphList, OfGraph};
+use crate::named::{EdgeGraphs, OfGraph};
 
 /// The named graphs of the edges of one predicate, at one snapshot.
 pub struct EdgeGraphsAt<'a> {
@@ -33,19 +33,14 @@ impl<'a> EdgeGraphsAt<'a> {
         (Some(changes), !is_new)
     }
 
-    /// The only graph of an edge that the layer has, where that is known at once.
-    #[inline]
-    pub(super) fn only(&mut self, subject: TermId, object: TermId) -> Option<TermId> {
-        if self
-            .changes
-            .is_some_and(|changes| changes.may_touch(subject))
-        {
+    /// The graph that all edges of the first of some subjects are in, and of how many subjects from
+    /// there on, where that is known at once.
+    pub(super) fn of_run(&mut self, subjects: &[TermId]) -> Option<(TermId, usize)> {
+        if self.changes.is_some() {
             return None;
         }
-        match self.base.of(subject, object) {
-            GraphList::One(number) => Some(self.snapshot.base().named().id(number)),
-            GraphList::Many(_) => None,
-        }
+        let (number, count) = self.base.of_run(subjects)?;
+        Some((self.snapshot.base().named().id(number), count))
     }
 
     /// True if an edge that the layer has is in a graph.

@@ -100,6 +100,10 @@ impl Catalogue for Toy {
         false
     }
 
+    fn graph_count(&self) -> u64 {
+        0
+    }
+
     fn graphs(&self, _: &mut Vec<TermId>) {}
 
     fn edges(&self, _: GraphRef<'_>, _: PredicateId) -> Option<u64> {
@@ -293,6 +297,7 @@ impl World {
             },
             dataset: None,
             union_default_graph: false,
+            reads_default_graph: false,
             base: None,
             calls_services: false,
             cost: 0.0,
