@@ -319,11 +319,12 @@ impl<'a> EdgeGraphs<'a> {
         self.at(place.expect("the layer has the edge"), subject)
     }
 
-    /// The graph that all edges of the first of some subjects are in, and of how many subjects from
-    /// there on: of those of one run whose edges are in their home alone.
+    /// The graph that all edges of the first of some subjects are in, if it has some, and of how many
+    /// subjects from there on: of those of one run whose edges are in their home alone.
     pub(crate) fn of_run(&mut self, subjects: &[TermId]) -> Option<(u32, usize)> {
         let run = self.run(*subjects.first()?);
-        if !run.is_home_alone {
+        // Without a home they have no edges.
+        if !run.is_home_alone || run.home == NO_HOME {
             return None;
         }
         let (home, members) = (run.home, run.members.clone());
@@ -349,13 +350,18 @@ impl<'a> EdgeGraphs<'a> {
 
     fn find_run(&mut self, subject: TermId) {
         let runs = &self.base.runs;
-        let run = runs
-            .run_of(subject)
-            .expect("subjects are vertices of the base");
-        self.last = Run {
-            members: runs.members(run),
-            home: runs.home_of(run),
-            is_home_alone: self.sets.is_none_or(|sets| sets.is_home_alone(run)),
+        self.last = match runs.run_of(subject) {
+            Some(run) => Run {
+                members: runs.members(run),
+                home: runs.home_of(run),
+                is_home_alone: self.sets.is_none_or(|sets| sets.is_home_alone(run)),
+            },
+            // It came later, or is no vertex.
+            None => Run {
+                members: 0..0,
+                home: NO_HOME,
+                is_home_alone: false,
+            },
         };
     }
 }

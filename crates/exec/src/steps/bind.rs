@@ -78,7 +78,8 @@ impl Bind {
             sides: &self.sides,
             classes: &self.classes,
         };
-        same_graph.settle(&mut found, table, true, cx)?;
+        let followed = !self.sides.is_empty();
+        same_graph.settle(&mut found, table, followed, cx)?;
         Ok(found)
     }
 

@@ -231,7 +231,8 @@ pub(crate) struct SameGraph<'a> {
 
 impl SameGraph<'_> {
     /// Gives what was found its graphs, and drops what is in none together; `followed` says that
-    /// the edges were followed in the graphs of the rows, where these have some.
+    /// the edges were followed to what has the types in the graphs of the rows, where these have
+    /// some.
     pub(crate) fn settle(
         &self,
         found: &mut Found,
@@ -249,7 +250,7 @@ impl SameGraph<'_> {
                 let of_row = |row: &u32| graphs[*row as usize];
                 found.graphs = Some(found.rows.iter().map(of_row).collect());
                 if followed {
-                    sides = &[];
+                    (sides, classes) = (&[], &[]);
                 }
             }
             None => {
@@ -302,6 +303,25 @@ pub(crate) fn typed_by_row(
     rows: &mut Vec<u32>,
     cx: &Context,
 ) -> Result<(), ExecError> {
+    let members = |graph: TermId| -> Result<IdRanges, ExecError> {
+        if !cx.is_in_dataset(graph) {
+            return Ok(IdRanges::new());
+        }
+        let asked = [Membership::Type(class)];
+        let typed = cx.members(GraphRef::One(graph), &asked, true, None)?;
+        Ok(typed.unwrap_or_default())
+    };
+    if let Some(first) = graphs.first()
+        && end_of_run(graphs, 0) == graphs.len()
+    {
+        let typed = members(*first)?;
+        let all = (0..).zip(vertices);
+        rows.extend(
+            all.filter(|(_, id)| typed.contains(**id))
+                .map(|(row, _)| row),
+        );
+        return Ok(());
+    }
     let mut sets: FxHashMap<TermId, IdRanges> = FxHashMap::default();
     sets.extend(graphs.iter().map(|graph| (*graph, IdRanges::new())));
     if sets.len() * MANY_ROWS > graphs.len() {
@@ -309,11 +329,7 @@ pub(crate) fn typed_by_row(
         return contains_by_row(graphs, &types_of(vertices), &to, rows, cx);
     }
     for (graph, set) in &mut sets {
-        if cx.is_in_dataset(*graph) {
-            let asked = [Membership::Type(class)];
-            let typed = cx.members(GraphRef::One(*graph), &asked, true, None)?;
-            *set = typed.unwrap_or_default();
-        }
+        *set = members(*graph)?;
     }
     let is_typed = |(_, (graph, id)): &(u32, (&TermId, &TermId))| sets[*graph].contains(**id);
     let all = (0..).zip(graphs.iter().zip(vertices));

@@ -120,6 +120,15 @@ impl Snapshot {
             .filter(|list| !self.has_all(graphs, list.predicate))
         {
             let mut graphs_of = self.graphs_of_edges(list.predicate);
+            if let ([only], Some(first), Some(last)) = (graphs, rows.get(begin), rows.last()) {
+                let subjects = match list.direction {
+                    Direction::Out => &list.keys[*first as usize..=*last as usize],
+                    Direction::In => &out[begin..],
+                };
+                if graphs_of.are_all_in(subjects, *only) {
+                    continue;
+                }
+            }
             retain(begin, rows, out, |row, id| {
                 let (s, o) = ends(list.direction, list.keys[row as usize], id);
                 graphs_of.is_in_any(s, o, graphs)

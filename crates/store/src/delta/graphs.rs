@@ -43,6 +43,17 @@ impl<'a> EdgeGraphsAt<'a> {
         Some((self.snapshot.base().named().id(number), count))
     }
 
+    /// True if it is known at once that all edges of some subjects are in a graph alone.
+    pub(super) fn are_all_in(&mut self, mut subjects: &[TermId], graph: TermId) -> bool {
+        while !subjects.is_empty() {
+            match self.of_run(subjects) {
+                Some((home, count)) if home == graph => subjects = &subjects[count..],
+                _ => return false,
+            }
+        }
+        true
+    }
+
     /// True if an edge that the layer has is in a graph.
     pub fn is_in(&mut self, subject: TermId, object: TermId, graph: TermId) -> bool {
         let (changes, in_base) = self.changes(subject, object);
