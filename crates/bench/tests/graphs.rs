@@ -61,11 +61,11 @@ fn every_layout_is_loaded_and_asked_in_each_of_its_forms() {
             (Layout::OneGraph, of(&[default, graph, any, Form::From])),
             (
                 Layout::GraphPerUniversity,
-                of(&[default, graph, any, Form::MergeOfAll])
+                of(&[default, graph, any, Form::MergeOfAll, Form::Union])
             ),
             (
                 Layout::RandomGraph,
-                of(&[default, Form::AnyGraphEach, Form::MergeOfAll])
+                of(&[default, Form::AnyGraphEach, Form::MergeOfAll, Form::Union])
             ),
         ]
     );

@@ -217,7 +217,9 @@ mod tests {
     #[test]
     fn others_are_in_no_graph_that_is_asked() {
         let quads = triples();
-        for placement in Placement::NAMED {
+        // The union of all graphs has no others.
+        let asks_some = |placement: &Placement| *placement != Placement::Spread;
+        for placement in Placement::NAMED.into_iter().filter(asks_some) {
             let placed = placement.place(&quads, nothing_everywhere);
             let beside = placement.place_beside_others(&quads, nothing_everywhere);
             let (data, others) = beside.split_at(placed.len());
