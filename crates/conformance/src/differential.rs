@@ -170,7 +170,8 @@ fn large_case_of(mut random: Random, profile: Profile) -> LargeCase {
 
 /// A data set loaded into both engines.
 pub struct Loaded {
-    database: Database,
+    /// With the data.
+    pub database: Database,
     dataset: Dataset,
     quads: Vec<Quad>,
 }

@@ -74,5 +74,6 @@ pub mod result_file;
 pub mod served;
 pub mod shrink;
 pub mod transcript;
+pub mod unready;
 pub mod update_differential;
 pub mod update_suite;

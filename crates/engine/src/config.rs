@@ -1,13 +1,14 @@
 //! What can be set: for a database, and for one query.
 
 use std::env;
+use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use jindou_exec::{CancellationToken, MemoryPool, ServiceCaller, SpillLimits};
+use jindou_exec::{CancellationToken, GraphSource, MemoryPool, ServiceCaller, SpillLimits};
 use jindou_ingest::ThreadStart;
 use jindou_store::DurabilityOptions;
 use oxrdf::NamedNode;
@@ -49,6 +50,8 @@ pub struct Config {
     /// otherwise; updates change the stored default graph. Default: only where the store was made
     /// so.
     pub union_default_graph: bool,
+    /// What stands between queries and the graph, as a test puts it there. Default: nothing.
+    pub between: Option<Between>,
     /// When changes are merged into the base.
     pub merge: MergePolicy,
     /// Which files LOAD may read. Default: all that the process may.
@@ -99,6 +102,27 @@ impl LoadPolicy {
     }
 }
 
+/// Makes a graph that stands before another one: slower, in smaller pieces, or with parts lost, as a
+/// remote one may be.
+#[derive(Clone)]
+pub struct Between(pub Arc<dyn Fn(Arc<dyn GraphSource>) -> Arc<dyn GraphSource> + Send + Sync>);
+
+impl fmt::Debug for Between {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Between")
+    }
+}
+
+impl Config {
+    /// The graph that queries ask.
+    pub(crate) fn source(&self, graph: Arc<dyn GraphSource>) -> Arc<dyn GraphSource> {
+        match &self.between {
+            None => graph,
+            Some(Between(between)) => between(graph),
+        }
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -112,6 +136,7 @@ impl Default for Config {
             cached_plans: 1024,
             durability: DurabilityOptions::default(),
             union_default_graph: false,
+            between: None,
             merge: MergePolicy::default(),
             load: LoadPolicy::default(),
             load_addresses: AddressPolicy::Any,

@@ -459,7 +459,7 @@ impl Database {
             let inner = &*self.inner;
             let seed = inner.next_seed();
             let results = Running::start(
-                (Arc::clone(&graph), graph.clone()),
+                (Arc::clone(&graph), inner.config.source(graph.clone())),
                 prepared,
                 &options,
                 &inner.config,

@@ -623,7 +623,7 @@ impl<'a> Run<'a> {
         let inner = self.inner;
         let seed = inner.next_seed();
         let source: Arc<dyn GraphSource> = match &self.execution.reads {
-            None => Arc::clone(&graph) as _,
+            None => inner.config.source(Arc::clone(&graph) as _),
             Some(reads) => Arc::new(WatchedGraph {
                 graph: Arc::clone(&graph),
                 reads: Arc::clone(reads),

@@ -95,33 +95,52 @@ impl Bind {
             cursor.key = table.rows();
             return Ok(());
         }
-        let constants: Vec<Vec<TermId>> = sides
-            .iter()
-            .map(|side| match side.from {
-                Slot::Const(id) => vec![cx.constant(id); table.rows()],
-                Slot::Var(_) => Vec::new(),
-            })
-            .collect();
-        let mut lists = Vec::with_capacity(sides.len());
-        for (side, constant) in sides.iter().zip(&constants) {
-            let keys = match side.from {
-                Slot::Const(_) => Some(constant.as_slice()),
-                Slot::Var(var) => table.get(var),
-            };
-            let (Some(predicate), Some(keys)) = (side.predicate, keys) else {
+        let mut expand = |lists: Option<&[Lists<'_>]>| {
+            let Some(lists) = lists else {
                 cursor.key = table.rows();
                 return Ok(());
             };
-            lists.push(Lists {
-                predicate,
-                direction: side.direction,
-                keys,
-            });
+            let budget = batch_rows(table.width());
+            let allowed = (self.allowed.as_ref(), self.traits.as_slice());
+            let found = (&mut *found.0, &mut *found.1);
+            self.place
+                .expand(table, lists, cursor, allowed, budget, found, cx)
+        };
+        // Light queries are made of such.
+        if let [side] = sides {
+            let constant = side.constants(table, cx);
+            let list = side.list(&constant, table);
+            return expand(list.as_ref().map(std::slice::from_ref));
         }
-        let budget = batch_rows(table.width());
-        let allowed = (self.allowed.as_ref(), self.traits.as_slice());
-        self.place
-            .expand(table, &lists, cursor, allowed, budget, found, cx)
+        let constants = sides.iter().map(|side| side.constants(table, cx));
+        let constants: Vec<Vec<TermId>> = constants.collect();
+        let lists = sides.iter().zip(&constants);
+        let lists = lists.map(|(side, constant)| side.list(constant, table));
+        let lists: Option<Vec<Lists<'_>>> = lists.collect();
+        expand(lists.as_deref())
+    }
+}
+
+impl ResolvedSide {
+    /// The known end for each row, if it is a constant.
+    fn constants(&self, table: &Table, cx: &Context) -> Vec<TermId> {
+        match self.from {
+            Slot::Const(id) => vec![cx.constant(id); table.rows()],
+            Slot::Var(_) => Vec::new(),
+        }
+    }
+
+    /// The lists of the rows; `None` if no row has one.
+    fn list<'a>(&self, constants: &'a [TermId], table: &'a Table) -> Option<Lists<'a>> {
+        let keys = match self.from {
+            Slot::Const(_) => constants,
+            Slot::Var(var) => table.get(var)?,
+        };
+        Some(Lists {
+            predicate: self.predicate?,
+            direction: self.direction,
+            keys,
+        })
     }
 }
 

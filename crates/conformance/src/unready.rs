@@ -1,0 +1,212 @@
+//! A graph that is not ready half of the time, answers in small pieces, and may lose a shard.
+
+use crate::random::Random;
+use jindou_exec::{Catalogue, GraphSource, Keys, TermSource};
+use jindou_model::{
+    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, PredicateId, ShardId,
+    TermId, TextRun, Unavailable, Visit,
+};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::Mutex;
+
+/// The shard that is lost.
+pub const LOST: u32 = 5;
+/// Entries of a piece, at most.
+const MOST_AT_ONCE: usize = 3;
+
+/// Stands before a graph, and answers by chance.
+pub struct Unready {
+    graph: Arc<dyn GraphSource>,
+    state: Mutex<State>,
+}
+
+struct State {
+    random: Random,
+    /// Calls until a shard is lost, if it is to be.
+    until_lost: Option<u64>,
+}
+
+impl Unready {
+    /// Before a graph; the chances are those of a seed, and a shard is lost after so many calls.
+    #[must_use]
+    pub fn new(graph: Arc<dyn GraphSource>, seed: u64, until_lost: Option<u64>) -> Self {
+        Self {
+            graph,
+            state: Mutex::new(State {
+                random: Random::new(seed),
+                until_lost,
+            }),
+        }
+    }
+
+    /// Whether a call is answered; a number for its size.
+    fn roll(&self) -> Result<usize, Unavailable> {
+        let mut state = self.state.lock().expect("nobody panics with it");
+        if let Some(left) = &mut state.until_lost {
+            match left.checked_sub(1) {
+                None => return Err(Unavailable::Never(ShardId(LOST))),
+                Some(less) => *left = less,
+            }
+        }
+        match state.random.chance(50) {
+            true => Err(Unavailable::NotNow),
+            false => Ok(state.random.between(1, MOST_AT_ONCE)),
+        }
+    }
+}
+
+impl TermSource for Unready {
+    fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
+        self.graph.push_key(id, key);
+    }
+
+    fn lookup(&self, key: &[u8], literal: bool) -> Option<TermId> {
+        self.graph.lookup(key, literal)
+    }
+
+    fn text_run(&self, id: TermId) -> Option<TextRun> {
+        self.graph.text_run(id)
+    }
+
+    fn end_number(&self, id: TermId) -> Option<u8> {
+        self.graph.end_number(id)
+    }
+
+    fn push_keys(&self, ids: &[TermId], most_bytes: usize, keys: &mut Keys) -> usize {
+        self.graph.push_keys(ids, most_bytes, keys)
+    }
+
+    fn lookup_keys(&self, keys: &Keys, ids: &mut Vec<Option<TermId>>) {
+        self.graph.lookup_keys(keys, ids);
+    }
+}
+
+impl Catalogue for Unready {
+    fn predicate(&self, term: TermId) -> Option<PredicateId> {
+        self.graph.predicate(term)
+    }
+
+    fn predicate_term(&self, predicate: PredicateId) -> TermId {
+        self.graph.predicate_term(predicate)
+    }
+
+    fn predicates(&self, graph: GraphRef<'_>, out: &mut Vec<PredicateId>) {
+        self.graph.predicates(graph, out);
+    }
+
+    fn predicates_of(
+        &self,
+        graph: GraphRef<'_>,
+        key: TermId,
+        direction: Direction,
+        out: &mut Vec<PredicateId>,
+    ) {
+        self.graph.predicates_of(graph, key, direction, out);
+    }
+
+    fn has_graph(&self, graph: TermId) -> bool {
+        self.graph.has_graph(graph)
+    }
+
+    fn graph_count(&self) -> u64 {
+        self.graph.graph_count()
+    }
+
+    fn graphs(&self, out: &mut Vec<TermId>) {
+        self.graph.graphs(out);
+    }
+
+    fn edges(&self, graph: GraphRef<'_>, predicate: PredicateId) -> Option<u64> {
+        self.graph.edges(graph, predicate)
+    }
+}
+
+impl GraphSource for Unready {
+    fn members(
+        &self,
+        graph: GraphRef<'_>,
+        memberships: &[Membership],
+        exact: bool,
+        within: Option<&IdRanges>,
+    ) -> Result<Option<IdRanges>, Unavailable> {
+        self.roll()?;
+        self.graph.members(graph, memberships, exact, within)
+    }
+
+    fn expand(
+        &self,
+        graph: GraphRef<'_>,
+        lists: &[Lists<'_>],
+        cursor: &mut Cursor,
+        allowed: Option<&IdRanges>,
+        budget: usize,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) -> Result<(), Unavailable> {
+        // Some pieces, until it is not ready any more.
+        while cursor.key < lists[0].keys.len() && out.len() < budget {
+            let piece = budget.min(out.len() + self.roll()?);
+            self.graph
+                .expand(graph, lists, cursor, allowed, piece, rows, out)?;
+        }
+        Ok(())
+    }
+
+    fn places(&self, graph: GraphRef<'_>, list: &Lists<'_>) -> Result<u64, Unavailable> {
+        self.roll()?;
+        self.graph.places(graph, list)
+    }
+
+    fn contains(
+        &self,
+        graph: GraphRef<'_>,
+        list: &Lists<'_>,
+        to: &[TermId],
+        rows: &mut Vec<u32>,
+    ) -> Result<(), Unavailable> {
+        self.roll()?;
+        self.graph.contains(graph, list, to, rows)
+    }
+
+    fn degrees(
+        &self,
+        graph: GraphRef<'_>,
+        list: &Lists<'_>,
+        allowed: Option<&IdRanges>,
+        out: &mut Vec<u64>,
+    ) -> Result<(), Unavailable> {
+        self.roll()?;
+        self.graph.degrees(graph, list, allowed, out)
+    }
+
+    fn graphs_of(
+        &self,
+        list: &Lists<'_>,
+        to: &[TermId],
+        rows: &mut Vec<u32>,
+        graphs: &mut Vec<TermId>,
+    ) -> Result<(), Unavailable> {
+        self.roll()?;
+        self.graph.graphs_of(list, to, rows, graphs)
+    }
+
+    fn for_each_match(
+        &self,
+        pattern: &Pattern,
+        graph: GraphRef<'_>,
+        visit: &mut Visit<'_>,
+    ) -> Result<ControlFlow<()>, Unavailable> {
+        self.roll()?;
+        self.graph.for_each_match(pattern, graph, visit)
+    }
+
+    fn for_each_quad(
+        &self,
+        pattern: &Pattern,
+        visit: &mut Visit<'_>,
+    ) -> Result<ControlFlow<()>, Unavailable> {
+        self.roll()?;
+        self.graph.for_each_quad(pattern, visit)
+    }
+}

@@ -1,0 +1,81 @@
+//! Does a graph that is not ready, or that answers in pieces, give the whole answer, and one that has
+//! lost a part a typed error?
+//!
+//! `JINDOU_SEED` sets the first seed, `JINDOU_CASES` the number of cases, as in `differential`.
+
+use jindou_conformance::differential::{Loaded, Outcome, bold_case};
+use jindou_conformance::unready::{LOST, Unready};
+use jindou_engine::{Between, Config, EngineError, QueryResults};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const DEFAULT_SEED: u64 = 1;
+const DEFAULT_CASES: u64 = 400;
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| {
+        text.parse()
+            .unwrap_or_else(|error| panic!("{name}={text}: {error}"))
+    })
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    let first = setting("JINDOU_SEED", DEFAULT_SEED);
+    first..first + setting("JINDOU_CASES", DEFAULT_CASES)
+}
+
+/// Settings with such a graph before each query's.
+fn config(seed: u64, until_lost: Option<u64>) -> Config {
+    let queries = AtomicU64::new(0);
+    let mut config = Config::default();
+    config.between = Some(Between(Arc::new(move |graph| {
+        let query = queries.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Unready::new(graph, seed ^ (query << 32), until_lost))
+    })));
+    config
+}
+
+#[test]
+fn what_is_not_ready_is_asked_again_until_the_answer_is_whole() {
+    for seed in seeds() {
+        let case = bold_case(seed);
+        let loaded = Loaded::with_config(&case.quads, config(seed, None)).expect("it loads");
+        if let Outcome::Different(reason) = loaded.compare_to_definitions(&case.query) {
+            panic!("seed {seed}: {}\n{reason}", case.query);
+        }
+    }
+}
+
+#[test]
+fn a_lost_shard_ends_the_queries_that_need_it_and_no_other() {
+    let (mut lost, mut whole) = (0, 0);
+    for seed in seeds() {
+        let case = bold_case(seed);
+        let text = case.query.to_string();
+        let count = |config| {
+            let loaded = Loaded::with_config(&case.quads, config).expect("it loads");
+            let solutions = match loaded.database.query(&text)? {
+                QueryResults::Solutions(solutions) => solutions,
+                _ => return Ok(0),
+            };
+            let rows = solutions.collect::<Result<Vec<_>, EngineError>>()?;
+            Ok(rows.len())
+        };
+        let Ok(expected) = count(Config::default()) else {
+            continue;
+        };
+        match count(config(seed, Some(seed % 20))) {
+            Ok(rows) => {
+                assert_eq!(rows, expected, "seed {seed}: {text}");
+                whole += 1;
+            }
+            Err(EngineError::ShardLost { shard }) => {
+                assert_eq!(shard, LOST);
+                lost += 1;
+            }
+            Err(error) => panic!("seed {seed}: {error}: {text}"),
+        }
+    }
+    println!("{lost} queries met the loss, {whole} did without");
+    assert!(lost > 0 && whole > 0);
+}
