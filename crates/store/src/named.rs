@@ -441,11 +441,7 @@ impl<'a> OfGraph<'a> {
         let layer = self.base.layer(LayerKind::Named);
         let home = self.base.runs.at_home(self.graph);
         let mut subjects = IdRanges::new();
-        let is_each = matches!(
-            self.base.named.edge_sets(self.predicate),
-            Some(EdgeSets::Each(_))
-        );
-        if !home.is_empty() && !is_each {
+        if !home.is_empty() && !self.is_each() {
             subjects = layer.subjects_within(self.predicate, home);
         }
         let listed = self.base.named.index.listed(self.entry);
@@ -458,31 +454,45 @@ impl<'a> OfGraph<'a> {
         subjects.with(&ids)
     }
 
-    /// Calls `visit` with each edge, by subject.
+    /// Calls `visit` with each edge: those of the subjects at home in the graph, then others.
     pub(crate) fn for_each(
         &self,
         visit: &mut dyn FnMut(TermId, TermId) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let layer = self.base.layer(LayerKind::Named);
-        let mut graphs = EdgeGraphs::new(self.base, self.predicate);
-        let mut objects = Vec::new();
-        let subjects = self.subjects();
-        for subject in subjects
-            .ranges()
-            .iter()
-            .flat_map(|(first, end)| *first..*end)
-        {
-            let subject = TermId::from_raw(subject);
-            objects.clear();
-            let list = layer.neighbours(self.predicate, Direction::Out, subject);
-            list.copy(0, usize::MAX, &mut objects);
-            for object in &objects {
-                if graphs.of(subject, *object).contains(self.graph) {
-                    visit(subject, *object)?;
+        let home = self.base.runs.at_home(self.graph);
+        let is_each = self.is_each();
+        if !home.is_empty() && !is_each {
+            let mut graphs = EdgeGraphs::new(self.base, self.predicate);
+            let mut objects = Vec::new();
+            let subjects = layer.subjects_within(self.predicate, home);
+            let ranges = subjects.ranges().iter();
+            for subject in ranges.flat_map(|(first, end)| *first..*end) {
+                let subject = TermId::from_raw(subject);
+                objects.clear();
+                let list = layer.neighbours(self.predicate, Direction::Out, subject);
+                list.copy(0, usize::MAX, &mut objects);
+                for object in &objects {
+                    if graphs.of(subject, *object).contains(self.graph) {
+                        visit(subject, *object)?;
+                    }
                 }
             }
         }
+        // By their places: of their subjects other graphs may say much more.
+        for place in self.base.named.index.listed(self.entry) {
+            let (subject, object) = layer.edge_at(self.predicate, place);
+            if is_each || !home.contains(subject) {
+                visit(subject, object)?;
+            }
+        }
         ControlFlow::Continue(())
+    }
+
+    /// True if each edge of the predicate says in which graphs it is.
+    fn is_each(&self) -> bool {
+        let sets = self.base.named.edge_sets(self.predicate);
+        matches!(sets, Some(EdgeSets::Each(_)))
     }
 }
 

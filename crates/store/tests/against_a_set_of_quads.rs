@@ -898,3 +898,46 @@ fn many_quads_of_named_graphs_come_and_go() {
     assert_eq!((now.named_quads(), now.named_layer().edges()), (0, 0));
     assert_eq!(now.named_graphs(), 0);
 }
+
+#[test]
+fn quads_of_the_base_and_newer_ones_go_together() {
+    let quad = |number: usize, graph: usize| {
+        let subject = NamedNode::new_unchecked(format!("http://example.org/s{number}"));
+        let graph = NamedNode::new_unchecked(format!("http://example.org/g{graph}"));
+        Quad::new(subject, predicate(4), node(1), graph)
+    };
+    for count in [1, 20, 40, 200, 1000] {
+        let base: Vec<Quad> = (0..3).map(|number| quad(number, 0)).collect();
+        let newer: Vec<Quad> = (3..count).map(|number| quad(number, 0)).collect();
+        let mut now = snapshot(load(&base, 1));
+        let ids = |now: &mut Snapshot, quads: &[Quad]| -> Vec<IdQuad> {
+            quads.iter().map(|quad| intern(now, quad)).collect()
+        };
+        let add = ids(&mut now, &newer);
+        now.apply(&Changes {
+            remove: Vec::new(),
+            add,
+        });
+        let all: Vec<Quad> = base.iter().chain(&newer).cloned().collect();
+        let remove = ids(&mut now, &all);
+        now.apply(&Changes {
+            remove,
+            add: Vec::new(),
+        });
+        assert_eq!(
+            (now.named_quads(), now.named_layer().edges()),
+            (0, 0),
+            "{count}"
+        );
+        // And move to another graph.
+        let moved: Vec<Quad> = (0..count).map(|number| quad(number, 1)).collect();
+        let add = ids(&mut now, &moved);
+        now.apply(&Changes {
+            remove: Vec::new(),
+            add,
+        });
+        let rows = rows_of(&now, &moved);
+        let graph = rows.first().expect("there is one").3;
+        compare_access(&now, GraphRef::One(graph), &rows);
+    }
+}

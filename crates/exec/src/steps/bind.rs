@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use jindou_model::{Cursor, Direction, IdRanges, Lists, Membership, PredicateId, TermId};
+use jindou_model::{Cursor, Direction, GraphRef, IdRanges, Lists, Membership, PredicateId, TermId};
 use jindou_plan::expression::{Expression, Function};
 use jindou_plan::physical::{PlannedStep, Requirement, Scope, Side, Slot, Step, Var};
 
@@ -65,7 +65,13 @@ impl Bind {
     fn find(&self, table: &Table, cursor: &mut Cursor, cx: &Context) -> Result<Found, ExecError> {
         let (mut rows, mut values) = (Vec::new(), Vec::new());
         match self.sides.as_slice() {
-            [] => scan(self.allowed.as_ref(), table, cursor, &mut rows, &mut values),
+            [] => match self.place.of_rows(table) {
+                Some(graphs) => {
+                    let found = (&mut rows, &mut values);
+                    self.scan_by_row(graphs, table, cursor, found, cx)?;
+                }
+                None => scan(self.allowed.as_ref(), table, cursor, &mut rows, &mut values),
+            },
             sides => self.follow(sides, table, cursor, (&mut rows, &mut values), cx)?,
         }
         let mut found = Found {
@@ -78,9 +84,46 @@ impl Bind {
             sides: &self.sides,
             classes: &self.classes,
         };
-        let followed = !self.sides.is_empty();
-        same_graph.settle(&mut found, table, followed, cx)?;
+        same_graph.settle(&mut found, table, true, cx)?;
         Ok(found)
+    }
+
+    /// Each row with the ids that have what is asked for in the graph of the row.
+    fn scan_by_row(
+        &self,
+        graphs: &[TermId],
+        table: &Table,
+        cursor: &mut Cursor,
+        (rows, values): (&mut Vec<u32>, &mut Vec<TermId>),
+        cx: &Context,
+    ) -> Result<(), ExecError> {
+        let most = batch_rows(table.width());
+        let nothing = self.allowed.as_ref().is_some_and(IdRanges::is_empty);
+        let mut of_graph: Option<(TermId, IdRanges)> = None;
+        while cursor.key < graphs.len() && values.len() < most {
+            let graph = graphs[cursor.key];
+            let ids = match &of_graph {
+                Some((last, ids)) if *last == graph => ids,
+                _ => {
+                    cx.check()?;
+                    let ids = match cx.is_in_dataset(graph) && !nothing {
+                        true => cx.members(GraphRef::One(graph), &self.traits, true, None)?,
+                        false => None,
+                    };
+                    &of_graph.insert((graph, ids.unwrap_or_default())).1
+                }
+            };
+            ids.copy(cursor.offset as u64, most - values.len(), values);
+            cursor.offset += values.len() - rows.len();
+            rows.resize(values.len(), cursor.key as u32);
+            if cursor.offset as u64 >= ids.len() {
+                *cursor = Cursor {
+                    key: cursor.key + 1,
+                    offset: 0,
+                };
+            }
+        }
+        Ok(())
     }
 
     fn follow(

@@ -308,8 +308,8 @@ impl Snapshot {
             GraphRef::Default => self.default_graph().for_each_match(pattern, visit),
             GraphRef::Named => self.named_layer().for_each_match(pattern, visit),
             GraphRef::Union => self.match_union(pattern, visit),
-            GraphRef::One(graph) => self.match_graph(pattern, graph, visit),
-            GraphRef::Some(graphs) => self.match_some(pattern, graphs, visit),
+            GraphRef::One(graph) => self.match_graphs(pattern, &[graph], graph, visit),
+            GraphRef::Some(graphs) => self.match_graphs(pattern, graphs, TermId::NONE, visit),
         }
     }
 
@@ -326,30 +326,12 @@ impl Snapshot {
             })
     }
 
-    fn match_some(
+    /// The triples of some named graphs, which are said to be of the graph `name`.
+    fn match_graphs(
         &self,
         pattern: &Pattern,
-        among: &[TermId],
-        visit: &mut Visit<'_>,
-    ) -> ControlFlow<()> {
-        let mut graphs: Option<(PredicateId, EdgeGraphsAt<'_>)> = None;
-        self.named_layer()
-            .for_each_match(pattern, &mut |s, p, o, g| {
-                let of_predicate = match &mut graphs {
-                    Some((predicate, graphs)) if *predicate == p => graphs,
-                    _ => &mut graphs.insert((p, self.graphs_of_edges(p))).1,
-                };
-                match of_predicate.is_in_any(s, o, among) {
-                    true => visit(s, p, o, g),
-                    false => ControlFlow::Continue(()),
-                }
-            })
-    }
-
-    fn match_graph(
-        &self,
-        pattern: &Pattern,
-        graph: TermId,
+        graphs: &[TermId],
+        name: TermId,
         visit: &mut Visit<'_>,
     ) -> ControlFlow<()> {
         let mut predicates = Vec::new();
@@ -362,48 +344,88 @@ impl Snapshot {
             (None, None, Some(object)) if object.kind() == TermKind::Vertex => {
                 layer.predicates_of_vertex(object, Direction::In, &mut predicates);
             }
-            _ => predicates = self.predicates_of_graph(graph),
+            _ => {
+                let of_graphs = graphs
+                    .iter()
+                    .flat_map(|graph| self.predicates_of_graph(*graph));
+                predicates.extend(of_graphs);
+                predicates.sort_unstable();
+                predicates.dedup();
+            }
         }
         for predicate in predicates {
-            self.match_graph_predicate(pattern, (graph, predicate), visit)?;
+            self.match_predicate_of_graphs(pattern, (graphs, predicate), &mut |s, o| {
+                visit(s, predicate, o, name)
+            })?;
         }
         ControlFlow::Continue(())
     }
 
-    fn match_graph_predicate(
+    fn match_predicate_of_graphs(
         &self,
         pattern: &Pattern,
-        (graph, predicate): (TermId, PredicateId),
-        visit: &mut Visit<'_>,
+        (graphs, predicate): (&[TermId], PredicateId),
+        visit: &mut dyn FnMut(TermId, TermId) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let fits = |s: TermId, o: TermId| {
             pattern.subject.is_none_or(|known| known == s)
                 && pattern.object.is_none_or(|known| known == o)
         };
         let layer = self.named_layer();
-        let (key, direction) = match (pattern.subject, pattern.object) {
-            (Some(subject), _) => (Some(subject), Direction::Out),
-            (None, object) => (object, Direction::In),
+        let own = graphs
+            .iter()
+            .map(|graph| self.graph_quads(*graph, Some(predicate)));
+        let own: u64 = own.sum();
+        let end = match (pattern.subject, pattern.object) {
+            (Some(subject), _) => Some((subject, Direction::Out)),
+            (None, Some(object)) => Some((object, Direction::In)),
+            (None, None) => None,
         };
-        let list = key.map(|key| (key, layer.neighbours(predicate, direction, key)));
-        match list {
-            Some((key, list)) if list.len() as u64 <= self.graph_quads(graph, Some(predicate)) => {
-                let mut graphs = self.graphs_of_edges(predicate);
-                super::view::for_each_neighbour(list, &mut |other| {
-                    let (s, o) = match direction {
-                        Direction::Out => (key, other),
-                        Direction::In => (other, key),
-                    };
-                    match fits(s, o) && graphs.is_in(s, o, graph) {
-                        true => visit(s, predicate, o, graph),
-                        false => ControlFlow::Continue(()),
-                    }
-                })
-            }
-            _ => self.for_each_edge_of_graph(graph, predicate, &mut |s, o| match fits(s, o) {
-                true => visit(s, predicate, o, graph),
-                false => ControlFlow::Continue(()),
-            }),
+        let list = end.map(|(key, direction)| layer.neighbours(predicate, direction, key));
+        if let (Some((key, direction)), Some(list)) = (end, list)
+            && list.len() as u64 <= own
+        {
+            let mut of_edges = self.graphs_of_edges(predicate);
+            return super::view::for_each_neighbour(list, &mut |other| {
+                let (s, o) = match direction {
+                    Direction::Out => (key, other),
+                    Direction::In => (other, key),
+                };
+                match fits(s, o) && of_edges.is_in_any(s, o, graphs) {
+                    true => visit(s, o),
+                    false => ControlFlow::Continue(()),
+                }
+            });
         }
+        if let [only] = graphs {
+            return self.for_each_edge_of_graph(*only, predicate, &mut |s, o| match fits(s, o) {
+                true => visit(s, o),
+                false => ControlFlow::Continue(()),
+            });
+        }
+        // All of the layer, where that is less than what the graphs have one by one.
+        let all = Pattern {
+            predicate: Some(predicate),
+            ..*pattern
+        };
+        let mut of_edges = self.graphs_of_edges(predicate);
+        if end.is_none() && layer.counts(predicate, Direction::Out).0 <= own {
+            return layer.for_each_match(&all, &mut |s, _, o, _| match of_edges
+                .is_in_any(s, o, graphs)
+            {
+                true => visit(s, o),
+                false => ControlFlow::Continue(()),
+            });
+        }
+        for (place, graph) in graphs.iter().enumerate() {
+            self.for_each_edge_of_graph(*graph, predicate, &mut |s, o| {
+                // Each once: with the first of its graphs.
+                match fits(s, o) && !of_edges.is_in_any(s, o, &graphs[..place]) {
+                    true => visit(s, o),
+                    false => ControlFlow::Continue(()),
+                }
+            })?;
+        }
+        ControlFlow::Continue(())
     }
 }

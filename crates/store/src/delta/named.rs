@@ -43,18 +43,14 @@ impl EdgeChanges {
         self.subjects.may_hold(subject.raw())
     }
 
-    /// Lets the filter know of changes, which the sets have: of what they lost, too, as the layer
-    /// has its edges until the last of their graphs is looked for.
-    fn note(&mut self, edges: &[(NamedEdge, Change)]) {
+    /// Makes a filter of the subjects of the sets, if there are too many for the one that is there.
+    fn renew_filter(&mut self) {
         if self.subjects.is_full() {
             let filter = KeyFilter::for_keys(2 * (self.added.len() + self.removed.len()));
             let edges = self.added.iter().chain(self.removed.iter());
             edges.for_each(|edge| filter.note(edge.0));
             self.subjects = Arc::new(filter);
         }
-        edges
-            .iter()
-            .for_each(|(edge, _)| self.subjects.note(edge.0));
     }
 }
 
@@ -132,8 +128,32 @@ impl NamedDelta {
         }
         self.gained.apply(&gained);
         self.lost.apply(&lost);
-        self.change_edges(version, &by_predicate(added), |c| &mut c.added);
-        self.change_edges(version, &by_predicate(removed), |c| &mut c.removed);
+        let (added, removed) = (by_predicate(added), by_predicate(removed));
+        self.change_edges(version, &added, |c| &mut c.added);
+        self.change_edges(version, &removed, |c| &mut c.removed);
+        // Once both sets are as they will be: a filter that is made anew knows what they hold, and
+        // then all that came or went.
+        for edges in [&added, &removed] {
+            for part in edges.chunk_by(|a, b| a.0 == b.0) {
+                self.note(part[0].0 as usize, [&added, &removed]);
+            }
+        }
+    }
+
+    /// Lets the filter of a predicate know of its part of some changes.
+    fn note(&mut self, number: usize, changes: [&[(u32, NamedEdge, Change)]; 2]) {
+        let Some(before) = self.edges.get(number) else {
+            return;
+        };
+        let mut next = (**before).clone();
+        next.renew_filter();
+        for changes in changes {
+            let begin = changes.partition_point(|change| (change.0 as usize) < number);
+            let of_predicate = changes[begin..].iter();
+            let of_predicate = of_predicate.take_while(|change| change.0 as usize == number);
+            of_predicate.for_each(|(_, edge, _)| next.subjects.note(edge.0));
+        }
+        self.edges.set(number, Arc::new(next));
     }
 
     fn change_edges(
@@ -149,7 +169,6 @@ impl NamedDelta {
             let edges = part.iter().map(|(_, edge, change)| (*edge, *change));
             let edges: Vec<(NamedEdge, Change)> = edges.collect();
             set(&mut next).apply(&edges);
-            next.note(&edges);
             next.version = version;
             self.edges.set(number, Arc::new(next));
         }
