@@ -105,7 +105,10 @@ impl LoadPolicy {
 /// Makes a graph that stands before another one: slower, in smaller pieces, or with parts lost, as a
 /// remote one may be.
 #[derive(Clone)]
-pub struct Between(pub Arc<dyn Fn(Arc<dyn GraphSource>) -> Arc<dyn GraphSource> + Send + Sync>);
+pub struct Between(pub Arc<MakeBetween>);
+
+/// Makes the graph that stands before one.
+pub type MakeBetween = dyn Fn(Arc<dyn GraphSource>) -> Arc<dyn GraphSource> + Send + Sync;
 
 impl fmt::Debug for Between {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

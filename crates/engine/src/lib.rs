@@ -57,7 +57,7 @@ mod web;
 mod writer;
 
 pub use backup::{BackupReport, StoreReport};
-pub use config::{Between, Config, DEFAULT_SPILL_BYTES, LoadPolicy, QueryOptions};
+pub use config::{Between, Config, DEFAULT_SPILL_BYTES, LoadPolicy, MakeBetween, QueryOptions};
 pub use database::{DataMemory, Database};
 pub use error::{EngineError, TextPlace};
 pub use graph_store::GraphReport;

@@ -167,10 +167,8 @@ impl<'a> Source<'a> {
             Scope::Default => true,
             Scope::Graph(graph) => !is_end(graph) && (has_end || !is_var(graph)),
         };
-        !self.general
-            && scope_fits
-            && !is_var(quad.predicate)
-            && !(quad.subject == quad.object && is_var(quad.subject))
+        let is_loop = quad.subject == quad.object && is_var(quad.subject);
+        !self.general && scope_fits && !is_var(quad.predicate) && !is_loop
     }
 }
 
