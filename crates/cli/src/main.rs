@@ -15,6 +15,7 @@ macro_rules! note {
 
 mod allow;
 mod args;
+mod bench_args;
 mod commands;
 mod control;
 mod failure;

@@ -28,7 +28,7 @@ struct State {
 }
 
 impl Unready {
-    /// Before a graph; the chances are those of a seed, and a shard is lost after so many calls.
+    /// Before a graph; the chances are those of a seed, and a shard is lost after `until_lost` calls.
     #[must_use]
     pub fn new(graph: Arc<dyn GraphSource>, seed: u64, until_lost: Option<u64>) -> Self {
         Self {

@@ -33,7 +33,7 @@ pub struct Base {
     pub(crate) documents: u64,
     /// Graphs that exist without quads, too, sorted.
     pub(crate) declared: Vec<u64>,
-    /// Whoever asks for the default graph without saying more means the union of all graphs.
+    /// The default graph of queries that say nothing else is the union of all graphs.
     pub(crate) is_union: bool,
     pub(crate) vertex_kinds: TextKinds,
     pub(crate) literal_ends: LiteralEnds,

@@ -40,7 +40,7 @@ pub(crate) struct GraphIndex {
 }
 
 impl GraphIndex {
-    /// The index of `entries`, sorted, of so many graphs; `places` are those of all entries.
+    /// The index of `entries`, sorted, of `graphs` graphs; `places` are those of all entries.
     pub(crate) fn new(entries: &[Entry], graphs: usize, places: &[u64]) -> Self {
         let mut offsets = vec![0_u64; graphs + 1];
         let mut quads = vec![0_u64; graphs];

@@ -88,7 +88,7 @@ impl Runs {
                 .sum::<usize>()
     }
 
-    /// Are these runs those of so many vertices?
+    /// Are these the runs of all `vertices`?
     pub(crate) fn check(&self, vertices: u64) -> Result<(), &'static str> {
         let covers = match (self.starts.first(), self.starts.last()) {
             (Some(first), Some(last)) => *first == 0 && *last == vertices,

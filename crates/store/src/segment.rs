@@ -14,8 +14,7 @@ use crate::image::{ImageReader, ImageWriter};
 /// Keys looked up together, so that their loads overlap.
 const LOOKUP_BATCH: usize = 256;
 
-/// Where a list has more neighbours than so many times the ranges of a filter, the ends of these are
-/// searched for in it.
+/// Neighbours of a list for each range of a filter beyond which the ends of these are searched for.
 const SEEK_SHARE: usize = 16;
 
 /// The base of a segment.

@@ -13,9 +13,10 @@ use jindou_bench::operators::{self, Jindou};
 use jindou_bench::updates;
 use serde::Serialize;
 
-use crate::args::{
-    BenchArguments, BenchChildArguments, BenchCommand, GraphBenchArguments, HostileArguments,
-    OperatorArguments, UpdateBenchArguments,
+use crate::args::BenchCommand;
+use crate::bench_args::{
+    BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments, OperatorArguments,
+    UpdateBenchArguments,
 };
 use crate::output;
 

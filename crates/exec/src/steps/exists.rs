@@ -166,7 +166,7 @@ fn is_volatile(planned: &PlannedStep) -> bool {
 const MOST_VARIABLES: usize = 4;
 /// Combinations of values that are remembered at most; all are forgotten when there are more.
 const MOST_DECIDED: usize = 256;
-/// After so many rows it is known whether they repeat values.
+/// Rows after which it is known whether they repeat values.
 const TRIED_ROWS: usize = 1 << 12;
 
 /// The values of a row at which the inner steps look.

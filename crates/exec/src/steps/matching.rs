@@ -550,8 +550,8 @@ impl Found {
     }
 }
 
-/// Adds the quads that match a pattern with a known end, or tells that they are too many to be taken
-/// at once and adds none.
+/// Adds the quads that match a pattern with a known end, or adds none and says so, where they are too many to
+/// be taken at once.
 fn visit_some(
     cx: &Context,
     pattern: &Pattern,

@@ -17,8 +17,8 @@ use crate::segment::Segment;
 /// Vertices of one characteristic set that share a home have a run of their own if they are so
 /// many, or all of the set.
 pub(super) const LEAST_RUN: usize = 64;
-/// Where more than one edge in so many is not just in the home of its subject, each edge says where
-/// it is.
+/// The share of edges beyond which, where they are not just in the home of their subject, each edge
+/// says where it is.
 const EACH_SHARE: usize = 8;
 
 /// The home of each vertex, as a rank of the graphs by text, and the graphs by rank, all as local
@@ -77,7 +77,7 @@ pub(super) struct Built {
     pub(super) graphs: NamedGraphs,
 }
 
-/// Packs renumbered quads, by predicate; `runs` tells where vertices are at home, `homes` are the
+/// Packs renumbered quads, by predicate; `runs` says where vertices are at home, `homes` are the
 /// graphs by its numbers, and `ids` all graphs, sorted.
 pub(super) fn pack(named: Vec<NamedEdges>, ids: Vec<u64>, runs: &Runs) -> Built {
     let mut packing = Packing {

@@ -24,7 +24,7 @@ const KEYS_AT_ONCE: usize = 1024;
 const COUNTED_AT_ONCE: usize = 4096;
 /// Keys whose lists are looked at to learn whether they are longer than all that a graph has.
 const KEYS_LOOKED_AT: usize = 16;
-/// A graph with so many edges of a predicate is not read as a whole for the sake of some keys.
+/// Edges of a predicate beyond which a graph is not read as a whole for the sake of some keys.
 const MOST_OWN_EDGES: u64 = 1 << 16;
 /// Lists that are together no longer than this are not worth a look at what the graph has.
 const FEW_OTHERS: usize = 256;

@@ -6,7 +6,7 @@ use super::view::LayerView;
 
 /// Rows whose lists are located together.
 const ROWS_AT_ONCE: usize = 256;
-/// Ids that are looked at in one call: whoever asks has a time limit.
+/// Ids that are looked at in one call: the caller has a time limit.
 const IDS_AT_ONCE: usize = 1 << 16;
 /// Batches of ids found that end a batch of located rows early: these are located again.
 const FOUND_BATCHES: usize = 4;

@@ -1,0 +1,309 @@
+//! Which options have the benchmarks?
+
+use std::ffi::OsString;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use jindou_bench::graphs::Layout;
+use jindou_bench::operators::{DEFAULT_SETS, Family, UNIVERSITIES};
+
+use crate::values::{parse_count, parse_duration, parse_memory, parse_seconds};
+
+/// Measure transactions, INSERT DATA in batches, and queries after many updates on LUBM data
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench updates --universities 40
+
+Data and a database for the time of the measurement are kept under target/bench-data in the
+current folder, which decides what an fsync costs.")]
+pub(crate) struct UpdateBenchArguments {
+    /// How many universities
+    #[arg(
+        long,
+        default_value = "5",
+        value_name = "N",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) universities: NonZeroU32,
+
+    /// Triples to update before the queries, half of them new and half of them removed
+    #[arg(long, default_value = "500000", value_name = "N")]
+    pub(crate) triples: u64,
+
+    /// Timed runs of each query, the shortest of which counts
+    #[arg(
+        long,
+        value_name = "R",
+        default_value = "1000",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) runs: NonZeroU32,
+    /// Only this query, such as q4
+    #[arg(long, value_name = "QUERY", value_parser = ["q1", "q2", "q3", "q4", "q5", "q6", "q7"])]
+    pub(crate) only: Option<String>,
+    /// Clients that send transactions of one triple
+    #[arg(
+        long,
+        default_value = "16",
+        value_name = "N",
+        value_parser = parse_count::<NonZeroUsize>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) clients: NonZeroUsize,
+
+    /// How long transactions and batches are sent, in seconds
+    #[arg(
+        long,
+        default_value = "5",
+        value_name = "SECONDS",
+        value_parser = parse_seconds,
+        allow_negative_numbers = true
+    )]
+    pub(crate) duration: Duration,
+
+    /// Folder for data and database
+    #[arg(long, default_value = jindou_bench::data::DEFAULT_FOLDER, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+
+    /// Write the report as JSON to a file, or to standard output for -
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Measure loading, the seven queries and a light load on LUBM data
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench lubm --universities 40
+  jindou bench lubm --universities 40 --http --location /tmp/store --json report.json
+
+Generated data is kept under target/bench-data in the current folder.")]
+pub(crate) struct BenchArguments {
+    /// How many universities
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) universities: NonZeroU32,
+    /// Seed of the data; the literature uses 0
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Threads for loading, for each query's parallel runs and for the light load [default: all]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_count::<NonZeroUsize>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Timed runs of each query in each way
+    #[arg(
+        long,
+        value_name = "R",
+        default_value = "20",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) runs: NonZeroU32,
+    /// How long each light load runs, in seconds
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = parse_seconds,
+        allow_negative_numbers = true,
+        default_value = "3"
+    )]
+    pub(crate) light: Duration,
+    /// Measure over a loopback HTTP server, too
+    #[arg(long)]
+    pub(crate) http: bool,
+    /// Measure a stored database, too, in this folder; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) location: Option<PathBuf>,
+    /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Folder of generated data
+    #[arg(long, value_name = "DIR", default_value = jindou_bench::data::DEFAULT_FOLDER)]
+    pub(crate) data: PathBuf,
+}
+
+/// Measure each operator: queries over LUBM, WatDiv and SSB, each heavy in one thing
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench operators
+  jindou bench operators --family path --family order
+  jindou bench operators --only 'count ' --json report.json
+
+LUBM is generated. WatDiv and SSB are read from --sets and left out, visibly, where they are
+absent. Every answer is compared with the recorded one; one that differs ends in an error.")]
+pub(crate) struct OperatorArguments {
+    /// Only queries with this in their name
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) only: Option<String>,
+    /// Only queries of this family; may be given several times
+    #[arg(long, value_name = "F")]
+    pub(crate) family: Vec<Family>,
+    /// Universities of the LUBM data; answers are recorded for the usual number
+    #[arg(long, value_name = "N", default_value_t = UNIVERSITIES)]
+    pub(crate) universities: u32,
+    /// Threads of one query [default: as the engine decides]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_count::<NonZeroUsize>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Time for the timed runs of one query, in seconds
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = parse_seconds,
+        allow_negative_numbers = true,
+        default_value = "1"
+    )]
+    pub(crate) budget: Duration,
+    /// Time after which a query is given up, in seconds
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = parse_seconds,
+        allow_negative_numbers = true,
+        default_value = "20"
+    )]
+    pub(crate) limit: Duration,
+    /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Folder of generated and unpacked data
+    #[arg(long, value_name = "DIR", default_value = jindou_bench::data::DEFAULT_FOLDER)]
+    pub(crate) data: PathBuf,
+    /// Folder of the packed data sets of WatDiv and SSB
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_SETS)]
+    pub(crate) sets: PathBuf,
+}
+
+/// Measure light queries beside queries and clients made to hurt
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench hostile
+  jindou bench hostile --universities 10 --duration 10m --json report.json
+
+Ends with status 1 if a light query failed, or memory, times or cancelled work missed the targets.")]
+pub(crate) struct HostileArguments {
+    /// How many universities
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) universities: NonZeroU32,
+    /// How long the hostile mix goes on, as in 20s or 10m
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = parse_duration,
+        allow_negative_numbers = true,
+        default_value = "20s"
+    )]
+    pub(crate) duration: Duration,
+    /// Connections that read slowly
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) slow: usize,
+    /// What all queries of the server may hold together
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_parser = parse_memory,
+        allow_negative_numbers = true,
+        default_value = "1GiB"
+    )]
+    pub(crate) memory: u64,
+    /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Folder of generated data
+    #[arg(long, value_name = "DIR", default_value = jindou_bench::data::DEFAULT_FOLDER)]
+    pub(crate) data: PathBuf,
+}
+
+/// Measure what named graphs cost beside the default graph, on LUBM data
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench graphs
+  jindou bench graphs --universities 1 --layout one-graph --only q4
+  jindou bench graphs --runs 5 --json report.json
+
+Layouts: one-graph, graph-per-university, random-graph (each statement in one of 1,000 graphs),
+repeated-in-graphs (each subject in 20 of 200 graphs, of a twentieth of the universities). The
+queries of each run by turns with those of the default graph. Files are generated under
+target/bench-data in the current folder and removed again. Ends with status 1 if an answer is not
+the one that the default graph gives.")]
+pub(crate) struct GraphBenchArguments {
+    /// How many universities
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "40",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) universities: NonZeroU32,
+    /// Timed runs of each query in each form, the median of which counts
+    #[arg(
+        long,
+        value_name = "R",
+        default_value = "15",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) runs: NonZeroU32,
+    /// Time after which a query is given up, and for all its runs in one form, in seconds
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = parse_seconds,
+        allow_negative_numbers = true,
+        default_value = "20"
+    )]
+    pub(crate) limit: Duration,
+    /// Only this layout; may be given several times
+    #[arg(long, value_name = "L")]
+    pub(crate) layout: Vec<Layout>,
+    /// Only this query, such as q4
+    #[arg(long, value_name = "QUERY", value_parser = ["q1", "q2", "q3", "q4", "q5", "q6", "q7"])]
+    pub(crate) only: Option<String>,
+    /// Threads for loading; queries have one [default: all]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_count::<NonZeroUsize>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Folder of generated data
+    #[arg(long, value_name = "DIR", default_value = jindou_bench::data::DEFAULT_FOLDER)]
+    pub(crate) data: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchChildArguments {
+    #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
+    pub(crate) arguments: Vec<OsString>,
+}
