@@ -120,7 +120,7 @@ impl Database {
             return Ok((snapshot, copied.is_linked));
         }
         let snapshot = self.graph().snapshot.clone();
-        let is_base = snapshot.changes() == 0 && snapshot.known_terms() == Default::default();
+        let is_base = snapshot.is_merged();
         let rebuilt = match is_base {
             true => None,
             false => Some(inner.builders().install(|| rebuild(&snapshot))?),

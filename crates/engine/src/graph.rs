@@ -63,7 +63,7 @@ impl TermSource for StoredGraph {
     fn end_number(&self, id: TermId) -> Option<u8> {
         match self.snapshot.appended_key(id) {
             Some(_) => None,
-            None => self.snapshot.base().literal_end_number(id.local()),
+            None => self.snapshot.base().literal_end_number(id.number()),
         }
     }
 

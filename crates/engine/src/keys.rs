@@ -2,7 +2,7 @@
 
 use jindou_dictionary::Decoder;
 use jindou_exec::{KeyKind, Keys};
-use jindou_model::{ShardId, TermId, TermKind};
+use jindou_model::{TermId, TermKind};
 use jindou_store::Snapshot;
 
 /// Adds the keys of `ids` to `keys` until these hold `most_bytes`, and gives how many it added.
@@ -40,8 +40,8 @@ impl Reader<'_> {
             key.extend_from_slice(appended);
         } else {
             let pushed = match id.kind() {
-                TermKind::Vertex => self.vertices.push(id.local(), key),
-                TermKind::Literal => self.literals.push(id.local(), key),
+                TermKind::Vertex => self.vertices.push(id.number(), key),
+                TermKind::Literal => self.literals.push(id.number(), key),
                 _ => {
                     self.snapshot.base().push_key(id, key);
                     Ok(())
@@ -74,7 +74,7 @@ pub(crate) fn lookup_keys(snapshot: &Snapshot, keys: &Keys, ids: &mut Vec<Option
         KeyKind::None => None,
         KeyKind::Node => snapshot.find_node(key),
         KeyKind::Literal => match found.next().flatten() {
-            Some(local) => Some(TermId::literal(ShardId(0), local)),
+            Some(local) => Some(TermId::literal(local)),
             None => snapshot.find_literal(key),
         },
     }));

@@ -274,9 +274,7 @@ impl Inner {
     /// may be due for a merge.
     pub(crate) fn note_opening(self: &Arc<Self>) {
         let latest = self.graph.load();
-        let has_none =
-            latest.snapshot.changes() == 0 && latest.snapshot.known_terms() == Default::default();
-        if !has_none {
+        if !latest.snapshot.is_merged() {
             self.start_maintenance(&mut self.signal.state.lock());
         }
     }
@@ -381,7 +379,7 @@ impl Inner {
         let (start, directory) = {
             // What cannot become current need not be built.
             writer.begin()?;
-            if writer.latest.changes() == 0 && writer.latest.known_terms() == Default::default() {
+            if writer.latest.is_merged() {
                 return Ok(false);
             }
             writer.since_merge = Some(Vec::new());

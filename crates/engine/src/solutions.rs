@@ -278,7 +278,7 @@ impl<'a> TermDecoder<'a> {
         };
         // Whatever is wrong with the block is told when its terms are read one by one.
         decoder
-            .block(id.local(), around, keys, at, ends)
+            .block(id.number(), around, keys, at, ends)
             .ok()
             .flatten()
     }
@@ -297,7 +297,7 @@ impl<'a> TermDecoder<'a> {
                 }
                 let key = self
                     .vertices
-                    .get(id.local())
+                    .get(id.number())
                     .expect("the vertex is in the dictionary");
                 Some(vertex_text(key))
             }
@@ -307,11 +307,11 @@ impl<'a> TermDecoder<'a> {
                 }
                 let key = self
                     .literals
-                    .get(id.local())
+                    .get(id.number())
                     .expect("the literal is in the dictionary");
                 Some(literal_text(key))
             }
-            TermKind::Predicate | TermKind::Computed => {
+            TermKind::Computed => {
                 self.scratch.clear();
                 let literal = self.terms.push_key(id, &mut self.scratch);
                 Some(key_text(&self.scratch, literal))

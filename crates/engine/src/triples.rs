@@ -416,7 +416,7 @@ impl<'a> TripleTest<'a> {
     #[inline]
     fn is_node(&mut self, id: TermId) -> bool {
         match id.kind() {
-            TermKind::Vertex | TermKind::Predicate => true,
+            TermKind::Vertex => true,
             TermKind::Computed => {
                 self.key.clear();
                 !self.terms.push_key(id, &mut self.key)

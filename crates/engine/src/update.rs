@@ -988,7 +988,6 @@ fn kind_of(working: &Snapshot, running: &Running, id: TermId) -> Kind {
                 false => Kind::Iri,
             }
         }
-        TermKind::Predicate => Kind::Iri,
         _ => Kind::Literal,
     }
 }

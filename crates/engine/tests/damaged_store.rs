@@ -44,7 +44,7 @@ fn files(location: &Path) -> Vec<PathBuf> {
         .filter(|path| !path.to_string_lossy().contains("log-"))
         .collect();
     files.sort();
-    assert_eq!(files.len(), 4, "{files:?}");
+    assert_eq!(files.len(), 3, "{files:?}");
     files
 }
 

@@ -341,12 +341,7 @@ impl Terms {
     /// # Panics
     /// If an id is of another query.
     pub fn push_keys(&self, ids: &[TermId], most_bytes: usize, keys: &mut Keys) -> usize {
-        let stored = |id: &TermId| {
-            matches!(
-                id.kind(),
-                TermKind::Vertex | TermKind::Literal | TermKind::Predicate
-            )
-        };
+        let stored = |id: &TermId| matches!(id.kind(), TermKind::Vertex | TermKind::Literal);
         let mut done = 0;
         while done < ids.len() && (done == 0 || keys.bytes() < most_bytes) {
             let run = ids[done..].iter().take_while(|id| stored(id)).count();

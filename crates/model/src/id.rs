@@ -1,16 +1,11 @@
-//! Ids: which kind of term is this, on which shard, and which one of them?
+//! Ids: which kind of term is this, and which one of them?
 
 use std::fmt;
 
 /// Bits of a [`TermId`] below the kind.
 pub const PAYLOAD_BITS: u32 = 60;
-/// Bits that number the vertices or the dictionary literals of one shard.
-pub const LOCAL_BITS: u32 = 40;
-/// Bits that name the shard of a vertex or dictionary literal.
-pub const SHARD_BITS: u32 = PAYLOAD_BITS - LOCAL_BITS;
 
 const PAYLOAD_MASK: u64 = (1 << PAYLOAD_BITS) - 1;
-const LOCAL_MASK: u64 = (1 << LOCAL_BITS) - 1;
 
 /// What a [`TermId`] stands for: its four top bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,13 +13,10 @@ const LOCAL_MASK: u64 = (1 << LOCAL_BITS) - 1;
 pub enum TermKind {
     /// No term: an unbound variable, or the default graph where a graph is named.
     None = 0,
-    /// An IRI or a blank node that is a subject, an object or the name of a graph.
+    /// An IRI or a blank node, wherever it occurs: predicates have a number as vertices, too.
     Vertex = 1,
     /// A literal kept in the dictionary.
     Literal = 2,
-    /// The IRI of a predicate that was not a vertex too when it was numbered; updates may make it
-    /// one, and it keeps this id until the next merge.
-    Predicate = 3,
     /// `xsd:integer`, held inline.
     Integer = 4,
     /// `xsd:decimal`, held inline.
@@ -48,8 +40,7 @@ pub enum TermKind {
 /// The id of an RDF term: equal ids are equal terms, and the other way round.
 ///
 /// Eight bytes; the order of ids is the order of (kind, payload) and says nothing about the
-/// terms, except that within one kind of inline value and one shard of the bulk-loaded
-/// dictionary literals it is stable for the life of the store.
+/// terms. A term keeps its id for the life of the store.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
 pub struct TermId(u64);
@@ -69,27 +60,18 @@ impl TermId {
         Self(((kind as u64) << PAYLOAD_BITS) | payload)
     }
 
-    /// The vertex `local` of `shard`.
+    /// The vertex of this number, which is below 2^60.
     #[inline]
     #[must_use]
-    pub const fn vertex(shard: ShardId, local: u64) -> Self {
-        assert!(local <= LOCAL_MASK, "a shard holds at most 2^40 vertices");
-        Self::new(TermKind::Vertex, ((shard.0 as u64) << LOCAL_BITS) | local)
+    pub const fn vertex(number: u64) -> Self {
+        Self::new(TermKind::Vertex, number)
     }
 
-    /// The dictionary literal `local` of `shard`.
+    /// The dictionary literal of this number, which is below 2^60.
     #[inline]
     #[must_use]
-    pub const fn literal(shard: ShardId, local: u64) -> Self {
-        assert!(local <= LOCAL_MASK, "a shard holds at most 2^40 literals");
-        Self::new(TermKind::Literal, ((shard.0 as u64) << LOCAL_BITS) | local)
-    }
-
-    /// The IRI of a predicate that is no vertex.
-    #[inline]
-    #[must_use]
-    pub const fn predicate(id: PredicateId) -> Self {
-        Self::new(TermKind::Predicate, id.0 as u64)
+    pub const fn literal(number: u64) -> Self {
+        Self::new(TermKind::Literal, number)
     }
 
     /// The id whose 64 bits are `raw`, as [`TermId::raw`] gave them.
@@ -120,7 +102,6 @@ impl TermId {
         match self.0 >> PAYLOAD_BITS {
             1 => TermKind::Vertex,
             2 => TermKind::Literal,
-            3 => TermKind::Predicate,
             4 => TermKind::Integer,
             5 => TermKind::Decimal,
             6 => TermKind::Double,
@@ -141,18 +122,11 @@ impl TermId {
         self.0 & PAYLOAD_MASK
     }
 
-    /// The shard-local number of a vertex or dictionary literal.
+    /// The number of a vertex or dictionary literal: among all of its kind, over all shards.
     #[inline]
     #[must_use]
-    pub const fn local(self) -> u64 {
-        self.0 & LOCAL_MASK
-    }
-
-    /// The shard of a vertex or dictionary literal.
-    #[inline]
-    #[must_use]
-    pub const fn shard(self) -> ShardId {
-        ShardId((self.payload() >> LOCAL_BITS) as u32)
+    pub const fn number(self) -> u64 {
+        self.payload()
     }
 
     /// True of literals that hold their value in the id.

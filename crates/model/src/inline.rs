@@ -127,7 +127,6 @@ pub const fn datatype(id: TermId) -> Option<NamedNodeRef<'static>> {
         TermKind::None
         | TermKind::Vertex
         | TermKind::Literal
-        | TermKind::Predicate
         | TermKind::Triple
         | TermKind::Computed => return None,
     })
@@ -148,7 +147,6 @@ pub const fn order_group(id: TermId) -> Option<u32> {
         TermKind::None
         | TermKind::Vertex
         | TermKind::Literal
-        | TermKind::Predicate
         | TermKind::Triple
         | TermKind::Computed => None,
     }
@@ -614,7 +612,6 @@ impl Lexical {
             TermKind::None
             | TermKind::Vertex
             | TermKind::Literal
-            | TermKind::Predicate
             | TermKind::Triple
             | TermKind::Computed => return None,
         }

@@ -17,8 +17,7 @@ mod text_run;
 
 pub use access::{Cursor, GraphRef, Lists, Membership, Pattern, Unavailable, Visit};
 pub use id::{
-    Direction, IdQuad, LOCAL_BITS, PAYLOAD_BITS, PredicateId, SHARD_BITS, ShardId, SnapshotNumber,
-    TermId, TermKind,
+    Direction, IdQuad, PAYLOAD_BITS, PredicateId, ShardId, SnapshotNumber, TermId, TermKind,
 };
 pub use neighbours::{Narrow, Neighbours};
 pub use patched::{Edge, EdgeRun, Patched, Unchanged};

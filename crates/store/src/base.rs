@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use jindou_dictionary::StringTable;
 use jindou_fabric::Region;
-use jindou_model::{PredicateId, ShardId, TermId, TermKind};
+use jindou_model::{PredicateId, TermId, TermKind};
 use rustc_hash::FxHashMap;
 
 use crate::StoreError;
+use crate::delta::TermCounts;
 use crate::identity::Identity;
 use crate::layer::{Layer, LayerKind};
 use crate::named::NamedGraphs;
@@ -18,10 +19,9 @@ use crate::text_order::{LiteralEnds, TextKinds};
 pub struct Base {
     pub(crate) vertices: StringTable,
     pub(crate) literals: StringTable,
-    pub(crate) predicates: StringTable,
-    /// The term of each predicate: a vertex where its IRI is one.
+    /// The vertex that each predicate is.
     pub(crate) predicate_terms: Vec<TermId>,
-    /// Predicates of vertices whose IRI is one, by local id.
+    /// The predicates of vertices, by number.
     pub(crate) vertex_predicates: FxHashMap<u64, PredicateId>,
     /// The default graph, and all named graphs laid over each other.
     pub(crate) layers: [Layer; 2],
@@ -46,7 +46,7 @@ pub struct Base {
 /// Bytes by part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
-    /// Vertices, literals and predicates with their index.
+    /// Vertices and literals with their index.
     pub dictionary: usize,
     /// Segments of the default graph.
     pub segments: usize,
@@ -97,6 +97,16 @@ impl Base {
         self
     }
 
+    /// How many terms there are.
+    #[must_use]
+    pub fn term_counts(&self) -> TermCounts {
+        TermCounts {
+            vertices: self.vertex_count(),
+            literals: self.literal_count(),
+            predicates: self.predicate_count() as u64,
+        }
+    }
+
     /// Number of predicates.
     #[must_use]
     pub fn predicate_count(&self) -> usize {
@@ -134,22 +144,16 @@ impl Base {
         self.documents
     }
 
-    /// Vertex keys by local id.
+    /// Vertex keys by number.
     #[must_use]
     pub fn vertex_table(&self) -> &StringTable {
         &self.vertices
     }
 
-    /// Literal keys by local id.
+    /// Literal keys by number.
     #[must_use]
     pub fn literal_table(&self) -> &StringTable {
         &self.literals
-    }
-
-    /// Predicate IRIs by number.
-    #[must_use]
-    pub fn predicate_table(&self) -> &StringTable {
-        &self.predicates
     }
 
     /// Bytes by part.
@@ -158,7 +162,6 @@ impl Base {
         Footprint {
             dictionary: self.vertices.bytes()
                 + self.literals.bytes()
-                + self.predicates.bytes()
                 + self.vertex_kinds.bytes()
                 + self.literal_ends.bytes()
                 + self.predicate_terms.len() * 8
@@ -174,32 +177,22 @@ impl Base {
         }
     }
 
-    /// The id of the vertex or predicate with this key.
+    /// The id of the vertex with this key.
     #[must_use]
     pub fn find_node(&self, key: &[u8]) -> Option<TermId> {
-        match self.vertices.lookup(key) {
-            Some(local) => Some(TermId::vertex(ShardId(0), local)),
-            None => {
-                let number = self.predicates.lookup(key)?;
-                Some(self.predicate_terms[number as usize])
-            }
-        }
+        self.vertices.lookup(key).map(TermId::vertex)
     }
 
     /// The id of the dictionary literal with this key.
     #[must_use]
     pub fn find_literal(&self, key: &[u8]) -> Option<TermId> {
-        self.literals
-            .lookup(key)
-            .map(|local| TermId::literal(ShardId(0), local))
+        self.literals.lookup(key).map(TermId::literal)
     }
 
     /// The predicate with this IRI.
     #[must_use]
     pub fn find_predicate(&self, iri: &str) -> Option<PredicateId> {
-        self.predicates
-            .lookup(iri.as_bytes())
-            .map(|number| PredicateId(number as u32))
+        self.predicate_of_term(self.find_node(iri.as_bytes())?)
     }
 
     /// The term of a predicate.
@@ -215,21 +208,19 @@ impl Base {
     #[must_use]
     pub fn predicate_of_term(&self, term: TermId) -> Option<PredicateId> {
         match term.kind() {
-            TermKind::Predicate => Some(PredicateId(term.payload() as u32)),
-            TermKind::Vertex => self.vertex_predicates.get(&term.local()).copied(),
+            TermKind::Vertex => self.vertex_predicates.get(&term.number()).copied(),
             _ => None,
         }
     }
 
-    /// Appends the key of a vertex, dictionary literal or predicate.
+    /// Appends the key of a vertex or dictionary literal.
     ///
     /// # Panics
     /// If the id is not one of this store.
     pub fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
         let done = match id.kind() {
-            TermKind::Vertex => self.vertices.extract(id.local(), key),
-            TermKind::Literal => self.literals.extract(id.local(), key),
-            TermKind::Predicate => self.predicates.extract(id.payload(), key),
+            TermKind::Vertex => self.vertices.extract(id.number(), key),
+            TermKind::Literal => self.literals.extract(id.number(), key),
             kind => panic!("a term of kind {kind:?} has no key in the dictionary"),
         };
         done.unwrap_or_else(|error| panic!("term {id:?} is not in the dictionary: {error}"));

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use jindou_model::{
-    Direction, IdRanges, Membership, Narrow, Neighbours, PredicateId, ShardId, TermId, TermKind,
+    Direction, IdRanges, Membership, Narrow, Neighbours, PredicateId, TermId, TermKind,
 };
 
 use rustc_hash::FxHashMap;
@@ -321,7 +321,7 @@ impl Clusters {
         if vertex.kind() != TermKind::Vertex {
             return None;
         }
-        let local = vertex.local();
+        let local = vertex.number();
         let after = self.starts.partition_point(|start| *start <= local);
         (after > 0 && after < self.starts.len()).then(|| after - 1)
     }
@@ -347,7 +347,7 @@ impl Clusters {
         let cluster = self.cluster_of(vertex)?;
         let types = self.types.get(cluster);
         let index = types.binary_search(&class.raw()).ok()?;
-        let before = (vertex.local() - self.starts[cluster]) as usize * types.len();
+        let before = (vertex.number() - self.starts[cluster]) as usize * types.len();
         Some(self.type_starts[cluster] as usize + before + index)
     }
 
@@ -777,7 +777,7 @@ impl Clusters {
 }
 
 fn vertex(local: u64) -> TermId {
-    TermId::vertex(ShardId(0), local)
+    TermId::vertex(local)
 }
 
 fn lists<T>(

@@ -4,8 +4,7 @@
 //! the identity of G's base and the number of the snapshot that base and checkpoint make, with a
 //! checksum. That number is what a store goes on from when its log is empty, as it is after a merge:
 //! clients keep snapshot numbers, which therefore never decrease. The generation's files
-//! are `base-G.jnd` (segments, clusters), `vertices-G.jnd`, `literals-G.jnd` and
-//! `predicates-G.jnd`; `changes-G-C.jnd` holds all that changed since, up to the checkpoint, and is
+//! are `base-G.jnd` (segments, clusters), `vertices-G.jnd` and `literals-G.jnd`; `changes-G-C.jnd` holds all that changed since, up to the checkpoint, and is
 //! absent where C is 0; `log-G-N.jnd` with N > C what was committed after it. New files are written
 //! beside the old ones and become current by one rename of `CURRENT`, so that whatever fails before
 //! leaves the store as it was. Generation 0 is a store that was begun and has no files yet: files
@@ -20,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use jindou_dictionary::StringTable;
 use jindou_fabric::Region;
-use jindou_model::SnapshotNumber;
+use jindou_model::{SnapshotNumber, TermId, TermKind};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::StoreError;
@@ -42,10 +41,10 @@ const KIND_BASE: u64 = 1;
 const KIND_TABLE: u64 = 2;
 const KIND_CHANGES: u64 = 3;
 
-const TABLES: [&str; 3] = ["vertices", "literals", "predicates"];
+const TABLES: [&str; 2] = ["vertices", "literals"];
 
 /// Raised with the version of any of the files, and with that of `CURRENT` itself.
-const MANIFEST_VERSION: u64 = 5;
+const MANIFEST_VERSION: u64 = 6;
 /// The last version whose `CURRENT` does not say which it is.
 const UNNAMED_VERSION: u64 = 2;
 
@@ -465,10 +464,7 @@ impl Directory {
     pub(crate) fn write_base(&self, base: &Base, generation: u64) -> Result<(), StoreError> {
         let next = generation;
         let mut checksums = Vec::with_capacity(TABLES.len());
-        for (name, table) in TABLES
-            .iter()
-            .zip([&base.vertices, &base.literals, &base.predicates])
-        {
+        for (name, table) in TABLES.iter().zip([&base.vertices, &base.literals]) {
             let mut image = ImageWriter::default();
             image.region(table.region());
             checksums.push(image.finish(self.storage(), &file_name(name, next), KIND_TABLE)?);
@@ -483,7 +479,8 @@ impl Directory {
         image.word(base.documents);
         image.words(&base.declared);
         image.word(u64::from(base.is_union));
-        image.word(base.predicate_count() as u64);
+        let predicates: Vec<u64> = base.predicate_terms.iter().map(|id| id.raw()).collect();
+        image.words(&predicates);
         base.layers.iter().for_each(|layer| layer.write(&mut image));
         base.named.write(&mut image);
         base.runs.write(&mut image);
@@ -595,8 +592,8 @@ impl Directory {
                 .map_err(|error| image.corrupt(&error.to_string()))?;
             Ok::<_, StoreError>((table, image.checksum(), image.file()))
         };
-        let [vertices, literals, predicates] = TABLES.map(table);
-        let tables = [vertices?, literals?, predicates?];
+        let [vertices, literals] = TABLES.map(table);
+        let tables = [vertices?, literals?];
         let mut image = ImageReader::open(&self.file("base", generation), KIND_BASE)?;
         let identity = Identity([image.word()?, image.word()?]);
         for (name, (_, checksum, _)) in TABLES.iter().zip(&tables) {
@@ -605,17 +602,20 @@ impl Directory {
             }
         }
         let mut files = vec![image.file()];
-        let [vertices, literals, predicates] = tables.map(|(table, _, file)| {
+        let [vertices, literals] = tables.map(|(table, _, file)| {
             files.push(file);
             table
         });
         let documents = image.word()?;
         let declared = image.words()?;
         let is_union = image.word()? == 1;
-        let count = image.length()?;
-        if count as u64 != predicates.len() {
-            return Err(image.corrupt("it does not belong to the table of predicates"));
+        let predicate_terms: Vec<TermId> =
+            image.words()?.into_iter().map(TermId::from_raw).collect();
+        let is_known = |id: &TermId| id.kind() == TermKind::Vertex && id.number() < vertices.len();
+        if !predicate_terms.iter().all(is_known) {
+            return Err(image.corrupt("a predicate is no vertex"));
         }
+        let count = predicate_terms.len();
         let layers = [
             Layer::read(&mut image, count)?,
             Layer::read(&mut image, count)?,
@@ -628,7 +628,7 @@ impl Directory {
         let tables = Tables {
             vertices,
             literals,
-            predicates,
+            predicate_terms,
         };
         let mut base = assemble(tables, layers, named, runs, documents);
         base.declared = declared;
@@ -708,7 +708,7 @@ fn is_leftover(name: &str, current: Current) -> bool {
     match kind {
         // No generation has this number.
         _ if generation == 0 => false,
-        "base" | "vertices" | "literals" | "predicates" | "log" => generation != current.generation,
+        "base" | "vertices" | "literals" | "log" => generation != current.generation,
         "changes" => generation != current.generation || number() != Some(current.checkpoint),
         _ => false,
     }
@@ -731,12 +731,12 @@ mod tests {
         let parse = |words: &str| Current::parse(with_checksum(words).as_bytes());
         assert_eq!(parse("7 3"), Err(BadManifest::Version(2)));
         let base = current.base;
-        let other = format!("6 7 3 {base} 12 more");
-        assert_eq!(parse(&other), Err(BadManifest::Version(6)));
-        assert_eq!(parse("6 7 3"), Err(BadManifest::Version(6)));
+        let other = format!("5 7 3 {base} 12 more");
+        assert_eq!(parse(&other), Err(BadManifest::Version(5)));
+        assert_eq!(parse("5 7 3"), Err(BadManifest::Version(5)));
         assert_eq!(parse("4 7 3 1 12"), Err(BadManifest::Version(4)));
-        let wrong_count = format!("5 7 3 {base}");
-        let damaged = ["x", "5 7 3", "5 7 -1 12 5 6", &wrong_count];
+        let wrong_count = format!("6 7 3 {base}");
+        let damaged = ["x", "6 7 3", "6 7 -1 12 5 6", &wrong_count];
         for damaged in damaged {
             assert_eq!(parse(damaged), Err(BadManifest::Damaged), "{damaged:?}");
         }

@@ -521,7 +521,6 @@ fn for_each_bit(blocks: &[[u64; BLOCK_WORDS]], visit: &mut dyn FnMut(u64)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jindou_model::ShardId;
     use proptest::prelude::*;
 
     fn check(keys: &[u64]) {
@@ -568,7 +567,7 @@ mod tests {
             literals in proptest::collection::vec(1..200_u64, 0..50),
         ) {
             let mut keys = Vec::new();
-            let mut at = TermId::vertex(ShardId(0), 5).raw();
+            let mut at = TermId::vertex(5).raw();
             for gap in gaps { at += gap; keys.push(at); }
             let mut at = TermId::new(TermKind::Integer, 77).raw();
             for gap in literals { at += gap; keys.push(at); }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use jindou_model::SnapshotNumber;
 
-use crate::delta::{Replay, ReplayError, Snapshot, Transaction};
+use crate::delta::{NewTerms, Replay, ReplayError, Snapshot, Transaction};
 use crate::directory::{Current, Directory, FIRST_SNAPSHOT};
 use crate::log::{self, Folder, Fsync, Log, LogOptions, Recovered, Storage, Ticket};
 use crate::{Base, Identity, StoreError, verify};
@@ -475,7 +475,7 @@ impl DurableStore {
         let transaction = Transaction::from_base(snapshot);
         // Also that what was linked or copied is whole.
         snapshot.base().check()?;
-        let has_changes = transaction.terms.iter().any(|keys| !keys.is_empty())
+        let has_changes = transaction.terms != NewTerms::default()
             || transaction.stages.iter().any(|stage| !stage.is_empty());
         let transactions = Vec::from_iter(has_changes.then_some(transaction));
         // The base is the same one, linked or not, and keeps its identity.

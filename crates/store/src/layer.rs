@@ -6,8 +6,8 @@
 use std::ops::ControlFlow;
 
 use jindou_model::{
-    Cursor, Direction, IdRanges, Membership, Neighbours, Pattern, PredicateId, ShardId, TermId,
-    TermKind, Visit,
+    Cursor, Direction, IdRanges, Membership, Neighbours, Pattern, PredicateId, TermId, TermKind,
+    Visit,
 };
 
 use crate::StoreError;
@@ -307,7 +307,7 @@ impl Layer {
             for cluster in 0..self.clusters.len() {
                 let types = self.clusters.types_of(cluster);
                 for local in self.clusters.members(cluster) {
-                    let subject = TermId::vertex(ShardId(0), local);
+                    let subject = TermId::vertex(local);
                     for index in 0..types.len() {
                         visit(subject, predicate, types.get(index), TermId::NONE)?;
                     }

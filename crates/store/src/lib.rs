@@ -24,8 +24,8 @@ pub use base::{Base, Footprint};
 pub use clusters::Clusters;
 pub use column::Column;
 pub use delta::{
-    Changed, Changes, EdgeGraphsAt, Effect, Fold, FoldRule, LayerView, Replay, ReplayError,
-    Snapshot, Stage, TermCounts, Transaction, TransactionError, Translator,
+    Changed, Changes, EdgeGraphsAt, Effect, Fold, FoldRule, LayerView, NewTerms, Replay,
+    ReplayError, Snapshot, Stage, TermCounts, Transaction, TransactionError, Translator,
 };
 pub use directory::{Directory, StoreFile};
 pub use domain::Domain;

@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use jindou_model::{Direction, IdRanges, Neighbours, PredicateId, ShardId, TermId};
+use jindou_model::{Direction, IdRanges, Neighbours, PredicateId, TermId};
 
 use crate::StoreError;
 use crate::base::Base;
@@ -328,7 +328,7 @@ impl<'a> EdgeGraphs<'a> {
             return None;
         }
         let (home, members) = (run.home, run.members.clone());
-        let in_run = |subject: &&TermId| members.contains(&subject.local());
+        let in_run = |subject: &&TermId| members.contains(&subject.number());
         Some((home, subjects.iter().take_while(in_run).count()))
     }
 
@@ -342,7 +342,7 @@ impl<'a> EdgeGraphs<'a> {
 
     #[inline]
     fn run(&mut self, subject: TermId) -> &Run {
-        if !self.last.members.contains(&subject.local()) {
+        if !self.last.members.contains(&subject.number()) {
             self.find_run(subject);
         }
         &self.last
@@ -409,7 +409,7 @@ impl<'a> OfGraph<'a> {
                 continue;
             }
             let members = self.base.runs.members(run);
-            let of_run = members.map(|local| TermId::vertex(ShardId(0), local));
+            let of_run = members.map(|local| TermId::vertex(local));
             let typed = of_run.filter(|id| all.contains(*id));
             let elsewhere = typed.filter(|id| !graphs.of(*id, class).contains(self.graph));
             others.extend(elsewhere.map(|id| id.raw()));

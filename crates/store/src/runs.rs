@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use jindou_model::{IdRanges, ShardId, TermId, TermKind};
+use jindou_model::{IdRanges, TermId, TermKind};
 
 use crate::StoreError;
 use crate::image::{ImageReader, ImageWriter};
@@ -37,7 +37,7 @@ impl Runs {
             .enumerate()
             .filter(|(_, home)| **home != NO_HOME)
         {
-            let vertex = |local| TermId::vertex(ShardId(0), local);
+            let vertex = |local| TermId::vertex(local);
             of_graph[*home as usize].push(vertex(starts[run]), vertex(starts[run + 1]));
         }
         Self {
@@ -53,7 +53,7 @@ impl Runs {
         if vertex.kind() != TermKind::Vertex {
             return None;
         }
-        let local = vertex.local();
+        let local = vertex.number();
         let after = self.starts.partition_point(|start| *start <= local);
         (after > 0 && after < self.starts.len()).then(|| after - 1)
     }

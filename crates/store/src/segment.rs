@@ -445,12 +445,11 @@ impl Segment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jindou_model::ShardId;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
     fn vertex(local: u64) -> u64 {
-        TermId::vertex(ShardId(0), local).raw()
+        TermId::vertex(local).raw()
     }
 
     proptest! {

@@ -165,7 +165,7 @@ impl Base {
     /// Costs a few loads, and the first time for sixteen terms the decoding of them.
     #[must_use]
     pub fn text_run(&self, id: TermId) -> Option<TextRun> {
-        let local = id.local();
+        let local = id.number();
         match id.kind() {
             TermKind::Vertex if local < self.vertices.len() => {
                 let run = self.runs.run_of(id)?;

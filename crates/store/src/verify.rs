@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use jindou_dictionary::StringTable;
 use jindou_model::{Direction, Pattern, PredicateId, TermId, TermKind};
+use oxrdf::vocab::rdf;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::delta::Snapshot;
@@ -76,17 +77,12 @@ impl Files<'_> {
 /// [`StoreError::Corrupt`] with the file of the generation in that folder.
 pub(crate) fn base(base: &Base, folder: &Path, generation: u64) -> Result<(), StoreError> {
     let files = Files { folder, generation };
-    for (part, table) in [
-        ("vertices", &base.vertices),
-        ("literals", &base.literals),
-        ("predicates", &base.predicates),
-    ] {
+    for (part, table) in [("vertices", &base.vertices), ("literals", &base.literals)] {
         dictionary(table).map_err(|reason| files.wrong(part, reason))?;
     }
     let known = |id: TermId| match id.kind() {
-        TermKind::Vertex => id.local() < base.vertices.len(),
-        TermKind::Literal => id.local() < base.literals.len(),
-        TermKind::Predicate => id.payload() < base.predicates.len(),
+        TermKind::Vertex => id.number() < base.vertices.len(),
+        TermKind::Literal => id.number() < base.literals.len(),
         TermKind::None | TermKind::Computed => false,
         _ => true,
     };
@@ -96,6 +92,9 @@ pub(crate) fn base(base: &Base, folder: &Path, generation: u64) -> Result<(), St
         .all(|raw| known(TermId::from_raw(*raw)));
     if !declared || !base.declared.is_sorted() {
         return Err(files.wrong("base", "the list of declared graphs is broken"));
+    }
+    if !predicates(base) {
+        return Err(files.wrong("base", "predicates and their vertices are mixed up"));
     }
     (base.runs.check(base.vertices.len())).map_err(|reason| files.wrong("base", reason))?;
     for layer in &base.layers {
@@ -108,13 +107,28 @@ pub(crate) fn base(base: &Base, folder: &Path, generation: u64) -> Result<(), St
             predicate_edges(layer, predicate, &known).map_err(|reason| {
                 let mut iri = Vec::new();
                 // Every string was read above.
-                let _ = base.predicates.extract(number as u64, &mut iri);
+                base.push_key(base.predicate_term(predicate), &mut iri);
                 let iri = String::from_utf8_lossy(&iri);
                 files.wrong("base", format!("<{iri}>: {reason}"))
             })?;
         }
     }
     named(base, &known).map_err(|reason| files.wrong("base", reason))
+}
+
+/// Each predicate is a vertex of its own, the first one `rdf:type`.
+fn predicates(base: &Base) -> bool {
+    let terms = &base.predicate_terms;
+    let is_one = |(number, term): (usize, &TermId)| {
+        term.kind() == TermKind::Vertex
+            && term.number() < base.vertices.len()
+            && base.predicate_of_term(*term) == Some(PredicateId(number as u32))
+    };
+    let mut iri = Vec::new();
+    terms.iter().enumerate().all(is_one) && {
+        base.push_key(base.predicate_term(PredicateId::TYPE), &mut iri);
+        iri == rdf::TYPE.as_str().as_bytes()
+    }
 }
 
 /// Every string is found under its id, and the bytes are those that were written.
@@ -324,12 +338,15 @@ mod tests {
         altered.layers[0].segments[0][other] = Some(Segment::from_sorted(&[(edge, edge)]));
         assert!(reason(&altered).contains("<http://e/even>"));
         let mut altered = sample();
-        let unknown = TermId::vertex(jindou_model::ShardId(0), 1_000_000).raw();
+        let unknown = TermId::vertex(1_000_000).raw();
         altered.layers[0].segments[0][number] = Some(Segment::from_sorted(&[(edge, unknown)]));
         assert!(reason(&altered).contains("base-3.jnd"));
         let mut altered = sample();
-        altered.vertices = altered.predicates.clone();
+        altered.vertices = altered.literals.clone();
         assert!(reason(&altered).contains("-3.jnd"));
+        let mut altered = sample();
+        altered.predicate_terms.swap(0, 1);
+        assert!(reason(&altered).contains("predicate"));
         let mut altered = sample();
         altered.declared = vec![unknown];
         assert!(reason(&altered).contains("declared"));

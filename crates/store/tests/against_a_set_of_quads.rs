@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use jindou_model::{
     Cursor, Direction, GraphRef, IdQuad, IdRanges, Lists, Membership, Pattern, PredicateId,
-    ShardId, SnapshotNumber, TermId, TermKind, TextKind, TextRun, inline, key,
+    SnapshotNumber, TermId, TermKind, TextKind, TextRun, inline, key,
 };
 use jindou_store::bulk::{BulkSink, build, rebuild};
 use jindou_store::{
@@ -628,8 +628,8 @@ fn compare_changes(before: &Snapshot, now: &Snapshot) {
 }
 
 fn compare_runs(base: &Base) {
-    let vertices = (0..base.vertex_count()).map(|local| TermId::vertex(ShardId(0), local));
-    let literals = (0..base.literal_count()).map(|local| TermId::literal(ShardId(0), local));
+    let vertices = (0..base.vertex_count()).map(|local| TermId::vertex(local));
+    let literals = (0..base.literal_count()).map(|local| TermId::literal(local));
     let ids: Vec<TermId> = vertices.chain(literals).collect();
     let key_of = |id: &TermId| {
         let mut key = Vec::new();
@@ -657,14 +657,14 @@ fn compare_runs(base: &Base) {
     for (id, key) in ids.iter().zip(&keys) {
         if id.kind() == TermKind::Literal {
             let border = key.iter().rposition(|byte| *byte == 0).expect("a border");
-            let number = base.literal_end_number(id.local());
+            let number = base.literal_end_number(id.number());
             let known = ends.entry(number).or_insert_with(|| key[border..].to_vec());
             assert!(number.is_some() && *known == key[border..]);
         }
     }
-    let behind = TermId::literal(ShardId(0), base.literal_count());
+    let behind = TermId::literal(base.literal_count());
     assert_eq!(base.text_run(behind), None);
-    let behind = TermId::vertex(ShardId(0), base.vertex_count());
+    let behind = TermId::vertex(base.vertex_count());
     assert_eq!(base.text_run(behind), None);
 }
 

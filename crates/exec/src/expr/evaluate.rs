@@ -389,5 +389,5 @@ fn compare_operands(
 /// True of the ids of IRIs and blank nodes that the store has: those are equal to themselves
 /// only.
 pub(super) fn names(id: TermId) -> bool {
-    matches!(id.kind(), TermKind::Vertex | TermKind::Predicate)
+    id.kind() == TermKind::Vertex
 }

@@ -55,7 +55,6 @@ pub(crate) fn run_of(id: TermId, terms: &Terms) -> Option<Run> {
             };
             run(rank, text.number)
         }
-        TermKind::Predicate => run(rank::IRI, Run::ALONE),
         TermKind::Triple | TermKind::Computed => None,
     }
 }

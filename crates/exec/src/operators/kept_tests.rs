@@ -1,6 +1,6 @@
 //! Joins with variables that may be unbound, against comparing every row with every other.
 
-use jindou_model::{ShardId, TermId};
+use jindou_model::TermId;
 use jindou_plan::physical::Var;
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ fn free(_: usize) -> Result<bool, ExecError> {
 fn id(value: u64) -> TermId {
     match value {
         0 => TermId::NONE,
-        value => TermId::vertex(ShardId(0), value),
+        value => TermId::vertex(value),
     }
 }
 

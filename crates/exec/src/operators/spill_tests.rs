@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, PredicateId, ShardId,
-    TermId, Unavailable, Visit, inline,
+    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, PredicateId, TermId,
+    Unavailable, Visit, inline,
 };
 use jindou_plan::expression::{Aggregate, AggregateFunction};
 use jindou_plan::physical::{Form, Node, Operator as Planned, Plan, RememberedIds, Var};
@@ -30,7 +30,7 @@ struct Empty;
 impl TermSource for Empty {
     fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
         // Vertices sort by their numbers turned around.
-        key.extend(format!("v{:08}", id.local().reverse_bits() >> 40).bytes());
+        key.extend(format!("v{:08}", id.number().reverse_bits() >> 40).bytes());
     }
 
     fn lookup(&self, _: &[u8], _: bool) -> Option<TermId> {
@@ -44,7 +44,7 @@ impl Catalogue for Empty {
     }
 
     fn predicate_term(&self, predicate: PredicateId) -> TermId {
-        TermId::predicate(predicate)
+        TermId::vertex(predicate.0.into())
     }
 
     fn predicates(&self, _: GraphRef<'_>, _: &mut Vec<PredicateId>) {}
@@ -238,7 +238,7 @@ type Row = Vec<u64>;
 fn id(cell: u64) -> TermId {
     match cell {
         0 => TermId::NONE,
-        cell => TermId::vertex(ShardId(0), cell),
+        cell => TermId::vertex(cell),
     }
 }
 
@@ -261,7 +261,7 @@ fn tables(width: usize, rows: &[Row]) -> Boxed {
 fn cells(table: &Table, width: usize) -> Vec<Row> {
     let cell = |column: usize, row: usize| match table.value(Var(column as u16), row) {
         id if id.is_none() => 0,
-        id => id.local(),
+        id => id.number(),
     };
     (0..table.rows())
         .map(|row| (0..width).map(|column| cell(column, row)).collect())

@@ -10,7 +10,7 @@ pub mod paths;
 
 use std::collections::BTreeMap;
 
-use jindou_model::{Direction, GraphRef, PredicateId, ShardId, TermId};
+use jindou_model::{Direction, GraphRef, PredicateId, TermId};
 use jindou_plan::{Membership, SegmentStatistics, Statistics};
 use oxrdf::TermRef;
 
@@ -93,7 +93,7 @@ impl Toy {
         *self
             .terms
             .entry(format!("{NAMESPACE}{name}"))
-            .or_insert_with(|| TermId::vertex(ShardId(0), next))
+            .or_insert_with(|| TermId::vertex(next))
     }
 
     fn add_predicate(&mut self, name: &str) -> PredicateId {
@@ -271,7 +271,7 @@ impl Statistics for Flat {
         10
     }
     fn term(&self, _: TermRef<'_>) -> Option<TermId> {
-        Some(TermId::vertex(ShardId(0), 1))
+        Some(TermId::vertex(1))
     }
     fn predicate(&self, iri: &str) -> Option<PredicateId> {
         Some(if iri.ends_with("#type") {
@@ -348,7 +348,7 @@ impl Statistics for Noise {
         self.pick("predicates", 100) as u32
     }
     fn term(&self, term: TermRef<'_>) -> Option<TermId> {
-        (self.pick(term.to_string(), 8) > 0).then(|| TermId::vertex(ShardId(0), 1))
+        (self.pick(term.to_string(), 8) > 0).then(|| TermId::vertex(1))
     }
     fn predicate(&self, iri: &str) -> Option<PredicateId> {
         Flat.predicate(iri)

@@ -638,7 +638,10 @@ fn the_protocol_names_the_dataset() {
     assert_eq!(server.query(objects, &more).text(), "o\r\ngraph\r\n");
     let more = "&format=csv&union-default-graph=true";
     assert_eq!(server.query(objects, more).text(), "o\r\ngraph\r\n");
-    assert_eq!(server.query(objects, "&union-default-graph=perhaps").status, 400);
+    assert_eq!(
+        server.query(objects, "&union-default-graph=perhaps").status,
+        400
+    );
     let graphs = "SELECT ?g { GRAPH ?g { ?s <http://e/in> ?o } }";
     let more = format!("&format=csv&named-graph-uri=http://e/none&named-graph-uri={graph}");
     assert_eq!(server.query(graphs, &more).text(), "g\r\nhttp://e/g\r\n");

@@ -1,14 +1,14 @@
 //! Merged terms and edges -> dictionary, clusters, segments.
 
 use jindou_dictionary::{Interner, StringTable};
-use jindou_model::{Direction, PredicateId, ShardId, TermId, TermKind};
+use jindou_model::{Direction, PredicateId, TermId, TermKind};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::cluster::{Clustering, cluster};
 use super::merge::{Merged, merge};
 use super::named::{self, Built, LEAST_RUN};
-use super::sink::{BulkSink, Edges, NamedEdges};
+use super::sink::{BulkSink, Edges, NamedEdges, intern};
 use super::sort::sort_pairs;
 use crate::base::Base;
 use crate::clusters::{Clusters, Lists, MOST_PAIRS, PairEdges};
@@ -28,13 +28,18 @@ use crate::{Snapshot, StoreError};
 /// [`StoreError::TooLarge`] beyond 2^32 - 1 distinct vertices or literals.
 pub fn build(sinks: Vec<BulkSink>, documents: u64) -> Result<Base, StoreError> {
     let Merged {
-        vertices,
+        mut vertices,
         literals,
         predicates,
         mut edges,
         mut named,
     } = merge(sinks)?;
     let predicate_order = predicates_in_order(&predicates);
+    let predicate_vertices: Vec<u32> = predicate_order
+        .iter()
+        .map(|number| intern(&mut vertices, predicates.get(*number)))
+        .collect::<Result<_, _>>()?;
+    drop(predicates);
     let clustering = cluster(&vertices, &literals, (&edges, &named), &predicate_order);
     let (homes, home_graphs) = named::homes(&vertices, &named);
     let order = order_vertices(&vertices, &clustering, &homes);
@@ -50,7 +55,10 @@ pub fn build(sinks: Vec<BulkSink>, documents: u64) -> Result<Base, StoreError> {
         || table(&vertices, vertex_order),
         || table(&literals, &literal_order),
     );
-    let predicate_table = table(&predicates, &predicate_order)?;
+    let predicate_terms = predicate_vertices
+        .iter()
+        .map(|vertex| TermId::vertex(renumbering.vertices[*vertex as usize].into()))
+        .collect();
     drop((vertices, literals));
 
     // From here on predicates are in their final order.
@@ -85,7 +93,7 @@ pub fn build(sinks: Vec<BulkSink>, documents: u64) -> Result<Base, StoreError> {
     let tables = Tables {
         vertices: vertex_table?,
         literals: literal_table?,
-        predicates: predicate_table,
+        predicate_terms,
     };
     Ok(assemble(tables, layers, graphs, runs, documents))
 }
@@ -119,7 +127,7 @@ fn home_numbers(order: &Order, graphs: &[u32], ids: &[u64], renumbering: &Renumb
         let Some(local) = graphs.get(*rank as usize) else {
             return NO_HOME;
         };
-        let id = TermId::vertex(ShardId(0), renumbering.vertices[*local as usize].into());
+        let id = TermId::vertex(renumbering.vertices[*local as usize].into());
         let place = ids.binary_search(&id.raw());
         place.expect("a home is a graph with quads") as u32
     };
@@ -163,10 +171,11 @@ pub fn rebuild_with(
 pub(crate) struct Tables {
     pub(crate) vertices: StringTable,
     pub(crate) literals: StringTable,
-    pub(crate) predicates: StringTable,
+    /// The vertex that each predicate is.
+    pub(crate) predicate_terms: Vec<TermId>,
 }
 
-/// Joins the parts of a base and derives the maps between predicates and vertices.
+/// Joins the parts of a base and derives the map from vertices to predicates.
 pub(crate) fn assemble(
     tables: Tables,
     layers: [Layer; 2],
@@ -177,30 +186,16 @@ pub(crate) fn assemble(
     let Tables {
         vertices,
         literals,
-        predicates,
+        predicate_terms,
     } = tables;
-    let mut key = Vec::new();
-    let mut vertex_predicates = FxHashMap::default();
-    let predicate_terms = (0..predicates.len())
-        .map(|number| {
-            key.clear();
-            predicates
-                .extract(number, &mut key)
-                .expect("the number is below the table's length");
-            let id = PredicateId(number as u32);
-            match vertices.lookup(&key) {
-                Some(local) => {
-                    vertex_predicates.insert(local, id);
-                    TermId::vertex(ShardId(0), local)
-                }
-                None => TermId::predicate(id),
-            }
-        })
+    let vertex_predicates = predicate_terms
+        .iter()
+        .enumerate()
+        .map(|(number, term)| (term.number(), PredicateId(number as u32)))
         .collect();
     Base {
         vertices,
         literals,
-        predicates,
         predicate_terms,
         vertex_predicates,
         layers,
@@ -226,10 +221,10 @@ impl Renumbering {
     #[inline]
     fn term(&self, raw: u64) -> u64 {
         let id = TermId::from_raw(raw);
-        let local = id.local() as usize;
+        let local = id.number() as usize;
         match id.kind() {
-            TermKind::Vertex => TermId::vertex(ShardId(0), self.vertices[local].into()).raw(),
-            TermKind::Literal => TermId::literal(ShardId(0), self.literals[local].into()).raw(),
+            TermKind::Vertex => TermId::vertex(self.vertices[local].into()).raw(),
+            TermKind::Literal => TermId::literal(self.literals[local].into()).raw(),
             _ => raw,
         }
     }
@@ -442,7 +437,7 @@ fn clusters(
 /// The edges of one predicate by clusters of both ends, sorted; none where there are too many
 /// pairs, or where no object is a vertex.
 fn count_pairs(segment: &Segment, starts: &[u64]) -> Vec<PairEdges> {
-    let cluster_of = |id: TermId| starts.partition_point(|start| *start <= id.local()) as u32 - 1;
+    let cluster_of = |id: TermId| starts.partition_point(|start| *start <= id.number()) as u32 - 1;
     let mut counts: FxHashMap<(u32, u32), u64> = FxHashMap::default();
     let mut last = (0..0, 0);
     segment.domain().for_each(&mut |subject| {
@@ -454,7 +449,7 @@ fn count_pairs(segment: &Segment, starts: &[u64]) -> Vec<PairEdges> {
                 continue;
             }
             // Neighbours mostly lie in one cluster.
-            if !last.0.contains(&object.local()) {
+            if !last.0.contains(&object.number()) {
                 let cluster = cluster_of(object);
                 last = (
                     starts[cluster as usize]..starts[cluster as usize + 1],
@@ -492,8 +487,8 @@ fn count_edges(
             return;
         }
         // Keys come in order, so the clusters do too.
-        if key.local() >= starts[cluster + 1] {
-            cluster = starts.partition_point(|start| *start <= key.local()) - 1;
+        if key.number() >= starts[cluster + 1] {
+            cluster = starts.partition_point(|start| *start <= key.number()) - 1;
         }
         let degree = segment.neighbours(key).len() as u64;
         match edges[cluster].last_mut() {

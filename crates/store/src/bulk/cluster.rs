@@ -80,8 +80,8 @@ pub(super) fn cluster(
     let text = |class: u64| {
         let id = TermId::from_raw(class);
         match id.kind() {
-            TermKind::Vertex => Some(vertices.get(id.local() as u32)),
-            TermKind::Literal => Some(literals.get(id.local() as u32)),
+            TermKind::Vertex => Some(vertices.get(id.number() as u32)),
+            TermKind::Literal => Some(literals.get(id.number() as u32)),
             _ => None,
         }
     };
@@ -186,5 +186,5 @@ fn number_clusters(trie: &Trie, mut place: Vec<u32>, classes: [&[u64]; 2]) -> Cl
 }
 
 fn local(raw: u64) -> usize {
-    TermId::from_raw(raw).local() as usize
+    TermId::from_raw(raw).number() as usize
 }

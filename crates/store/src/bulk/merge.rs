@@ -1,7 +1,7 @@
 //! Many sinks -> one: one id a term, whatever thread saw it.
 
 use jindou_dictionary::Interner;
-use jindou_model::{ShardId, TermId, TermKind};
+use jindou_model::{TermId, TermKind};
 use rayon::prelude::*;
 
 use super::sink::{BulkSink, Edges, NamedEdges};
@@ -30,10 +30,10 @@ impl Translation {
         let id = TermId::from_raw(raw);
         match id.kind() {
             TermKind::Vertex => {
-                TermId::vertex(ShardId(0), u64::from(self.vertices[id.local() as usize])).raw()
+                TermId::vertex(u64::from(self.vertices[id.number() as usize])).raw()
             }
             TermKind::Literal => {
-                TermId::literal(ShardId(0), u64::from(self.literals[id.local() as usize])).raw()
+                TermId::literal(u64::from(self.literals[id.number() as usize])).raw()
             }
             _ => raw,
         }

@@ -68,7 +68,7 @@ pub(super) fn homes(vertices: &Interner, named: &[NamedEdges]) -> (Vec<u32>, Vec
 
 fn local(raw: u64) -> usize {
     debug_assert_eq!(TermId::from_raw(raw).kind(), TermKind::Vertex);
-    TermId::from_raw(raw).local() as usize
+    TermId::from_raw(raw).number() as usize
 }
 
 /// What is made of the quads of named graphs.
@@ -155,7 +155,7 @@ impl Packing {
             graphs.clear();
             graphs.extend(edge.iter().map(|(_, _, graph)| self.numbers[graph]));
             let subject = TermId::from_raw(edge[0].0);
-            if !last.0.contains(&subject.local()) {
+            if !last.0.contains(&subject.number()) {
                 let run = runs.run_of(subject).expect("subjects are vertices");
                 last = (runs.members(run), run as u32, runs.home_of(run));
             }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use jindou_dictionary::Interner;
-use jindou_model::{Pattern, PredicateId, ShardId, TermId, TermKind, inline, key};
+use jindou_model::{Pattern, PredicateId, TermId, TermKind, inline, key};
 use oxrdf::vocab::rdf;
 use oxrdf::{GraphNameRef, LiteralRef, NamedOrBlankNodeRef, QuadRef, TermRef};
 
@@ -123,7 +123,7 @@ impl BulkSink {
 
     fn vertex(&mut self, bytes: &[u8]) -> Result<u64, StoreError> {
         let local = intern(&mut self.vertices, bytes)?;
-        Ok(TermId::vertex(ShardId(0), u64::from(local)).raw())
+        Ok(TermId::vertex(u64::from(local)).raw())
     }
 
     fn blank(&mut self, label: &str) -> Result<u64, StoreError> {
@@ -131,7 +131,7 @@ impl BulkSink {
         self.scratch.extend_from_slice(b"_:");
         self.scratch.extend_from_slice(label.as_bytes());
         let local = intern(&mut self.vertices, &self.scratch)?;
-        Ok(TermId::vertex(ShardId(0), u64::from(local)).raw())
+        Ok(TermId::vertex(u64::from(local)).raw())
     }
 
     fn literal(&mut self, literal: LiteralRef<'_>) -> Result<u64, StoreError> {
@@ -143,7 +143,7 @@ impl BulkSink {
         self.scratch.clear();
         key::push_literal(&mut self.scratch, literal);
         let local = intern(&mut self.literals, &self.scratch)?;
-        Ok(TermId::literal(ShardId(0), u64::from(local)).raw())
+        Ok(TermId::literal(u64::from(local)).raw())
     }
 }
 
@@ -230,9 +230,8 @@ impl<'a> Collector<'a> {
 
     fn term(&mut self, id: TermId) -> Result<u64, StoreError> {
         let known = match id.kind() {
-            TermKind::Vertex => self.vertices[id.local() as usize],
-            TermKind::Literal => self.literals[id.local() as usize],
-            TermKind::Predicate => u32::MAX,
+            TermKind::Vertex => self.vertices[id.number() as usize],
+            TermKind::Literal => self.literals[id.number() as usize],
             _ => return Ok(id.raw()),
         };
         let literal = id.kind() == TermKind::Literal;
@@ -249,15 +248,15 @@ impl<'a> Collector<'a> {
             known
         };
         match id.kind() {
-            TermKind::Vertex => self.vertices[id.local() as usize] = local,
-            TermKind::Literal => self.literals[id.local() as usize] = local,
+            TermKind::Vertex => self.vertices[id.number() as usize] = local,
+            TermKind::Literal => self.literals[id.number() as usize] = local,
             _ => {}
         }
         let local = u64::from(local);
         Ok(if literal {
-            TermId::literal(ShardId(0), local).raw()
+            TermId::literal(local).raw()
         } else {
-            TermId::vertex(ShardId(0), local).raw()
+            TermId::vertex(local).raw()
         })
     }
 }

@@ -32,7 +32,9 @@ pub use graphs::EdgeGraphsAt;
 pub use overlay::{Fold, FoldRule};
 pub use snapshot::Snapshot;
 pub use terms::TermCounts;
-pub use transaction::{Replay, ReplayError, Stage, Transaction, TransactionError, Translator};
+pub use transaction::{
+    NewTerms, Replay, ReplayError, Stage, Transaction, TransactionError, Translator,
+};
 pub use view::LayerView;
 
 use crate::LayerKind;

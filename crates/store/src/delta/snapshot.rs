@@ -9,7 +9,7 @@ use super::Delta;
 use super::graph_sets::GraphSetCache;
 use super::ids::SetCache;
 use super::terms::{AppendedTerms, TermCounts, check_count};
-use super::transaction::{ReplayError, TransactionError};
+use super::transaction::{NewTerms, ReplayError, TransactionError};
 use super::view::LayerView;
 use crate::{Base, LayerKind, StoreError};
 
@@ -55,17 +55,18 @@ impl Snapshot {
             .collect();
         delta.declared.apply(&declared);
         let documents = base.documents();
+        let known = base.term_counts();
         Self {
             generation: Arc::new(Generation {
                 base,
-                terms: AppendedTerms::shared(),
+                terms: AppendedTerms::shared(known),
                 versions: AtomicU64::new(1),
                 sets: Default::default(),
                 graph_sets: GraphSetCache::default(),
                 number: generation,
             }),
             delta,
-            known: TermCounts::default(),
+            known,
             pending: None,
             number,
             documents,
@@ -134,6 +135,12 @@ impl Snapshot {
         self.delta.changes()
     }
 
+    /// True if all that it holds is in its base.
+    #[must_use]
+    pub fn is_merged(&self) -> bool {
+        self.changes() == 0 && self.known == self.base().term_counts()
+    }
+
     /// Bytes of the changes and of the terms that came with them.
     #[must_use]
     pub fn delta_bytes(&self) -> usize {
@@ -154,7 +161,7 @@ impl Snapshot {
 
     // Terms.
 
-    /// How many of the appended terms it knows.
+    /// How many terms it knows.
     #[must_use]
     pub fn known_terms(&self) -> TermCounts {
         self.known
@@ -169,13 +176,13 @@ impl Snapshot {
         let Some(pending) = self.pending.take() else {
             return;
         };
-        let (terms, base) = (&self.generation.terms, &self.generation.base);
+        let terms = &self.generation.terms;
         assert_eq!(
             terms.counts(),
             pending.first(),
             "pending terms follow those that are kept"
         );
-        terms.append(&pending, self.known, base.predicate_count());
+        terms.append(&pending, self.known);
     }
 
     /// The list of terms in which this snapshot's next one goes.
@@ -188,7 +195,7 @@ impl Snapshot {
                 // A clone of this snapshot added others.
                 Some(shared) => {
                     let copy = AppendedTerms::pending(shared.first());
-                    copy.append(shared, known, self.base().predicate_count());
+                    copy.append(shared, known);
                     copy
                 }
             };
@@ -222,56 +229,43 @@ impl Snapshot {
     /// Number of predicates.
     #[must_use]
     pub fn predicate_count(&self) -> usize {
-        self.base().predicate_count() + self.known.predicates as usize
+        self.known.predicates as usize
     }
 
     /// Number of vertices, those without edges included.
     #[must_use]
     pub fn vertex_count(&self) -> u64 {
-        self.base().vertex_count() + self.known.vertices
+        self.known.vertices
     }
 
     /// Number of literals in the dictionary.
     #[must_use]
     pub fn literal_count(&self) -> u64 {
-        self.base().literal_count() + self.known.literals
+        self.known.literals
     }
 
     /// True if the id is one of this snapshot's: terms that came later are not.
     #[must_use]
     pub fn knows(&self, id: TermId) -> bool {
         match id.kind() {
-            TermKind::Vertex => id.local() < self.vertex_count(),
-            TermKind::Literal => id.local() < self.literal_count(),
-            TermKind::Predicate => (id.payload() as usize) < self.predicate_count(),
+            TermKind::Vertex => id.number() < self.vertex_count(),
+            TermKind::Literal => id.number() < self.literal_count(),
             _ => true,
         }
     }
 
-    /// The id of the vertex or predicate with this key.
+    /// The id of the vertex with this key.
     #[must_use]
     pub fn find_node(&self, key: &[u8]) -> Option<TermId> {
         if let Some(id) = self.base().find_node(key) {
             return Some(id);
         }
-        if self.known == TermCounts::default() {
+        if self.known.vertices == self.base().vertex_count() {
             return None;
         }
         let hash = jindou_dictionary::hash(key);
-        let vertex =
-            |terms: &AppendedTerms, known: TermCounts| terms.find_vertex(hash, key, known.vertices);
-        if let Some(number) = self.find_appended(vertex) {
-            let local = self.base().vertex_count() + number;
-            return Some(TermId::vertex(jindou_model::ShardId(0), local));
-        }
-        let predicate = |terms: &AppendedTerms, known: TermCounts| {
-            terms.find_predicate(hash, key, known.predicates)
-        };
-        let number = self.find_appended(predicate)?;
-        Some(
-            self.list_with(number, |first| first.predicates)
-                .predicate_term(number),
-        )
+        self.find_appended(|terms, known| terms.find_vertex(hash, key, known.vertices))
+            .map(TermId::vertex)
     }
 
     /// The id of the dictionary literal with this key.
@@ -280,69 +274,50 @@ impl Snapshot {
         if let Some(id) = self.base().find_literal(key) {
             return Some(id);
         }
-        if self.known.literals == 0 {
+        if self.known.literals == self.base().literal_count() {
             return None;
         }
         let hash = jindou_dictionary::hash(key);
-        let number =
-            self.find_appended(|terms, known| terms.find_literal(hash, key, known.literals))?;
-        let local = self.base().literal_count() + number;
-        Some(TermId::literal(jindou_model::ShardId(0), local))
+        self.find_appended(|terms, known| terms.find_literal(hash, key, known.literals))
+            .map(TermId::literal)
     }
 
     /// The predicate with this IRI.
     #[must_use]
     pub fn find_predicate(&self, iri: &str) -> Option<PredicateId> {
-        if let Some(id) = self.base().find_predicate(iri) {
-            return Some(id);
-        }
-        if self.known.predicates == 0 {
-            return None;
-        }
-        let hash = jindou_dictionary::hash(iri.as_bytes());
-        let number = self.find_appended(|terms, known| {
-            terms.find_predicate(hash, iri.as_bytes(), known.predicates)
-        })?;
-        Some(self.appended_predicate(number))
+        self.predicate_of_term(self.find_node(iri.as_bytes())?)
     }
 
-    fn appended_predicate(&self, number: u64) -> PredicateId {
-        PredicateId((self.base().predicate_count() as u64 + number) as u32)
-    }
-
-    /// The term of a predicate.
+    /// The vertex that a predicate is.
     ///
     /// # Panics
     /// If there is no such predicate.
     #[must_use]
     pub fn predicate_term(&self, predicate: PredicateId) -> TermId {
-        match predicate.index().checked_sub(self.base().predicate_count()) {
-            None => self.base().predicate_term(predicate),
-            Some(number) => {
-                let number = number as u64;
-                self.list_with(number, |first| first.predicates)
-                    .predicate_term(number)
-            }
+        if predicate.index() < self.base().predicate_count() {
+            return self.base().predicate_term(predicate);
         }
+        self.list_with(predicate.0.into(), |first| first.predicates)
+            .predicate_term(predicate)
     }
 
     /// The predicate that a term is, if it is one.
     #[must_use]
     pub fn predicate_of_term(&self, term: TermId) -> Option<PredicateId> {
-        if term.kind() == TermKind::Vertex && self.known.predicates > 0 {
-            let of_vertex = |terms: &AppendedTerms, known: TermCounts| {
-                let id = terms.predicate_of_vertex(term.local())?;
-                let number = id.index().checked_sub(self.base().predicate_count())? as u64;
-                (number < known.predicates).then_some(number)
-            };
-            if let Some(number) = self.find_appended(of_vertex) {
-                return Some(self.appended_predicate(number));
-            }
+        let of_base = self.base().predicate_of_term(term);
+        if of_base.is_some() || self.predicate_count() == self.base().predicate_count() {
+            return of_base;
         }
-        self.base().predicate_of_term(term)
+        let of_vertex = |terms: &AppendedTerms, known: TermCounts| {
+            let id = u64::from(terms.predicate_of_vertex(term.number())?.0);
+            (id < known.predicates).then_some(id)
+        };
+        let is_vertex = term.kind() == TermKind::Vertex;
+        let number = is_vertex.then(|| self.find_appended(of_vertex))??;
+        Some(PredicateId(number as u32))
     }
 
-    /// Appends the key of a vertex, dictionary literal or predicate.
+    /// Appends the key of a vertex or dictionary literal.
     ///
     /// # Panics
     /// If the id is not one of this generation.
@@ -357,28 +332,15 @@ impl Snapshot {
     #[inline]
     #[must_use]
     pub fn appended_key(&self, id: TermId) -> Option<&[u8]> {
-        let base = self.base();
+        let (base, number) = (self.base(), id.number());
         match id.kind() {
-            TermKind::Vertex => {
-                let number = id.local().checked_sub(base.vertex_count())?;
-                Some(
-                    self.list_with(number, |first| first.vertices)
-                        .vertex_key(number),
-                )
+            TermKind::Vertex if number >= base.vertex_count() => {
+                let list = self.list_with(number, |first| first.vertices);
+                Some(list.vertex_key(number))
             }
-            TermKind::Literal => {
-                let number = id.local().checked_sub(base.literal_count())?;
-                Some(
-                    self.list_with(number, |first| first.literals)
-                        .literal_key(number),
-                )
-            }
-            TermKind::Predicate => {
-                let number = id.payload().checked_sub(base.predicate_count() as u64)?;
-                Some(
-                    self.list_with(number, |first| first.predicates)
-                        .predicate_key(number),
-                )
+            TermKind::Literal if number >= base.literal_count() => {
+                let list = self.list_with(number, |first| first.literals);
+                Some(list.literal_key(number))
             }
             _ => None,
         }
@@ -390,16 +352,14 @@ impl Snapshot {
     /// # Errors
     /// [`StoreError::TooLarge`] after 2^32 terms.
     pub fn intern_node(&mut self, key: &[u8]) -> Result<TermId, StoreError> {
-        // A predicate that becomes a vertex keeps its id until the next merge.
         if let Some(known) = self.find_node(key) {
             return Ok(known);
         }
-        check_count(self.known.vertices)?;
+        check_count(self.known.vertices - self.base().vertex_count())?;
         let hash = jindou_dictionary::hash(key);
         let number = self.pending().push_vertex(hash, key.into());
         self.known.vertices += 1;
-        let local = self.base().vertex_count() + number;
-        Ok(TermId::vertex(jindou_model::ShardId(0), local))
+        Ok(TermId::vertex(number))
     }
 
     /// The id of a dictionary literal, a new one if it is not known.
@@ -410,73 +370,71 @@ impl Snapshot {
         if let Some(known) = self.find_literal(key) {
             return Ok(known);
         }
-        check_count(self.known.literals)?;
+        check_count(self.known.literals - self.base().literal_count())?;
         let hash = jindou_dictionary::hash(key);
         let number = self.pending().push_literal(hash, key.into());
         self.known.literals += 1;
-        let local = self.base().literal_count() + number;
-        Ok(TermId::literal(jindou_model::ShardId(0), local))
+        Ok(TermId::literal(number))
     }
 
-    /// The id of a predicate, a new one if it is not known.
+    /// The number of a predicate, a new one if it is not known; its IRI is a vertex from then on.
     ///
     /// # Errors
     /// [`StoreError::TooLarge`] after 2^32 terms.
     pub fn intern_predicate(&mut self, iri: &str) -> Result<PredicateId, StoreError> {
-        if let Some(known) = self.find_predicate(iri) {
-            return Ok(known);
+        let term = self.intern_node(iri.as_bytes())?;
+        match self.predicate_of_term(term) {
+            Some(known) => Ok(known),
+            None => self.add_predicate(term),
         }
+    }
+
+    /// Makes a vertex that is no predicate the next one.
+    fn add_predicate(&mut self, term: TermId) -> Result<PredicateId, StoreError> {
         check_count(self.known.predicates)?;
-        let key = iri.as_bytes();
-        let id = self.appended_predicate(self.known.predicates);
-        // No predicate has this key, so a node that has it is a vertex.
-        let term = self.find_node(key).unwrap_or(TermId::predicate(id));
-        let hash = jindou_dictionary::hash(key);
-        self.pending().push_predicate(hash, key.into(), id, term);
+        let id = PredicateId(self.known.predicates as u32);
+        self.pending().push_predicate(term);
         self.known.predicates += 1;
         Ok(id)
     }
 
-    /// The keys of vertices, literals and predicates appended after the first `known`.
-    pub(super) fn terms_since(&self, known: TermCounts) -> [Vec<Box<[u8]>>; 3] {
-        [
-            (known.vertices..self.known.vertices)
-                .map(|number| {
-                    let list = self.list_with(number, |first| first.vertices);
-                    list.vertex_key(number).into()
-                })
+    /// The terms appended after the first `known`.
+    pub(super) fn terms_since(&self, known: TermCounts) -> NewTerms {
+        let vertex = |number| {
+            let list = self.list_with(number, |first| first.vertices);
+            list.vertex_key(number).into()
+        };
+        let literal = |number| {
+            let list = self.list_with(number, |first| first.literals);
+            list.literal_key(number).into()
+        };
+        NewTerms {
+            vertices: (known.vertices..self.known.vertices).map(vertex).collect(),
+            literals: (known.literals..self.known.literals).map(literal).collect(),
+            predicates: (known.predicates..self.known.predicates)
+                .map(|number| self.predicate_term(PredicateId(number as u32)))
                 .collect(),
-            (known.literals..self.known.literals)
-                .map(|number| {
-                    let list = self.list_with(number, |first| first.literals);
-                    list.literal_key(number).into()
-                })
-                .collect(),
-            (known.predicates..self.known.predicates)
-                .map(|number| {
-                    let list = self.list_with(number, |first| first.predicates);
-                    list.predicate_key(number).into()
-                })
-                .collect(),
-        ]
+        }
     }
 
     /// Appends terms of a log, in its order.
-    pub(super) fn append_terms(&mut self, terms: &[Vec<Box<[u8]>>; 3]) -> Result<(), ReplayError> {
-        let [vertices, literals, predicates] = terms;
+    pub(super) fn append_terms(&mut self, terms: &NewTerms) -> Result<(), ReplayError> {
         let mut expected = self.known;
-        expected.vertices += vertices.len() as u64;
-        expected.literals += literals.len() as u64;
-        expected.predicates += predicates.len() as u64;
-        for key in vertices {
+        expected.vertices += terms.vertices.len() as u64;
+        expected.literals += terms.literals.len() as u64;
+        expected.predicates += terms.predicates.len() as u64;
+        for key in &terms.vertices {
             self.intern_node(key)?;
         }
-        for key in literals {
+        for key in &terms.literals {
             self.intern_literal(key)?;
         }
-        for key in predicates {
-            let iri = std::str::from_utf8(key).map_err(|_| TransactionError::UnknownTerm)?;
-            self.intern_predicate(iri)?;
+        for term in &terms.predicates {
+            let is_new = self.predicate_of_term(*term).is_none();
+            if term.kind() != TermKind::Vertex || !self.knows(*term) || !is_new {
+                return Err(TransactionError::UnknownTerm.into());
+            }
+            self.add_predicate(*term)?;
         }
         // Each of them was new, or ids would mean something else.
         if self.known == expected {

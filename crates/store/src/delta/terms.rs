@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::HashTable;
-use jindou_model::{PredicateId, TermId, TermKind};
+use jindou_model::{PredicateId, TermId};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
@@ -21,7 +21,7 @@ const INDEX_SHARDS: usize = 64;
 /// What a term costs beside its key: its place in the list and in the index.
 const TERM_BYTES: usize = 48;
 
-/// How many of the appended terms a snapshot knows.
+/// How many terms a snapshot knows, or a base has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TermCounts {
     /// IRIs and blank nodes.
@@ -80,26 +80,25 @@ impl Strings {
 }
 
 /// Terms that a generation's base does not have: the list that its snapshots share, or the pending
-/// one of a transaction. Numbers are those of the snapshot, whichever list has the term.
+/// one of a transaction. Numbers are those of the terms, whichever list has them.
 pub(crate) struct AppendedTerms {
-    /// Terms of the lists before this one.
+    /// Terms of the base and the lists before this one.
     first: TermCounts,
     vertices: Strings,
     literals: Strings,
-    predicates: Strings,
-    /// The term of each appended predicate.
+    /// The vertex that each appended predicate is.
     predicate_terms: boxcar::Vec<TermId>,
-    /// Appended predicates of vertices, by local id.
+    /// Appended predicates by the number of their vertex.
     vertex_predicates: RwLock<FxHashMap<u64, PredicateId>>,
 }
 
 impl AppendedTerms {
-    /// The list that many threads read.
-    pub(crate) fn shared() -> Self {
-        Self::with_shards(TermCounts::default(), INDEX_SHARDS)
+    /// The list that many threads read, behind so many terms of a base.
+    pub(crate) fn shared(first: TermCounts) -> Self {
+        Self::with_shards(first, INDEX_SHARDS)
     }
 
-    /// The list of one transaction that begins with so many terms appended before it.
+    /// The list of one transaction that begins with so many terms before it.
     pub(crate) fn pending(first: TermCounts) -> Self {
         Self::with_shards(first, 1)
     }
@@ -109,18 +108,17 @@ impl AppendedTerms {
             first,
             vertices: Strings::new(shards),
             literals: Strings::new(shards),
-            predicates: Strings::new(shards),
             predicate_terms: boxcar::Vec::new(),
             vertex_predicates: RwLock::default(),
         }
     }
 
-    /// Terms of the lists before this one.
+    /// Terms of the base and the lists before this one.
     pub(crate) fn first(&self) -> TermCounts {
         self.first
     }
 
-    /// All there are, with those of the lists before this one.
+    /// All there are, with those before this list.
     pub(crate) fn counts(&self) -> TermCounts {
         TermCounts {
             vertices: self.first.vertices + self.vertices.len(),
@@ -130,7 +128,7 @@ impl AppendedTerms {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        [&self.vertices, &self.literals, &self.predicates]
+        [&self.vertices, &self.literals]
             .iter()
             .map(|strings| strings.bytes.load(Ordering::Relaxed))
             .sum()
@@ -148,12 +146,6 @@ impl AppendedTerms {
         (number < known).then_some(number)
     }
 
-    /// The number of a predicate among the first `known`.
-    pub(crate) fn find_predicate(&self, hash: u64, iri: &[u8], known: u64) -> Option<u64> {
-        let number = self.first.predicates + self.predicates.find(hash, iri)?;
-        (number < known).then_some(number)
-    }
-
     pub(crate) fn vertex_key(&self, number: u64) -> &[u8] {
         self.vertices.get(number - self.first.vertices)
     }
@@ -162,20 +154,17 @@ impl AppendedTerms {
         self.literals.get(number - self.first.literals)
     }
 
-    pub(crate) fn predicate_key(&self, number: u64) -> &[u8] {
-        self.predicates.get(number - self.first.predicates)
+    /// The vertex that a predicate of this list is.
+    pub(crate) fn predicate_term(&self, predicate: PredicateId) -> TermId {
+        self.predicate_terms[predicate.index() - self.first.predicates as usize]
     }
 
-    pub(crate) fn predicate_term(&self, number: u64) -> TermId {
-        self.predicate_terms[(number - self.first.predicates) as usize]
-    }
-
-    /// The appended predicate that a vertex is; perhaps one that came later than a snapshot.
-    pub(crate) fn predicate_of_vertex(&self, local: u64) -> Option<PredicateId> {
+    /// The predicate of this list that a vertex is; perhaps one that came later than a snapshot.
+    pub(crate) fn predicate_of_vertex(&self, number: u64) -> Option<PredicateId> {
         if self.predicate_terms.is_empty() {
             return None;
         }
-        self.vertex_predicates.read().get(&local).copied()
+        self.vertex_predicates.read().get(&number).copied()
     }
 
     /// Adds a vertex that no list has, and returns its number.
@@ -188,19 +177,15 @@ impl AppendedTerms {
         self.first.literals + self.literals.push(hash, key)
     }
 
-    /// Adds a predicate that no list has.
-    pub(crate) fn push_predicate(&self, hash: u64, iri: Box<[u8]>, id: PredicateId, term: TermId) {
-        self.predicates.push(hash, iri);
-        if term.kind() == TermKind::Vertex {
-            let mut known = self.vertex_predicates.write();
-            known.insert(term.local(), id);
-        }
+    /// Makes a vertex the next predicate.
+    pub(crate) fn push_predicate(&self, term: TermId) {
+        let id = PredicateId(self.counts().predicates as u32);
+        self.vertex_predicates.write().insert(term.number(), id);
         self.predicate_terms.push(term);
     }
 
     /// Adds copies of another list's terms, from the first that this one lacks up to `known`.
-    /// `predicates` are those of the base.
-    pub(crate) fn append(&self, from: &Self, known: TermCounts, predicates: usize) {
+    pub(crate) fn append(&self, from: &Self, known: TermCounts) {
         let mine = self.counts();
         for number in mine.vertices..known.vertices {
             let key = from.vertex_key(number);
@@ -211,17 +196,14 @@ impl AppendedTerms {
             self.push_literal(jindou_dictionary::hash(key), key.into());
         }
         for number in mine.predicates..known.predicates {
-            let key = from.predicate_key(number);
-            let id = PredicateId((predicates as u64 + number) as u32);
-            let term = from.predicate_term(number);
-            self.push_predicate(jindou_dictionary::hash(key), key.into(), id, term);
+            self.push_predicate(from.predicate_term(PredicateId(number as u32)));
         }
     }
 }
 
 /// Refuses the term after the last that a list can number.
-pub(crate) fn check_count(known: u64) -> Result<(), StoreError> {
-    match u32::try_from(known) {
+pub(crate) fn check_count(appended: u64) -> Result<(), StoreError> {
+    match u32::try_from(appended) {
         Ok(_) => Ok(()),
         Err(_) => Err(StoreError::TooLarge {
             reason: "2^32 terms were added since the last merge".to_owned(),

@@ -1,7 +1,6 @@
 //! A transaction as the log keeps it: which terms were new, and what changed?
 //!
-//! Little-endian words. Ids are those of the generation that the log belongs to; the keys of new
-//! terms come in the order of their ids.
+//! Little-endian words. The keys of new terms come in the order of their ids.
 
 use jindou_model::{Change, IdQuad, PredicateId, SnapshotNumber, TermId};
 use rustc_hash::FxHashMap;
@@ -30,6 +29,17 @@ impl Stage {
     }
 }
 
+/// Terms that a transaction appended, in the order of their numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewTerms {
+    /// Keys of vertices.
+    pub vertices: Vec<Box<[u8]>>,
+    /// Keys of literals.
+    pub literals: Vec<Box<[u8]>>,
+    /// The vertices, old or new, that became predicates.
+    pub predicates: Vec<TermId>,
+}
+
 /// What one transaction did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transaction {
@@ -37,10 +47,10 @@ pub struct Transaction {
     pub number: SnapshotNumber,
     /// Documents and updates seen after it.
     pub documents: u64,
-    /// Terms appended before it.
+    /// Terms that there were before it.
     pub known: TermCounts,
-    /// Keys of the vertices, literals and predicates that it appended.
-    pub terms: [Vec<Box<[u8]>>; 3],
+    /// Those that it appended.
+    pub terms: NewTerms,
     /// Its steps.
     pub stages: Vec<Stage>,
 }
@@ -97,8 +107,8 @@ impl Transaction {
         Self {
             number: snapshot.number(),
             documents: snapshot.documents(),
-            known: TermCounts::default(),
-            terms: snapshot.terms_since(TermCounts::default()),
+            known: snapshot.base().term_counts(),
+            terms: snapshot.terms_since(snapshot.base().term_counts()),
             stages: vec![snapshot.all_changes()],
         }
     }
@@ -111,13 +121,18 @@ impl Transaction {
         word(out, self.known.vertices);
         word(out, self.known.literals);
         word(out, self.known.predicates);
-        for keys in &self.terms {
+        for keys in [&self.terms.vertices, &self.terms.literals] {
             word(out, keys.len() as u64);
             for key in keys {
                 word(out, key.len() as u64);
                 out.extend_from_slice(key);
             }
         }
+        let ids = |out: &mut Vec<u8>, ids: &[TermId]| {
+            word(out, ids.len() as u64);
+            ids.iter().for_each(|id| word(out, id.raw()));
+        };
+        ids(out, &self.terms.predicates);
         word(out, self.stages.len() as u64);
         for stage in &self.stages {
             for quads in [&stage.changes.remove, &stage.changes.add] {
@@ -129,10 +144,8 @@ impl Transaction {
                     out.extend_from_slice(&quad.predicate.0.to_le_bytes());
                 }
             }
-            for graphs in [&stage.forget, &stage.declare] {
-                word(out, graphs.len() as u64);
-                graphs.iter().for_each(|graph| word(out, graph.raw()));
-            }
+            ids(out, &stage.forget);
+            ids(out, &stage.declare);
         }
     }
 
@@ -149,15 +162,11 @@ impl Transaction {
             literals: reader.word()?,
             predicates: reader.word()?,
         };
-        let mut terms = [const { Vec::new() }; 3];
-        for keys in &mut terms {
-            let count = reader.count(8)?;
-            keys.reserve_exact(count);
-            for _ in 0..count {
-                let length = reader.count(1)?;
-                keys.push(reader.bytes(length)?.into());
-            }
-        }
+        let terms = NewTerms {
+            vertices: reader.keys()?,
+            literals: reader.keys()?,
+            predicates: reader.ids()?,
+        };
         let count = reader.count(32)?;
         let mut stages = Vec::with_capacity(count);
         for _ in 0..count {
@@ -166,8 +175,8 @@ impl Transaction {
                     remove: reader.quads()?,
                     add: reader.quads()?,
                 },
-                forget: reader.graphs()?,
-                declare: reader.graphs()?,
+                forget: reader.ids()?,
+                declare: reader.ids()?,
             });
         }
         if !reader.rest.is_empty() {
@@ -229,7 +238,17 @@ impl<'a> Reader<'a> {
         Ok(quads)
     }
 
-    fn graphs(&mut self) -> Result<Vec<TermId>, TransactionError> {
+    fn keys(&mut self) -> Result<Vec<Box<[u8]>>, TransactionError> {
+        let count = self.count(8)?;
+        let mut keys = Vec::with_capacity(count);
+        for _ in 0..count {
+            let length = self.count(1)?;
+            keys.push(self.bytes(length)?.into());
+        }
+        Ok(keys)
+    }
+
+    fn ids(&mut self) -> Result<Vec<TermId>, TransactionError> {
         let count = self.count(8)?;
         (0..count)
             .map(|_| self.word().map(TermId::from_raw))
@@ -432,7 +451,7 @@ impl Translator {
     fn term(&mut self, id: TermId, to: &mut Snapshot) -> Result<TermId, StoreError> {
         use jindou_model::TermKind;
         let literal = match id.kind() {
-            TermKind::Vertex | TermKind::Predicate => false,
+            TermKind::Vertex => false,
             TermKind::Literal => true,
             _ => return Ok(id),
         };
@@ -490,11 +509,11 @@ mod tests {
                 literals: 2,
                 predicates: 3,
             },
-            terms: [
-                vec![b"http://a".as_slice().into(), b"_:b".as_slice().into()],
-                vec![],
-                vec![b"".as_slice().into()],
-            ],
+            terms: NewTerms {
+                vertices: vec![b"http://a".as_slice().into(), b"_:b".as_slice().into()],
+                literals: vec![b"".as_slice().into()],
+                predicates: vec![TermId::vertex(7)],
+            },
             stages: vec![
                 Stage::default(),
                 Stage {

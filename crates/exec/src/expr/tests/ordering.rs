@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use jindou_model::{ShardId, TermId, TermKind, TextKind, TextRun, inline, key};
+use jindou_model::{TermId, TermKind, TextKind, TextRun, inline, key};
 use oxrdf::vocab::xsd;
 use oxrdf::{Literal, NamedNode};
 
@@ -188,8 +188,8 @@ impl SortedTerms {
     }
 
     fn ids(&self) -> Vec<TermId> {
-        let vertices = (0..self.vertices.len()).map(|n| TermId::vertex(ShardId(0), n as u64));
-        let literals = (0..self.literals.len()).map(|n| TermId::literal(ShardId(0), n as u64));
+        let vertices = (0..self.vertices.len()).map(|n| TermId::vertex(n as u64));
+        let literals = (0..self.literals.len()).map(|n| TermId::literal(n as u64));
         vertices.chain(literals).collect()
     }
 }
@@ -200,7 +200,7 @@ impl TermSource for SortedTerms {
             TermKind::Literal => &self.literals,
             _ => &self.vertices,
         };
-        key.extend_from_slice(&keys[id.local() as usize]);
+        key.extend_from_slice(&keys[id.number() as usize]);
     }
 
     fn lookup(&self, key: &[u8], literal: bool) -> Option<TermId> {
@@ -211,13 +211,13 @@ impl TermSource for SortedTerms {
         };
         let number = keys.iter().position(|known| known == key)? as u64;
         Some(match literal {
-            true => TermId::literal(ShardId(0), number),
-            false => TermId::vertex(ShardId(0), number),
+            true => TermId::literal(number),
+            false => TermId::vertex(number),
         })
     }
 
     fn text_run(&self, id: TermId) -> Option<TextRun> {
-        let local = id.local() as usize;
+        let local = id.number() as usize;
         if id.kind() == TermKind::Vertex {
             let is_blank = self.vertices[local].starts_with(b"_:");
             let kind = if is_blank {

@@ -3,7 +3,7 @@
 use std::str::FromStr as _;
 use std::sync::{Arc, Mutex};
 
-use jindou_model::{ShardId, TermId, TermKind, inline, key};
+use jindou_model::{TermId, TermKind, inline, key};
 use jindou_plan::expression::{Arithmetic, Comparison, Expression, Function};
 use jindou_plan::physical::{ConstId, Var};
 use oxrdf::{NamedNode, Term};
@@ -44,9 +44,9 @@ impl MemoryTerms {
             return *id;
         }
         let id = if literal {
-            TermId::literal(ShardId(0), number)
+            TermId::literal(number)
         } else {
-            TermId::vertex(ShardId(0), number)
+            TermId::vertex(number)
         };
         table.keys.push(bytes.clone());
         table.ids.insert(bytes, id);
@@ -57,7 +57,7 @@ impl MemoryTerms {
 impl TermSource for MemoryTerms {
     fn end_number(&self, id: TermId) -> Option<u8> {
         let mut table = self.table.lock().expect("no test panics here");
-        let key = &table.keys[id.local() as usize];
+        let key = &table.keys[id.number() as usize];
         let border = key.iter().rposition(|byte| *byte == 0)?;
         let end = key[border..].to_vec();
         let known = table.ends.iter().position(|known| *known == end);
@@ -70,7 +70,7 @@ impl TermSource for MemoryTerms {
 
     fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
         let table = self.table.lock().expect("no test panics here");
-        key.extend_from_slice(&table.keys[id.local() as usize]);
+        key.extend_from_slice(&table.keys[id.number() as usize]);
     }
 
     fn lookup(&self, key: &[u8], literal: bool) -> Option<TermId> {

@@ -91,8 +91,6 @@ fn set_bit(pages: &mut HashMap<u64, Page, FxBuildHasher>, id: TermId) -> bool {
 mod tests {
     use std::collections::BTreeSet;
 
-    use jindou_model::ShardId;
-
     use super::*;
 
     #[test]
@@ -106,17 +104,17 @@ mod tests {
                 .wrapping_add(1);
             let local = (state >> 33) % 20_000;
             let id = match state >> 62 {
-                0 => TermId::literal(ShardId(0), local % 100),
-                1 => TermId::vertex(ShardId(3), local),
-                _ => TermId::vertex(ShardId(0), local),
+                0 => TermId::literal(local % 100),
+                1 => TermId::vertex(local),
+                _ => TermId::vertex(local),
             };
             assert_eq!(set.insert(id), model.insert(id), "{id:?}");
         }
         for local in 0..20_000 {
             for id in [
-                TermId::literal(ShardId(0), local),
-                TermId::vertex(ShardId(0), local),
-                TermId::vertex(ShardId(3), local),
+                TermId::literal(local),
+                TermId::vertex(local),
+                TermId::vertex(local),
             ] {
                 assert_eq!(set.contains(id), model.contains(&id), "{id:?}");
             }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, PredicateId, ShardId,
-    TermId, TermKind, Unavailable, Visit,
+    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, PredicateId, TermId,
+    Unavailable, Visit,
 };
 use jindou_plan::physical::{
     ConstId, Form, Node, Operator as Planned, PathExpression, Plan, RememberedIds, Scope, Slot, Var,
@@ -21,6 +21,9 @@ use crate::operator::Operator;
 use crate::table::{BATCH_ROWS, Table};
 use crate::{Catalogue, ExecError, GraphSource, TermSource, Terms};
 
+/// The vertices from this number on are predicates.
+const PREDICATES: u64 = 1 << 20;
+
 /// A default graph of vertices, which counts the edges that it shows.
 struct Toy {
     edges: BTreeMap<(u8, PredicateId, TermId), Vec<u64>>,
@@ -29,7 +32,7 @@ struct Toy {
 }
 
 fn vertex(number: u64) -> TermId {
-    TermId::vertex(ShardId(0), number)
+    TermId::vertex(number)
 }
 
 impl Toy {
@@ -81,11 +84,12 @@ impl Toy {
 
 impl Catalogue for Toy {
     fn predicate(&self, term: TermId) -> Option<PredicateId> {
-        (term.kind() == TermKind::Predicate).then(|| PredicateId(term.payload() as u32))
+        let number = term.number().checked_sub(PREDICATES)?;
+        Some(PredicateId(number as u32))
     }
 
     fn predicate_term(&self, predicate: PredicateId) -> TermId {
-        TermId::predicate(predicate)
+        TermId::vertex(PREDICATES + u64::from(predicate.0))
     }
 
     fn predicates(&self, _: GraphRef<'_>, out: &mut Vec<PredicateId>) {
@@ -305,7 +309,7 @@ impl World {
             levels: 1,
             remembered: RememberedIds::default(),
         };
-        let predicates = (0..8).map(|number| TermId::predicate(PredicateId(number)));
+        let predicates = (0..8).map(|number| vertex(PREDICATES + number));
         let parts = ContextParts {
             source: Arc::clone(&self.toy) as Arc<dyn GraphSource>,
             terms: Terms::new(Arc::clone(&self.toy) as Arc<dyn TermSource>),
@@ -345,7 +349,7 @@ impl World {
         while let Some(table) = step.next(&cx)? {
             assert!(table.rows() <= BATCH_ROWS, "a table of {}", table.rows());
             rows.extend((0..table.rows()).map(|row| {
-                let number = |slot| cx.slot(slot, &table, row).local();
+                let number = |slot| cx.slot(slot, &table, row).number();
                 (number(ends[0]), number(ends[1]))
             }));
         }

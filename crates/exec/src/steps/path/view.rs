@@ -147,8 +147,7 @@ impl View {
         };
         Ok(match id.kind() {
             TermKind::None | TermKind::Computed => false,
-            // A predicate may have become a vertex by an update.
-            TermKind::Vertex | TermKind::Predicate => {
+            TermKind::Vertex => {
                 matches(pattern(Some(id), None))? || matches(pattern(None, Some(id)))?
             }
             _ => matches(pattern(None, Some(id)))?,
