@@ -16,12 +16,58 @@ use crate::layout::{HEADER, Layout};
 /// Strings that one task encodes.
 const RUN: usize = 1 << 16;
 
+/// What is said of a table that is larger than an address space.
+const TOO_LARGE: DictionaryError = DictionaryError::TooLong {
+    bytes: usize::MAX,
+    limit: isize::MAX as usize,
+};
+
 /// A run of strings, encoded.
-struct Run {
+pub(crate) struct Run {
     data: Vec<u8>,
     /// Where each block begins in the data of this run.
     starts: Vec<usize>,
     sorted: Sorted,
+}
+
+/// A run that is being encoded, block by block.
+pub(crate) struct RunBuilder {
+    first_id: u64,
+    data: Vec<u8>,
+    starts: Vec<usize>,
+    hashes: Vec<u64>,
+}
+
+impl RunBuilder {
+    /// A run of about `len` strings, whose first has the id `first_id`: a multiple of [`BLOCK`].
+    pub(crate) fn new(first_id: u64, len: usize) -> Self {
+        Self {
+            first_id,
+            data: Vec::new(),
+            starts: Vec::with_capacity(len.div_ceil(BLOCK)),
+            hashes: Vec::with_capacity(len),
+        }
+    }
+
+    /// Appends one block: [`BLOCK`] strings, or fewer as the last of the table.
+    pub(crate) fn push(&mut self, strings: &[&[u8]]) -> Result<(), DictionaryError> {
+        self.hashes.extend(strings.iter().map(|s| crate::hash(s)));
+        self.starts.push(self.data.len());
+        push_block(&mut self.data, strings)
+    }
+
+    pub(crate) fn finish(self, parts: Parts) -> Run {
+        Run {
+            data: self.data,
+            starts: self.starts,
+            sorted: Sorted::new(self.first_id, &self.hashes, parts),
+        }
+    }
+}
+
+/// How the index of `len` strings is divided.
+pub(crate) fn parts_for(len: u64) -> Result<Parts, DictionaryError> {
+    index::buckets_for(len).map(Parts::new).ok_or(TOO_LARGE)
 }
 
 /// The bytes of the table of `len` strings.
@@ -31,17 +77,18 @@ pub(crate) fn build<'a, F>(len: usize, key: &F) -> Result<Region, DictionaryErro
 where
     F: Fn(usize) -> &'a [u8] + Sync,
 {
-    let too_large = DictionaryError::TooLong {
-        bytes: usize::MAX,
-        limit: isize::MAX as usize,
-    };
-    let parts = Parts::new(index::buckets_for(len as u64).ok_or(too_large)?);
+    let parts = parts_for(len as u64)?;
     let runs: Vec<Run> = (0..len.div_ceil(RUN))
         .into_par_iter()
         .map(|run| encode(run * RUN..len.min((run + 1) * RUN), key, parts))
         .collect::<Result<_, _>>()?;
+    assemble(len as u64, parts, runs)
+}
+
+/// The bytes of the table of `len` strings that lie in these runs, one after the other.
+pub(crate) fn assemble(len: u64, parts: Parts, runs: Vec<Run>) -> Result<Region, DictionaryError> {
     let data_bytes = runs.iter().map(|run| run.data.len()).sum();
-    let layout = Layout::new(len as u64, data_bytes).ok_or(too_large)?;
+    let layout = Layout::new(len, data_bytes).ok_or(TOO_LARGE)?;
     Ok(join(&layout, parts, runs))
 }
 
@@ -67,24 +114,16 @@ fn encode<'a, F>(ids: std::ops::Range<usize>, key: &F, parts: Parts) -> Result<R
 where
     F: Fn(usize) -> &'a [u8] + Sync,
 {
-    let mut data = Vec::new();
-    let mut starts = Vec::with_capacity(ids.len().div_ceil(BLOCK));
-    let mut hashes = Vec::with_capacity(ids.len());
+    let mut run = RunBuilder::new(ids.start as u64, ids.len());
     for first in ids.clone().step_by(BLOCK) {
         let count = BLOCK.min(ids.end - first);
         let mut strings: [&[u8]; BLOCK] = [&[]; BLOCK];
         for (place, string) in strings[..count].iter_mut().enumerate() {
             *string = key(first + place);
-            hashes.push(crate::hash(string));
         }
-        starts.push(data.len());
-        push_block(&mut data, &strings[..count])?;
+        run.push(&strings[..count])?;
     }
-    Ok(Run {
-        data,
-        starts,
-        sorted: Sorted::new(ids.start as u64, &hashes, parts),
-    })
+    Ok(run.finish(parts))
 }
 
 fn fill_offsets(bytes: &mut [u8], layout: &Layout, runs: &[Run]) {

@@ -31,6 +31,45 @@ pub enum DictionaryError {
         /// The number of strings.
         len: u64,
     },
+    /// The bytes do not begin as the numbers of a term table do.
+    #[error("not the numbers of a term table")]
+    NotNumbers,
+    /// No string of a term table has this number.
+    #[error("no string has number {number}")]
+    UnknownNumber {
+        /// The number asked for.
+        number: u64,
+    },
+    /// Two strings were given the same number.
+    #[error("two strings have number {number}")]
+    RepeatedNumber {
+        /// The number.
+        number: u64,
+    },
+    /// The same string was given two numbers.
+    #[error("numbers {one} and {other} have the same string")]
+    RepeatedString {
+        /// One of its numbers.
+        one: u64,
+        /// The other one, which may be the same.
+        other: u64,
+    },
+    /// A range of numbers would go beyond the largest number.
+    #[error("there are no {len} numbers from {first} on")]
+    NoSuchRange {
+        /// The first number of the range.
+        first: u64,
+        /// How many numbers it has.
+        len: u64,
+    },
+    /// More strings than a term table with mapped numbers holds.
+    #[error("a term table with mapped numbers holds at most {limit} strings, not {strings}")]
+    TooMany {
+        /// The number of strings.
+        strings: u64,
+        /// The most that it holds.
+        limit: u64,
+    },
     /// A string is too long to be kept.
     #[error("string of {bytes} bytes is longer than the {limit} that a dictionary keeps")]
     TooLong {

@@ -143,12 +143,21 @@ impl Layout {
     }
 }
 
-fn section(end_of_last: usize, bytes: usize) -> Option<Range<usize>> {
+/// The section of `bytes` bytes that follows another one; `None` if it ends beyond all addresses.
+pub(crate) fn section(end_of_last: usize, bytes: usize) -> Option<Range<usize>> {
     let start = end_of_last.checked_next_multiple_of(8)?;
     let end = start.checked_add(bytes)?;
     // Rounding up the end must not overflow either.
     end.checked_next_multiple_of(8)?;
     Some(start..end)
+}
+
+/// The number of two bytes at `at`.
+#[inline]
+pub(crate) fn read_u16(bytes: &[u8], at: usize) -> u16 {
+    let mut number = [0; 2];
+    number.copy_from_slice(&bytes[at..at + 2]);
+    u16::from_le_bytes(number)
 }
 
 /// The number of four bytes at `at`.

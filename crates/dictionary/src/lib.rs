@@ -5,9 +5,11 @@
 //! - [`StringTable`] is immutable: n distinct strings with the ids 0 to n - 1, front-coded in
 //!   blocks, with a compact hash index, in one [`jindou_fabric::Region`] that is written to a
 //!   file as it is. [`Decoder`] reads many of its strings.
+//! - [`TermTable`] is immutable, too, but its strings have numbers that are given from outside, such
+//!   as those that terms keep for ever; such tables are merged. [`TermDecoder`] reads many strings.
 //! - [`Interner`] grows: it numbers strings in order of first sight while data is loaded.
 //!
-//! Both use [`hash`], so that a hash computed for one serves the other.
+//! All use [`hash`], so that a hash computed for one serves the others.
 #![forbid(unsafe_code)]
 
 mod block;
@@ -17,13 +19,21 @@ mod error;
 mod index;
 mod interner;
 mod layout;
+mod merge;
+mod number_map;
+mod number_set;
+mod numbers;
 mod table;
+mod term_decoder;
+mod term_table;
 
 pub use block::{Around, BLOCK};
 pub use decoder::{Decoder, WholeBlock};
 pub use error::DictionaryError;
 pub use interner::Interner;
 pub use table::StringTable;
+pub use term_decoder::TermDecoder;
+pub use term_table::TermTable;
 
 /// The hash of a term's bytes, XXH3 with 64 bits: a part of the format of [`StringTable`].
 #[inline]

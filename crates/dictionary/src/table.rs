@@ -12,7 +12,7 @@ use crate::index::Index;
 use crate::layout::{HEADER, Layout, read_u32, read_u64};
 
 /// Keys of a batch that are looked up together.
-const BATCH: usize = 32;
+pub(crate) const BATCH: usize = 32;
 
 /// Distinct byte strings with the ids 0 to n - 1, in one region of memory.
 ///
@@ -87,12 +87,16 @@ impl StringTable {
     /// # Errors
     /// [`DictionaryError::Damaged`] if they differ.
     pub fn verify(&self) -> Result<(), DictionaryError> {
-        let (_, checksum) = Layout::read(&self.region)?;
-        if xxh3_64(&self.region[HEADER..]) != checksum {
+        if xxh3_64(&self.region[HEADER..]) != self.checksum()? {
             let what = "the table does not match its checksum";
             return Err(DictionaryError::Damaged { what });
         }
         Ok(())
+    }
+
+    /// The checksum of all that follows the header: it tells this table from any other one.
+    pub(crate) fn checksum(&self) -> Result<u64, DictionaryError> {
+        Layout::read(&self.region).map(|(_, checksum)| checksum)
     }
 
     /// The table's bytes, to be written to a file and opened again.
@@ -146,30 +150,41 @@ impl StringTable {
     /// The loads of a few dozen keys overlap, so that a key costs a fraction of what
     /// [`Self::lookup`] costs in a table much larger than the caches.
     pub fn lookup_batch(&self, keys: &[&[u8]], ids: &mut Vec<Option<u64>>) {
-        let parts = self.parts();
         ids.reserve(keys.len());
         for keys in keys.chunks(BATCH) {
             let mut hashes = [0; BATCH];
-            let mut guesses = [None; BATCH];
-            let mut blocks: [&[u8]; BATCH] = [&[]; BATCH];
             for (hash, key) in hashes.iter_mut().zip(keys) {
                 *hash = crate::hash(key);
             }
-            for (guess, hash) in guesses[..keys.len()].iter_mut().zip(hashes) {
-                *guess = parts.index.guess(hash).filter(|id| *id < parts.len);
-            }
-            for (block, guess) in blocks.iter_mut().zip(guesses) {
-                *block = guess.map_or(&[], |id| parts.block_bytes(id >> BLOCK_SHIFT));
-            }
-            // The first byte of each block is asked for here, in loads that wait for nothing.
-            let touched: u32 = blocks
-                .iter()
-                .map(|block| block.first().map_or(0, |b| u32::from(*b)))
-                .sum();
-            std::hint::black_box(touched);
-            for (key, hash) in keys.iter().zip(hashes) {
-                ids.push(parts.index.find(hash, |id| parts.is_string(id, key)));
-            }
+            self.lookup_few(keys, &hashes, |_, id| ids.push(id));
+        }
+    }
+
+    /// Gives `put` the place and the id of each key; of [`BATCH`] keys at the most.
+    #[inline]
+    pub(crate) fn lookup_few(
+        &self,
+        keys: &[&[u8]],
+        hashes: &[u64; BATCH],
+        mut put: impl FnMut(usize, Option<u64>),
+    ) {
+        let parts = self.parts();
+        let mut guesses = [None; BATCH];
+        let mut blocks: [&[u8]; BATCH] = [&[]; BATCH];
+        for (guess, hash) in guesses[..keys.len()].iter_mut().zip(hashes) {
+            *guess = parts.index.guess(*hash).filter(|id| *id < parts.len);
+        }
+        for (block, guess) in blocks.iter_mut().zip(guesses) {
+            *block = guess.map_or(&[], |id| parts.block_bytes(id >> BLOCK_SHIFT));
+        }
+        // The first byte of each block is asked for here, in loads that wait for nothing.
+        let touched: u32 = blocks
+            .iter()
+            .map(|block| block.first().map_or(0, |b| u32::from(*b)))
+            .sum();
+        std::hint::black_box(touched);
+        for (at, (key, hash)) in keys.iter().zip(hashes).enumerate() {
+            put(at, parts.index.find(*hash, |id| parts.is_string(id, key)));
         }
     }
 
