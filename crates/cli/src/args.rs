@@ -532,6 +532,11 @@ pub(crate) struct VerifyArguments {
 #[command(after_help = "\
 Examples:
   jindou compact --location store
+  jindou compact --location store --renumber
+
+A merge writes those parts of the base anew that have changed; every term keeps its id. With
+--renumber all of it is written anew, as a load would: that takes longer, and no update is taken
+meanwhile.
 
 A store that a server has open is merged by the server, which answers queries and takes updates
 meanwhile, goes on if this command is ended, and merges by itself after many changes.")]
@@ -539,6 +544,10 @@ pub(crate) struct CompactArguments {
     /// Folder of the store
     #[arg(long, value_name = "DIR")]
     pub(crate) location: PathBuf,
+
+    /// Number all terms anew and write the whole base
+    #[arg(long)]
+    pub(crate) renumber: bool,
 }
 
 #[derive(Debug, Subcommand)]

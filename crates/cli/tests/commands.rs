@@ -636,7 +636,7 @@ fn a_store_is_backed_up_verified_restored_and_compacted() {
     };
     succeeds(&["load", "--location", "store", "people.ttl"], &[]);
     let report = [
-        "base-1.jnd",
+        "base-1-0.jnd",
         "CURRENT",
         "triples of the default graph",
         "whole",
@@ -651,15 +651,15 @@ fn a_store_is_backed_up_verified_restored_and_compacted() {
     assert_says(&error(path, &restore), &["again", "not empty"]);
     let dump = |location| stdout(path, &["dump", "--location", location]);
     assert_eq!(dump("store"), dump("again"));
-    let table = path.join("again/vertices-1.jnd");
+    let table = path.join("again/terms-1-1.jnd");
     let mut bytes = std::fs::read(&table).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(&table, bytes).unwrap();
     let damaged = error(path, &["verify", "--location", "again"]);
-    assert_says(&damaged, &["again/vertices-1.jnd", "damaged"]);
+    assert_says(&damaged, &["again/terms-1-1.jnd", "damaged"]);
     let refused = error(path, &["restore", "--from", "again", "--location", "third"]);
-    assert_says(&refused, &["again/vertices-1.jnd", "damaged"]);
+    assert_says(&refused, &["again/terms-1-1.jnd", "damaged"]);
     let left = std::fs::read_dir(path).unwrap();
     let names = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert!(!names.into_iter().any(|name| name.contains("third")));

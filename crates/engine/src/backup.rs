@@ -157,14 +157,15 @@ impl Database {
 
 fn report(directory: &Directory) -> Result<StoreReport, EngineError> {
     let (snapshot, recovery) = DurableStore::verify(directory)?;
+    let (vertices, literals) = snapshot.dictionary_terms();
     Ok(StoreReport {
         snapshot: snapshot.number(),
         files: directory.files()?,
         triples: snapshot.triples(),
         named_quads: snapshot.named_quads(),
         named_graphs: snapshot.named_graphs(),
-        vertices: snapshot.vertex_count(),
-        literals: snapshot.literal_count(),
+        vertices,
+        literals,
         predicates: snapshot.predicate_count() as u64,
         changes: snapshot.changes(),
         recovery,

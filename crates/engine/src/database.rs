@@ -21,7 +21,7 @@ use crate::deadline::Deadline;
 use crate::graph::StoredGraph;
 use crate::health::Failure;
 use crate::load::{self, LoadReport};
-use crate::merge::{Signal, Trouble};
+use crate::merge::{Signal, Trouble, Which};
 use crate::query::{QueryResults, Running};
 use crate::request_memory::RequestMemory;
 use crate::statistics::{DatabaseStatistics, QuadCounts};
@@ -100,8 +100,8 @@ impl Inner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DataMemory {
-    /// How often the data was loaded or merged.
-    pub generation: u64,
+    /// How often the data was loaded or numbered anew, and how often merged since.
+    pub generation: (u64, u64),
     /// Bytes of the data as it was loaded or merged last.
     pub base_bytes: u64,
     /// True if that lies in files, which are no memory of the process.
@@ -261,7 +261,6 @@ impl Database {
                 latest: snapshot,
                 store,
                 last: None,
-                since_merge: None,
                 failed: Arc::clone(&log_failure),
                 read_from,
             }),
@@ -316,28 +315,14 @@ impl Database {
         let existing = writer.begin()?;
         let (base, report) = load::load(Some(&existing), sources, options, progress)?;
         existing.base().check()?;
-        let generation = existing.generation() + 1;
         let number = SnapshotNumber(existing.number().0 + 1);
-        let written = match &self.inner.directory {
-            None => Ok(base),
-            Some(directory) => DurableStore::write_next_base(directory, &base, generation)
-                .map_err(EngineError::from),
-        };
-        let replaced = written.and_then(|base| {
-            let to = Snapshot::of_base(base, generation, number);
-            writer.replace(&to, number, &[])
-        });
-        if let Err(error) = replaced {
-            writer.abandon();
-            return Err(error);
-        }
-        self.inner.planner.clear();
-        self.inner.show(writer.latest.clone());
+        self.inner.replace_all(&mut writer, base, number)?;
         Ok(report)
     }
 
-    /// Merges all changes since the last load or merge into the base, which makes queries as fast
-    /// as after a load. Queries and updates go on meanwhile. Returns false if there were none.
+    /// Merges all changes since the last load or merge into the base. Queries and updates go on
+    /// meanwhile, and every term keeps its id: see [`Database::renumber_within`]. Returns false if
+    /// there were none.
     ///
     /// Waits for its turn as long as a query may take by the database's setting; what it takes
     /// itself is not limited.
@@ -355,7 +340,21 @@ impl Database {
     /// [`EngineError::Busy`] if something else was under way for all that time; what the operating
     /// system says. The database is then as it was.
     pub fn compact_within(&self, wait: Option<Duration>) -> Result<bool, EngineError> {
-        self.inner.merge(&Deadline::new(Instant::now(), wait, None))
+        let deadline = Deadline::new(Instant::now(), wait, None);
+        self.inner.merge(Which::All, &deadline)
+    }
+
+    /// Numbers all terms anew, as a load of the same graph would, which gives up the ids of terms
+    /// that nothing uses any more, and makes queries as fast as after a load where what vertices are
+    /// and have changed much. Updates wait meanwhile, queries go on.
+    ///
+    /// Costs what a load costs, but for reading the data.
+    ///
+    /// # Errors
+    /// As [`Database::compact_within`].
+    pub fn renumber_within(&self, wait: Option<Duration>) -> Result<(), EngineError> {
+        self.inner
+            .renumber(&Deadline::new(Instant::now(), wait, None))
     }
 
     /// Writes out, in memory, the lists of neighbours that changed since the last merge, so that
@@ -561,7 +560,8 @@ impl Database {
     #[must_use]
     pub fn data_memory(&self, base: Option<DataMemory>) -> DataMemory {
         let graph = self.inner.graph.load();
-        let generation = graph.snapshot.generation();
+        let (generation, _, merge) = graph.snapshot.place();
+        let generation = (generation, merge);
         let base_bytes = match base.filter(|base| base.generation == generation) {
             Some(base) => base.base_bytes,
             None => graph.snapshot.base().footprint().total() as u64,

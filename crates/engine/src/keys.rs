@@ -1,9 +1,8 @@
 //! How are the keys of many terms read and looked up together?
 
-use jindou_dictionary::Decoder;
 use jindou_exec::{KeyKind, Keys};
 use jindou_model::{TermId, TermKind};
-use jindou_store::Snapshot;
+use jindou_store::{Snapshot, TermsDecoder};
 
 /// Adds the keys of `ids` to `keys` until these hold `most_bytes`, and gives how many it added.
 pub(crate) fn push_keys(
@@ -15,8 +14,8 @@ pub(crate) fn push_keys(
     let base = snapshot.base();
     let mut reader = Reader {
         snapshot,
-        vertices: base.vertex_table().decoder(),
-        literals: base.literal_table().decoder(),
+        vertices: base.vertex_tables().decoder(),
+        literals: base.literal_tables().decoder(),
     };
     for (done, id) in ids.iter().enumerate() {
         if done > 0 && keys.bytes() >= most_bytes {
@@ -30,8 +29,8 @@ pub(crate) fn push_keys(
 /// Reads the keys of many terms.
 struct Reader<'a> {
     snapshot: &'a Snapshot,
-    vertices: Decoder<'a>,
-    literals: Decoder<'a>,
+    vertices: TermsDecoder<'a>,
+    literals: TermsDecoder<'a>,
 }
 
 impl Reader<'_> {
@@ -67,15 +66,17 @@ pub(crate) fn lookup_keys(snapshot: &Snapshot, keys: &Keys, ids: &mut Vec<Option
     let mut found = Vec::new();
     snapshot
         .base()
-        .literal_table()
+        .literal_tables()
         .lookup_batch(&literals, &mut found);
     let mut found = found.into_iter();
     ids.extend(keys.iter().map(|(key, kind)| match kind {
         KeyKind::None => None,
         KeyKind::Node => snapshot.find_node(key),
         KeyKind::Literal => match found.next().flatten() {
-            Some(local) => Some(TermId::literal(local)),
-            None => snapshot.find_literal(key),
+            Some(number) if snapshot.is_living(TermId::literal(number)) => {
+                Some(TermId::literal(number))
+            }
+            _ => snapshot.find_literal(key),
         },
     }));
 }

@@ -1,17 +1,20 @@
 //! Merging: how do the changes become part of the base while everybody goes on?
 //!
-//! A merge builds a new base of the latest snapshot. Transactions go on beside it and are noted;
-//! when the base is built they are brought into its ids, and the new generation takes the place
-//! of the old one. Readers of older snapshots keep them. A checkpoint, which costs only what has
-//! changed, bounds the log where little but the same is changed again and again.
+//! A merge writes the segments of some predicates anew, with what the latest snapshot changed in
+//! them. Transactions go on beside it, and as no term gets another id, what they did is brought upon
+//! the new base by taking away what that has. Readers of older snapshots keep them. The base becomes
+//! current with a checkpoint of what it lacks; a checkpoint alone bounds the log where little but the
+//! same is changed again and again.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use jindou_model::{PredicateId, SnapshotNumber, TermId};
 use jindou_store::bulk::rebuild;
-use jindou_store::{DurableStore, FoldRule, Snapshot, Transaction, Translator};
+use jindou_store::{
+    Base, DurableStore, FoldRule, Merged, PredicateChanges, Rebase, Snapshot, Transaction,
+};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::EngineError;
@@ -21,10 +24,10 @@ use crate::graph::StoredGraph;
 use crate::turn::Occupation;
 use crate::writer::Writer;
 
-/// Transactions that are brought over while others wait: more are brought over before.
-const FEW_QUADS: usize = 20_000;
-/// Rounds of bringing over before the rest is, however much it is.
-const ROUNDS: usize = 4;
+/// A merge takes a predicate with it of which one in so many edges changed.
+const DUE_SHARE: u64 = 16;
+/// In a quiet moment, one in so many.
+const IDLE_DUE_SHARE: u64 = 256;
 
 /// In a quiet moment lists are written out if one in so many of their edges changed.
 const IDLE_SHARE: usize = 1_024;
@@ -33,11 +36,13 @@ const IDLE_SHARE: usize = 1_024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MergePolicy {
-    /// Merge once so many quads have changed, and the share of `share_of_graph` as well.
+    /// Merge once so many quads of a predicate, or of the graph, have changed, and the share of
+    /// `share_of_graph` as well.
     pub changes: u64,
-    /// One in so many quads of the graph.
+    /// One in so many quads of the predicate, or of the graph.
     pub share_of_graph: u64,
-    /// Merge after so much time without a transaction if `idle_changes` quads have changed.
+    /// Merge after so much time without a transaction if `idle_changes` quads have changed, those
+    /// predicates of which it is worth it.
     pub idle: Duration,
     /// See `idle`.
     pub idle_changes: u64,
@@ -124,6 +129,9 @@ impl MergePolicy {
             // The base is looked at only where it matters.
             least < u64::MAX && now >= least && now >= base() / share
         };
+        if times == 1 && snapshot.crowded_changes(share) >= self.changes {
+            return true;
+        }
         let quads = || snapshot.triples() + snapshot.named_quads();
         let term_bytes = snapshot.appended_bytes() as u64;
         has_grown(snapshot.changes(), self.changes, &quads)
@@ -289,7 +297,8 @@ impl Inner {
         self.start_maintenance(&mut state);
         if !state.is_running {
             drop(state);
-            return self.merge(deadline).map(drop).map_err(|error| match error {
+            let merged = self.merge(Which::Share(DUE_SHARE), deadline);
+            return merged.map(drop).map_err(|error| match error {
                 // It is the update's own time that is over.
                 EngineError::Busy { limit, .. } => EngineError::Timeout { limit },
                 error => error,
@@ -321,20 +330,63 @@ impl Inner {
         }
     }
 
-    /// Merges all changes into the base, which takes its time once it has begun. Returns false if
-    /// there were none.
+    /// Merges the changes of some predicates into the base, which takes its time once it has begun.
+    /// Returns false if there were none.
     ///
     /// # Errors
     /// As [`Turn::take`](crate::turn::Turn::take), before it begins; what the operating system says,
     /// or too many terms. Nothing has changed then.
-    pub(crate) fn merge(&self, deadline: &Deadline) -> Result<bool, EngineError> {
+    pub(crate) fn merge(&self, which: Which, deadline: &Deadline) -> Result<bool, EngineError> {
         let _one = self.turn.take(Occupation::Merge, deadline)?;
         let writer = self.take_writer(Occupation::Merge, deadline)?;
         writer.check_opened_to_write()?;
         // To have waited in vain is no failure of the store, and neither is to have asked a reader.
-        let merged = self.merge_now(writer);
+        let merged = self.merge_now(writer, which);
+        if merged.is_err() {
+            self.writer.lock().abandon();
+        }
         self.note_attempt(&merged);
         merged
+    }
+
+    /// Numbers all terms anew, as a load of the graph would: no update is taken meanwhile.
+    ///
+    /// # Errors
+    /// As [`Inner::merge`].
+    pub(crate) fn renumber(&self, deadline: &Deadline) -> Result<(), EngineError> {
+        let _one = self.turn.take(Occupation::Merge, deadline)?;
+        let mut writer = self.take_writer(Occupation::Merge, deadline)?;
+        writer.check_opened_to_write()?;
+        let start = writer.begin()?;
+        let base = self.builders().install(|| rebuild(&start))?;
+        start.base().check()?;
+        self.replace_all(&mut writer, base, start.number())
+    }
+
+    /// Makes a base whose ids are others than before the latest.
+    pub(crate) fn replace_all(
+        &self,
+        writer: &mut Writer,
+        base: Base,
+        number: SnapshotNumber,
+    ) -> Result<(), EngineError> {
+        let generation = writer.latest.generation() + 1;
+        let written = match &self.directory {
+            None => Ok(base),
+            Some(directory) => DurableStore::write_next_base(directory, &base, generation)
+                .map_err(EngineError::from),
+        };
+        let replaced = written.and_then(|base| {
+            let to = Snapshot::of_base(base, generation, number);
+            writer.replace(&to)
+        });
+        if let Err(error) = replaced {
+            writer.abandon();
+            return Err(error);
+        }
+        self.planner.clear();
+        self.show(writer.latest.clone());
+        Ok(())
     }
 
     /// Writes out the lists of keys that changed, as far as `rule` goes. Returns false if there
@@ -359,9 +411,8 @@ impl Inner {
             writer.latest.clone()
         };
         // Others will be seen with the next transaction that is.
-        let place = |snapshot: &Snapshot| (snapshot.generation(), snapshot.number());
         let _one = self.showing.lock();
-        if place(&latest) == place(&self.graph.load().snapshot) {
+        if latest.place() == self.graph.load().snapshot.place() {
             self.graph.store(Arc::new(StoredGraph { snapshot: latest }));
         }
         Ok(true)
@@ -375,68 +426,83 @@ impl Inner {
         self.trouble.note(done, self.config.merge.retry);
     }
 
-    fn merge_now(&self, mut writer: MutexGuard<'_, Writer>) -> Result<bool, EngineError> {
-        let (start, directory) = {
-            // What cannot become current need not be built.
-            writer.begin()?;
-            if writer.latest.is_merged() {
-                return Ok(false);
-            }
-            writer.since_merge = Some(Vec::new());
-            let directory = writer.store.as_ref().map(|s| Arc::clone(s.directory()));
-            (writer.latest.clone(), directory)
-        };
+    fn merge_now(&self, writer: MutexGuard<'_, Writer>, which: Which) -> Result<bool, EngineError> {
+        // What cannot become current need not be built.
+        let start = writer.begin()?;
+        let last = writer.last.clone();
+        let directory = writer.store.as_ref().map(|s| Arc::clone(s.directory()));
         drop(writer);
-        // A mistake of ours must not let transactions be noted for a merge that has ended.
-        let attempt = AssertUnwindSafe(|| self.merge_from(&start, directory.as_deref()));
-        let merged = catch_unwind(attempt).unwrap_or(Err(EngineError::Internal));
-        if merged.is_err() {
-            self.writer.lock().abandon();
+        let predicates = which.of(start.changed_predicates());
+        if predicates.is_empty() && start.known_terms() == start.base().term_counts() {
+            return Ok(false);
         }
-        merged.map(|()| true)
-    }
-
-    fn merge_from(
-        &self,
-        start: &Snapshot,
-        directory: Option<&jindou_store::Directory>,
-    ) -> Result<(), EngineError> {
-        let generation = start.generation() + 1;
-        let base = self.builders().install(|| rebuild(start))?;
-        start.base().check()?;
+        if let Some((log, ticket)) = last {
+            // What is not on the device is not seen either, and its log may have failed.
+            let synced = log.sync(ticket);
+            synced.map_err(|error| self.writer.lock().refused(error))?;
+        }
+        let of_start = start.clone();
+        let merged = self.builders().install(|| Merged::new(start, predicates))?;
+        of_start.base().check()?;
         self.go_on()?;
-        let base = match directory {
-            Some(directory) => DurableStore::write_next_base(directory, &base, generation)?,
-            None => base,
+        let merged = match &directory {
+            Some(directory) => DurableStore::write_merged(directory, merged)?,
+            None => merged,
         };
         self.go_on()?;
         jindou_fabric::allocator::release_free_memory();
-        let mut to = Snapshot::of_base(base, generation, start.number());
-        let mut moved = Vec::new();
-        for _ in 0..ROUNDS {
-            let (waiting, latest) = {
-                let mut writer = self.writer.lock();
-                let list = writer.since_merge.as_mut().expect("a merge is running");
-                if quads_in(list) <= FEW_QUADS {
-                    break;
-                }
-                (std::mem::take(list), writer.latest.clone())
-            };
-            bring_over(&waiting, latest, &mut to, &mut moved)?;
-        }
+        self.go_over(merged, &of_start)?;
+        drop(of_start);
+        self.checkpoint_now(self.writer.lock())?;
+        Ok(true)
+    }
+
+    /// Brings the latest snapshot, and the one that readers see, upon a merged base.
+    fn go_over(&self, merged: Merged, start: &Snapshot) -> Result<(), EngineError> {
         let mut writer = self.writer.lock();
-        if let Some(reason) = writer.failed.get() {
-            let reason = reason.clone();
-            return Err(EngineError::ReadOnly { reason });
+        // Nobody may write to what failed meanwhile.
+        let latest = writer.begin()?;
+        let rebase = Rebase::new(merged, &latest);
+        let mut latest = rebase.apply(&latest);
+        if let Some(store) = &mut writer.store {
+            store.keep(latest.base());
         }
-        let list = writer.since_merge.as_mut().expect("a merge is running");
-        let waiting = std::mem::take(list);
-        let latest = writer.latest.clone();
-        bring_over(&waiting, latest, &mut to, &mut moved)?;
-        writer.replace(&to, start.number(), &moved)?;
-        self.planner.clear();
-        self.show(to);
+        if self.forget(&mut writer, &mut latest, rebase.unused()) {
+            // Their plans remember ids.
+            self.planner.clear();
+        }
+        writer.latest = latest.clone();
+        let _one = self.showing.lock();
+        let seen = &self.graph.load().snapshot;
+        // Else what is being written to the device will be seen, upon the new base or the old.
+        if seen.is_of_generation_of(start) && seen.number() >= start.number() {
+            let snapshot = match seen.number() == latest.number() {
+                true => latest,
+                false => rebase.apply(seen),
+            };
+            self.graph.store(Arc::new(StoredGraph { snapshot }));
+        }
         Ok(())
+    }
+
+    /// Has the latest snapshot forget terms that nothing uses; true if it did. Where the log takes no
+    /// more they stay.
+    fn forget(&self, writer: &mut Writer, latest: &mut Snapshot, unused: &[TermId]) -> bool {
+        if unused.is_empty() {
+            return false;
+        }
+        if let Some(store) = &writer.store {
+            let transaction = Transaction::forgetting(latest, unused.to_vec());
+            match store.append(&transaction) {
+                Ok(ticket) => writer.last = Some((Arc::clone(store.log()), ticket)),
+                Err(error) => {
+                    writer.refused(error);
+                    return false;
+                }
+            }
+        }
+        latest.forget_terms(unused);
+        true
     }
 
     /// # Errors
@@ -448,11 +514,11 @@ impl Inner {
         }
     }
 
-    /// One thread, so that a merge leaves the other cores to queries.
+    /// Half of the cores, so that a merge leaves the others to queries.
     pub(crate) fn builders(&self) -> &rayon::ThreadPool {
         self.builders.get_or_init(|| {
             rayon::ThreadPoolBuilder::new()
-                .num_threads(1)
+                .num_threads(builder_threads())
                 .thread_name(|_| "jindou-build".to_owned())
                 .build()
                 .expect("the system gives a thread")
@@ -504,29 +570,35 @@ impl Inner {
 
     fn needs_checkpoint(&self) -> bool {
         let writer = self.writer.lock();
-        let bytes = writer.store.as_ref().map_or(0, DurableStore::log_bytes);
-        bytes >= self.config.merge.log_bytes
+        let Some(store) = &writer.store else {
+            return false;
+        };
+        store.log_bytes() >= self.config.merge.log_bytes || !store.is_current(writer.latest.base())
     }
 }
 
-fn quads_in(transactions: &[Transaction]) -> usize {
-    let stages = transactions.iter().flat_map(|one| &one.stages);
-    stages
-        .map(|stage| stage.changes.remove.len() + stage.changes.add.len())
-        .sum()
+fn builder_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
 }
 
-fn bring_over(
-    transactions: &[Transaction],
-    from: Snapshot,
-    to: &mut Snapshot,
-    moved: &mut Vec<Transaction>,
-) -> Result<(), EngineError> {
-    let mut translator = Translator::new(from);
-    for transaction in transactions {
-        moved.push(translator.apply(transaction, to)?);
+/// Which predicates a merge takes with it; terms always go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// All that changed.
+    All,
+    /// Those of which one in so many edges changed.
+    Share(u64),
+}
+
+impl Which {
+    fn of(self, changed: Vec<PredicateChanges>) -> Vec<PredicateId> {
+        let share = match self {
+            Self::All => u64::MAX,
+            Self::Share(share) => share,
+        };
+        let is_due = |one: &&PredicateChanges| one.changes.saturating_mul(share) >= one.edges;
+        changed.iter().filter(is_due).map(|c| c.predicate).collect()
     }
-    Ok(())
 }
 
 /// How long nobody has changed anything, and how long to wait for somebody who does.
@@ -598,15 +670,24 @@ impl Inner {
     /// Does what is due most, after so much time without a transaction.
     fn maintain(&self, quiet: Duration) -> Result<(), EngineError> {
         let policy = &self.config.merge;
-        let (merge_is_due, fold_is_due) = {
+        let (due, fold_is_due) = {
             let latest = &self.graph.load().snapshot;
             let is_idle = quiet >= policy.idle && policy.is_due_when_idle(latest);
-            (is_idle || policy.is_due(latest), policy.is_fold_due(latest))
+            let due = match policy.is_due(latest) {
+                true => Some(Which::Share(DUE_SHARE)),
+                false => is_idle.then_some(Which::Share(IDLE_DUE_SHARE)),
+            };
+            let is_worth_it = |which: &Which| {
+                let terms = latest.appended_bytes() as u64;
+                terms >= policy.idle_term_bytes || !which.of(latest.changed_predicates()).is_empty()
+            };
+            let due = due.filter(is_worth_it);
+            (due, policy.is_fold_due(latest))
         };
         // The background has time.
         let deadline = &Deadline::never();
-        if merge_is_due {
-            return self.merge(deadline).map(drop);
+        if let Some(which) = due {
+            return self.merge(which, deadline).map(drop);
         }
         if fold_is_due || quiet >= policy.fold_idle {
             let mut rule = FoldRule::default();

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use jindou_dictionary::{Around, BLOCK, Decoder, WholeBlock};
+use jindou_dictionary::{Around, BLOCK, WholeBlock};
 use jindou_exec::{Execution, Table, Terms};
 use jindou_model::{TermId, TermKind, inline, key};
 use jindou_plan::physical::Var;
-use jindou_store::Snapshot;
+use jindou_store::{Snapshot, TermsDecoder};
 use oxrdf::vocab::xsd;
 use oxrdf::{Term, Triple};
 use rustc_hash::FxHashSet;
@@ -222,8 +222,8 @@ impl Solution {
 /// Turns ids of one query into text, remembering what it has just decoded.
 pub struct TermDecoder<'a> {
     snapshot: &'a Snapshot,
-    vertices: Decoder<'a>,
-    literals: Decoder<'a>,
+    vertices: TermsDecoder<'a>,
+    literals: TermsDecoder<'a>,
     terms: &'a Terms,
     scratch: Vec<u8>,
     lexical: String,
@@ -233,8 +233,8 @@ impl<'a> TermDecoder<'a> {
     pub(crate) fn new(graph: &'a StoredGraph, terms: &'a Terms) -> Self {
         Self {
             snapshot: &graph.snapshot,
-            vertices: graph.snapshot.base().vertex_table().decoder(),
-            literals: graph.snapshot.base().literal_table().decoder(),
+            vertices: graph.snapshot.base().vertex_tables().decoder(),
+            literals: graph.snapshot.base().literal_tables().decoder(),
             terms,
             scratch: Vec::new(),
             lexical: String::new(),
@@ -250,15 +250,18 @@ impl<'a> TermDecoder<'a> {
         crate::triples::triple(self.terms, ids)
     }
 
-    /// Whether a term lies in a block of the dictionary. Those that came by updates lie in none,
-    /// though their ids may go on where those of its last block end.
+    /// Whether a term lies in a block of the bulk load's dictionary, as those that came later do not.
     #[inline]
     pub(crate) fn has_block(&self, id: TermId) -> bool {
-        matches!(id.kind(), TermKind::Vertex | TermKind::Literal)
-            && self.snapshot.appended_key(id).is_none()
+        let base = self.snapshot.base();
+        match id.kind() {
+            TermKind::Vertex => id.number() < base.vertex_tables().ground().len(),
+            TermKind::Literal => id.number() < base.literal_tables().ground().len(),
+            _ => false,
+        }
     }
 
-    /// The keys of the whole block of the dictionary that an id lies in, as [`Decoder::block`];
+    /// The keys of the whole block of the dictionary that an id lies in, as [`TermsDecoder::block`];
     /// `None` if it lies in none, or in one that cannot be kept or read.
     pub(crate) fn block(
         &self,

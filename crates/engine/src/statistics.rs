@@ -113,12 +113,13 @@ impl DatabaseStatistics {
             .collect();
         let all = |predicate: &PredicateStatistics| predicate.triples + predicate.named_edges;
         predicates.sort_by(|a, b| all(b).cmp(&all(a)).then_with(|| a.iri.cmp(&b.iri)));
+        let (vertices, dictionary_literals) = base.dictionary_terms();
         Self {
             triples: base.triples(),
             named_quads: base.named_quads(),
             named_graphs: base.named_graphs(),
-            vertices: base.vertex_count(),
-            dictionary_literals: base.literal_count(),
+            vertices,
+            dictionary_literals,
             characteristic_sets: clusters().map(Clusters::len).max().unwrap_or(0) as u64,
             classes: classes.len() as u64,
             dictionary_bytes: footprint.dictionary as u64,

@@ -17,7 +17,7 @@ use jindou_plan::{
     DataBlock, DataQuad, DataTerm, GraphTarget, Modify, Operation, TemplateQuad, Transfer,
     TransferKind, parse_update_within,
 };
-use jindou_store::{Changes, Effect, Snapshot, Stage};
+use jindou_store::{Changes, Effect, Snapshot, Stage, TermCounts};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Term, TermRef};
 
 use crate::attempt::{Done, Step};
@@ -290,6 +290,8 @@ pub(crate) struct Run<'a> {
     /// The part of that which is the terms'.
     terms_bytes: usize,
     calls_services: bool,
+    /// The terms of the copy that quads of it may have.
+    arranged: TermCounts,
     working: &'a mut Snapshot,
 }
 
@@ -310,6 +312,7 @@ impl<'a> Run<'a> {
             memory: RequestMemory::new(inner.config.memory_pool.as_ref()),
             terms_bytes: 0,
             calls_services: false,
+            arranged: working.known_terms(),
             working,
         }
     }
@@ -396,6 +399,8 @@ impl<'a> Run<'a> {
         if stage.is_empty() {
             return Ok(());
         }
+        self.working.arrange(self.arranged, &mut stage);
+        self.arranged = self.working.known_terms();
         let quads = stage.changes.remove.iter().chain(&stage.changes.add);
         let bytes = quads.map(|quad| match quad.graph.is_none() {
             true => CHANGE_BYTES,

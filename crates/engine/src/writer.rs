@@ -23,8 +23,6 @@ pub(crate) struct Writer {
     pub(crate) store: Option<DurableStore>,
     /// The last transaction's place in the log.
     pub(crate) last: Option<(Arc<Log>, Ticket)>,
-    /// Transactions since a merge began, while one runs.
-    pub(crate) since_merge: Option<Vec<Transaction>>,
     /// Why nothing may be written any more. Shared, so that it can be read without the lock.
     pub(crate) failed: Arc<OnceLock<String>>,
     /// The directory of a stored database that was opened to be read only, locked against others
@@ -124,9 +122,6 @@ impl Writer {
             }
         }
         changed.keep_terms();
-        if let Some(list) = &mut self.since_merge {
-            list.push(transaction);
-        }
         self.latest = changed.clone();
         Ok(Appended {
             snapshot: changed,
@@ -134,24 +129,18 @@ impl Writer {
         })
     }
 
-    /// Makes a snapshot of the next generation, whose base is written, the latest: its files, with
-    /// the transactions that led from base to snapshot, become the current ones.
+    /// Makes the first snapshot of the next generation, whose base is written, the latest: its files
+    /// become the current ones.
     ///
     /// # Errors
     /// What the operating system says; the generation before goes on.
-    pub(crate) fn replace(
-        &mut self,
-        to: &Snapshot,
-        number: SnapshotNumber,
-        moved: &[Transaction],
-    ) -> Result<(), EngineError> {
+    pub(crate) fn replace(&mut self, to: &Snapshot) -> Result<(), EngineError> {
         if let Some(store) = &mut self.store {
             let between = Between(&self.failed);
-            let replaced = store.replace(to.generation(), (to.base(), number), moved);
+            let replaced = store.replace(to.generation(), (to.base(), to.number()));
             std::mem::forget(between);
             replaced.map_err(|error| self.refused(error))?;
         }
-        self.since_merge = None;
         self.last = None;
         self.latest = to.clone();
         Ok(())
@@ -175,7 +164,6 @@ impl Writer {
 
     /// Takes away what a base or a checkpoint that was not finished left.
     pub(crate) fn abandon(&mut self) {
-        self.since_merge = None;
         if let Some(store) = &self.store {
             store.abandon();
         }
@@ -211,15 +199,20 @@ impl Inner {
                 return Err(writer.refused(error));
             }
         }
-        self.show(appended.snapshot);
+        let place = |snapshot: &Snapshot| (snapshot.generation(), snapshot.number());
+        let (.., merges) = appended.snapshot.place();
+        let latest = self.graph.load().snapshot.place().2 > merges;
+        // A merge ended meanwhile: readers shall not go back to the base before it.
+        let latest = latest.then(|| self.writer.lock().latest.clone());
+        let latest = latest.filter(|latest| place(latest) == place(&appended.snapshot));
+        self.show(latest.unwrap_or(appended.snapshot));
         Ok(())
     }
 
     /// Lets readers see a snapshot, unless they see a later one.
     pub(crate) fn show(&self, snapshot: Snapshot) {
-        let place = |snapshot: &Snapshot| (snapshot.generation(), snapshot.number());
         let _one = self.showing.lock();
-        if place(&snapshot) > place(&self.graph.load().snapshot) {
+        if snapshot.place() > self.graph.load().snapshot.place() {
             self.forget_old_plans(&snapshot);
             self.graph.store(Arc::new(StoredGraph { snapshot }));
         }

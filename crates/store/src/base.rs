@@ -1,24 +1,21 @@
 //! The immutable base of a store: everything that a bulk load leaves behind, and how to read it.
 
-use std::path::PathBuf;
-
-use jindou_dictionary::StringTable;
-use jindou_fabric::Region;
 use jindou_model::{PredicateId, TermId, TermKind};
 use rustc_hash::FxHashMap;
 
 use crate::StoreError;
+use crate::base_files::BaseFiles;
 use crate::delta::TermCounts;
 use crate::identity::Identity;
 use crate::layer::{Layer, LayerKind};
 use crate::named::NamedGraphs;
 use crate::runs::Runs;
-use crate::text_order::{LiteralEnds, TextKinds};
+use crate::tables::TermTables;
 
 /// One generation of the graph, with its dictionary. Nothing in it changes.
 pub struct Base {
-    pub(crate) vertices: StringTable,
-    pub(crate) literals: StringTable,
+    pub(crate) vertices: TermTables,
+    pub(crate) literals: TermTables,
     /// The vertex that each predicate is.
     pub(crate) predicate_terms: Vec<TermId>,
     /// The predicates of vertices, by number.
@@ -35,12 +32,10 @@ pub struct Base {
     pub(crate) declared: Vec<u64>,
     /// The default graph of queries that say nothing else is the union of all graphs.
     pub(crate) is_union: bool,
-    pub(crate) vertex_kinds: TextKinds,
-    pub(crate) literal_ends: LiteralEnds,
     /// As its file says; the default of a base that was not read from one.
     pub(crate) identity: Identity,
-    /// The mapped files that it lies in.
-    pub(crate) files: Vec<(PathBuf, Region)>,
+    /// The files that it lies in, if it does.
+    pub(crate) files: BaseFiles,
 }
 
 /// Bytes by part.
@@ -72,16 +67,31 @@ impl Base {
     /// # Errors
     /// [`StoreError::Corrupt`] with the name of the file, from then on at every call.
     pub fn check(&self) -> Result<(), StoreError> {
-        match self.files.iter().find(|(_, region)| region.is_damaged()) {
+        match self.files.mapped().find(|(_, region)| region.is_damaged()) {
             None => Ok(()),
             Some((path, _)) => Err(StoreError::lost_bytes(path)),
         }
     }
 
+    /// Reads all of it: is the dictionary the same both ways, and what is derived from the edges what
+    /// they say?
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] with the file, if it lies in files.
+    pub fn verify(&self) -> Result<(), StoreError> {
+        crate::verify::base(self, std::path::Path::new("memory"))
+    }
+
+    /// How many merges made it since the bulk load.
+    #[must_use]
+    pub fn merges(&self) -> u64 {
+        self.files.merge
+    }
+
     /// True if it lies in files rather than in memory of its own.
     #[must_use]
     pub fn is_in_files(&self) -> bool {
-        !self.files.is_empty()
+        self.files.mapped().next().is_some()
     }
 
     /// True if the default graph of queries is the union of all graphs, unless they say otherwise.
@@ -146,13 +156,13 @@ impl Base {
 
     /// Vertex keys by number.
     #[must_use]
-    pub fn vertex_table(&self) -> &StringTable {
+    pub fn vertex_tables(&self) -> &TermTables {
         &self.vertices
     }
 
     /// Literal keys by number.
     #[must_use]
-    pub fn literal_table(&self) -> &StringTable {
+    pub fn literal_tables(&self) -> &TermTables {
         &self.literals
     }
 
@@ -162,8 +172,6 @@ impl Base {
         Footprint {
             dictionary: self.vertices.bytes()
                 + self.literals.bytes()
-                + self.vertex_kinds.bytes()
-                + self.literal_ends.bytes()
                 + self.predicate_terms.len() * 8
                 + self.vertex_predicates.capacity() * 16,
             segments: self.layers[0].segment_bytes(),
@@ -180,13 +188,13 @@ impl Base {
     /// The id of the vertex with this key.
     #[must_use]
     pub fn find_node(&self, key: &[u8]) -> Option<TermId> {
-        self.vertices.lookup(key).map(TermId::vertex)
+        self.vertices.lookup(key, |_| false).map(TermId::vertex)
     }
 
     /// The id of the dictionary literal with this key.
     #[must_use]
     pub fn find_literal(&self, key: &[u8]) -> Option<TermId> {
-        self.literals.lookup(key).map(TermId::literal)
+        self.literals.lookup(key, |_| false).map(TermId::literal)
     }
 
     /// The predicate with this IRI.

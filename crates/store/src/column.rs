@@ -6,6 +6,88 @@ use jindou_model::{Narrow, with_narrow};
 use crate::StoreError;
 use crate::image::{ImageReader, ImageWriter};
 
+/// A column that is filled in any order, or from its beginning on.
+pub(crate) struct ColumnBuilder {
+    region: RegionBuilder,
+    base: u64,
+    width: u8,
+    len: usize,
+    /// Numbers that were appended.
+    filled: usize,
+}
+
+impl ColumnBuilder {
+    /// A column of so many numbers, all in `base..=most`; it takes no more than it will.
+    pub(crate) fn new(len: usize, base: u64, most: u64) -> Self {
+        let width: u8 = match most - base {
+            0..=0xff => 1,
+            0x100..=0xffff => 2,
+            0x1_0000..=0xffff_ffff => 4,
+            _ => 8,
+        };
+        Self {
+            region: RegionBuilder::new(len * usize::from(width)),
+            base,
+            width,
+            len,
+            filled: 0,
+        }
+    }
+
+    /// Appends a number to those appended before.
+    pub(crate) fn push(&mut self, value: u64) {
+        self.extend(0, Narrow::U64(&[value]));
+    }
+
+    /// Appends the sum of `base` and each of some numbers; sums wrap around.
+    ///
+    /// # Panics
+    /// If there are more numbers than it is for.
+    pub(crate) fn extend(&mut self, base: u64, items: Narrow<'_>) {
+        let shift = base.wrapping_sub(self.base);
+        let range = self.filled..self.filled + items.len();
+        self.filled = range.end;
+        macro_rules! fill {
+            ($t:ty) => {{
+                let slots = &mut self.region.as_mut_slice::<$t>()[range];
+                with_narrow!(items, items => {
+                    for (slot, item) in slots.iter_mut().zip(items) {
+                        *slot = shift.wrapping_add(u64::from(*item)) as $t;
+                    }
+                });
+            }};
+        }
+        match self.width {
+            1 => fill!(u8),
+            2 => fill!(u16),
+            4 => fill!(u32),
+            _ => fill!(u64),
+        }
+    }
+
+    /// Sets the number at `index`.
+    #[inline]
+    pub(crate) fn set(&mut self, index: usize, value: u64) {
+        let narrow = value - self.base;
+        match self.width {
+            1 => self.region.as_mut_slice::<u8>()[index] = narrow as u8,
+            2 => self.region.as_mut_slice::<u16>()[index] = narrow as u16,
+            4 => self.region.as_mut_slice::<u32>()[index] = narrow as u32,
+            _ => self.region.as_mut_slice::<u64>()[index] = narrow,
+        }
+    }
+
+    /// The column; what was not set is `base`.
+    pub(crate) fn finish(self) -> Column {
+        Column {
+            region: self.region.finish(),
+            base: self.base,
+            width: self.width,
+            len: self.len,
+        }
+    }
+}
+
 /// Numbers held as differences from a base, all in one width of 1, 2, 4 or 8 bytes.
 #[derive(Clone, Debug)]
 pub struct Column {
@@ -20,32 +102,45 @@ impl Column {
     #[must_use]
     pub fn from_values(values: &[u64]) -> Self {
         let base = values.iter().copied().min().unwrap_or(0);
-        let span = values.iter().copied().max().unwrap_or(0) - base;
-        let width: u8 = match span {
-            0..=0xff => 1,
-            0x100..=0xffff => 2,
-            0x1_0000..=0xffff_ffff => 4,
-            _ => 8,
-        };
-        let mut builder = RegionBuilder::new(values.len() * usize::from(width));
+        let most = values.iter().copied().max().unwrap_or(0);
+        let mut builder = ColumnBuilder::new(values.len(), base, most);
+        builder.extend(0, Narrow::U64(values));
+        builder.finish()
+    }
+
+    /// A column of so many numbers, all in `base..=most`.
+    pub(crate) fn collect(
+        len: usize,
+        base: u64,
+        most: u64,
+        values: impl Iterator<Item = u64>,
+    ) -> Self {
+        let mut column = ColumnBuilder::new(len, base, most);
         macro_rules! fill {
             ($t:ty) => {
-                for (slot, value) in builder.as_mut_slice::<$t>().iter_mut().zip(values) {
+                for (slot, value) in column.region.as_mut_slice::<$t>().iter_mut().zip(values) {
                     *slot = (value - base) as $t;
                 }
             };
         }
-        match width {
+        match column.width {
             1 => fill!(u8),
             2 => fill!(u16),
             4 => fill!(u32),
             _ => fill!(u64),
         }
-        Self {
-            region: builder.finish(),
-            base,
-            width,
-            len: values.len(),
+        column.finish()
+    }
+
+    /// The greatest number; 0 of none. Reads them all.
+    #[must_use]
+    pub(crate) fn greatest(&self) -> u64 {
+        let narrow = with_narrow!(self.narrow(), items => {
+            items.iter().copied().max().map_or(0, u64::from)
+        });
+        match self.is_empty() {
+            true => 0,
+            false => self.base.wrapping_add(narrow),
         }
     }
 

@@ -1,11 +1,12 @@
 //! A store in a directory: which files is it made of, and are they whole?
 //!
-//! `CURRENT` says which version of the format it is, and names the generation G, the checkpoint C,
-//! the identity of G's base and the number of the snapshot that base and checkpoint make, with a
-//! checksum. That number is what a store goes on from when its log is empty, as it is after a merge:
-//! clients keep snapshot numbers, which therefore never decrease. The generation's files
-//! are `base-G.jnd` (segments, clusters), `vertices-G.jnd` and `literals-G.jnd`; `changes-G-C.jnd` holds all that changed since, up to the checkpoint, and is
-//! absent where C is 0; `log-G-N.jnd` with N > C what was committed after it. New files are written
+//! `CURRENT` says which version of the format it is, and names the generation G, the number of
+//! merges M, the checkpoint C, the identity of G and the number of the snapshot that base and
+//! checkpoint make, with a checksum. That number is what a store goes on from when its log is empty:
+//! clients keep snapshot numbers, which therefore never decrease. Ids mean the same for the whole of
+//! a generation. The base is `base-G-M.jnd` and the files that it names (see `base_files`);
+//! `changes-G-M-C.jnd` holds what the checkpoint has and the base has not, and is absent where C is
+//! 0; `log-G-N.jnd` with N > C what was committed after it. New files are written
 //! beside the old ones and become current by one rename of `CURRENT`, so that whatever fails before
 //! leaves the store as it was. Generation 0 is a store that was begun and has no files yet: files
 //! without `CURRENT` therefore are a store that lost it. `LOCK` is locked for as long as a process
@@ -13,38 +14,30 @@
 //! that only read lock nothing: what they have mapped stays when its name goes, and where a name went
 //! before they had it they begin anew (see `DurableStore::read`).
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use jindou_dictionary::StringTable;
 use jindou_fabric::Region;
-use jindou_model::{SnapshotNumber, TermId, TermKind};
+use jindou_model::SnapshotNumber;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::StoreError;
-use crate::base::Base;
-use crate::bulk::{Tables, assemble};
+use crate::base_files::base_name;
 use crate::identity::Identity;
 use crate::image::{ImageReader, ImageWriter};
-use crate::layer::{Layer, LayerKind};
 use crate::log::{Folder, Storage, write_file};
-use crate::named::NamedGraphs;
-use crate::runs::Runs;
 
 const CURRENT: &str = "CURRENT";
 const CURRENT_NEW: &str = "CURRENT.new";
 const LOCK: &str = "LOCK";
 
 /// What a file holds, as its header says.
-const KIND_BASE: u64 = 1;
-const KIND_TABLE: u64 = 2;
 const KIND_CHANGES: u64 = 3;
 
-const TABLES: [&str; 2] = ["vertices", "literals"];
-
 /// Raised with the version of any of the files, and with that of `CURRENT` itself.
-const MANIFEST_VERSION: u64 = 6;
+const MANIFEST_VERSION: u64 = 7;
 /// The last version whose `CURRENT` does not say which it is.
 const UNNAMED_VERSION: u64 = 2;
 
@@ -55,9 +48,11 @@ pub(crate) const FIRST_SNAPSHOT: SnapshotNumber = SnapshotNumber(1);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Current {
     pub(crate) generation: u64,
+    /// Merges since the generation began.
+    pub(crate) merge: u64,
     /// The last log file that the checkpoint covers; 0 for no checkpoint.
     pub(crate) checkpoint: u64,
-    /// Of the generation's base.
+    /// Of the generation.
     pub(crate) base: Identity,
     /// Of the snapshot that the base and the checkpoint make; those of the log have later ones.
     pub(crate) snapshot: SnapshotNumber,
@@ -75,12 +70,13 @@ impl Current {
     fn text(self) -> String {
         let Self {
             generation,
+            merge,
             checkpoint,
             base,
             snapshot: SnapshotNumber(snapshot),
         } = self;
         with_checksum(&format!(
-            "{MANIFEST_VERSION} {generation} {checkpoint} {base} {snapshot}"
+            "{MANIFEST_VERSION} {generation} {merge} {checkpoint} {base} {snapshot}"
         ))
     }
 
@@ -90,8 +86,9 @@ impl Current {
         match *words.as_slice() {
             [_, _] => Err(BadManifest::Version(UNNAMED_VERSION)),
             [version, ref rest @ ..] => match (number(version)?, rest) {
-                (MANIFEST_VERSION, [generation, checkpoint, base, snapshot]) => Ok(Self {
+                (MANIFEST_VERSION, [generation, merge, checkpoint, base, snapshot]) => Ok(Self {
                     generation: number(generation)?,
+                    merge: number(merge)?,
                     checkpoint: number(checkpoint)?,
                     base: Identity::parse(base).ok_or(BadManifest::Damaged)?,
                     snapshot: SnapshotNumber(number(snapshot)?),
@@ -315,6 +312,10 @@ impl Directory {
     /// What the operating system says, or what is wrong with `CURRENT`.
     pub fn files(&self) -> Result<Vec<StoreFile>, StoreError> {
         let current = self.current()?;
+        let in_use = match current.generation {
+            0 => InUse::nothing(),
+            _ => InUse::base(current, self.numbers_of_base(current)?),
+        };
         let failed = |path: &Path, source| StoreError::Io {
             path: path.to_owned(),
             source,
@@ -322,8 +323,7 @@ impl Directory {
         let mut names = Folder::new(&self.path)
             .list()
             .map_err(|source| failed(&self.path, source))?;
-        let begun = |name: &str| name.ends_with(".jnd") && is_leftover(name, Current::default());
-        names.retain(|name| name == CURRENT || (begun(name) && !is_leftover(name, current)));
+        names.retain(|name| name == CURRENT || (is_ours(name) && !in_use.is_leftover(name)));
         names.sort();
         let file = |name: String| {
             let path = self.path.join(&name);
@@ -453,46 +453,11 @@ impl Directory {
         }
     }
 
-    fn file(&self, part: &str, generation: u64) -> PathBuf {
-        self.path.join(file_name(part, generation))
-    }
-
-    /// Writes the files of a generation that is not current. The base gets an identity of its own.
-    ///
-    /// # Errors
-    /// What the operating system says; the store is as it was.
-    pub(crate) fn write_base(&self, base: &Base, generation: u64) -> Result<(), StoreError> {
-        let next = generation;
-        let mut checksums = Vec::with_capacity(TABLES.len());
-        for (name, table) in TABLES.iter().zip([&base.vertices, &base.literals]) {
-            let mut image = ImageWriter::default();
-            image.region(table.region());
-            checksums.push(image.finish(self.storage(), &file_name(name, next), KIND_TABLE)?);
-        }
-        let mut image = ImageWriter::default();
-        Identity::random()
-            .0
-            .into_iter()
-            .for_each(|word| image.word(word));
-        // Ids mean nothing beside other tables.
-        checksums.into_iter().for_each(|sum| image.word(sum));
-        image.word(base.documents);
-        image.words(&base.declared);
-        image.word(u64::from(base.is_union));
-        let predicates: Vec<u64> = base.predicate_terms.iter().map(|id| id.raw()).collect();
-        image.words(&predicates);
-        base.layers.iter().for_each(|layer| layer.write(&mut image));
-        base.named.write(&mut image);
-        base.runs.write(&mut image);
-        image.finish(self.storage(), &file_name("base", next), KIND_BASE)?;
-        Ok(())
-    }
-
-    /// Removes files of other generations and checkpoints than the current one, which a crash may
-    /// have left. A file that cannot be removed costs space only.
-    pub(crate) fn remove_leftovers(&self, current: Current) {
+    /// Removes files that nothing in use needs, which a crash may have left. A file that cannot be
+    /// removed costs space only.
+    pub(crate) fn remove_leftovers(&self, in_use: &InUse) {
         let names = self.storage.list().unwrap_or_default();
-        for name in names.iter().filter(|name| is_leftover(name, current)) {
+        for name in names.iter().filter(|name| in_use.is_leftover(name)) {
             let _ = self.storage.remove(name);
         }
     }
@@ -530,7 +495,7 @@ impl Directory {
     pub(crate) fn foreign_base(&self, current: Current, found: Identity) -> StoreError {
         let named = current.base;
         StoreError::Corrupt {
-            path: self.file("base", current.generation),
+            path: self.path.join(base_name(current.generation, current.merge)),
             reason: format!("it is the base {found} of another store, and CURRENT names {named}"),
         }
     }
@@ -565,12 +530,12 @@ impl Directory {
         self.storage.sync().map_err(|source| failed(source, true))
     }
 
-    /// Links the files of a generation's base into another directory, or copies them where that
-    /// cannot be done; true if all are linked. They are lasting once that directory is synced.
-    pub(crate) fn copy_base(&self, generation: u64, to: &Self) -> Result<bool, StoreError> {
+    /// Links some files into another directory, or copies them where that cannot be done; true if
+    /// all are linked. They are lasting once that directory is synced.
+    pub(crate) fn link_or_copy(&self, names: &[String], to: &Self) -> Result<bool, StoreError> {
         let mut is_linked = true;
-        for part in TABLES.iter().chain([&"base"]) {
-            let (from, place) = (self.file(part, generation), to.file(part, generation));
+        for name in names {
+            let (from, place) = (self.path.join(name), to.path.join(name));
             if fs::hard_link(&from, &place).is_ok() {
                 continue;
             }
@@ -579,72 +544,13 @@ impl Directory {
         }
         Ok(is_linked)
     }
-
-    /// Maps the files of a generation. Every file is compared with its checksum.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`] with the name of the file that is missing bytes or altered.
-    pub(crate) fn read_base(&self, generation: u64) -> Result<Base, StoreError> {
-        let table = |name: &str| {
-            let path = self.file(name, generation);
-            let mut image = ImageReader::open(&path, KIND_TABLE)?;
-            let table = StringTable::open(image.region()?)
-                .map_err(|error| image.corrupt(&error.to_string()))?;
-            Ok::<_, StoreError>((table, image.checksum(), image.file()))
-        };
-        let [vertices, literals] = TABLES.map(table);
-        let tables = [vertices?, literals?];
-        let mut image = ImageReader::open(&self.file("base", generation), KIND_BASE)?;
-        let identity = Identity([image.word()?, image.word()?]);
-        for (name, (_, checksum, _)) in TABLES.iter().zip(&tables) {
-            if image.word()? != *checksum {
-                return Err(image.corrupt(&format!("it does not belong to the table of {name}")));
-            }
-        }
-        let mut files = vec![image.file()];
-        let [vertices, literals] = tables.map(|(table, _, file)| {
-            files.push(file);
-            table
-        });
-        let documents = image.word()?;
-        let declared = image.words()?;
-        let is_union = image.word()? == 1;
-        let predicate_terms: Vec<TermId> =
-            image.words()?.into_iter().map(TermId::from_raw).collect();
-        let is_known = |id: &TermId| id.kind() == TermKind::Vertex && id.number() < vertices.len();
-        if !predicate_terms.iter().all(is_known) {
-            return Err(image.corrupt("a predicate is no vertex"));
-        }
-        let count = predicate_terms.len();
-        let layers = [
-            Layer::read(&mut image, count)?,
-            Layer::read(&mut image, count)?,
-        ];
-        let named = NamedGraphs::read(&mut image, &layers[LayerKind::Named as usize])?;
-        let runs = Runs::read(&mut image, named.len())?;
-        if !named.fits(&runs) {
-            return Err(image.corrupt("the graphs of edges are of runs that are not there"));
-        }
-        let tables = Tables {
-            vertices,
-            literals,
-            predicate_terms,
-        };
-        let mut base = assemble(tables, layers, named, runs, documents);
-        base.declared = declared;
-        base.is_union = is_union;
-        base.identity = identity;
-        base.files = files;
-        Ok(base)
-    }
-}
-
-fn file_name(part: &str, generation: u64) -> String {
-    format!("{part}-{generation}.jnd")
 }
 
 fn changes_name(at: Current) -> String {
-    format!("changes-{}-{}.jnd", at.generation, at.checkpoint)
+    format!(
+        "changes-{}-{}-{}.jnd",
+        at.generation, at.merge, at.checkpoint
+    )
 }
 
 fn check_is_a_store(path: &Path) -> Result<(), StoreError> {
@@ -687,30 +593,71 @@ fn files_of_a_store(path: &Path) -> Result<Vec<String>, StoreError> {
         path: path.to_owned(),
         source,
     })?;
-    // Nothing but the generation 0 is current where everything of a store is a leftover.
-    let nothing = Current::default();
-    let is_ours = |name: &String| name.ends_with(".jnd") && is_leftover(name, nothing);
-    Ok(names.into_iter().filter(is_ours).collect())
+    Ok(names.into_iter().filter(|name| is_ours(name)).collect())
 }
 
-/// True of a file of ours that the current generation and checkpoint do not use; files of the
-/// current log are its own affair.
-fn is_leftover(name: &str, current: Current) -> bool {
-    let Some(stem) = name.strip_suffix(".jnd") else {
-        return Path::new(name).extension().is_some_and(|e| e == "new");
-    };
-    let mut parts = stem.split('-');
-    let kind = parts.next().unwrap_or_default();
-    let mut number = || parts.next().and_then(|part| part.parse::<u64>().ok());
-    let Some(generation) = number() else {
-        return false;
-    };
-    match kind {
-        // No generation has this number.
-        _ if generation == 0 => false,
-        "base" | "vertices" | "literals" | "log" => generation != current.generation,
-        "changes" => generation != current.generation || number() != Some(current.checkpoint),
-        _ => false,
+/// True of the name of a file of a store, `CURRENT` and `LOCK` aside.
+fn is_ours(name: &str) -> bool {
+    name.ends_with(".jnd") && InUse::nothing().is_leftover(name)
+}
+
+/// Which files are needed: those of what is current, and of bases that will be.
+#[derive(Debug)]
+pub(crate) struct InUse {
+    current: Current,
+    /// Merges whose bases are needed, and the numbers of the files that these name.
+    merges: BTreeSet<u64>,
+    numbers: BTreeSet<u64>,
+}
+
+impl InUse {
+    /// Everything is left over: nothing but the generation 0, which has no files, is current.
+    pub(crate) fn nothing() -> Self {
+        Self::base(Current::default(), BTreeSet::new())
+    }
+
+    /// What is current, whose base names the files of these numbers.
+    pub(crate) fn base(current: Current, numbers: BTreeSet<u64>) -> Self {
+        Self {
+            current,
+            merges: BTreeSet::from([current.merge]),
+            numbers,
+        }
+    }
+
+    /// With another base of the same generation.
+    pub(crate) fn with(mut self, merge: u64, numbers: &BTreeSet<u64>) -> Self {
+        self.merges.insert(merge);
+        self.numbers.extend(numbers);
+        self
+    }
+
+    /// True of a file of ours that is not needed; files of the current log are its own affair.
+    fn is_leftover(&self, name: &str) -> bool {
+        let Some(stem) = name.strip_suffix(".jnd") else {
+            return Path::new(name).extension().is_some_and(|e| e == "new");
+        };
+        let mut parts = stem.split('-');
+        let kind = parts.next().unwrap_or_default();
+        let numbers: Option<Vec<u64>> = parts.map(|part| part.parse().ok()).collect();
+        let Some([generation, rest @ ..]) = numbers.as_deref() else {
+            return false;
+        };
+        // No generation has the number 0.
+        if *generation == 0 {
+            return false;
+        }
+        let is_other = *generation != self.current.generation;
+        match (kind, rest) {
+            ("log", [_]) => is_other,
+            ("base", [merge]) => is_other || !self.merges.contains(merge),
+            ("terms" | "edges", [number]) => is_other || !self.numbers.contains(number),
+            ("changes", [merge, checkpoint]) => {
+                let current = (self.current.merge, self.current.checkpoint);
+                is_other || (*merge, *checkpoint) != current
+            }
+            _ => false,
+        }
     }
 }
 
@@ -722,6 +669,7 @@ mod tests {
     fn a_manifest_is_read_as_written_and_one_of_another_version_is_named() {
         let current = Current {
             generation: 7,
+            merge: 2,
             checkpoint: 3,
             base: Identity::random(),
             snapshot: SnapshotNumber(12),
@@ -731,12 +679,12 @@ mod tests {
         let parse = |words: &str| Current::parse(with_checksum(words).as_bytes());
         assert_eq!(parse("7 3"), Err(BadManifest::Version(2)));
         let base = current.base;
-        let other = format!("5 7 3 {base} 12 more");
-        assert_eq!(parse(&other), Err(BadManifest::Version(5)));
-        assert_eq!(parse("5 7 3"), Err(BadManifest::Version(5)));
+        let other = format!("6 7 3 {base} 12 more");
+        assert_eq!(parse(&other), Err(BadManifest::Version(6)));
+        assert_eq!(parse("6 7 3"), Err(BadManifest::Version(6)));
         assert_eq!(parse("4 7 3 1 12"), Err(BadManifest::Version(4)));
-        let wrong_count = format!("6 7 3 {base}");
-        let damaged = ["x", "6 7 3", "6 7 -1 12 5 6", &wrong_count];
+        let wrong_count = format!("7 7 2 3 {base}");
+        let damaged = ["x", "7 7 3", "7 7 2 -1 12 5 6", &wrong_count];
         for damaged in damaged {
             assert_eq!(parse(damaged), Err(BadManifest::Damaged), "{damaged:?}");
         }

@@ -1,8 +1,11 @@
 //! A store that outlives its process: base, checkpoint and log of a directory, together.
 //!
 //! Opening reads the base, applies the checkpoint (what changed up to a certain log file) and
-//! replays the log behind it. A merge replaces all three by a new generation.
+//! replays the log behind it. A merge makes another base, which becomes current with a checkpoint of
+//! what it lacks; ids stay, so that the log goes on. Only numbering everything anew replaces all
+//! three by a new generation.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,9 +13,9 @@ use std::sync::Arc;
 use jindou_model::SnapshotNumber;
 
 use crate::delta::{NewTerms, Replay, ReplayError, Snapshot, Transaction};
-use crate::directory::{Current, Directory, FIRST_SNAPSHOT};
+use crate::directory::{Current, Directory, FIRST_SNAPSHOT, InUse};
 use crate::log::{self, Folder, Fsync, Log, LogOptions, Recovered, Storage, Ticket};
-use crate::{Base, Identity, StoreError, verify};
+use crate::{Base, Identity, Merged, StoreError, verify};
 
 /// Bytes of a transaction that go into one record of the log.
 const RECORD_BYTES: usize = 64 << 20;
@@ -65,6 +68,9 @@ pub struct DurableStore {
     directory: Arc<Directory>,
     options: DurabilityOptions,
     current: Current,
+    /// The bases of the generation that are needed, by the number of their merge, with the numbers
+    /// of their files: that on disk, and that in memory where it is another.
+    bases: BTreeMap<u64, BTreeSet<u64>>,
     log: Arc<Log>,
     /// Set once nobody knows which files a later process will find current: what would be written
     /// to some of them might be lost.
@@ -151,31 +157,34 @@ impl DurableStore {
             current.generation == 0,
             "a store is begun where there is none"
         );
-        directory.remove_leftovers(current);
+        let nothing = InUse::nothing();
+        directory.remove_leftovers(&nothing);
         let generation = current.generation + 1;
         let written = write_generation(&directory, &options, base, generation);
-        let written = written.inspect_err(|_| directory.remove_leftovers(current));
+        let written = written.inspect_err(|_| directory.remove_leftovers(&nothing));
         let (base, log) = written?;
         let next = Current {
             generation,
+            merge: base.merges(),
             checkpoint: 0,
             base: base.identity,
             snapshot: FIRST_SNAPSHOT,
         };
         if let Err(failed) = directory.make_current(next) {
             if !failed.is_uncertain {
-                directory.remove_leftovers(current);
+                directory.remove_leftovers(&nothing);
             }
             return Err(failed.into());
         }
-        directory.remove_leftovers(next);
         let store = Self {
             directory: Arc::new(directory),
             options,
             current: next,
+            bases: BTreeMap::from([(next.merge, base.files.numbers())]),
             log: Arc::new(log),
             uncertain: None,
         };
+        store.abandon();
         Ok((store, Snapshot::of_base(base, generation, next.snapshot)))
     }
 
@@ -193,7 +202,8 @@ impl DurableStore {
         // Where `CURRENT` is of a version without numbers, the checkpoint may have a later one.
         current.snapshot = snapshot.number();
         // Not before it is known that what is current is whole; and before the log may need room.
-        directory.remove_leftovers(current);
+        let numbers = snapshot.base().files.numbers();
+        directory.remove_leftovers(&InUse::base(current, numbers.clone()));
         let mut replay = Replay::new(snapshot);
         let mut recovery = Recovery::default();
         let mut assembler = Assembler::default();
@@ -211,6 +221,7 @@ impl DurableStore {
             directory: Arc::new(directory),
             options,
             current,
+            bases: BTreeMap::from([(current.merge, numbers)]),
             log: Arc::new(log),
             uncertain: None,
         };
@@ -242,12 +253,11 @@ impl DurableStore {
     /// As [`DurableStore::open`].
     pub fn verify(directory: &Directory) -> Result<(Snapshot, Recovery), StoreError> {
         let storage = Folder::new(directory.path());
-        let (snapshot, recovery, generation) = unmoved(directory, |current| {
+        let (snapshot, recovery) = unmoved(directory, |current| {
             let snapshot = snapshot_at(directory, current)?;
-            let (snapshot, recovery) = read_log(directory, &storage, current, snapshot)?;
-            Ok((snapshot, recovery, current.generation))
+            read_log(directory, &storage, current, snapshot)
         })?;
-        verify::base(snapshot.base(), directory.path(), generation)?;
+        verify::base(snapshot.base(), directory.path())?;
         verify::counts(&snapshot, directory.path())?;
         snapshot.base().check()?;
         Ok((snapshot, recovery))
@@ -259,7 +269,7 @@ impl DurableStore {
         self.directory.path()
     }
 
-    /// The number of the base on disk.
+    /// The number of the generation, within which ids mean the same.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.current.generation
@@ -298,8 +308,8 @@ impl DurableStore {
     }
 
     /// Begins a checkpoint: transactions appended from now on come after it. `snapshot` must be
-    /// that of the last transaction appended. `None` if there was none since the last checkpoint,
-    /// or since the base was written.
+    /// that of the last transaction appended; its base becomes current with the checkpoint. `None`
+    /// if that is current, and there was no transaction since the last checkpoint.
     ///
     /// # Errors
     /// As [`DurableStore::append`].
@@ -310,11 +320,13 @@ impl DurableStore {
         self.check()?;
         let next = self.log.start_next_file()?;
         let at = Current {
+            merge: snapshot.base().files.merge,
             checkpoint: next - 1,
             snapshot: snapshot.number(),
             ..self.current
         };
-        let is_new = at.checkpoint != self.current.checkpoint;
+        let place = |at: &Current| (at.merge, at.checkpoint);
+        let is_new = place(&at) != place(&self.current);
         Ok(is_new.then_some(Checkpoint { snapshot, at }))
     }
 
@@ -326,8 +338,12 @@ impl DurableStore {
         directory: &Directory,
         checkpoint: &Checkpoint,
     ) -> Result<(), StoreError> {
-        let mut bytes = Vec::new();
         let snapshot = &checkpoint.snapshot;
+        if checkpoint.at.checkpoint == 0 {
+            assert!(snapshot.is_merged(), "what changed is in the log");
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
         Transaction::from_base(snapshot).encode(&mut bytes);
         snapshot.base().check()?;
         directory.write_changes(checkpoint.at, &bytes)
@@ -340,16 +356,15 @@ impl DurableStore {
     /// more is taken.
     pub fn finish_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), StoreError> {
         self.check()?;
-        // A merge in the meantime covers more.
+        // A generation of its own covers more.
         if checkpoint.at.generation != self.current.generation {
             self.directory.remove_changes(checkpoint.at);
             return Ok(());
         }
         self.make_current(checkpoint.at)?;
-        let before = std::mem::replace(&mut self.current, checkpoint.at);
-        if before.checkpoint > 0 {
-            self.directory.remove_changes(before);
-        }
+        self.current = checkpoint.at;
+        self.bases.retain(|merge, _| *merge >= checkpoint.at.merge);
+        self.abandon();
         // What stays of the log goes when the store is opened next, or with the next checkpoint.
         let _ = self.log.remove_before(checkpoint.at.checkpoint + 1);
         Ok(())
@@ -375,7 +390,12 @@ impl DurableStore {
     pub fn abandon(&self) {
         // Otherwise it may be what a later process finds current.
         if self.uncertain.is_none() {
-            self.directory.remove_leftovers(self.current);
+            let in_use = InUse::base(self.current, BTreeSet::new());
+            let with = |in_use: InUse, (merge, numbers): (&u64, &BTreeSet<u64>)| {
+                in_use.with(*merge, numbers)
+            };
+            let in_use = self.bases.iter().fold(in_use, with);
+            self.directory.remove_leftovers(&in_use);
         }
     }
 
@@ -394,13 +414,34 @@ impl DurableStore {
         base: &Base,
         generation: u64,
     ) -> Result<Base, StoreError> {
-        directory.write_base(base, generation)?;
-        directory.read_base(generation)
+        directory.write_base(base, generation, Identity::random())
+    }
+
+    /// Writes what a merge made new, and maps it; nothing is replaced yet. The base that is returned
+    /// becomes current with the next checkpoint of a snapshot of it: until then the one before and
+    /// the log hold all that it does.
+    ///
+    /// # Errors
+    /// What the operating system says; the store is as it was.
+    pub fn write_merged(directory: &Directory, merged: Merged) -> Result<Merged, StoreError> {
+        let (generation, identity) = (merged.from.generation(), merged.base.identity);
+        let base = directory.write_base(&merged.base, generation, identity)?;
+        Ok(Merged { base, ..merged })
+    }
+
+    /// True if a base is the one on disk.
+    #[must_use]
+    pub fn is_current(&self, base: &Base) -> bool {
+        base.files.merge == self.current.merge
+    }
+
+    /// Notes that snapshots go on from a base whose files were written: these stay.
+    pub fn keep(&mut self, base: &Base) {
+        self.bases.insert(base.files.merge, base.files.numbers());
     }
 
     /// Makes a generation current whose base was written and is `base`, a snapshot of this number,
-    /// with a log of its own that begins with these transactions. They are lasting when this
-    /// returns.
+    /// with a log of its own.
     ///
     /// # Errors
     /// What the operating system says: the store is as it was. [`StoreError::Uncertain`]: nothing
@@ -409,7 +450,6 @@ impl DurableStore {
         &mut self,
         generation: u64,
         (base, number): (&Base, SnapshotNumber),
-        transactions: &[Transaction],
     ) -> Result<(), StoreError> {
         assert!(
             generation > self.current.generation,
@@ -418,6 +458,7 @@ impl DurableStore {
         self.check()?;
         let next = Current {
             generation,
+            merge: base.merges(),
             checkpoint: 0,
             base: base.identity,
             snapshot: number,
@@ -426,12 +467,13 @@ impl DurableStore {
             &self.directory,
             &self.options,
             (generation, base.identity),
-            transactions,
+            &[],
         )?;
         self.make_current(next)?;
         self.current = next;
+        self.bases = BTreeMap::from([(next.merge, base.files.numbers())]);
         self.log = Arc::new(log);
-        self.directory.remove_leftovers(next);
+        self.abandon();
         Ok(())
     }
 
@@ -450,6 +492,7 @@ impl DurableStore {
         log.close()?;
         Ok(directory.make_current(Current {
             generation: 1,
+            merge: base.merges(),
             checkpoint: 0,
             base: base.identity,
             snapshot: number,
@@ -471,16 +514,19 @@ impl DurableStore {
     ) -> Result<Copied, StoreError> {
         let generation = snapshot.generation();
         to.begin()?;
-        let is_linked = from.copy_base(generation, to)?;
+        let files = &snapshot.base().files;
+        let is_linked = from.link_or_copy(&files.names(generation), to)?;
         let transaction = Transaction::from_base(snapshot);
         // Also that what was linked or copied is whole.
         snapshot.base().check()?;
         let has_changes = transaction.terms != NewTerms::default()
+            || !transaction.forgotten.is_empty()
             || transaction.stages.iter().any(|stage| !stage.is_empty());
         let transactions = Vec::from_iter(has_changes.then_some(transaction));
         // The base is the same one, linked or not, and keeps its identity.
         let current = Current {
             generation,
+            merge: files.merge,
             checkpoint: 0,
             base: snapshot.base().identity,
             snapshot: snapshot.number(),
@@ -556,7 +602,7 @@ fn unmoved<T>(
 }
 
 fn snapshot_at(directory: &Directory, current: Current) -> Result<Snapshot, StoreError> {
-    let base = directory.read_base(current.generation)?;
+    let base = directory.read_base(current)?;
     if base.identity != current.base {
         return Err(directory.foreign_base(current, base.identity));
     }
@@ -682,7 +728,7 @@ mod tests {
         assert_eq!(store.current.snapshot, SnapshotNumber(3));
         // Behind a base without a log, too.
         let next = DurableStore::write_next_base(store.directory(), &base, 2).expect("room");
-        store.replace(2, (&next, number), &[]).expect("room");
+        store.replace(2, (&next, number)).expect("room");
         drop(store);
         assert_eq!(number_on_opening(&location).1, number);
     }

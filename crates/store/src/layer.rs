@@ -10,9 +10,7 @@ use jindou_model::{
     Visit,
 };
 
-use crate::StoreError;
 use crate::clusters::Clusters;
-use crate::image::{ImageReader, ImageWriter};
 use crate::segment::{Segment, expand_one};
 
 /// Which layer of a base.
@@ -23,6 +21,11 @@ pub enum LayerKind {
     Default = 0,
     /// All named graphs laid over each other.
     Named = 1,
+}
+
+impl LayerKind {
+    /// Both, in the order of their numbers.
+    pub const ALL: [Self; 2] = [Self::Default, Self::Named];
 }
 
 /// Edges each of which is there once.
@@ -167,7 +170,7 @@ impl Layer {
         exact: bool,
         within: Option<&IdRanges>,
     ) -> Option<IdRanges> {
-        if !exact && !self.clusters.is_short(traits) {
+        if !exact && !self.clusters.are_few(traits) {
             let is_type = |asked: &Membership| matches!(asked, Membership::Type(_));
             let types: Vec<Membership> = traits.iter().copied().filter(is_type).collect();
             return (!types.is_empty()).then(|| self.vertices_with(&types, within));
@@ -304,10 +307,9 @@ impl Layer {
 
     fn scan_predicate(&self, predicate: PredicateId, visit: &mut Visit<'_>) -> ControlFlow<()> {
         if predicate == PredicateId::TYPE {
-            for cluster in 0..self.clusters.len() {
-                let types = self.clusters.types_of(cluster);
-                for local in self.clusters.members(cluster) {
-                    let subject = TermId::vertex(local);
+            for (members, types) in self.clusters.typed_stretches() {
+                for number in members {
+                    let subject = TermId::vertex(number);
                     for index in 0..types.len() {
                         visit(subject, predicate, types.get(index), TermId::NONE)?;
                     }
@@ -378,29 +380,5 @@ impl Layer {
     pub(crate) fn subjects_within(&self, predicate: PredicateId, windows: &IdRanges) -> IdRanges {
         let asked = Membership::Has(predicate, Direction::Out);
         self.clusters.members_within(asked, windows)
-    }
-
-    pub(crate) fn write(&self, image: &mut ImageWriter) {
-        for segment in self.segments.iter().flatten() {
-            image.word(u64::from(segment.is_some()));
-            if let Some(segment) = segment {
-                segment.write(image);
-            }
-        }
-        self.clusters.write(image);
-    }
-
-    pub(crate) fn read(image: &mut ImageReader, predicates: usize) -> Result<Self, StoreError> {
-        let mut list = || {
-            (0..predicates)
-                .map(|_| match image.word()? {
-                    0 => Ok(None),
-                    _ => Segment::read(image).map(Some),
-                })
-                .collect::<Result<Vec<_>, _>>()
-        };
-        let segments = [list()?, list()?];
-        let clusters = Clusters::read(image, predicates)?;
-        Ok(Self::new(clusters, segments))
     }
 }

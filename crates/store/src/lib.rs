@@ -1,5 +1,6 @@
 //! The neighbours of (vertex, predicate, direction): where is the graph, and what does it look like?
 mod base;
+mod base_files;
 pub mod bulk;
 mod clusters;
 mod column;
@@ -9,22 +10,31 @@ mod domain;
 mod durable;
 mod error;
 mod graph_index;
+mod graph_packing;
+mod graph_table;
+mod homes;
 mod identity;
 mod image;
 mod layer;
 pub mod log;
+mod merge;
 mod named;
+mod named_merge;
 mod partial;
+mod predicate_graphs;
 mod runs;
 mod segment;
+mod segment_merge;
+mod tables;
 mod text_order;
+mod unused;
 mod verify;
 
 pub use base::{Base, Footprint};
 pub use clusters::Clusters;
 pub use column::Column;
 pub use delta::{
-    Changed, Changes, EdgeGraphsAt, Effect, Fold, FoldRule, LayerView, NewTerms, Replay,
+    Changed, Changes, EdgeGraphsAt, Effect, Fold, FoldRule, LayerView, NewTerms, Rebase, Replay,
     ReplayError, Snapshot, Stage, TermCounts, Transaction, TransactionError, Translator,
 };
 pub use directory::{Directory, StoreFile};
@@ -33,6 +43,8 @@ pub use durable::{Checkpoint, Copied, DurabilityOptions, DurableStore, OpenStora
 pub use error::StoreError;
 pub use identity::Identity;
 pub use layer::{Layer, LayerKind};
+pub use merge::{Merged, PredicateChanges};
 pub use named::NamedGraphs;
 pub use partial::Partial;
 pub use segment::Segment;
+pub use tables::{TermTables, TermsDecoder};

@@ -5,117 +5,39 @@
 //! others are in stands in a list by place, or for each place where the list would be long.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use jindou_model::{Direction, IdRanges, Neighbours, PredicateId, TermId};
 
-use crate::StoreError;
 use crate::base::Base;
-use crate::clusters::Lists;
-use crate::column::Column;
-use crate::graph_index::GraphIndex;
-use crate::image::{ImageReader, ImageWriter};
-use crate::layer::{Layer, LayerKind};
+use crate::graph_index::{ByGraph, GraphIndex};
+use crate::graph_table::{GraphList, GraphTable};
+use crate::layer::LayerKind;
+use crate::predicate_graphs::{EdgeSets, PredicateGraphs};
 use crate::runs::{NO_HOME, Runs};
 
-/// The graphs of a predicate's edges, as numbers of sets of graphs.
-#[derive(Clone, Debug)]
-pub(crate) enum EdgeSets {
-    /// The home of the subject alone, but for the edges at these places, sorted; and the runs of
-    /// the subjects of these, sorted.
-    Home {
-        places: Column,
-        sets: Column,
-        runs: Vec<u32>,
-    },
-    /// Those of each place.
-    Each(Column),
-}
-
-impl EdgeSets {
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Home { places, sets, runs } => places.bytes() + sets.bytes() + runs.len() * 4,
-            Self::Each(sets) => sets.bytes(),
-        }
-    }
-
-    /// True if no edge is listed whose subject is in a run.
-    #[inline]
-    fn is_home_alone(&self, run: usize) -> bool {
-        match self {
-            Self::Each(_) => false,
-            Self::Home { runs, .. } => runs.binary_search(&(run as u32)).is_err(),
-        }
-    }
-
-    /// The number of the set of a place; `None` is the home of the subject.
-    #[inline]
-    fn set_of(&self, place: usize) -> Option<u64> {
-        match self {
-            Self::Each(sets) => Some(sets.get(place)),
-            Self::Home { places, sets, .. } => {
-                let narrow = (place as u64).checked_sub(places.base())?;
-                let items = places.narrow();
-                let index = items.seek(0, narrow);
-                let found = index < items.len() && items.get(index) == narrow;
-                found.then(|| sets.get(index))
-            }
-        }
-    }
-}
-
-/// All named graphs.
+/// All named graphs: what is shared by all predicates, a part for each of them, and what follows
+/// from these. A merge keeps the parts that it does not change.
 #[derive(Clone, Debug)]
 pub struct NamedGraphs {
-    /// The graphs that have quads, sorted by id; their places are their numbers.
-    ids: Vec<u64>,
-    /// Sets of several graphs, as sorted numbers. A set below the number of graphs is that graph
-    /// alone.
-    sets: Lists<u32>,
-    of_predicate: Vec<EdgeSets>,
-    pub(crate) index: GraphIndex,
+    pub(crate) graphs: Arc<GraphTable>,
+    of_predicate: Vec<Arc<PredicateGraphs>>,
+    // What follows is derived from the above.
+    by_graph: ByGraph,
     quads: u64,
 }
 
-/// The named graphs of one edge, by number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum GraphList<'a> {
-    One(u32),
-    Many(&'a [u32]),
-}
-
-impl GraphList<'_> {
-    #[inline]
-    pub(crate) fn contains(self, graph: u32) -> bool {
-        match self {
-            Self::One(only) => only == graph,
-            Self::Many(all) => all.binary_search(&graph).is_ok(),
-        }
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        let list = match self {
-            Self::One(only) => std::slice::from_ref(only),
-            Self::Many(all) => all,
-        };
-        list.iter().copied()
-    }
-}
-
 impl NamedGraphs {
-    pub(crate) fn new(
-        ids: Vec<u64>,
-        sets: Lists<u32>,
-        of_predicate: Vec<EdgeSets>,
-        index: GraphIndex,
-        quads: u64,
-    ) -> Self {
+    /// Joins the parts of all predicates, which speak of graphs and sets by the numbers of a table.
+    ///
+    /// Costs a step for each graph, and for each predicate of each graph.
+    pub(crate) fn join(graphs: Arc<GraphTable>, of_predicate: Vec<Arc<PredicateGraphs>>) -> Self {
+        let by_graph = ByGraph::new(&of_predicate, graphs.len());
         Self {
-            ids,
-            sets,
+            quads: by_graph.all_quads(),
+            graphs,
             of_predicate,
-            index,
-            quads,
+            by_graph,
         }
     }
 
@@ -125,151 +47,64 @@ impl NamedGraphs {
         self.quads
     }
 
-    /// Number of graphs.
+    /// Number of graphs that have quads.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.ids.len()
+        self.by_graph.graphs()
     }
 
-    /// True of no named graph.
+    /// True if no named graph has quads.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.ids.is_empty()
+        self.len() == 0
     }
 
     /// True if there is a quad in this graph.
     #[must_use]
     pub fn contains(&self, graph: TermId) -> bool {
-        self.number(graph).is_some()
+        let number = self.graphs.number(graph);
+        number.is_some_and(|number| self.by_graph.quads(number) > 0)
     }
 
-    /// Calls `visit` with each graph.
+    /// Calls `visit` with each graph that has quads, sorted by id.
     pub fn for_each_graph(&self, visit: &mut dyn FnMut(TermId)) {
-        self.ids
-            .iter()
-            .for_each(|raw| visit(TermId::from_raw(*raw)));
+        let numbers = self.graphs.numbers_by_id();
+        let with_quads = numbers.filter(|number| self.by_graph.quads(*number) > 0);
+        with_quads.for_each(|number| visit(self.graphs.id(number)));
     }
 
-    /// The number of a graph.
+    /// The number of a graph, which has quads or had some.
     #[inline]
     pub(crate) fn number(&self, graph: TermId) -> Option<u32> {
-        let place = self.ids.binary_search(&graph.raw());
-        place.ok().map(|number| number as u32)
+        self.graphs.number(graph)
     }
 
     /// The graph of a number.
     #[inline]
     pub(crate) fn id(&self, number: u32) -> TermId {
-        TermId::from_raw(self.ids[number as usize])
+        self.graphs.id(number)
     }
 
     /// Bytes of all of it.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let sets: usize = self.of_predicate.iter().map(EdgeSets::bytes).sum();
-        self.ids.len() * 8 + self.sets.bytes() + sets + self.index.bytes()
+        let parts = self.of_predicate.iter().map(|part| part.bytes());
+        self.graphs.bytes() + parts.sum::<usize>() + self.by_graph.bytes()
     }
 
-    /// True if the runs of which it speaks are there.
+    /// True if the runs of which it speaks are there, and know its graphs.
     pub(crate) fn fits(&self, runs: &Runs) -> bool {
-        self.of_predicate.iter().all(|sets| match sets {
-            EdgeSets::Home { runs: listed, .. } => {
-                listed.last().is_none_or(|run| (*run as usize) < runs.len())
-            }
-            EdgeSets::Each(_) => true,
-        })
+        runs.graphs() >= self.graphs.len() && self.of_predicate.iter().all(|part| part.fits(runs))
     }
 
-    pub(crate) fn edge_sets(&self, predicate: PredicateId) -> Option<&EdgeSets> {
+    /// What there is of a predicate.
+    #[inline]
+    pub(crate) fn part(&self, predicate: PredicateId) -> Option<&Arc<PredicateGraphs>> {
         self.of_predicate.get(predicate.index())
     }
 
-    fn list(&self, set: u64) -> GraphList<'_> {
-        match (set as usize).checked_sub(self.ids.len()) {
-            None => GraphList::One(set as u32),
-            Some(number) => GraphList::Many(self.sets.get(number)),
-        }
-    }
-
-    pub(crate) fn write(&self, image: &mut ImageWriter) {
-        image.words(&self.ids);
-        let (offsets, items) = self.sets.parts();
-        image.words(&offsets.iter().map(|word| *word as u64).collect::<Vec<_>>());
-        image.words(
-            &items
-                .iter()
-                .map(|item| u64::from(*item))
-                .collect::<Vec<_>>(),
-        );
-        for sets in &self.of_predicate {
-            match sets {
-                EdgeSets::Home { places, sets, runs } => {
-                    image.word(0);
-                    places.write(image);
-                    sets.write(image);
-                    image.words(&runs.iter().map(|run| u64::from(*run)).collect::<Vec<_>>());
-                }
-                EdgeSets::Each(sets) => {
-                    image.word(1);
-                    sets.write(image);
-                }
-            }
-        }
-        self.index.write(image);
-        image.word(self.quads);
-    }
-
-    pub(crate) fn read(image: &mut ImageReader, layer: &Layer) -> Result<Self, StoreError> {
-        let ids = image.words()?;
-        let offsets = image.words()?;
-        let items = image.words()?;
-        let graphs = ids.len() as u64;
-        if !ids.is_sorted_by(|a, b| a < b) || items.iter().any(|number| *number >= graphs) {
-            return Err(image.corrupt("the list of named graphs is broken"));
-        }
-        let items = items.into_iter().map(|number| number as u32).collect();
-        let sets = Lists::from_parts(offsets, items)
-            .ok_or_else(|| image.corrupt("the sets of named graphs are broken"))?;
-        let most = graphs + sets.len() as u64;
-        let of_predicate = (0..layer.segments[0].len())
-            .map(|number| {
-                let edges = layer.counts(PredicateId(number as u32), Direction::Out).0;
-                read_edge_sets(image, edges, most)
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        let index = GraphIndex::read(image, ids.len())?;
-        Ok(Self {
-            ids,
-            sets,
-            of_predicate,
-            index,
-            quads: image.word()?,
-        })
-    }
-}
-
-fn read_edge_sets(image: &mut ImageReader, edges: u64, most: u64) -> Result<EdgeSets, StoreError> {
-    let below = |column: &Column, limit: u64| (0..column.len()).all(|i| column.get(i) < limit);
-    let read = match image.word()? {
-        0 => EdgeSets::Home {
-            places: Column::read(image)?,
-            sets: Column::read(image)?,
-            runs: image.words()?.into_iter().map(|run| run as u32).collect(),
-        },
-        _ => EdgeSets::Each(Column::read(image)?),
-    };
-    let is_sound = match &read {
-        EdgeSets::Home { places, sets, runs } => {
-            places.len() == sets.len()
-                && below(places, edges)
-                && below(sets, most)
-                && runs.is_sorted_by(|a, b| a < b)
-        }
-        EdgeSets::Each(sets) => sets.len() as u64 == edges && below(sets, most),
-    };
-    match is_sound {
-        true => Ok(read),
-        false => Err(image.corrupt("the graphs of edges are broken")),
+    fn edge_sets(&self, predicate: PredicateId) -> Option<&EdgeSets> {
+        self.part(predicate).map(|part| &part.sets)
     }
 }
 
@@ -335,9 +170,15 @@ impl<'a> EdgeGraphs<'a> {
     /// The graphs of the edge at a place, whose subject is given.
     pub(crate) fn at(&mut self, place: usize, subject: TermId) -> GraphList<'a> {
         match self.sets.and_then(|sets| sets.set_of(place)) {
-            Some(set) => self.base.named.list(set),
-            None => GraphList::One(self.run(subject).home),
+            Some(code) => self.base.named.graphs.list(code),
+            None => GraphList::One(self.home(subject)),
         }
+    }
+
+    /// The home of a subject, or [`NO_HOME`].
+    #[inline]
+    pub(crate) fn home(&mut self, subject: TermId) -> u32 {
+        self.run(subject).home
     }
 
     #[inline]
@@ -372,6 +213,7 @@ pub(crate) struct OfGraph<'a> {
     base: &'a Base,
     predicate: PredicateId,
     graph: u32,
+    index: &'a GraphIndex,
     entry: usize,
 }
 
@@ -379,18 +221,19 @@ impl<'a> OfGraph<'a> {
     /// `None` if it has none.
     pub(crate) fn new(base: &'a Base, graph: TermId, predicate: PredicateId) -> Option<Self> {
         let number = base.named.number(graph)?;
-        let entry = base.named.index.entry(number, predicate)?;
+        let index = &base.named.part(predicate)?.index;
         Some(Self {
             base,
             predicate,
             graph: number,
-            entry,
+            index,
+            entry: index.entry(number)?,
         })
     }
 
     /// Number of edges.
     pub(crate) fn edges(&self) -> u64 {
-        self.base.named.index.edges(self.entry)
+        self.index.edges(self.entry)
     }
 
     /// The vertices that have a type; of `rdf:type` alone.
@@ -409,12 +252,12 @@ impl<'a> OfGraph<'a> {
                 continue;
             }
             let members = self.base.runs.members(run);
-            let of_run = members.map(|local| TermId::vertex(local));
+            let of_run = members.map(TermId::vertex);
             let typed = of_run.filter(|id| all.contains(*id));
             let elsewhere = typed.filter(|id| !graphs.of(*id, class).contains(self.graph));
             others.extend(elsewhere.map(|id| id.raw()));
         }
-        let listed = self.base.named.index.listed(self.entry);
+        let listed = self.index.listed(self.entry);
         let listed = listed.map(|place| layer.edge_at(self.predicate, place));
         let listed: Vec<u64> = listed
             .filter(|(_, object)| *object == class)
@@ -427,7 +270,7 @@ impl<'a> OfGraph<'a> {
     /// The same where every edge says in which graphs it is.
     fn of_type_listed(&self, class: TermId) -> IdRanges {
         let layer = self.base.layer(LayerKind::Named);
-        let listed = self.base.named.index.listed(self.entry);
+        let listed = self.index.listed(self.entry);
         let listed = listed.map(|place| layer.edge_at(self.predicate, place));
         let of_class = listed.filter(|(_, object)| *object == class);
         let mut ids = IdRanges::new();
@@ -444,7 +287,7 @@ impl<'a> OfGraph<'a> {
         if !home.is_empty() && !self.is_each() {
             subjects = layer.subjects_within(self.predicate, home);
         }
-        let listed = self.base.named.index.listed(self.entry);
+        let listed = self.index.listed(self.entry);
         if listed.len() == 0 {
             return subjects;
         }
@@ -480,7 +323,7 @@ impl<'a> OfGraph<'a> {
             }
         }
         // By their places: of their subjects other graphs may say much more.
-        for place in self.base.named.index.listed(self.entry) {
+        for place in self.index.listed(self.entry) {
             let (subject, object) = layer.edge_at(self.predicate, place);
             if is_each || !home.contains(subject) {
                 visit(subject, object)?;
@@ -499,20 +342,16 @@ impl<'a> OfGraph<'a> {
 impl Base {
     /// The predicates of a named graph's quads, sorted.
     pub(crate) fn predicates_of_graph(&self, graph: TermId) -> Vec<PredicateId> {
-        let index = &self.named.index;
-        let entries = self.named.number(graph).map(|number| index.entries(number));
-        entries
-            .into_iter()
-            .flatten()
-            .map(|entry| index.predicate(entry))
-            .collect()
+        let number = self.named.number(graph);
+        let predicates = number.map(|number| self.named.by_graph.predicates(number));
+        predicates.into_iter().flatten().collect()
     }
 
     /// Number of quads of a named graph.
     #[must_use]
     pub fn quads_of_graph(&self, graph: TermId) -> u64 {
         let number = self.named.number(graph);
-        number.map_or(0, |number| self.named.index.quads(number))
+        number.map_or(0, |number| self.named.by_graph.quads(number))
     }
 
     /// True if a named graph has an edge (subject, object) of a predicate.

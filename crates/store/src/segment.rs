@@ -117,6 +117,30 @@ impl Segment {
         }
     }
 
+    /// The segment of these columns, which agree with each other.
+    pub(crate) fn from_columns(
+        domain: Domain,
+        offsets: Option<Column>,
+        neighbours: Column,
+    ) -> Self {
+        Self {
+            domain,
+            offsets,
+            neighbours,
+            hole: NO_HOLE,
+        }
+    }
+
+    /// The neighbours of all rows.
+    pub(crate) fn neighbour_column(&self) -> &Column {
+        &self.neighbours
+    }
+
+    /// Where each row begins, and one more; `None` where each has one neighbour.
+    pub(crate) fn offset_column(&self) -> Option<&Column> {
+        self.offsets.as_ref()
+    }
+
     /// The keys.
     #[must_use]
     pub fn domain(&self) -> &Domain {
@@ -149,7 +173,7 @@ impl Segment {
 
     /// The range of edge numbers of a row, which may be a hole.
     #[inline]
-    fn bounds(&self, row: usize) -> (usize, usize) {
+    pub(crate) fn bounds(&self, row: usize) -> (usize, usize) {
         match &self.offsets {
             None => (row, row + 1),
             Some(offsets) => (offsets.get(row) as usize, offsets.get(row + 1) as usize),

@@ -86,10 +86,15 @@ const FIRST_END: u8 = 3;
 const ENDS: usize = (u8::MAX - FIRST_END) as usize + 1;
 
 /// The end of each literal's key from its border on, which tells its datatype and its language:
-/// a byte each, found out for sixteen literals when it is first asked for.
+/// a byte each, found out for sixteen literals of a table when it is first asked for.
+#[derive(Default)]
+pub(crate) struct EndCodes {
+    codes: OnceLock<Box<[AtomicU8]>>,
+}
+
+/// The different ends that were met, in all tables of a store.
 #[derive(Default)]
 pub(crate) struct LiteralEnds {
-    codes: OnceLock<Box<[AtomicU8]>>,
     /// In the order in which they were met.
     ends: OnceLock<Ends>,
 }
@@ -97,24 +102,39 @@ pub(crate) struct LiteralEnds {
 /// Ends of keys, each in the place of its number.
 type Ends = Box<[OnceLock<Box<[u8]>>]>;
 
-impl LiteralEnds {
+impl EndCodes {
     pub(crate) fn bytes(&self) -> usize {
-        let codes = self.codes.get().map_or(0, |codes| size_of_val(&**codes));
-        codes + self.ends.get().map_or(0, |ends| size_of_val(&**ends))
+        self.codes.get().map_or(0, |codes| size_of_val(&**codes))
     }
 
-    /// What is known of the key of a literal that is in the table.
+    /// What is known of the key of a literal that has a row in the table.
     #[inline]
-    fn code(&self, local: u64, table: &StringTable) -> u8 {
+    fn code(&self, row: u64, table: &StringTable, ends: &LiteralEnds) -> u8 {
         let codes = self
             .codes
             .get_or_init(|| (0..table.len()).map(|_| AtomicU8::new(UNKNOWN)).collect());
-        let code = codes[local as usize].load(Ordering::Relaxed);
+        let code = codes[row as usize].load(Ordering::Relaxed);
         if code != UNKNOWN {
             return code;
         }
-        self.read(local - local % WORD_TERMS, table, codes);
-        codes[local as usize].load(Ordering::Relaxed)
+        read_codes(row - row % WORD_TERMS, table, (codes, ends));
+        codes[row as usize].load(Ordering::Relaxed)
+    }
+}
+
+#[cold]
+fn read_codes(first: u64, table: &StringTable, (codes, ends): (&[AtomicU8], &LiteralEnds)) {
+    let mut decoder = table.decoder();
+    for row in first..table.len().min(first + WORD_TERMS) {
+        let code = ends.code_of(read_key(&mut decoder, row));
+        // Whoever else finds it out finds the same, or another number of the same end.
+        codes[row as usize].store(code, Ordering::Relaxed);
+    }
+}
+
+impl LiteralEnds {
+    pub(crate) fn bytes(&self) -> usize {
+        self.ends.get().map_or(0, |ends| size_of_val(&**ends))
     }
 
     /// The end that a code stands for; `None` where it has to be read: for a literal with a zero
@@ -126,16 +146,6 @@ impl LiteralEnds {
         }
         let number = usize::from(code.checked_sub(FIRST_END)?);
         self.ends.get()?[number].get().map(|end| &**end)
-    }
-
-    #[cold]
-    fn read(&self, first: u64, table: &StringTable, codes: &[AtomicU8]) {
-        let mut decoder = table.decoder();
-        for local in first..table.len().min(first + WORD_TERMS) {
-            let code = self.code_of(read_key(&mut decoder, local));
-            // Whoever else finds it out finds the same, or another number of the same end.
-            codes[local as usize].store(code, Ordering::Relaxed);
-        }
     }
 
     /// The code of a key's end, a new one if it was not met before.
@@ -160,50 +170,68 @@ impl LiteralEnds {
 
 impl Base {
     /// The run of ids in the order of their texts that a term belongs to; `None` for literals of
-    /// other kinds, and for ids that are not of a vertex or dictionary literal of this base.
+    /// other kinds, for vertices that came after the bulk load, and for ids that are not of a vertex
+    /// or dictionary literal of this base.
     ///
     /// Costs a few loads, and the first time for sixteen terms the decoding of them.
     #[must_use]
     pub fn text_run(&self, id: TermId) -> Option<TextRun> {
-        let local = id.number();
         match id.kind() {
-            TermKind::Vertex if local < self.vertices.len() => {
-                let run = self.runs.run_of(id)?;
-                let kind = self.vertex_kinds.get(local, &self.vertices, vertex_kind);
-                Some(TextRun {
-                    kind: match kind {
-                        SECOND_KIND => TextKind::Blank,
-                        _ => TextKind::Iri,
-                    },
-                    number: u32::try_from(run).ok()?,
-                })
-            }
-            TermKind::Literal if local < self.literals.len() => {
-                let kind = match self.literal_ends.code(local, &self.literals) {
-                    PLAIN => TextKind::String,
-                    code => match self.literal_ends.end(code)? {
-                        [_, b'@', ..] => TextKind::LangString,
-                        _ => return None,
-                    },
-                };
-                Some(TextRun { kind, number: 0 })
-            }
+            TermKind::Vertex => self.vertex_run(id),
+            TermKind::Literal => self.literal_run(id.number()),
             _ => None,
         }
+    }
+
+    fn vertex_run(&self, id: TermId) -> Option<TextRun> {
+        let number = id.number();
+        let ground = self.vertices.ground_part();
+        // Numbers given later are in no order.
+        if number >= self.runs.text_ordered() {
+            return None;
+        }
+        let run = self.runs.run_of(id)?;
+        let kind = (ground.kinds).get(number, ground.table.strings(), vertex_kind);
+        Some(TextRun {
+            kind: match kind {
+                SECOND_KIND => TextKind::Blank,
+                _ => TextKind::Iri,
+            },
+            number: u32::try_from(run).ok()?,
+        })
+    }
+
+    fn literal_run(&self, number: u64) -> Option<TextRun> {
+        let ground = self.literals.ground_part();
+        if number >= ground.end {
+            return None;
+        }
+        let ends = &self.literals.ends;
+        let kind = match ground.codes.code(number, ground.table.strings(), ends) {
+            PLAIN => TextKind::String,
+            code => match ends.end(code)? {
+                [_, b'@', ..] => TextKind::LangString,
+                _ => return None,
+            },
+        };
+        Some(TextRun { kind, number: 0 })
     }
 
     /// A number that a dictionary literal shares with those whose keys (see [`jindou_model::key`])
     /// are the same from the border on, which tells datatype and language; `None` where the key has
     /// to be read for that.
     ///
-    /// Costs a load, and the first time for sixteen literals the decoding of them.
+    /// Costs a few loads, and the first time for sixteen literals the decoding of them.
     ///
     /// # Panics
     /// If there is no such literal.
     #[inline]
     #[must_use]
-    pub fn literal_end_number(&self, local: u64) -> Option<u8> {
-        let code = self.literal_ends.code(local, &self.literals);
+    pub fn literal_end_number(&self, number: u64) -> Option<u8> {
+        let part = self.literals.part_of(number);
+        let part = part.unwrap_or_else(|| panic!("literal {number} is not in the dictionary"));
+        let row = part.table.row(number)?;
+        let code = (part.codes).code(row, part.table.strings(), &self.literals.ends);
         (code >= PLAIN).then_some(code)
     }
 }

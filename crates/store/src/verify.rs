@@ -8,7 +8,6 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use jindou_dictionary::StringTable;
 use jindou_model::{Direction, Pattern, PredicateId, TermId, TermKind};
 use oxrdf::vocab::rdf;
 use xxhash_rust::xxh3::xxh3_64;
@@ -16,6 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::delta::Snapshot;
 use crate::named::{EdgeGraphs, OfGraph};
 use crate::{Base, Layer, LayerKind, Segment, StoreError};
+use jindou_dictionary::TermTable;
 
 /// A sum over quads that depends on each of them and not on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,34 +51,25 @@ impl Sum {
     }
 }
 
-/// Says which file is wrong.
-struct Files<'a> {
-    folder: &'a Path,
-    generation: u64,
-}
-
-impl Files<'_> {
-    fn path(&self, part: &str) -> PathBuf {
-        let generation = self.generation;
-        self.folder.join(format!("{part}-{generation}.jnd"))
-    }
-
-    fn wrong(&self, part: &str, reason: impl std::fmt::Display) -> StoreError {
-        StoreError::Corrupt {
-            path: self.path(part),
-            reason: reason.to_string(),
-        }
+/// The error of a file: that of a part, or of the folder where the base lies in none.
+fn wrong(path: Option<PathBuf>, folder: &Path, reason: impl std::fmt::Display) -> StoreError {
+    StoreError::Corrupt {
+        path: path.unwrap_or_else(|| folder.to_owned()),
+        reason: reason.to_string(),
     }
 }
 
 /// Reads the whole base.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] with the file of the generation in that folder.
-pub(crate) fn base(base: &Base, folder: &Path, generation: u64) -> Result<(), StoreError> {
-    let files = Files { folder, generation };
-    for (part, table) in [("vertices", &base.vertices), ("literals", &base.literals)] {
-        dictionary(table).map_err(|reason| files.wrong(part, reason))?;
+/// [`StoreError::Corrupt`] with the file in that folder.
+pub(crate) fn base(base: &Base, folder: &Path) -> Result<(), StoreError> {
+    let of_base = |reason: &str| wrong(base.own_file(), folder, reason);
+    for (kind, tables) in [&base.vertices, &base.literals].into_iter().enumerate() {
+        for (place, part) in tables.parts().iter().enumerate() {
+            dictionary(&part.table)
+                .map_err(|reason| wrong(base.table_file(kind, place), folder, reason))?;
+        }
     }
     let known = |id: TermId| match id.kind() {
         TermKind::Vertex => id.number() < base.vertices.len(),
@@ -91,17 +82,17 @@ pub(crate) fn base(base: &Base, folder: &Path, generation: u64) -> Result<(), St
         .iter()
         .all(|raw| known(TermId::from_raw(*raw)));
     if !declared || !base.declared.is_sorted() {
-        return Err(files.wrong("base", "the list of declared graphs is broken"));
+        return Err(of_base("the list of declared graphs is broken"));
     }
     if !predicates(base) {
-        return Err(files.wrong("base", "predicates and their vertices are mixed up"));
+        return Err(of_base("predicates and their vertices are mixed up"));
     }
-    (base.runs.check(base.vertices.len())).map_err(|reason| files.wrong("base", reason))?;
+    (base.runs.check(base.vertices.len())).map_err(of_base)?;
     for layer in &base.layers {
         (layer
             .clusters
             .check(base.vertices.len(), layer.edges() == 0, &known))
-        .map_err(|reason| files.wrong("base", reason))?;
+        .map_err(of_base)?;
         for number in 0..base.predicate_count() {
             let predicate = PredicateId(number as u32);
             predicate_edges(layer, predicate, &known).map_err(|reason| {
@@ -109,11 +100,15 @@ pub(crate) fn base(base: &Base, folder: &Path, generation: u64) -> Result<(), St
                 // Every string was read above.
                 base.push_key(base.predicate_term(predicate), &mut iri);
                 let iri = String::from_utf8_lossy(&iri);
-                files.wrong("base", format!("<{iri}>: {reason}"))
+                wrong(
+                    base.edges_file(predicate),
+                    folder,
+                    format!("<{iri}>: {reason}"),
+                )
             })?;
         }
     }
-    named(base, &known).map_err(|reason| files.wrong("base", reason))
+    named(base, &known).map_err(of_base)
 }
 
 /// Each predicate is a vertex of its own, the first one `rdf:type`.
@@ -132,13 +127,13 @@ fn predicates(base: &Base) -> bool {
 }
 
 /// Every string is found under its id, and the bytes are those that were written.
-fn dictionary(table: &StringTable) -> Result<(), String> {
+fn dictionary(table: &TermTable) -> Result<(), String> {
     table.verify().map_err(|error| error.to_string())?;
     let mut decoder = table.decoder();
-    for id in 0..table.len() {
-        let key = decoder.get(id).map_err(|error| error.to_string())?;
-        if table.lookup(key) != Some(id) {
-            return Err(format!("string {id} is not found under its number"));
+    for number in table.numbers() {
+        let key = decoder.get(number).map_err(|error| error.to_string())?;
+        if table.lookup(key) != Some(number) {
+            return Err(format!("string {number} is not found under its number"));
         }
     }
     Ok(())
@@ -179,8 +174,9 @@ fn for_each_edge(segment: &Segment, visit: &mut dyn FnMut(TermId, TermId)) {
 /// The quads of named graphs, by edge and by graph.
 fn named(base: &Base, known: &dyn Fn(TermId) -> bool) -> Result<(), &'static str> {
     let (mut by_edge, mut by_graph) = (Sum::default(), Sum::default());
-    let mut graphs = Vec::new();
-    base.named.for_each_graph(&mut |graph| graphs.push(graph));
+    let graphs: Vec<TermId> = (0..base.named.graphs.len())
+        .map(|number| base.named.id(number as u32))
+        .collect();
     if !graphs.iter().all(|graph| known(*graph)) {
         return Err("a named graph is no term of the store");
     }
@@ -308,7 +304,7 @@ mod tests {
     }
 
     fn reason(altered: &Base) -> String {
-        let refused = base(altered, Path::new("/store"), 3);
+        let refused = base(altered, Path::new("/store"));
         refused
             .expect_err("parts contradict each other")
             .to_string()
@@ -316,8 +312,8 @@ mod tests {
 
     #[test]
     fn what_was_built_agrees_with_itself() {
-        base(&sample(), Path::new("/store"), 3).unwrap();
-        base(&build(Vec::new(), 0).unwrap(), Path::new("/store"), 3).unwrap();
+        base(&sample(), Path::new("/store")).unwrap();
+        base(&build(Vec::new(), 0).unwrap(), Path::new("/store")).unwrap();
     }
 
     #[test]
@@ -340,10 +336,10 @@ mod tests {
         let mut altered = sample();
         let unknown = TermId::vertex(1_000_000).raw();
         altered.layers[0].segments[0][number] = Some(Segment::from_sorted(&[(edge, unknown)]));
-        assert!(reason(&altered).contains("base-3.jnd"));
+        assert!(reason(&altered).contains("/store"));
         let mut altered = sample();
         altered.vertices = altered.literals.clone();
-        assert!(reason(&altered).contains("-3.jnd"));
+        assert!(reason(&altered).contains("/store"));
         let mut altered = sample();
         altered.predicate_terms.swap(0, 1);
         assert!(reason(&altered).contains("predicate"));

@@ -30,8 +30,8 @@ pub(crate) fn run(arguments: &CompactArguments) -> anyhow::Result<()> {
     let merged = {
         let _watch = Watch::start("merging".to_owned(), || (0, None, "changes".to_owned()));
         match opened {
-            Some(database) => Merged::of(&database, None)?,
-            None => control::compact(location)?,
+            Some(database) => Merged::of(&database, arguments.renumber, None)?,
+            None => control::compact(location, arguments.renumber)?,
         }
     };
     let time = begin.elapsed().as_secs_f64();

@@ -31,7 +31,7 @@ pub(crate) fn backup(store: &Path, _to: &Path) -> anyhow::Result<Made> {
 
 /// # Errors
 /// Always.
-pub(crate) fn compact(store: &Path) -> anyhow::Result<Merged> {
+pub(crate) fn compact(store: &Path, _renumber: bool) -> anyhow::Result<Merged> {
     bail!(refusal(store, "a merge"))
 }
 

@@ -33,8 +33,8 @@ pub(crate) fn backup(store: &Path, to: &Path) -> anyhow::Result<Made> {
 ///
 /// # Errors
 /// A process that cannot be asked, and what keeps the server from merging.
-pub(crate) fn compact(store: &Path) -> anyhow::Result<Merged> {
-    match ask(store, &Request::Compact {}, "a merge")? {
+pub(crate) fn compact(store: &Path, renumber: bool) -> anyhow::Result<Merged> {
+    match ask(store, &Request::Compact { renumber }, "a merge")? {
         Ok(Reply::Compact(merged)) => Ok(merged),
         Ok(other) => bail!(unexpected(&other)),
         Err(error) => bail!(

@@ -1,6 +1,7 @@
 //! What is said over the socket?
 //!
-//! A request is one line of JSON, `{"backup": {"to": "/absolute/path"}}` or `{"compact": {}}`, and
+//! A request is one line of JSON, `{"backup": {"to": "/absolute/path"}}` or `{"compact": {}}`
+//! (`{"compact": {"renumber": true}}`), and
 //! so is the reply: `{"backup": {"quads": 4, "bytes": 7000, "is_linked": true}}`,
 //! `{"compact": {"had_changes": true, "quads": 4}}` or `{"error": "..."}`.
 
@@ -19,8 +20,11 @@ pub(super) const MAX_LINE_BYTES: u64 = 64 << 10;
 pub(super) enum Request {
     /// A backup in a folder, by its absolute path.
     Backup { to: PathBuf },
-    /// A merge of all changes into the base.
-    Compact {},
+    /// A merge of all changes into the base, or the whole base numbered anew.
+    Compact {
+        #[serde(default)]
+        renumber: bool,
+    },
 }
 
 /// What came of it.

@@ -47,13 +47,20 @@ pub(crate) struct Merged {
 }
 
 impl Merged {
-    /// Merges the changes of a database, which may wait for so long until it begins.
+    /// Merges the changes of a database, or numbers all of it anew; it may wait for so long until it begins.
     ///
     /// # Errors
     /// What keeps the store busy for that time, or the base from being written; the store is then
     /// as it was.
-    pub(crate) fn of(database: &Database, wait: Option<Duration>) -> Result<Self, EngineError> {
-        let had_changes = database.compact_within(wait)?;
+    pub(crate) fn of(
+        database: &Database,
+        renumber: bool,
+        wait: Option<Duration>,
+    ) -> Result<Self, EngineError> {
+        let had_changes = match renumber {
+            true => database.renumber_within(wait).map(|()| true)?,
+            false => database.compact_within(wait)?,
+        };
         Ok(Self {
             had_changes,
             quads: database.quad_counts().total(),

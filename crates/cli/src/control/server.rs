@@ -198,7 +198,9 @@ async fn answer(line: &[u8], database: Database, wait: Duration) -> Reply {
 fn execute(request: Request, database: &Database, wait: Duration) -> Result<Reply, EngineError> {
     Ok(match request {
         Request::Backup { to } => Reply::Backup(database.backup_within(&to, Some(wait))?.into()),
-        Request::Compact {} => Reply::Compact(Merged::of(database, Some(wait))?),
+        Request::Compact { renumber } => {
+            Reply::Compact(Merged::of(database, renumber, Some(wait))?)
+        }
     })
 }
 

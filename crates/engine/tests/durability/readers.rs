@@ -187,7 +187,7 @@ fn a_torn_end_of_the_log_is_passed_over_and_stays_until_one_writes() {
     let mut file = OpenOptions::new().append(true).open(&path).unwrap();
     file.write_all(&vec![0; bytes.len() - torn.len()]).unwrap();
     // What one that wrote would remove.
-    fs::write(location.join("base-900.jnd"), "left by a crash").unwrap();
+    fs::write(location.join("base-900-0.jnd"), "left by a crash").unwrap();
     let before = contents(&location);
     let database = to_read(&location).unwrap();
     assert_eq!(marks(&database), [0, 1, 2]);
@@ -198,7 +198,7 @@ fn a_torn_end_of_the_log_is_passed_over_and_stays_until_one_writes() {
     assert!(writer.recovery().dropped_bytes >= 77);
     drop(writer);
     let after = contents(&location);
-    assert!(after[log] != before[log] && !after.contains_key("base-900.jnd"));
+    assert!(after[log] != before[log] && !after.contains_key("base-900-0.jnd"));
     let database = to_read(&location).unwrap();
     assert_eq!(database.recovery().dropped_bytes, 0);
     assert_eq!(marks(&database), [0, 1, 2]);

@@ -1,7 +1,7 @@
 //! Merged terms and edges -> dictionary, clusters, segments.
 
 use jindou_dictionary::{Interner, StringTable};
-use jindou_model::{Direction, PredicateId, TermId, TermKind};
+use jindou_model::{PredicateId, TermId, TermKind};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -11,13 +11,14 @@ use super::named::{self, Built, LEAST_RUN};
 use super::sink::{BulkSink, Edges, NamedEdges, intern};
 use super::sort::sort_pairs;
 use crate::base::Base;
-use crate::clusters::{Clusters, Lists, MOST_PAIRS, PairEdges};
+use crate::base_files::BaseFiles;
+use crate::clusters::{Clusters, Lists, Stretches};
 use crate::identity::Identity;
 use crate::layer::Layer;
 use crate::named::NamedGraphs;
 use crate::runs::{NO_HOME, Runs};
 use crate::segment::Segment;
-use crate::text_order::{LiteralEnds, TextKinds};
+use crate::tables::TermTables;
 use crate::{Snapshot, StoreError};
 
 /// Makes the base of a store from everything that the sinks collected.
@@ -84,18 +85,25 @@ pub fn build(sinks: Vec<BulkSink>, documents: u64) -> Result<Base, StoreError> {
         let is_empty = segments[0].iter().all(Option::is_none) && types.iter().all(Vec::is_empty);
         let clusters = match is_empty {
             true => Clusters::none(segments[0].len()),
-            false => clusters(starts.clone(), types, &segments, &renumbering),
+            false => Clusters::of_segments(
+                Stretches::one_each(starts.clone()),
+                renumber_types(types, &renumbering),
+                &segments,
+            ),
         };
         Layer::new(clusters, segments)
     };
     let [types, named_types] = &clustering.types;
     let layers = [layer(segments, types), layer(named_segments, named_types)];
-    let tables = Tables {
+    Ok(assemble(Parts {
         vertices: vertex_table?,
         literals: literal_table?,
         predicate_terms,
-    };
-    Ok(assemble(tables, layers, graphs, runs, documents))
+        layers,
+        named: graphs,
+        runs,
+        documents,
+    }))
 }
 
 /// Renumbers quads of named graphs; the ids of the graphs, sorted.
@@ -167,27 +175,29 @@ pub fn rebuild_with(
     Ok(base)
 }
 
-/// The dictionary of a base.
-pub(crate) struct Tables {
-    pub(crate) vertices: StringTable,
-    pub(crate) literals: StringTable,
+/// What a base is made of.
+pub(crate) struct Parts {
+    pub(crate) vertices: TermTables,
+    pub(crate) literals: TermTables,
     /// The vertex that each predicate is.
     pub(crate) predicate_terms: Vec<TermId>,
+    pub(crate) layers: [Layer; 2],
+    pub(crate) named: NamedGraphs,
+    pub(crate) runs: Runs,
+    pub(crate) documents: u64,
 }
 
 /// Joins the parts of a base and derives the map from vertices to predicates.
-pub(crate) fn assemble(
-    tables: Tables,
-    layers: [Layer; 2],
-    named: NamedGraphs,
-    runs: Runs,
-    documents: u64,
-) -> Base {
-    let Tables {
+pub(crate) fn assemble(parts: Parts) -> Base {
+    let Parts {
         vertices,
         literals,
         predicate_terms,
-    } = tables;
+        layers,
+        named,
+        runs,
+        documents,
+    } = parts;
     let vertex_predicates = predicate_terms
         .iter()
         .enumerate()
@@ -204,10 +214,8 @@ pub(crate) fn assemble(
         documents,
         declared: Vec::new(),
         is_union: false,
-        vertex_kinds: TextKinds::default(),
-        literal_ends: LiteralEnds::default(),
         identity: Identity::default(),
-        files: Vec::new(),
+        files: BaseFiles::default(),
     }
 }
 
@@ -364,12 +372,12 @@ fn inverse(order: &[u32]) -> Vec<u32> {
     places
 }
 
-fn table(strings: &Interner, order: &[u32]) -> Result<StringTable, StoreError> {
-    StringTable::build(order.len(), |index| strings.get(order[index])).map_err(|error| {
-        StoreError::TooLarge {
+fn table(strings: &Interner, order: &[u32]) -> Result<TermTables, StoreError> {
+    StringTable::build(order.len(), |index| strings.get(order[index]))
+        .and_then(TermTables::new)
+        .map_err(|error| StoreError::TooLarge {
             reason: error.to_string(),
-        }
-    })
+        })
 }
 
 /// Renumbers, sorts and packs the edges of each predicate, both ways.
@@ -396,104 +404,13 @@ fn default_segments(edges: Vec<Edges>, renumbering: &Renumbering) -> [Vec<Option
     [out, incoming]
 }
 
-/// The cluster table: types as found, predicates and edge counts from the segments.
-fn clusters(
-    starts: Vec<u64>,
-    of_clusters: &[Vec<u64>],
-    segments: &[Vec<Option<Segment>>; 2],
-    renumbering: &Renumbering,
-) -> Clusters {
+/// Types of each set as ids of the store.
+fn renumber_types(of_sets: &[Vec<u64>], renumbering: &Renumbering) -> Lists<u64> {
     let mut types = Lists::default();
-    for list in of_clusters {
+    for list in of_sets {
         let mut list: Vec<u64> = list.iter().map(|class| renumbering.term(*class)).collect();
         list.sort_unstable();
         types.push(list);
     }
-    let count = of_clusters.len();
-    let has = [Direction::Out, Direction::In].map(|direction| {
-        let mut edges: Vec<Vec<(PredicateId, u64)>> = vec![Vec::new(); count];
-        for (number, segment) in segments[direction as usize].iter().enumerate() {
-            if let Some(segment) = segment {
-                count_edges(segment, PredicateId(number as u32), &starts, &mut edges);
-            }
-        }
-        let mut lists = Lists::default();
-        edges.into_iter().for_each(|list| lists.push(list));
-        lists
-    });
-    let mut pairs = Lists::default();
-    let counted: Vec<Vec<PairEdges>> = segments[0]
-        .par_iter()
-        .map(|segment| {
-            segment
-                .as_ref()
-                .map_or_else(Vec::new, |s| count_pairs(s, &starts))
-        })
-        .collect();
-    counted.into_iter().for_each(|list| pairs.push(list));
-    Clusters::new(starts, types, has, pairs)
-}
-
-/// The edges of one predicate by clusters of both ends, sorted; none where there are too many
-/// pairs, or where no object is a vertex.
-fn count_pairs(segment: &Segment, starts: &[u64]) -> Vec<PairEdges> {
-    let cluster_of = |id: TermId| starts.partition_point(|start| *start <= id.number()) as u32 - 1;
-    let mut counts: FxHashMap<(u32, u32), u64> = FxHashMap::default();
-    let mut last = (0..0, 0);
-    segment.domain().for_each(&mut |subject| {
-        let from = cluster_of(subject);
-        let list = segment.neighbours(subject);
-        for index in 0..list.len() {
-            let object = list.get(index);
-            if object.kind() != TermKind::Vertex || counts.len() > MOST_PAIRS {
-                continue;
-            }
-            // Neighbours mostly lie in one cluster.
-            if !last.0.contains(&object.number()) {
-                let cluster = cluster_of(object);
-                last = (
-                    starts[cluster as usize]..starts[cluster as usize + 1],
-                    cluster,
-                );
-            }
-            *counts.entry((from, last.1)).or_default() += 1;
-        }
-    });
-    if counts.len() > MOST_PAIRS {
-        return Vec::new();
-    }
-    let mut pairs: Vec<PairEdges> = counts
-        .into_iter()
-        .map(|((subjects, objects), edges)| PairEdges {
-            subjects,
-            objects,
-            edges,
-        })
-        .collect();
-    pairs.sort_unstable_by_key(|pair| (pair.subjects, pair.objects));
-    pairs
-}
-
-/// Adds the edges of one segment to the clusters of their keys.
-fn count_edges(
-    segment: &Segment,
-    predicate: PredicateId,
-    starts: &[u64],
-    edges: &mut [Vec<(PredicateId, u64)>],
-) {
-    let mut cluster = 0;
-    segment.domain().for_each(&mut |key| {
-        if key.kind() != TermKind::Vertex {
-            return;
-        }
-        // Keys come in order, so the clusters do too.
-        if key.number() >= starts[cluster + 1] {
-            cluster = starts.partition_point(|start| *start <= key.number()) - 1;
-        }
-        let degree = segment.neighbours(key).len() as u64;
-        match edges[cluster].last_mut() {
-            Some((last, sum)) if *last == predicate => *sum += degree,
-            _ => edges[cluster].push((predicate, degree)),
-        }
-    });
+    types
 }

@@ -12,6 +12,6 @@ mod named;
 mod sink;
 mod sort;
 
-pub(crate) use build::{Tables, assemble};
+pub(crate) use build::{Parts, assemble};
 pub use build::{build, rebuild, rebuild_with};
 pub use sink::BulkSink;

@@ -194,7 +194,12 @@ impl Snapshot {
             gained.push(((key, predicate.0), change(next.gained.contains(key))));
             lost.push(((key, predicate.0), change(next.lost.contains(key))));
         }
+        let changes = (next.added.len() + next.removed.len()) as u64;
         segments.set(predicate.index(), Arc::new(next));
+        if direction == Direction::Out {
+            let edges = generation.base.layer(kind).counts(predicate, direction).0;
+            layer.note_crowd(changes, edges);
+        }
         layer.gained[direction as usize].apply(&gained);
         layer.lost[direction as usize].apply(&lost);
     }

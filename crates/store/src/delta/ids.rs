@@ -117,8 +117,8 @@ impl<'a> LayerView<'a> {
     /// `within` where that is given; `None` if that is no short list and `exact` is not asked for.
     /// Types are always honoured.
     ///
-    /// Costs as [`crate::Layer::ids_with`] and, the first time after a change of these traits, the
-    /// ids that gained or lost one of them.
+    /// Costs as [`crate::Layer::ids_with`] where that is short; else that, and the ids that gained or
+    /// lost one of these traits, the first time after a change of them.
     #[must_use]
     pub fn ids_with(
         self,
@@ -127,7 +127,8 @@ impl<'a> LayerView<'a> {
         within: Option<&IdRanges>,
     ) -> Option<IdRanges> {
         let version = |asked: &Membership| self.touched(*asked).map_or(0, |t| t.delta.version);
-        if traits.iter().all(|asked| version(asked) == 0) {
+        let is_unchanged = traits.iter().all(|asked| version(asked) == 0);
+        if is_unchanged && self.base.clusters().is_short(traits) {
             return self.base.ids_with(traits, exact, within);
         }
         let set = self.kept_set(traits, exact, traits.iter().map(version));
@@ -165,9 +166,10 @@ impl<'a> LayerView<'a> {
 
     fn make_set(self, traits: &[Membership], exact: bool) -> Option<IdRanges> {
         if !traits.iter().any(|asked| self.has_changed(*asked)) {
-            return self.base.ids_with(traits, exact, None);
+            let set = self.base.ids_with(traits, exact, None);
+            return set.map(IdRanges::with_bitmap);
         }
-        if exact || self.base.clusters().is_short(traits) {
+        if exact || self.base.clusters().are_few(traits) {
             return Some(self.changed_set(traits));
         }
         let is_type = |asked: &Membership| matches!(asked, Membership::Type(_));

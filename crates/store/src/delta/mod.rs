@@ -6,6 +6,7 @@
 
 mod access;
 mod apply;
+mod arrange;
 mod changed;
 mod graph_sets;
 mod graphs;
@@ -15,6 +16,7 @@ mod key_filter;
 mod named;
 mod overlay;
 mod paged;
+mod rebase;
 mod segment;
 mod snapshot;
 mod statistics;
@@ -24,12 +26,13 @@ mod view;
 
 use std::sync::Arc;
 
-use jindou_model::{Direction, PredicateId, SortedSet};
+use jindou_model::{Change, Direction, Edge, PredicateId, SortedSet};
 
 pub use apply::{Changes, Effect};
 pub use changed::Changed;
 pub use graphs::EdgeGraphsAt;
 pub use overlay::{Fold, FoldRule};
+pub use rebase::Rebase;
 pub use snapshot::Snapshot;
 pub use terms::TermCounts;
 pub use transaction::{
@@ -46,17 +49,28 @@ use segment::SegmentDelta;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delta {
     /// By layer.
-    layers: [LayerDelta; 2],
-    named: NamedDelta,
+    pub(crate) layers: [LayerDelta; 2],
+    pub(crate) named: NamedDelta,
     /// Graphs that exist without quads, too.
     declared: SortedSet<u64>,
+    pub(crate) forgotten: Forgotten,
+}
+
+/// Terms that no quad has and that nobody will find: whoever names one again gets another id.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Forgotten {
+    /// Numbers.
+    pub(crate) vertices: SortedSet<u64>,
+    pub(crate) literals: SortedSet<u64>,
+    /// How often some were.
+    times: u64,
 }
 
 /// The changes of one layer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LayerDelta {
     /// By direction and predicate.
-    segments: [Paged<Arc<SegmentDelta>>; 2],
+    pub(crate) segments: [Paged<Arc<SegmentDelta>>; 2],
     /// (vertex, predicate) for each predicate that a vertex gained in a direction, and lost.
     gained: [SortedSet<(u64, u32)>; 2],
     lost: [SortedSet<(u64, u32)>; 2],
@@ -65,6 +79,8 @@ pub(crate) struct LayerDelta {
     removed: u64,
     /// Edges changed since lists were last written out.
     recent: u64,
+    /// The segment with the most changes for its size: how many these are, and its edges.
+    crowded: (u64, u64),
 }
 
 impl Delta {
@@ -82,6 +98,25 @@ impl Delta {
 }
 
 impl LayerDelta {
+    /// The changes of the segment with the most for its size, if these are one in `share` edges.
+    pub(crate) fn crowded(&self, share: u64) -> u64 {
+        let (changes, edges) = self.crowded;
+        if changes.saturating_mul(share) >= edges {
+            changes
+        } else {
+            0
+        }
+    }
+
+    /// Notes that a segment of so many edges has so many changes.
+    fn note_crowd(&mut self, changes: u64, edges: u64) {
+        let weight =
+            |(changes, edges): (u64, u64)| changes as f64 * changes as f64 / (edges + 1) as f64;
+        if weight((changes, edges)) >= weight(self.crowded) {
+            self.crowded = (changes, edges);
+        }
+    }
+
     #[inline]
     pub(crate) fn segment(
         &self,
@@ -91,6 +126,22 @@ impl LayerDelta {
         self.segments[direction as usize]
             .get(predicate.index())
             .map(|segment| &**segment)
+    }
+
+    /// Calls `visit` with each edge added since the base, or since an earlier version of it.
+    pub(crate) fn for_each_added(&self, since: Option<&Self>, visit: &mut dyn FnMut(Edge)) {
+        let out = Direction::Out as usize;
+        for (number, segment) in self.segments[out].iter() {
+            let before = since.and_then(|since| since.segments[out].get(number));
+            match (since, before) {
+                (Some(_), Some(before)) => {
+                    let changes = segment.edges_since(before).into_iter();
+                    let came = changes.filter(|(_, change)| *change == Change::Add);
+                    came.for_each(|(edge, _)| visit(edge));
+                }
+                _ => segment.added.iter().for_each(&mut *visit),
+            }
+        }
     }
 
     fn bytes(&self) -> usize {

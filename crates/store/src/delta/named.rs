@@ -6,6 +6,7 @@ use jindou_model::{Change, PredicateId, SortedSet, TermId};
 
 use super::key_filter::KeyFilter;
 use super::paged::Paged;
+use super::rebase::came_and_went;
 use crate::Base;
 
 /// Subject, object and graph of an edge as raw ids.
@@ -41,6 +42,41 @@ impl EdgeChanges {
     #[inline]
     pub(crate) fn may_touch(&self, subject: TermId) -> bool {
         self.subjects.may_hold(subject.raw())
+    }
+
+    /// What changed since an earlier version, whose edges are now all in the base; `None` if nothing
+    /// did. `version` gives one that nothing has.
+    pub(super) fn since(
+        &self,
+        before: Option<&Self>,
+        version: impl FnOnce() -> u64,
+    ) -> Option<Self> {
+        let nothing = Self::default();
+        let before = before.unwrap_or(&nothing);
+        if before.version == self.version {
+            return None;
+        }
+        let mut changes = self.added.changes_since(&before.added);
+        let of_removed = self.removed.changes_since(&before.removed).into_iter();
+        changes.extend(of_removed.map(|(edge, change)| match change {
+            Change::Add => (edge, Change::Remove),
+            Change::Remove => (edge, Change::Add),
+        }));
+        if changes.is_empty() {
+            return None;
+        }
+        changes.sort_unstable_by_key(|(edge, _)| *edge);
+        let filter = KeyFilter::for_keys(2 * changes.len());
+        changes.iter().for_each(|(edge, _)| filter.note(edge.0));
+        let [came, went] = came_and_went(changes);
+        let mut since = Self {
+            version: version(),
+            subjects: Arc::new(filter),
+            ..nothing
+        };
+        since.added.apply(&came);
+        since.removed.apply(&went);
+        Some(since)
     }
 
     /// Makes a filter of the subjects of the sets, if there are too many for the one that is there.
@@ -87,6 +123,29 @@ impl NamedDelta {
     #[inline]
     pub(crate) fn edges(&self, predicate: PredicateId) -> Option<&EdgeChanges> {
         self.edges.get(predicate.index()).map(|changes| &**changes)
+    }
+
+    /// Calls `visit` with the graph of each quad added since the base, or since an earlier version
+    /// of it; a graph may come several times.
+    pub(crate) fn for_each_added_graph(&self, since: Option<&Self>, visit: &mut dyn FnMut(u64)) {
+        match since {
+            None => self.added.iter().for_each(|quad| visit(quad.0)),
+            Some(since) => {
+                let came = self.added.changes_since(&since.added).into_iter();
+                came.for_each(|(quad, _)| visit(quad.0));
+                let back = self.removed.changes_since(&since.removed).into_iter();
+                back.for_each(|(quad, _)| visit(quad.0));
+            }
+        }
+    }
+
+    /// All predicates with changes.
+    pub(crate) fn all_edges(&self) -> impl Iterator<Item = (usize, &Arc<EdgeChanges>)> {
+        self.edges.iter()
+    }
+
+    pub(super) fn set_edges(&mut self, number: usize, changes: Arc<EdgeChanges>) {
+        self.edges.set(number, changes);
     }
 
     pub(crate) fn is_removed(&self, graph: TermId, edge: (TermId, PredicateId, TermId)) -> bool {

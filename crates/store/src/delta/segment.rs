@@ -166,6 +166,14 @@ impl SegmentDelta {
         next
     }
 
+    /// The edges that came and went since an earlier version of the same base, in order.
+    pub(crate) fn edges_since(&self, before: &Self) -> Vec<(Edge, Change)> {
+        edges_changed(
+            &self.added.changes_since(&before.added),
+            &self.removed.changes_since(&before.removed),
+        )
+    }
+
     /// This version, read through lists that another one was folded into; `None` if the two were
     /// read through different ones.
     pub(crate) fn with_overlay(&self, folded: Folded, of: &Self) -> Option<Self> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use jindou_model::{PredicateId, SnapshotNumber, TermId, TermKind};
+use jindou_model::{Change, PredicateId, SnapshotNumber, SortedSet, TermId, TermKind};
 
 use super::Delta;
 use super::graph_sets::GraphSetCache;
@@ -11,6 +11,7 @@ use super::ids::SetCache;
 use super::terms::{AppendedTerms, TermCounts, check_count};
 use super::transaction::{NewTerms, ReplayError, TransactionError};
 use super::view::LayerView;
+use crate::tables::TermTables;
 use crate::{Base, LayerKind, StoreError};
 
 /// What all snapshots between two merges share.
@@ -22,7 +23,7 @@ pub(crate) struct Generation {
     /// By layer.
     pub(crate) sets: [SetCache; 2],
     pub(crate) graph_sets: GraphSetCache,
-    number: u64,
+    pub(super) number: u64,
 }
 
 /// A graph that does not change: the base of its generation and one version of the changes since.
@@ -74,6 +75,16 @@ impl Snapshot {
         }
     }
 
+    /// The same snapshot upon another base, with what that lacks of it.
+    pub(super) fn moved_to(&self, generation: Arc<Generation>, delta: Delta) -> Self {
+        assert!(self.pending.is_none(), "a transaction stays upon its base");
+        Self {
+            generation,
+            delta,
+            ..self.clone()
+        }
+    }
+
     /// What the bulk load or the last merge left.
     #[must_use]
     pub fn base(&self) -> &Base {
@@ -87,7 +98,14 @@ impl Snapshot {
         self.generation.number
     }
 
-    /// True if both are of one generation object: their ids are the same, and so are the places
+    /// Its place among all snapshots of a database: its generation, its number, and how many merges
+    /// its base has behind it. Of two with the same number both hold the same graph.
+    #[must_use]
+    pub fn place(&self) -> (u64, SnapshotNumber, u64) {
+        (self.generation.number, self.number, self.base().merges())
+    }
+
+    /// True if both are of one generation object: their bases are the same, and so are the places
     /// where new terms go.
     #[must_use]
     pub fn is_of_generation_of(&self, other: &Self) -> bool {
@@ -204,6 +222,19 @@ impl Snapshot {
         self.pending.as_ref().expect("it was set")
     }
 
+    /// Terms before those that are pending.
+    pub(super) fn pending_first(&self) -> TermCounts {
+        self.pending
+            .as_ref()
+            .map_or(self.known, |pending| pending.first())
+    }
+
+    /// Takes other pending terms, as many as there are.
+    pub(super) fn replace_pending(&mut self, pending: Arc<AppendedTerms>) {
+        assert_eq!(pending.counts(), self.known, "no term is lost");
+        self.pending = Some(pending);
+    }
+
     /// The list that has the term of this number; `first` reads the right one of the counts.
     #[inline]
     fn list_with(&self, number: u64, first: fn(TermCounts) -> u64) -> &AppendedTerms {
@@ -257,29 +288,96 @@ impl Snapshot {
     /// The id of the vertex with this key.
     #[must_use]
     pub fn find_node(&self, key: &[u8]) -> Option<TermId> {
-        if let Some(id) = self.base().find_node(key) {
-            return Some(id);
+        let gone = &self.delta.forgotten.vertices;
+        let is_gone = |number: u64| !gone.is_empty() && gone.contains(number);
+        if let Some(number) = self.base().vertices.lookup(key, is_gone) {
+            return Some(TermId::vertex(number));
         }
         if self.known.vertices == self.base().vertex_count() {
             return None;
         }
         let hash = jindou_dictionary::hash(key);
-        self.find_appended(|terms, known| terms.find_vertex(hash, key, known.vertices))
-            .map(TermId::vertex)
+        self.find_appended(|terms, known| {
+            terms.find_vertex(hash, key, |number| {
+                number < known.vertices && !is_gone(number)
+            })
+        })
+        .map(TermId::vertex)
     }
 
     /// The id of the dictionary literal with this key.
     #[must_use]
     pub fn find_literal(&self, key: &[u8]) -> Option<TermId> {
-        if let Some(id) = self.base().find_literal(key) {
-            return Some(id);
+        let gone = &self.delta.forgotten.literals;
+        let is_gone = |number: u64| !gone.is_empty() && gone.contains(number);
+        if let Some(number) = self.base().literals.lookup(key, is_gone) {
+            return Some(TermId::literal(number));
         }
         if self.known.literals == self.base().literal_count() {
             return None;
         }
         let hash = jindou_dictionary::hash(key);
-        self.find_appended(|terms, known| terms.find_literal(hash, key, known.literals))
-            .map(TermId::literal)
+        self.find_appended(|terms, known| {
+            terms.find_literal(hash, key, |number| {
+                number < known.literals && !is_gone(number)
+            })
+        })
+        .map(TermId::literal)
+    }
+
+    /// Of these numbers of literals, which a lookup found in the base: those that are not forgotten.
+    #[must_use]
+    pub fn is_living(&self, id: TermId) -> bool {
+        let gone = &self.delta.forgotten;
+        match id.kind() {
+            TermKind::Vertex => !gone.vertices.contains(id.number()),
+            TermKind::Literal => !gone.literals.contains(id.number()),
+            _ => true,
+        }
+    }
+
+    /// Forgets terms that no quad has: they are not found any more, and whoever needs one gets
+    /// another id.
+    pub fn forget_terms(&mut self, terms: &[TermId]) {
+        if terms.is_empty() {
+            return;
+        }
+        let numbers = |kind: TermKind| {
+            let of_kind = terms.iter().filter(|id| id.kind() == kind);
+            let mut numbers: Vec<_> = of_kind.map(|id| (id.number(), Change::Add)).collect();
+            numbers.sort_unstable_by_key(|(number, _)| *number);
+            numbers.dedup();
+            numbers
+        };
+        let forgotten = &mut self.delta.forgotten;
+        forgotten.vertices.apply(&numbers(TermKind::Vertex));
+        forgotten.literals.apply(&numbers(TermKind::Literal));
+        forgotten.times += 1;
+    }
+
+    /// The terms that are forgotten and whose strings may still be there.
+    pub(super) fn forgotten_terms(&self) -> Vec<TermId> {
+        let gone = &self.delta.forgotten;
+        let vertices = gone.vertices.iter().map(TermId::vertex);
+        vertices
+            .chain(gone.literals.iter().map(TermId::literal))
+            .collect()
+    }
+
+    /// Number of IRIs and blank nodes, and of literals, in the dictionary.
+    #[must_use]
+    pub fn dictionary_terms(&self) -> (u64, u64) {
+        let (base, gone) = (self.base(), &self.delta.forgotten);
+        let count = |tables: &TermTables, known: u64, gone: &SortedSet<u64>| {
+            let stored = gone
+                .iter()
+                .filter(|n| *n >= tables.len() || tables.contains(*n));
+            tables.strings() + known - tables.len() - stored.count() as u64
+        };
+        (
+            count(&base.vertices, self.known.vertices, &gone.vertices),
+            count(&base.literals, self.known.literals, &gone.literals),
+        )
     }
 
     /// The predicate with this IRI.

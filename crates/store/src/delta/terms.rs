@@ -57,9 +57,11 @@ impl Strings {
         &self.index[(hash >> 58) as usize % self.index.len()]
     }
 
-    fn find(&self, hash: u64, key: &[u8]) -> Option<u64> {
+    fn find(&self, hash: u64, key: &[u8], living: impl Fn(u64) -> bool) -> Option<u64> {
         let shard = self.shard(hash).read();
-        let is_it = |entry: &(u64, u32)| entry.0 == hash && *self.keys[entry.1 as usize] == *key;
+        let is_it = |entry: &(u64, u32)| {
+            entry.0 == hash && *self.keys[entry.1 as usize] == *key && living(entry.1.into())
+        };
         shard.find(hash, is_it).map(|entry| u64::from(entry.1))
     }
 
@@ -134,16 +136,28 @@ impl AppendedTerms {
             .sum()
     }
 
-    /// The number of a vertex among the first `known`.
-    pub(crate) fn find_vertex(&self, hash: u64, key: &[u8], known: u64) -> Option<u64> {
-        let number = self.first.vertices + self.vertices.find(hash, key)?;
-        (number < known).then_some(number)
+    /// The number of a vertex for which `living` holds.
+    pub(crate) fn find_vertex(
+        &self,
+        hash: u64,
+        key: &[u8],
+        living: impl Fn(u64) -> bool,
+    ) -> Option<u64> {
+        let first = self.first.vertices;
+        let found = self.vertices.find(hash, key, |place| living(first + place));
+        found.map(|place| first + place)
     }
 
-    /// The number of a literal among the first `known`.
-    pub(crate) fn find_literal(&self, hash: u64, key: &[u8], known: u64) -> Option<u64> {
-        let number = self.first.literals + self.literals.find(hash, key)?;
-        (number < known).then_some(number)
+    /// The number of a literal for which `living` holds.
+    pub(crate) fn find_literal(
+        &self,
+        hash: u64,
+        key: &[u8],
+        living: impl Fn(u64) -> bool,
+    ) -> Option<u64> {
+        let first = self.first.literals;
+        let found = self.literals.find(hash, key, |place| living(first + place));
+        found.map(|place| first + place)
     }
 
     pub(crate) fn vertex_key(&self, number: u64) -> &[u8] {

@@ -49,6 +49,8 @@ pub struct Transaction {
     pub documents: u64,
     /// Terms that there were before it.
     pub known: TermCounts,
+    /// Those that no quad had any more and that were forgotten, before it appended others.
+    pub forgotten: Vec<TermId>,
     /// Those that it appended.
     pub terms: NewTerms,
     /// Its steps.
@@ -96,6 +98,7 @@ impl Transaction {
             number: after.number(),
             documents: after.documents(),
             known: before.known_terms(),
+            forgotten: Vec::new(),
             terms: after.terms_since(before.known_terms()),
             stages,
         }
@@ -108,8 +111,18 @@ impl Transaction {
             number: snapshot.number(),
             documents: snapshot.documents(),
             known: snapshot.base().term_counts(),
+            forgotten: snapshot.forgotten_terms(),
             terms: snapshot.terms_since(snapshot.base().term_counts()),
             stages: vec![snapshot.all_changes()],
+        }
+    }
+
+    /// The transaction that does nothing to a snapshot but to forget some terms.
+    #[must_use]
+    pub fn forgetting(snapshot: &Snapshot, forgotten: Vec<TermId>) -> Self {
+        Self {
+            forgotten,
+            ..Self::between(snapshot, snapshot, Vec::new())
         }
     }
 
@@ -121,6 +134,11 @@ impl Transaction {
         word(out, self.known.vertices);
         word(out, self.known.literals);
         word(out, self.known.predicates);
+        let ids = |out: &mut Vec<u8>, ids: &[TermId]| {
+            word(out, ids.len() as u64);
+            ids.iter().for_each(|id| word(out, id.raw()));
+        };
+        ids(out, &self.forgotten);
         for keys in [&self.terms.vertices, &self.terms.literals] {
             word(out, keys.len() as u64);
             for key in keys {
@@ -128,10 +146,6 @@ impl Transaction {
                 out.extend_from_slice(key);
             }
         }
-        let ids = |out: &mut Vec<u8>, ids: &[TermId]| {
-            word(out, ids.len() as u64);
-            ids.iter().for_each(|id| word(out, id.raw()));
-        };
         ids(out, &self.terms.predicates);
         word(out, self.stages.len() as u64);
         for stage in &self.stages {
@@ -162,6 +176,7 @@ impl Transaction {
             literals: reader.word()?,
             predicates: reader.word()?,
         };
+        let forgotten = reader.ids()?;
         let terms = NewTerms {
             vertices: reader.keys()?,
             literals: reader.keys()?,
@@ -186,6 +201,7 @@ impl Transaction {
             number,
             documents,
             known,
+            forgotten,
             terms,
             stages,
         })
@@ -290,6 +306,7 @@ impl Replay {
             let made = transaction.number;
             return Err(TransactionError::Earlier { made, before }.into());
         }
+        self.snapshot.forget_terms(&transaction.forgotten);
         self.snapshot.append_terms(&transaction.terms)?;
         for stage in &transaction.stages {
             self.add_stage(stage)?;
@@ -509,6 +526,7 @@ mod tests {
                 literals: 2,
                 predicates: 3,
             },
+            forgotten: vec![TermId::literal(4)],
             terms: NewTerms {
                 vertices: vec![b"http://a".as_slice().into(), b"_:b".as_slice().into()],
                 literals: vec![b"".as_slice().into()],

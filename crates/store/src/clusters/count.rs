@@ -1,0 +1,131 @@
+//! Counts of edges by set: how many lead from the vertices of which set to those of which?
+
+use jindou_model::{Direction, PredicateId, TermKind};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::{Clusters, Edges, Lists, Stretches};
+use crate::segment::Segment;
+
+/// Beyond so many pairs of sets a predicate's pairs are not kept.
+pub(crate) const MOST_PAIRS: usize = 2048;
+
+/// Edges of one predicate from the vertices of one set to those of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PairEdges {
+    pub(crate) subjects: u32,
+    pub(crate) objects: u32,
+    pub(crate) edges: u64,
+}
+
+impl Clusters {
+    /// The table of a bulk load: the types of each set as found, predicates and edge counts from
+    /// the segments by direction and predicate.
+    ///
+    /// Costs a scan of all segments.
+    pub(crate) fn of_segments(
+        stretches: Stretches,
+        types: Lists<u64>,
+        segments: &[Vec<Option<Segment>>; 2],
+    ) -> Self {
+        let stretches = stretches.indexed();
+        let has = [Direction::Out, Direction::In].map(|direction| {
+            let mut edges: Vec<Vec<Edges>> = vec![Vec::new(); types.len()];
+            for (number, segment) in segments[direction as usize].iter().enumerate() {
+                if let Some(segment) = segment {
+                    count_edges(segment, PredicateId(number as u32), &stretches, &mut edges);
+                }
+            }
+            let mut lists = Lists::default();
+            edges.into_iter().for_each(|list| lists.push(list));
+            lists
+        });
+        let segments: Vec<Option<&Segment>> = segments[0].iter().map(Option::as_ref).collect();
+        let mut pairs = Lists::default();
+        for list in count_pairs_of_each(&segments, &stretches) {
+            pairs.push(list);
+        }
+        Self::new(stretches, types, has, pairs)
+    }
+}
+
+/// Adds the edges of one segment to the sets of their keys.
+fn count_edges(
+    segment: &Segment,
+    predicate: PredicateId,
+    stretches: &Stretches,
+    edges: &mut [Vec<Edges>],
+) {
+    let mut near = (0..0, 0);
+    segment.domain().for_each(&mut |key| {
+        if key.kind() != TermKind::Vertex {
+            return;
+        }
+        let set = set_near(stretches, key.number(), &mut near);
+        let degree = segment.neighbours(key).len() as u64;
+        match edges[set as usize].last_mut() {
+            Some((last, sum)) if *last == predicate => *sum += degree,
+            _ => edges[set as usize].push((predicate, degree)),
+        }
+    });
+}
+
+/// The pairs of each of some predicates by their segments from subjects, on all cores.
+pub(super) fn count_pairs_of_each(
+    segments: &[Option<&Segment>],
+    stretches: &Stretches,
+) -> Vec<Vec<PairEdges>> {
+    let pairs = |segment: &Option<&Segment>| segment.map(|one| count_pairs(one, stretches));
+    segments
+        .par_iter()
+        .map(|segment| pairs(segment).unwrap_or_default())
+        .collect()
+}
+
+/// The edges of one predicate by sets of both ends, sorted; none where there are too many pairs,
+/// or where no object is a vertex. Once there are too many, no more edges are looked at.
+fn count_pairs(segment: &Segment, stretches: &Stretches) -> Vec<PairEdges> {
+    let mut counts: FxHashMap<(u32, u32), u64> = FxHashMap::default();
+    let (mut near_subject, mut near_object) = ((0..0, 0), (0..0, 0));
+    segment.domain().for_each(&mut |subject| {
+        if counts.len() > MOST_PAIRS {
+            return;
+        }
+        let from = set_near(stretches, subject.number(), &mut near_subject);
+        let list = segment.neighbours(subject);
+        for index in 0..list.len() {
+            let object = list.get(index);
+            if object.kind() != TermKind::Vertex || counts.len() > MOST_PAIRS {
+                continue;
+            }
+            let to = set_near(stretches, object.number(), &mut near_object);
+            *counts.entry((from, to)).or_default() += 1;
+        }
+    });
+    if counts.len() > MOST_PAIRS {
+        return Vec::new();
+    }
+    in_order(counts)
+}
+
+/// Pairs sorted by subjects, then objects.
+pub(super) fn in_order(counts: FxHashMap<(u32, u32), u64>) -> Vec<PairEdges> {
+    let pair = |((subjects, objects), edges)| PairEdges {
+        subjects,
+        objects,
+        edges,
+    };
+    let mut pairs: Vec<PairEdges> = counts.into_iter().map(pair).collect();
+    pairs.sort_unstable_by_key(|pair| (pair.subjects, pair.objects));
+    pairs
+}
+
+/// The set of a vertex of the table; `near` is the stretch of the vertex before, as neighbours and
+/// keys in order mostly lie in one.
+fn set_near(stretches: &Stretches, number: u64, near: &mut (std::ops::Range<u64>, u32)) -> u32 {
+    if !near.0.contains(&number) {
+        let stretch = stretches.at(number).expect("every vertex has a set");
+        *near = (stretches.members(stretch), stretches.set(stretch) as u32);
+    }
+    near.1
+}

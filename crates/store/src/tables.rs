@@ -1,0 +1,314 @@
+//! The strings of vertices, or of literals: immutable tables of which the first is that of the bulk
+//! load, and each merge adds one.
+//!
+//! A term keeps its number, so a table holds the strings of a stretch of numbers that were given one
+//! after the other. Tables are joined with the ones before them as they grow, as in a log-structured
+//! tree: there are about as many as the logarithm of what was added, and each string is written as
+//! often.
+
+use std::sync::Arc;
+
+use jindou_dictionary::{
+    Around, BLOCK, Decoder, DictionaryError, StringTable, TermDecoder, TermTable, WholeBlock,
+};
+
+use jindou_model::SortedSet;
+
+use crate::StoreError;
+use crate::text_order::{EndCodes, LiteralEnds, TextKinds};
+
+/// A table is joined with the one before it unless that one has so many times its strings.
+const GROWTH: u64 = 2;
+
+/// One table, with what was found out about its strings.
+pub(crate) struct Part {
+    pub(crate) table: TermTable,
+    /// The number behind the last whose string it had; those that nothing uses any more are gone.
+    pub(crate) end: u64,
+    pub(crate) kinds: TextKinds,
+    pub(crate) codes: EndCodes,
+}
+
+impl Part {
+    /// The table of a bulk load, whose rows are the numbers up to `end`; `None` if it is another.
+    pub(crate) fn ground(table: TermTable, end: u64) -> Option<Self> {
+        let is_ground = !table.is_text_ordered() && table.len() == end;
+        is_ground
+            .then_some(table)
+            .and_then(|table| Self::new(table, 0, end))
+    }
+
+    /// The table of strings of these numbers; `None` if it has others.
+    pub(crate) fn new(table: TermTable, first: u64, end: u64) -> Option<Self> {
+        let is_within = table.least().is_none_or(|least| least >= first)
+            && table.greatest().is_none_or(|greatest| greatest < end);
+        is_within.then(|| Self {
+            table,
+            end,
+            kinds: TextKinds::default(),
+            codes: EndCodes::default(),
+        })
+    }
+}
+
+/// All strings of one kind of terms, by number. Cloning shares them.
+#[derive(Clone)]
+pub struct TermTables {
+    /// By number; the first one is that of the bulk load, perhaps without strings.
+    parts: Vec<Arc<Part>>,
+    pub(crate) ends: Arc<LiteralEnds>,
+}
+
+impl std::fmt::Debug for TermTables {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TermTables")
+            .field("tables", &self.parts.len())
+            .field("numbers", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl TermTables {
+    /// The strings of a bulk load, whose numbers are their rows.
+    pub(crate) fn new(ground: StringTable) -> Result<Self, DictionaryError> {
+        let end = ground.len();
+        let ground = Part::ground(TermTable::from_range(0, ground)?, end);
+        let ground = ground.expect("a table has as many strings as it has");
+        Ok(Self::of_parts(vec![Arc::new(ground)], None))
+    }
+
+    /// These tables, which follow one another; what was found out of their strings goes on from
+    /// tables that are `known`.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub(crate) fn of_parts(parts: Vec<Arc<Part>>, known: Option<&Self>) -> Self {
+        assert!(!parts.is_empty(), "the first table is that of a bulk load");
+        Self {
+            parts,
+            ends: known.map_or_else(Arc::default, |known| Arc::clone(&known.ends)),
+        }
+    }
+
+    /// The number behind the last.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.parts.last().map_or(0, |part| part.end)
+    }
+
+    /// True if no number was given.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The table of the bulk load: its rows are the numbers.
+    #[must_use]
+    pub fn ground(&self) -> &StringTable {
+        self.parts[0].table.strings()
+    }
+
+    pub(crate) fn parts(&self) -> &[Arc<Part>] {
+        &self.parts
+    }
+
+    /// Bytes of all tables, and of what is remembered of their strings.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let of_part =
+            |part: &Arc<Part>| part.table.bytes() + part.kinds.bytes() + part.codes.bytes();
+        self.parts.iter().map(of_part).sum::<usize>() + self.ends.bytes()
+    }
+
+    #[inline]
+    pub(crate) fn ground_part(&self) -> &Part {
+        &self.parts[0]
+    }
+
+    /// The table that has the string of a number.
+    #[inline]
+    pub(crate) fn part_of(&self, number: u64) -> Option<&Part> {
+        let ground = &self.parts[0];
+        if number < ground.end {
+            return Some(ground);
+        }
+        let place = self.parts.partition_point(|part| part.end <= number);
+        self.parts.get(place).map(|part| &**part)
+    }
+
+    /// The number of a string: asks the tables one after the other, for one that is not `forgotten`.
+    #[must_use]
+    pub fn lookup(&self, key: &[u8], forgotten: impl Fn(u64) -> bool) -> Option<u64> {
+        let living = |number: &u64| !forgotten(*number);
+        if let [ground] = self.parts.as_slice() {
+            return ground.table.lookup(key).filter(living);
+        }
+        let hash = jindou_dictionary::hash(key);
+        let mut parts = self.parts.iter();
+        parts.find_map(|part| part.table.lookup_hashed(hash, key).filter(living))
+    }
+
+    /// The numbers of many strings, one for each key, appended to `numbers`; perhaps of some that
+    /// are forgotten.
+    pub fn lookup_batch(&self, keys: &[&[u8]], numbers: &mut Vec<Option<u64>>) {
+        let begin = numbers.len();
+        numbers.resize(begin + keys.len(), None);
+        for part in &self.parts {
+            part.table.lookup_batch(keys, &mut numbers[begin..]);
+        }
+    }
+
+    /// Appends the string of a number.
+    ///
+    /// # Errors
+    /// If there is none, or its block is damaged; nothing is appended then.
+    pub fn extract(&self, number: u64, out: &mut Vec<u8>) -> Result<(), DictionaryError> {
+        match self.part_of(number) {
+            Some(part) => part.table.extract(number, out),
+            None => Err(DictionaryError::UnknownNumber { number }),
+        }
+    }
+
+    /// A reader of many strings. Making one allocates nothing while there is one table.
+    #[must_use]
+    pub fn decoder(&self) -> TermsDecoder<'_> {
+        let later = self.parts[1..].iter();
+        TermsDecoder {
+            ground: self.ground().decoder(),
+            ground_end: self.parts[0].end,
+            later: later.map(|part| (part.end, part.table.decoder())).collect(),
+        }
+    }
+
+    /// Number of strings.
+    #[must_use]
+    pub fn strings(&self) -> u64 {
+        self.parts.iter().map(|part| part.table.len()).sum()
+    }
+
+    /// True if a number has a string.
+    pub(crate) fn contains(&self, number: u64) -> bool {
+        let part = self.part_of(number);
+        part.is_some_and(|part| part.table.contains(number))
+    }
+
+    /// With the strings of the next `count` numbers, and without `forgotten` ones: those that are
+    /// there are distinct.
+    ///
+    /// Those of a table that is joined with others go; a table of which most are forgotten is made
+    /// anew for that alone, but for the one of the bulk load.
+    pub(crate) fn sealed<'k>(
+        &self,
+        count: u64,
+        key: impl Fn(u64) -> &'k [u8] + Sync,
+        forgotten: &SortedSet<u64>,
+    ) -> Result<Self, StoreError> {
+        if count == 0 {
+            return Ok(self.clone());
+        }
+        let too_large = |error: DictionaryError| StoreError::TooLarge {
+            reason: error.to_string(),
+        };
+        let first = self.len();
+        let numbers = first..first + count;
+        let numbers: Vec<u64> = numbers.filter(|n| !forgotten.contains(*n)).collect();
+        let of_place = |place: usize| key(numbers[place]);
+        let table = TermTable::build(&numbers, of_place).map_err(too_large)?;
+        drop(numbers);
+        let mut parts = self.parts.clone();
+        let mut strings = table.len();
+        let mut joined = vec![table];
+        while parts.len() > 1
+            && let Some(before) = parts.pop_if(|part| is_joined(part, strings, forgotten))
+        {
+            strings += before.table.len();
+            joined.push(before.table.clone());
+        }
+        let table = match joined.as_slice() {
+            [only] => only.clone(),
+            several => {
+                let several: Vec<&TermTable> = several.iter().collect();
+                TermTable::merge(&several, |number| !forgotten.contains(number))
+                    .map_err(too_large)?
+            }
+        };
+        let begin = parts.last().map_or(0, |part| part.end);
+        let part = Part::new(table, begin, first + count);
+        parts.push(Arc::new(part.expect("its numbers follow those before")));
+        Ok(Self {
+            parts,
+            ends: Arc::clone(&self.ends),
+        })
+    }
+}
+
+/// Whether a table is joined with so many strings that follow it.
+fn is_joined(part: &Part, strings: u64, forgotten: &SortedSet<u64>) -> bool {
+    let least = part.table.least().unwrap_or(part.end);
+    let gone = forgotten.rank(part.end) - forgotten.rank(least);
+    let living = part.table.len().saturating_sub(gone as u64);
+    living <= GROWTH * strings || living < part.table.len() / 2
+}
+
+/// Reads strings of [`TermTables`], keeping the blocks that it reads repeatedly.
+pub struct TermsDecoder<'a> {
+    ground: Decoder<'a>,
+    ground_end: u64,
+    /// With the number behind the last of each.
+    later: Vec<(u64, TermDecoder<'a>)>,
+}
+
+impl<'a> TermsDecoder<'a> {
+    #[cold]
+    fn later(&mut self, number: u64) -> Result<&mut TermDecoder<'a>, DictionaryError> {
+        let place = self.later.partition_point(|(end, _)| *end <= number);
+        match self.later.get_mut(place) {
+            Some((_, decoder)) => Ok(decoder),
+            None => Err(DictionaryError::UnknownNumber { number }),
+        }
+    }
+
+    /// The string of a number, until the next one is asked for.
+    ///
+    /// # Errors
+    /// If there is none, or its block is damaged.
+    #[inline]
+    pub fn get(&mut self, number: u64) -> Result<&[u8], DictionaryError> {
+        if number < self.ground_end {
+            return self.ground.get(number);
+        }
+        self.later(number)?.get(number)
+    }
+
+    /// Appends the string of a number.
+    ///
+    /// # Errors
+    /// As [`Self::get`]; nothing is appended then.
+    #[inline]
+    pub fn push(&mut self, number: u64, out: &mut Vec<u8>) -> Result<(), DictionaryError> {
+        if number < self.ground_end {
+            return self.ground.push(number, out);
+        }
+        self.later(number)?.push(number, out)
+    }
+
+    /// The strings of the block that a number of the bulk load lies in, as [`Decoder::block`]; `None`
+    /// for one that came later.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub fn block(
+        &self,
+        number: u64,
+        around: &Around,
+        text: &mut Vec<u8>,
+        at: usize,
+        ends: &mut [u32; BLOCK],
+    ) -> Result<Option<WholeBlock<'a>>, DictionaryError> {
+        match number < self.ground_end {
+            true => self.ground.block(number, around, text, at, ends),
+            false => Ok(None),
+        }
+    }
+}
