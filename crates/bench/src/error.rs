@@ -83,6 +83,38 @@ pub enum BenchError {
         /// The number loaded.
         found: u64,
     },
+    /// Two ways of running a query have as many rows, but others.
+    #[error("{query} has other rows {way} than after a load of the same data")]
+    AnswersDiffer {
+        /// The query's name.
+        query: String,
+        /// How it was run.
+        way: &'static str,
+    },
+    /// A transaction changed another number of triples than it names, all of which change something.
+    #[error("transactions changed {found} triples, but named {expected} that change something")]
+    ChangesDiffer {
+        /// The number named.
+        expected: u64,
+        /// The number that the engine told.
+        found: u64,
+    },
+    /// The store holds another number of triples than what was done to it leaves.
+    #[error("the store holds {found} triples {when}, but {expected} are right")]
+    HeldDiffer {
+        /// At which point.
+        when: &'static str,
+        /// The right number.
+        expected: u64,
+        /// The number found.
+        found: u64,
+    },
+    /// There is nothing to merge.
+    #[error("a merge found no changes, though {changes} triples were inserted before it")]
+    NothingMerged {
+        /// The triples.
+        changes: u64,
+    },
     /// A process started to measure something by itself failed.
     #[error("the measuring process `{command}` failed: {reason}")]
     Child {

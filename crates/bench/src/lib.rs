@@ -20,6 +20,7 @@ pub mod http;
 mod light;
 pub mod lubm;
 pub mod machine;
+pub mod merges;
 pub mod operators;
 pub mod report;
 pub mod run;

@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Display, Formatter};
 use std::fs;
+use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use crate::BenchError;
@@ -107,6 +109,62 @@ impl Memory {
     }
 }
 
+/// What of this process's memory is resident, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resident {
+    /// All of it, mapped files included.
+    pub all_bytes: u64,
+    /// What is no part of a file.
+    pub anonymous_bytes: u64,
+}
+
+impl Resident {
+    /// Asks the system. Costs microseconds.
+    ///
+    /// # Errors
+    /// [`BenchError::Memory`] where there is no `/proc/self/status`.
+    pub fn now() -> Result<Self, BenchError> {
+        let path = "/proc/self/status";
+        let failed = |reason: String| BenchError::Memory { reason };
+        let status = fs::read_to_string(path).map_err(|e| failed(format!("{path}: {e}")))?;
+        let get = |name: &str| {
+            kibibytes(&status, name).ok_or_else(|| failed(format!("{path} has no {name}")))
+        };
+        Ok(Self {
+            all_bytes: get("VmRSS")?,
+            anonymous_bytes: get("RssAnon")?,
+        })
+    }
+
+    /// The larger of both in each part.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self {
+            all_bytes: self.all_bytes.max(other.all_bytes),
+            anonymous_bytes: self.anonymous_bytes.max(other.anonymous_bytes),
+        }
+    }
+}
+
+/// The time that all threads of this process, ended ones included, have had a core.
+#[must_use]
+pub fn process_cpu() -> Duration {
+    cpu_time(ClockId::ProcessCPUTime)
+}
+
+/// The time that this thread has had a core.
+#[must_use]
+pub fn thread_cpu() -> Duration {
+    cpu_time(ClockId::ThreadCPUTime)
+}
+
+fn cpu_time(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let nanoseconds = u64::try_from(time.tv_nsec).unwrap_or(0);
+    Duration::from_secs(seconds) + Duration::from_nanos(nanoseconds)
+}
+
 /// The value of the first line `name : value`.
 fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     text.lines()
@@ -144,5 +202,16 @@ mod tests {
         }
         let memory = Memory::of_this_process().unwrap();
         assert!(memory.resident_bytes > 0 && memory.peak_bytes >= memory.resident_bytes);
+        let resident = Resident::now().unwrap();
+        assert!(resident.anonymous_bytes > 0 && resident.all_bytes >= resident.anonymous_bytes);
+    }
+
+    #[test]
+    fn work_takes_time_of_a_core() {
+        let (process, thread) = (process_cpu(), thread_cpu());
+        while thread_cpu() - thread < Duration::from_millis(2) {
+            std::hint::black_box(0);
+        }
+        assert!(process_cpu() - process >= Duration::from_millis(2));
     }
 }

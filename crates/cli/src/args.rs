@@ -12,8 +12,8 @@ use oxrdf::NamedNode;
 
 use crate::allow::{AllowLoad, AllowService, parse_load, parse_service};
 use crate::bench_args::{
-    BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments, OperatorArguments,
-    UpdateBenchArguments,
+    BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments,
+    MergeBenchArguments, OperatorArguments, UpdateBenchArguments,
 };
 use crate::spill::SpillArguments;
 use crate::values::{
@@ -587,6 +587,7 @@ pub(crate) enum BenchCommand {
     Hostile(HostileArguments),
     Updates(UpdateBenchArguments),
     Graphs(GraphBenchArguments),
+    Merges(MergeBenchArguments),
 }
 
 /// Generate LUBM data in memory, run its seven queries, then serve it
@@ -704,6 +705,7 @@ mod tests {
             "serve --heavy-queries 0",
             "bench lubm --universities 1 --runs x",
             "bench graphs --universities 0",
+            "bench merges --live 0",
         ] {
             let said = said(line);
             assert!(said.contains("give a whole number from 1 on"), "{said}");

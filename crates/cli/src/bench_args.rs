@@ -1,12 +1,13 @@
 //! Which options have the benchmarks?
 
 use std::ffi::OsString;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use jindou_bench::graphs::Layout;
+use jindou_bench::merges::Scenario;
 use jindou_bench::operators::{DEFAULT_SETS, Family, UNIVERSITIES};
 
 use crate::values::{parse_count, parse_duration, parse_memory, parse_seconds};
@@ -298,6 +299,121 @@ pub(crate) struct GraphBenchArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
     /// Folder of generated data
+    #[arg(long, value_name = "DIR", default_value = jindou_bench::data::DEFAULT_FOLDER)]
+    pub(crate) data: PathBuf,
+}
+
+/// Measure what merges cost, what they leave, and whether anything grows, on LUBM data
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench merges
+  jindou bench merges --only stream --seconds 60 --json report.json
+
+Published figures:
+  jindou bench merges --only single --universities 1000
+  jindou bench merges --only stream --stream-universities 100 --seconds 600
+  jindou bench merges --only churn --transactions 1000000
+
+Scenarios: single (new triples of one predicate are merged, alone and beside queries), stream
+(clients commit new vertices while the background merges; queries and sizes are compared with a
+fresh load), churn (as much is deleted as inserted; memory and files by tenths of the run). Memory
+is told best by one scenario at a time; all three take about two minutes on two cores. Data and
+stores for the time of the measurement are kept under target/bench-data in the current folder, which
+decides what an fsync costs. Ends with status 1
+if an answer is not the one that a fresh load gives.")]
+pub(crate) struct MergeBenchArguments {
+    /// Only this scenario: single, stream or churn
+    #[arg(long, value_name = "SCENARIO")]
+    pub(crate) only: Option<Scenario>,
+    /// Universities of single, and of churn with --on-lubm
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "40",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) universities: NonZeroU32,
+    /// Triples inserted before each merge of single
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "120000",
+        value_parser = parse_count::<NonZeroU64>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) triples: NonZeroU64,
+    /// Universities of stream
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "5",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) stream_universities: NonZeroU32,
+    /// How long the clients of stream commit, in seconds
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = parse_seconds,
+        allow_negative_numbers = true,
+        default_value = "20"
+    )]
+    pub(crate) seconds: Duration,
+    /// Clients of stream
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "4",
+        value_parser = parse_count::<NonZeroUsize>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) clients: NonZeroUsize,
+    /// Triples a second that the clients of stream change together, if the database keeps up
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "200000",
+        value_parser = parse_count::<NonZeroU64>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) rate: NonZeroU64,
+    /// Timed runs of each query of stream on each store, the median of which counts
+    #[arg(
+        long,
+        value_name = "R",
+        default_value = "30",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) runs: NonZeroU32,
+    /// Transactions of churn
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "500000",
+        value_parser = parse_count::<NonZeroU64>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) transactions: NonZeroU64,
+    /// After how many transactions of churn what one inserted is deleted
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "10000",
+        value_parser = parse_count::<NonZeroU64>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) live: NonZeroU64,
+    /// Measure churn on LUBM, too, beside an empty store
+    #[arg(long)]
+    pub(crate) on_lubm: bool,
+    /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Folder for data and stores
     #[arg(long, value_name = "DIR", default_value = jindou_bench::data::DEFAULT_FOLDER)]
     pub(crate) data: PathBuf,
 }

@@ -2,7 +2,7 @@
 //!
 //! Rows are numbered in the order of ids. Because vertices are numbered by characteristic set, a
 //! domain is mostly a few dense runs of ids: then a row is a subtraction. What is scattered is a
-//! bitmap with counts (one cache line a lookup) or, where keys are rare, a sorted column.
+//! bitmap with counts (one word a lookup) or, where keys are rare, a sorted column.
 
 use jindou_fabric::{Region, RegionBuilder};
 use jindou_model::{IdRanges, TermId, TermKind, with_narrow};
@@ -17,9 +17,8 @@ const MOST_RUNS: usize = 32;
 const BITMAP_SPREAD: u64 = 64;
 /// Keys so far apart may be of different parts.
 const GAP: u64 = 4096;
-/// Words of a bitmap block: the count of keys before it, then the bits.
-const BLOCK_WORDS: usize = 8;
-const BLOCK_BITS: u64 = (BLOCK_WORDS as u64 - 1) * 64;
+/// Ids of a word of a bitmap: a bit for each, and above them the count of keys before the word.
+const WORD_IDS: u64 = 32;
 
 /// Keys that are next to each other or of one kind.
 #[derive(Clone, Debug)]
@@ -38,7 +37,7 @@ struct Part {
 enum Keys {
     /// Every id from the first to the last.
     Dense,
-    /// Blocks of a count and 448 bits.
+    /// Words of 32 bits and the count of those before.
     Bitmap(Region),
     /// The ids.
     Sorted(Column),
@@ -131,26 +130,8 @@ impl Domain {
     /// Where the domain is one or a few dense runs no memory is touched.
     pub fn rows(&self, keys: &[TermId], rows: &mut Vec<usize>) {
         rows.clear();
-        if let [
-            Part {
-                first,
-                last,
-                row,
-                keys: Keys::Dense,
-                ..
-            },
-        ] = self.parts.as_slice()
-        {
-            let span = last - first;
-            rows.extend(keys.iter().map(|key| {
-                let offset = key.raw().wrapping_sub(*first);
-                if offset <= span {
-                    row + offset as usize
-                } else {
-                    usize::MAX
-                }
-            }));
-            return;
+        if let [only] = self.parts.as_slice() {
+            return only.push_rows(keys, rows);
         }
         // Keys mostly come in runs from the same part.
         let mut rest = keys;
@@ -176,7 +157,7 @@ impl Domain {
                 Keys::Dense => {
                     (part.first..=part.last).for_each(|raw| visit(TermId::from_raw(raw)));
                 }
-                Keys::Bitmap(blocks) => for_each_bit(blocks.as_slice(), &mut |bit| {
+                Keys::Bitmap(words) => for_each_bit(words.as_slice(), &mut |bit| {
                     visit(TermId::from_raw(part.first + bit));
                 }),
                 Keys::Sorted(column) => {
@@ -187,7 +168,7 @@ impl Domain {
     }
 
     /// The keys that are no vertices, those in `within` where that is given, as ranges of ids;
-    /// costs as many ranges as there are runs of keys, and the blocks of bitmaps between.
+    /// costs as many ranges as there are runs of keys, and the words of bitmaps between.
     #[must_use]
     pub fn literal_ranges(&self, within: Option<&IdRanges>) -> IdRanges {
         let mut ranges = IdRanges::new();
@@ -242,7 +223,7 @@ impl Domain {
             .iter()
             .map(|part| match &part.keys {
                 Keys::Dense => 0,
-                Keys::Bitmap(blocks) => blocks.len(),
+                Keys::Bitmap(words) => words.len(),
                 Keys::Sorted(column) => column.bytes(),
             })
             .sum();
@@ -270,9 +251,9 @@ impl Domain {
             }
             match &part.keys {
                 Keys::Dense => image.word(0),
-                Keys::Bitmap(blocks) => {
+                Keys::Bitmap(words) => {
                     image.word(1);
-                    image.region(blocks);
+                    image.region(words);
                 }
                 Keys::Sorted(column) => {
                     image.word(2);
@@ -329,13 +310,13 @@ impl Part {
         let (first, end) = window;
         match &self.keys {
             Keys::Dense => ranges.push(TermId::from_raw(first), TermId::from_raw(end)),
-            Keys::Bitmap(blocks) => {
-                let blocks: &[[u64; BLOCK_WORDS]] = blocks.as_slice();
-                let begin = ((first - self.first) / BLOCK_BITS) as usize;
-                let behind = (end - self.first).div_ceil(BLOCK_BITS) as usize;
-                let origin = self.first + begin as u64 * BLOCK_BITS;
+            Keys::Bitmap(words) => {
+                let words: &[u64] = words.as_slice();
+                let begin = ((first - self.first) / WORD_IDS) as usize;
+                let behind = (end - self.first).div_ceil(WORD_IDS) as usize;
+                let origin = self.first + begin as u64 * WORD_IDS;
                 let mut ids = Vec::new();
-                for_each_bit(&blocks[begin..behind], &mut |bit| ids.push(origin + bit));
+                for_each_bit(&words[begin..behind], &mut |bit| ids.push(origin + bit));
                 let ids = ids.into_iter().filter(|id| (first..end).contains(id));
                 ranges.extend_sorted(ids);
             }
@@ -353,34 +334,40 @@ impl Part {
         }
     }
 
-    /// Appends the rows of keys that are not below the first.
+    /// Appends the rows of keys.
     fn push_rows(&self, keys: &[TermId], rows: &mut Vec<usize>) {
         let span = self.last - self.first;
         match &self.keys {
             Keys::Dense => rows.extend(keys.iter().map(|key| {
-                let offset = key.raw() - self.first;
+                let offset = key.raw().wrapping_sub(self.first);
                 if offset <= span {
                     self.row + offset as usize
                 } else {
                     usize::MAX
                 }
             })),
-            Keys::Bitmap(blocks) => {
-                let blocks: &[[u64; BLOCK_WORDS]] = blocks.as_slice();
+            Keys::Bitmap(words) => {
+                let words: &[u64] = words.as_slice();
                 rows.extend(keys.iter().map(|key| {
-                    let offset = key.raw() - self.first;
-                    let rank = if offset <= span {
-                        rank_of(blocks, offset)
-                    } else {
-                        None
+                    // Behind the last lies no bit, and no word behind the last word.
+                    let offset = key.raw().wrapping_sub(self.first);
+                    let (rank, is_there) = match words.get((offset / WORD_IDS) as usize) {
+                        Some(word) => rank_in(*word, offset),
+                        None => (0, false),
                     };
-                    rank.map_or(usize::MAX, |rank| self.row + rank)
+                    if is_there {
+                        self.row + rank
+                    } else {
+                        usize::MAX
+                    }
                 }));
             }
             Keys::Sorted(_) => {
                 let mut near = 0;
                 rows.extend(keys.iter().map(|key| match key.raw() {
-                    raw if raw <= self.last => self.row_near(raw, &mut near).unwrap_or(usize::MAX),
+                    raw if (self.first..=self.last).contains(&raw) => {
+                        self.row_near(raw, &mut near).unwrap_or(usize::MAX)
+                    }
                     _ => usize::MAX,
                 }));
             }
@@ -399,7 +386,11 @@ impl Part {
         let offset = raw - self.first;
         match &self.keys {
             Keys::Dense => Some(self.row + offset as usize),
-            Keys::Bitmap(blocks) => rank_of(blocks.as_slice(), offset).map(|rank| self.row + rank),
+            Keys::Bitmap(words) => {
+                let words: &[u64] = words.as_slice();
+                let (rank, is_there) = rank_in(words[(offset / WORD_IDS) as usize], offset);
+                is_there.then_some(self.row + rank)
+            }
             Keys::Sorted(column) => {
                 let narrow = raw.checked_sub(column.base())?;
                 let keys = column.narrow();
@@ -419,22 +410,14 @@ impl Part {
         match &self.keys {
             Keys::Dense => self.first + row as u64,
             Keys::Sorted(column) => column.get(row),
-            Keys::Bitmap(blocks) => {
-                let blocks: &[[u64; BLOCK_WORDS]] = blocks.as_slice();
-                let block = blocks.partition_point(|block| block[0] <= row as u64) - 1;
-                let mut rest = row as u64 - blocks[block][0];
-                let mut found = 0;
-                for (word, bits) in blocks[block][1..].iter().enumerate() {
-                    let count = u64::from(bits.count_ones());
-                    if rest < count {
-                        let mut bits = *bits;
-                        (0..rest).for_each(|_| bits &= bits - 1);
-                        found = word as u64 * 64 + u64::from(bits.trailing_zeros());
-                        break;
-                    }
-                    rest -= count;
+            Keys::Bitmap(words) => {
+                let words: &[u64] = words.as_slice();
+                let index = words.partition_point(|word| word >> 32 <= row as u64) - 1;
+                let mut bits = words[index] as u32;
+                for _ in 0..row as u64 - (words[index] >> 32) {
+                    bits &= bits - 1;
                 }
-                self.first + block as u64 * BLOCK_BITS + found
+                self.first + index as u64 * WORD_IDS + u64::from(bits.trailing_zeros())
             }
         }
     }
@@ -446,34 +429,24 @@ impl Part {
         let span = self.last - self.first;
         match &self.keys {
             Keys::Dense => span == self.len as u64 - 1,
-            Keys::Bitmap(blocks) => {
-                blocks.len() as u64 == (span / BLOCK_BITS + 1) * (BLOCK_WORDS as u64 * 8)
-            }
+            Keys::Bitmap(words) => words.len() as u64 == (span / WORD_IDS + 1) * 8,
             Keys::Sorted(column) => column.len() == self.len,
         }
     }
 }
 
-/// The number of set bits below this one, if it is set.
+/// The number of set bits below this one, of which `word` is the word, and whether it is set.
 #[inline]
-fn rank_of(blocks: &[[u64; BLOCK_WORDS]], bit: u64) -> Option<usize> {
-    let block = &blocks[(bit / BLOCK_BITS) as usize];
-    let bit = bit % BLOCK_BITS;
-    let (word, mask) = (1 + (bit / 64) as usize, 1_u64 << (bit % 64));
-    if block[word] & mask == 0 {
-        return None;
-    }
-    let mut rank = block[0] + u64::from((block[word] & (mask - 1)).count_ones());
-    for before in &block[1..word] {
-        rank += u64::from(before.count_ones());
-    }
-    Some(rank as usize)
+fn rank_in(word: u64, bit: u64) -> (usize, bool) {
+    let mask = 1_u64 << (bit % WORD_IDS);
+    let before = (word & (mask - 1)).count_ones();
+    ((word >> 32) as usize + before as usize, word & mask != 0)
 }
 
 /// How keys with many gaps are best kept.
 fn sparse(keys: &[u64]) -> Keys {
     let span = keys[keys.len() - 1] - keys[0] + 1;
-    if span / keys.len() as u64 <= BITMAP_SPREAD {
+    if span / keys.len() as u64 <= BITMAP_SPREAD && keys.len() < 1 << 32 {
         Keys::Bitmap(bitmap(keys))
     } else {
         Keys::Sorted(Column::from_values(keys))
@@ -486,34 +459,28 @@ fn kind_of(raw: u64) -> u64 {
 
 fn bitmap(keys: &[u64]) -> Region {
     let first = keys[0];
-    let blocks = ((keys[keys.len() - 1] - first) / BLOCK_BITS + 1) as usize;
-    let mut builder = RegionBuilder::new(blocks * BLOCK_WORDS * 8);
-    let words: &mut [[u64; BLOCK_WORDS]] = builder.as_mut_slice();
+    let count = ((keys[keys.len() - 1] - first) / WORD_IDS + 1) as usize;
+    let mut builder = RegionBuilder::new(count * 8);
+    let words: &mut [u64] = builder.as_mut_slice();
     for key in keys {
         let offset = key - first;
-        let bit = offset % BLOCK_BITS;
-        words[(offset / BLOCK_BITS) as usize][1 + (bit / 64) as usize] |= 1 << (bit % 64);
+        words[(offset / WORD_IDS) as usize] |= 1 << (offset % WORD_IDS);
     }
     let mut rank = 0;
-    for block in words {
-        block[0] = rank;
-        rank += block[1..]
-            .iter()
-            .map(|word| u64::from(word.count_ones()))
-            .sum::<u64>();
+    for word in words {
+        let count = u64::from(word.count_ones());
+        *word |= rank << 32;
+        rank += count;
     }
     builder.finish()
 }
 
-fn for_each_bit(blocks: &[[u64; BLOCK_WORDS]], visit: &mut dyn FnMut(u64)) {
-    for (index, block) in blocks.iter().enumerate() {
-        for (word, bits) in block[1..].iter().enumerate() {
-            let mut bits = *bits;
-            while bits != 0 {
-                let bit = u64::from(bits.trailing_zeros());
-                visit(index as u64 * BLOCK_BITS + word as u64 * 64 + bit);
-                bits &= bits - 1;
-            }
+fn for_each_bit(words: &[u64], visit: &mut dyn FnMut(u64)) {
+    for (index, word) in words.iter().enumerate() {
+        let mut bits = *word as u32;
+        while bits != 0 {
+            visit(index as u64 * WORD_IDS + u64::from(bits.trailing_zeros()));
+            bits &= bits - 1;
         }
     }
 }

@@ -9,14 +9,15 @@ use jindou_bench::child::{self, ChildProgram};
 use jindou_bench::graphs;
 use jindou_bench::hostile;
 use jindou_bench::lubm::{Options, measure};
+use jindou_bench::merges;
 use jindou_bench::operators::{self, Jindou};
 use jindou_bench::updates;
 use serde::Serialize;
 
 use crate::args::BenchCommand;
 use crate::bench_args::{
-    BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments, OperatorArguments,
-    UpdateBenchArguments,
+    BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments,
+    MergeBenchArguments, OperatorArguments, UpdateBenchArguments,
 };
 use crate::output;
 
@@ -29,6 +30,7 @@ pub(crate) fn run(command: BenchCommand) -> anyhow::Result<()> {
         BenchCommand::Updates(arguments) => updates(arguments),
         BenchCommand::Hostile(arguments) => hostile(&arguments),
         BenchCommand::Graphs(arguments) => graphs(arguments),
+        BenchCommand::Merges(arguments) => merges(arguments),
     }
 }
 
@@ -113,6 +115,25 @@ fn graphs(arguments: GraphBenchArguments) -> anyhow::Result<()> {
         bail!("some answers are wrong or missing: see the lines that begin with WRONG");
     }
     Ok(())
+}
+
+fn merges(arguments: MergeBenchArguments) -> anyhow::Result<()> {
+    let options = merges::Options {
+        only: arguments.only,
+        triples: arguments.triples.get(),
+        stream_universities: arguments.stream_universities.get(),
+        duration: arguments.seconds,
+        clients: arguments.clients.get(),
+        rate: arguments.rate.get(),
+        runs: arguments.runs.get(),
+        transactions: arguments.transactions.get(),
+        live: arguments.live.get(),
+        on_lubm: arguments.on_lubm,
+        folder: arguments.data,
+        ..merges::Options::new(arguments.universities.get())
+    };
+    let report = merges::measure(&options, note)?;
+    print_report(&report, arguments.json.as_deref())
 }
 
 /// Says what is being done to whoever watches.
