@@ -1,49 +1,57 @@
 //! A sorted set whose versions share what they have in common: what did a commit change?
 //!
-//! Elements are kept in chunks, chunks in pages, pages in one list. A change copies the chunks and
-//! pages that it touches and the list of pages; all else is shared with the version before, which
+//! A tree of even height: chunks of elements, and nodes of chunks or of nodes. A change copies the
+//! chunk that it touches and the nodes above it; all else is shared with the version before, which
 //! stays as it was for whoever reads it.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Elements of a chunk that is split in two.
-const CHUNK: usize = 384;
+const CHUNK: usize = 192;
 /// Chunks smaller than this join the chunk before where both fit.
-const SMALL_CHUNK: usize = 64;
-/// Chunks of a page that is split in two.
-const PAGE: usize = 96;
+const SMALL_CHUNK: usize = 32;
+/// Parts of a node that is split in two.
+const FANOUT: usize = 32;
+/// Nodes with fewer parts join the node before where both fit.
+const SMALL_NODE: usize = 6;
 
 /// A persistent sorted set.
 ///
-/// With n elements a search costs a few cache misses, one change about `CHUNK` elements, `PAGE`
-/// references and n / 10,000 references copied. Cloning costs the list of pages.
+/// With n elements a search costs a few cache misses, one change about `CHUNK` elements and `FANOUT`
+/// references copied for each level, of which there are one or two below a million elements. Cloning
+/// costs one reference.
 #[derive(Clone, Debug)]
 pub struct SortedSet<T> {
-    pages: Vec<Part<T, Arc<Page<T>>>>,
-    len: usize,
-}
-
-/// A part of a list, its first element and the elements before it.
-#[derive(Clone, Debug)]
-struct Part<T, P> {
-    first: T,
-    before: usize,
-    part: P,
+    root: Option<Arc<Node<T>>>,
 }
 
 #[derive(Debug)]
-struct Page<T> {
-    chunks: Vec<Part<T, Arc<[T]>>>,
+struct Node<T> {
+    /// Of one height, none of them empty.
+    parts: Vec<Part<T>>,
     len: usize,
+    /// Of all that lies below.
+    bytes: usize,
+}
+
+/// A part of a node, its first element and the elements of the node before it.
+#[derive(Clone, Debug)]
+struct Part<T> {
+    first: T,
+    before: usize,
+    below: Below<T>,
+}
+
+#[derive(Clone, Debug)]
+enum Below<T> {
+    Chunk(Arc<[T]>),
+    Node(Arc<Node<T>>),
 }
 
 impl<T> Default for SortedSet<T> {
     fn default() -> Self {
-        Self {
-            pages: Vec::new(),
-            len: 0,
-        }
+        Self { root: None }
     }
 }
 
@@ -67,14 +75,14 @@ impl<T: Copy + Ord> SortedSet<T> {
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
-        self.len
+        self.root.as_ref().map_or(0, |root| root.len)
     }
 
     /// True of the empty set.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.root.is_none()
     }
 
     /// Number of elements below `value`.
@@ -87,27 +95,16 @@ impl<T: Copy + Ord> SortedSet<T> {
     #[inline]
     #[must_use]
     pub fn rank_by(&self, below: impl Fn(&T) -> bool) -> usize {
-        let after = self.pages.partition_point(|page| below(&page.first));
-        let Some(page) = after.checked_sub(1) else {
-            return 0;
-        };
-        let page = &self.pages[page];
-        let chunks = &page.part.chunks;
-        let chunk = &chunks[chunks.partition_point(|chunk| below(&chunk.first)) - 1];
-        page.before + chunk.before + chunk.part.partition_point(below)
+        let found = self.chunk_by(|part, _| below(&part.first));
+        found.map_or(0, |(before, chunk)| before + chunk.partition_point(below))
     }
 
     /// True if `value` is an element.
     #[inline]
     #[must_use]
     pub fn contains(&self, value: T) -> bool {
-        let after = self.pages.partition_point(|page| page.first <= value);
-        let Some(page) = after.checked_sub(1) else {
-            return false;
-        };
-        let chunks = &self.pages[page].part.chunks;
-        let after = chunks.partition_point(|chunk| chunk.first <= value);
-        chunks[after - 1].part.binary_search(&value).is_ok()
+        let found = self.chunk_by(|part, _| part.first <= value);
+        found.is_some_and(|(_, chunk)| chunk.binary_search(&value).is_ok())
     }
 
     /// The element with this number.
@@ -128,12 +125,28 @@ impl<T: Copy + Ord> SortedSet<T> {
     #[inline]
     #[must_use]
     pub fn slice_from(&self, index: usize) -> &[T] {
-        assert!(index < self.len, "element {index} of {}", self.len);
-        let page = &self.pages[self.pages.partition_point(|page| page.before <= index) - 1];
-        let within = index - page.before;
-        let chunks = &page.part.chunks;
-        let chunk = &chunks[chunks.partition_point(|chunk| chunk.before <= within) - 1];
-        &chunk.part[within - chunk.before..]
+        let found = self.chunk_by(|part, before| before + part.before <= index);
+        let found = found.filter(|(before, chunk)| index < before + chunk.len());
+        let (before, chunk) = found.expect("an element has this number");
+        &chunk[index - before..]
+    }
+
+    /// The last chunk whose parts all begin where `begins` still holds, which it does for the first
+    /// ones of a node only, and the elements before it; `begins` gets a part and how many elements
+    /// lie before its node.
+    #[inline]
+    fn chunk_by(&self, begins: impl Fn(&Part<T>, usize) -> bool) -> Option<(usize, &[T])> {
+        let mut node = self.root.as_deref()?;
+        let mut before = 0;
+        loop {
+            let after = node.parts.partition_point(|part| begins(part, before));
+            let part = &node.parts[after.checked_sub(1)?];
+            before += part.before;
+            match &part.below {
+                Below::Chunk(chunk) => return Some((before, chunk)),
+                Below::Node(below) => node = below,
+            }
+        }
     }
 
     /// The elements with these numbers, in slices.
@@ -152,10 +165,7 @@ impl<T: Copy + Ord> SortedSet<T> {
 
     /// All elements in order.
     pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
-        self.pages
-            .iter()
-            .flat_map(|page| &page.part.chunks)
-            .flat_map(|chunk| chunk.part.iter().copied())
+        self.chunks().flatten().copied()
     }
 
     /// Applies changes, sorted by element and one an element. Adding what is there and removing
@@ -165,33 +175,29 @@ impl<T: Copy + Ord> SortedSet<T> {
         if changes.is_empty() {
             return;
         }
-        let mut pages = Vec::with_capacity(self.pages.len() + 1);
-        let mut rest = changes;
-        if self.pages.is_empty() {
-            let mut chunks = Vec::new();
-            push_chunks(&mut chunks, merged(&[], rest));
-            push_pages(&mut pages, chunks);
-        }
-        for (number, page) in self.pages.iter().enumerate() {
-            let end = match self.pages.get(number + 1) {
-                Some(next) => rest.partition_point(|(value, _)| *value < next.first),
-                None => rest.len(),
-            };
-            let (own, behind) = rest.split_at(end);
-            rest = behind;
-            if own.is_empty() {
-                pages.push(page.clone());
-            } else {
-                push_pages(&mut pages, page.part.changed(own));
+        let mut parts = match &self.root {
+            Some(root) => root.changed(changes),
+            None => {
+                let mut chunks = Vec::new();
+                push_chunks(&mut chunks, merged(&[], changes));
+                chunks
             }
+        };
+        while parts.len() > FANOUT {
+            let mut nodes = Vec::new();
+            push_nodes(&mut nodes, parts);
+            parts = nodes;
         }
-        let mut before = 0;
-        for page in &mut pages {
-            page.before = before;
-            before += page.part.len;
-        }
-        self.pages = pages;
-        self.len = before;
+        self.root = match parts.as_slice() {
+            [] => None,
+            [
+                Part {
+                    below: Below::Node(only),
+                    ..
+                },
+            ] => Some(only.without_single_nodes()),
+            _ => Some(Arc::new(Node::new(parts))),
+        };
     }
 
     /// What led from an earlier version of this set to it: in order, one an element.
@@ -225,39 +231,80 @@ impl<T: Copy + Ord> SortedSet<T> {
     }
 
     fn chunks(&self) -> impl Iterator<Item = &[T]> {
-        let parts = self.pages.iter().flat_map(|page| &page.part.chunks);
-        parts.map(|chunk| &*chunk.part)
+        let mut above: Vec<_> = self.root.iter().map(|root| root.parts.iter()).collect();
+        std::iter::from_fn(move || {
+            loop {
+                match above.last_mut()?.next() {
+                    None => drop(above.pop()),
+                    Some(part) => match &part.below {
+                        Below::Chunk(chunk) => return Some(&**chunk),
+                        Below::Node(node) => above.push(node.parts.iter()),
+                    },
+                }
+            }
+        })
     }
 
     /// Bytes held, those shared with other versions included.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let chunks: usize = self.pages.iter().map(|page| page.part.chunks.len()).sum();
-        self.len * size_of::<T>()
-            + chunks * (size_of::<Part<T, Arc<[T]>>>() + 16)
-            + self.pages.len() * size_of::<Part<T, Arc<Page<T>>>>()
+        self.root.as_ref().map_or(0, |root| root.bytes)
     }
 }
 
-impl<T: Copy + Ord> Page<T> {
-    /// Its chunks after some changes.
-    fn changed(&self, changes: &[(T, Change)]) -> Vec<Part<T, Arc<[T]>>> {
-        let mut chunks: Vec<Part<T, Arc<[T]>>> = Vec::with_capacity(self.chunks.len() + 1);
+impl<T: Copy + Ord> Node<T> {
+    /// A node of these parts, of which only `before` is not known.
+    fn new(mut parts: Vec<Part<T>>) -> Self {
+        let (mut len, mut bytes) = (0, size_of::<Self>() + parts.len() * size_of::<Part<T>>());
+        for part in &mut parts {
+            part.before = len;
+            match &part.below {
+                Below::Chunk(chunk) => {
+                    len += chunk.len();
+                    bytes += 16 + size_of_val(&**chunk);
+                }
+                Below::Node(node) => {
+                    len += node.len;
+                    bytes += node.bytes;
+                }
+            }
+        }
+        Self { parts, len, bytes }
+    }
+
+    /// The highest node below it, or it itself, that has more than one part, or else chunks.
+    fn without_single_nodes(self: &Arc<Self>) -> Arc<Self> {
+        let mut node = self;
+        while let [
+            Part {
+                below: Below::Node(only),
+                ..
+            },
+        ] = node.parts.as_slice()
+        {
+            node = only;
+        }
+        node.clone()
+    }
+
+    /// Its parts after some changes: none or more, of the same height.
+    fn changed(&self, changes: &[(T, Change)]) -> Vec<Part<T>> {
+        let mut parts = Vec::with_capacity(self.parts.len() + 1);
         let mut rest = changes;
-        for (number, chunk) in self.chunks.iter().enumerate() {
-            let end = match self.chunks.get(number + 1) {
+        for (number, part) in self.parts.iter().enumerate() {
+            let end = match self.parts.get(number + 1) {
                 Some(next) => rest.partition_point(|(value, _)| *value < next.first),
                 None => rest.len(),
             };
             let (own, behind) = rest.split_at(end);
             rest = behind;
-            if own.is_empty() {
-                chunks.push(chunk.clone());
-            } else {
-                push_chunks(&mut chunks, merged(&chunk.part, own));
+            match &part.below {
+                _ if own.is_empty() => parts.push(part.clone()),
+                Below::Chunk(chunk) => push_chunks(&mut parts, merged(chunk, own)),
+                Below::Node(node) => push_nodes(&mut parts, node.changed(own)),
             }
         }
-        chunks
+        parts
     }
 }
 
@@ -280,59 +327,61 @@ fn merged<T: Copy + Ord>(old: &[T], changes: &[(T, Change)]) -> Vec<T> {
 }
 
 /// Appends elements as one chunk or more, or to the last chunk if they are few.
-fn push_chunks<T: Copy>(chunks: &mut Vec<Part<T, Arc<[T]>>>, elements: Vec<T>) {
-    let Some(first) = elements.first() else {
-        return;
-    };
-    if elements.len() < SMALL_CHUNK
-        && let Some(last) = chunks.last_mut()
-        && last.part.len() + elements.len() <= CHUNK
-    {
-        last.part = last.part.iter().copied().chain(elements).collect();
-        return;
-    }
-    let part = |items: &[T], first: T| Part {
-        first,
+fn push_chunks<T: Copy>(parts: &mut Vec<Part<T>>, elements: Vec<T>) {
+    let part = |items: &[T]| Part {
+        first: items[0],
         before: 0,
-        part: Arc::from(items),
+        below: Below::Chunk(Arc::from(items)),
     };
-    if elements.len() <= CHUNK {
-        chunks.push(part(&elements, *first));
+    if elements.is_empty() {
         return;
     }
-    let pieces = elements.len().div_ceil(CHUNK / 2);
-    let size = elements.len().div_ceil(pieces);
-    chunks.extend(elements.chunks(size).map(|items| part(items, items[0])));
+    if elements.len() < SMALL_CHUNK
+        && let Some(last) = parts.last_mut()
+        && let Below::Chunk(chunk) = &last.below
+        && chunk.len() + elements.len() <= CHUNK
+    {
+        let all = chunk.iter().copied().chain(elements).collect();
+        last.below = Below::Chunk(all);
+    } else if elements.len() <= CHUNK {
+        parts.push(part(&elements));
+    } else {
+        let size = even(elements.len(), CHUNK * 3 / 4);
+        parts.extend(elements.chunks(size).map(part));
+    }
 }
 
-/// Appends chunks as one page or more.
-fn push_pages<T: Copy>(pages: &mut Vec<Part<T, Arc<Page<T>>>>, chunks: Vec<Part<T, Arc<[T]>>>) {
-    if chunks.is_empty() {
+/// Appends parts as one node or more, or to the last node if they are few.
+fn push_nodes<T: Copy + Ord>(nodes: &mut Vec<Part<T>>, parts: Vec<Part<T>>) {
+    let node = |parts: Vec<Part<T>>| Part {
+        first: parts[0].first,
+        before: 0,
+        below: Below::Node(Arc::new(Node::new(parts))),
+    };
+    if parts.is_empty() {
         return;
     }
-    let size = if chunks.len() <= PAGE {
-        chunks.len()
+    if parts.len() < SMALL_NODE
+        && let Some(last) = nodes.last_mut()
+        && let Below::Node(before) = &last.below
+        && before.parts.len() + parts.len() <= FANOUT
+    {
+        let all = before.parts.iter().cloned().chain(parts).collect();
+        *last = node(all);
+    } else if parts.len() <= FANOUT {
+        nodes.push(node(parts));
     } else {
-        chunks.len().div_ceil(chunks.len().div_ceil(PAGE / 2))
-    };
-    let mut chunks = chunks.into_iter().peekable();
-    while let Some(first) = chunks.peek().map(|chunk| chunk.first) {
-        let mut len = 0;
-        let chunks = chunks
-            .by_ref()
-            .take(size)
-            .map(|chunk| {
-                let before = len;
-                len += chunk.part.len();
-                Part { before, ..chunk }
-            })
-            .collect();
-        pages.push(Part {
-            first,
-            before: 0,
-            part: Arc::new(Page { chunks, len }),
-        });
+        let size = even(parts.len(), FANOUT * 3 / 4);
+        let mut rest = parts.into_iter().peekable();
+        while rest.peek().is_some() {
+            nodes.push(node(rest.by_ref().take(size).collect()));
+        }
     }
+}
+
+/// The size of the pieces of about `most` at most into which so many are cut evenly.
+fn even(count: usize, most: usize) -> usize {
+    count.div_ceil(count.div_ceil(most))
 }
 
 #[cfg(test)]
@@ -396,8 +445,27 @@ mod tests {
         }
     }
 
+    /// The chunks below a node, and the levels of nodes.
+    fn shape(node: &Node<u32>) -> (usize, usize) {
+        assert!(node.parts.len() <= FANOUT);
+        let below: Vec<(usize, usize)> = node
+            .parts
+            .iter()
+            .map(|part| match &part.below {
+                Below::Chunk(chunk) => {
+                    assert!(!chunk.is_empty() && chunk.len() <= CHUNK);
+                    (1, 0)
+                }
+                Below::Node(node) => shape(node),
+            })
+            .collect();
+        let height = below[0].1;
+        assert!(below.iter().all(|part| part.1 == height), "of one height");
+        (below.iter().map(|part| part.0).sum(), height + 1)
+    }
+
     #[test]
-    fn a_large_set_built_one_by_one_stays_in_chunks_and_pages() {
+    fn a_large_set_built_one_by_one_stays_in_chunks_and_nodes() {
         let mut set = SortedSet::new();
         for value in 0..60_000_u32 {
             let scattered = value.wrapping_mul(2_654_435_761) >> 8;
@@ -406,7 +474,26 @@ mod tests {
         let elements: Vec<u32> = set.iter().collect();
         assert!(elements.is_sorted_by(|a, b| a < b));
         assert_eq!(set.len(), elements.len());
-        assert!(set.pages.len() < 60_000 / (CHUNK / 2 * PAGE / 2) + 2);
+        let (chunks, height) = shape(set.root.as_ref().unwrap());
+        assert!(chunks < 60_000 / (CHUNK / 2), "{chunks} chunks");
+        assert_eq!(height, 2);
+        for few in elements.chunks(5000) {
+            let changes: Vec<(u32, Change)> = few.iter().map(|v| (*v, Change::Add)).collect();
+            let bytes = set.bytes();
+            set.apply(&changes);
+            assert_eq!((set.len(), set.bytes()), (elements.len(), bytes));
+        }
+        for (place, value) in elements.iter().enumerate() {
+            if place % 100 > 0 {
+                set.apply(&[(*value, Change::Remove)]);
+            }
+        }
+        let (chunks, height) = shape(set.root.as_ref().unwrap());
+        assert_eq!(set.len(), elements.len().div_ceil(100));
+        assert!(
+            chunks < 60 && height <= 2,
+            "{chunks} chunks, {height} levels"
+        );
         let all: Vec<(u32, Change)> = elements.iter().map(|v| (*v, Change::Remove)).collect();
         set.apply(&all);
         assert!(set.is_empty() && set.iter().next().is_none());

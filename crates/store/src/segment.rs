@@ -287,18 +287,24 @@ impl Segment {
     ) {
         let base = self.neighbours.base();
         let hole = self.hole;
+        let before = out.len();
+        let mut count = before;
+        rows.resize(before + found.len(), 0);
+        out.resize(before + found.len(), TermId::NONE);
         with_narrow!(self.neighbours.narrow(), items => {
             for (index, row) in found.iter().enumerate() {
-                if *row == usize::MAX {
+                let Some(item) = items.get(*row) else {
                     continue;
-                }
-                let value = TermId::from_raw(base.wrapping_add(u64::from(items[*row])));
-                if value.raw() != hole && filter.is_none_or(|filter| filter.contains(value)) {
-                    rows.push((first_key + index) as u32);
-                    out.push(value);
-                }
+                };
+                let value = TermId::from_raw(base.wrapping_add(u64::from(*item)));
+                rows[count] = (first_key + index) as u32;
+                out[count] = value;
+                let is_wanted = filter.is_none_or(|filter| filter.contains(value));
+                count += usize::from(value.raw() != hole && is_wanted);
             }
         });
+        rows.truncate(count);
+        out.truncate(count);
     }
 
     /// As [`Segment::expand`] for the keys with these rows; moves the cursor behind them.
@@ -368,7 +374,7 @@ impl Segment {
                 .map(|item| TermId::from_raw(base.wrapping_add(u64::from(*item))));
             match filter {
                 None => out.extend(ids),
-                Some(filter) => out.extend(ids.filter(|id| filter.contains(*id))),
+                Some(filter) => filter.copy_members(ids, out),
             }
         });
     }
