@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use jindou_store::{Effect, Snapshot, Stage, Translator};
+use jindou_store::{Effect, NewIds, Snapshot, Stage};
 
 use crate::EngineError;
 use crate::deadline::Deadline;
@@ -134,13 +134,13 @@ impl Attempt {
         let mut to = latest.clone();
         // The blank nodes of its documents keep their names.
         to.set_documents(latest.documents().max(self.working.documents()));
-        let mut translator = Translator::beside(Snapshot::clone(&self.basis), self.working.clone());
+        let mut new_ids = NewIds::beside(Snapshot::clone(&self.basis), self.working.clone());
         let mut effect = Effect::default();
         let steps = &mut self.done.steps;
         read_whole(&latest, || {
             for step in steps {
                 deadline.left()?;
-                let stage = translator.stage(&step.stage, &mut to)?;
+                let stage = new_ids.stage(&step.stage, &mut to)?;
                 let (made, did) = Step::make(stage, &mut to);
                 effect.added += did.added;
                 effect.removed += did.removed;

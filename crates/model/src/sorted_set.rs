@@ -200,6 +200,13 @@ impl<T: Copy + Ord> SortedSet<T> {
         };
     }
 
+    /// As [`SortedSet::apply`], for changes of which most may change nothing: costs a search for
+    /// each, and copies only where something changes.
+    pub fn apply_effective(&mut self, mut changes: Vec<(T, Change)>) {
+        changes.retain(|(value, change)| self.contains(*value) != (*change == Change::Add));
+        self.apply(&changes);
+    }
+
     /// What led from an earlier version of this set to it: in order, one an element.
     ///
     /// Costs a word a chunk of both, and the elements of the chunks that they do not share.
@@ -424,7 +431,12 @@ mod tests {
                     .map(|(value, add)| (value, if add { Change::Add } else { Change::Remove }))
                     .collect();
                 versions.push((set.clone(), model.clone()));
+                let mut same = set.clone();
+                same.apply_effective(changes.clone());
                 set.apply(&changes);
+                assert!(same.iter().eq(set.iter()));
+                same.apply_effective(changes.clone());
+                assert!(same.iter().eq(set.iter()));
                 for (value, change) in changes {
                     match change {
                         Change::Add => model.insert(value),

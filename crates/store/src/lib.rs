@@ -34,8 +34,8 @@ pub use base::{Base, Footprint};
 pub use clusters::Clusters;
 pub use column::Column;
 pub use delta::{
-    Changed, Changes, EdgeGraphsAt, Effect, Fold, FoldRule, LayerView, NewTerms, Rebase, Replay,
-    ReplayError, Snapshot, Stage, TermCounts, Transaction, TransactionError, Translator,
+    Changed, Changes, EdgeGraphsAt, Effect, Fold, FoldRule, LayerView, NewIds, NewTerms, Rebase,
+    Replay, ReplayError, Snapshot, Stage, TermCounts, Transaction, TransactionError,
 };
 pub use directory::{Directory, StoreFile};
 pub use domain::Domain;

@@ -200,8 +200,8 @@ impl Snapshot {
             let edges = generation.base.layer(kind).counts(predicate, direction).0;
             layer.note_crowd(changes, edges);
         }
-        layer.gained[direction as usize].apply(&gained);
-        layer.lost[direction as usize].apply(&lost);
+        layer.gained[direction as usize].apply_effective(gained);
+        layer.lost[direction as usize].apply_effective(lost);
     }
 
     fn change_named(&mut self, quads: &[GraphQuad], change: Change) -> u64 {

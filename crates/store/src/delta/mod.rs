@@ -36,7 +36,7 @@ pub use rebase::Rebase;
 pub use snapshot::Snapshot;
 pub use terms::TermCounts;
 pub use transaction::{
-    NewTerms, Replay, ReplayError, Stage, Transaction, TransactionError, Translator,
+    NewIds, NewTerms, Replay, ReplayError, Stage, Transaction, TransactionError,
 };
 pub use view::LayerView;
 

@@ -185,8 +185,8 @@ impl NamedDelta {
             gained.push((graph, change(in_base == 0 && now > 0)));
             lost.push((graph, change(in_base > 0 && now == 0)));
         }
-        self.gained.apply(&gained);
-        self.lost.apply(&lost);
+        self.gained.apply_effective(gained);
+        self.lost.apply_effective(lost);
         let (added, removed) = (by_predicate(added), by_predicate(removed));
         self.change_edges(version, &added, |c| &mut c.added);
         self.change_edges(version, &removed, |c| &mut c.removed);

@@ -161,8 +161,8 @@ impl SegmentDelta {
             gained.push((*key, change(had.is_empty() && has)));
             lost.push((*key, change(!had.is_empty() && !has)));
         }
-        next.gained.apply(&gained);
-        next.lost.apply(&lost);
+        next.gained.apply_effective(gained);
+        next.lost.apply_effective(lost);
         next
     }
 

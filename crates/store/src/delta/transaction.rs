@@ -372,30 +372,23 @@ pub enum ReplayError {
     Store(#[from] StoreError),
 }
 
-/// Brings transactions of one generation into another.
-pub struct Translator {
-    /// A snapshot of the old generation that knows all terms of the transactions.
-    from: Snapshot,
+/// Brings steps that were made in a changed copy of a snapshot into other copies of it: which ids
+/// do their new terms have there?
+pub struct NewIds {
     /// Ids that this snapshot knows are the same on both sides.
-    shared: Option<Snapshot>,
+    shared: Snapshot,
+    /// The copy, which knows all terms of the steps.
+    from: Snapshot,
     terms: FxHashMap<TermId, TermId>,
     predicates: FxHashMap<PredicateId, PredicateId>,
 }
 
-impl Translator {
-    /// A translator of transactions that led to `from`.
-    #[must_use]
-    pub fn new(from: Snapshot) -> Self {
-        Self {
-            from,
-            shared: None,
-            terms: FxHashMap::default(),
-            predicates: FxHashMap::default(),
-        }
-    }
-
-    /// A translator of what was done in `from`, a changed copy of `shared`, to snapshots that
-    /// other changes led to from `shared`.
+impl NewIds {
+    /// For what was done in `from`, a changed copy of `shared`, and for snapshots that other changes
+    /// led to from `shared`.
+    ///
+    /// # Panics
+    /// If they are of different generations.
     #[must_use]
     pub fn beside(shared: Snapshot, from: Snapshot) -> Self {
         assert!(
@@ -403,33 +396,11 @@ impl Translator {
             "a copy stays in its generation"
         );
         Self {
-            shared: Some(shared),
-            ..Self::new(from)
+            shared,
+            from,
+            terms: FxHashMap::default(),
+            predicates: FxHashMap::default(),
         }
-    }
-
-    /// Makes the steps of a transaction in a snapshot of the other generation, and returns them
-    /// in its ids.
-    ///
-    /// # Errors
-    /// [`StoreError::TooLarge`] after 2^32 terms.
-    pub fn apply(
-        &mut self,
-        transaction: &Transaction,
-        to: &mut Snapshot,
-    ) -> Result<Transaction, StoreError> {
-        let before = to.clone();
-        let mut stages = Vec::with_capacity(transaction.stages.len());
-        for stage in &transaction.stages {
-            let stage = self.stage(stage, to)?;
-            to.apply_stage(&stage);
-            stages.push(stage);
-        }
-        to.set_number(transaction.number);
-        to.set_documents(transaction.documents);
-        let translated = Transaction::between(&before, to, stages);
-        to.keep_terms();
-        Ok(translated)
     }
 
     /// A step in the ids of another snapshot, which gets the terms that it lacks.
@@ -472,7 +443,7 @@ impl Translator {
             TermKind::Literal => true,
             _ => return Ok(id),
         };
-        if self.shared.as_ref().is_some_and(|shared| shared.knows(id)) {
+        if self.shared.knows(id) {
             return Ok(id);
         }
         if let Some(known) = self.terms.get(&id) {
@@ -490,8 +461,7 @@ impl Translator {
     }
 
     fn predicate(&mut self, id: PredicateId, to: &mut Snapshot) -> Result<PredicateId, StoreError> {
-        let is_known = |shared: &Snapshot| id.index() < shared.predicate_count();
-        if self.shared.as_ref().is_some_and(is_known) {
+        if id.index() < self.shared.predicate_count() {
             return Ok(id);
         }
         if let Some(known) = self.predicates.get(&id) {
