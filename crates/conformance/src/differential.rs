@@ -5,6 +5,7 @@ use crate::engines::{
     OracleError, Patience, ask, ask_oracle, ask_oracle_within, guarded, load_quads_with,
     without_source_prefix,
 };
+use crate::graph_history::merged_in_parts;
 use crate::isomorphism::isomorphic;
 use crate::part::is_part_of;
 use crate::query::{Expression, Form, Query, SEPARATOR};
@@ -208,7 +209,23 @@ impl Loaded {
     /// # Errors
     /// What our engine says, or how it panicked.
     pub fn with_config(quads: &[Quad], config: Config) -> Result<Self, String> {
-        let database = guarded(|| load_quads_with(quads, config))?;
+        Self::made(quads, || load_quads_with(quads, config))
+    }
+
+    /// Brings the quads into ours by updates, each followed by a merge of half of the predicates
+    /// that have changed.
+    ///
+    /// # Errors
+    /// What our engine says, or how it panicked.
+    pub fn merged_in_parts(quads: &[Quad]) -> Result<Self, String> {
+        Self::made(quads, || merged_in_parts(quads, &[], Config::default()))
+    }
+
+    fn made(
+        quads: &[Quad],
+        make: impl FnOnce() -> Result<Database, EngineError>,
+    ) -> Result<Self, String> {
+        let database = guarded(make)?;
         let database = database.map_err(|error| error.to_string())?;
         Ok(Self {
             database,

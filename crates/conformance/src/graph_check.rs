@@ -4,7 +4,7 @@ use crate::answer::{Answer, Table};
 use crate::differential::{differ, ground};
 use crate::engines::{ask, ask_at_most, ask_with, guarded, without_source_prefix};
 use crate::graph_form::GraphForm;
-use crate::graph_history::{loaded, updated};
+use crate::graph_history::{loaded, merged_in_parts, updated};
 use crate::graph_placement::{Everywhere, Placement};
 use crate::graph_text::{GRAPH_VARIABLE, LeftOut, Text};
 use crate::latitude::Latitude;
@@ -150,6 +150,19 @@ impl Stores {
         config: &Config,
     ) -> Result<Self, EngineError> {
         Self::made(quads, everywhere, config, updated)
+    }
+
+    /// Loads half of it and writes the rest by updates, each followed by a merge of half of the
+    /// predicates.
+    ///
+    /// # Errors
+    /// Whatever the engine says.
+    pub fn merged_in_parts(
+        quads: &[Quad],
+        everywhere: Everywhere,
+        config: &Config,
+    ) -> Result<Self, EngineError> {
+        Self::made(quads, everywhere, config, merged_in_parts)
     }
 
     fn made(

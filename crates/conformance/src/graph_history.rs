@@ -6,6 +6,7 @@
 
 use crate::contents::as_data;
 use crate::graph_placement::{hash, triple_text};
+use crate::update_differential::Forced;
 use jindou_engine::ingest::{Progress, Source};
 use jindou_engine::{Config, Database, EngineError, LoadOptions, MergePolicy, UpdateOptions};
 use oxrdf::{GraphName, Literal, NamedNode, Quad, Term};
@@ -29,6 +30,9 @@ pub enum History {
     Folded,
     /// [`History::Updated`], and the changes are merged into the base.
     Merged,
+    /// Half were loaded, updates did the rest, and after each of them half of the predicates that
+    /// had changed were merged.
+    MergedInParts,
 }
 
 /// Loads quads at once. Graphs of `graphs` without quads are there as well.
@@ -62,7 +66,28 @@ pub fn loaded(
 pub fn updated(
     quads: &[Quad],
     graphs: &[NamedNode],
+    config: Config,
+) -> Result<Database, EngineError> {
+    changed(quads, graphs, config, Forced::Nothing)
+}
+
+/// As [`updated`], with half of the predicates that have changed merged after each update.
+///
+/// # Errors
+/// Whatever the engine says.
+pub fn merged_in_parts(
+    quads: &[Quad],
+    graphs: &[NamedNode],
+    config: Config,
+) -> Result<Database, EngineError> {
+    changed(quads, graphs, config, Forced::Half(quads.len() as u64))
+}
+
+fn changed(
+    quads: &[Quad],
+    graphs: &[NamedNode],
     mut config: Config,
+    forced: Forced,
 ) -> Result<Database, EngineError> {
     config.merge = MergePolicy::never();
     let ground: Vec<&Quad> = quads.iter().filter(|quad| !has_blank(quad)).collect();
@@ -71,12 +96,16 @@ pub fn updated(
         .iter()
         .cloned()
         .partition(|quad| !has_blank(quad) && is_late(quad));
-    let database = loaded(&early, graphs, config)?;
+    let mut writing = Writing {
+        database: loaded(&early, graphs, config)?,
+        forced,
+        updates: 0,
+    };
     let chunks = late.chunks(QUADS_TOGETHER.min(late.len().div_ceil(3).max(1)));
     for (index, chunk) in chunks.enumerate() {
         match index % 3 {
-            2 => add(&database, chunk)?,
-            _ => write(&database, "INSERT", chunk)?,
+            2 => writing.add(chunk)?,
+            _ => writing.write("INSERT", chunk)?,
         }
     }
     let one_of = |quad: &Quad, every: u64| (number(quad) / 2).is_multiple_of(every);
@@ -84,23 +113,19 @@ pub fn updated(
     let back: Vec<Quad> = back.copied().cloned().collect();
     let noise = ground.iter().filter(|quad| one_of(quad, NOISE_EVERY));
     let noise: Vec<Quad> = noise.map(|quad| noise_beside(quad)).collect();
-    write(&database, "DELETE", &back)?;
-    write(&database, "INSERT", &noise)?;
-    write(&database, "INSERT", &back)?;
-    write(&database, "DELETE", &noise)?;
+    writing.write("DELETE", &back)?;
+    writing.write("INSERT", &noise)?;
+    writing.write("INSERT", &back)?;
+    writing.write("DELETE", &noise)?;
     // Another graph comes and goes.
     let gone = NamedNode::new_unchecked("urn:jindou-conformance:gone");
     let in_gone = |quad: &Quad| Quad {
         graph_name: gone.clone().into(),
         ..quad.clone()
     };
-    write(
-        &database,
-        "INSERT",
-        &back.iter().map(in_gone).collect::<Vec<_>>(),
-    )?;
-    database.update(&format!("DROP SILENT GRAPH {gone}"))?;
-    Ok(database)
+    writing.write("INSERT", &back.iter().map(in_gone).collect::<Vec<_>>())?;
+    writing.update(&format!("DROP SILENT GRAPH {gone}"))?;
+    Ok(writing.database)
 }
 
 fn number(quad: &Quad) -> u64 {
@@ -120,18 +145,38 @@ fn noise_beside(quad: &Quad) -> Quad {
     }
 }
 
-fn write(database: &Database, operation: &str, quads: &[Quad]) -> Result<(), EngineError> {
-    for chunk in quads.chunks(QUADS_TOGETHER) {
-        database.update(&format!("{operation} DATA {{\n{}}}", as_data(chunk)))?;
-    }
-    Ok(())
+/// A database under updates, and what is merged after each.
+struct Writing {
+    database: Database,
+    forced: Forced,
+    updates: u64,
 }
 
-/// Adds quads as a document, without SPARQL.
-fn add(database: &Database, quads: &[Quad]) -> Result<(), EngineError> {
-    let source = Source::bytes("more.nq", document(quads));
-    database.add_to_dataset(vec![source], &UpdateOptions::default())?;
-    Ok(())
+impl Writing {
+    fn merge(&mut self) -> Result<(), EngineError> {
+        self.updates += 1;
+        self.forced.merge(&self.database, self.updates).map(drop)
+    }
+
+    fn update(&mut self, request: &str) -> Result<(), EngineError> {
+        self.database.update(request)?;
+        self.merge()
+    }
+
+    fn write(&mut self, operation: &str, quads: &[Quad]) -> Result<(), EngineError> {
+        for chunk in quads.chunks(QUADS_TOGETHER) {
+            self.update(&format!("{operation} DATA {{\n{}}}", as_data(chunk)))?;
+        }
+        Ok(())
+    }
+
+    /// Adds quads as a document, without SPARQL.
+    fn add(&mut self, quads: &[Quad]) -> Result<(), EngineError> {
+        let source = Source::bytes("more.nq", document(quads));
+        self.database
+            .add_to_dataset(vec![source], &UpdateOptions::default())?;
+        self.merge()
+    }
 }
 
 fn document(quads: &[Quad]) -> Vec<u8> {

@@ -4,6 +4,7 @@ use crate::contents::{graphs, quads, row_of};
 use crate::differential::{Outcome, compare, compare_select, compare_to_definitions, ground};
 use crate::engines::{guarded, without_source_prefix};
 use crate::isomorphism::isomorphic;
+use crate::random::Random;
 use crate::random_update::{Sequence, Setting, Step, quads_of, update_oracle};
 use jindou_engine::ingest::{Progress, Source};
 use jindou_engine::{Config, Database, LoadOptions, MergePolicy};
@@ -35,6 +36,39 @@ pub struct Compared {
     pub reopened: u64,
 }
 
+/// What is merged after each request, on top of what a sequence says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forced {
+    /// Nothing.
+    Nothing,
+    /// All predicates that have changed.
+    All,
+    /// Half of the predicates that have changed, chosen anew each time by this seed.
+    Half(u64),
+}
+
+impl Forced {
+    /// Merges what is to be merged after a request, the `step`-th.
+    ///
+    /// # Errors
+    /// Whatever the engine says.
+    pub fn merge(self, database: &Database, step: u64) -> Result<bool, jindou_engine::EngineError> {
+        match self {
+            Self::Nothing => Ok(false),
+            Self::All => database.compact(),
+            Self::Half(seed) => database.compact_some(&half(seed.wrapping_add(step))),
+        }
+    }
+}
+
+/// A choice of some half of all predicates by their IRIs.
+pub fn half(seed: u64) -> impl Fn(&str) -> bool {
+    move |iri: &str| {
+        let mix = |hash: u64, byte: u8| Random::new(hash ^ u64::from(byte)).bits();
+        iri.bytes().fold(Random::new(seed).bits(), mix) >> 63 == 1
+    }
+}
+
 /// The step of a sequence from which on the engines part.
 #[derive(Debug)]
 pub struct Parting {
@@ -55,17 +89,20 @@ struct Life {
     database: Option<Database>,
     folder: Option<TempDir>,
     setting: Setting,
+    forced: Forced,
+    /// Requests so far.
+    requests: u64,
     store: Store,
     compared: Compared,
 }
 
-/// Lives through a sequence with both engines.
+/// Lives through a sequence with both engines, with more merges than it has.
 ///
 /// # Errors
 /// The first step after which they differ, or where ours fails.
-pub fn run(sequence: &Sequence) -> Result<Compared, Parting> {
+pub fn run(sequence: &Sequence, forced: Forced) -> Result<Compared, Parting> {
     let parting = |step: usize, reason: String| Parting { step, reason };
-    let mut life = guarded(|| Life::new(sequence))
+    let mut life = guarded(|| Life::new(sequence, forced))
         .and_then(|life| life)
         .map_err(|reason| parting(0, reason))?;
     for (index, step) in sequence.steps.iter().enumerate() {
@@ -95,13 +132,15 @@ fn source(quads: &[Quad]) -> Vec<Source> {
 }
 
 impl Life {
-    fn new(sequence: &Sequence) -> Result<Self, String> {
+    fn new(sequence: &Sequence, forced: Forced) -> Result<Self, String> {
         let setting = sequence.setting;
         let told = |error: jindou_engine::EngineError| error.to_string();
         let mut life = Self {
             database: None,
             folder: None,
             setting,
+            forced,
+            requests: 0,
             store: Store::new().expect("a store in memory"),
             compared: Compared::default(),
         };
@@ -186,9 +225,14 @@ impl Life {
             (Ok(()), Err(error)) => return Err(format!("the engine says: {error}")),
             (Err(error), Ok(_)) => return Err(format!("only the oracle says: {error}")),
         }
+        let told = |error: jindou_engine::EngineError| error.to_string();
+        // Now and then the lists that are merged were written out before.
         if self.compared.updates.is_multiple_of(2) {
-            self.database().fold().map_err(|error| error.to_string())?;
+            self.database().fold().map_err(told)?;
         }
+        let merged = self.forced.merge(self.database(), self.requests);
+        self.requests += 1;
+        self.compared.merges += u64::from(merged.map_err(told)?);
         Ok(())
     }
 
@@ -324,7 +368,7 @@ fn lines(some: &[Vec<Option<Term>>], others: &[Vec<Option<Term>>]) -> String {
 
 /// The smallest sequence found that still fails; it fails as given.
 #[must_use]
-pub fn shrink(mut sequence: Sequence) -> Sequence {
+pub fn shrink(mut sequence: Sequence, forced: Forced) -> Sequence {
     let mut left = 300;
     let mut size = sequence.steps.len().max(sequence.quads.len()).max(1);
     while size > 0 && left > 0 {
@@ -333,7 +377,7 @@ pub fn shrink(mut sequence: Sequence) -> Sequence {
             let mut smaller = sequence.clone();
             smaller.steps.drain(at..sequence.steps.len().min(at + size));
             left -= 1;
-            if run(&smaller).is_err() {
+            if run(&smaller, forced).is_err() {
                 sequence = smaller;
             } else {
                 at += size;
@@ -344,7 +388,7 @@ pub fn shrink(mut sequence: Sequence) -> Sequence {
             let mut smaller = sequence.clone();
             smaller.quads.drain(at..sequence.quads.len().min(at + size));
             left -= 1;
-            if run(&smaller).is_err() {
+            if run(&smaller, forced).is_err() {
                 sequence = smaller;
             } else {
                 at += size;

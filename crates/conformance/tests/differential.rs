@@ -12,6 +12,8 @@ use std::fmt::Write as _;
 
 const DEFAULT_SEED: u64 = 1;
 const DEFAULT_CASES: u64 = 400;
+/// Cases for each that is asked of data that came by updates with merges, too.
+const CASES_FOR_MERGED: u64 = 4;
 
 /// Small cases for each large one.
 const SMALL_FOR_LARGE: u64 = 80;
@@ -24,6 +26,15 @@ fn setting(name: &str, default: u64) -> u64 {
         text.parse()
             .unwrap_or_else(|error| panic!("{name}={text}: {error}"))
     })
+}
+
+/// How the data came into the database.
+#[derive(Clone, Copy, PartialEq)]
+enum Came {
+    /// By one load.
+    Loaded,
+    /// By updates, each followed by a merge of half of the predicates that had changed.
+    MergedInParts,
 }
 
 /// What a case is compared with.
@@ -41,8 +52,12 @@ impl By {
         }
     }
 
-    fn outcome(self, case: &Case) -> Outcome {
-        let loaded = match Loaded::new(&case.quads) {
+    fn outcome(self, case: &Case, came: Came) -> Outcome {
+        let made = match came {
+            Came::Loaded => Loaded::new(&case.quads),
+            Came::MergedInParts => Loaded::merged_in_parts(&case.quads),
+        };
+        let loaded = match made {
             Ok(loaded) => loaded,
             Err(reason) => return Outcome::Different(format!("the data does not load: {reason}")),
         };
@@ -52,28 +67,32 @@ impl By {
         }
     }
 
-    fn fails(self, case: &Case) -> bool {
+    fn fails(self, case: &Case, came: Came) -> bool {
         (self == Self::Definitions || common_ground(&case.query.pattern))
-            && matches!(self.outcome(case), Outcome::Different(_))
+            && matches!(self.outcome(case, came), Outcome::Different(_))
     }
 
     /// The failing case of `seed`, shrunk and told.
-    fn report(self, seed: u64, case: Case) -> String {
-        let shrunk = shrink(case, &mut |case| self.fails(case));
+    fn report(self, seed: u64, case: Case, came: Came) -> String {
+        let shrunk = shrink(case, &mut |case| self.fails(case, came));
         let mut text = format!("seed {seed}, shrunk:\n");
         for quad in &shrunk.quads {
             writeln!(text, "{quad} .").expect("writing to a string never fails");
         }
         write!(text, "{}", shrunk.query).expect("writing to a string never fails");
-        if let Outcome::Different(reason) = self.outcome(&shrunk) {
+        if let Outcome::Different(reason) = self.outcome(&shrunk, came) {
             text.push_str(&reason);
         }
         text
     }
 
-    fn run(self) {
+    fn run(self, came: Came) {
         let first = setting("JINDOU_SEED", DEFAULT_SEED);
         let cases = setting("JINDOU_CASES", DEFAULT_CASES);
+        let cases = match came {
+            Came::Loaded => cases,
+            Came::MergedInParts => cases.div_ceil(CASES_FOR_MERGED),
+        };
         let mut failures = Vec::new();
         let mut unsupported: BTreeMap<String, u64> = BTreeMap::new();
         let mut with_results = 0;
@@ -82,7 +101,7 @@ impl By {
         for seed in first..first + cases {
             let case = self.case(seed);
             with_paths += u64::from(case.query.pattern.has_path());
-            match self.outcome(&case) {
+            match self.outcome(&case, came) {
                 Outcome::Same { something } => with_results += u64::from(something),
                 Outcome::Unsupported(feature) => *unsupported.entry(feature).or_default() += 1,
                 Outcome::TooLarge => too_large += 1,
@@ -90,7 +109,7 @@ impl By {
                     panic!("seed {seed} made a wrong query: {reason}\n{}", case.query)
                 }
                 Outcome::Different(_) => {
-                    failures.push(self.report(seed, case));
+                    failures.push(self.report(seed, case, came));
                     if failures.len() == FAILURES_SHOWN {
                         break;
                     }
@@ -118,12 +137,18 @@ impl By {
 
 #[test]
 fn random_queries_are_answered_as_by_the_oracle() {
-    By::Oracle.run();
+    By::Oracle.run(Came::Loaded);
 }
 
 #[test]
 fn random_queries_are_answered_as_defined() {
-    By::Definitions.run();
+    By::Definitions.run(Came::Loaded);
+}
+
+#[test]
+fn random_queries_after_merges_in_parts_are_answered_as_by_the_oracle_and_as_defined() {
+    By::Oracle.run(Came::MergedInParts);
+    By::Definitions.run(Came::MergedInParts);
 }
 
 /// Batches, threads and temporary files have a part in these; the oracle then takes what memory it

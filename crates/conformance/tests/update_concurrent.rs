@@ -11,6 +11,7 @@ use jindou_conformance::contents::{quads, row_of};
 use jindou_conformance::engines::ask;
 use jindou_conformance::random::Random;
 use jindou_conformance::random_update::{quads_of, update_oracle};
+use jindou_conformance::update_differential::half;
 use jindou_engine::{Config, Database, Fsync, MergePolicy};
 use oxigraph::store::Store;
 use oxrdf::Term;
@@ -137,9 +138,17 @@ fn live(database: &Database, seed: u64, rounds: u64) {
             });
         }
         scope.spawn(|| {
-            while writing.load(Ordering::Acquire) > 0 {
-                database.compact().expect("a merge");
+            for round in 0.. {
+                if writing.load(Ordering::Acquire) == 0 {
+                    break;
+                }
+                // Of half of the predicates, and of the others sooner or later.
+                let merged = database.compact_some(&half(seed.wrapping_add(round)));
+                merged.expect("a merge");
                 database.checkpoint().expect("a checkpoint");
+                if round % 4 == 3 {
+                    database.compact().expect("a merge");
+                }
             }
         });
     });

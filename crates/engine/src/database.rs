@@ -344,6 +344,19 @@ impl Database {
         self.inner.merge(Which::All, &deadline)
     }
 
+    /// Merges the changes of those predicates alone whose IRIs are chosen; `rdf:type` is one of them.
+    /// The others stay changes, and new terms become part of the base all the same. Returns false if
+    /// there was nothing to do.
+    ///
+    /// Costs what changed and the size of the chosen predicates; waits as [`Database::compact`].
+    ///
+    /// # Errors
+    /// As [`Database::compact_within`].
+    pub fn compact_some(&self, is_chosen: &dyn Fn(&str) -> bool) -> Result<bool, EngineError> {
+        let deadline = Deadline::new(Instant::now(), self.inner.config.query_timeout, None);
+        self.inner.merge(Which::Chosen(is_chosen), &deadline)
+    }
+
     /// Numbers all terms anew, as a load of the same graph would, which gives up the ids of terms
     /// that nothing uses any more, and makes queries as fast as after a load where what vertices are
     /// and have changed much. Updates wait meanwhile, queries go on.

@@ -336,7 +336,7 @@ impl Inner {
     /// # Errors
     /// As [`Turn::take`](crate::turn::Turn::take), before it begins; what the operating system says,
     /// or too many terms. Nothing has changed then.
-    pub(crate) fn merge(&self, which: Which, deadline: &Deadline) -> Result<bool, EngineError> {
+    pub(crate) fn merge(&self, which: Which<'_>, deadline: &Deadline) -> Result<bool, EngineError> {
         let _one = self.turn.take(Occupation::Merge, deadline)?;
         let writer = self.take_writer(Occupation::Merge, deadline)?;
         writer.check_opened_to_write()?;
@@ -426,13 +426,17 @@ impl Inner {
         self.trouble.note(done, self.config.merge.retry);
     }
 
-    fn merge_now(&self, writer: MutexGuard<'_, Writer>, which: Which) -> Result<bool, EngineError> {
+    fn merge_now(
+        &self,
+        writer: MutexGuard<'_, Writer>,
+        which: Which<'_>,
+    ) -> Result<bool, EngineError> {
         // What cannot become current need not be built.
         let start = writer.begin()?;
         let last = writer.last.clone();
         let directory = writer.store.as_ref().map(|s| Arc::clone(s.directory()));
         drop(writer);
-        let predicates = which.of(start.changed_predicates());
+        let predicates = which.of(&start);
         if predicates.is_empty() && start.known_terms() == start.base().term_counts() {
             return Ok(false);
         }
@@ -582,23 +586,32 @@ fn builder_threads() -> usize {
 }
 
 /// Which predicates a merge takes with it; terms always go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Which {
+#[derive(Clone, Copy)]
+pub(crate) enum Which<'a> {
     /// All that changed.
     All,
     /// Those of which one in so many edges changed.
     Share(u64),
+    /// Those that changed and whose IRIs somebody chose.
+    Chosen(&'a dyn Fn(&str) -> bool),
 }
 
-impl Which {
-    fn of(self, changed: Vec<PredicateChanges>) -> Vec<PredicateId> {
-        let share = match self {
-            Self::All => u64::MAX,
-            Self::Share(share) => share,
+impl Which<'_> {
+    fn of(self, snapshot: &Snapshot) -> Vec<PredicateId> {
+        let is_due = |one: &PredicateChanges| match self {
+            Self::All => true,
+            Self::Share(share) => one.changes.saturating_mul(share) >= one.edges,
+            Self::Chosen(is_chosen) => is_chosen(&iri(snapshot, one.predicate)),
         };
-        let is_due = |one: &&PredicateChanges| one.changes.saturating_mul(share) >= one.edges;
-        changed.iter().filter(is_due).map(|c| c.predicate).collect()
+        let changed = snapshot.changed_predicates().into_iter();
+        changed.filter(is_due).map(|one| one.predicate).collect()
     }
+}
+
+fn iri(snapshot: &Snapshot, predicate: PredicateId) -> String {
+    let mut iri = Vec::new();
+    snapshot.push_key(snapshot.predicate_term(predicate), &mut iri);
+    String::from_utf8_lossy(&iri).into_owned()
 }
 
 /// How long nobody has changed anything, and how long to wait for somebody who does.
@@ -677,9 +690,9 @@ impl Inner {
                 true => Some(Which::Share(DUE_SHARE)),
                 false => is_idle.then_some(Which::Share(IDLE_DUE_SHARE)),
             };
-            let is_worth_it = |which: &Which| {
+            let is_worth_it = |which: &Which<'_>| {
                 let terms = latest.appended_bytes() as u64;
-                terms >= policy.idle_term_bytes || !which.of(latest.changed_predicates()).is_empty()
+                terms >= policy.idle_term_bytes || !which.of(latest).is_empty()
             };
             let due = due.filter(is_worth_it);
             (due, policy.is_fold_due(latest))

@@ -1,15 +1,20 @@
 //! What a store keeps through checkpoints, merges, faults of its disk and damage to its files.
 
 mod backups;
+mod contents;
 mod crash_states;
 mod damage;
 mod dead_terms;
+mod disk;
 mod faults;
 mod kills;
+mod named_points;
 mod numbers;
+mod random_requests;
 mod readers;
 mod refused;
 mod trouble;
+mod watched;
 
 use std::fs;
 use std::path::{Path, PathBuf};
