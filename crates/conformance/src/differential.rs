@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, Table, by_value, ground_blank, numeric_value, value_key_of_any_type};
 use crate::engines::{
-    OracleError, Patience, ask, ask_oracle, ask_oracle_within, guarded, load_quads_with,
+    OracleError, Patience, ask, ask_oracle, ask_oracle_within, guarded, load_quads_with, settings,
     without_source_prefix,
 };
 use crate::graph_history::merged_in_parts;
@@ -156,7 +156,7 @@ pub fn large_default_graph_case(seed: u64) -> LargeCase {
 }
 
 fn large_case_of(mut random: Random, profile: Profile) -> LargeCase {
-    let mut config = Config::default();
+    let mut config = settings();
     config.query_timeout = Some(TIME_LIMIT);
     config.threads = random.between(1, 4);
     config.query_memory_bytes = *random.pick(&[1 << 30, 4 << 20, 1 << 20]);
@@ -201,7 +201,7 @@ impl Loaded {
     /// # Errors
     /// What our engine says, or how it panicked.
     pub fn new(quads: &[Quad]) -> Result<Self, String> {
-        Self::with_config(quads, Config::default())
+        Self::with_config(quads, settings())
     }
 
     /// As [`Loaded::new`], with settings.

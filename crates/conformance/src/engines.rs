@@ -4,7 +4,7 @@ use crate::answer::{Answer, Table};
 use jindou_engine::ingest::{Progress, Source};
 use jindou_engine::{
     Config, Database, EngineError, LoadOptions, QueryOptions, ServiceCall, ServiceCaller,
-    ServiceError, ServiceNext, ServiceRows,
+    ServiceError, ServiceNext, ServiceRows, Shards,
 };
 use oxigraph::sparql::{CancellationToken, SparqlEvaluator};
 use oxrdf::{Dataset, NamedNode, Quad};
@@ -15,6 +15,23 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
+
+/// The settings of databases under test: the defaults, with as many virtual shards as `JINDOU_SHARDS`
+/// says.
+///
+/// # Panics
+/// If that is no number of shards.
+#[must_use]
+pub fn settings() -> Config {
+    let mut config = Config::default();
+    if let Ok(text) = std::env::var("JINDOU_SHARDS") {
+        let count = text
+            .parse()
+            .unwrap_or_else(|error| panic!("JINDOU_SHARDS={text}: {error}"));
+        config.shards = Shards::new(count).unwrap_or_else(|error| panic!("{error}"));
+    }
+    config
+}
 
 /// Loads files, their formats and compression told by their names, into an empty database in
 /// memory.
@@ -30,7 +47,7 @@ pub fn load_files(paths: &[&Path]) -> Result<Database, EngineError> {
 /// # Errors
 /// Whatever the engine says of them.
 pub fn load(sources: Vec<Source>) -> Result<Database, EngineError> {
-    load_with(sources, Config::default())
+    load_with(sources, settings())
 }
 
 /// Loads sources into an empty database in memory, with settings.
@@ -49,7 +66,7 @@ pub fn load_with(sources: Vec<Source>, config: Config) -> Result<Database, Engin
 /// # Errors
 /// Whatever the engine says of them.
 pub fn load_quads<'a>(quads: impl IntoIterator<Item = &'a Quad>) -> Result<Database, EngineError> {
-    load_quads_with(quads, Config::default())
+    load_quads_with(quads, settings())
 }
 
 /// As [`load_quads`], with settings.
@@ -86,7 +103,7 @@ impl Endpoints {
     /// The settings of a database that calls these endpoints.
     #[must_use]
     pub fn config(self: &Arc<Self>) -> Config {
-        let mut config = Config::default();
+        let mut config = settings();
         config.service_caller = Some(self.clone());
         config
     }

@@ -25,17 +25,31 @@ struct State {
     random: Random,
     /// Calls until a shard is lost, if it is to be.
     until_lost: Option<u64>,
+    /// Calls of a hundred that are not answered.
+    unanswered: usize,
 }
 
 impl Unready {
     /// Before a graph; the chances are those of a seed, and a shard is lost after `until_lost` calls.
     #[must_use]
     pub fn new(graph: Arc<dyn GraphSource>, seed: u64, until_lost: Option<u64>) -> Self {
+        Self::with_chance(graph, seed, until_lost, 50)
+    }
+
+    /// As [`Unready::new`], where so many calls of a hundred are not answered.
+    #[must_use]
+    pub fn with_chance(
+        graph: Arc<dyn GraphSource>,
+        seed: u64,
+        until_lost: Option<u64>,
+        unanswered: usize,
+    ) -> Self {
         Self {
             graph,
             state: Mutex::new(State {
                 random: Random::new(seed),
                 until_lost,
+                unanswered,
             }),
         }
     }
@@ -49,7 +63,8 @@ impl Unready {
                 Some(less) => *left = less,
             }
         }
-        match state.random.chance(50) {
+        let unanswered = state.unanswered;
+        match state.random.chance(unanswered) {
             true => Err(Unavailable::NotNow),
             false => Ok(state.random.between(1, MOST_AT_ONCE)),
         }
@@ -149,6 +164,9 @@ impl GraphSource for Unready {
             let piece = budget.min(out.len() + self.roll()?);
             self.graph
                 .expand(graph, lists, cursor, allowed, piece, rows, out)?;
+            if lists[0].keys.len() == 1 {
+                break;
+            }
         }
         Ok(())
     }

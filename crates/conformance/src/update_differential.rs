@@ -2,7 +2,7 @@
 
 use crate::contents::{graphs, quads, row_of};
 use crate::differential::{Outcome, compare, compare_select, compare_to_definitions, ground};
-use crate::engines::{guarded, without_source_prefix};
+use crate::engines::{guarded, settings, without_source_prefix};
 use crate::isomorphism::isomorphic;
 use crate::random::Random;
 use crate::random_update::{Sequence, Setting, Step, quads_of, update_oracle};
@@ -114,7 +114,7 @@ pub fn run(sequence: &Sequence, forced: Forced) -> Result<Compared, Parting> {
 }
 
 fn config(setting: Setting) -> Config {
-    let mut config = Config::default();
+    let mut config = settings();
     config.threads = 2;
     config.durability.fsync = jindou_engine::Fsync::Never;
     config.merge = MergePolicy::never();

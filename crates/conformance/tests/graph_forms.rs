@@ -11,6 +11,7 @@ use jindou_conformance::differential::{
     LargeCase, Outcome, compare, compare_to_definitions, default_graph_case,
     large_default_graph_case,
 };
+use jindou_conformance::engines::settings;
 use jindou_conformance::engines::{Endpoints, load_quads_with};
 use jindou_conformance::graph_check::{Baseline, Expected, NoAnswer, Stores};
 use jindou_conformance::graph_form::GraphForm;
@@ -204,7 +205,7 @@ fn lines(path: &Path, is_wanted: &dyn Fn(&[u8]) -> bool) -> Vec<Quad> {
 fn check_benchmark(quads: &[Quad], everywhere: Everywhere, queries: &[Named]) {
     let mut tally = Tally::default();
     let started = Instant::now();
-    let config = Config::default();
+    let config = settings();
     let baseline = Baseline::new(quads, everywhere, &config).expect("the data loads");
     let expected = |query: &Named| {
         Expected::of_text(&baseline, &query.text, None)
@@ -408,7 +409,7 @@ fn setting(name: &str, default: u64) -> u64 {
 /// Checks a case after all histories, against the oracle as well: false if there is nothing to
 /// compare, or little enough.
 fn check_case(tally: &mut Tally, name: &str, case: &Case, is_bold: bool) -> bool {
-    let config = Config::default();
+    let config = settings();
     let baseline = match Baseline::new(&case.quads, nothing_everywhere, &config) {
         Ok(baseline) => baseline,
         Err(error) => {

@@ -2,9 +2,9 @@
 //! random tests is known to differ? Each answer here follows from the definitions by hand.
 
 use jindou_conformance::answer::{Answer, Table};
-use jindou_conformance::engines::{ask, load};
+use jindou_conformance::engines::{ask, load, settings};
 use jindou_engine::ingest::{Progress, Source};
-use jindou_engine::{Config, Database, LoadOptions};
+use jindou_engine::{Database, LoadOptions};
 use oxrdf::Term;
 
 const DATA: &str = "
@@ -370,7 +370,7 @@ fn nested_evaluations_give_their_memory_back() {
             "<http://e/n{number}> <http://e/p> <http://e/m> .\n"
         ));
     }
-    let mut config = Config::default();
+    let mut config = settings();
     config.query_memory_bytes = 200_000;
     let database = Database::with_config(config);
     let source = Source::bytes("data.nt", data.into_bytes());

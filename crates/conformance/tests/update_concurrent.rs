@@ -8,7 +8,7 @@
 
 use jindou_conformance::answer::Answer;
 use jindou_conformance::contents::{quads, row_of};
-use jindou_conformance::engines::ask;
+use jindou_conformance::engines::{ask, settings};
 use jindou_conformance::random::Random;
 use jindou_conformance::random_update::{quads_of, update_oracle};
 use jindou_conformance::update_differential::half;
@@ -186,7 +186,7 @@ fn compare_with_one_after_another(database: &Database, begin: &str, seed: u64, r
 }
 
 fn config(changes: u64) -> Config {
-    let mut config = Config::default();
+    let mut config = settings();
     config.threads = 2;
     config.durability.fsync = Fsync::Never;
     config.merge = MergePolicy::never();

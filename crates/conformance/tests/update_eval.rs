@@ -6,7 +6,7 @@
 
 use jindou_conformance::contents::{as_data, graphs, quads, row_of};
 use jindou_conformance::data::{read_tar_zstd, require};
-use jindou_conformance::engines::{guarded, load_quads_with};
+use jindou_conformance::engines::{guarded, load_quads_with, settings};
 use jindou_conformance::isomorphism::isomorphic;
 use jindou_conformance::manifest::BASE;
 use jindou_conformance::record::{Counts, record};
@@ -60,7 +60,7 @@ const PLACEMENTS: &[Placement] = &[
 type Files = BTreeMap<String, Vec<u8>>;
 
 fn config() -> Config {
-    let mut config = Config::default();
+    let mut config = settings();
     config.merge = MergePolicy::never();
     config.threads = 1;
     config

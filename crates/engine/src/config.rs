@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use jindou_exec::{CancellationToken, GraphSource, MemoryPool, ServiceCaller, SpillLimits};
 use jindou_ingest::ThreadStart;
+use jindou_model::ShardId;
+use jindou_partition::Shards;
 use jindou_store::DurabilityOptions;
 use oxrdf::NamedNode;
 
@@ -52,6 +54,12 @@ pub struct Config {
     pub union_default_graph: bool,
     /// What stands between queries and the graph, as a test puts it there. Default: nothing.
     pub between: Option<Between>,
+    /// The virtual shards that queries read. Several are cut from each snapshot when it is first
+    /// queried, which takes a copy of it; files are those of one. Default: one, which is the snapshot
+    /// itself.
+    pub shards: Shards,
+    /// What stands before each of several shards, as a test puts it there. Default: nothing.
+    pub between_shards: Option<BetweenShards>,
     /// When changes are merged into the base.
     pub merge: MergePolicy,
     /// Which files LOAD may read. Default: all that the process may.
@@ -116,13 +124,18 @@ impl fmt::Debug for Between {
     }
 }
 
-impl Config {
-    /// The graph that queries ask.
-    pub(crate) fn source(&self, graph: Arc<dyn GraphSource>) -> Arc<dyn GraphSource> {
-        match &self.between {
-            None => graph,
-            Some(Between(between)) => between(graph),
-        }
+/// Makes what stands before each shard, as [`Between`] before the whole; nothing of a shard that is
+/// lost.
+#[derive(Clone)]
+pub struct BetweenShards(pub Arc<MakeBetweenShards>);
+
+/// Makes the graph that stands before that of a shard.
+pub type MakeBetweenShards =
+    dyn Fn(ShardId, Arc<dyn GraphSource>) -> Option<Arc<dyn GraphSource>> + Send + Sync;
+
+impl fmt::Debug for BetweenShards {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BetweenShards")
     }
 }
 
@@ -140,6 +153,8 @@ impl Default for Config {
             durability: DurabilityOptions::default(),
             union_default_graph: false,
             between: None,
+            shards: Shards::ONE,
+            between_shards: None,
             merge: MergePolicy::default(),
             load: LoadPolicy::default(),
             load_addresses: AddressPolicy::Any,

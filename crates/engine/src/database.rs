@@ -24,6 +24,7 @@ use crate::load::{self, LoadReport};
 use crate::merge::{Signal, Trouble, Which};
 use crate::query::{QueryResults, Running};
 use crate::request_memory::RequestMemory;
+use crate::shards::LastShards;
 use crate::statistics::{DatabaseStatistics, QuadCounts};
 use crate::turn::{Occupation, Turn};
 use crate::writer::Writer;
@@ -74,6 +75,8 @@ pub(crate) struct Inner {
     /// Quads of the graph that plans were last made for.
     pub(crate) planned_quads: AtomicU64,
     pub(crate) workers: Arc<Workers>,
+    /// What queries ask.
+    pub(crate) shards: LastShards,
     pub(crate) config: Config,
     recovery: Recovery,
     /// The seed of the next query.
@@ -275,6 +278,7 @@ impl Database {
             }),
             planned_quads: AtomicU64::new(quads),
             workers: Arc::new(Workers::with_start(config.threads.saturating_sub(1), start)),
+            shards: LastShards::default(),
             config,
             recovery,
             seed: AtomicU64::new(now.as_nanos() as u64),
@@ -471,7 +475,10 @@ impl Database {
             let inner = &*self.inner;
             let seed = inner.next_seed();
             let results = Running::start(
-                (Arc::clone(&graph), inner.config.source(graph.clone())),
+                (
+                    Arc::clone(&graph),
+                    inner.shards.source(&graph, &inner.config)?,
+                ),
                 prepared,
                 &options,
                 &inner.config,

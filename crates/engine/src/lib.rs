@@ -45,6 +45,7 @@ mod reads;
 mod request_memory;
 pub mod results;
 mod service;
+mod shards;
 mod solutions;
 mod statistics;
 mod transact;
@@ -57,7 +58,10 @@ mod web;
 mod writer;
 
 pub use backup::{BackupReport, StoreReport};
-pub use config::{Between, Config, DEFAULT_SPILL_BYTES, LoadPolicy, MakeBetween, QueryOptions};
+pub use config::{
+    Between, BetweenShards, Config, DEFAULT_SPILL_BYTES, LoadPolicy, MakeBetween,
+    MakeBetweenShards, QueryOptions,
+};
 pub use database::{DataMemory, Database};
 pub use error::{EngineError, TextPlace};
 pub use graph_store::GraphReport;
@@ -70,6 +74,7 @@ pub use jindou_ingest as ingest;
 pub use jindou_ingest::LoadOptions;
 pub use jindou_model::SnapshotNumber;
 pub use jindou_model::TermId;
+pub use jindou_partition::{Shards, ShardsError};
 pub use jindou_store::log::Fsync;
 pub use jindou_store::{DurabilityOptions, Recovery, StoreError, StoreFile};
 pub use load::LoadReport;

@@ -18,8 +18,6 @@ use jindou_store::{Changed, Snapshot};
 use parking_lot::RwLock;
 use rustc_hash::FxHashSet;
 
-use crate::graph::StoredGraph;
-
 /// Classes, named graphs and their predicates noted one by one; more are noted as all.
 const MOST_UNITS: usize = 4_096;
 
@@ -284,7 +282,7 @@ impl Reads {
 
 /// A graph that notes what is asked of it.
 pub(crate) struct WatchedGraph {
-    pub(crate) graph: Arc<StoredGraph>,
+    pub(crate) graph: Arc<dyn GraphSource>,
     pub(crate) reads: Arc<Reads>,
 }
 

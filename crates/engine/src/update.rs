@@ -627,10 +627,11 @@ impl<'a> Run<'a> {
         };
         let inner = self.inner;
         let seed = inner.next_seed();
+        let source = inner.shards.source(&graph, &inner.config)?;
         let source: Arc<dyn GraphSource> = match &self.execution.reads {
-            None => inner.config.source(Arc::clone(&graph) as _),
+            None => source,
             Some(reads) => Arc::new(WatchedGraph {
-                graph: Arc::clone(&graph),
+                graph: source,
                 reads: Arc::clone(reads),
             }),
         };

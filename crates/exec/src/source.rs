@@ -35,7 +35,8 @@ pub trait GraphSource: Catalogue {
     /// Follows lists from `cursor` on: for each row, appends its number to `rows` and each id that
     /// all of its lists hold, and `allowed` where that is given, to `out`, until `out` has about
     /// `budget` entries or the rows are done (`cursor.key` is the number of rows). Rows come in
-    /// order. It may append nothing and not be done.
+    /// order. It may append nothing and not be done. Of one list of one key it goes through as many
+    /// [places](GraphSource::places) as there is room for at most, whatever it leaves out of them.
     ///
     /// # Errors
     /// [`Unavailable`]; the buffers and the cursor say how far it came.
@@ -102,7 +103,7 @@ pub trait GraphSource: Catalogue {
     /// is that of [`GraphRef::One`], or `NONE`.
     ///
     /// # Errors
-    /// [`Unavailable`], and nothing was visited.
+    /// [`Unavailable`], and nothing was visited if it is not ready only.
     fn for_each_match(
         &self,
         pattern: &Pattern,
@@ -113,7 +114,7 @@ pub trait GraphSource: Catalogue {
     /// Calls `visit` with each quad of the named graphs that matches, until it breaks.
     ///
     /// # Errors
-    /// [`Unavailable`], and nothing was visited.
+    /// [`Unavailable`], and nothing was visited if it is not ready only.
     fn for_each_quad(
         &self,
         pattern: &Pattern,

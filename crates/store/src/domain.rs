@@ -3,9 +3,15 @@
 //! Rows are numbered in the order of ids. Because vertices are numbered by characteristic set, a
 //! domain is mostly a few dense runs of ids: then a row is a subtraction. What is scattered is a
 //! bitmap with counts (one word a lookup) or, where keys are rare, a sorted column.
+//!
+//! Where a store has several shards, the vertices and literals of one are a *stride* apart, a power of
+//! two: a row is a subtraction and a shift then, and an id between two strides, which is another
+//! shard's, has none. Both are told by one rotation: bits that do not belong there come in at the
+//! top, and make the number larger than any other. One shard rotates by nothing.
 
 use jindou_fabric::{Region, RegionBuilder};
 use jindou_model::{IdRanges, TermId, TermKind, with_narrow};
+use jindou_partition::{MOST_SHARDS, Shards};
 
 use crate::StoreError;
 use crate::column::Column;
@@ -19,6 +25,9 @@ const BITMAP_SPREAD: u64 = 64;
 const GAP: u64 = 4096;
 /// Ids of a word of a bitmap: a bit for each, and above them the count of keys before the word.
 const WORD_IDS: u64 = 32;
+/// In a file, the bit of the word of a part's shape where its stride begins, and those below.
+const STRIDE_AT: u32 = 8;
+const SHAPE_MASK: u64 = (1 << STRIDE_AT) - 1;
 
 /// Keys that are next to each other or of one kind.
 #[derive(Clone, Debug)]
@@ -30,14 +39,16 @@ struct Part {
     row: usize,
     /// Number of keys.
     len: usize,
+    /// Each key is the first and a multiple of two to this power.
+    stride_bits: u32,
     keys: Keys,
 }
 
 #[derive(Clone, Debug)]
 enum Keys {
-    /// Every id from the first to the last.
+    /// Every id from the first to the last, a stride apart.
     Dense,
-    /// Words of 32 bits and the count of those before.
+    /// Words of 32 bits, one for each stride, and the count of those before.
     Bitmap(Region),
     /// The ids.
     Sorted(Column),
@@ -54,26 +65,36 @@ impl Domain {
     /// The domain of these keys, which are sorted and distinct.
     #[must_use]
     pub fn from_sorted(keys: &[u64]) -> Self {
+        Self::of_shard(keys, Shards::ONE)
+    }
+
+    /// The domain of these keys, which are sorted and distinct, and all of the same one of the shards.
+    #[must_use]
+    pub fn of_shard(keys: &[u64], shards: Shards) -> Self {
         debug_assert!(keys.is_sorted_by(|a, b| a < b));
+        let owner = |raw: u64| shards.owner(TermId::from_raw(raw));
+        debug_assert!(keys.iter().all(|key| owner(*key) == owner(keys[0])));
         let mut parts = Vec::new();
         let mut row = 0;
         for of_kind in keys.chunk_by(|a, b| kind_of(*a) == kind_of(*b)) {
+            let bits = shards.stride_bits(TermId::from_raw(of_kind[0]).kind());
+            let stride = 1 << bits;
             // Far apart, they are of parts of their own: terms that came later, for example.
-            let near = of_kind.chunk_by(|a, b| b - a <= GAP);
+            let near = of_kind.chunk_by(|a, b| (b - a) >> bits <= GAP);
             let pieces: Vec<&[u64]> = match near.clone().take(MOST_RUNS + 1).count() {
                 count if count <= MOST_RUNS => near.collect(),
                 _ => vec![of_kind],
             };
             for piece in pieces {
-                let runs = piece.chunk_by(|a, b| a + 1 == *b);
+                let runs = piece.chunk_by(|a, b| a + stride == *b);
                 let is_dense = runs.clone().take(MOST_RUNS + 1).count() <= MOST_RUNS;
                 let mut add = |part: &[u64], shape: Keys| {
-                    parts.push(Part::new(part, row, shape));
+                    parts.push(Part::new(part, row, bits, shape));
                     row += part.len();
                 };
                 match is_dense {
                     true => runs.for_each(|run| add(run, Keys::Dense)),
-                    false => add(piece, sparse(piece)),
+                    false => add(piece, sparse(piece, bits)),
                 }
             }
         }
@@ -155,10 +176,10 @@ impl Domain {
         for part in &self.parts {
             match &part.keys {
                 Keys::Dense => {
-                    (part.first..=part.last).for_each(|raw| visit(TermId::from_raw(raw)));
+                    (0..part.len).for_each(|row| visit(TermId::from_raw(part.nth(row as u64))));
                 }
                 Keys::Bitmap(words) => for_each_bit(words.as_slice(), &mut |bit| {
-                    visit(TermId::from_raw(part.first + bit));
+                    visit(TermId::from_raw(part.nth(bit)));
                 }),
                 Keys::Sorted(column) => {
                     (0..column.len()).for_each(|i| visit(TermId::from_raw(column.get(i))));
@@ -192,8 +213,10 @@ impl Domain {
     /// True if [`Domain::literal_ranges`] is a short list.
     #[must_use]
     pub fn literals_are_dense(&self) -> bool {
+        // Between the strides of a shard are the ids of others, so that each is a range.
+        let are_few = |part: &Part| part.stride_bits == 0 || part.len <= MOST_RUNS;
         self.literal_parts()
-            .all(|part| matches!(part.keys, Keys::Dense))
+            .all(|part| matches!(part.keys, Keys::Dense) && are_few(part))
     }
 
     /// True if looking a key up is no search.
@@ -249,14 +272,15 @@ impl Domain {
             for word in [part.first, part.last, part.row as u64, part.len as u64] {
                 image.word(word);
             }
+            let stride = u64::from(part.stride_bits) << STRIDE_AT;
             match &part.keys {
-                Keys::Dense => image.word(0),
+                Keys::Dense => image.word(stride),
                 Keys::Bitmap(words) => {
-                    image.word(1);
+                    image.word(stride | 1);
                     image.region(words);
                 }
                 Keys::Sorted(column) => {
-                    image.word(2);
+                    image.word(stride | 2);
                     column.write(image);
                 }
             }
@@ -270,7 +294,12 @@ impl Domain {
         for _ in 0..count {
             let (first, last) = (image.word()?, image.word()?);
             let (row, part_len) = (image.length()?, image.length()?);
-            let keys = match image.word()? {
+            let shape = image.word()?;
+            let stride_bits = shape >> STRIDE_AT;
+            if stride_bits > u64::from(MOST_SHARDS.trailing_zeros()) {
+                return Err(image.corrupt("a domain is of more shards than there can be"));
+            }
+            let keys = match shape & SHAPE_MASK {
                 0 => Keys::Dense,
                 1 => Keys::Bitmap(image.region()?),
                 2 => Keys::Sorted(Column::read(image)?),
@@ -281,6 +310,7 @@ impl Domain {
                 last,
                 row,
                 len: part_len,
+                stride_bits: stride_bits as u32,
                 keys,
             };
             let follows = parts.last().is_none_or(|before| before.last < first);
@@ -295,28 +325,62 @@ impl Domain {
 }
 
 impl Part {
-    fn new(keys: &[u64], row: usize, shape: Keys) -> Self {
+    fn new(keys: &[u64], row: usize, stride_bits: u32, shape: Keys) -> Self {
         Self {
             first: keys[0],
             last: keys[keys.len() - 1],
             row,
             len: keys.len(),
+            stride_bits,
             keys: shape,
         }
+    }
+
+    /// The id so many strides behind the first.
+    #[inline]
+    fn nth(&self, strides: u64) -> u64 {
+        self.first + (strides << self.stride_bits)
+    }
+
+    /// How many strides an id is behind the first key; more than [`Part::span`] for one that is
+    /// before it, or behind the last key, or between two strides.
+    #[inline]
+    fn strides_to(&self, raw: u64) -> u64 {
+        raw.wrapping_sub(self.first).rotate_right(self.stride_bits)
+    }
+
+    /// Strides from the first key to the last.
+    #[inline]
+    fn span(&self) -> u64 {
+        (self.last - self.first) >> self.stride_bits
+    }
+
+    /// Strides from the first key to the first id that is not below a limit.
+    fn strides_below(&self, limit: u64) -> u64 {
+        limit
+            .saturating_sub(self.first)
+            .div_ceil(1 << self.stride_bits)
     }
 
     /// Adds the keys in `window`, which lies between the first and the one behind the last.
     fn add_ranges(&self, window: (u64, u64), ranges: &mut IdRanges) {
         let (first, end) = window;
         match &self.keys {
-            Keys::Dense => ranges.push(TermId::from_raw(first), TermId::from_raw(end)),
+            Keys::Dense if self.stride_bits == 0 => {
+                ranges.push(TermId::from_raw(first), TermId::from_raw(end));
+            }
+            Keys::Dense => {
+                let strides = self.strides_below(first)..self.strides_below(end);
+                ranges.extend_sorted(strides.map(|strides| self.nth(strides)));
+            }
             Keys::Bitmap(words) => {
                 let words: &[u64] = words.as_slice();
-                let begin = ((first - self.first) / WORD_IDS) as usize;
-                let behind = (end - self.first).div_ceil(WORD_IDS) as usize;
-                let origin = self.first + begin as u64 * WORD_IDS;
+                let begin = (self.strides_below(first) / WORD_IDS) as usize;
+                let behind = self.strides_below(end).div_ceil(WORD_IDS) as usize;
+                let origin = begin as u64 * WORD_IDS;
                 let mut ids = Vec::new();
-                for_each_bit(&words[begin..behind], &mut |bit| ids.push(origin + bit));
+                let some = words.get(begin..behind).unwrap_or(&[]);
+                for_each_bit(some, &mut |bit| ids.push(self.nth(origin + bit)));
                 let ids = ids.into_iter().filter(|id| (first..end).contains(id));
                 ranges.extend_sorted(ids);
             }
@@ -336,10 +400,10 @@ impl Part {
 
     /// Appends the rows of keys.
     fn push_rows(&self, keys: &[TermId], rows: &mut Vec<usize>) {
-        let span = self.last - self.first;
+        let span = self.span();
         match &self.keys {
             Keys::Dense => rows.extend(keys.iter().map(|key| {
-                let offset = key.raw().wrapping_sub(self.first);
+                let offset = self.strides_to(key.raw());
                 if offset <= span {
                     self.row + offset as usize
                 } else {
@@ -350,7 +414,7 @@ impl Part {
                 let words: &[u64] = words.as_slice();
                 rows.extend(keys.iter().map(|key| {
                     // Behind the last lies no bit, and no word behind the last word.
-                    let offset = key.raw().wrapping_sub(self.first);
+                    let offset = self.strides_to(key.raw());
                     let (rank, is_there) = match words.get((offset / WORD_IDS) as usize) {
                         Some(word) => rank_in(*word, offset),
                         None => (0, false),
@@ -383,12 +447,12 @@ impl Part {
     /// the place of the key before, or 0.
     #[inline]
     fn row_near(&self, raw: u64, near: &mut usize) -> Option<usize> {
-        let offset = raw - self.first;
+        let offset = self.strides_to(raw);
         match &self.keys {
-            Keys::Dense => Some(self.row + offset as usize),
+            Keys::Dense => (offset <= self.span()).then(|| self.row + offset as usize),
             Keys::Bitmap(words) => {
                 let words: &[u64] = words.as_slice();
-                let (rank, is_there) = rank_in(words[(offset / WORD_IDS) as usize], offset);
+                let (rank, is_there) = rank_in(*words.get((offset / WORD_IDS) as usize)?, offset);
                 is_there.then_some(self.row + rank)
             }
             Keys::Sorted(column) => {
@@ -408,7 +472,7 @@ impl Part {
     /// The key of a row, counted from the part's first.
     fn key_at(&self, row: usize) -> u64 {
         match &self.keys {
-            Keys::Dense => self.first + row as u64,
+            Keys::Dense => self.nth(row as u64),
             Keys::Sorted(column) => column.get(row),
             Keys::Bitmap(words) => {
                 let words: &[u64] = words.as_slice();
@@ -417,7 +481,7 @@ impl Part {
                 for _ in 0..row as u64 - (words[index] >> 32) {
                     bits &= bits - 1;
                 }
-                self.first + index as u64 * WORD_IDS + u64::from(bits.trailing_zeros())
+                self.nth(index as u64 * WORD_IDS + u64::from(bits.trailing_zeros()))
             }
         }
     }
@@ -426,7 +490,10 @@ impl Part {
         if self.last < self.first || self.len == 0 {
             return false;
         }
-        let span = self.last - self.first;
+        if self.strides_to(self.last) != self.span() {
+            return false;
+        }
+        let span = self.span();
         match &self.keys {
             Keys::Dense => span == self.len as u64 - 1,
             Keys::Bitmap(words) => words.len() as u64 == (span / WORD_IDS + 1) * 8,
@@ -444,10 +511,10 @@ fn rank_in(word: u64, bit: u64) -> (usize, bool) {
 }
 
 /// How keys with many gaps are best kept.
-fn sparse(keys: &[u64]) -> Keys {
-    let span = keys[keys.len() - 1] - keys[0] + 1;
+fn sparse(keys: &[u64], stride_bits: u32) -> Keys {
+    let span = ((keys[keys.len() - 1] - keys[0]) >> stride_bits) + 1;
     if span / keys.len() as u64 <= BITMAP_SPREAD && keys.len() < 1 << 32 {
-        Keys::Bitmap(bitmap(keys))
+        Keys::Bitmap(bitmap(keys, stride_bits))
     } else {
         Keys::Sorted(Column::from_values(keys))
     }
@@ -457,13 +524,14 @@ fn kind_of(raw: u64) -> u64 {
     raw >> jindou_model::PAYLOAD_BITS
 }
 
-fn bitmap(keys: &[u64]) -> Region {
+fn bitmap(keys: &[u64], stride_bits: u32) -> Region {
     let first = keys[0];
-    let count = ((keys[keys.len() - 1] - first) / WORD_IDS + 1) as usize;
+    let span = (keys[keys.len() - 1] - first) >> stride_bits;
+    let count = (span / WORD_IDS + 1) as usize;
     let mut builder = RegionBuilder::new(count * 8);
     let words: &mut [u64] = builder.as_mut_slice();
     for key in keys {
-        let offset = key - first;
+        let offset = (key - first) >> stride_bits;
         words[(offset / WORD_IDS) as usize] |= 1 << (offset % WORD_IDS);
     }
     let mut rank = 0;
@@ -490,15 +558,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn check(keys: &[u64]) {
-        let domain = Domain::from_sorted(keys);
+    fn check(keys: &[u64], shards: Shards) {
+        let domain = Domain::of_shard(keys, shards);
+        assert!(domain.is_sound());
         assert_eq!(domain.len(), keys.len());
         let mut seen = Vec::new();
         domain.for_each(&mut |id| seen.push(id.raw()));
         assert_eq!(seen, keys);
         let mut asked: Vec<u64> = keys
             .iter()
-            .flat_map(|k| [k.saturating_sub(1), *k, k + 1])
+            .flat_map(|k| [-9, -8, -1, 0, 1, 4, 8, 64].map(|far| k.saturating_add_signed(far)))
             .collect();
         asked.push(0);
         asked.push(u64::MAX);
@@ -538,7 +607,30 @@ mod tests {
             for gap in gaps { at += gap; keys.push(at); }
             let mut at = TermId::new(TermKind::Integer, 77).raw();
             for gap in literals { at += gap; keys.push(at); }
-            check(&keys);
+            check(&keys, Shards::ONE);
+        }
+
+        #[test]
+        fn rows_of_a_shard_are_positions_among_its_keys(
+            bits in 1..8_u32,
+            shard in 0..128_u32,
+            gaps in proptest::collection::vec(prop_oneof![Just(1_u64), 1..4_u64, 1..9000_u64], 0..400),
+            literals in proptest::collection::vec(prop_oneof![Just(1_u64), 1..4_u64], 0..200),
+            integers in proptest::collection::vec(1..200_u64, 0..400),
+        ) {
+            let shards = Shards::new(1 << bits).unwrap();
+            let shard = jindou_model::ShardId(shard % (1 << bits));
+            let mut keys = Vec::new();
+            for (kind, gaps) in [(TermKind::Vertex, &gaps), (TermKind::Literal, &literals)] {
+                let mut at = TermId::new(kind, (1_u64 << 41) + u64::from(shard.0)).raw();
+                for gap in gaps { at += gap << bits; keys.push(at); }
+            }
+            let mut at = TermId::new(TermKind::Integer, 77).raw();
+            for gap in integers {
+                at += gap;
+                if shards.owner(TermId::from_raw(at)) == shard { keys.push(at); }
+            }
+            check(&keys, shards);
         }
     }
 }

@@ -4,6 +4,7 @@
 //! graphs an edge of the second one is in, [`crate::NamedGraphs`] knows.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use jindou_model::{
     Cursor, Direction, IdRanges, Membership, Neighbours, Pattern, PredicateId, TermId, TermKind,
@@ -31,7 +32,8 @@ impl LayerKind {
 /// Edges each of which is there once.
 #[derive(Clone, Debug, Default)]
 pub struct Layer {
-    pub(crate) clusters: Clusters,
+    /// Shared by the shards that a layer is cut into.
+    pub(crate) clusters: Arc<Clusters>,
     /// Segments by direction and predicate; `rdf:type` has none, its edges are in the clusters.
     pub(crate) segments: [Vec<Option<Segment>>; 2],
     /// Those of all segments and clusters.
@@ -45,8 +47,18 @@ impl Layer {
         let edges: u64 = edges.map(|segment| segment.edges() as u64).sum();
         Self {
             edges: clusters.type_edges() + edges,
-            clusters,
+            clusters: Arc::new(clusters),
             segments,
+        }
+    }
+
+    /// A part of this layer: its characteristic sets, and of its segments what is given. It says that
+    /// it has as many edges as the whole.
+    pub(crate) fn part(&self, segments: [Vec<Option<Segment>>; 2]) -> Self {
+        Self {
+            clusters: Arc::clone(&self.clusters),
+            segments,
+            edges: self.edges,
         }
     }
 
@@ -156,6 +168,9 @@ impl Layer {
         while cursor.key < keys.len() && out.len() < budget {
             let list = self.neighbours(predicate, direction, keys[cursor.key]);
             expand_one(list, cursor, filter, budget, rows, out);
+            if keys.len() == 1 {
+                return;
+            }
         }
     }
 

@@ -4,6 +4,7 @@ mod base_files;
 pub mod bulk;
 mod clusters;
 mod column;
+mod cut;
 mod delta;
 mod directory;
 mod domain;
@@ -33,6 +34,7 @@ mod verify;
 pub use base::{Base, Footprint};
 pub use clusters::Clusters;
 pub use column::Column;
+pub use cut::Cut;
 pub use delta::{
     Changed, Changes, EdgeGraphsAt, Effect, Fold, FoldRule, LayerView, NewIds, NewTerms, Rebase,
     Replay, ReplayError, Snapshot, Stage, TermCounts, Transaction, TransactionError,

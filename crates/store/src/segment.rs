@@ -5,6 +5,7 @@
 //! offsets are left out, and a neighbour is one load away.
 
 use jindou_model::{Cursor, IdRanges, Neighbours, TermId, with_narrow};
+use jindou_partition::Shards;
 
 use crate::StoreError;
 use crate::column::Column;
@@ -26,6 +27,27 @@ pub struct Segment {
     neighbours: Column,
     /// What stands for no neighbour in a row, where rows have one or none: no neighbour's id.
     hole: u64,
+}
+
+/// Rows of one shard.
+#[derive(Clone, Default)]
+struct Rows {
+    keys: Vec<u64>,
+    /// Where the neighbours of each key begin.
+    offsets: Vec<u64>,
+    neighbours: Vec<u64>,
+}
+
+impl Rows {
+    fn segment(mut self, shards: Shards) -> Segment {
+        self.offsets.push(self.neighbours.len() as u64);
+        let functional = self.keys.len() == self.neighbours.len();
+        Segment::from_columns(
+            Domain::of_shard(&self.keys, shards),
+            (!functional).then(|| Column::from_values(&self.offsets)),
+            Column::from_values(&self.neighbours),
+        )
+    }
 }
 
 /// As [`Segment::expand`] for the cursor's key alone, of which `list` are the neighbours.
@@ -115,6 +137,25 @@ impl Segment {
             neighbours: Column::from_values(&values),
             hole,
         }
+    }
+
+    /// The rows of each shard as a segment of its own; empty where a shard has none.
+    #[must_use]
+    pub(crate) fn cut(&self, shards: Shards) -> Vec<Self> {
+        let mut parts = vec![Rows::default(); shards.count()];
+        let mut row = 0;
+        self.domain.for_each(&mut |key| {
+            let part = &mut parts[shards.owner(key).0 as usize];
+            let (begin, end) = self.bounds(row);
+            if !self.run(row).is_empty() {
+                part.keys.push(key.raw());
+                part.offsets.push(part.neighbours.len() as u64);
+                let neighbours = (begin..end).map(|edge| self.neighbours.get(edge));
+                part.neighbours.extend(neighbours);
+            }
+            row += 1;
+        });
+        parts.into_iter().map(|part| part.segment(shards)).collect()
     }
 
     /// The segment of these columns, which agree with each other.
@@ -239,7 +280,9 @@ impl Segment {
     /// appends the index of its key to `rows` and itself to `out`, until `out` holds `budget`
     /// entries or more, or the keys are done (then `cursor.key == keys.len()`).
     ///
-    /// `budget` is overshot by one batch of keys with few neighbours at most.
+    /// `budget` is overshot by one batch of keys with few neighbours at most. Of one key it goes
+    /// through as many neighbours as there is room for at most, whatever the filter leaves of them, so
+    /// that a list can be shared out.
     pub fn expand(
         &self,
         keys: &[TermId],
@@ -254,6 +297,9 @@ impl Segment {
             let end = keys.len().min(cursor.key + LOOKUP_BATCH);
             self.domain.rows(&keys[cursor.key..end], &mut found);
             self.expand_rows(&found, cursor, filter, budget, rows, out);
+            if keys.len() == 1 {
+                return;
+            }
         }
     }
 

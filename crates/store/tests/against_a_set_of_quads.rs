@@ -416,20 +416,24 @@ fn compare_places(
                 key: 0,
                 offset: from as usize,
             };
-            let mut rows = Vec::new();
-            base.expand(
-                graph,
-                &[list],
-                &mut cursor,
-                None,
-                2,
-                &mut Vec::new(),
-                &mut rows,
-            );
-            found.extend(rows);
+            let end = from as usize + 2;
+            while cursor.key == 0 && cursor.offset < end {
+                let budget = end - cursor.offset;
+                let (mut rows, mut out) = (Vec::new(), Vec::new());
+                let lists = [list];
+                base.expand(
+                    graph,
+                    &lists,
+                    &mut cursor,
+                    None,
+                    budget,
+                    &mut rows,
+                    &mut out,
+                );
+                found.extend(out);
+            }
         }
         found.sort_unstable();
-        found.dedup();
         let expected: Vec<TermId> = edges.iter().filter(|e| e.0 == *key).map(|e| e.1).collect();
         assert_eq!(found, expected, "{graph:?} {list:?}");
     }
@@ -880,6 +884,40 @@ fn a_graph_knows_its_own_quads_of_a_subject_that_every_graph_has() {
     // Seven edges, each in every seventh graph.
     assert_eq!(base.named_layer().edges(), 7);
     assert_eq!(base.named_graphs(), 1000);
+}
+
+#[test]
+fn a_list_goes_on_where_it_ended_whichever_keys_are_asked_for_with_it() {
+    let node = |text: String| NamedNode::new_unchecked(format!("http://example.org/{text}"));
+    let mut quads = Vec::new();
+    let mut add = |subject: u32, object: u32, graph: &str| {
+        let (s, o) = (node(format!("s{subject}")), node(format!("o{object:04}")));
+        let p = node("p".to_owned());
+        quads.push(Quad::new(s, p, o, node(graph.to_owned())));
+    };
+    for subject in 0..6 {
+        for object in 0..1000 {
+            let is_own = subject == 5 && object % 2 == 1;
+            add(subject, object, if is_own { "g" } else { "others" });
+        }
+    }
+    let base = snapshot(load(&quads, 1));
+    let id_of = |text: String| id(&base, &node(text).into());
+    let keys: Vec<TermId> = (0..6).map(|number| id_of(format!("s{number}"))).collect();
+    let list = Lists {
+        predicate: base.find_predicate("http://example.org/p").unwrap(),
+        direction: Direction::Out,
+        keys: &keys,
+    };
+    let graph = GraphRef::One(id_of("g".to_owned()));
+    let found = expanded(&base, graph, &[list], None);
+    assert_eq!(found.len(), 500);
+    let mut expected: Vec<(u32, TermId)> = (0..1000)
+        .filter(|object| object % 2 == 1)
+        .map(|object| (5, id_of(format!("o{object:04}"))))
+        .collect();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
 }
 
 #[test]

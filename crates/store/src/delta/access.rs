@@ -29,6 +29,19 @@ const MOST_OWN_EDGES: u64 = 1 << 16;
 /// Lists that are together no longer than this are not worth a look at what the graph has.
 const FEW_OTHERS: usize = 256;
 
+/// Marks of a place within a list: it is one of what the graphs have of the key, or one of what the
+/// layer has. Which of these is read depends on the keys behind, and these may be others next time. The
+/// places of a list that is shared out have no marks: there the key alone decides.
+const READ_OWN: usize = 1 << (usize::BITS - 1);
+const READ_LISTS: usize = 1 << (usize::BITS - 2);
+
+/// Marks a place within a list, unless the list is shared out.
+fn mark(cursor: &mut Cursor, read: usize, is_shared: bool) {
+    if cursor.offset > 0 && !is_shared {
+        cursor.offset |= read;
+    }
+}
+
 /// Subject and object of an edge from a key to another end.
 #[inline]
 fn ends(direction: Direction, key: TermId, other: TermId) -> (TermId, TermId) {
@@ -63,7 +76,8 @@ impl Snapshot {
     /// Follows lists from `cursor` on: for each row, appends its number to `rows` and what all of
     /// its lists hold (and `allowed`, where that is given) to `out`, until `out` has about `budget`
     /// entries or the rows are done (`cursor.key` is the number of rows). It may append nothing and
-    /// not be done.
+    /// not be done. Of one list of one key it goes through as many places as there is room for at
+    /// most.
     ///
     /// Several lists are intersected: the shortest is walked, the others are searched.
     #[expect(
@@ -108,13 +122,26 @@ impl Snapshot {
         rows: &mut Vec<u32>,
         out: &mut Vec<TermId>,
     ) {
-        if let [list] = lists
-            && let Some(own) = self.own_edges(graphs, list, cursor.key)
-        {
-            return own.expand(list.keys, cursor, allowed, budget, rows, out);
+        let mut read_last = 0;
+        if let [list] = lists {
+            read_last = cursor.offset & (READ_OWN | READ_LISTS);
+            cursor.offset &= !read_last;
+            let own = match read_last {
+                0 => self.own_edges(graphs, list, cursor.key),
+                READ_OWN => Some(self.edges_of_graphs(graphs, list)),
+                _ => None,
+            };
+            let is_shared = list.keys.len() == 1 && read_last == 0;
+            if let Some(own) = own {
+                own.expand(list.keys, cursor, allowed, budget, rows, out);
+                mark(cursor, READ_OWN, is_shared);
+                return;
+            }
+            read_last = if is_shared { 0 } else { READ_LISTS };
         }
         let begin = out.len();
         (self.named_layer()).follow(lists, cursor, allowed, budget, rows, out);
+        mark(cursor, read_last, read_last == 0);
         for list in lists
             .iter()
             .filter(|list| !self.has_all(graphs, list.predicate))
@@ -157,7 +184,12 @@ impl Snapshot {
         if own > MOST_OWN_EDGES || others as u64 <= 4 * own {
             return None;
         }
-        let mut edges = Vec::with_capacity(own as usize);
+        Some(self.edges_of_graphs(graphs, list))
+    }
+
+    /// All that some graphs have of the predicate of a list.
+    fn edges_of_graphs(&self, graphs: &[TermId], list: &Lists<'_>) -> OwnEdges {
+        let mut edges = Vec::new();
         for graph in graphs {
             let flow = self.for_each_edge_of_graph(*graph, list.predicate, &mut |s, o| {
                 edges.push(match list.direction {
@@ -170,7 +202,7 @@ impl Snapshot {
         }
         edges.sort_unstable();
         edges.dedup();
-        Some(OwnEdges { edges })
+        OwnEdges { edges }
     }
 
     /// Follows one list in both layers, and keeps what the others hold in either.
@@ -185,8 +217,11 @@ impl Snapshot {
     ) {
         let layers = [self.default_graph(), self.named_layer()];
         for (one, other) in [(0, 1), (1, 0)] {
-            let is_alone =
-                |list: &Lists<'_>| layers[other].counts(list.predicate, Direction::Out).0 == 0;
+            // Of a shard, the keys of one direction may have edges and those of the other none.
+            let is_alone = |list: &Lists<'_>| {
+                let counts = layers[other].counts(list.predicate, list.direction);
+                counts.0 == 0
+            };
             if lists.iter().all(is_alone) {
                 return layers[one].follow(lists, cursor, allowed, budget, rows, out);
             }
@@ -225,6 +260,9 @@ impl Snapshot {
                     key: cursor.key + 1,
                     offset: 0,
                 };
+            }
+            if list.keys.len() == 1 {
+                break;
             }
         }
         for list in others {
@@ -639,6 +677,9 @@ impl OwnEdges {
                     offset: 0,
                 },
             };
+            if keys.len() == 1 {
+                return;
+            }
         }
     }
 }

@@ -167,16 +167,19 @@ impl Overlay {
                         }
                     }
                 }
-                continue;
+            } else {
+                rows_in(base, batch, &mut under);
+                let lists = Lists {
+                    over: &self.lists,
+                    over_rows: &over,
+                    under: base.unwrap_or(&self.lists),
+                    under_rows: &under,
+                };
+                lists.expand(cursor, filter, budget, rows, out);
             }
-            rows_in(base, batch, &mut under);
-            let lists = Lists {
-                over: &self.lists,
-                over_rows: &over,
-                under: base.unwrap_or(&self.lists),
-                under_rows: &under,
-            };
-            lists.expand(cursor, filter, budget, rows, out);
+            if keys.len() == 1 {
+                return;
+            }
         }
     }
 }
@@ -229,6 +232,9 @@ impl Lists<'_> {
                 false => (self.under, &self.under_rows[at..stop]),
             };
             segment.expand_rows(found, cursor, filter, budget, rows, out);
+            if self.over_rows.len() == 1 {
+                return;
+            }
         }
     }
 }

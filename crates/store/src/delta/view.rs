@@ -153,10 +153,13 @@ impl<'a> LayerView<'a> {
             let together = together.map_or(end, |place| cursor.key + place);
             if together > cursor.key {
                 base_expand(&keys[..together], cursor, rows, out);
-                continue;
+            } else {
+                let list = self.neighbours(predicate, direction, keys[cursor.key]);
+                expand_one(list, cursor, filter, budget, rows, out);
             }
-            let list = self.neighbours(predicate, direction, keys[cursor.key]);
-            expand_one(list, cursor, filter, budget, rows, out);
+            if keys.len() == 1 {
+                return;
+            }
         }
     }
 

@@ -1,0 +1,202 @@
+//! Questions about single edges and lists: each is asked the shard of its key.
+
+use jindou_exec::GraphSource;
+use jindou_model::{
+    Cursor, Direction, GraphRef, IdRanges, Lists, PredicateId, TermId, Unavailable,
+};
+use jindou_partition::{Part, Split};
+
+use crate::Sharded;
+
+/// Neighbours that are counted together.
+const COUNTED_AT_ONCE: usize = 4096;
+
+/// Of two reasons not to answer, the one to be told: what is lost does not come back.
+pub(crate) fn worse(one: Option<Unavailable>, other: Unavailable) -> Unavailable {
+    match one {
+        Some(Unavailable::Never(shard)) => Unavailable::Never(shard),
+        _ => other,
+    }
+}
+
+impl Sharded {
+    /// Calls `ask` for each shard that owns some of the keys, with these.
+    ///
+    /// All are asked before it is said that one does not answer, so that all are on their way.
+    fn ask_owners(
+        &self,
+        keys: &[TermId],
+        mut ask: impl FnMut(&dyn GraphSource, &Part) -> Result<(), Unavailable>,
+    ) -> Result<(), Unavailable> {
+        let mut split = Split::default();
+        split.fill(self.shards, keys.iter().copied());
+        let mut reason = None;
+        for (shard, part) in split.parts() {
+            let asked = self.of_shard(shard).and_then(|rows| ask(rows, part));
+            if let Err(why) = asked {
+                reason = Some(worse(reason, why));
+            }
+        }
+        reason.map_or(Ok(()), Err)
+    }
+
+    /// As [`GraphSource::contains`].
+    pub(crate) fn contains_of(
+        &self,
+        graph: GraphRef<'_>,
+        list: &Lists<'_>,
+        to: &[TermId],
+        rows: &mut Vec<u32>,
+    ) -> Result<(), Unavailable> {
+        if list.predicate == PredicateId::TYPE {
+            return self.shared.contains(graph, list, to, rows);
+        }
+        let (read, by_subject) = self.read_in(graph, list.predicate, list.direction);
+        let (graph, direction, keys, to) = match by_subject {
+            true => (graph, Direction::Out, to, list.keys),
+            false => (read, list.direction, list.keys, to),
+        };
+        let mut found: Vec<u32> = Vec::new();
+        let (mut ends, mut of_part) = (Vec::new(), Vec::new());
+        self.ask_owners(keys, |shard, part| {
+            ends.clear();
+            ends.extend(part.places.iter().map(|place| to[*place as usize]));
+            of_part.clear();
+            let list = Lists {
+                predicate: list.predicate,
+                direction,
+                keys: &part.keys,
+            };
+            shard.contains(graph, &list, &ends, &mut of_part)?;
+            found.extend(of_part.iter().map(|row| part.places[*row as usize]));
+            Ok(())
+        })?;
+        found.sort_unstable();
+        rows.append(&mut found);
+        Ok(())
+    }
+
+    /// As [`GraphSource::degrees`].
+    pub(crate) fn degrees_of(
+        &self,
+        graph: GraphRef<'_>,
+        list: &Lists<'_>,
+        allowed: Option<&IdRanges>,
+        out: &mut Vec<u64>,
+    ) -> Result<(), Unavailable> {
+        if list.predicate == PredicateId::TYPE {
+            return self.shared.degrees(graph, list, allowed, out);
+        }
+        let (read, by_subject) = self.read_in(graph, list.predicate, list.direction);
+        let mut counts = match by_subject {
+            true => self.count(graph, list, allowed)?,
+            false => self.own_degrees(read, list, allowed)?,
+        };
+        out.append(&mut counts);
+        Ok(())
+    }
+
+    /// The degrees in a graph that the shards of the keys know.
+    fn own_degrees(
+        &self,
+        graph: GraphRef<'_>,
+        list: &Lists<'_>,
+        allowed: Option<&IdRanges>,
+    ) -> Result<Vec<u64>, Unavailable> {
+        let mut counts = vec![0; list.keys.len()];
+        let mut of_part = Vec::new();
+        self.ask_owners(list.keys, |shard, part| {
+            of_part.clear();
+            let list = Lists {
+                keys: &part.keys,
+                ..*list
+            };
+            shard.degrees(graph, &list, allowed, &mut of_part)?;
+            let places = part.places.iter().zip(&of_part);
+            places.for_each(|(place, count)| counts[*place as usize] = *count);
+            Ok(())
+        })?;
+        Ok(counts)
+    }
+
+    /// The degrees, by following the lists.
+    fn count(
+        &self,
+        graph: GraphRef<'_>,
+        list: &Lists<'_>,
+        allowed: Option<&IdRanges>,
+    ) -> Result<Vec<u64>, Unavailable> {
+        let mut counts = vec![0; list.keys.len()];
+        let (mut rows, mut found) = (Vec::new(), Vec::new());
+        let mut cursor = Cursor::default();
+        while cursor.key < list.keys.len() {
+            rows.clear();
+            found.clear();
+            let lists = std::slice::from_ref(list);
+            let out = (&mut rows, &mut found);
+            self.follow(graph, lists, &mut cursor, allowed, COUNTED_AT_ONCE, out)?;
+            rows.iter().for_each(|row| counts[*row as usize] += 1);
+        }
+        Ok(counts)
+    }
+
+    /// The lengths of lists before anything is left out of them, or a little more than that: what it
+    /// costs to follow them.
+    pub(crate) fn lengths(
+        &self,
+        graph: GraphRef<'_>,
+        list: &Lists<'_>,
+    ) -> Result<Vec<u64>, Unavailable> {
+        let of_layer = |layer| {
+            let mut lengths = Vec::with_capacity(list.keys.len());
+            self.degrees_of(layer, list, None, &mut lengths)?;
+            Ok::<_, Unavailable>(lengths)
+        };
+        match graph {
+            GraphRef::Default => of_layer(graph),
+            GraphRef::Named | GraphRef::One(_) | GraphRef::Some(_) => of_layer(GraphRef::Named),
+            GraphRef::Union => {
+                let (default, named) = (of_layer(GraphRef::Default)?, of_layer(GraphRef::Named)?);
+                Ok(default.iter().zip(named).map(|(a, b)| a + b).collect())
+            }
+        }
+    }
+
+    /// As [`GraphSource::graphs_of`].
+    pub(crate) fn graphs_of_edges(
+        &self,
+        list: &Lists<'_>,
+        to: &[TermId],
+        rows: &mut Vec<u32>,
+        graphs: &mut Vec<TermId>,
+    ) -> Result<(), Unavailable> {
+        if list.predicate == PredicateId::TYPE {
+            return self.shared.graphs_of(list, to, rows, graphs);
+        }
+        let (subjects, objects) = match list.direction {
+            Direction::Out => (list.keys, to),
+            Direction::In => (to, list.keys),
+        };
+        let mut found: Vec<(u32, TermId)> = Vec::new();
+        let (mut ends, mut part_rows, mut part_graphs) = (Vec::new(), Vec::new(), Vec::new());
+        self.ask_owners(subjects, |shard, part| {
+            ends.clear();
+            ends.extend(part.places.iter().map(|place| objects[*place as usize]));
+            part_rows.clear();
+            part_graphs.clear();
+            let list = Lists {
+                predicate: list.predicate,
+                direction: Direction::Out,
+                keys: &part.keys,
+            };
+            shard.graphs_of(&list, &ends, &mut part_rows, &mut part_graphs)?;
+            let part_rows = part_rows.iter().map(|row| part.places[*row as usize]);
+            found.extend(part_rows.zip(part_graphs.iter().copied()));
+            Ok(())
+        })?;
+        found.sort_by_key(|(row, _)| *row);
+        rows.extend(found.iter().map(|(row, _)| *row));
+        graphs.extend(found.iter().map(|(_, graph)| *graph));
+        Ok(())
+    }
+}

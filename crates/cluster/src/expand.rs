@@ -1,0 +1,302 @@
+//! Following lists that are on several shards.
+//!
+//! Some rows at a time, a *window*, are asked for together: each shard follows the lists of its own keys,
+//! and what it finds goes to the rows again. The rows in front that all shards have finished are
+//! handed on; what was found of rows behind is forgotten, and asked for again. A place within a row is
+//! remembered only of rows that were asked for alone, so that it means the same to the shard whatever
+//! other keys it was asked for together with.
+//!
+//! Where several lists are to be intersected, the shortest of each row is followed, and the shards of
+//! the others are asked which of the ids they hold.
+
+use std::ops::Range;
+
+use jindou_exec::GraphSource;
+use jindou_model::{Cursor, GraphRef, IdRanges, Lists, PredicateId, TermId, Unavailable};
+use jindou_partition::Split;
+
+use crate::Sharded;
+use crate::ask::worse;
+
+/// Rows of a window, at most.
+const WINDOW: usize = 1024;
+
+/// What is asked for.
+struct Asked<'a> {
+    graph: GraphRef<'a>,
+    lists: &'a [Lists<'a>],
+    allowed: Option<&'a IdRanges>,
+}
+
+/// What was found of the first rows of a window.
+struct Window {
+    /// The row and id of each, in order.
+    rows: Vec<u32>,
+    ids: Vec<TermId>,
+    /// How far these go.
+    to: Cursor,
+    /// Why they go no further, if somebody did not answer.
+    reason: Option<Unavailable>,
+}
+
+/// What a shard answered for its rows of a window.
+struct Piece {
+    /// The rows, which rise.
+    places: Vec<u32>,
+    /// As the shard gave them, by place among these.
+    rows: Vec<u32>,
+    ids: Vec<TermId>,
+    cursor: Cursor,
+    /// How many of `ids` were taken.
+    taken: usize,
+}
+
+impl Sharded {
+    /// As [`GraphSource::expand`].
+    pub(crate) fn follow(
+        &self,
+        graph: GraphRef<'_>,
+        lists: &[Lists<'_>],
+        cursor: &mut Cursor,
+        allowed: Option<&IdRanges>,
+        budget: usize,
+        (rows, out): (&mut Vec<u32>, &mut Vec<TermId>),
+    ) -> Result<(), Unavailable> {
+        if lists.iter().all(|list| list.predicate == PredicateId::TYPE) {
+            let shared = &self.shared;
+            return shared.expand(graph, lists, cursor, allowed, budget, rows, out);
+        }
+        let asked = Asked {
+            graph,
+            lists,
+            allowed,
+        };
+        let count = lists.first().map_or(0, |list| list.keys.len());
+        let begin = *cursor;
+        let mut is_alone = cursor.offset > 0;
+        while cursor.key < count && out.len() < budget {
+            let room = budget - out.len();
+            let end = match is_alone {
+                true => cursor.key + 1,
+                false => count.min(cursor.key + room.min(WINDOW)),
+            };
+            let mut found = self.window(&asked, *cursor, end, room);
+            rows.append(&mut found.rows);
+            out.append(&mut found.ids);
+            let was_alone = end == cursor.key + 1;
+            let has_moved = found.to != *cursor;
+            *cursor = found.to;
+            is_alone = cursor.offset > 0 || !has_moved;
+            match found.reason {
+                // What is there may be all that the caller needs.
+                _ if has_moved => {}
+                Some(why) if was_alone => {
+                    return if *cursor == begin { Err(why) } else { Ok(()) };
+                }
+                None if was_alone => return Ok(()),
+                _ => {}
+            }
+            // The places of a list may be shared out: see `GraphSource::expand`.
+            if count == 1 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows the lists of the rows from the cursor's to `end`; of one row alone from its offset on.
+    fn window(&self, asked: &Asked<'_>, from: Cursor, end: usize, room: usize) -> Window {
+        let nothing = |reason| Window {
+            rows: Vec::new(),
+            ids: Vec::new(),
+            to: from,
+            reason: Some(reason),
+        };
+        let rows = from.key..end;
+        let walked = match self.walked(asked, rows.clone()) {
+            Ok(walked) => walked,
+            Err(reason) => return nothing(reason),
+        };
+        let mut found = self.found(asked, from, &walked, room);
+        match self.check(asked, from.key, &walked, &mut found) {
+            Ok(()) => found,
+            Err(reason) => nothing(reason),
+        }
+    }
+
+    /// Which list of each row is walked: the shortest.
+    fn walked(&self, asked: &Asked<'_>, rows: Range<usize>) -> Result<Vec<usize>, Unavailable> {
+        let mut walked = vec![0; rows.len()];
+        if asked.lists.len() == 1 {
+            return Ok(walked);
+        }
+        let mut shortest = vec![u64::MAX; rows.len()];
+        for (number, list) in asked.lists.iter().enumerate() {
+            let keys = &list.keys[rows.clone()];
+            let lengths = self.lengths(asked.graph, &Lists { keys, ..*list })?;
+            for (row, length) in lengths.into_iter().enumerate() {
+                if length < shortest[row] {
+                    (shortest[row], walked[row]) = (length, number);
+                }
+            }
+        }
+        Ok(walked)
+    }
+
+    /// What the walked lists of a window hold.
+    fn found(&self, asked: &Asked<'_>, from: Cursor, walked: &[usize], room: usize) -> Window {
+        let mut reason = None;
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut split = Split::default();
+        let mut of_list: Vec<u32> = Vec::new();
+        for (number, list) in asked.lists.iter().enumerate() {
+            of_list.clear();
+            let rows = (0..walked.len() as u32).filter(|row| walked[*row as usize] == number);
+            of_list.extend(rows);
+            let key = |row: &u32| list.keys[from.key + *row as usize];
+            let mut ask = |shard: Result<&dyn GraphSource, Unavailable>, keys: &[TermId], rows| {
+                let share = (room * keys.len() / walked.len()).max(1);
+                let list = Lists { keys, ..*list };
+                let piece = self.piece(asked, shard, &list, rows, from.offset, share);
+                let (piece, why) = piece;
+                pieces.push(piece);
+                if let Some(why) = why {
+                    reason = Some(worse(reason, why));
+                }
+            };
+            if of_list.is_empty() {
+                continue;
+            }
+            if list.predicate == PredicateId::TYPE {
+                let keys: Vec<TermId> = of_list.iter().map(key).collect();
+                ask(Ok(&*self.shared), &keys, of_list.clone());
+                continue;
+            }
+            split.fill(self.shards, of_list.iter().map(key));
+            for (shard, part) in split.parts() {
+                let rows = part.places.iter().map(|place| of_list[*place as usize]);
+                ask(self.of_shard(shard), &part.keys, rows.collect());
+            }
+        }
+        joined(from, walked.len(), pieces, reason)
+    }
+
+    /// What one shard answers.
+    fn piece(
+        &self,
+        asked: &Asked<'_>,
+        shard: Result<&dyn GraphSource, Unavailable>,
+        list: &Lists<'_>,
+        places: Vec<u32>,
+        offset: usize,
+        budget: usize,
+    ) -> (Piece, Option<Unavailable>) {
+        let (graph, _) = self.read_in(asked.graph, list.predicate, list.direction);
+        let mut piece = Piece {
+            places,
+            rows: Vec::new(),
+            ids: Vec::new(),
+            cursor: Cursor { key: 0, offset },
+            taken: 0,
+        };
+        let answer = shard.and_then(|shard| {
+            shard.expand(
+                graph,
+                std::slice::from_ref(list),
+                &mut piece.cursor,
+                asked.allowed,
+                budget,
+                &mut piece.rows,
+                &mut piece.ids,
+            )
+        });
+        (piece, answer.err())
+    }
+
+    /// Keeps what the other lists hold, too, and what is in the graph where that is to be asked.
+    fn check(
+        &self,
+        asked: &Asked<'_>,
+        first: usize,
+        walked: &[usize],
+        found: &mut Window,
+    ) -> Result<(), Unavailable> {
+        for (number, list) in asked.lists.iter().enumerate() {
+            let (_, by_subject) = self.read_in(asked.graph, list.predicate, list.direction);
+            let is_open = |row: u32| by_subject || walked[row as usize - first] != number;
+            let open = (0..found.rows.len()).filter(|index| is_open(found.rows[*index]));
+            let open: Vec<usize> = open.collect();
+            if open.is_empty() {
+                continue;
+            }
+            let keys = open
+                .iter()
+                .map(|index| list.keys[found.rows[*index] as usize]);
+            let keys: Vec<TermId> = keys.collect();
+            let to: Vec<TermId> = open.iter().map(|index| found.ids[*index]).collect();
+            let mut held = Vec::new();
+            let keys = Lists {
+                keys: &keys,
+                ..*list
+            };
+            self.contains_of(asked.graph, &keys, &to, &mut held)?;
+            let mut is_kept = vec![true; found.rows.len()];
+            open.iter().for_each(|index| is_kept[*index] = false);
+            for place in held {
+                is_kept[open[place as usize]] = true;
+            }
+            let mut kept = is_kept.iter();
+            found.rows.retain(|_| *kept.next().expect("one for each"));
+            let mut kept = is_kept.iter();
+            found.ids.retain(|_| *kept.next().expect("one for each"));
+        }
+        Ok(())
+    }
+}
+
+/// The first rows of a window that all pieces have, in order.
+fn joined(
+    from: Cursor,
+    count: usize,
+    mut pieces: Vec<Piece>,
+    reason: Option<Unavailable>,
+) -> Window {
+    // The piece of each row, and its place there.
+    let mut place_of = vec![(0, 0); count];
+    for (number, piece) in pieces.iter().enumerate() {
+        for (place, row) in piece.places.iter().enumerate() {
+            place_of[*row as usize] = (number, place);
+        }
+    }
+    let mut window = Window {
+        rows: Vec::new(),
+        ids: Vec::new(),
+        to: from,
+        reason,
+    };
+    for (number, place) in place_of {
+        let piece = &mut pieces[number];
+        let is_done = place < piece.cursor.key;
+        // Of a row that was asked for alone, a part counts.
+        if !is_done && count > 1 {
+            break;
+        }
+        let begin = piece.taken;
+        let of_row = piece.rows[begin..].iter();
+        let len = of_row.take_while(|row| **row as usize == place).count();
+        piece.taken += len;
+        window.ids.extend_from_slice(&piece.ids[begin..begin + len]);
+        window.rows.resize(window.ids.len(), window.to.key as u32);
+        window.to = match is_done {
+            true => Cursor {
+                key: window.to.key + 1,
+                offset: 0,
+            },
+            false => Cursor {
+                key: window.to.key,
+                offset: piece.cursor.offset,
+            },
+        };
+    }
+    window
+}

@@ -1,0 +1,14 @@
+//! What do many shards answer together?
+//!
+//! [`Sharded`] is a graph over graphs, each of which has the rows of one shard. It asks each shard for
+//! the keys that it owns and for no others, and puts the answers in the order that callers expect.
+
+#![forbid(unsafe_code)]
+
+mod ask;
+mod expand;
+mod matching;
+mod members;
+mod sharded;
+
+pub use sharded::Sharded;

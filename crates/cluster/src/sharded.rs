@@ -1,0 +1,242 @@
+//! A graph in shards.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use jindou_exec::{Catalogue, GraphSource, Keys, TermSource};
+use jindou_model::{
+    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, PredicateId, ShardId,
+    TermId, TextRun, Unavailable, Visit,
+};
+use jindou_partition::Shards;
+
+/// A graph whose rows are on several shards.
+///
+/// A shard has the outgoing edges of the subjects that it owns and the incoming ones of its objects. In
+/// which named graphs an edge is, the shard of its subject knows. The edges of `rdf:type`, which follow
+/// from the characteristic sets, are known to all, and cost no shard a call.
+pub struct Sharded {
+    pub(crate) shards: Shards,
+    /// What every machine knows of the whole graph.
+    pub(crate) catalogue: Arc<dyn Catalogue>,
+    /// The characteristic sets: which vertices have which types and predicates, and all edges of
+    /// `rdf:type`.
+    pub(crate) shared: Arc<dyn GraphSource>,
+    /// The rows, by shard; none of one that is lost.
+    pub(crate) rows: Vec<Option<Arc<dyn GraphSource>>>,
+}
+
+impl Sharded {
+    /// The graph of these parts: what is known to all, and the rows of each shard, or none of one that
+    /// is lost: what needs it is answered by [`Unavailable::Never`].
+    ///
+    /// # Panics
+    /// If there are not as many `rows` as `shards`.
+    #[must_use]
+    pub fn new(
+        shards: Shards,
+        catalogue: Arc<dyn Catalogue>,
+        shared: Arc<dyn GraphSource>,
+        rows: Vec<Option<Arc<dyn GraphSource>>>,
+    ) -> Self {
+        assert_eq!(rows.len(), shards.count(), "each shard has its rows");
+        Self {
+            shards,
+            catalogue,
+            shared,
+            rows,
+        }
+    }
+
+    /// The rows of a shard.
+    pub(crate) fn of_shard(&self, shard: ShardId) -> Result<&dyn GraphSource, Unavailable> {
+        let rows = self.rows[shard.0 as usize].as_deref();
+        rows.ok_or(Unavailable::Never(shard))
+    }
+
+    /// What has the edges of a predicate from a key.
+    pub(crate) fn of_key(
+        &self,
+        predicate: PredicateId,
+        key: TermId,
+    ) -> Result<&dyn GraphSource, Unavailable> {
+        match predicate {
+            PredicateId::TYPE => Ok(&*self.shared),
+            _ => self.of_shard(self.shards.owner(key)),
+        }
+    }
+
+    /// The graph in which lists are read where one is asked for: the same, or the merge of all that are
+    /// named, where these have the same edges of the predicate or where the shards of the keys cannot
+    /// tell; then `true`, and whoever reads asks the shards of the subjects.
+    pub(crate) fn read_in<'g>(
+        &self,
+        graph: GraphRef<'g>,
+        predicate: PredicateId,
+        direction: Direction,
+    ) -> (GraphRef<'g>, bool) {
+        if predicate == PredicateId::TYPE {
+            return (graph, false);
+        }
+        match graph {
+            GraphRef::One(_) => {
+                let edges = |graph| self.catalogue.edges(graph, predicate);
+                if edges(graph).is_some() && edges(graph) == edges(GraphRef::Named) {
+                    return (GraphRef::Named, false);
+                }
+            }
+            GraphRef::Some(_) => {}
+            GraphRef::Default | GraphRef::Named | GraphRef::Union => return (graph, false),
+        }
+        match direction {
+            Direction::Out => (graph, false),
+            Direction::In => (GraphRef::Named, true),
+        }
+    }
+}
+
+impl TermSource for Sharded {
+    fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
+        self.catalogue.push_key(id, key);
+    }
+
+    fn lookup(&self, key: &[u8], literal: bool) -> Option<TermId> {
+        self.catalogue.lookup(key, literal)
+    }
+
+    fn text_run(&self, id: TermId) -> Option<TextRun> {
+        self.catalogue.text_run(id)
+    }
+
+    fn end_number(&self, id: TermId) -> Option<u8> {
+        self.catalogue.end_number(id)
+    }
+
+    fn push_keys(&self, ids: &[TermId], most_bytes: usize, keys: &mut Keys) -> usize {
+        self.catalogue.push_keys(ids, most_bytes, keys)
+    }
+
+    fn lookup_keys(&self, keys: &Keys, ids: &mut Vec<Option<TermId>>) {
+        self.catalogue.lookup_keys(keys, ids);
+    }
+}
+
+impl Catalogue for Sharded {
+    fn predicate(&self, term: TermId) -> Option<PredicateId> {
+        self.catalogue.predicate(term)
+    }
+
+    fn predicate_term(&self, predicate: PredicateId) -> TermId {
+        self.catalogue.predicate_term(predicate)
+    }
+
+    fn predicates(&self, graph: GraphRef<'_>, out: &mut Vec<PredicateId>) {
+        self.catalogue.predicates(graph, out);
+    }
+
+    fn predicates_of(
+        &self,
+        graph: GraphRef<'_>,
+        key: TermId,
+        direction: Direction,
+        out: &mut Vec<PredicateId>,
+    ) {
+        self.catalogue.predicates_of(graph, key, direction, out);
+    }
+
+    fn has_graph(&self, graph: TermId) -> bool {
+        self.catalogue.has_graph(graph)
+    }
+
+    fn graph_count(&self) -> u64 {
+        self.catalogue.graph_count()
+    }
+
+    fn graphs(&self, out: &mut Vec<TermId>) {
+        self.catalogue.graphs(out);
+    }
+
+    fn edges(&self, graph: GraphRef<'_>, predicate: PredicateId) -> Option<u64> {
+        self.catalogue.edges(graph, predicate)
+    }
+}
+
+impl GraphSource for Sharded {
+    fn members(
+        &self,
+        graph: GraphRef<'_>,
+        memberships: &[Membership],
+        exact: bool,
+        within: Option<&IdRanges>,
+    ) -> Result<Option<IdRanges>, Unavailable> {
+        self.members_of(graph, memberships, exact, within)
+    }
+
+    fn expand(
+        &self,
+        graph: GraphRef<'_>,
+        lists: &[Lists<'_>],
+        cursor: &mut Cursor,
+        allowed: Option<&IdRanges>,
+        budget: usize,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) -> Result<(), Unavailable> {
+        self.follow(graph, lists, cursor, allowed, budget, (rows, out))
+    }
+
+    fn places(&self, graph: GraphRef<'_>, list: &Lists<'_>) -> Result<u64, Unavailable> {
+        let [key] = list.keys else {
+            panic!("places are those of one key");
+        };
+        let (read, _) = self.read_in(graph, list.predicate, list.direction);
+        self.of_key(list.predicate, *key)?.places(read, list)
+    }
+
+    fn contains(
+        &self,
+        graph: GraphRef<'_>,
+        list: &Lists<'_>,
+        to: &[TermId],
+        rows: &mut Vec<u32>,
+    ) -> Result<(), Unavailable> {
+        self.contains_of(graph, list, to, rows)
+    }
+
+    fn degrees(
+        &self,
+        graph: GraphRef<'_>,
+        list: &Lists<'_>,
+        allowed: Option<&IdRanges>,
+        out: &mut Vec<u64>,
+    ) -> Result<(), Unavailable> {
+        self.degrees_of(graph, list, allowed, out)
+    }
+
+    fn graphs_of(
+        &self,
+        list: &Lists<'_>,
+        to: &[TermId],
+        rows: &mut Vec<u32>,
+        graphs: &mut Vec<TermId>,
+    ) -> Result<(), Unavailable> {
+        self.graphs_of_edges(list, to, rows, graphs)
+    }
+
+    fn for_each_match(
+        &self,
+        pattern: &Pattern,
+        graph: GraphRef<'_>,
+        visit: &mut Visit<'_>,
+    ) -> Result<ControlFlow<()>, Unavailable> {
+        self.visit_matches(pattern, graph, visit)
+    }
+
+    fn for_each_quad(
+        &self,
+        pattern: &Pattern,
+        visit: &mut Visit<'_>,
+    ) -> Result<ControlFlow<()>, Unavailable> {
+        self.visit_quads(pattern, visit)
+    }
+}

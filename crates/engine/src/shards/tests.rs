@@ -1,0 +1,494 @@
+//! Every call of the access to graphs, of shards beside the snapshot that they were cut from.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use jindou_ingest::{LoadOptions, Progress, Source};
+use jindou_model::{
+    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, PredicateId, TermId,
+};
+use jindou_partition::Shards;
+use jindou_store::LayerKind;
+
+use super::*;
+use crate::Database;
+
+/// Seeds of a run; `JINDOU_SEED` sets the first one.
+const SEEDS: u64 = 12;
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        (self.0 >> 33) % limit
+    }
+
+    fn quad(&mut self) -> String {
+        let graph = match self.below(10) {
+            0..4 => String::new(),
+            graph => format!(" :g{}", graph % 4),
+        };
+        let object = match self.below(10) {
+            0..6 => format!(":v{}", self.below(60)),
+            6 => format!("\"text {}\"", self.below(30)),
+            7 => format!("{}", self.below(40)),
+            // Hubs.
+            _ => format!(":v{}", self.below(2)),
+        };
+        let (subject, predicate) = (self.below(90), self.below(5));
+        let triple = match predicate {
+            0 => format!(":v{subject} a :c{}", self.below(4)),
+            1 if self.below(3) == 0 => format!(":v{} :p{predicate} {object}", subject % 3),
+            _ => format!(":v{subject} :p{predicate} {object}"),
+        };
+        match graph.as_str() {
+            "" => format!("{triple} ."),
+            graph => format!("GRAPH {graph} {{ {triple} }}"),
+        }
+    }
+}
+
+/// Some quads of the bulk load, and some that came later.
+fn database(random: &mut Random) -> Database {
+    let config = Config {
+        merge: crate::MergePolicy::never(),
+        ..Config::default()
+    };
+    let database = Database::with_config(config);
+    let prefix = "PREFIX : <http://example.org/>";
+    let quads = |random: &mut Random, count: u64| {
+        let quads: Vec<String> = (0..count).map(|_| random.quad()).collect();
+        quads.join("\n")
+    };
+    let loaded = random.below(900);
+    let text = format!("{prefix}\n{}", quads(random, loaded).replace("GRAPH", ""));
+    let source = Source::bytes("data.trig", text.into_bytes());
+    let (options, progress) = (LoadOptions::default(), Progress::default());
+    database.load(vec![source], &options, &progress).unwrap();
+    for _ in 0..random.below(3) {
+        let (came, went) = (quads(random, 40), quads(random, 200));
+        let update = format!("{prefix} INSERT DATA {{ {came} }} ; DELETE DATA {{ {went} }}");
+        database.update(&update).unwrap();
+    }
+    database
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    let first = std::env::var("JINDOU_SEED").map_or(1, |seed| seed.parse().unwrap());
+    first..first + SEEDS
+}
+
+/// What a test compares.
+struct Pair {
+    one: Arc<StoredGraph>,
+    shards: Sharded,
+    terms: Vec<TermId>,
+    graphs: Vec<TermId>,
+    note: String,
+}
+
+fn pair(seed: u64) -> Pair {
+    let mut random = Random(seed);
+    let one = database(&mut random).graph();
+    let config = Config {
+        shards: Shards::new(1 << (1 + seed % 4)).unwrap(),
+        ..Config::default()
+    };
+    let shards = cut(&one, &config).unwrap();
+    let mut terms = BTreeSet::new();
+    let all = pattern(None, None, None);
+    let flow = one
+        .snapshot
+        .for_each_match(&all, GraphRef::Union, &mut |s, _, o, _| {
+            terms.extend([s, o]);
+            ControlFlow::Continue(())
+        });
+    assert!(flow.is_continue());
+    let mut terms: Vec<TermId> = terms.into_iter().collect();
+    terms.push(TermId::literal(1 << 45));
+    // In no order, some twice.
+    for place in (1..terms.len()).rev() {
+        terms.swap(place, random.below(place as u64 + 1) as usize);
+    }
+    terms.extend(terms.clone().iter().take(9));
+    let mut graphs = Vec::new();
+    jindou_exec::Catalogue::graphs(&*one, &mut graphs);
+    graphs.sort_unstable();
+    let note = format!("seed {seed}, {} shards", config.shards.count());
+    Pair {
+        one,
+        shards,
+        terms,
+        graphs,
+        note,
+    }
+}
+
+impl Pair {
+    fn graph_refs(&self) -> Vec<GraphRef<'_>> {
+        let mut refs = vec![GraphRef::Default, GraphRef::Named, GraphRef::Union];
+        refs.extend(self.graphs.iter().map(|graph| GraphRef::One(*graph)));
+        refs.push(GraphRef::Some(&self.graphs[..self.graphs.len().min(2)]));
+        refs
+    }
+
+    fn lists(&self) -> Vec<Lists<'_>> {
+        let predicates = (0..self.one.snapshot.predicate_count() as u32).map(PredicateId);
+        let both = predicates.flat_map(|p| [(p, Direction::Out), (p, Direction::In)]);
+        let list = |(predicate, direction)| Lists {
+            predicate,
+            direction,
+            keys: &self.terms,
+        };
+        both.map(list).collect()
+    }
+
+    fn some_ids(&self) -> IdRanges {
+        let mut ids: Vec<u64> = self.terms.iter().step_by(3).map(|id| id.raw()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let mut ranges = IdRanges::new();
+        ranges.extend_sorted(ids.into_iter());
+        ranges
+    }
+}
+
+fn pattern(s: Option<TermId>, p: Option<PredicateId>, o: Option<TermId>) -> Pattern {
+    Pattern {
+        subject: s,
+        predicate: p,
+        object: o,
+    }
+}
+
+fn expanded(
+    source: &dyn GraphSource,
+    graph: GraphRef<'_>,
+    lists: &[Lists<'_>],
+    allowed: Option<&IdRanges>,
+    budget: usize,
+) -> Vec<(u32, TermId)> {
+    let mut cursor = Cursor::default();
+    let (mut rows, mut out, mut found) = (Vec::new(), Vec::new(), Vec::new());
+    while cursor.key < lists[0].keys.len() {
+        rows.clear();
+        out.clear();
+        let before = cursor;
+        let (rows, out) = (&mut rows, &mut out);
+        source
+            .expand(graph, lists, &mut cursor, allowed, budget, rows, out)
+            .unwrap();
+        assert_ne!(before, cursor);
+        assert_eq!(rows.len(), out.len());
+        found.extend(rows.iter().copied().zip(out.iter().copied()));
+    }
+    assert!(found.is_sorted_by_key(|(row, _)| *row));
+    // Those of a row come in any order.
+    found.sort_unstable();
+    found
+}
+
+#[test]
+fn a_shard_has_the_rows_that_it_owns_and_no_others() {
+    for seed in seeds() {
+        let one = database(&mut Random(seed)).graph();
+        let shards = Shards::new(1 << (1 + seed % 4)).unwrap();
+        let cut = one.snapshot.cut(shards).unwrap();
+        let predicates = (1..one.snapshot.predicate_count() as u32).map(PredicateId);
+        let both = predicates.flat_map(|p| [(p, Direction::Out), (p, Direction::In)]);
+        for (predicate, direction) in both {
+            for kind in LayerKind::ALL {
+                let mut keys = 0;
+                for (shard, part) in shards.all().zip(&cut.shards) {
+                    let segment = part.base().layer(kind).segment(predicate, direction);
+                    let Some(segment) = segment else { continue };
+                    segment.domain().for_each(&mut |key| {
+                        assert_eq!(shards.owner(key), shard, "seed {seed}");
+                        keys += 1;
+                    });
+                }
+                let counted = one.snapshot.layer(kind).counts(predicate, direction);
+                assert_eq!(keys, counted.1, "seed {seed}");
+                let shared = cut.shared.base().layer(kind).segment(predicate, direction);
+                assert!(shared.is_none_or(|segment| segment.domain().is_empty()));
+            }
+        }
+    }
+}
+
+#[test]
+fn lists_are_followed_alike() {
+    for seed in seeds() {
+        let pair = pair(seed);
+        let (ids, others) = (pair.some_ids(), reversed(&pair.terms));
+        for graph in pair.graph_refs() {
+            for (number, list) in pair.lists().into_iter().enumerate() {
+                let budget = [1, 2, 7, 100, 5000][(number + seed as usize) % 5];
+                let note = format!(
+                    "{}: {graph:?} {:?} {:?}",
+                    pair.note, list.predicate, list.direction
+                );
+                for allowed in [None, Some(&ids)] {
+                    let expected = expanded(&*pair.one, graph, &[list], allowed, 1000);
+                    let found = expanded(&pair.shards, graph, &[list], allowed, budget);
+                    assert_eq!(found, expected, "{note} {budget}");
+                }
+                for second in pair.lists().into_iter().step_by(3) {
+                    let second = Lists {
+                        keys: &others,
+                        ..second
+                    };
+                    let lists = [list, second];
+                    let expected = expanded(&*pair.one, graph, &lists, None, 1000);
+                    let found = expanded(&pair.shards, graph, &lists, None, budget);
+                    assert_eq!(found, expected, "{note} {budget}, {:?}", second.predicate);
+                }
+            }
+        }
+    }
+}
+
+fn reversed(ids: &[TermId]) -> Vec<TermId> {
+    ids.iter().rev().copied().collect()
+}
+
+#[test]
+fn edges_and_lengths_are_told_alike() {
+    for seed in seeds() {
+        let pair = pair(seed);
+        let (ids, to) = (pair.some_ids(), reversed(&pair.terms));
+        for graph in pair.graph_refs() {
+            for list in pair.lists() {
+                let note = format!(
+                    "{}: {graph:?} {:?} {:?}",
+                    pair.note, list.predicate, list.direction
+                );
+                let contains = |source: &dyn GraphSource| {
+                    let mut rows = vec![7];
+                    source.contains(graph, &list, &to, &mut rows).unwrap();
+                    rows
+                };
+                assert_eq!(contains(&pair.shards), contains(&*pair.one), "{note}");
+                for allowed in [None, Some(&ids)] {
+                    let degrees = |source: &dyn GraphSource| {
+                        let mut degrees = vec![7];
+                        source.degrees(graph, &list, allowed, &mut degrees).unwrap();
+                        degrees
+                    };
+                    assert_eq!(degrees(&pair.shards), degrees(&*pair.one), "{note}");
+                }
+                for key in pair.terms.iter().step_by(5) {
+                    let keys = [*key];
+                    let list = Lists {
+                        keys: &keys,
+                        ..list
+                    };
+                    for allowed in [None, Some(&ids)] {
+                        let expected = expanded(&*pair.one, graph, &[list], allowed, 1000);
+                        for source in [&*pair.one as &dyn GraphSource, &pair.shards] {
+                            let found = shared_out(source, graph, list, allowed);
+                            assert_eq!(found, expected, "{note}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The places of a key, shared out by threes.
+fn shared_out(
+    source: &dyn GraphSource,
+    graph: GraphRef<'_>,
+    list: Lists<'_>,
+    allowed: Option<&IdRanges>,
+) -> Vec<(u32, TermId)> {
+    let places = source.places(graph, &list).unwrap() as usize;
+    let (mut rows, mut out) = (Vec::new(), Vec::new());
+    for from in (0..places).step_by(3) {
+        let mut cursor = Cursor {
+            key: 0,
+            offset: from,
+        };
+        while cursor.key == 0 && cursor.offset < from + 3 {
+            let budget = out.len() + from + 3 - cursor.offset;
+            let (rows, out) = (&mut rows, &mut out);
+            source
+                .expand(graph, &[list], &mut cursor, allowed, budget, rows, out)
+                .unwrap();
+        }
+    }
+    let mut found: Vec<(u32, TermId)> = rows.into_iter().zip(out).collect();
+    found.sort_unstable();
+    found
+}
+
+#[test]
+fn patterns_are_matched_alike() {
+    for seed in seeds() {
+        let pair = pair(seed);
+        let mut triples = Vec::new();
+        let all = pattern(None, None, None);
+        let flow = pair.one.snapshot.for_each_quad(&all, &mut |s, p, o, _| {
+            triples.push((Some(s), Some(p), Some(o)));
+            ControlFlow::Continue(())
+        });
+        assert!(flow.is_continue());
+        let mut patterns = vec![all];
+        for (s, p, o) in triples.into_iter().step_by(17) {
+            patterns.extend(
+                [(s, p, o), (s, p, None), (None, p, o), (None, p, None)]
+                    .map(|(s, p, o)| pattern(s, p, o)),
+            );
+            patterns.extend([(s, o), (s, None), (None, o)].map(|(s, o)| pattern(s, None, o)));
+        }
+        for pattern in patterns {
+            for graph in pair.graph_refs() {
+                let matches = |source: &dyn GraphSource| {
+                    let mut rows = Vec::new();
+                    let flow = source.for_each_match(&pattern, graph, &mut |s, p, o, g| {
+                        rows.push((s, p, o, g));
+                        ControlFlow::Continue(())
+                    });
+                    assert!(flow.unwrap().is_continue());
+                    rows.sort_unstable();
+                    rows
+                };
+                let note = format!("{}: {pattern:?} {graph:?}", pair.note);
+                assert_eq!(matches(&pair.shards), matches(&*pair.one), "{note}");
+            }
+            let quads = |source: &dyn GraphSource| {
+                let mut rows = Vec::new();
+                let flow = source.for_each_quad(&pattern, &mut |s, p, o, g| {
+                    rows.push((s, p, o, g));
+                    ControlFlow::Continue(())
+                });
+                assert!(flow.unwrap().is_continue());
+                rows.sort_unstable();
+                rows
+            };
+            assert_eq!(
+                quads(&pair.shards),
+                quads(&*pair.one),
+                "{}: {pattern:?}",
+                pair.note
+            );
+        }
+    }
+}
+
+#[test]
+fn graphs_of_edges_are_told_alike() {
+    for seed in seeds() {
+        let pair = pair(seed);
+        for list in pair.lists() {
+            let edges = expanded(&*pair.one, GraphRef::Named, &[list], None, 1000);
+            let keys: Vec<TermId> = edges
+                .iter()
+                .map(|(row, _)| pair.terms[*row as usize])
+                .collect();
+            let to: Vec<TermId> = edges.iter().map(|(_, id)| *id).collect();
+            let graphs = |source: &dyn GraphSource| {
+                let list = Lists {
+                    keys: &keys,
+                    ..list
+                };
+                let (mut rows, mut graphs) = (Vec::new(), Vec::new());
+                source
+                    .graphs_of(&list, &to, &mut rows, &mut graphs)
+                    .unwrap();
+                assert!(rows.is_sorted());
+                let mut found: Vec<_> = rows.into_iter().zip(graphs).collect();
+                found.sort_unstable();
+                found
+            };
+            assert_eq!(graphs(&pair.shards), graphs(&*pair.one), "{}", pair.note);
+        }
+    }
+}
+
+#[test]
+fn members_are_those_of_the_whole() {
+    for seed in seeds() {
+        let pair = pair(seed);
+        let within = pair.some_ids();
+        let mut asked: Vec<Vec<Membership>> = Vec::new();
+        for list in pair.lists() {
+            let has = Membership::Has(list.predicate, list.direction);
+            asked.push(vec![has]);
+            asked.push(vec![has, Membership::Has(PredicateId(1), Direction::In)]);
+            let class = pair.terms[asked.len() % pair.terms.len()];
+            asked.push(vec![has, Membership::Type(class)]);
+            asked.push(vec![Membership::Type(class)]);
+        }
+        for graph in pair.graph_refs() {
+            let is_some = matches!(graph, GraphRef::One(_) | GraphRef::Some(_));
+            for traits in &asked {
+                for within in [None, Some(&within)] {
+                    let note = format!("{}: {graph:?} {traits:?}", pair.note);
+                    let members = |source: &dyn GraphSource, exact| {
+                        source.members(graph, traits, exact, within).unwrap()
+                    };
+                    let (expected, found) =
+                        (members(&*pair.one, true), members(&pair.shards, true));
+                    let (expected, found) = (expected.unwrap(), found.unwrap());
+                    match is_some {
+                        // Predicates may be those of other graphs.
+                        true => assert!(
+                            truth(&pair, graph, traits, within).is_subset(&list_of(&found)),
+                            "{note}"
+                        ),
+                        false => assert_eq!(list_of(&found), list_of(&expected), "{note}"),
+                    }
+                    if let Some(some) = members(&pair.shards, false) {
+                        assert!(
+                            truth(&pair, graph, traits, within).is_subset(&list_of(&some)),
+                            "{note}"
+                        );
+                    } else {
+                        assert!(
+                            !traits.iter().any(|t| matches!(t, Membership::Type(_))),
+                            "{note}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn list_of(ids: &IdRanges) -> BTreeSet<TermId> {
+    let ranges = ids.ranges().iter();
+    ranges
+        .flat_map(|(first, end)| (*first..*end).map(TermId::from_raw))
+        .collect()
+}
+
+/// The terms that have all traits in a graph, found by their edges.
+fn truth(
+    pair: &Pair,
+    graph: GraphRef<'_>,
+    traits: &[Membership],
+    within: Option<&IdRanges>,
+) -> BTreeSet<TermId> {
+    let has = |id: TermId, asked: &Membership| {
+        let keys = [id];
+        let (predicate, direction, to) = match asked {
+            Membership::Type(class) => (PredicateId::TYPE, Direction::Out, Some(*class)),
+            Membership::Has(predicate, direction) => (*predicate, *direction, None),
+        };
+        let list = Lists {
+            predicate,
+            direction,
+            keys: &keys,
+        };
+        let found = expanded(&*pair.one, graph, &[list], None, 1000);
+        found.iter().any(|(_, id)| to.is_none_or(|to| to == *id))
+    };
+    let is_within = |id: &TermId| within.is_none_or(|within| within.contains(*id));
+    let terms = pair.terms.iter().copied().filter(is_within);
+    terms
+        .filter(|id| traits.iter().all(|asked| has(*id, asked)))
+        .collect()
+}

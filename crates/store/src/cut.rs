@@ -1,0 +1,160 @@
+//! A snapshot, cut into virtual shards: each has the rows of the keys that it owns.
+//!
+//! What is small and concerns all is not cut but shared: the characteristic sets, which are all edges
+//! of `rdf:type`, the dictionary, the runs, and the numbers of the named graphs. The graphs of an edge
+//! are told by the shard of its subject, whose row gives the edge its place.
+
+use std::sync::Arc;
+
+use jindou_model::{Direction, PredicateId, TermId};
+use jindou_partition::Shards;
+
+use crate::StoreError;
+use crate::base::Base;
+use crate::base_files::BaseFiles;
+use crate::delta::Snapshot;
+use crate::graph_packing::Packer;
+use crate::graph_table::{GraphCoder, GraphTable};
+use crate::layer::LayerKind;
+use crate::merge::Merged;
+use crate::named::{EdgeGraphs, NamedGraphs};
+use crate::predicate_graphs::PredicateGraphs;
+use crate::segment::Segment;
+
+/// Segments by direction and predicate.
+type Segments = [Vec<Option<Segment>>; 2];
+
+/// A snapshot in parts, each of which is a snapshot with the same ids.
+pub struct Cut {
+    /// What every shard knows: the characteristic sets, with all edges of `rdf:type`, and no other
+    /// edge.
+    pub shared: Snapshot,
+    /// By shard: the outgoing edges of the subjects that it owns, and the incoming ones of the objects
+    /// that it owns, but for `rdf:type`.
+    pub shards: Vec<Snapshot>,
+}
+
+impl Snapshot {
+    /// Cuts it into shards. What changed since the last merge is merged first.
+    ///
+    /// Costs a copy of all segments, and holds of one segment eight bytes more for each key and
+    /// neighbour.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`] for terms that fit into no table.
+    pub fn cut(&self, shards: Shards) -> Result<Cut, StoreError> {
+        if self.is_merged() {
+            return Ok(self.cut_base(self.base(), shards));
+        }
+        let changed = self.changed_predicates();
+        let predicates = changed.iter().map(|changes| changes.predicate).collect();
+        let merged = Merged::new(self.clone(), predicates)?;
+        Ok(self.cut_base(merged.base(), shards))
+    }
+
+    fn cut_base(&self, base: &Base, shards: Shards) -> Cut {
+        let of_base = |base| Self::of_base(base, self.generation(), self.number());
+        let [default, named] = LayerKind::ALL.map(|kind| cut_layer(base, kind, shards));
+        let layers = default.into_iter().zip(named);
+        let shards = layers.map(|(default, named)| of_base(base.part([default, named], false)));
+        let none = LayerKind::ALL.map(|kind| no_rows(base, kind));
+        Cut {
+            shared: of_base(base.part(none, true)),
+            shards: shards.collect(),
+        }
+    }
+}
+
+/// The segments of each shard.
+fn cut_layer(base: &Base, kind: LayerKind, shards: Shards) -> Vec<Segments> {
+    let mut parts = vec![Segments::default(); shards.count()];
+    for (direction, segments) in base.layer(kind).segments.iter().enumerate() {
+        for segment in segments {
+            let cut = segment.as_ref().map(|segment| segment.cut(shards));
+            let mut cut = cut.into_iter().flatten();
+            for part in &mut parts {
+                part[direction].push(cut.next());
+            }
+        }
+    }
+    parts
+}
+
+/// Segments without rows where a layer has some with rows.
+fn no_rows(base: &Base, kind: LayerKind) -> Segments {
+    let empty = |_: &Segment| Segment::from_sorted(&[]);
+    let segments = base.layer(kind).segments.iter();
+    let mut empty = segments.map(|side| side.iter().map(|s| s.as_ref().map(empty)).collect());
+    [(); 2].map(|()| empty.next().expect("there are two directions"))
+}
+
+impl Base {
+    /// A base with these segments of each layer, and the named graphs of their edges; of the edges of
+    /// `rdf:type` where it `has_types`.
+    fn part(&self, segments: [Segments; 2], has_types: bool) -> Self {
+        let named_layer = LayerKind::Named as usize;
+        let named = self.part_of_graphs(&segments[named_layer], has_types);
+        let mut kinds = LayerKind::ALL.into_iter();
+        let layers = segments.map(|segments| {
+            let kind = kinds.next().expect("a layer for each kind");
+            self.layer(kind).part(segments)
+        });
+        Self {
+            vertices: self.vertices.clone(),
+            literals: self.literals.clone(),
+            predicate_terms: self.predicate_terms.clone(),
+            vertex_predicates: self.vertex_predicates.clone(),
+            layers,
+            named,
+            runs: self.runs.clone(),
+            documents: self.documents,
+            declared: self.declared.clone(),
+            is_union: self.is_union,
+            identity: self.identity,
+            files: BaseFiles::default(),
+        }
+    }
+
+    /// The named graphs of the edges that these segments of the named layer have.
+    fn part_of_graphs(&self, segments: &Segments, has_types: bool) -> NamedGraphs {
+        let mut coder = GraphCoder::new(GraphTable::clone(&self.named.graphs));
+        let none = Arc::new(PredicateGraphs::none());
+        let rows = &segments[Direction::Out as usize];
+        let part = |number: usize| {
+            let predicate = PredicateId(number as u32);
+            let whole = self.named.part(predicate).filter(|_| has_types);
+            match (predicate, rows.get(number).and_then(Option::as_ref)) {
+                (PredicateId::TYPE, _) => Arc::clone(whole.unwrap_or(&none)),
+                (_, None) => Arc::clone(&none),
+                (_, Some(rows)) => Arc::new(self.graphs_of_rows(predicate, rows, &mut coder)),
+            }
+        };
+        let parts = (0..self.predicate_count()).map(part).collect();
+        NamedGraphs::join(Arc::clone(&self.named.graphs), parts)
+    }
+
+    /// The graphs of the edges of some rows of a predicate's outgoing segment. All sets of graphs have
+    /// their codes already.
+    fn graphs_of_rows(
+        &self,
+        predicate: PredicateId,
+        rows: &Segment,
+        coder: &mut GraphCoder,
+    ) -> PredicateGraphs {
+        let whole = self
+            .layer(LayerKind::Named)
+            .segment(predicate, Direction::Out);
+        let whole = whole.expect("rows are of a segment");
+        let mut graphs_of = EdgeGraphs::new(self, predicate);
+        let mut packer = Packer::new(coder, &self.runs, rows.edges() as u64);
+        let mut graphs = Vec::new();
+        rows.domain().for_each(&mut |subject: TermId| {
+            for place in whole.edge_range(subject) {
+                graphs.clear();
+                graphs.extend(graphs_of.at(place, subject).iter());
+                packer.edge(subject, &graphs);
+            }
+        });
+        packer.finish()
+    }
+}
