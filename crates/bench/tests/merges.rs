@@ -23,6 +23,7 @@ fn quick(folder: &Path, only: Scenario) -> Options {
         duration: Duration::from_millis(400),
         clients: 2,
         runs: 2,
+        literals: 600,
         transactions: 400,
         live: 48,
         merge,
@@ -137,4 +138,21 @@ fn what_is_inserted_and_deleted_is_told_by_tenths() {
     for said in ["an empty store", "LUBM, 1 universities", "tenth", "ratio"] {
         assert!(text.contains(said), "{said}: {text}");
     }
+}
+
+#[test]
+fn order_by_of_appended_literals_is_that_of_a_fresh_load() {
+    let report = report(Scenario::Order, |_| {});
+    let text = report.to_string();
+    let order = report.order.unwrap();
+    assert_eq!((order.literals, order.appended), (600, 60));
+    let stores = order.stores.iter();
+    let stores: Vec<_> = stores.map(|s| (s.texts.as_str(), s.merges)).collect();
+    let expected = [("between", 0), ("between", 4), ("behind", 0), ("behind", 4)];
+    assert_eq!(stores, expected);
+    for store in &order.stores {
+        let rows: Vec<u64> = store.queries.iter().map(|query| query.rows).collect();
+        assert_eq!(rows, [10, 10, 600, 600, 600, 600, 1, 12, 600]);
+    }
+    assert!(text.contains("min-each"), "{text}");
 }

@@ -317,13 +317,14 @@ Published figures:
 
 Scenarios: single (new triples of one predicate are merged, alone and beside queries), stream
 (clients commit new vertices while the background merges; queries and sizes are compared with a
-fresh load), churn (as much is deleted as inserted; memory and files by tenths of the run). Memory
-is told best by one scenario at a time; all three take about two minutes on two cores. Data and
+fresh load), churn (as much is deleted as inserted; memory and files by tenths of the run), order
+(ORDER BY of literals of which one in ten was appended, beside a fresh load). Memory
+is told best by one scenario at a time; all four take about three minutes on two cores. Data and
 stores for the time of the measurement are kept under target/bench-data in the current folder, which
 decides what an fsync costs. Ends with status 1
 if an answer is not the one that a fresh load gives.")]
 pub(crate) struct MergeBenchArguments {
-    /// Only this scenario: single, stream or churn
+    /// Only this scenario: single, stream, churn or order
     #[arg(long, value_name = "SCENARIO")]
     pub(crate) only: Option<Scenario>,
     /// Universities of single, and of churn with --on-lubm
@@ -380,7 +381,16 @@ pub(crate) struct MergeBenchArguments {
         allow_negative_numbers = true
     )]
     pub(crate) rate: NonZeroU64,
-    /// Timed runs of each query of stream on each store, the median of which counts
+    /// Literals of each kind of order
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "500000",
+        value_parser = parse_count::<NonZeroU64>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) literals: NonZeroU64,
+    /// Timed runs of each query of stream and order on each store, the median of which counts
     #[arg(
         long,
         value_name = "R",

@@ -4,7 +4,7 @@ use crate::random::Random;
 use jindou_exec::{Catalogue, GraphSource, Keys, TermSource};
 use jindou_model::{
     Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, PredicateId, ShardId,
-    TermId, TextRun, Unavailable, Visit,
+    TermId, TextPlace, Unavailable, Visit,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -80,8 +80,8 @@ impl TermSource for Unready {
         self.graph.lookup(key, literal)
     }
 
-    fn text_run(&self, id: TermId) -> Option<TextRun> {
-        self.graph.text_run(id)
+    fn text_place(&self, id: TermId) -> Option<TextPlace> {
+        self.graph.text_place(id)
     }
 
     fn end_number(&self, id: TermId) -> Option<u8> {

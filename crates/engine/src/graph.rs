@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use jindou_exec::{Catalogue, GraphSource, Keys, TermSource};
 use jindou_model::{
     Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, PredicateId, TermId,
-    TermKind, TextRun, Unavailable, Visit, inline, key,
+    TermKind, TextPlace, Unavailable, Visit, inline, key,
 };
 use jindou_plan::{SegmentStatistics, Statistics};
 use jindou_store::{LayerView, Snapshot};
@@ -56,8 +56,8 @@ impl TermSource for StoredGraph {
         }
     }
 
-    fn text_run(&self, id: TermId) -> Option<TextRun> {
-        self.snapshot.base().text_run(id)
+    fn text_place(&self, id: TermId) -> Option<TextPlace> {
+        self.snapshot.text_place(id)
     }
 
     fn end_number(&self, id: TermId) -> Option<u8> {

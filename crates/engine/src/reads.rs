@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use jindou_exec::{Catalogue, GraphSource, Keys, TermSource};
 use jindou_model::{
     Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, PredicateId, TermId,
-    TermKind, TextRun, Unavailable, Visit,
+    TermKind, TextPlace, Unavailable, Visit,
 };
 use jindou_store::{Changed, Snapshot};
 use parking_lot::RwLock;
@@ -297,8 +297,8 @@ impl TermSource for WatchedGraph {
         self.graph.lookup(key, literal)
     }
 
-    fn text_run(&self, id: TermId) -> Option<TextRun> {
-        self.graph.text_run(id)
+    fn text_place(&self, id: TermId) -> Option<TextPlace> {
+        self.graph.text_place(id)
     }
 
     fn end_number(&self, id: TermId) -> Option<u8> {

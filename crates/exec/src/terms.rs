@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use hashbrown::HashTable;
-use jindou_model::{TermId, TermKind, TextRun, inline, key};
+use jindou_model::{TermId, TermKind, TextPlace, inline, key};
 use oxrdf::{Literal, Term, TermRef};
 use rustc_hash::FxBuildHasher;
 
@@ -26,9 +26,9 @@ pub trait TermSource: Send + Sync {
     /// true) with this key.
     fn lookup(&self, key: &[u8], literal: bool) -> Option<TermId>;
 
-    /// The run of terms in the order of their ids that a term belongs to, if it is known without
-    /// much work.
-    fn text_run(&self, _id: TermId) -> Option<TextRun> {
+    /// Where a term lies in the order of texts, if that is known without much work. All places that
+    /// one source gives are of one order.
+    fn text_place(&self, _id: TermId) -> Option<TextPlace> {
         None
     }
 
@@ -316,11 +316,11 @@ impl Terms {
         }
     }
 
-    /// The run of terms in the order of their ids that a term belongs to, if that is known.
+    /// As [`TermSource::text_place`], of any term.
     #[inline]
-    pub(crate) fn text_run(&self, id: TermId) -> Option<TextRun> {
+    pub(crate) fn text_place(&self, id: TermId) -> Option<TextPlace> {
         match id.kind() {
-            TermKind::Vertex | TermKind::Literal => self.source.text_run(id),
+            TermKind::Vertex | TermKind::Literal => self.source.text_place(id),
             _ => None,
         }
     }

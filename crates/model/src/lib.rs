@@ -23,4 +23,4 @@ pub use neighbours::{Narrow, Neighbours};
 pub use patched::{Edge, EdgeRun, Patched, Unchanged};
 pub use ranges::IdRanges;
 pub use sorted_set::{Change, SortedSet};
-pub use text_run::{TextKind, TextRun};
+pub use text_run::{TextKind, TextPlace};

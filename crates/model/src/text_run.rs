@@ -1,4 +1,4 @@
-//! Which terms are in the order of their ids?
+//! Where does a term lie in the order of texts, as far as numbers tell?
 
 /// Kinds of terms that are ordered by their texts, in the order in which SPARQL puts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,12 +13,27 @@ pub enum TextKind {
     LangString,
 }
 
-/// Terms whose ids rise as their texts do, byte by byte: of two terms of one run, the one with the
-/// lesser id has the lesser text.
+/// A place in the order of texts, byte by byte.
+///
+/// Of two terms of one kind, the one with the lesser `at` has the lesser text. If these are equal and
+/// odd, so are the texts. If they are equal and even, the terms of one run are in the order of
+/// `order`, and any others have to be compared by their texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TextRun {
-    /// What its terms are.
+pub struct TextPlace {
+    /// What the term is.
     pub kind: TextKind,
-    /// Tells it from other runs of this kind.
-    pub number: u32,
+    /// The run of terms that it belongs to: [`Self::MAIN`], another one, or [`Self::ALONE`].
+    pub run: u32,
+    /// For a literal, `2 n + 1` if it has the text of the `n`th one of the main run, and `2 n` if it
+    /// lies between the texts of those before and that one. 0 for all vertices.
+    pub at: u64,
+    /// Rises with the text within the run; no two terms of a run have the same.
+    pub order: u64,
+}
+
+impl TextPlace {
+    /// The run of literals whose numbers are in the order of their texts.
+    pub const MAIN: u32 = 0;
+    /// Not a run: of such terms only `at` tells the order.
+    pub const ALONE: u32 = u32::MAX;
 }

@@ -22,6 +22,7 @@ mod merge;
 mod named;
 mod named_merge;
 mod partial;
+mod places;
 mod predicate_graphs;
 mod runs;
 mod segment;

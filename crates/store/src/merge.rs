@@ -136,13 +136,14 @@ fn tables(from: &Snapshot) -> Result<[TermTables; 2], StoreError> {
             let count = known.vertices - base.vertex_count();
             let gone = &from.delta.forgotten.vertices;
             base.vertices
-                .sealed(count, |n| key(TermId::vertex(n)), gone)
+                .sealed(count, |n| key(TermId::vertex(n)), gone, false)
         },
         || {
             let count = known.literals - base.literal_count();
             let gone = &from.delta.forgotten.literals;
+            let asked = from.generation.terms.places_were_asked();
             base.literals
-                .sealed(count, |n| key(TermId::literal(n)), gone)
+                .sealed(count, |n| key(TermId::literal(n)), gone, asked)
         },
     );
     Ok([vertices?, literals?])

@@ -1,6 +1,7 @@
-//! Which ids of the dictionary are in the order of their texts?
+//! Where do the terms of the dictionary lie in the order of their texts?
 //!
-//! Literals are numbered in the order of their keys, and vertices too within each run. What
+//! Literals of the bulk load are numbered in the order of their keys, and vertices too within each
+//! run; where later literals lie among those is kept in a word each (`places`). What
 //! the key alone tells, whether a vertex is an IRI and of which datatype and language a literal is,
 //! is found out when it is first asked for, and kept in two bits a vertex and a byte a literal.
 
@@ -8,7 +9,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use jindou_dictionary::{Decoder, StringTable};
-use jindou_model::{TermId, TermKind, TextKind, TextRun};
+use jindou_model::{TermId, TermKind, TextKind, TextPlace};
 
 use crate::Base;
 
@@ -169,21 +170,23 @@ impl LiteralEnds {
 }
 
 impl Base {
-    /// The run of ids in the order of their texts that a term belongs to; `None` for literals of
-    /// other kinds, for vertices that came after the bulk load, and for ids that are not of a vertex
-    /// or dictionary literal of this base.
+    /// Where a term lies in the order of texts; `None` for literals of other kinds than strings, for
+    /// vertices that came after the bulk load, and for ids that are not of a vertex or dictionary
+    /// literal of this base.
     ///
-    /// Costs a few loads, and the first time for sixteen terms the decoding of them.
+    /// Costs a few loads, and the first time for sixteen terms the decoding of them; for literals that
+    /// came after the bulk load these are also searched among those of it.
+    #[inline]
     #[must_use]
-    pub fn text_run(&self, id: TermId) -> Option<TextRun> {
+    pub fn text_place(&self, id: TermId) -> Option<TextPlace> {
         match id.kind() {
-            TermKind::Vertex => self.vertex_run(id),
-            TermKind::Literal => self.literal_run(id.number()),
+            TermKind::Vertex => self.vertex_place(id),
+            TermKind::Literal => self.literal_place(id.number()),
             _ => None,
         }
     }
 
-    fn vertex_run(&self, id: TermId) -> Option<TextRun> {
+    fn vertex_place(&self, id: TermId) -> Option<TextPlace> {
         let number = id.number();
         let ground = self.vertices.ground_part();
         // Numbers given later are in no order.
@@ -192,19 +195,22 @@ impl Base {
         }
         let run = self.runs.run_of(id)?;
         let kind = (ground.kinds).get(number, ground.table.strings(), vertex_kind);
-        Some(TextRun {
+        Some(TextPlace {
             kind: match kind {
                 SECOND_KIND => TextKind::Blank,
                 _ => TextKind::Iri,
             },
-            number: u32::try_from(run).ok()?,
+            run: u32::try_from(run).ok()?,
+            at: 0,
+            order: number,
         })
     }
 
-    fn literal_run(&self, number: u64) -> Option<TextRun> {
+    #[inline]
+    fn literal_place(&self, number: u64) -> Option<TextPlace> {
         let ground = self.literals.ground_part();
         if number >= ground.end {
-            return None;
+            return self.later_literal_place(number);
         }
         let ends = &self.literals.ends;
         let kind = match ground.codes.code(number, ground.table.strings(), ends) {
@@ -214,7 +220,23 @@ impl Base {
                 _ => return None,
             },
         };
-        Some(TextRun { kind, number: 0 })
+        Some(TextPlace {
+            kind,
+            run: TextPlace::MAIN,
+            at: 2 * number + 1,
+            order: number,
+        })
+    }
+
+    #[cold]
+    fn later_literal_place(&self, number: u64) -> Option<TextPlace> {
+        let (table, row, place) = self.literals.later_place(number)?;
+        Some(TextPlace {
+            kind: place.kind?,
+            run: u32::try_from(table).ok()?,
+            at: place.at,
+            order: row,
+        })
     }
 
     /// A number that a dictionary literal shares with those whose keys (see [`jindou_model::key`])

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use jindou_model::{
     Cursor, Direction, GraphRef, IdQuad, IdRanges, Lists, Membership, Pattern, PredicateId,
-    SnapshotNumber, TermId, TermKind, TextKind, TextRun, inline, key,
+    SnapshotNumber, TermId, TermKind, TextKind, inline, key,
 };
 use jindou_store::bulk::{BulkSink, build, rebuild};
 use jindou_store::{
@@ -658,7 +658,8 @@ fn compare_runs(base: &Base) {
         key
     };
     let keys: Vec<Vec<u8>> = ids.iter().map(key_of).collect();
-    let runs: Vec<Option<TextRun>> = ids.iter().map(|id| base.text_run(*id)).collect();
+    let run_of = |id: &TermId| base.text_place(*id).map(|place| (place.kind, place.run));
+    let runs: Vec<Option<(TextKind, u32)>> = ids.iter().map(run_of).collect();
     for (index, (key, run)) in keys.iter().zip(&runs).enumerate() {
         let expected = match ids[index].kind() {
             TermKind::Vertex if key.starts_with(b"_:") => Some(TextKind::Blank),
@@ -669,7 +670,7 @@ fn compare_runs(base: &Base) {
                 _ => None,
             },
         };
-        assert_eq!(run.map(|run| run.kind), expected);
+        assert_eq!(run.map(|run| run.0), expected);
         for (other_key, other) in keys[..index].iter().zip(&runs) {
             assert!(run.is_none() || run != other || other_key < key);
         }
@@ -684,9 +685,9 @@ fn compare_runs(base: &Base) {
         }
     }
     let behind = TermId::literal(base.literal_count());
-    assert_eq!(base.text_run(behind), None);
+    assert_eq!(base.text_place(behind), None);
     let behind = TermId::vertex(base.vertex_count());
-    assert_eq!(base.text_run(behind), None);
+    assert_eq!(base.text_place(behind), None);
 }
 
 /// Removes a part of a batch, and some of what is there, and adds the rest.

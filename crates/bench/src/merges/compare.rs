@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use jindou_datagen::lubm::QUERIES;
 use jindou_engine::{Database, QueryOptions};
 
 use super::report::Compared;
@@ -14,23 +13,24 @@ use crate::{BenchError, run};
 /// filled.
 const CHEAP: Duration = Duration::from_millis(20);
 
-/// Times the seven queries on a fresh load and on another store with the same data by turns, after
-/// their answers were compared. `way` says in errors what the other store is.
+/// Times queries on a fresh load and on another store with the same data by turns, after their
+/// answers were compared by `check`. `way` says in errors what the other store is.
 ///
 /// # Errors
 /// [`BenchError::RowsDiffer`], [`BenchError::AnswersDiffer`], [`BenchError::Engine`].
 pub(super) fn compare(
     fresh: &Database,
     other: &Database,
-    way: &'static str,
+    (way, check): (&'static str, Check),
+    queries: &[(&'static str, &'static str)],
     runs: u32,
     note: &mut impl FnMut(&str),
 ) -> Result<Vec<Compared>, BenchError> {
-    let each = QUERIES.iter().map(|&(name, text)| {
+    let each = queries.iter().map(|&(name, text)| {
         note(&format!("{name} {way}"));
         let (right, found) = (answer(fresh, text)?, answer(other, text)?);
         run::check_rows(name, way, right.rows, found.rows)?;
-        if !found.same(&right, Check::Rows) {
+        if !found.same(&right, check) {
             let query = name.to_owned();
             return Err(BenchError::AnswersDiffer { query, way });
         }

@@ -1,16 +1,18 @@
 //! What do merges cost, what do they leave, and does anything grow for ever?
 //!
-//! Three [scenarios](Scenario). [`Scenario::Single`] merges many new triples of one predicate into
+//! Four [scenarios](Scenario). [`Scenario::Single`] merges many new triples of one predicate into
 //! a large store, first alone and then beside queries. [`Scenario::Stream`] has clients commit new
 //! vertices while the background merges, and compares the store that this leaves with a fresh load of
 //! the same data and with what numbering its terms anew leaves. [`Scenario::Churn`] inserts and
-//! deletes as much for a long time: memory and files must not grow.
+//! deletes as much for a long time: memory and files must not grow. [`Scenario::Order`] compares
+//! ORDER BY over literals of which some were appended with a fresh load.
 //!
 //! All answers are checked; one that differs from that of a fresh load is an error.
 
 mod churn;
 mod compare;
 mod feed;
+mod order;
 mod report;
 mod single;
 mod stream;
@@ -28,7 +30,9 @@ use jindou_engine::ingest::{LoadOptions, Progress, Source};
 use jindou_engine::{Config, Database, MergePolicy};
 use serde::{Deserialize, Serialize};
 
-pub use report::{Churn, Compared, MergeCost, MergeReport, QueryBeside, Single, Sizes, Stream};
+pub use report::{
+    Churn, Compared, MergeCost, MergeReport, Order, Ordered, QueryBeside, Single, Sizes, Stream,
+};
 pub use tenths::{Extent, Tenth};
 
 use crate::data::{self, DataFile};
@@ -46,11 +50,13 @@ pub enum Scenario {
     Stream,
     /// Transactions that insert and delete as much, for a long time.
     Churn,
+    /// ORDER BY, MIN and MAX of literals of which one in ten was appended.
+    Order,
 }
 
 impl Scenario {
     /// All.
-    pub const ALL: [Self; 3] = [Self::Single, Self::Stream, Self::Churn];
+    pub const ALL: [Self; 4] = [Self::Single, Self::Stream, Self::Churn, Self::Order];
 
     /// Its name on the command line.
     #[must_use]
@@ -59,6 +65,7 @@ impl Scenario {
             Self::Single => "single",
             Self::Stream => "stream",
             Self::Churn => "churn",
+            Self::Order => "order",
         }
     }
 }
@@ -98,7 +105,10 @@ pub struct Options {
     pub clients: usize,
     /// Triples a second that they change together, if the database takes as many.
     pub rate: u64,
-    /// Timed runs of each query on each of its stores.
+    /// Literals of each kind of [`Scenario::Order`].
+    pub literals: u64,
+    /// Timed runs of each query on each of the stores of [`Scenario::Stream`] and
+    /// [`Scenario::Order`].
     pub runs: u32,
     /// Transactions of [`Scenario::Churn`].
     pub transactions: u64,
@@ -124,6 +134,7 @@ impl Options {
             duration: Duration::from_secs(20),
             clients: 4,
             rate: 200_000,
+            literals: 500_000,
             runs: 30,
             transactions: 500_000,
             live: 10_000,
@@ -157,6 +168,7 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<MergeRep
         single: None,
         stream: None,
         churn: Vec::new(),
+        order: None,
     };
     if options.wants(Scenario::Single) {
         report.single = Some(single::measure(options, &mut note)?);
@@ -170,6 +182,9 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<MergeRep
             let on = Some(options.universities);
             report.churn.push(churn::measure(options, on, &mut note)?);
         }
+    }
+    if options.wants(Scenario::Order) {
+        report.order = Some(order::measure(options, &mut note)?);
     }
     Ok(report)
 }

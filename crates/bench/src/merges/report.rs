@@ -25,6 +25,8 @@ pub struct MergeReport {
     pub stream: Option<Stream>,
     /// As many deletes as inserts: on an empty store, then on LUBM.
     pub churn: Vec<Churn>,
+    /// ORDER BY of literals that were appended.
+    pub order: Option<Order>,
 }
 
 /// Two merges of one predicate, as large as each other.
@@ -229,6 +231,28 @@ impl Compared {
     pub fn ratio(&self) -> f64 {
         self.other.median_ms / self.fresh.median_ms
     }
+}
+
+/// ORDER BY of literals of which some were appended to the store.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    /// Literals of each kind.
+    pub literals: u64,
+    /// How many of them were appended.
+    pub appended: u64,
+    /// What was measured on each store.
+    pub stores: Vec<Ordered>,
+}
+
+/// ORDER BY on one store, beside a fresh load of the same data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ordered {
+    /// Where the texts of appended literals lie: `between` those of the load or `behind` them.
+    pub texts: String,
+    /// Merges of what was appended; 0 if all of it is in the delta.
+    pub merges: u64,
+    /// The queries.
+    pub queries: Vec<Compared>,
 }
 
 /// As many deletes as inserts.
@@ -509,6 +533,35 @@ impl Churn {
     }
 }
 
+impl Order {
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "\n{} literals, {} of them appended; milliseconds, median of warm runs by turns with a \
+             fresh load, every id read, 1 thread",
+            thousands(self.literals),
+            thousands(self.appended)
+        )?;
+        let mut table = Table::new([
+            "texts", "merges", "query", "rows", "fresh", "appended", "ratio",
+        ]);
+        for store in &self.stores {
+            for query in &store.queries {
+                table.row([
+                    store.texts.clone(),
+                    store.merges.to_string(),
+                    query.name.clone(),
+                    thousands(query.rows),
+                    millis(query.fresh.median_ms),
+                    millis(query.other.median_ms),
+                    format!("{:.2}", query.ratio()),
+                ]);
+            }
+        }
+        write!(f, "{table}")
+    }
+}
+
 impl Display for MergeReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "merges; jindou {} on {}", self.version, self.machine)?;
@@ -524,6 +577,7 @@ impl Display for MergeReport {
         if let Some(stream) = &self.stream {
             stream.write(f)?;
         }
-        self.churn.iter().try_for_each(|churn| churn.write(f))
+        self.churn.iter().try_for_each(|churn| churn.write(f))?;
+        self.order.iter().try_for_each(|order| order.write(f))
     }
 }

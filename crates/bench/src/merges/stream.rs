@@ -17,6 +17,7 @@ use super::tenths::{PARTS, Tenths};
 use super::watch::folder_bytes;
 use super::{Options, StoreFolder, check_held, merges_since, settle};
 use crate::machine::{Resident, process_cpu, thread_cpu};
+use crate::operators::Check;
 use crate::timing::Timing;
 use crate::{BenchError, data, run};
 
@@ -81,14 +82,15 @@ fn beside_fresh(
     check_held(&fresh, "when loaded afresh", figures.triples)?;
     figures.fresh_load_seconds = load.as_secs_f64();
     figures.fresh = sizes(&fresh, &fresh_folder)?;
-    figures.after_stream = compare(&fresh, database, "after the stream", options.runs, note)?;
+    let way = ("after the stream", Check::Rows);
+    figures.after_stream = compare(&fresh, database, way, &QUERIES, options.runs, note)?;
     note("numbering anew");
     let (_, renumber) = run::once(|| Ok(database.renumber_within(None)?))?;
     figures.renumber_seconds = renumber.as_secs_f64();
     check_held(database, "after numbering anew", figures.triples)?;
     figures.renumbered = sizes(database, folder)?;
-    let way = "after numbering anew";
-    figures.after_renumbering = compare(&fresh, database, way, options.runs, note)?;
+    let way = ("after numbering anew", Check::Rows);
+    figures.after_renumbering = compare(&fresh, database, way, &QUERIES, options.runs, note)?;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use jindou_model::TermId;
 
-use super::{Run, SortKey, order_of_ids, run_of};
+use super::{Place, SortKey, order_of_places, place_of};
 use crate::Terms;
 
 /// The least or greatest term so far.
@@ -12,10 +12,10 @@ use crate::Terms;
 pub(super) enum Extreme {
     #[default]
     Empty,
-    /// A term that its id puts in order among those of its run.
-    Placed(Run, TermId),
-    /// Any term, decoded.
-    Term(Box<(SortKey, TermId)>),
+    /// A term that its place puts in order among many others.
+    Placed(Place, TermId),
+    /// Any term, decoded, with its place if it has one.
+    Term(Box<(SortKey, TermId, Option<Place>)>),
     Error,
 }
 
@@ -23,12 +23,12 @@ impl Extreme {
     /// Bytes that this added, or took away.
     #[inline]
     pub(super) fn add(&mut self, id: TermId, greatest: bool, terms: &Terms) -> isize {
-        if let Self::Placed(run, known) = self {
+        if let Self::Placed(place, known) = self {
             if *known == id {
                 return 0;
             }
-            let of_id = run_of(id, terms).filter(|_| !id.is_none());
-            let order = of_id.and_then(|of_id| order_of_ids((of_id, id), (*run, *known)));
+            let of_id = place_of(id, terms).filter(|_| !id.is_none());
+            let order = of_id.and_then(|of_id| order_of_places((of_id, id), (*place, *known)));
             if let (Some(order), Some(of_id)) = (order, of_id) {
                 if is_better(order, greatest) {
                     *self = Self::Placed(of_id, id);
@@ -45,9 +45,9 @@ impl Extreme {
         if id.is_none() {
             *self = Self::Error;
         } else if !is_known {
-            let other = match run_of(id, terms) {
-                Some(run) => Self::Placed(run, id),
-                None => Self::Term(Box::new((SortKey::new(id, terms), id))),
+            let other = match place_of(id, terms) {
+                Some(place) => Self::Placed(place, id),
+                None => Self::Term(Box::new((SortKey::new(id, terms), id, None))),
             };
             self.merge(other, greatest, terms);
         }
@@ -59,14 +59,12 @@ impl Extreme {
         let better = match (&*self, &other) {
             (Self::Error, _) | (_, Self::Empty) => false,
             (_, Self::Error) | (Self::Empty, _) => true,
-            (Self::Placed(our_run, ours), Self::Placed(their_run, theirs)) => {
-                match order_of_ids((*their_run, *theirs), (*our_run, *ours)) {
+            (Self::Term(_) | Self::Placed(..), _) => {
+                let places = self.placed().zip(other.placed());
+                match places.and_then(|(ours, theirs)| order_of_places(theirs, ours)) {
                     Some(order) => is_better(order, greatest),
                     None => return self.merge_decoded(other, greatest, terms),
                 }
-            }
-            (Self::Term(_) | Self::Placed(..), _) => {
-                return self.merge_decoded(other, greatest, terms);
             }
         };
         if better {
@@ -86,8 +84,19 @@ impl Extreme {
 
     fn decoded(self, terms: &Terms) -> Self {
         match self {
-            Self::Placed(_, id) => Self::Term(Box::new((SortKey::new(id, terms), id))),
+            Self::Placed(place, id) => {
+                Self::Term(Box::new((SortKey::new(id, terms), id, Some(place))))
+            }
             other => other,
+        }
+    }
+
+    /// The term and its place, if that is known.
+    fn placed(&self) -> Option<(Place, TermId)> {
+        match self {
+            Self::Placed(place, id) => Some((*place, *id)),
+            Self::Term(term) => term.2.map(|place| (place, term.1)),
+            Self::Empty | Self::Error => None,
         }
     }
 
@@ -114,4 +123,16 @@ fn is_better(order: Ordering, greatest: bool) -> bool {
         Ordering::Equal => false,
         order => order.is_gt() == greatest,
     }
+}
+
+/// The least or greatest of some terms.
+#[cfg(test)]
+pub(super) fn of_all(ids: &[TermId], greatest: bool, terms: &Terms) -> TermId {
+    let mut halves = [Extreme::default(), Extreme::default()];
+    for (number, id) in ids.iter().enumerate() {
+        halves[number % 2].add(*id, greatest, terms);
+    }
+    let [mut all, other] = halves;
+    all.merge(other, greatest, terms);
+    all.id()
 }

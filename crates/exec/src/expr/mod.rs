@@ -27,6 +27,7 @@ mod id_range;
 mod large;
 mod numeric;
 mod order;
+mod order_later;
 mod order_numbers;
 mod order_run;
 mod pattern;
@@ -46,7 +47,7 @@ pub use filter::Evaluator;
 pub use large::Large;
 pub use order::SortKey;
 pub(crate) use order_numbers::{NUMBER_BYTES, order_numbers};
-pub(crate) use order_run::{Run, order_of_ids, run_of};
+pub(crate) use order_run::{Place, order_of_places, place_of};
 pub use row::{ColumnRow, Columns, Row};
 pub use value::Value;
 

@@ -1,7 +1,8 @@
 //! By which numbers are the terms of a column ordered?
 //!
-//! Mostly the ids tell the order: then nothing is decoded. Otherwise each distinct term is decoded
-//! once, all are put in order, and the place in that order is the number.
+//! Mostly the ids tell the order, or those of the bulk load and the places of later literals among
+//! them: then nothing is decoded. Otherwise each distinct term is decoded once, all are put in order,
+//! and the place in that order is the number.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -10,7 +11,8 @@ use jindou_model::{TermId, key};
 use oxrdf::vocab::xsd;
 
 use super::order::{SortKey, rank};
-use super::order_run::{Run, run_of};
+use super::order_later::{InOrder, Later, in_order, number_later};
+use super::order_run::{Place, Run, place_of};
 use crate::Terms;
 use crate::discard::{Large, discard};
 use crate::pairs::{AT_ONCE, Pair, merge, sort_pairs, sort_with};
@@ -75,7 +77,11 @@ pub(crate) fn order_numbers<E>(
     Ok(Some(numbers))
 }
 
-/// Numbers where no two terms are of one kind but of different runs: those of the ids.
+/// What stands for the number of a later literal until it is known: no rank is so high.
+const LATER: u64 = u64::MAX;
+
+/// Numbers where no two terms are of one kind but of different runs, later literals apart: those of
+/// the ids.
 fn numbers_of_ids<E>(
     ids: &[TermId],
     terms: &Terms,
@@ -83,20 +89,27 @@ fn numbers_of_ids<E>(
 ) -> Result<Option<Large<u64>>, E> {
     let mut runs: [Option<Run>; RANKS] = [None; RANKS];
     let mut numbers = Large::with_capacity(ids.len());
+    let mut later: Large<Pair> = Large::default();
     for ids in ids.chunks(AT_ONCE) {
         poll(0)?;
         for id in ids {
-            let Some(run) = run_of(*id, terms) else {
+            let Some(place) = place_of(*id, terms) else {
                 return Ok(None);
             };
-            let known = runs[usize::from(run.rank)].get_or_insert(run);
-            if *known != run || !run.is_ordered() {
+            if place.is_later() {
+                later.push((id.raw(), numbers.len() as u32));
+                numbers.push(LATER);
+                continue;
+            }
+            let known = runs[usize::from(place.run.rank)].get_or_insert(place.run);
+            if *known != place.run || !place.is_ordered() {
                 return Ok(None);
             }
-            numbers.push(run.number_of(*id));
+            numbers.push(place.number());
         }
     }
-    Ok(Some(numbers))
+    let is_done = later.is_empty() || number_later(&mut numbers, later, terms, poll)?;
+    Ok(is_done.then_some(numbers))
 }
 
 /// Distinct terms that are put in order, kind by kind.
@@ -138,7 +151,13 @@ impl<'a> Ranking<'a> {
             }
         }
         for number in 0..TEXT_RANKS.len() {
-            if !self.texts[number].is_one_run() && !self.read_texts(number, poll)? {
+            let texts = &self.texts[number];
+            let is_done = match () {
+                () if texts.is_one_run() => true,
+                () if texts.are_placed() => self.put_places_in_order(number, poll)?,
+                () => self.read_texts(number, poll)?,
+            };
+            if !is_done {
                 return Ok(None);
             }
         }
@@ -152,12 +171,13 @@ impl<'a> Ranking<'a> {
     fn classify(&mut self, places: Range<usize>) {
         let (mut unknown, mut others) = (Vec::new(), Vec::new());
         for place in places {
-            let run = run_of(self.ids[place], self.terms);
-            let kind = run.map(|run| TEXT_RANKS.iter().position(|rank| *rank == run.rank));
-            match (run, kind) {
-                (Some(run), Some(Some(kind))) => {
-                    let run = run.is_ordered().then_some(run);
-                    self.texts[kind].entries.push(Text::unread(place, run));
+            let found = place_of(self.ids[place], self.terms);
+            let rank_of = |place: Place| TEXT_RANKS.iter().position(|rank| *rank == place.run.rank);
+            match (found, found.map(rank_of)) {
+                (Some(found), Some(Some(kind))) => {
+                    self.texts[kind]
+                        .entries
+                        .push(Text::unread(place, Some(found)));
                     self.bytes += TEXT_BYTES;
                 }
                 (Some(_), _) => others.push(place),
@@ -182,6 +202,26 @@ impl<'a> Ranking<'a> {
             self.bytes += size_of::<(SortKey, u32)>() + size_of::<u32>() + key.heap_bytes();
             self.keys.push((key, place as u32));
         }
+    }
+
+    /// Puts the literals of a kind, all of which have places, in order by these; false if there is
+    /// no memory for that.
+    fn put_places_in_order<E>(
+        &mut self,
+        kind: usize,
+        poll: &mut dyn FnMut(usize) -> Result<bool, E>,
+    ) -> Result<bool, E> {
+        let (bytes, texts) = (self.bytes, &mut self.texts[kind]);
+        let later = texts.entries.iter().filter_map(|text| {
+            let id = self.ids[text.place as usize];
+            text.at.map(|place| Later { id, place })
+        });
+        let later: Large<Later> = Large::from(later.collect::<Vec<_>>());
+        let mut poll = |more: usize| poll(bytes + more);
+        let order = in_order(&later, |_| true, self.terms, &mut poll)?;
+        let is_done = order.is_some();
+        texts.by_place = order;
+        Ok(is_done)
     }
 
     /// Reads the texts of a kind that were not read; false if there is no memory for them.
@@ -266,6 +306,8 @@ struct Texts {
     arena: Large<u8>,
     /// Bytes that all of them begin with.
     shared: usize,
+    /// The entries' order, if it follows from their places.
+    by_place: Option<InOrder>,
 }
 
 /// A term that is ordered by its text.
@@ -273,8 +315,8 @@ struct Texts {
 struct Text {
     /// Its place among the distinct ids.
     place: u32,
-    /// The run that it belongs to, if any.
-    run: Option<Run>,
+    /// Its place among those of its kind, if known.
+    at: Option<Place>,
     /// Where its text is in the arena, once it was read.
     from: usize,
     to: usize,
@@ -286,10 +328,10 @@ struct Text {
 const TEXT_BYTES: usize = 2 * size_of::<Text>();
 
 impl Text {
-    fn unread(place: usize, run: Option<Run>) -> Self {
+    fn unread(place: usize, at: Option<Place>) -> Self {
         Self {
             place: place as u32,
-            run,
+            at,
             from: usize::MAX,
             to: usize::MAX,
             prefix: 0,
@@ -298,6 +340,12 @@ impl Text {
 
     fn is_unread(&self) -> bool {
         self.from == usize::MAX
+    }
+
+    /// The run in which ids tell the order, if it belongs to one.
+    fn run(&self) -> Option<Run> {
+        let place = self.at.filter(|at| at.is_ordered() && !at.is_later());
+        place.map(|place| place.run)
     }
 }
 
@@ -312,9 +360,18 @@ impl Texts {
     /// True if all are in the order of their ids.
     fn is_one_run(&self) -> bool {
         match self.entries.first() {
-            Some(first) => first.run.is_some() && self.entries.iter().all(|t| t.run == first.run),
+            Some(first) => {
+                let run = first.run();
+                run.is_some() && self.entries.iter().all(|text| text.run() == run)
+            }
             None => true,
         }
+    }
+
+    /// True if places tell the order of all, but for the few that share one.
+    fn are_placed(&self) -> bool {
+        let is_placed = |text: &Text| text.at.is_some_and(|place| place.at != 0);
+        self.entries.iter().all(is_placed)
     }
 
     /// The rest of a text that was read, behind what all begin with.
@@ -330,7 +387,7 @@ impl Texts {
 
     /// Merges the runs.
     fn put_in_order<E>(&mut self, check: &mut dyn FnMut() -> Result<(), E>) -> Result<(), E> {
-        if self.is_one_run() {
+        if self.is_one_run() || self.by_place.is_some() {
             return Ok(());
         }
         let entries = std::mem::take(&mut self.entries);
@@ -345,10 +402,10 @@ impl Texts {
         };
         let entries = entries.into_iter().map(with_prefix);
         let (of_runs, mut alone): (Vec<Text>, Vec<Text>) =
-            entries.partition(|text| text.run.is_some());
+            entries.partition(|text| text.run().is_some());
         let compare = |a: &Text, b: &Text| self.compare(a, b);
         sort_with(&mut alone, &compare, check)?;
-        let of_runs = of_runs.chunk_by(|a, b| a.run == b.run);
+        let of_runs = of_runs.chunk_by(|a, b| a.run() == b.run());
         let mut runs: Vec<Vec<Text>> = of_runs.map(<[Text]>::to_vec).chain([alone]).collect();
         while runs.len() > 1 {
             let mut merged = Vec::with_capacity(runs.len().div_ceil(2));
@@ -379,6 +436,19 @@ impl Texts {
 
     /// Calls `visit` with the place of each term in order, and whether the next one is equal.
     fn for_each(&self, visit: &mut dyn FnMut(u32, bool)) {
+        if let Some(order) = &self.by_place {
+            for (number, (at, entry)) in order.pairs.iter().enumerate() {
+                let next = order
+                    .pairs
+                    .get(number + 1)
+                    .zip(order.before.get(number + 1));
+                let is_equal = next.is_some_and(|((next, _), before)| {
+                    next == at && *before == order.before[number]
+                });
+                visit(self.entries[*entry as usize].place, is_equal);
+            }
+            return;
+        }
         let were_read = !self.is_one_run();
         for (number, entry) in self.entries.iter().enumerate() {
             let is_equal = were_read

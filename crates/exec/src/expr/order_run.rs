@@ -1,73 +1,107 @@
-//! Which of two terms comes first, as far as their ids tell?
+//! Which of two terms comes first, as far as numbers tell?
 
 use std::cmp::Ordering;
 
-use jindou_model::{PAYLOAD_BITS, TermId, TermKind, TextKind, inline};
+use jindou_model::{PAYLOAD_BITS, TermId, TermKind, TextKind, TextPlace, inline};
 
 use super::order::rank;
 use crate::Terms;
 
-/// Terms whose ids are in their order; see [`run_of`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+/// Terms that are in an order of their own; see [`place_of`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Run {
     /// That of the kind of terms.
     pub(super) rank: u8,
     number: u32,
 }
 
-impl Run {
-    /// Of terms that are in the order of their ids with no others.
-    const ALONE: u32 = u32::MAX;
+/// Where a term lies among those of its kind, by the rules of [`TextPlace`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(super) run: Run,
+    pub(super) at: u64,
+    /// The payload of the id, but for literals that came after the bulk load.
+    pub(super) order: u64,
+}
 
-    /// Terms of this run are in the order of their ids, and no two of them are equal.
-    pub(super) fn is_ordered(self) -> bool {
-        self.number != Self::ALONE
+impl Run {
+    /// Of terms that are in an order with no others.
+    const ALONE: u32 = TextPlace::ALONE;
+}
+
+impl Place {
+    /// Terms of its run are in order, and no two of them are equal.
+    pub(super) fn is_ordered(&self) -> bool {
+        self.run.number != Run::ALONE
     }
 
-    /// A number by which a term of the run is ordered among those of all runs of which there is
-    /// only one of its kind.
+    /// True of literals that lie among those of the main run without being numbered as these are.
+    pub(super) fn is_later(&self) -> bool {
+        self.at != 0 && self.run.number != TextPlace::MAIN
+    }
+
+    /// A number by which a term of its run, which is ordered by ids, is ordered among those of all
+    /// runs of which there is only one of its kind.
     #[inline]
-    pub(super) fn number_of(self, id: TermId) -> u64 {
-        u64::from(self.rank) << PAYLOAD_BITS | id.payload()
+    pub(super) fn number(&self) -> u64 {
+        u64::from(self.run.rank) << PAYLOAD_BITS | self.order
     }
 }
 
-/// The run of a term, [`TermId::NONE`] included; `None` if nothing is known of it.
+/// The place of a term, [`TermId::NONE`] included; `None` if nothing is known of it.
 #[inline]
-pub(crate) fn run_of(id: TermId, terms: &Terms) -> Option<Run> {
-    let run = |rank, number| Some(Run { rank, number });
+pub(crate) fn place_of(id: TermId, terms: &Terms) -> Option<Place> {
+    let place = |rank, number| {
+        Some(Place {
+            run: Run { rank, number },
+            at: 0,
+            order: id.payload(),
+        })
+    };
     let alone = |number: Option<u32>| number.unwrap_or(Run::ALONE);
     match id.kind() {
-        TermKind::None => run(rank::UNBOUND, 0),
-        TermKind::Boolean => run(rank::BOOLEAN, 0),
-        TermKind::Integer => run(rank::NUMBER, 0),
-        TermKind::Decimal => run(rank::NUMBER, alone(inline::order_group(id).map(|n| n + 1))),
-        TermKind::Double | TermKind::Float => run(rank::NUMBER, Run::ALONE),
-        TermKind::DateTime => run(rank::DATE_TIME, alone(inline::order_group(id))),
-        TermKind::Date => run(rank::DATE, alone(inline::order_group(id))),
+        TermKind::None => place(rank::UNBOUND, 0),
+        TermKind::Boolean => place(rank::BOOLEAN, 0),
+        TermKind::Integer => place(rank::NUMBER, 0),
+        TermKind::Decimal => place(rank::NUMBER, alone(inline::order_group(id).map(|n| n + 1))),
+        TermKind::Double | TermKind::Float => place(rank::NUMBER, Run::ALONE),
+        TermKind::DateTime => place(rank::DATE_TIME, alone(inline::order_group(id))),
+        TermKind::Date => place(rank::DATE, alone(inline::order_group(id))),
         TermKind::Vertex | TermKind::Literal => {
-            let text = terms.text_run(id)?;
+            let text = terms.text_place(id)?;
             let rank = match text.kind {
                 TextKind::Blank => rank::BLANK,
                 TextKind::Iri => rank::IRI,
                 TextKind::String => rank::STRING,
                 TextKind::LangString => rank::LANG_STRING,
             };
-            run(rank, text.number)
+            Some(Place {
+                run: Run {
+                    rank,
+                    number: text.run,
+                },
+                at: text.at,
+                order: text.order,
+            })
         }
         TermKind::Triple | TermKind::Computed => None,
     }
 }
 
-/// The order of two terms, each with its run, if their ids tell it.
+/// The order of two terms, each with its place, if these tell it.
 #[inline]
-pub(crate) fn order_of_ids(left: (Run, TermId), right: (Run, TermId)) -> Option<Ordering> {
+pub(crate) fn order_of_places(left: (Place, TermId), right: (Place, TermId)) -> Option<Ordering> {
     if left.1 == right.1 {
         return Some(Ordering::Equal);
     }
-    match left.0.rank.cmp(&right.0.rank) {
-        Ordering::Equal if left.0 == right.0 && left.0.is_ordered() => Some(left.1.cmp(&right.1)),
-        Ordering::Equal => None,
+    let (left, right) = (left.0, right.0);
+    let order = (left.run.rank.cmp(&right.run.rank)).then_with(|| left.at.cmp(&right.at));
+    match order {
+        Ordering::Equal if left.run == right.run && left.is_ordered() => {
+            Some(left.order.cmp(&right.order))
+        }
+        // Both have the text of one and the same literal of the bulk load.
+        Ordering::Equal => (left.at % 2 == 1).then_some(Ordering::Equal),
         order => Some(order),
     }
 }

@@ -13,7 +13,7 @@ use crate::ExecError;
 use crate::blocks::Blocks;
 use crate::context::{Booked, Context};
 use crate::discard::{Large, discard};
-use crate::expr::{NUMBER_BYTES, Run, SortKey, order_numbers, order_of_ids, run_of};
+use crate::expr::{NUMBER_BYTES, Place, SortKey, order_numbers, order_of_places, place_of};
 use crate::spill::{self, Chunk, RunReader, SpillFile, batch_rows};
 use crate::table::{self, BATCH_ROWS, Table, VarSet};
 
@@ -48,7 +48,7 @@ pub(super) struct Sorter {
     runs: Runs,
     width: usize,
     /// The first key of the last row that is wanted, of those looked at so far.
-    cut: Option<(Run, TermId)>,
+    cut: Option<(Place, TermId)>,
     output: Option<Output>,
 }
 
@@ -119,7 +119,7 @@ impl Sorter {
         self.held = first;
         if let (Some(by), Some(last)) = (self.by.first(), self.held.rows().checked_sub(1)) {
             let id = self.held.value(by.var, last);
-            self.cut = run_of(id, cx.terms()).map(|run| (run, id));
+            self.cut = place_of(id, cx.terms()).map(|place| (place, id));
         }
         Ok(())
     }
@@ -130,7 +130,8 @@ impl Sorter {
         let values = table.get(by.var);
         let may_be = |row: &u32| {
             let id = values.map_or(TermId::NONE, |values| values[*row as usize]);
-            let order = run_of(id, cx.terms()).and_then(|run| order_of_ids((run, id), cut));
+            let place = place_of(id, cx.terms());
+            let order = place.and_then(|place| order_of_places((place, id), cut));
             match order {
                 // Of equal rows those that came earlier are the first.
                 Some(cmp::Ordering::Equal) => self.by.len() > 1,

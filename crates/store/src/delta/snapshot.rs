@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use jindou_model::{Change, PredicateId, SnapshotNumber, SortedSet, TermId, TermKind};
+use jindou_model::{Change, PredicateId, SnapshotNumber, SortedSet, TermId, TermKind, TextPlace};
 
 use super::Delta;
 use super::graph_sets::GraphSetCache;
@@ -442,6 +442,33 @@ impl Snapshot {
             }
             _ => None,
         }
+    }
+
+    /// Where a term lies in the order of texts, as [`Base::text_place`]; a literal that came since
+    /// the last merge is searched among those of the bulk load when it is first asked for.
+    #[inline]
+    #[must_use]
+    pub fn text_place(&self, id: TermId) -> Option<TextPlace> {
+        let base = self.base();
+        if id.kind() == TermKind::Literal && id.number() >= base.literal_count() {
+            return self.appended_place(id.number());
+        }
+        base.text_place(id)
+    }
+
+    #[cold]
+    fn appended_place(&self, number: u64) -> Option<TextPlace> {
+        if number >= self.known.literals {
+            return None;
+        }
+        let list = self.list_with(number, |first| first.literals);
+        let place = list.literal_place(number, self.base().literal_tables())?;
+        Some(TextPlace {
+            kind: place.kind?,
+            run: TextPlace::ALONE,
+            at: place.at,
+            order: 0,
+        })
     }
 
     /// The id of a vertex, a new one if it is not known; the snapshot knows it from then on. See

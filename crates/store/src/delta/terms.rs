@@ -13,6 +13,8 @@ use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
 use crate::StoreError;
+use crate::places::{Place, Places};
+use crate::tables::TermTables;
 
 /// The index of a shared list of strings is cut in so many parts, so that one that grows holds up
 /// a small part of the readers for a short time.
@@ -92,6 +94,8 @@ pub(crate) struct AppendedTerms {
     predicate_terms: boxcar::Vec<TermId>,
     /// Appended predicates by the number of their vertex.
     vertex_predicates: RwLock<FxHashMap<u64, PredicateId>>,
+    /// Where the literals lie among those of the bulk load, by their places in the list.
+    literal_places: Places,
 }
 
 impl AppendedTerms {
@@ -112,6 +116,7 @@ impl AppendedTerms {
             literals: Strings::new(shards),
             predicate_terms: boxcar::Vec::new(),
             vertex_predicates: RwLock::default(),
+            literal_places: Places::default(),
         }
     }
 
@@ -133,7 +138,8 @@ impl AppendedTerms {
         [&self.vertices, &self.literals]
             .iter()
             .map(|strings| strings.bytes.load(Ordering::Relaxed))
-            .sum()
+            .sum::<usize>()
+            + self.literal_places.bytes()
     }
 
     /// The number of a vertex for which `living` holds.
@@ -166,6 +172,22 @@ impl AppendedTerms {
 
     pub(crate) fn literal_key(&self, number: u64) -> &[u8] {
         self.literals.get(number - self.first.literals)
+    }
+
+    /// Where a literal of this list lies among those of the bulk load; `None` if a block of their
+    /// table is damaged.
+    pub(crate) fn literal_place(&self, number: u64, tables: &TermTables) -> Option<Place> {
+        let place = number - self.first.literals;
+        self.literal_places.get(place).or_else(|| {
+            let found = tables.search().place_of(self.literal_key(number)).ok()?;
+            self.literal_places.set(place, found);
+            Some(found)
+        })
+    }
+
+    /// True if somebody asked for the place of a literal.
+    pub(crate) fn places_were_asked(&self) -> bool {
+        self.literal_places.were_asked()
     }
 
     /// The vertex that a predicate of this list is.

@@ -2,12 +2,14 @@
 
 use std::cmp::Ordering;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use jindou_model::{TermId, TermKind, TextKind, TextRun, inline, key};
+use jindou_model::{TermId, TermKind, TextKind, TextPlace, inline, key};
 use oxrdf::vocab::xsd;
 use oxrdf::{Literal, NamedNode};
 
 use super::support::{Cells, Sample, World, pool};
+use crate::expr::extreme::of_all;
 use crate::expr::{SortKey, order_numbers};
 use crate::{TermSource, Terms};
 
@@ -120,14 +122,16 @@ fn assert_ordered_as_keys(ids: &[TermId], terms: &Terms) {
 }
 
 /// Terms in the order of their texts, as a store has them: vertices in two runs, behind them a
-/// few without order.
+/// few without order; literals of a bulk load, behind them those of two tables and of none.
 struct SortedTerms {
     vertices: Vec<Vec<u8>>,
     /// Where the second run and those without order begin.
     borders: [usize; 2],
     literals: Vec<Vec<u8>>,
-    /// Where those without order begin.
-    border: usize,
+    /// Where those of the tables begin, and those of none.
+    literal_borders: [usize; 3],
+    /// How many keys were read.
+    read: AtomicUsize,
 }
 
 impl SortedTerms {
@@ -173,7 +177,17 @@ impl SortedTerms {
         literals.push(literal("x", "^http://example.org/t"));
         literals.sort_unstable();
         let border = literals.len();
-        literals.extend([literal("aa", ""), literal("A", ""), literal("a", "@en-A")]);
+        // Not in the order of the texts, as terms keep the numbers that they got.
+        let of_first = ["b2", "aa", "A", "b1", "zz", "zzz 2", "zzz 1", "aab\0"];
+        literals.extend(of_first.map(|text| literal(text, "")));
+        literals.extend([literal("a", "@en-A"), literal("b", "@zz")]);
+        let of_second = ["b3", "b11", "aaa", "zzz 11", "zzz 12", ""];
+        literals.extend(of_second.map(|text| literal(text, "")));
+        let third = literals.len();
+        // The last one is that of a forgotten literal.
+        let of_none = ["b10", "zzz 0", "zzz 111", "zzz 3", "0", "ab"];
+        literals.extend(of_none.map(|text| literal(text, "")));
+        literals.extend([literal("b", "@zy"), literal("02", "^http://e/t")]);
         Self {
             borders: [first.len(), first.len() + second.len()],
             vertices: first
@@ -183,7 +197,8 @@ impl SortedTerms {
                 .map(vertex)
                 .collect(),
             literals,
-            border,
+            literal_borders: [border, border + 10, third],
+            read: AtomicUsize::new(0),
         }
     }
 
@@ -194,12 +209,41 @@ impl SortedTerms {
     }
 }
 
+impl SortedTerms {
+    fn literal_place(&self, local: usize, kind: TextKind) -> TextPlace {
+        let [ground, first, second] = self.literal_borders;
+        let run = [ground, first, second].into_iter().filter(|b| local >= *b);
+        let (run, begin) = match run.count() {
+            0 => (TextPlace::MAIN, 0),
+            1 => (1, ground),
+            2 => (2, first),
+            _ => (TextPlace::ALONE, second),
+        };
+        let key = &self.literals[local];
+        let less = |keys: &[Vec<u8>]| keys.iter().filter(|other| *other < key).count() as u64;
+        let is_there = self.literals[..ground].contains(key);
+        let order = match run {
+            TextPlace::ALONE => 0,
+            TextPlace::MAIN => local as u64,
+            1 => less(&self.literals[begin..first]),
+            _ => less(&self.literals[begin..second]),
+        };
+        TextPlace {
+            kind,
+            run,
+            at: 2 * less(&self.literals[..ground]) + u64::from(is_there),
+            order,
+        }
+    }
+}
+
 impl TermSource for SortedTerms {
     fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
         let keys = match id.kind() {
             TermKind::Literal => &self.literals,
             _ => &self.vertices,
         };
+        self.read.fetch_add(1, Relaxed);
         key.extend_from_slice(&keys[id.number() as usize]);
     }
 
@@ -216,7 +260,7 @@ impl TermSource for SortedTerms {
         })
     }
 
-    fn text_run(&self, id: TermId) -> Option<TextRun> {
+    fn text_place(&self, id: TermId) -> Option<TextPlace> {
         let local = id.number() as usize;
         if id.kind() == TermKind::Vertex {
             let is_blank = self.vertices[local].starts_with(b"_:");
@@ -230,19 +274,21 @@ impl TermSource for SortedTerms {
                 .iter()
                 .filter(|border| local >= **border)
                 .count();
-            return (local < self.borders[1]).then_some(TextRun {
+            return (local < self.borders[1]).then_some(TextPlace {
                 kind,
-                number: number as u32,
+                run: number as u32,
+                at: 0,
+                order: local as u64,
             });
         }
         let (text, tag, datatype) = key::literal_parts(&self.literals[local])?;
         let kind = match tag {
-            Some(_) if text.contains('\0') => return None,
+            _ if text.contains('\0') => return None,
             Some(_) => TextKind::LangString,
             None if datatype == xsd::STRING => TextKind::String,
             None => return None,
         };
-        (local < self.border).then_some(TextRun { kind, number: 0 })
+        Some(self.literal_place(local, kind))
     }
 }
 
@@ -302,8 +348,10 @@ fn no_text_is_read_where_ids_tell_the_order() {
     let source = Arc::new(SortedTerms::new());
     let terms = Terms::new(source.clone());
     let is_string = |id: &TermId| {
-        let run = source.text_run(*id);
-        run.is_some_and(|run| run.kind == TextKind::String)
+        let place = source
+            .text_place(*id)
+            .filter(|_| id.kind() == TermKind::Literal);
+        place.is_some_and(|place| place.kind == TextKind::String && place.run == TextPlace::MAIN)
     };
     let strings: Vec<TermId> = source.ids().into_iter().filter(is_string).collect();
     let ordered = numbers(&strings, &terms);
@@ -312,6 +360,62 @@ fn no_text_is_read_where_ids_tell_the_order() {
         ordered.len() > 5 && ordered[0] > strings.len() as u64,
         "they are no places"
     );
+    assert_eq!(source.read.load(Relaxed), 0);
+}
+
+#[test]
+fn only_texts_between_the_same_two_of_the_bulk_load_are_read() {
+    let source = Arc::new(SortedTerms::new());
+    let terms = Terms::new(source.clone());
+    let of_texts = |texts: &[&str]| -> Vec<TermId> {
+        let id = |text: &&str| source.lookup(format!("{text}\0").as_bytes(), true).unwrap();
+        texts.iter().map(id).collect()
+    };
+    let read = |texts: &[&str]| {
+        let before = source.read.load(Relaxed);
+        let numbers = numbers(&of_texts(texts), &terms);
+        assert!(numbers.is_sorted_by(|a, b| a < b), "{texts:?}: {numbers:?}");
+        source.read.load(Relaxed) - before
+    };
+    // Those of one table are in the order of their rows there.
+    assert_eq!(read(&["", "A", "a", "aa", "ab", "b", "b1", "b2", "zz"]), 0);
+    assert_eq!(read(&["b", "zz", "zzz 1", "zzz 2", "\u{fffd}"]), 0);
+    assert_eq!(read(&["b", "b1", "b11", "zzz 11", "zzz 12"]), 2);
+    assert_eq!(read(&["0", "a", "aaa", "b10"]), 0);
+    assert_eq!(read(&["A", "a", "aaa", "b1", "b10"]), 2);
+    let mixed = of_texts(&["A", "aa", "ab", "b", "b1", "b2", "zz"]);
+    let before = source.read.load(Relaxed);
+    let doubles = (1..3).map(|n| inline::encode(&format!("{n}.5"), xsd::DOUBLE.as_str()));
+    let mixed: Vec<TermId> = mixed
+        .into_iter()
+        .chain(doubles.map(Option::unwrap))
+        .collect();
+    assert_ordered(&numbers(&mixed, &terms));
+    assert_eq!(source.read.load(Relaxed), before);
+}
+
+/// Strings come in order, and all numbers before them.
+fn assert_ordered(numbers: &[u64]) {
+    let (strings, others) = numbers.split_at(numbers.len() - 2);
+    assert!(strings.is_sorted_by(|a, b| a < b), "{strings:?}");
+    assert!(others.iter().max() < strings.iter().min(), "{numbers:?}");
+}
+
+#[test]
+fn least_and_greatest_of_placed_literals_are_those_of_their_keys() {
+    let source = Arc::new(SortedTerms::new());
+    let terms = Terms::new(source.clone());
+    let ids = source.ids();
+    for seed in 0..300_usize {
+        let some = (0..9).map(|n| ids[(seed * 7919 + n * n * 31 + n * seed) % ids.len()]);
+        let some: Vec<TermId> = some.collect();
+        for greatest in [false, true] {
+            let found = of_all(&some, greatest, &terms);
+            let keys = some.iter().map(|id| SortKey::new(*id, &terms));
+            let right = if greatest { keys.max() } else { keys.min() };
+            assert_eq!(Some(SortKey::new(found, &terms)), right);
+        }
+    }
 }
 
 #[test]
