@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jindou_exec::{Catalogue, GraphSource, Keys, TermSource};
 use jindou_model::{
     Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, PredicateId, ShardId,
-    TermId, TextRun, Unavailable, Visit,
+    TermId, TextPlace, Unavailable, Visit,
 };
 use jindou_partition::Shards;
 
@@ -104,8 +104,8 @@ impl TermSource for Sharded {
         self.catalogue.lookup(key, literal)
     }
 
-    fn text_run(&self, id: TermId) -> Option<TextRun> {
-        self.catalogue.text_run(id)
+    fn text_place(&self, id: TermId) -> Option<TextPlace> {
+        self.catalogue.text_place(id)
     }
 
     fn end_number(&self, id: TermId) -> Option<u8> {

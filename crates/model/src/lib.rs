@@ -13,7 +13,7 @@ mod neighbours;
 mod patched;
 mod ranges;
 mod sorted_set;
-mod text_run;
+mod text_place;
 
 pub use access::{Cursor, GraphRef, Lists, Membership, Pattern, Unavailable, Visit};
 pub use id::{
@@ -23,4 +23,4 @@ pub use neighbours::{Narrow, Neighbours};
 pub use patched::{Edge, EdgeRun, Patched, Unchanged};
 pub use ranges::IdRanges;
 pub use sorted_set::{Change, SortedSet};
-pub use text_run::{TextKind, TextPlace};
+pub use text_place::{TextKind, TextPlace};
