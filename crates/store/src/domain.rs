@@ -402,14 +402,20 @@ impl Part {
     fn push_rows(&self, keys: &[TermId], rows: &mut Vec<usize>) {
         let span = self.span();
         match &self.keys {
-            Keys::Dense => rows.extend(keys.iter().map(|key| {
-                let offset = self.strides_to(key.raw());
-                if offset <= span {
-                    self.row + offset as usize
-                } else {
-                    usize::MAX
+            Keys::Dense => {
+                let row = |offset: u64| match offset <= span {
+                    true => self.row + offset as usize,
+                    false => usize::MAX,
+                };
+                // Several keys are subtracted by one instruction, but not rotated.
+                match self.stride_bits {
+                    0 => rows.extend(
+                        keys.iter()
+                            .map(|key| row(key.raw().wrapping_sub(self.first))),
+                    ),
+                    _ => rows.extend(keys.iter().map(|key| row(self.strides_to(key.raw())))),
                 }
-            })),
+            }
             Keys::Bitmap(words) => {
                 let words: &[u64] = words.as_slice();
                 rows.extend(keys.iter().map(|key| {
