@@ -96,7 +96,7 @@ pub enum BenchError {
     ChangesDiffer {
         /// The number named.
         expected: u64,
-        /// The number that the engine told.
+        /// The number that the engine reported.
         found: u64,
     },
     /// The store holds another number of triples than what was done to it leaves.

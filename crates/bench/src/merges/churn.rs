@@ -15,7 +15,7 @@ const CLIENTS: u64 = 16;
 /// Triples that a transaction inserts, and that it deletes.
 const TRIPLES: u64 = 3;
 
-/// On an empty store, or on LUBM with so many universities.
+/// The churn on an empty store, or on LUBM data of this many universities.
 ///
 /// # Errors
 /// Any [`BenchError`].

@@ -19,7 +19,7 @@ use crate::BenchError;
 pub(super) const TRIPLES: usize = 1_000;
 /// How many of them it deletes, once there are any to delete.
 const DELETED: usize = TRIPLES / 20;
-/// After so many transactions.
+/// Transactions of a client after which its triples may be deleted.
 const DELAY: usize = 8;
 /// Triples of a group, those of the professor's description left out.
 const GROUP: usize = 33;

@@ -235,7 +235,7 @@ impl StoreFolder {
 
 impl Drop for StoreFolder {
     fn drop(&mut self) {
-        // A store that stays behind costs space only, and its name tells whose it was.
+        // A folder that cannot be removed costs space only; its name has the process that made it.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

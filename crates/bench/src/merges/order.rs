@@ -16,7 +16,7 @@ use super::{Options, StoreFolder};
 use crate::operators::Check;
 use crate::{BenchError, run};
 
-/// One in so many vertices is appended.
+/// One vertex in this many is appended.
 const APPENDED: u64 = 10;
 /// Vertices of one request.
 const BATCH: usize = 1_000;
