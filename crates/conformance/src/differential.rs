@@ -14,7 +14,7 @@ use crate::random_data::{self, BLANKS, Domain, Profile};
 use crate::random_query::{self, Column, domain_of};
 use crate::reference::{Reference, Undecided};
 use crate::shrink::Case;
-use jindou_engine::{Config, Database, EngineError};
+use jindou_engine::{Config, Database, EngineError, QueryResults};
 use oxrdf::{Dataset, Literal, Quad, Term};
 use oxsdatatypes::{Boolean, DateTime};
 use std::cmp::Ordering;
@@ -210,6 +210,19 @@ impl Loaded {
     /// What our engine says, or how it panicked.
     pub fn with_config(quads: &[Quad], config: Config) -> Result<Self, String> {
         Self::made(quads, || load_quads_with(quads, config))
+    }
+
+    /// How many rows our engine answers a query with; none unless it is a SELECT.
+    ///
+    /// # Errors
+    /// What the query ends with.
+    pub fn count_rows(&self, query: &str) -> Result<usize, EngineError> {
+        let QueryResults::Solutions(solutions) = self.database.query(query)? else {
+            return Ok(0);
+        };
+        solutions
+            .into_iter()
+            .try_fold(0, |rows, row| row.map(|_| rows + 1))
     }
 
     /// Brings the quads into ours by updates, each followed by a merge of half of the predicates
