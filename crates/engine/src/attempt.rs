@@ -106,9 +106,10 @@ impl Attempt {
         self.done.steps.iter().map(Step::changes).sum()
     }
 
-    /// True if nobody committed since, nor were lists written out, which its copy lacks.
+    /// True if nobody committed since, nor were lists written out, which its copy lacks, nor did a
+    /// merge begin, behind which its new vertices must be numbered.
     pub(crate) fn is_on(&self, latest: &Snapshot) -> bool {
-        latest.is_same_version(&self.basis)
+        latest.is_same_version(&self.basis) && self.working.has_open_extents()
     }
 
     /// True if it would have done the same in a copy of `latest`.

@@ -2,7 +2,7 @@
 
 use jindou_exec::{KeyKind, Keys};
 use jindou_model::{TermId, TermKind};
-use jindou_store::{Snapshot, TermsDecoder};
+use jindou_store::{Snapshot, TermKey, TermsDecoder};
 
 /// Adds the keys of `ids` to `keys` until these hold `most_bytes`, and gives how many it added.
 pub(crate) fn push_keys(
@@ -61,22 +61,15 @@ fn kind_of(id: TermId) -> KeyKind {
 
 /// Appends the id of each of `keys` to `ids`.
 pub(crate) fn lookup_keys(snapshot: &Snapshot, keys: &Keys, ids: &mut Vec<Option<TermId>>) {
-    let literals = keys.iter().filter(|(_, kind)| *kind == KeyKind::Literal);
-    let literals: Vec<&[u8]> = literals.map(|(key, _)| key).collect();
-    let mut found = Vec::new();
-    snapshot
-        .base()
-        .literal_tables()
-        .lookup_batch(&literals, &mut found);
-    let mut found = found.into_iter();
-    ids.extend(keys.iter().map(|(key, kind)| match kind {
+    let terms = keys.iter().filter(|(_, kind)| *kind != KeyKind::None);
+    let terms: Vec<TermKey<'_>> = terms.map(term_key).collect();
+    let mut found = snapshot.find_keys(&terms).into_iter();
+    ids.extend(keys.iter().map(|(_, kind)| match kind {
         KeyKind::None => None,
-        KeyKind::Node => snapshot.find_node(key),
-        KeyKind::Literal => match found.next().flatten() {
-            Some(number) if snapshot.is_living(TermId::literal(number)) => {
-                Some(TermId::literal(number))
-            }
-            _ => snapshot.find_literal(key),
-        },
+        KeyKind::Node | KeyKind::Literal => found.next().flatten(),
     }));
+}
+
+fn term_key((bytes, kind): (&[u8], KeyKind)) -> TermKey<'_> {
+    TermKey::new(bytes, kind == KeyKind::Literal)
 }

@@ -31,6 +31,7 @@ mod distinct;
 mod document;
 mod error;
 mod fetch;
+mod gather;
 mod graph;
 mod graph_store;
 mod health;

@@ -435,11 +435,12 @@ impl Inner {
         let start = writer.begin()?;
         let last = writer.last.clone();
         let directory = writer.store.as_ref().map(|s| Arc::clone(s.directory()));
-        drop(writer);
         let predicates = which.of(&start);
         if predicates.is_empty() && start.known_terms() == start.base().term_counts() {
             return Ok(false);
         }
+        start.close_extents();
+        drop(writer);
         if let Some((log, ticket)) = last {
             // What is not on the device is not seen either, and its log may have failed.
             let synced = log.sync(ticket);

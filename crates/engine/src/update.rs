@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jindou_exec::{CancellationToken, GraphSource, Table};
+use jindou_exec::{CancellationToken, GraphSource, KeyKind, Table};
 use jindou_ingest::Source;
 use jindou_model::{
     GraphRef, IdQuad, Pattern, PredicateId, SnapshotNumber, TermId, TermKind, inline, key,
@@ -18,7 +18,7 @@ use jindou_plan::{
     TransferKind, parse_update_within,
 };
 use jindou_store::{Changes, Effect, Snapshot, Stage, TermCounts};
-use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Term, TermRef};
+use oxrdf::{GraphNameRef, NamedNode, TermRef};
 
 use crate::attempt::{Done, Step};
 use crate::background::SHORT_TEXT_BYTES;
@@ -26,6 +26,7 @@ use crate::database::Inner;
 use crate::deadline::Deadline;
 use crate::document::{Document, GraphNames};
 use crate::fetch::{Fetched, fetch};
+use crate::gather::{FoundQuad, Gather, Gathered, GatheredQuad};
 use crate::graph::StoredGraph;
 use crate::progress::QueryProgress;
 use crate::query::Running;
@@ -434,52 +435,40 @@ impl<'a> Run<'a> {
 
     fn insert_data(&mut self, data: &DataBlock<'_>) -> Result<(), EngineError> {
         let scope = self.scope();
-        let mut add = Vec::new();
+        let (mut add, mut gather) = (Vec::new(), Gather::default());
         data.for_each(&mut |quad| {
-            self.make_room(&mut add)?;
-            self.reserve_terms()?;
-            add.push(IdQuad {
-                subject: self.data_term(quad.subject, &scope)?,
-                predicate: self.working.intern_predicate(quad.predicate)?,
-                object: self.data_term(quad.object, &scope)?,
-                graph: match quad.graph {
-                    Some(graph) => self.working.intern_node(graph.as_bytes())?,
-                    None => TermId::NONE,
-                },
-            });
-            Ok::<_, EngineError>(())
+            let quad = gathered(&mut gather, &quad, &scope);
+            gather.push(quad);
+            self.intern_if(gather.is_full(), &mut gather, &mut add)
         })?;
+        self.intern_if(true, &mut gather, &mut add)?;
         self.change(Changes {
             add,
             ..Changes::default()
         })
     }
 
+    /// Adds gathered quads to those to add, if it is time for that.
+    fn intern_if(
+        &mut self,
+        is_time: bool,
+        gather: &mut Gather,
+        add: &mut Vec<IdQuad>,
+    ) -> Result<(), EngineError> {
+        if !is_time {
+            return Ok(());
+        }
+        let (memory, deadline) = (&mut self.memory, self.deadline);
+        gather.intern(self.working, |quad| {
+            make_room(add, memory, deadline)?;
+            add.push(quad);
+            Ok::<_, EngineError>(())
+        })?;
+        self.reserve_terms()
+    }
+
     fn make_room(&mut self, quads: &mut Vec<IdQuad>) -> Result<(), EngineError> {
         make_room(quads, &mut self.memory, self.deadline)
-    }
-
-    fn data_term(&mut self, term: DataTerm<'_>, scope: &str) -> Result<TermId, EngineError> {
-        let key = match term {
-            DataTerm::Iri(iri) => return Ok(self.working.intern_node(iri.as_bytes())?),
-            DataTerm::Literal(literal) => return self.intern(literal.into()),
-            // Numbers begin with a digit.
-            DataTerm::Label(label) => format!("_:{scope}b{label}"),
-            DataTerm::Anonymous(number) => format!("_:{scope}{number}"),
-        };
-        Ok(self.working.intern_node(key.as_bytes())?)
-    }
-
-    fn intern(&mut self, term: TermRef<'_>) -> Result<TermId, EngineError> {
-        if let Some(id) = inline_id(term) {
-            return Ok(id);
-        }
-        let mut bytes = Vec::new();
-        Ok(if key::push_term(&mut bytes, term) {
-            self.working.intern_literal(&bytes)?
-        } else {
-            self.working.intern_node(&bytes)?
-        })
     }
 
     fn find(&self, term: TermRef<'_>) -> Option<TermId> {
@@ -495,44 +484,47 @@ impl<'a> Run<'a> {
     }
 
     fn delete_data(&mut self, data: &DataBlock<'_>) -> Result<(), EngineError> {
-        let mut remove = Vec::new();
+        let (mut remove, mut gather) = (Vec::new(), Gather::default());
         data.for_each(&mut |quad| {
-            self.make_room(&mut remove)?;
-            // A term that the store does not have is in no quad.
-            remove.extend(self.known_data(quad));
-            Ok::<_, EngineError>(())
+            // It has no blank nodes, which would be of a scope.
+            let quad = gathered(&mut gather, &quad, "");
+            gather.push(quad);
+            self.find_if(gather.is_full(), &mut gather, &mut remove)
         })?;
+        self.find_if(true, &mut gather, &mut remove)?;
         self.change(Changes {
             remove,
             ..Changes::default()
         })
     }
 
-    fn known_data(&self, quad: &DataQuad<'_>) -> Option<IdQuad> {
-        let term = |term: DataTerm<'_>| match term {
-            DataTerm::Iri(iri) => self.working.find_node(iri.as_bytes()),
-            DataTerm::Literal(literal) => self.find(literal.into()),
-            DataTerm::Label(_) | DataTerm::Anonymous(_) => {
-                unreachable!("data to delete is without blank nodes")
-            }
-        };
-        let predicate = self.working.find_predicate(quad.predicate);
-        let known = || {
-            Some(IdQuad {
-                subject: term(quad.subject)?,
-                predicate: predicate?,
-                object: term(quad.object)?,
-                graph: match quad.graph {
-                    Some(graph) => term(DataTerm::Iri(graph))?,
-                    None => TermId::NONE,
-                },
-            })
-        };
-        let quad_found = known();
-        if quad_found.is_none() {
-            self.note_absent_quad(predicate, quad.graph.is_some());
+    /// Adds gathered quads to those to remove, if it is time for that: a term that the store does
+    /// not have is in no quad.
+    fn find_if(
+        &mut self,
+        is_time: bool,
+        gather: &mut Gather,
+        remove: &mut Vec<IdQuad>,
+    ) -> Result<(), EngineError> {
+        if !is_time {
+            return Ok(());
         }
-        quad_found
+        let mut found = Vec::with_capacity(gather.len());
+        gather.find(self.working, |quad| found.push(quad));
+        for FoundQuad {
+            quad,
+            predicate,
+            is_named,
+        } in found
+        {
+            let Some(quad) = quad else {
+                self.note_absent_quad(predicate, is_named);
+                continue;
+            };
+            self.make_room(remove)?;
+            remove.push(quad);
+        }
+        Ok(())
     }
 
     /// Notes that a quad to delete was not there, as one of its terms is not known.
@@ -547,40 +539,27 @@ impl<'a> Run<'a> {
     /// Adds a document's quads; its blank nodes are new ones.
     pub(crate) fn insert_document(&mut self, document: &Document) -> Result<(), EngineError> {
         let scope = self.scope();
-        let mut add = Vec::with_capacity(document.len());
+        let (mut add, mut gather) = (Vec::with_capacity(document.len()), Gather::default());
         for quad in document.quads() {
-            self.reserve_terms()?;
-            let subject: Term = match &quad.subject {
-                NamedOrBlankNode::NamedNode(node) => node.clone().into(),
-                NamedOrBlankNode::BlankNode(node) => node.clone().into(),
+            let graph = match quad.graph_name.as_ref() {
+                GraphNameRef::DefaultGraph => Gathered::Id(TermId::NONE),
+                GraphNameRef::NamedNode(node) => gather.node(node.as_str().as_bytes()),
+                GraphNameRef::BlankNode(node) => scoped(&mut gather, node.into(), &scope),
             };
-            let graph = match &quad.graph_name {
-                GraphName::DefaultGraph => TermId::NONE,
-                GraphName::NamedNode(node) => self.scoped(&node.clone().into(), &scope)?,
-                GraphName::BlankNode(node) => self.scoped(&node.clone().into(), &scope)?,
-            };
-            add.push(IdQuad {
-                subject: self.scoped(&subject, &scope)?,
-                predicate: self.working.intern_predicate(quad.predicate.as_str())?,
-                object: self.scoped(&quad.object, &scope)?,
+            let quad = GatheredQuad {
+                subject: scoped(&mut gather, quad.subject.as_ref().into(), &scope),
+                predicate: gather.predicate(quad.predicate.as_str()),
+                object: scoped(&mut gather, quad.object.as_ref(), &scope),
                 graph,
-            });
+            };
+            gather.push(quad);
+            self.intern_if(gather.is_full(), &mut gather, &mut add)?;
         }
+        self.intern_if(true, &mut gather, &mut add)?;
         self.change(Changes {
             add,
             ..Changes::default()
         })
-    }
-
-    /// The id of a document's term: its blank nodes are its own.
-    fn scoped(&mut self, term: &Term, scope: &str) -> Result<TermId, EngineError> {
-        match term {
-            Term::BlankNode(node) => {
-                let key = format!("_:{scope}{}", node.as_str());
-                Ok(self.working.intern_node(key.as_bytes())?)
-            }
-            other => self.intern(other.as_ref()),
-        }
     }
 
     // DELETE and INSERT by templates.
@@ -905,6 +884,47 @@ fn is_about_named(stage: &Stage) -> bool {
     !stage.forget.is_empty()
         || !stage.declare.is_empty()
         || quads.into_iter().any(|quad| !quad.graph.is_none())
+}
+
+/// A quad of a request's data.
+fn gathered(gather: &mut Gather, quad: &DataQuad<'_>, scope: &str) -> GatheredQuad {
+    GatheredQuad {
+        subject: data_term(gather, quad.subject, scope),
+        predicate: gather.predicate(quad.predicate),
+        object: data_term(gather, quad.object, scope),
+        graph: match quad.graph {
+            Some(graph) => gather.node(graph.as_bytes()),
+            None => Gathered::Id(TermId::NONE),
+        },
+    }
+}
+
+fn data_term(gather: &mut Gather, term: DataTerm<'_>, scope: &str) -> Gathered {
+    match term {
+        DataTerm::Iri(iri) => gather.node(iri.as_bytes()),
+        DataTerm::Literal(literal) => gathered_term(gather, literal.into()),
+        // Numbers begin with a digit.
+        DataTerm::Label(label) => gather.node(format!("_:{scope}b{label}").as_bytes()),
+        DataTerm::Anonymous(number) => gather.node(format!("_:{scope}{number}").as_bytes()),
+    }
+}
+
+/// A document's term: its blank nodes are its own.
+fn scoped(gather: &mut Gather, term: TermRef<'_>, scope: &str) -> Gathered {
+    match term {
+        TermRef::BlankNode(node) => gather.node(format!("_:{scope}{}", node.as_str()).as_bytes()),
+        other => gathered_term(gather, other),
+    }
+}
+
+fn gathered_term(gather: &mut Gather, term: TermRef<'_>) -> Gathered {
+    if let Some(id) = inline_id(term) {
+        return Gathered::Id(id);
+    }
+    gather.term_with(|bytes| match key::push_term(bytes, term) {
+        true => KeyKind::Literal,
+        false => KeyKind::Node,
+    })
 }
 
 fn absent(graph: &NamedNode) -> EngineError {

@@ -112,6 +112,7 @@ impl Base {
     pub fn term_counts(&self) -> TermCounts {
         TermCounts {
             vertices: self.vertex_count(),
+            numbers: self.vertex_count(),
             literals: self.literal_count(),
             predicates: self.predicate_count() as u64,
         }

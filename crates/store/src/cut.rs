@@ -48,7 +48,7 @@ impl Snapshot {
         }
         let changed = self.changed_predicates();
         let predicates = changed.iter().map(|changes| changes.predicate).collect();
-        let merged = Merged::new(self.clone(), predicates)?;
+        let merged = Merged::for_reading(self.clone(), predicates)?;
         Ok(self.cut_base(merged.base(), shards))
     }
 

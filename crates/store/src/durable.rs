@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use jindou_model::SnapshotNumber;
 
-use crate::delta::{NewTerms, Replay, ReplayError, Snapshot, Transaction};
+use crate::delta::{Replay, ReplayError, Snapshot, Transaction};
 use crate::directory::{Current, Directory, FIRST_SNAPSHOT, InUse};
 use crate::log::{self, Folder, Fsync, Log, LogOptions, Recovered, Storage, Ticket};
 use crate::{Base, Identity, Merged, StoreError, verify};
@@ -519,7 +519,7 @@ impl DurableStore {
         let transaction = Transaction::from_base(snapshot);
         // Also that what was linked or copied is whole.
         snapshot.base().check()?;
-        let has_changes = transaction.terms != NewTerms::default()
+        let has_changes = !transaction.terms.is_empty()
             || !transaction.forgotten.is_empty()
             || transaction.stages.iter().any(|stage| !stage.is_empty());
         let transactions = Vec::from_iter(has_changes.then_some(transaction));

@@ -37,8 +37,9 @@ pub use clusters::Clusters;
 pub use column::Column;
 pub use cut::Cut;
 pub use delta::{
-    Changed, Changes, EdgeGraphsAt, Effect, Fold, FoldRule, LayerView, NewIds, NewTerms, Rebase,
-    Replay, ReplayError, Snapshot, Stage, TermCounts, Transaction, TransactionError,
+    Changed, Changes, EdgeGraphsAt, Effect, Fold, FoldRule, GivenNumbers, LayerView, NewIds,
+    NewTerms, Rebase, Replay, ReplayError, Snapshot, Stage, TermCounts, TermKey, Transaction,
+    TransactionError,
 };
 pub use directory::{Directory, StoreFile};
 pub use domain::Domain;

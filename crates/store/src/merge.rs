@@ -20,7 +20,7 @@ use crate::named::NamedGraphs;
 use crate::named_merge::NamedMerge;
 use crate::segment::Segment;
 use crate::segment_merge::{self, SegmentChanges};
-use crate::tables::TermTables;
+use crate::tables::{NewStrings, TermTables};
 use crate::unused::unused_terms;
 
 /// Segments by direction and predicate.
@@ -40,13 +40,28 @@ pub struct Merged {
 
 impl Merged {
     /// Merges what `from` changed in `predicates` into its base, on the threads of the current pool.
+    /// Its extents were [closed](Snapshot::close_extents).
     ///
-    /// Holds besides the new segments eight bytes for each of their keys, for as many segments as
-    /// there are threads.
+    /// Holds the new segments, and of one eight bytes for each of its keys before it has columns.
     ///
     /// # Errors
     /// [`StoreError::TooLarge`] for terms that fit into no table.
-    pub fn new(from: Snapshot, mut predicates: Vec<PredicateId>) -> Result<Self, StoreError> {
+    ///
+    /// # Panics
+    /// If vertices that come later could get numbers among those of this snapshot.
+    pub fn new(from: Snapshot, predicates: Vec<PredicateId>) -> Result<Self, StoreError> {
+        assert!(
+            from.has_closed_extents(),
+            "the numbers of a base were all given"
+        );
+        Self::for_reading(from, predicates)
+    }
+
+    /// As [`Merged::new`], but nothing is to be written upon the base: extents may be open.
+    pub(crate) fn for_reading(
+        from: Snapshot,
+        mut predicates: Vec<PredicateId>,
+    ) -> Result<Self, StoreError> {
         predicates.sort_unstable();
         predicates.dedup();
         let base = merge(&from, &predicates)?;
@@ -130,20 +145,28 @@ fn merge(from: &Snapshot, merged: &[PredicateId]) -> Result<Base, StoreError> {
 fn tables(from: &Snapshot) -> Result<[TermTables; 2], StoreError> {
     let base = from.base();
     let known = from.known_terms();
-    let key = |id: TermId| from.appended_key(id).expect("the term came since the base");
     let (vertices, literals) = rayon::join(
         || {
-            let count = known.vertices - base.vertex_count();
+            let new = NewStrings {
+                places: base.vertex_count()..known.vertices,
+                end: known.numbers,
+                number: &|place| from.vertex_at(place).0,
+                key: &|place| from.vertex_at(place).1,
+            };
             let gone = &from.delta.forgotten.vertices;
-            base.vertices
-                .sealed(count, |n| key(TermId::vertex(n)), gone, false)
+            base.vertices.sealed(&new, gone, false)
         },
         || {
-            let count = known.literals - base.literal_count();
+            let key = |number| from.appended_key(TermId::literal(number));
+            let new = NewStrings {
+                places: base.literal_count()..known.literals,
+                end: known.literals,
+                number: &|number| number,
+                key: &|number| key(number).expect("the term came since the base"),
+            };
             let gone = &from.delta.forgotten.literals;
             let asked = from.generation.terms.places_were_asked();
-            base.literals
-                .sealed(count, |n| key(TermId::literal(n)), gone, asked)
+            base.literals.sealed(&new, gone, asked)
         },
     );
     Ok([vertices?, literals?])
@@ -192,7 +215,7 @@ fn layer(from: &Snapshot, kind: LayerKind, segments: Segments, merged: &[Predica
         crate::clusters::Clusters::none(from.predicate_count())
     } else {
         before.clusters().merged(&SetChanges {
-            vertices: from.known_terms().vertices,
+            vertices: from.known_terms().numbers,
             predicates: from.predicate_count(),
             merged,
             touched: [&touched[0], &touched[1]],

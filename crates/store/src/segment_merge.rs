@@ -23,20 +23,21 @@ pub(crate) struct SegmentChanges<'a> {
 
 /// The segment after the changes; `None` if it has no edges then.
 ///
-/// Holds the keys once more, eight bytes each, besides both segments.
+/// Holds the keys, eight bytes each, before it makes the columns.
 pub(crate) fn merged(before: Option<&Segment>, changes: &SegmentChanges<'_>) -> Option<Segment> {
     let edges_before = before.map_or(0, Segment::edges);
     let edges = edges_before + changes.added.len() - changes.removed.len();
     if edges == 0 {
         return None;
     }
-    let keys = keys_after(before, changes);
+    let domain = Domain::from_sorted(&keys_after(before, changes));
+    let rows = domain.len();
     let neighbours = bounds(before, changes);
     let mut pass = Pass {
         before,
         row: 0,
         neighbours: ColumnBuilder::new(edges, neighbours.0, neighbours.1),
-        offsets: (keys.len() < edges).then(|| ColumnBuilder::new(keys.len() + 1, 0, edges as u64)),
+        offsets: (rows < edges).then(|| ColumnBuilder::new(rows + 1, 0, edges as u64)),
         rows: 0,
         edges: 0,
     };
@@ -44,8 +45,7 @@ pub(crate) fn merged(before: Option<&Segment>, changes: &SegmentChanges<'_>) -> 
     let mut removed = changes.removed.iter().peekable();
     let mut list = Vec::new();
     while let Some(key) = least(added.peek(), removed.peek()) {
-        let row = keys.partition_point(|other| *other < key);
-        pass.copy_rows(row - pass.rows);
+        pass.copy_rows(pass.rows_before(TermId::from_raw(key), &domain));
         list.clear();
         pass.take_row(key, &mut list);
         while let Some((_, gone)) = removed.next_if(|edge| edge.0 == key) {
@@ -64,8 +64,8 @@ pub(crate) fn merged(before: Option<&Segment>, changes: &SegmentChanges<'_>) -> 
             pass.push_row(&list);
         }
     }
-    pass.copy_rows(keys.len() - pass.rows);
-    Some(pass.finish(&keys))
+    pass.copy_rows(rows - pass.rows);
+    Some(pass.finish(domain))
 }
 
 fn least(one: Option<&Edge>, other: Option<&Edge>) -> Option<u64> {
@@ -119,6 +119,15 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
+    /// How many rows come before that of a key, which is in the domain or was in that before.
+    fn rows_before(&self, key: TermId, domain: &Domain) -> usize {
+        if let Some(row) = domain.row(key) {
+            return row - self.rows;
+        }
+        let row = self.before.and_then(|before| before.domain().row(key));
+        row.map_or(0, |row| row - self.row)
+    }
+
     /// Copies the next rows as they are.
     fn copy_rows(&mut self, count: usize) {
         let (Some(before), true) = (self.before, count > 0) else {
@@ -170,12 +179,12 @@ impl Pass<'_> {
         self.rows += 1;
     }
 
-    fn finish(mut self, keys: &[u64]) -> Segment {
+    fn finish(mut self, domain: Domain) -> Segment {
         if let Some(offsets) = &mut self.offsets {
             offsets.push(self.edges as u64);
         }
         let offsets: Option<Column> = self.offsets.map(ColumnBuilder::finish);
-        Segment::from_columns(Domain::from_sorted(keys), offsets, self.neighbours.finish())
+        Segment::from_columns(domain, offsets, self.neighbours.finish())
     }
 }
 

@@ -195,14 +195,14 @@ impl TermTables {
         parts.find_map(|part| part.table.lookup_hashed(hash, key).filter(living))
     }
 
-    /// The numbers of many strings, one for each key, appended to `numbers`; perhaps of some that
-    /// are forgotten.
-    pub fn lookup_batch(&self, keys: &[&[u8]], numbers: &mut Vec<Option<u64>>) {
-        let begin = numbers.len();
-        numbers.resize(begin + keys.len(), None);
+    /// The numbers of many strings, one for each key, given their [hashes](jindou_dictionary::hash);
+    /// perhaps of some that are forgotten.
+    pub(crate) fn lookup_batch(&self, hashes: &[u64], keys: &[&[u8]]) -> Vec<Option<u64>> {
+        let mut numbers = vec![None; keys.len()];
         for part in &self.parts {
-            part.table.lookup_batch(keys, &mut numbers[begin..]);
+            (part.table).lookup_batch_hashed(hashes, keys, &mut numbers);
         }
+        numbers
     }
 
     /// Appends the string of a number.
@@ -239,32 +239,31 @@ impl TermTables {
         part.is_some_and(|part| part.table.contains(number))
     }
 
-    /// With the strings of the next `count` numbers, and without `forgotten` ones: those that are
-    /// there are distinct.
+    /// With new strings, and without `forgotten` ones: those that are there are distinct.
     ///
     /// Those of a table that is joined with others go; a table of which most are forgotten is made
     /// anew for that alone, but for the one of the bulk load. Where somebody asked for places of
     /// strings (`places_were_asked`, or those of a table that goes), they are found for the new table,
     /// so that the next to ask need not wait for that.
-    pub(crate) fn sealed<'k>(
+    pub(crate) fn sealed(
         &self,
-        count: u64,
-        key: impl Fn(u64) -> &'k [u8] + Sync,
+        new: &NewStrings<'_>,
         forgotten: &SortedSet<u64>,
         mut places_were_asked: bool,
     ) -> Result<Self, StoreError> {
-        if count == 0 {
+        if new.places.is_empty() {
             return Ok(self.clone());
         }
         let too_large = |error: DictionaryError| StoreError::TooLarge {
             reason: error.to_string(),
         };
-        let first = self.len();
-        let numbers = first..first + count;
-        let numbers: Vec<u64> = numbers.filter(|n| !forgotten.contains(*n)).collect();
-        let of_place = |place: usize| key(numbers[place]);
-        let table = TermTable::build(&numbers, of_place).map_err(too_large)?;
-        drop(numbers);
+        let numbered = new.places.clone().map(|place| ((new.number)(place), place));
+        let (numbers, places): (Vec<u64>, Vec<u64>) = numbered
+            .filter(|(number, _)| !forgotten.contains(*number))
+            .unzip();
+        let key = |at: usize| (new.key)(places[at]);
+        let table = TermTable::build(&numbers, key).map_err(too_large)?;
+        drop((numbers, places));
         let mut parts = self.parts.clone();
         let mut strings = table.len();
         let mut joined = vec![table];
@@ -284,7 +283,7 @@ impl TermTables {
             }
         };
         let begin = parts.last().map_or(0, |part| part.end);
-        let part = Part::new(table, begin, first + count);
+        let part = Part::new(table, begin, new.end);
         let part = Arc::new(part.expect("its numbers follow those before"));
         parts.push(Arc::clone(&part));
         let sealed = Self {
@@ -305,6 +304,17 @@ impl TermTables {
             let _ = self.read_places(part, block * BLOCK as u64);
         });
     }
+}
+
+/// Strings that came since the last merge.
+pub(crate) struct NewStrings<'a> {
+    /// Their places in the order in which they came.
+    pub(crate) places: std::ops::Range<u64>,
+    /// The number behind all of theirs, which are none of a table.
+    pub(crate) end: u64,
+    /// The number of the string of a place.
+    pub(crate) number: &'a (dyn Fn(u64) -> u64 + Sync),
+    pub(crate) key: &'a (dyn Fn(u64) -> &'a [u8] + Sync),
 }
 
 /// Whether a table is joined with so many strings that follow it.

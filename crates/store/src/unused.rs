@@ -49,12 +49,12 @@ fn is_of_base(snapshot: &Snapshot, id: TermId) -> bool {
 fn unused_new(snapshot: &Snapshot) -> Vec<TermId> {
     let (base, known) = (snapshot.base().term_counts(), snapshot.known_terms());
     let mut used = [
-        vec![false; (known.vertices - base.vertices) as usize],
+        vec![false; (known.numbers - base.numbers) as usize],
         vec![false; (known.literals - base.literals) as usize],
     ];
     let mut note = |id: TermId| {
         let (list, first) = match id.kind() {
-            TermKind::Vertex => (&mut used[0], base.vertices),
+            TermKind::Vertex => (&mut used[0], base.numbers),
             TermKind::Literal => (&mut used[1], base.literals),
             _ => return,
         };
@@ -63,14 +63,14 @@ fn unused_new(snapshot: &Snapshot) -> Vec<TermId> {
         }
     };
     for_each_new_use(snapshot, None, &mut note);
-    let terms = |used: &[bool], first: u64, term: fn(u64) -> TermId| {
-        let places = used.iter().zip(first..).filter(|(used, _)| !**used);
-        let ids = places.map(|(_, number)| term(number));
-        ids.filter(|id| snapshot.is_living(*id)).collect::<Vec<_>>()
+    let vertices = snapshot.appended_vertices().map(TermId::vertex);
+    let literals = (base.literals..known.literals).map(TermId::literal);
+    let is_used = |id: &TermId| match id.kind() {
+        TermKind::Vertex => used[0][(id.number() - base.numbers) as usize],
+        _ => used[1][(id.number() - base.literals) as usize],
     };
-    let mut unused = terms(&used[0], base.vertices, TermId::vertex);
-    unused.extend(terms(&used[1], base.literals, TermId::literal));
-    unused
+    let unused = vertices.chain(literals).filter(|id| !is_used(id));
+    unused.filter(|id| snapshot.is_living(*id)).collect()
 }
 
 /// Calls `note` with each term that something added since the base uses, or since an earlier

@@ -10,7 +10,7 @@ use jindou_model::{
 use jindou_store::bulk::{BulkSink, build, rebuild};
 use jindou_store::{
     Base, Changed, Changes, Directory, DurabilityOptions, DurableStore, FoldRule, LayerKind,
-    LayerView, Merged, Rebase, Snapshot,
+    LayerView, Merged, Rebase, Snapshot, Stage,
 };
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
@@ -703,11 +703,17 @@ fn change(
         .iter()
         .filter(|quad| model.contains(&quad.to_string()));
     let remove: Vec<Quad> = there.step_by(3).chain(remove).cloned().collect();
+    let since = now.known_terms();
     let changes = Changes {
         remove: remove.iter().map(|quad| intern(now, quad)).collect(),
         add: add.iter().map(|quad| intern(now, quad)).collect(),
     };
-    now.apply(&changes);
+    let mut stage = Stage {
+        changes,
+        ..Stage::default()
+    };
+    now.arrange(since, &mut stage);
+    now.apply_stage(&stage);
     now.keep_terms();
     now.set_number(SnapshotNumber(now.number().0 + 1));
     remove.iter().for_each(|quad| {
@@ -810,6 +816,7 @@ proptest! {
             let from = if is_late { start } else { now.clone() };
             let all = from.changed_predicates().into_iter().map(|one| one.predicate);
             let chosen = all.filter(|id| mask >> (id.0 % 16) & 1 == 1).collect();
+            from.close_extents();
             let merged = Merged::new(from, chosen).unwrap();
             if is_late {
                 change(&mut now, &mut model, &known, &batch, cut);

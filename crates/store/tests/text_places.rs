@@ -61,6 +61,7 @@ fn change(now: &mut Snapshot, remove: &[Literal], add: &[Literal]) {
 /// Merges all, and forgets what nothing uses.
 fn merge(now: &Snapshot) -> Snapshot {
     let changed = now.changed_predicates().into_iter();
+    now.close_extents();
     let merged = Merged::new(now.clone(), changed.map(|one| one.predicate).collect()).unwrap();
     let rebase = Rebase::new(merged, now);
     let mut next = rebase.apply(now);

@@ -162,7 +162,7 @@ impl<'a> Collector<'a> {
         Self {
             snapshot,
             sink: BulkSink::new(),
-            vertices: vec![u32::MAX; snapshot.vertex_count() as usize],
+            vertices: vec![u32::MAX; snapshot.vertex_numbers() as usize],
             literals: vec![u32::MAX; snapshot.literal_count() as usize],
             key: Vec::new(),
         }

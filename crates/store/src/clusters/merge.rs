@@ -18,7 +18,7 @@ pub(crate) type Segments<'a> = &'a dyn Fn(PredicateId, Direction) -> Option<&'a 
 
 /// What a merge of some predicates did to a layer.
 pub(crate) struct SetChanges<'a> {
-    /// Number of vertices after the merge; those new to the table had no edges.
+    /// The number behind the last vertex after the merge; those new to the table had no edges.
     pub(crate) vertices: u64,
     /// Number of predicates after the merge.
     pub(crate) predicates: usize,

@@ -1,21 +1,27 @@
 //! In which order are the new terms of an operation numbered?
 //!
-//! New vertices of one characteristic set get neighbouring numbers, so that after a merge they are
-//! one stretch of it and types and domains stay short lists of ranges; those of one set, and
-//! literals, are in the order of their texts. Until an operation is made its new terms are numbered
-//! as they came; nobody but the operation has seen these numbers.
-
-use std::sync::Arc;
+//! New vertices of one characteristic set, and of one named graph where it has many, get numbers in
+//! its [extents](super::extents), so that after a merge they are few stretches of it, and types and
+//! domains short lists of ranges; those of one operation, and its literals, are in the order of their
+//! texts. Until an operation is made its new terms are numbered as they came; nobody but the
+//! operation has seen these numbers.
 
 use jindou_model::{PredicateId, TermId, TermKind};
+use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::extents::Extent;
+use super::pending::PendingTerms;
 use super::snapshot::Snapshot;
-use super::terms::{AppendedTerms, TermCounts};
+use super::terms::TermCounts;
 use super::transaction::Stage;
 
+/// From so many vertices on, those of an operation and of one named graph have extents that are not
+/// those of their set.
+const LEAST_OF_GRAPH: u64 = 64;
+
 /// New numbers of new terms.
-struct Arranged {
+pub(super) struct Arranged {
     since: TermCounts,
     /// By the old number, counted from `since`.
     vertices: Vec<u64>,
@@ -23,13 +29,14 @@ struct Arranged {
 }
 
 impl Arranged {
-    fn term(&self, id: TermId) -> TermId {
+    /// The id of a term now.
+    pub(super) fn term(&self, id: TermId) -> TermId {
         let new = |numbers: &[u64], since: u64| {
             let place = id.number().checked_sub(since)?;
             numbers.get(place as usize).copied()
         };
         match id.kind() {
-            TermKind::Vertex => new(&self.vertices, self.since.vertices).map(TermId::vertex),
+            TermKind::Vertex => new(&self.vertices, self.since.numbers).map(TermId::vertex),
             TermKind::Literal => new(&self.literals, self.since.literals).map(TermId::literal),
             _ => None,
         }
@@ -53,119 +60,160 @@ impl Arranged {
     }
 }
 
+/// What an operation says of a new vertex.
+#[derive(Clone, Copy, Default)]
+struct Said {
+    /// A hash of its set.
+    set: u64,
+    /// The only named graph of which it is a subject.
+    home: TermId,
+    has_several: bool,
+}
+
+impl Said {
+    fn note_graph(&mut self, graph: TermId) {
+        if graph.is_none() || self.has_several || self.home == graph {
+            return;
+        }
+        self.has_several = !self.home.is_none();
+        self.home = if self.has_several {
+            TermId::NONE
+        } else {
+            graph
+        };
+    }
+}
+
 impl Snapshot {
     /// Numbers the terms anew that this snapshot added after the first `since`, none of which any of
     /// its quads has yet, and gives `stage`, which is to be made next, their new ids.
     ///
-    /// Costs a sort of what the stage adds, and of the new terms.
+    /// Costs a sort of what the stage adds to new terms, and of these.
     pub fn arrange(&mut self, since: TermCounts, stage: &mut Stage) {
+        self.arranged(since, stage);
+    }
+
+    /// As [`Snapshot::arrange`]; says which ids terms have now.
+    pub(super) fn arranged(&mut self, since: TermCounts, stage: &mut Stage) -> Arranged {
         let known = self.known_terms();
-        let is_one = known.vertices - since.vertices < 2 && known.literals - since.literals < 2;
-        if is_one {
-            return;
-        }
-        let sets = self.sets_of_new(since, stage);
-        let vertices = order(since.vertices..known.vertices, |number| {
-            let place = (number - since.vertices) as usize;
-            (sets[place], self.vertex_key(number))
-        });
-        let literals = order(since.literals..known.literals, |number| {
-            let id = TermId::literal(number);
-            (0, self.appended_key(id).expect("the term is new"))
-        });
-        let pending = self.pending_in_order(since, &vertices, &literals);
-        let arranged = Arranged {
+        let mut arranged = Arranged {
             since,
-            vertices: inverse(since.vertices, &vertices),
-            literals: inverse(since.literals, &literals),
+            vertices: Vec::new(),
+            literals: Vec::new(),
         };
-        for number in since.predicates..known.predicates {
-            let term = self.predicate_term(PredicateId(number as u32));
-            pending.push_predicate(arranged.term(term));
+        let is_new = known.vertices > since.vertices;
+        if !is_new && known.literals - since.literals < 2 {
+            return arranged;
         }
-        self.replace_pending(Arc::new(pending));
+        let pending = self.pending_to_arrange();
+        let pending = pending.expect("new terms are pending");
+        let mut free = since.numbers;
+        if is_new {
+            let said = self.said_of_new(since, stage);
+            arranged.vertices = self.numbers_of_new(&pending, since, &said, &mut free);
+        }
+        arranged.literals = literal_numbers(&pending, since.literals..known.literals);
+        let (vertices, literals) = (&arranged.vertices, &arranged.literals);
+        pending.renumber(since, vertices, literals, |term| arranged.term(term));
+        self.set_numbers(free);
         arranged.stage(stage);
+        arranged
     }
 
-    fn vertex_key(&self, number: u64) -> &[u8] {
-        let id = TermId::vertex(number);
-        self.appended_key(id).expect("the term is new")
-    }
-
-    /// A hash of the set that a stage gives each new vertex.
-    fn sets_of_new(&self, since: TermCounts, stage: &Stage) -> Vec<u64> {
+    /// What a stage says of each new vertex.
+    fn said_of_new(&self, since: TermCounts, stage: &Stage) -> Vec<Said> {
         let count = self.known_terms().vertices - since.vertices;
-        let mut traits: Vec<(u64, [u64; 3])> = Vec::new();
+        let mut said = vec![Said::default(); count as usize];
+        let mut traits: Vec<(u32, [u32; 2], u64)> = Vec::new();
+        let place = |id: TermId| match id.kind() {
+            TermKind::Vertex => id.number().checked_sub(since.numbers),
+            _ => None,
+        };
         for quad in &stage.changes.add {
-            let layer = u64::from(!quad.graph.is_none());
-            let predicate = u64::from(quad.predicate.0);
-            let class = match quad.predicate {
-                PredicateId::TYPE => quad.object.raw(),
-                _ => 0,
-            };
-            let mut note = |id: TermId, what: [u64; 3]| {
-                if id.kind() == TermKind::Vertex && id.number() >= since.vertices {
-                    traits.push((id.number() - since.vertices, what));
-                }
-            };
-            note(quad.subject, [layer, predicate, class]);
-            note(quad.object, [layer | 2, predicate, 0]);
+            let layer = u32::from(!quad.graph.is_none());
+            let predicate = quad.predicate.0;
+            if let Some(place) = place(quad.subject) {
+                let class = match quad.predicate {
+                    PredicateId::TYPE => quad.object.raw(),
+                    _ => 0,
+                };
+                traits.push((place as u32, [layer, predicate], class));
+                said[place as usize].note_graph(quad.graph);
+            }
+            if let Some(place) = place(quad.object) {
+                traits.push((place as u32, [layer | 2, predicate], 0));
+            }
         }
         traits.sort_unstable();
         traits.dedup();
-        let mut sets = vec![0; count as usize];
-        for (place, what) in traits {
-            let set = &mut sets[place as usize];
-            let words = [*set, what[0], what[1], what[2]];
+        for (place, [role, predicate], class) in traits {
+            let set = &mut said[place as usize].set;
+            let words = [*set, u64::from(role) << 32 | u64::from(predicate), class];
             *set = xxh3_64(bytemuck::cast_slice(&words));
         }
-        sets
+        said
     }
 
-    /// The pending terms with those after the first `since` in another order, without predicates
-    /// among these.
-    fn pending_in_order(
+    /// The numbers of the vertices that came after the first `since`, of which so much is said.
+    fn numbers_of_new(
         &self,
+        pending: &PendingTerms,
         since: TermCounts,
-        vertices: &[u64],
-        literals: &[u64],
-    ) -> AppendedTerms {
-        let first = self.pending_first();
-        let terms = AppendedTerms::pending(first);
-        for number in first.vertices..since.vertices {
-            let key = self.vertex_key(number);
-            terms.push_vertex(jindou_dictionary::hash(key), key.into());
+        said: &[Said],
+        free: &mut u64,
+    ) -> Vec<u64> {
+        let mut of_homes: FxHashMap<(u64, TermId), u64> = FxHashMap::default();
+        for said in said.iter().filter(|said| !said.home.is_none()) {
+            *of_homes.entry((said.set, said.home)).or_default() += 1;
         }
-        for number in vertices {
-            let key = self.vertex_key(*number);
-            terms.push_vertex(jindou_dictionary::hash(key), key.into());
-        }
-        for number in (first.literals..since.literals).chain(literals.iter().copied()) {
-            let id = TermId::literal(number);
-            let key = self.appended_key(id).expect("the term is pending");
-            terms.push_literal(jindou_dictionary::hash(key), key.into());
-        }
-        for number in first.predicates..since.predicates {
-            terms.push_predicate(self.predicate_term(PredicateId(number as u32)));
-        }
-        terms
+        let mut order: Vec<(u64, TermId, &[u8], u32)> = said
+            .iter()
+            .zip(since.vertices..)
+            .zip(0..)
+            .map(|((said, place), index)| {
+                let key = pending.vertex_key(place);
+                let members = of_homes.get(&(said.set, said.home)).copied();
+                let home = match members.is_some_and(|members| members >= LEAST_OF_GRAPH) {
+                    true => said.home.raw(),
+                    false => 0,
+                };
+                let is_blank = u64::from(key.starts_with(b"_:"));
+                let extent = xxh3_64(bytemuck::cast_slice(&[said.set, home, is_blank]));
+                (extent, said.home, key, index)
+            })
+            .collect();
+        order.sort_unstable();
+        let mut numbers = vec![0; said.len()];
+        let open = self.generation.terms.extents.lock();
+        pending.with_extents(|changed| {
+            for group in order.chunk_by(|a, b| a.0 == b.0) {
+                let set = group[0].0;
+                let extent: &mut Extent = changed.entry(set).or_insert_with(|| open.get(set));
+                let mut members = group.iter();
+                extent.give(group.len() as u64, free, &mut |first, count| {
+                    let members = members.by_ref().take(count as usize);
+                    for (number, (_, _, _, index)) in (first..).zip(members) {
+                        numbers[*index as usize] = number;
+                    }
+                });
+            }
+        });
+        numbers
     }
 }
 
-/// Numbers in the order of what `key` gives for them.
-fn order<'k>(numbers: std::ops::Range<u64>, key: impl Fn(u64) -> (u64, &'k [u8])) -> Vec<u64> {
-    let mut keyed: Vec<((u64, &[u8]), u64)> = numbers.map(|number| (key(number), number)).collect();
-    keyed.sort_unstable();
-    keyed.into_iter().map(|(_, number)| number).collect()
-}
-
-/// For each of these numbers, which begin with `first`, `first` and its place in the order.
-fn inverse(first: u64, order: &[u64]) -> Vec<u64> {
-    let mut places = vec![0; order.len()];
-    for (place, number) in (first..).zip(order) {
-        places[(number - first) as usize] = place;
+/// The numbers of the literals of these places, by place: in the order of their texts.
+fn literal_numbers(pending: &PendingTerms, places: std::ops::Range<u64>) -> Vec<u64> {
+    let mut order: Vec<(&[u8], u64)> = places
+        .clone()
+        .map(|place| (pending.literal_key_at(place), place))
+        .collect();
+    order.sort_unstable();
+    let mut numbers = vec![0; order.len()];
+    for (number, (_, place)) in places.clone().zip(order) {
+        numbers[(place - places.start) as usize] = number;
     }
-    places
+    numbers
 }
 
 #[cfg(test)]
@@ -182,7 +230,8 @@ mod tests {
         let base = build(Vec::new(), 0).unwrap();
         let mut snapshot = Snapshot::of_base(base, 1, SnapshotNumber(1));
         let mut known = snapshot.known_terms();
-        for round in 0..3 {
+        const ROUNDS: usize = 40;
+        for round in 0..ROUNDS {
             let mut add = Vec::new();
             for number in (0..60).rev() {
                 let subject = format!("http://e/{round}/{number:02}");
@@ -214,18 +263,24 @@ mod tests {
             snapshot.arrange(known, &mut stage);
             known = snapshot.known_terms();
             snapshot.apply_stage(&stage);
+            if round % 3 == 0 {
+                snapshot.keep_terms();
+            }
         }
         snapshot.keep_terms();
         let changed = snapshot.changed_predicates().into_iter();
         let predicates = changed.map(|one| one.predicate).collect();
+        snapshot.close_extents();
         let merged = Merged::new(snapshot.clone(), predicates).unwrap();
-        // Three sets a round, and what is no subject before and behind.
+        // Three sets of 800 vertices in twenties: each extent is as large as all before, and one
+        // stretch more is the room that is left in the last; and a few of what is no subject.
         let clusters = merged.base().layer(LayerKind::Default).clusters();
         assert!(
-            clusters.stretches() <= 3 * 3 + 3,
+            clusters.stretches() <= 3 * (7 + 1) + 6,
             "{}",
             clusters.stretches()
         );
+        assert!(snapshot.vertex_numbers() < 2 * (ROUNDS as u64 * 60 + 6));
         for number in 0..59 {
             let id = |number: usize| {
                 let key = format!("http://e/1/{number:02}");

@@ -52,8 +52,8 @@ impl Rebase {
             "snapshots are brought over from the base that was merged"
         );
         let before = &latest.generation;
-        let terms = AppendedTerms::shared(base.term_counts());
-        terms.append(&before.terms, latest.known_terms());
+        let terms = AppendedTerms::behind(base.term_counts());
+        terms.follow(&before.terms, from.known_terms(), latest.known_terms());
         let generation = Generation {
             base,
             terms,
@@ -104,7 +104,8 @@ impl Rebase {
             declared: snapshot.delta.declared.clone(),
             forgotten: self.forgotten(&snapshot.delta.forgotten),
         };
-        snapshot.moved_to(Arc::clone(&self.generation), delta)
+        let merged = self.from.known_terms();
+        snapshot.moved_to(Arc::clone(&self.generation), delta, merged)
     }
 
     /// Those forgotten terms whose strings are still there.

@@ -8,6 +8,7 @@ use jindou_model::{Change, PredicateId, SnapshotNumber, SortedSet, TermId, TermK
 use super::Delta;
 use super::graph_sets::GraphSetCache;
 use super::ids::SetCache;
+use super::pending::PendingTerms;
 use super::terms::{AppendedTerms, TermCounts, check_count};
 use super::transaction::{NewTerms, ReplayError, TransactionError};
 use super::view::LayerView;
@@ -36,7 +37,7 @@ pub struct Snapshot {
     pub(crate) delta: Delta,
     known: TermCounts,
     /// Terms of a transaction that has not been committed.
-    pending: Option<Arc<AppendedTerms>>,
+    pending: Option<Arc<PendingTerms>>,
     number: SnapshotNumber,
     documents: u64,
     /// How often lists that were written out came in: see [`Snapshot::read_through`].
@@ -60,7 +61,7 @@ impl Snapshot {
         Self {
             generation: Arc::new(Generation {
                 base,
-                terms: AppendedTerms::shared(known),
+                terms: AppendedTerms::behind(known),
                 versions: AtomicU64::new(1),
                 sets: Default::default(),
                 graph_sets: GraphSetCache::default(),
@@ -75,12 +76,24 @@ impl Snapshot {
         }
     }
 
-    /// The same snapshot upon another base, with what that lacks of it.
-    pub(super) fn moved_to(&self, generation: Arc<Generation>, delta: Delta) -> Self {
+    /// The same snapshot upon another base, with what that lacks of it; the base has the terms of
+    /// `merged`.
+    pub(super) fn moved_to(
+        &self,
+        generation: Arc<Generation>,
+        delta: Delta,
+        merged: TermCounts,
+    ) -> Self {
         assert!(self.pending.is_none(), "a transaction stays upon its base");
+        // The base counts the numbers that it leaves out.
+        let vertices = generation.base.vertex_count() + self.known.vertices - merged.vertices;
         Self {
             generation,
             delta,
+            known: TermCounts {
+                vertices,
+                ..self.known
+            },
             ..self.clone()
         }
     }
@@ -194,67 +207,66 @@ impl Snapshot {
         let Some(pending) = self.pending.take() else {
             return;
         };
-        let terms = &self.generation.terms;
-        assert_eq!(
-            terms.counts(),
-            pending.first(),
-            "pending terms follow those that are kept"
-        );
-        terms.append(&pending, self.known);
+        self.generation.terms.keep(&pending, self.known);
+    }
+
+    /// Leaves the room in all extents into which vertices were put, so that the terms of this
+    /// snapshot, the latest one, can be merged: all that come later have greater numbers.
+    ///
+    /// Terms that are pending by then are not to be kept: see [`Snapshot::has_open_extents`].
+    pub fn close_extents(&self) {
+        self.generation.terms.extents.lock().close();
+    }
+
+    /// True if all vertices that come later have greater numbers than those of this snapshot.
+    pub(crate) fn has_closed_extents(&self) -> bool {
+        let extents = self.generation.terms.extents.lock();
+        extents.are_behind(self.known.numbers)
+    }
+
+    /// False if extents were closed since its new terms got their numbers in them, so that these are
+    /// not to be kept.
+    #[must_use]
+    pub fn has_open_extents(&self) -> bool {
+        let closings = self.generation.terms.extents.lock().closings;
+        let pending = self.pending.as_ref();
+        pending.is_none_or(|pending| pending.closings() == closings)
     }
 
     /// The list of terms in which this snapshot's next one goes.
-    fn pending(&mut self) -> &AppendedTerms {
+    fn own_pending(&mut self) -> &Arc<PendingTerms> {
         let known = self.known;
-        let is_mine = |pending: &Arc<AppendedTerms>| pending.counts() == known;
+        let is_mine = |pending: &Arc<PendingTerms>| pending.are_all_of(known);
         if !self.pending.as_ref().is_some_and(is_mine) {
-            let fresh = match &self.pending {
-                None => AppendedTerms::pending(known),
-                // A clone of this snapshot added others.
-                Some(shared) => {
-                    let copy = AppendedTerms::pending(shared.first());
-                    copy.append(shared, known);
-                    copy
+            let own = match &self.pending {
+                None => {
+                    let closings = self.generation.terms.extents.lock().closings;
+                    PendingTerms::behind(known, closings)
                 }
+                // A clone of this snapshot added others.
+                Some(pending) => pending.copied(known),
             };
-            self.pending = Some(Arc::new(fresh));
+            self.pending = Some(Arc::new(own));
         }
         self.pending.as_ref().expect("it was set")
     }
 
+    /// The list with the terms that are pending; `None` if there are none.
+    pub(super) fn pending_to_arrange(&mut self) -> Option<Arc<PendingTerms>> {
+        self.pending.as_ref()?;
+        Some(Arc::clone(self.own_pending()))
+    }
+
     /// Terms before those that are pending.
-    pub(super) fn pending_first(&self) -> TermCounts {
+    #[inline]
+    fn kept(&self) -> TermCounts {
         self.pending
             .as_ref()
             .map_or(self.known, |pending| pending.first())
     }
 
-    /// Takes other pending terms, as many as there are.
-    pub(super) fn replace_pending(&mut self, pending: Arc<AppendedTerms>) {
-        assert_eq!(pending.counts(), self.known, "no term is lost");
-        self.pending = Some(pending);
-    }
-
-    /// The list that has the term of this number; `first` reads the right one of the counts.
-    #[inline]
-    fn list_with(&self, number: u64, first: fn(TermCounts) -> u64) -> &AppendedTerms {
-        match &self.pending {
-            Some(pending) if number >= first(pending.first()) => pending,
-            _ => &self.generation.terms,
-        }
-    }
-
-    /// What one of the lists of appended terms finds.
-    fn find_appended(
-        &self,
-        find: impl Fn(&AppendedTerms, TermCounts) -> Option<u64>,
-    ) -> Option<u64> {
-        match &self.pending {
-            None => find(&self.generation.terms, self.known),
-            Some(pending) => {
-                find(&self.generation.terms, pending.first()).or_else(|| find(pending, self.known))
-            }
-        }
+    pub(super) fn set_numbers(&mut self, numbers: u64) {
+        self.known.numbers = numbers;
     }
 
     /// Number of predicates.
@@ -263,10 +275,16 @@ impl Snapshot {
         self.known.predicates as usize
     }
 
-    /// Number of vertices, those without edges included.
+    /// Number of vertices, those without edges included, and numbers that the base leaves out.
     #[must_use]
     pub fn vertex_count(&self) -> u64 {
         self.known.vertices
+    }
+
+    /// The number behind the last that a vertex may have.
+    #[must_use]
+    pub fn vertex_numbers(&self) -> u64 {
+        self.known.numbers
     }
 
     /// Number of literals in the dictionary.
@@ -279,9 +297,39 @@ impl Snapshot {
     #[must_use]
     pub fn knows(&self, id: TermId) -> bool {
         match id.kind() {
-            TermKind::Vertex => id.number() < self.vertex_count(),
+            TermKind::Vertex => {
+                id.number() < self.base().vertex_count() || self.has_appended(id.number())
+            }
             TermKind::Literal => id.number() < self.literal_count(),
             _ => true,
+        }
+    }
+
+    /// True if a vertex came since the base.
+    fn has_appended(&self, number: u64) -> bool {
+        let kept = self.generation.terms.vertex_place(number);
+        kept.is_some_and(|place| place < self.kept().vertices)
+            || self.pending.as_ref().is_some_and(|pending| {
+                let place = pending.vertex_place(number);
+                place.is_some_and(|place| place < self.known.vertices)
+            })
+    }
+
+    /// The numbers of the vertices that came since the base, in the order in which they came.
+    pub(crate) fn appended_vertices(&self) -> impl Iterator<Item = u64> + '_ {
+        (self.base().vertex_count()..self.known.vertices).map(|place| self.vertex_at(place).0)
+    }
+
+    /// Number and key of the vertex of a place behind those of the base.
+    pub(crate) fn vertex_at(&self, place: u64) -> (u64, &[u8]) {
+        match &self.pending {
+            Some(pending) if place >= pending.first().vertices => {
+                (pending.vertex_number(place), pending.vertex_key(place))
+            }
+            _ => {
+                let terms = &self.generation.terms;
+                (terms.vertex_number(place), terms.vertex_key(place))
+            }
         }
     }
 
@@ -293,16 +341,24 @@ impl Snapshot {
         if let Some(number) = self.base().vertices.lookup(key, is_gone) {
             return Some(TermId::vertex(number));
         }
+        self.find_appended_node(jindou_dictionary::hash(key), key)
+    }
+
+    /// The id of a vertex that came since the base.
+    pub(super) fn find_appended_node(&self, hash: u64, key: &[u8]) -> Option<TermId> {
         if self.known.vertices == self.base().vertex_count() {
             return None;
         }
-        let hash = jindou_dictionary::hash(key);
-        self.find_appended(|terms, known| {
-            terms.find_vertex(hash, key, |number| {
-                number < known.vertices && !is_gone(number)
-            })
-        })
-        .map(TermId::vertex)
+        let gone = &self.delta.forgotten.vertices;
+        let is_gone = |number: u64| !gone.is_empty() && gone.contains(number);
+        let (kept, known) = (self.kept().vertices, self.known.vertices);
+        let found = (self.generation.terms)
+            .find_vertex(hash, key, |place, number| place < kept && !is_gone(number));
+        let found = found.or_else(|| {
+            let pending = self.pending.as_ref()?;
+            pending.find_vertex(hash, key, |place, number| place < known && !is_gone(number))
+        });
+        found.map(TermId::vertex)
     }
 
     /// The id of the dictionary literal with this key.
@@ -313,16 +369,24 @@ impl Snapshot {
         if let Some(number) = self.base().literals.lookup(key, is_gone) {
             return Some(TermId::literal(number));
         }
+        self.find_appended_literal(jindou_dictionary::hash(key), key)
+    }
+
+    /// The id of a literal that came since the base.
+    pub(super) fn find_appended_literal(&self, hash: u64, key: &[u8]) -> Option<TermId> {
         if self.known.literals == self.base().literal_count() {
             return None;
         }
-        let hash = jindou_dictionary::hash(key);
-        self.find_appended(|terms, known| {
-            terms.find_literal(hash, key, |number| {
-                number < known.literals && !is_gone(number)
-            })
-        })
-        .map(TermId::literal)
+        let gone = &self.delta.forgotten.literals;
+        let is_gone = |number: u64| !gone.is_empty() && gone.contains(number);
+        let (kept, known) = (self.kept().literals, self.known.literals);
+        let found = (self.generation.terms)
+            .find_literal(hash, key, |number| number < kept && !is_gone(number));
+        let found = found.or_else(|| {
+            let pending = self.pending.as_ref()?;
+            pending.find_literal(hash, key, |place, number| place < known && !is_gone(number))
+        });
+        found.map(TermId::literal)
     }
 
     /// Of these numbers of literals, which a lookup found in the base: those that are not forgotten.
@@ -395,8 +459,12 @@ impl Snapshot {
         if predicate.index() < self.base().predicate_count() {
             return self.base().predicate_term(predicate);
         }
-        self.list_with(predicate.0.into(), |first| first.predicates)
-            .predicate_term(predicate)
+        match &self.pending {
+            Some(pending) if u64::from(predicate.0) >= pending.first().predicates => {
+                pending.predicate_term(predicate)
+            }
+            _ => self.generation.terms.predicate_term(predicate),
+        }
     }
 
     /// The predicate that a term is, if it is one.
@@ -406,13 +474,15 @@ impl Snapshot {
         if of_base.is_some() || self.predicate_count() == self.base().predicate_count() {
             return of_base;
         }
-        let of_vertex = |terms: &AppendedTerms, known: TermCounts| {
-            let id = u64::from(terms.predicate_of_vertex(term.number())?.0);
-            (id < known.predicates).then_some(id)
-        };
-        let is_vertex = term.kind() == TermKind::Vertex;
-        let number = is_vertex.then(|| self.find_appended(of_vertex))??;
-        Some(PredicateId(number as u32))
+        if term.kind() != TermKind::Vertex {
+            return None;
+        }
+        let kept = self.generation.terms.predicate_of_vertex(term.number());
+        let kept = kept.filter(|id| u64::from(id.0) < self.kept().predicates);
+        kept.or_else(|| {
+            let found = (self.pending.as_ref()?).predicate_of_vertex(term.number())?;
+            (u64::from(found.0) < self.known.predicates).then_some(found)
+        })
     }
 
     /// Appends the key of a vertex or dictionary literal.
@@ -433,13 +503,18 @@ impl Snapshot {
         let (base, number) = (self.base(), id.number());
         match id.kind() {
             TermKind::Vertex if number >= base.vertex_count() => {
-                let list = self.list_with(number, |first| first.vertices);
-                Some(list.vertex_key(number))
+                let terms = &self.generation.terms;
+                let kept = terms.vertex_place(number);
+                if let Some(place) = kept.filter(|place| *place < self.kept().vertices) {
+                    return Some(terms.vertex_key(place));
+                }
+                let pending = self.pending.as_ref()?;
+                Some(pending.vertex_key(pending.vertex_place(number)?))
             }
-            TermKind::Literal if number >= base.literal_count() => {
-                let list = self.list_with(number, |first| first.literals);
-                Some(list.literal_key(number))
-            }
+            TermKind::Literal if number >= base.literal_count() => match &self.pending {
+                Some(pending) if number >= pending.first().literals => pending.literal_key(number),
+                _ => Some(self.generation.terms.literal_key(number)),
+            },
             _ => None,
         }
     }
@@ -461,8 +536,13 @@ impl Snapshot {
         if number >= self.known.literals {
             return None;
         }
-        let list = self.list_with(number, |first| first.literals);
-        let place = list.literal_place(number, self.base().literal_tables())?;
+        let tables = self.base().literal_tables();
+        let place = match &self.pending {
+            Some(pending) if number >= pending.first().literals => {
+                pending.literal_place(number, tables)
+            }
+            _ => self.generation.terms.literal_place(number, tables),
+        }?;
         Some(TextPlace {
             kind: place.kind?,
             run: TextPlace::ALONE,
@@ -477,14 +557,26 @@ impl Snapshot {
     /// # Errors
     /// [`StoreError::TooLarge`] after 2^32 terms.
     pub fn intern_node(&mut self, key: &[u8]) -> Result<TermId, StoreError> {
-        if let Some(known) = self.find_node(key) {
-            return Ok(known);
+        match self.find_node(key) {
+            Some(known) => Ok(known),
+            None => self.push_node(jindou_dictionary::hash(key), key),
         }
-        check_count(self.known.vertices - self.base().vertex_count())?;
-        let hash = jindou_dictionary::hash(key);
-        let number = self.pending().push_vertex(hash, key.into());
-        self.known.vertices += 1;
+    }
+
+    /// Adds a vertex that is not known.
+    pub(super) fn push_node(&mut self, hash: u64, key: &[u8]) -> Result<TermId, StoreError> {
+        let number = self.known.numbers;
+        self.push_vertex(hash, key, number)?;
+        self.known.numbers += 1;
         Ok(TermId::vertex(number))
+    }
+
+    /// Adds a vertex that is not known, with a number that no other one has.
+    fn push_vertex(&mut self, hash: u64, key: &[u8], number: u64) -> Result<(), StoreError> {
+        check_count(number.max(self.known.numbers) - self.base().vertex_count())?;
+        self.own_pending().push_vertex(hash, key, number);
+        self.known.vertices += 1;
+        Ok(())
     }
 
     /// The id of a dictionary literal, a new one if it is not known.
@@ -492,12 +584,17 @@ impl Snapshot {
     /// # Errors
     /// [`StoreError::TooLarge`] after 2^32 terms.
     pub fn intern_literal(&mut self, key: &[u8]) -> Result<TermId, StoreError> {
-        if let Some(known) = self.find_literal(key) {
-            return Ok(known);
+        match self.find_literal(key) {
+            Some(known) => Ok(known),
+            None => self.push_literal(jindou_dictionary::hash(key), key),
         }
+    }
+
+    /// Adds a literal that is not known.
+    pub(super) fn push_literal(&mut self, hash: u64, key: &[u8]) -> Result<TermId, StoreError> {
         check_count(self.known.literals - self.base().literal_count())?;
-        let hash = jindou_dictionary::hash(key);
-        let number = self.pending().push_literal(hash, key.into());
+        let number = self.known.literals;
+        self.own_pending().push_literal(hash, key, number);
         self.known.literals += 1;
         Ok(TermId::literal(number))
     }
@@ -508,6 +605,14 @@ impl Snapshot {
     /// [`StoreError::TooLarge`] after 2^32 terms.
     pub fn intern_predicate(&mut self, iri: &str) -> Result<PredicateId, StoreError> {
         let term = self.intern_node(iri.as_bytes())?;
+        self.predicate_of_node(term)
+    }
+
+    /// The number of the predicate that an IRI of this snapshot is, a new one if it is none.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`] after 2^32 predicates.
+    pub fn predicate_of_node(&mut self, term: TermId) -> Result<PredicateId, StoreError> {
         match self.predicate_of_term(term) {
             Some(known) => Ok(known),
             None => self.add_predicate(term),
@@ -518,23 +623,24 @@ impl Snapshot {
     fn add_predicate(&mut self, term: TermId) -> Result<PredicateId, StoreError> {
         check_count(self.known.predicates)?;
         let id = PredicateId(self.known.predicates as u32);
-        self.pending().push_predicate(term);
+        self.own_pending().push_predicate(term);
         self.known.predicates += 1;
         Ok(id)
     }
 
     /// The terms appended after the first `known`.
     pub(super) fn terms_since(&self, known: TermCounts) -> NewTerms {
-        let vertex = |number| {
-            let list = self.list_with(number, |first| first.vertices);
-            list.vertex_key(number).into()
+        let vertex = |place| {
+            let (number, key) = self.vertex_at(place);
+            (number, key.into())
         };
         let literal = |number| {
-            let list = self.list_with(number, |first| first.literals);
-            list.literal_key(number).into()
+            let key = self.appended_key(TermId::literal(number));
+            key.expect("the term came since the base").into()
         };
         NewTerms {
             vertices: (known.vertices..self.known.vertices).map(vertex).collect(),
+            numbers: self.known.numbers,
             literals: (known.literals..self.known.literals).map(literal).collect(),
             predicates: (known.predicates..self.known.predicates)
                 .map(|number| self.predicate_term(PredicateId(number as u32)))
@@ -546,11 +652,10 @@ impl Snapshot {
     pub(super) fn append_terms(&mut self, terms: &NewTerms) -> Result<(), ReplayError> {
         let mut expected = self.known;
         expected.vertices += terms.vertices.len() as u64;
+        expected.numbers = terms.numbers;
         expected.literals += terms.literals.len() as u64;
         expected.predicates += terms.predicates.len() as u64;
-        for key in &terms.vertices {
-            self.intern_node(key)?;
-        }
+        self.append_vertices(terms)?;
         for key in &terms.literals {
             self.intern_literal(key)?;
         }
@@ -568,6 +673,28 @@ impl Snapshot {
         } else {
             Err(TransactionError::Unrelated.into())
         }
+    }
+
+    /// Appends vertices of a log with the numbers that they have there.
+    fn append_vertices(&mut self, terms: &NewTerms) -> Result<(), ReplayError> {
+        let unrelated = || Err(TransactionError::Unrelated.into());
+        let (before, new) = (self.known.numbers, terms.vertices.len() as u64);
+        // No extent that is opened is larger than what was given before it, or fills it.
+        let most = before.saturating_add(new).saturating_mul(2);
+        if terms.numbers < before || terms.numbers > most || (new == 0 && terms.numbers != before) {
+            return unrelated();
+        }
+        for (number, key) in &terms.vertices {
+            let is_free = *number >= self.base().vertex_count()
+                && *number < terms.numbers
+                && !self.has_appended(*number);
+            if !is_free || self.find_node(key).is_some() {
+                return unrelated();
+            }
+            self.push_vertex(jindou_dictionary::hash(key), key, *number)?;
+        }
+        self.known.numbers = terms.numbers;
+        Ok(())
     }
 
     /// One of its layers.

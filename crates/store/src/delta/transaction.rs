@@ -1,13 +1,13 @@
 //! A transaction as the log keeps it: which terms were new, and what changed?
 //!
-//! Little-endian words. The keys of new terms come in the order of their ids.
+//! Little-endian words. The numbers of new vertices are runs: the first and how many.
 
 use jindou_model::{Change, IdQuad, PredicateId, SnapshotNumber, TermId};
 use rustc_hash::FxHashMap;
 
 use super::apply::Changes;
 use super::snapshot::Snapshot;
-use super::terms::TermCounts;
+use super::terms::GivenNumbers;
 use crate::StoreError;
 
 /// One step of a transaction, in this order.
@@ -29,15 +29,25 @@ impl Stage {
     }
 }
 
-/// Terms that a transaction appended, in the order of their numbers.
+/// Terms that a transaction appended; literals and predicates in the order of their numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewTerms {
-    /// Keys of vertices.
-    pub vertices: Vec<Box<[u8]>>,
+    /// Numbers and keys of vertices.
+    pub vertices: Vec<(u64, Box<[u8]>)>,
+    /// The number behind the last that a vertex has from then on, or that is set aside for one.
+    pub numbers: u64,
     /// Keys of literals.
     pub literals: Vec<Box<[u8]>>,
     /// The vertices, old or new, that became predicates.
     pub predicates: Vec<TermId>,
+}
+
+impl NewTerms {
+    /// True if there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.vertices.is_empty() && self.literals.is_empty() && self.predicates.is_empty()
+    }
 }
 
 /// What one transaction did.
@@ -47,8 +57,8 @@ pub struct Transaction {
     pub number: SnapshotNumber,
     /// Documents and updates seen after it.
     pub documents: u64,
-    /// Terms that there were before it.
-    pub known: TermCounts,
+    /// The numbers of terms that were given before it.
+    pub known: GivenNumbers,
     /// Those that no quad had any more and that were forgotten, before it appended others.
     pub forgotten: Vec<TermId>,
     /// Those that it appended.
@@ -97,7 +107,7 @@ impl Transaction {
         Self {
             number: after.number(),
             documents: after.documents(),
-            known: before.known_terms(),
+            known: before.known_terms().given(),
             forgotten: Vec::new(),
             terms: after.terms_since(before.known_terms()),
             stages,
@@ -110,7 +120,7 @@ impl Transaction {
         Self {
             number: snapshot.number(),
             documents: snapshot.documents(),
-            known: snapshot.base().term_counts(),
+            known: snapshot.base().term_counts().given(),
             forgotten: snapshot.forgotten_terms(),
             terms: snapshot.terms_since(snapshot.base().term_counts()),
             stages: vec![snapshot.all_changes()],
@@ -139,13 +149,22 @@ impl Transaction {
             ids.iter().for_each(|id| word(out, id.raw()));
         };
         ids(out, &self.forgotten);
-        for keys in [&self.terms.vertices, &self.terms.literals] {
-            word(out, keys.len() as u64);
-            for key in keys {
-                word(out, key.len() as u64);
-                out.extend_from_slice(key);
-            }
+        let numbers = self.terms.vertices.iter().map(|(number, _)| *number);
+        let runs = runs_of(numbers);
+        word(out, runs.len() as u64);
+        for (first, count) in runs {
+            word(out, first);
+            word(out, count);
         }
+        word(out, self.terms.numbers);
+        let key = |out: &mut Vec<u8>, key: &[u8]| {
+            word(out, key.len() as u64);
+            out.extend_from_slice(key);
+        };
+        word(out, self.terms.vertices.len() as u64);
+        (self.terms.vertices.iter()).for_each(|(_, vertex)| key(out, vertex));
+        word(out, self.terms.literals.len() as u64);
+        (self.terms.literals.iter()).for_each(|literal| key(out, literal));
         ids(out, &self.terms.predicates);
         word(out, self.stages.len() as u64);
         for stage in &self.stages {
@@ -171,14 +190,17 @@ impl Transaction {
         let mut reader = Reader { rest: bytes };
         let number = SnapshotNumber(reader.word()?);
         let documents = reader.word()?;
-        let known = TermCounts {
+        let known = GivenNumbers {
             vertices: reader.word()?,
             literals: reader.word()?,
             predicates: reader.word()?,
         };
         let forgotten = reader.ids()?;
+        let runs = reader.runs()?;
+        let numbers = reader.word()?;
         let terms = NewTerms {
-            vertices: reader.keys()?,
+            vertices: numbered(&runs, reader.keys()?)?,
+            numbers,
             literals: reader.keys()?,
             predicates: reader.ids()?,
         };
@@ -208,6 +230,36 @@ impl Transaction {
     }
 }
 
+/// Numbers as runs of such as follow one another: the first of each, and how many.
+fn runs_of(numbers: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((first, count)) if *first + *count == number => *count += 1,
+            _ => runs.push((number, 1)),
+        }
+    }
+    runs
+}
+
+/// Keys with the numbers of the runs, of which there are as many.
+fn numbered(
+    runs: &[(u64, u64)],
+    keys: Vec<Box<[u8]>>,
+) -> Result<Vec<(u64, Box<[u8]>)>, TransactionError> {
+    let counts = runs.iter().try_fold(0_u64, |sum, (first, count)| {
+        first.checked_add(*count)?;
+        sum.checked_add(*count)
+    });
+    if counts != Some(keys.len() as u64) {
+        return Err(TransactionError::Unrelated);
+    }
+    let numbers = runs
+        .iter()
+        .flat_map(|(first, count)| *first..*first + *count);
+    Ok(numbers.zip(keys).collect())
+}
+
 struct Reader<'a> {
     rest: &'a [u8],
 }
@@ -234,6 +286,13 @@ impl<'a> Reader<'a> {
             Some(bytes) if bytes <= self.rest.len() => Ok(count),
             _ => Err(TransactionError::Short),
         }
+    }
+
+    fn runs(&mut self) -> Result<Vec<(u64, u64)>, TransactionError> {
+        let count = self.count(16)?;
+        (0..count)
+            .map(|_| Ok((self.word()?, self.word()?)))
+            .collect()
     }
 
     fn quads(&mut self) -> Result<Vec<IdQuad>, TransactionError> {
@@ -297,7 +356,7 @@ impl Replay {
     /// # Errors
     /// [`TransactionError`] if it does not follow from those before it.
     pub fn add(&mut self, transaction: &Transaction) -> Result<(), ReplayError> {
-        if transaction.known != self.snapshot.known_terms() {
+        if transaction.known != self.snapshot.known_terms().given() {
             return Err(TransactionError::Unrelated.into());
         }
         let before = self.snapshot.number();
@@ -380,6 +439,8 @@ pub struct NewIds {
     /// The copy, which knows all terms of the steps.
     from: Snapshot,
     terms: FxHashMap<TermId, TermId>,
+    /// Those found for the step at work.
+    new: Vec<TermId>,
     predicates: FxHashMap<PredicateId, PredicateId>,
 }
 
@@ -399,23 +460,32 @@ impl NewIds {
             shared,
             from,
             terms: FxHashMap::default(),
+            new: Vec::new(),
             predicates: FxHashMap::default(),
         }
     }
 
-    /// A step in the ids of another snapshot, which gets the terms that it lacks.
+    /// A step in the ids of another snapshot, which gets the terms that it lacks, with numbers as
+    /// [`Snapshot::arrange`] gives them.
     ///
     /// # Errors
     /// [`StoreError::TooLarge`] after 2^32 terms.
     pub fn stage(&mut self, stage: &Stage, to: &mut Snapshot) -> Result<Stage, StoreError> {
-        Ok(Stage {
+        let since = to.known_terms();
+        let mut made = Stage {
             changes: Changes {
                 remove: self.quads(&stage.changes.remove, to)?,
                 add: self.quads(&stage.changes.add, to)?,
             },
             forget: self.graphs(&stage.forget, to)?,
             declare: self.graphs(&stage.declare, to)?,
-        })
+        };
+        let arranged = to.arranged(since, &mut made);
+        for from in self.new.drain(..) {
+            let id = self.terms.get_mut(&from).expect("it was found");
+            *id = arranged.term(*id);
+        }
+        Ok(made)
     }
 
     fn quads(&mut self, quads: &[IdQuad], to: &mut Snapshot) -> Result<Vec<IdQuad>, StoreError> {
@@ -457,6 +527,7 @@ impl NewIds {
             to.intern_node(&key)?
         };
         self.terms.insert(id, new);
+        self.new.push(id);
         Ok(new)
     }
 
@@ -491,14 +562,19 @@ mod tests {
         Transaction {
             number: SnapshotNumber(7),
             documents: 3,
-            known: TermCounts {
+            known: GivenNumbers {
                 vertices: 1,
                 literals: 2,
                 predicates: 3,
             },
             forgotten: vec![TermId::literal(4)],
             terms: NewTerms {
-                vertices: vec![b"http://a".as_slice().into(), b"_:b".as_slice().into()],
+                vertices: vec![
+                    (9, b"http://a".as_slice().into()),
+                    (10, b"_:b".as_slice().into()),
+                    (3, b"http://c".as_slice().into()),
+                ],
+                numbers: 11,
                 literals: vec![b"".as_slice().into()],
                 predicates: vec![TermId::vertex(7)],
             },

@@ -32,7 +32,7 @@ use crate::identity::Identity;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"JINDOU\r\n");
 /// Raised whenever a log written before can no longer be read.
-pub(super) const LOG_VERSION: u64 = 2;
+pub(super) const LOG_VERSION: u64 = 3;
 /// Apart from the kinds of images.
 const KIND_LOG: u64 = 16;
 

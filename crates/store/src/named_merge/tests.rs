@@ -149,6 +149,7 @@ fn change(random: &mut Random, snapshot: &mut Snapshot, rows: &mut BTreeSet<Row>
 /// The base after a merge of some predicates.
 fn merge(snapshot: &Snapshot, merged: &[PredicateId]) -> Base {
     let before = snapshot.base();
+    snapshot.close_extents();
     let base = Merged::new(snapshot.clone(), merged.to_vec()).unwrap().base;
     let named = &base.named;
     for number in 0..before.predicate_count() {
