@@ -220,3 +220,112 @@ impl Inner {
         self.replace_all(writer, base, number)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Read};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use jindou_ingest::Format;
+
+    use super::*;
+    use crate::{Config, MergePolicy};
+
+    /// A document that somebody else commits beside, before its first byte comes.
+    struct Beside {
+        database: Database,
+        bytes: Cursor<Vec<u8>>,
+        begun: Option<(Sender<()>, Receiver<()>)>,
+        /// Reads, and those of them that found the writer's lock or the turn taken.
+        reads: Arc<[AtomicUsize; 2]>,
+    }
+
+    impl Read for Beside {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            if let Some((begun, committed)) = self.begun.take() {
+                begun.send(()).expect("the other thread waits");
+                committed.recv().expect("the other thread commits");
+            }
+            let inner = self.database.inner();
+            self.reads[0].fetch_add(1, SeqCst);
+            let is_held = inner.writer.try_lock().is_none() || inner.turn.is_taken();
+            self.reads[1].fetch_add(usize::from(is_held), SeqCst);
+            let most = buffer.len().min(1000);
+            self.bytes.read(&mut buffer[..most])
+        }
+    }
+
+    fn document(quads: std::ops::Range<usize>) -> String {
+        let line = |n: usize| format!("<http://e/{n}> <http://e/p> \"{}\" .\n", n % 7);
+        quads.map(line).collect()
+    }
+
+    fn load(database: &Database, source: Source) -> LoadReport {
+        let source = source.with_format(Format::NTriples);
+        let (options, progress) = (LoadOptions::default(), Progress::default());
+        let report = database.load(vec![source], &options, &progress);
+        report.expect("the document is sound")
+    }
+
+    #[test]
+    fn a_load_holds_no_lock_while_it_reads_and_keeps_what_others_commit_meanwhile() {
+        let quiet = MergePolicy {
+            fold_idle: Duration::from_secs(1 << 20),
+            ..MergePolicy::never()
+        };
+        let database = Database::with_config(Config {
+            merge: quiet,
+            ..Config::default()
+        });
+        // The first load, one that is much beside the graph, and one that is little.
+        let mut expected = 0;
+        for (place, end) in [500, 1000, 1020].into_iter().enumerate() {
+            let quads = [0, 500, 1000][place]..end;
+            let (begun, has_begun) = channel();
+            let (commits, committed) = channel();
+            let reads: Arc<[AtomicUsize; 2]> = Arc::default();
+            let source = Beside {
+                database: database.clone(),
+                bytes: Cursor::new(document(quads.clone()).into_bytes()),
+                begun: Some((begun, committed)),
+                reads: Arc::clone(&reads),
+            };
+            let generation = database.data_memory(None).generation.0;
+            let report = std::thread::scope(|scope| {
+                let database = &database;
+                scope.spawn(move || {
+                    has_begun.recv().expect("the load begins");
+                    let update = format!("INSERT DATA {{ <http://e/{end}> <http://e/q> {end} }}");
+                    database.update(&update).expect("nothing is in the way");
+                    commits.send(()).expect("the load waits");
+                });
+                load(database, Source::reader("document.nt", source))
+            });
+            expected += quads.len() as u64 + 1;
+            assert_eq!(report.triples, expected);
+            let [reads, held] = reads.each_ref().map(|count| count.load(SeqCst));
+            assert!(reads > 0);
+            assert_eq!(held, 0, "of {reads} reads");
+            assert_eq!(database.data_memory(None).generation.0, generation);
+            let merged = database.graph().snapshot.changes() == 0;
+            assert_eq!(merged, place < 2);
+        }
+    }
+
+    #[test]
+    fn a_load_into_an_empty_database_is_a_generation_of_its_own() {
+        let database = Database::new();
+        let generation = || database.data_memory(None).generation;
+        let before = generation();
+        load(&database, Source::bytes("a.nt", document(0..100)));
+        assert_eq!(generation(), (before.0 + 1, 0));
+        load(&database, Source::bytes("b.nt", document(50..200)));
+        assert_eq!(generation(), (before.0 + 1, 1));
+        // Nothing is new, so nothing is merged.
+        let report = load(&database, Source::bytes("b.nt", document(50..200)));
+        assert_eq!((report.quads, report.triples), (150, 200));
+        assert_eq!(generation(), (before.0 + 1, 1));
+    }
+}

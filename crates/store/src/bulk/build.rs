@@ -143,8 +143,8 @@ fn home_numbers(order: &Order, graphs: &[u32], ids: &[u64], renumbering: &Renumb
 }
 
 /// Makes the base of what a snapshot holds: the graph is the same, and all terms are numbered anew.
-/// Whoever remembers ids must forget them: nothing but `compact --renumber` and a copy that is asked
-/// for so do this.
+/// Whoever remembers ids must forget them: nothing does this but `compact --renumber`, and a backup of
+/// a database in memory, which is another store.
 ///
 /// # Errors
 /// As [`build`].

@@ -52,11 +52,19 @@ impl Snapshot {
 /// [`StoreError::TooLarge`] after 2^32 terms.
 pub fn stage_onto(sinks: &[BulkSink], onto: &mut Snapshot) -> Result<Stage, StoreError> {
     let since = onto.known_terms();
-    let count: u64 = sinks.iter().map(BulkSink::quads).sum();
-    let mut quads = Vec::with_capacity(count as usize);
+    let mut quads = Vec::with_capacity(count(sinks));
     for sink in sinks {
         push_quads(sink, onto, &mut quads)?;
     }
+    Ok(arranged(quads, since, onto))
+}
+
+fn count(sinks: &[BulkSink]) -> usize {
+    sinks.iter().map(BulkSink::quads).sum::<u64>() as usize
+}
+
+/// The step that adds quads, of which `onto` got the terms after the first `since`.
+fn arranged(quads: Vec<IdQuad>, since: TermCounts, onto: &mut Snapshot) -> Stage {
     let mut stage = Stage {
         changes: Changes {
             add: quads,
@@ -66,7 +74,7 @@ pub fn stage_onto(sinks: &[BulkSink], onto: &mut Snapshot) -> Result<Stage, Stor
     };
     onto.arrange(since, &mut stage);
     sort(&mut stage.changes.add);
-    Ok(stage)
+    stage
 }
 
 fn sort(quads: &mut Vec<IdQuad>) {
@@ -156,13 +164,18 @@ pub struct LoadedQuads {
 }
 
 impl LoadedQuads {
-    /// What sinks collected, in the ids of a snapshot. Costs what [`stage_onto`] does.
+    /// What sinks collected, in the ids of a snapshot. Costs what [`stage_onto`] does, and gives up
+    /// the sinks one by one.
     ///
     /// # Errors
     /// [`StoreError::TooLarge`] after 2^32 terms.
-    pub fn new(sinks: &[BulkSink], basis: &Snapshot) -> Result<Self, StoreError> {
+    pub fn new(sinks: Vec<BulkSink>, basis: &Snapshot) -> Result<Self, StoreError> {
         let mut working = basis.clone();
-        let stage = stage_onto(sinks, &mut working)?;
+        let mut quads = Vec::with_capacity(count(&sinks));
+        for sink in sinks {
+            push_quads(&sink, &mut working, &mut quads)?;
+        }
+        let stage = arranged(quads, basis.known_terms(), &mut working);
         Ok(Self {
             basis: basis.clone(),
             working,
@@ -385,5 +398,190 @@ fn changes_between(before: &Snapshot, after: &Snapshot) -> Stage {
         changes,
         forget: of(Change::Remove),
         declare: of(Change::Add),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::ops::ControlFlow;
+
+    use jindou_model::{Pattern, SnapshotNumber};
+    use oxrdf::{GraphName, Literal, NamedNode, Quad, Term};
+
+    use super::*;
+    use crate::Rebase;
+    use crate::bulk::build;
+
+    /// Subject, predicate, object and graph.
+    type Text = [String; 4];
+    type Texts = BTreeSet<Text>;
+
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, bound: u64) -> u64 {
+            self.0 = (self.0)
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % bound
+        }
+
+        fn quad(&mut self) -> Text {
+            let mut iri = |kind: &str, count| format!("http://e/{kind}{}", self.below(count));
+            let (subject, mut predicate) = (iri("s", 60), iri("p", 7));
+            let (graph, mut object) = (iri("g", 6), iri("s", 60));
+            match self.below(6) {
+                0 => object = format!("a text {}", self.below(40)),
+                1 => {
+                    "http://www.w3.org/1999/02/22-rdf-syntax-ns#type".clone_into(&mut predicate);
+                }
+                2 => predicate = format!("http://e/s{}", self.below(3)),
+                _ => {}
+            }
+            let is_named = ["g0", "g1", "g2"].iter().any(|end| graph.ends_with(end));
+            let graph = if is_named { graph } else { String::new() };
+            [subject, predicate, object, graph]
+        }
+
+        fn quads(&mut self, most: u64) -> Texts {
+            (0..self.below(most)).map(|_| self.quad()).collect()
+        }
+
+        fn some_of(&mut self, quads: &Texts) -> Texts {
+            let some = quads.iter().filter(|_| self.below(3) == 0);
+            some.cloned().collect()
+        }
+    }
+
+    fn sink<'q>(quads: impl IntoIterator<Item = &'q Text>) -> BulkSink {
+        let mut sink = BulkSink::new();
+        for [subject, predicate, object, graph] in quads {
+            let object: Term = match object.starts_with("http") {
+                true => NamedNode::new_unchecked(object).into(),
+                false => Literal::new_simple_literal(object).into(),
+            };
+            let graph = match graph.is_empty() {
+                true => GraphName::DefaultGraph,
+                false => NamedNode::new_unchecked(graph).into(),
+            };
+            let subject = NamedNode::new_unchecked(subject);
+            let quad = Quad::new(subject, NamedNode::new_unchecked(predicate), object, graph);
+            sink.quad(quad.as_ref()).unwrap();
+        }
+        sink
+    }
+
+    /// What a snapshot holds, and the ids of its terms.
+    fn read(snapshot: &Snapshot) -> (Texts, BTreeMap<String, TermId>) {
+        let (mut quads, mut ids) = (Texts::new(), BTreeMap::new());
+        let mut visit = |s, p: PredicateId, o, g: TermId| {
+            let mut text = |id: TermId| {
+                let mut key = Vec::new();
+                snapshot.push_key(id, &mut key);
+                let key = String::from_utf8_lossy(&key)
+                    .trim_end_matches('\0')
+                    .to_owned();
+                ids.insert(key.clone(), id);
+                key
+            };
+            let predicate = text(snapshot.predicate_term(p));
+            let graph = if g.is_none() { String::new() } else { text(g) };
+            quads.insert([text(s), predicate, text(o), graph]);
+            ControlFlow::Continue(())
+        };
+        let all = Pattern {
+            subject: None,
+            predicate: None,
+            object: None,
+        };
+        let _ = snapshot.for_each_quad(&all, &mut visit);
+        let _ = snapshot.default_graph().for_each_match(&all, &mut visit);
+        (quads, ids)
+    }
+
+    fn next_of(latest: &Snapshot, working: Snapshot) -> Snapshot {
+        let mut next = working;
+        next.set_number(SnapshotNumber(latest.number().0 + 1));
+        next.keep_terms();
+        next
+    }
+
+    /// The latest snapshot, and what it holds.
+    struct Store {
+        latest: Snapshot,
+        quads: Texts,
+    }
+
+    impl Store {
+        fn commit(&mut self, remove: &Texts, add: &Texts) {
+            let mut working = self.latest.clone();
+            let mut ids = |quads| stage_onto(&[sink(quads)], &mut working).unwrap();
+            let (remove_ids, add_ids) = (ids(remove).changes.add, ids(add).changes.add);
+            working.apply(&Changes {
+                remove: remove_ids,
+                add: add_ids,
+            });
+            self.latest = next_of(&self.latest, working);
+            self.quads.retain(|quad| !remove.contains(quad));
+            self.quads.extend(add.iter().cloned());
+        }
+    }
+
+    #[test]
+    fn a_load_comes_after_what_others_commit_meanwhile_and_no_term_gets_another_id() {
+        for seed in 0..300 {
+            let mut random = Random(seed);
+            let quads = random.quads(150);
+            let base = build(vec![sink(&quads)], 0).unwrap();
+            let latest = Snapshot::of_base(base, 1, SnapshotNumber(1));
+            let mut store = Store { latest, quads };
+            let change = |random: &mut Random, store: &mut Store, more: &Texts| {
+                let gone = random.some_of(&store.quads.union(more).cloned().collect());
+                let new = random.quads(20);
+                store.commit(&gone, &new);
+            };
+            change(&mut random, &mut store, &Texts::new());
+            let mut load = random.quads(100);
+            load.extend(random.some_of(&store.quads));
+            let (one, other): (Vec<_>, Vec<_>) = load.iter().partition(|_| random.below(3) > 0);
+            // What both have is loaded once.
+            let sinks = [sink(one), sink(other.iter().copied()), sink(other)];
+            let mut quads = LoadedQuads::new(sinks.into(), &store.latest).unwrap();
+            for _ in 0..random.below(3) {
+                change(&mut random, &mut store, &load);
+                assert!(!quads.is_on(&store.latest));
+                quads.move_onto(&store.latest).unwrap();
+            }
+            assert!(quads.is_on(&store.latest));
+            let (working, quads) = quads.into_parts();
+            assert_eq!(quads.len(), load.len(), "seed {seed}");
+            store.latest = next_of(&store.latest, working);
+            let (found, ids) = read(&store.latest);
+            assert_eq!(found, store.quads, "seed {seed}");
+            let new = load.difference(&store.quads).count() as u64;
+            let loaded = Loaded::new(store.latest.clone(), quads);
+            assert_eq!(loaded.added(), new, "seed {seed}");
+            for _ in 0..random.below(3) {
+                change(&mut random, &mut store, &load);
+            }
+            let merged = loaded.merged().unwrap();
+            let with = loaded.onto(&store.latest);
+            let rebase = Rebase::new(merged, &with);
+            let mut next = rebase.apply(&with);
+            next.forget_terms(rebase.unused());
+            let expected: Texts = store.quads.union(&load).cloned().collect();
+            assert_eq!(read(&with).0, expected, "seed {seed}");
+            let (found, later) = read(&next);
+            assert_eq!(found, expected, "seed {seed}");
+            next.base().verify().unwrap();
+            for (term, id) in ids {
+                let found = later.get(&term);
+                assert!(
+                    found.is_none_or(|found| *found == id),
+                    "seed {seed}: {term}"
+                );
+            }
+        }
     }
 }
