@@ -64,7 +64,7 @@ fn sink(text: &str) -> BulkSink {
 #[test]
 fn a_load_holds_less_than_numbering_everything_anew_where_the_store_is_larger() {
     const STORED: u64 = 40_000;
-    for (loaded, share) in [(10_000, 4), (40_000, 1)] {
+    for (loaded, share) in [(10_000, 4), (20_000, 2), (40_000, 1)] {
         let quads = 6 * loaded;
         let (before, text) = (document(0..STORED), document(STORED..STORED + loaded));
         let (anew, base) = peak(|| build(vec![sink(&text), sink(&before)], 0).expect("it fits"));

@@ -9,6 +9,7 @@
 use jindou_dictionary::Interner;
 use jindou_model::{Change, Direction, IdQuad, PredicateId, TermId, TermKind};
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
 use super::sink::BulkSink;
 use crate::delta::{Changes, Stage, TermCounts};
@@ -280,8 +281,9 @@ impl Moved {
 pub struct Loaded {
     start: Snapshot,
     with: Snapshot,
-    /// Sorted by [`order`], distinct.
-    quads: Vec<IdQuad>,
+    /// All that was loaded of the predicates of which some quads were there already, sorted by
+    /// [`order`].
+    repeated: FxHashMap<PredicateId, Vec<IdQuad>>,
     added: u64,
 }
 
@@ -289,24 +291,30 @@ impl Loaded {
     /// Adds quads, sorted as [`LoadedQuads`] has them, to a copy of a snapshot that knows their
     /// terms.
     ///
-    /// Costs what [`Snapshot::apply`] does; holds some hundred bytes a quad.
+    /// Costs what [`Snapshot::apply`] does; holds some hundred bytes a quad, and gives up those that
+    /// are added, one predicate after the other.
     #[must_use]
-    pub fn new(start: Snapshot, quads: Vec<IdQuad>) -> Self {
+    pub fn new(start: Snapshot, mut quads: Vec<IdQuad>) -> Self {
         debug_assert!(quads.is_sorted_by_key(order));
         let mut with = start.clone();
-        let mut added = 0;
-        // One predicate after the other, so that only its quads are held a third time.
-        for of_predicate in quads.chunk_by(|a, b| a.predicate == b.predicate) {
+        let (mut repeated, mut added) = (FxHashMap::default(), 0);
+        while let Some(predicate) = quads.last().map(|quad| quad.predicate) {
+            let first = quads.partition_point(|quad| quad.predicate < predicate);
             let changes = Changes {
-                add: of_predicate.to_vec(),
+                add: quads.split_off(first),
                 ..Changes::default()
             };
-            added += with.apply(&changes).added;
+            quads.shrink_to_fit();
+            let new = with.apply(&changes).added;
+            added += new;
+            if new < changes.add.len() as u64 {
+                repeated.insert(predicate, changes.add);
+            }
         }
         Self {
             start,
             with,
-            quads,
+            repeated,
             added,
         }
     }
@@ -339,9 +347,10 @@ impl Loaded {
         let mut next = latest.clone();
         next.delta = self.with.delta.clone();
         let mut meanwhile = changes_between(&self.start, latest);
+        // What they removed was there before the load.
         let is_loaded = |quad: &IdQuad| {
-            let place = self.quads.binary_search_by_key(&order(quad), order);
-            place.is_ok()
+            let loaded = self.repeated.get(&quad.predicate);
+            loaded.is_some_and(|quads| quads.binary_search_by_key(&order(quad), order).is_ok())
         };
         meanwhile.changes.remove.retain(|quad| !is_loaded(quad));
         next.apply_stage(&meanwhile);
