@@ -275,7 +275,8 @@ Examples:
   zcat dump.gz | jindou load --location store --format nt -
   jindou load --location store --graph http://example.org/g data.ttl
 
-Files may end in .nt .nq .ttl .trig .rdf .jsonld and others, and in .gz .zst .bz2 after that.")]
+Files may end in .nt .nq .ttl .trig .rdf .jsonld and others, and in .gz .zst .bz2 after that. What
+a store holds already stays, under the ids that it has.")]
 pub(crate) struct LoadArguments {
     /// Folder of the store; made if it is not there, and what it holds stays
     #[arg(long, value_name = "DIR")]
@@ -564,8 +565,8 @@ Examples:
   jindou compact --location store --renumber
 
 A merge writes those parts of the base anew that have changed; every term keeps its id. With
---renumber all of it is written anew, as a load would: that takes longer, and no update is taken
-meanwhile.
+--renumber all of it is written anew, and all terms get other ids, as in a fresh load, which nothing
+else does: that takes longer, and no update is taken meanwhile.
 
 A store that a server has open is merged by the server, which answers queries and takes updates
 meanwhile, goes on if this command is ended, and merges by itself after many changes.")]

@@ -132,9 +132,9 @@ impl Database {
     /// changed before; that costs a pass over the predicates that changed.
     ///
     /// # Errors
-    /// [`EngineError::Busy`] if something else was under way for all that time; the first bad
-    /// statement with its file, line and column; what the operating system says. The graph is then
-    /// as it was. With [`LoadOptions::lenient`] bad statements are skipped and
+    /// [`EngineError::Busy`] if something else was under way for all that time, or as an update for
+    /// what is committed as one; the first bad statement with its file, line and column; what the
+    /// operating system says. The graph is then as it was. With [`LoadOptions::lenient`] bad statements are skipped and
     /// counted.
     pub fn load(
         &self,

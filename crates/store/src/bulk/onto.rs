@@ -304,7 +304,10 @@ impl Loaded {
                 add: quads.split_off(first),
                 ..Changes::default()
             };
-            quads.shrink_to_fit();
+            // Seldom enough that what is copied then is no more than there was.
+            if quads.len() <= quads.capacity() / 2 {
+                quads.shrink_to_fit();
+            }
             let new = with.apply(&changes).added;
             added += new;
             if new < changes.add.len() as u64 {
