@@ -1,10 +1,12 @@
 //! Which commands and options are there?
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use jindou_engine::ingest::Format;
 use jindou_engine::results::GraphFormat;
@@ -63,6 +65,33 @@ pub(crate) enum Command {
     /// A measurement in a process of its own, started by `bench`
     #[command(hide = true)]
     BenchChild(BenchChildArguments),
+}
+
+impl Arguments {
+    /// The command line of this process, which ends where that is wrong, with what is.
+    pub(crate) fn of_process() -> Self {
+        Self::of_line(std::env::args_os().collect()).unwrap_or_else(|error| error.exit())
+    }
+
+    fn of_line(line: Vec<OsString>) -> Result<Self, clap::Error> {
+        Self::try_parse_from(&line).map_err(|error| with_advice(error, &line))
+    }
+}
+
+/// Says how a store and a query are named, to whom names them without an option.
+fn with_advice(mut error: clap::Error, line: &[OsString]) -> clap::Error {
+    let is_query = line
+        .get(1)
+        .is_some_and(|word| word == "query" || word == "explain");
+    let argument = error.get(ContextKind::InvalidArg);
+    let is_name = matches!(argument, Some(ContextValue::String(word)) if !word.starts_with('-'));
+    if is_query && is_name && error.kind() == ErrorKind::UnknownArgument {
+        let advice = "name a store by --location DIR, or files by --data FILE..., and what is asked by \
+                      --query QUERY or --query-file FILE";
+        let advice = ContextValue::StyledStrs(vec![advice.into()]);
+        error.insert(ContextKind::Suggested, advice);
+    }
+    error
 }
 
 /// How files are read.
@@ -246,7 +275,8 @@ Examples:
   zcat dump.gz | jindou load --location store --format nt -
   jindou load --location store --graph http://example.org/g data.ttl
 
-Files may end in .nt .nq .ttl .trig .rdf .jsonld and others, and in .gz .zst .bz2 after that.")]
+Files may end in .nt .nq .ttl .trig .rdf .jsonld and others, and in .gz .zst .bz2 after that. What
+a store holds already stays, under the ids that it has.")]
 pub(crate) struct LoadArguments {
     /// Folder of the store; made if it is not there, and what it holds stays
     #[arg(long, value_name = "DIR")]
@@ -535,8 +565,8 @@ Examples:
   jindou compact --location store --renumber
 
 A merge writes those parts of the base anew that have changed; every term keeps its id. With
---renumber all of it is written anew, as a load would: that takes longer, and no update is taken
-meanwhile.
+--renumber all of it is written anew, and all terms get other ids, as in a fresh load, which nothing
+else does: that takes longer, and no update is taken meanwhile.
 
 A store that a server has open is merged by the server, which answers queries and takes updates
 meanwhile, goes on if this command is ended, and merges by itself after many changes.")]
@@ -693,12 +723,18 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_cannot_be_are_refused_by_their_meaning() {
+    fn what_cannot_be_is_refused_by_its_meaning_and_with_advice() {
         let said = |line: &str| {
             let arguments = format!("jindou {line}");
-            let parsed = Arguments::try_parse_from(arguments.split(' '));
+            let parsed = Arguments::of_line(arguments.split(' ').map(OsString::from).collect());
             parsed.expect_err(line).to_string()
         };
+        for line in ["query store.ttl ASK{}", "explain --location s ASK{}"] {
+            let said = said(line);
+            assert!(said.contains("unexpected argument"), "{said}");
+            assert!(said.contains("--location DIR"), "{said}");
+        }
+        assert!(!said("query --frob").contains("--location DIR"));
         for line in [
             "generate lubm --output - --universities 0",
             "generate lubm --output - --universities -1",

@@ -30,7 +30,6 @@ mod values;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
 use args::{Arguments, Command};
@@ -39,7 +38,7 @@ use args::{Arguments, Command};
 static ALLOCATOR: jindou_fabric::allocator::Allocator = jindou_fabric::allocator::Allocator;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::of_process();
     log_to_standard_error();
     let outcome = match arguments.command {
         Command::Serve(arguments) => commands::serve::run(arguments),

@@ -26,7 +26,7 @@ use crate::query::{QueryResults, Running};
 use crate::request_memory::RequestMemory;
 use crate::shards::LastShards;
 use crate::statistics::{DatabaseStatistics, QuadCounts};
-use crate::turn::{Occupation, Turn};
+use crate::turn::Turn;
 use crate::writer::Writer;
 
 /// Bytes of text up to which the tree of a query is not counted.
@@ -103,7 +103,8 @@ impl Inner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DataMemory {
-    /// How often the data was loaded or numbered anew, and how often merged since.
+    /// How often the data was first loaded or numbered anew, and how often merged since: a load onto
+    /// data is a merge.
     pub generation: (u64, u64),
     /// Bytes of the data as it was loaded or merged last.
     pub base_bytes: u64,
@@ -204,7 +205,8 @@ impl Database {
         Ok(Self::from_parts(snapshot, Some(store), config, recovery))
     }
 
-    /// Loads files into a store, which is made if it is not there; what it holds stays.
+    /// Loads files into a store, which is made if it is not there; what it holds stays, and keeps its
+    /// ids.
     ///
     /// # Errors
     /// As [`Database::open`] and [`Database::load`]; the store is then as it was.
@@ -222,7 +224,7 @@ impl Database {
             let report = database.load(sources, options, progress)?;
             return Ok((database, report));
         }
-        let (base, report) = load::load(None, sources, options, progress)?;
+        let (base, report) = load::base_of(sources, options, progress)?;
         let base = base.with_union(config.union_default_graph);
         let (store, snapshot) = DurableStore::create(directory, config.durability.clone(), &base)?;
         let recovery = Recovery::default();
@@ -294,34 +296,6 @@ impl Database {
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {
         &self.inner
-    }
-
-    /// Loads files, beside what is there: a new base is built. For a stored database it is on
-    /// disk when this returns. Updates wait meanwhile, queries do not.
-    ///
-    /// Waits for its turn as [`Database::compact`] does, and keeps no update waiting until it
-    /// begins.
-    ///
-    /// # Errors
-    /// [`EngineError::Busy`] if something else was under way for all that time; the first bad
-    /// statement with its file, line and column; what the operating system says. The graph is then
-    /// as it was. With [`LoadOptions::lenient`] bad statements are skipped and
-    /// counted.
-    pub fn load(
-        &self,
-        sources: Vec<Source>,
-        options: &LoadOptions,
-        progress: &Progress,
-    ) -> Result<LoadReport, EngineError> {
-        let deadline = Deadline::new(Instant::now(), self.inner.config.query_timeout, None);
-        let _one = self.inner.turn.take(Occupation::Load, &deadline)?;
-        let mut writer = self.inner.take_writer(Occupation::Load, &deadline)?;
-        let existing = writer.begin()?;
-        let (base, report) = load::load(Some(&existing), sources, options, progress)?;
-        existing.base().check()?;
-        let number = SnapshotNumber(existing.number().0 + 1);
-        self.inner.replace_all(&mut writer, base, number)?;
-        Ok(report)
     }
 
     /// Merges all changes since the last load or merge into the base. Queries and updates go on

@@ -38,6 +38,7 @@ mod health;
 mod keys;
 mod load;
 mod merge;
+mod onto;
 mod policy;
 mod progress;
 mod quads;

@@ -1,13 +1,31 @@
-//! Bulk load: files -> sinks -> a new generation of the graph.
+//! Bulk load: files -> sinks -> the graph, beside what is there.
+//!
+//! Files are read and parsed without any lock. What was collected then becomes a generation of its
+//! own where there was nothing, a transaction where it is little, and else a base: see
+//! [`onto`](crate::onto).
 
 use std::time::{Duration, Instant};
 
 use jindou_ingest::{LoadOptions, Progress, QuadSink, Report, Skipped, Source};
-use jindou_store::bulk::{BulkSink, build, rebuild_with};
+use jindou_model::SnapshotNumber;
+use jindou_store::bulk::{BulkSink, build, stage_onto};
 use jindou_store::{Base, LayerKind, Snapshot, StoreError};
 use oxrdf::QuadRef;
 
-use crate::EngineError;
+use crate::attempt::{Done, Step};
+use crate::database::Inner;
+use crate::deadline::Deadline;
+use crate::request_memory::RequestMemory;
+use crate::transact::{Execution, Search};
+use crate::turn::Occupation;
+use crate::writer::Writer;
+use crate::{Database, EngineError};
+
+/// What has no more quads, and no more than one in [`LOGGED_SHARE`] of those that there are, is
+/// committed as a transaction: to write segments anew would cost what is stored, and not what is
+/// loaded.
+const MOST_LOGGED: u64 = 1 << 17;
+const LOGGED_SHARE: u64 = 16;
 
 /// What a load did.
 #[derive(Debug)]
@@ -42,44 +60,272 @@ impl QuadSink for Sink {
     }
 }
 
-/// Reads the sources and makes the base of a graph that has what `existing` has, too.
-pub(crate) fn load(
-    existing: Option<&Snapshot>,
+/// What the files hold.
+struct Collected {
+    sinks: Vec<BulkSink>,
+    report: Report,
+    read_time: Duration,
+}
+
+impl Collected {
+    fn read(
+        sources: Vec<Source>,
+        options: &LoadOptions,
+        progress: &Progress,
+    ) -> Result<Self, EngineError> {
+        let begin = Instant::now();
+        let (sinks, report) =
+            jindou_ingest::load(sources, options, |_| Sink(BulkSink::new()), progress)?;
+        Ok(Self {
+            sinks: sinks.into_iter().map(|sink| sink.0).collect(),
+            report,
+            read_time: begin.elapsed(),
+        })
+    }
+
+    /// True of so little that it need not be merged at once.
+    fn is_little_for(&self, graph: &Snapshot) -> bool {
+        let quads: u64 = self.sinks.iter().map(BulkSink::quads).sum();
+        let there = graph.triples() + graph.named_quads();
+        quads <= MOST_LOGGED.min(there / LOGGED_SHARE)
+    }
+}
+
+/// A report without what has become of the graph.
+fn report(report: Report, [triples, named_quads]: [u64; 2], times: [Duration; 2]) -> LoadReport {
+    let [read_time, build_time] = times;
+    LoadReport {
+        quads: report.quads,
+        bytes_read: report.bytes_read,
+        skipped: report.skipped,
+        errors: report.errors,
+        triples,
+        named_quads,
+        read_time,
+        build_time,
+    }
+}
+
+/// Reads the sources and makes the base of a store that has nothing else.
+pub(crate) fn base_of(
     sources: Vec<Source>,
     options: &LoadOptions,
     progress: &Progress,
 ) -> Result<(Base, LoadReport), EngineError> {
+    let collected = Collected::read(sources, options, progress)?;
     let begin = Instant::now();
-    let mut options = options.clone();
-    let documents = existing.map_or(0, Snapshot::documents);
-    options.blank_scope_start = options.blank_scope_start.max(documents);
-    let (sinks, report) =
-        jindou_ingest::load(sources, &options, |_| Sink(BulkSink::new()), progress)?;
-    let sinks: Vec<BulkSink> = sinks.into_iter().map(|sink| sink.0).collect();
-    let read_time = begin.elapsed();
-    let Report {
-        quads,
-        bytes_read,
-        skipped,
-        errors,
-        next_blank_scope,
-        ..
-    } = report;
-    let existing = existing.filter(|graph| graph.vertex_count() > 0);
-    let base = match existing {
-        Some(existing) => rebuild_with(existing, sinks, next_blank_scope)?,
-        None => build(sinks, next_blank_scope)?,
-    };
+    let base = build(collected.sinks, collected.report.next_blank_scope)?;
     jindou_fabric::allocator::release_free_memory();
-    let report = LoadReport {
-        quads,
-        bytes_read,
-        skipped,
-        errors,
-        triples: base.layer(LayerKind::Default).edges(),
-        named_quads: base.named().quads(),
-        read_time,
-        build_time: begin.elapsed() - read_time,
-    };
-    Ok((base, report))
+    let quads = [base.layer(LayerKind::Default).edges(), base.named().quads()];
+    let times = [collected.read_time, begin.elapsed()];
+    Ok((base, report(collected.report, quads, times)))
+}
+
+impl Database {
+    /// Loads files, beside what is there, which keeps its ids: all of it or nothing. For a stored
+    /// database it is on disk when this returns. Queries and updates go on while files are read, and
+    /// nearly all of the time after that; only the first load of an empty database keeps updates
+    /// waiting while it is built.
+    ///
+    /// What is little beside the graph is committed as an update is. Anything else waits for its turn
+    /// as [`Database::compact`] does, once it is read, and becomes part of the base with all that
+    /// changed before; that costs a pass over the predicates that changed.
+    ///
+    /// # Errors
+    /// [`EngineError::Busy`] if something else was under way for all that time, or as an update for
+    /// what is committed as one; the first bad statement with its file, line and column; what the
+    /// operating system says. The graph is then as it was. With [`LoadOptions::lenient`] bad statements are skipped and
+    /// counted.
+    pub fn load(
+        &self,
+        sources: Vec<Source>,
+        options: &LoadOptions,
+        progress: &Progress,
+    ) -> Result<LoadReport, EngineError> {
+        let inner = self.inner();
+        let mut options = options.clone();
+        // Blank nodes of transactions that come while files are read must not be called as its own.
+        options.blank_scope_start = inner
+            .take_writer_first(&inner.deadline_of_turn())?
+            .reserve_documents(sources.len() as u64, options.blank_scope_start)?;
+        let collected = Collected::read(sources, &options, progress)?;
+        let begin = Instant::now();
+        match collected.is_little_for(&self.graph().snapshot) {
+            true => self.load_as_transaction(&collected.sinks)?,
+            false => inner.load_at_turn(collected.sinks)?,
+        }
+        jindou_fabric::allocator::release_free_memory();
+        let graph = &self.graph().snapshot;
+        let quads = [graph.triples(), graph.named_quads()];
+        let times = [collected.read_time, begin.elapsed()];
+        Ok(report(collected.report, quads, times))
+    }
+
+    /// Commits what was collected as one transaction, which reads nothing.
+    fn load_as_transaction(&self, sinks: &[BulkSink]) -> Result<(), EngineError> {
+        let execute = |working: &mut Snapshot, _: &Deadline, _: Execution| {
+            let stage = stage_onto(sinks, working)?;
+            let (step, effect) = Step::make(stage, working);
+            Ok(Done {
+                steps: vec![step],
+                effect,
+                memory: RequestMemory::default(),
+                calls_services: false,
+            })
+        };
+        let search = Search {
+            execute: &execute,
+            is_long: true,
+            documents: 0,
+            clock: &Instant::now,
+        };
+        let deadline = self.inner().deadline_of_turn();
+        self.search_and_transact(&deadline, &search).map(drop)
+    }
+}
+
+impl Inner {
+    /// When a load has waited long enough.
+    fn deadline_of_turn(&self) -> Deadline {
+        Deadline::new(Instant::now(), self.config.query_timeout, None)
+    }
+
+    /// Makes what was collected part of the base.
+    fn load_at_turn(&self, sinks: Vec<BulkSink>) -> Result<(), EngineError> {
+        let deadline = self.deadline_of_turn();
+        let _one = self.turn.take(Occupation::Load, &deadline)?;
+        let mut writer = self.take_writer(Occupation::Load, &deadline)?;
+        let latest = writer.begin()?;
+        if latest.is_blank() {
+            return self.load_afresh(&mut writer, &latest, sinks);
+        }
+        drop(writer);
+        let done = self.load_onto(sinks, latest);
+        if done.is_err() {
+            self.writer.lock().abandon();
+        }
+        done
+    }
+
+    /// The first load: a generation of its own, whose terms are in the best order.
+    fn load_afresh(
+        &self,
+        writer: &mut Writer,
+        latest: &Snapshot,
+        sinks: Vec<BulkSink>,
+    ) -> Result<(), EngineError> {
+        let base = build(sinks, latest.documents())?;
+        let base = base.with_union(latest.base().is_union());
+        let number = SnapshotNumber(latest.number().0 + 1);
+        self.replace_all(writer, base, number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Read};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use jindou_ingest::Format;
+
+    use super::*;
+    use crate::{Config, MergePolicy};
+
+    /// A document that somebody else commits beside, before its first byte comes.
+    struct Beside {
+        database: Database,
+        bytes: Cursor<Vec<u8>>,
+        begun: Option<(Sender<()>, Receiver<()>)>,
+        /// Reads, and those of them that found the writer's lock or the turn taken.
+        reads: Arc<[AtomicUsize; 2]>,
+    }
+
+    impl Read for Beside {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            if let Some((begun, committed)) = self.begun.take() {
+                begun.send(()).expect("the other thread waits");
+                committed.recv().expect("the other thread commits");
+            }
+            let inner = self.database.inner();
+            self.reads[0].fetch_add(1, SeqCst);
+            let is_held = inner.writer.try_lock().is_none() || inner.turn.is_taken();
+            self.reads[1].fetch_add(usize::from(is_held), SeqCst);
+            let most = buffer.len().min(1000);
+            self.bytes.read(&mut buffer[..most])
+        }
+    }
+
+    fn document(quads: std::ops::Range<usize>) -> String {
+        let line = |n: usize| format!("<http://e/{n}> <http://e/p> \"{}\" .\n", n % 7);
+        quads.map(line).collect()
+    }
+
+    fn load(database: &Database, source: Source) -> LoadReport {
+        let source = source.with_format(Format::NTriples);
+        let (options, progress) = (LoadOptions::default(), Progress::default());
+        let report = database.load(vec![source], &options, &progress);
+        report.expect("the document is sound")
+    }
+
+    #[test]
+    fn a_load_holds_no_lock_while_it_reads_and_keeps_what_others_commit_meanwhile() {
+        let quiet = MergePolicy {
+            fold_idle: Duration::from_secs(1 << 20),
+            ..MergePolicy::never()
+        };
+        let database = Database::with_config(Config {
+            merge: quiet,
+            ..Config::default()
+        });
+        // The first load, one that is much beside the graph, and one that is little.
+        let mut expected = 0;
+        for (place, end) in [500, 1000, 1020].into_iter().enumerate() {
+            let quads = [0, 500, 1000][place]..end;
+            let (begun, has_begun) = channel();
+            let (commits, committed) = channel();
+            let reads: Arc<[AtomicUsize; 2]> = Arc::default();
+            let source = Beside {
+                database: database.clone(),
+                bytes: Cursor::new(document(quads.clone()).into_bytes()),
+                begun: Some((begun, committed)),
+                reads: Arc::clone(&reads),
+            };
+            let generation = database.data_memory(None).generation.0;
+            let report = std::thread::scope(|scope| {
+                let database = &database;
+                scope.spawn(move || {
+                    has_begun.recv().expect("the load begins");
+                    let update = format!("INSERT DATA {{ <http://e/{end}> <http://e/q> {end} }}");
+                    database.update(&update).expect("nothing is in the way");
+                    commits.send(()).expect("the load waits");
+                });
+                load(database, Source::reader("document.nt", source))
+            });
+            expected += quads.len() as u64 + 1;
+            assert_eq!(report.triples, expected);
+            let [reads, held] = reads.each_ref().map(|count| count.load(SeqCst));
+            assert!(reads > 0);
+            assert_eq!(held, 0, "of {reads} reads");
+            assert_eq!(database.data_memory(None).generation.0, generation);
+            let merged = database.graph().snapshot.changes() == 0;
+            assert_eq!(merged, place < 2);
+        }
+    }
+
+    #[test]
+    fn a_load_into_an_empty_database_is_a_generation_of_its_own() {
+        let database = Database::new();
+        let generation = || database.data_memory(None).generation;
+        let before = generation();
+        load(&database, Source::bytes("a.nt", document(0..100)));
+        assert_eq!(generation(), (before.0 + 1, 0));
+        load(&database, Source::bytes("b.nt", document(50..200)));
+        assert_eq!(generation(), (before.0 + 1, 1));
+        // Nothing is new, so nothing is merged.
+        let report = load(&database, Source::bytes("b.nt", document(50..200)));
+        assert_eq!((report.quads, report.triples), (150, 200));
+        assert_eq!(generation(), (before.0 + 1, 1));
+    }
 }

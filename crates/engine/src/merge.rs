@@ -349,7 +349,7 @@ impl Inner {
         merged
     }
 
-    /// Numbers all terms anew, as a load of the graph would: no update is taken meanwhile.
+    /// Numbers all terms anew, as a first load of the graph would: no update is taken meanwhile.
     ///
     /// # Errors
     /// As [`Inner::merge`].
@@ -363,7 +363,8 @@ impl Inner {
         self.replace_all(&mut writer, base, start.number())
     }
 
-    /// Makes a base whose ids are others than before the latest.
+    /// Makes a base whose ids are others than before the latest: that of a first load, or of a graph
+    /// numbered anew.
     pub(crate) fn replace_all(
         &self,
         writer: &mut Writer,

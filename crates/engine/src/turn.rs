@@ -18,7 +18,7 @@ use crate::writer::Writer;
 #[non_exhaustive]
 #[repr(u8)]
 pub enum Occupation {
-    /// Files are loaded.
+    /// Files that were read become part of the base.
     Load,
     /// Changes become part of the base.
     Merge,
@@ -106,13 +106,24 @@ impl Inner {
         work: Occupation,
         deadline: &Deadline,
     ) -> Result<MutexGuard<'_, Writer>, EngineError> {
-        // Nothing but a load or a transaction holds it for long, and loads have the turn. Others
-        // who wait for the turn meanwhile wait for the transaction in truth.
+        // Nothing but what has the turn or a transaction holds it for long. Others who wait for the
+        // turn meanwhile wait for the transaction in truth.
         self.turn.note(Occupation::Update);
-        let writer = wait_for_lock(&self.writer, deadline);
-        let writer = writer.map_err(|error| busy(error, Occupation::Update))?;
+        let writer = self.take_writer_first(deadline)?;
         self.turn.note(work);
         Ok(writer)
+    }
+
+    /// The writer's lock, for work that will have the [`Turn`] later.
+    ///
+    /// # Errors
+    /// As [`Inner::take_writer`].
+    pub(crate) fn take_writer_first(
+        &self,
+        deadline: &Deadline,
+    ) -> Result<MutexGuard<'_, Writer>, EngineError> {
+        let writer = wait_for_lock(&self.writer, deadline);
+        writer.map_err(|error| busy(error, Occupation::Update))
     }
 }
 

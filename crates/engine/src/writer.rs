@@ -81,6 +81,17 @@ impl Writer {
         Ok(working)
     }
 
+    /// The first of the numbers of so many documents, `least` at the least, which no other transaction
+    /// gets from now on.
+    ///
+    /// # Errors
+    /// As [`Writer::begin`].
+    pub(crate) fn reserve_documents(&mut self, count: u64, least: u64) -> Result<u64, EngineError> {
+        let first = self.begin()?.documents().max(least);
+        self.latest.set_documents(first + count);
+        Ok(first)
+    }
+
     /// A copy of the latest snapshot for a transaction that others may overtake: the numbers of
     /// `documents` documents are its own.
     ///
@@ -99,16 +110,40 @@ impl Writer {
     /// [`EngineError::ReadOnly`] if the log takes no more; nothing has changed then.
     pub(crate) fn append(
         &mut self,
-        mut changed: Snapshot,
+        changed: Snapshot,
         stages: Vec<Stage>,
     ) -> Result<Appended, EngineError> {
         if stages.iter().all(Stage::is_empty) {
-            // What it found to be so already may not be on the device yet.
-            return Ok(Appended {
-                snapshot: self.latest.clone(),
-                place: self.last.clone(),
-            });
+            return Ok(self.unchanged());
         }
+        self.append_all(changed, stages)
+    }
+
+    /// Appends the terms that `changed`, a copy of the latest snapshot, has more than that, to the
+    /// log: quads will have them.
+    ///
+    /// # Errors
+    /// As [`Writer::append`].
+    pub(crate) fn append_terms(&mut self, changed: Snapshot) -> Result<Appended, EngineError> {
+        match changed.known_terms() == self.latest.known_terms() {
+            true => Ok(self.unchanged()),
+            false => self.append_all(changed, Vec::new()),
+        }
+    }
+
+    /// The latest snapshot: what a transaction found to be so already may not be on the device yet.
+    fn unchanged(&self) -> Appended {
+        Appended {
+            snapshot: self.latest.clone(),
+            place: self.last.clone(),
+        }
+    }
+
+    fn append_all(
+        &mut self,
+        mut changed: Snapshot,
+        stages: Vec<Stage>,
+    ) -> Result<Appended, EngineError> {
         // What it was made of may have been zeros.
         self.latest.base().check()?;
         changed.set_number(SnapshotNumber(self.latest.number().0 + 1));
@@ -146,6 +181,22 @@ impl Writer {
         Ok(())
     }
 
+    /// Makes a snapshot the latest that is upon a base of the same generation which is written and has
+    /// more than the log says: files of both become current at once.
+    ///
+    /// # Errors
+    /// What the operating system says; the snapshot before stays the latest.
+    pub(crate) fn advance(&mut self, to: Snapshot) -> Result<(), EngineError> {
+        if let Some(store) = &mut self.store {
+            let between = Between(&self.failed);
+            let advanced = store.advance(to.clone());
+            std::mem::forget(between);
+            advanced.map_err(|error| self.refused(error))?;
+        }
+        self.latest = to;
+        Ok(())
+    }
+
     /// What a failure to write means for the transactions to come.
     pub(crate) fn refused(&mut self, error: StoreError) -> EngineError {
         match error {
@@ -170,8 +221,8 @@ impl Writer {
     }
 }
 
-/// The files of one generation give way to those of the next. A panic meanwhile leaves it open of
-/// which they are, so that nothing may be written any more.
+/// Files give way to those of another base. A panic meanwhile leaves it open which are current, so
+/// that nothing may be written any more.
 struct Between<'a>(&'a OnceLock<String>);
 
 impl Drop for Between<'_> {

@@ -2,8 +2,8 @@
 //!
 //! Opening reads the base, applies the checkpoint (what changed up to a certain log file) and
 //! replays the log behind it. A merge makes another base, which becomes current with a checkpoint of
-//! what it lacks; ids stay, so that the log goes on. Only numbering everything anew replaces all
-//! three by a new generation.
+//! what it lacks; ids stay, so that the log goes on. So does that of a load onto data. Only the first
+//! load and numbering everything anew replace all three by a new generation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -438,6 +438,33 @@ impl DurableStore {
     /// Notes that snapshots go on from a base whose files were written: these stay.
     pub fn keep(&mut self, base: &Base) {
         self.bases.insert(base.files.merge, base.files.numbers());
+    }
+
+    /// Makes a snapshot of a base that was written current, with a checkpoint of what the base lacks:
+    /// both at once, so that what the base has more than the one before need not be in the log.
+    /// Nothing may be appended meanwhile.
+    ///
+    /// Costs what the base lacks.
+    ///
+    /// # Errors
+    /// As [`DurableStore::replace`].
+    ///
+    /// # Panics
+    /// If the base is current already.
+    pub fn advance(&mut self, to: Snapshot) -> Result<(), StoreError> {
+        let merge = to.base().files.merge;
+        assert!(!self.is_current(to.base()), "a base becomes current once");
+        self.keep(to.base());
+        let begun = self.begin_checkpoint(to);
+        let done = begun.and_then(|checkpoint| {
+            let checkpoint = checkpoint.expect("another base is another checkpoint");
+            Self::write_checkpoint(&self.directory, &checkpoint)?;
+            self.finish_checkpoint(&checkpoint)
+        });
+        if done.is_err() {
+            self.bases.remove(&merge);
+        }
+        done
     }
 
     /// Makes a generation current whose base was written and is `base`, a snapshot of this number,

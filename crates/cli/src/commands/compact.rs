@@ -43,8 +43,13 @@ pub(crate) fn run(arguments: &CompactArguments) -> anyhow::Result<()> {
         );
         return Ok(());
     }
+    let changes = thousands(merged.changes);
+    let done = match arguments.renumber {
+        true => "numbered everything anew".to_owned(),
+        false => format!("merged {changes} added or removed quads"),
+    };
     note!(
-        "merged {} quads in {time:.2} s; {} on disk before, {} now",
+        "{done} in {time:.2} s; the store has {} quads; {} on disk before, {} now",
         thousands(merged.quads),
         bytes(before),
         bytes(size(location)?)

@@ -3,7 +3,7 @@
 //! A request is one line of JSON, `{"backup": {"to": "/absolute/path"}}` or `{"compact": {}}`
 //! (`{"compact": {"renumber": true}}`), and
 //! so is the reply: `{"backup": {"quads": 4, "bytes": 7000, "is_linked": true}}`,
-//! `{"compact": {"had_changes": true, "quads": 4}}` or `{"error": "..."}`.
+//! `{"compact": {"had_changes": true, "changes": 1, "quads": 4}}` or `{"error": "..."}`.
 
 use std::path::PathBuf;
 

@@ -42,6 +42,8 @@ pub(crate) struct Made {
 pub(crate) struct Merged {
     /// There were changes to merge.
     pub(crate) had_changes: bool,
+    /// Quads added or removed since the last merge, all of which were merged.
+    pub(crate) changes: u64,
     /// What the store holds.
     pub(crate) quads: u64,
 }
@@ -57,12 +59,14 @@ impl Merged {
         renumber: bool,
         wait: Option<Duration>,
     ) -> Result<Self, EngineError> {
+        let changes = database.statistics().changes;
         let had_changes = match renumber {
             true => database.renumber_within(wait).map(|()| true)?,
             false => database.compact_within(wait)?,
         };
         Ok(Self {
             had_changes,
+            changes,
             quads: database.quad_counts().total(),
         })
     }

@@ -375,8 +375,7 @@ impl Life {
             18 => drop(self.database.fold().expect("nothing failed")),
             _ => match random.below(3) {
                 0 => self.renumber(),
-                1 => self.load(),
-                _ => self.update(),
+                _ => self.load(),
             },
         }
         let is_join = !tables.is_subset(&self.tables());
@@ -479,12 +478,17 @@ impl Life {
         self.check_unchanged("not replaced");
     }
 
+    /// A load, of so little that it is a transaction or of more, with transactions meanwhile.
     fn load(&self) {
-        self.watch.begin(During::Replacing);
-        let (mut quads, new) = self.story(|story| {
+        let (new, is_first) = self.story(|story| {
             story.has_next = true;
-            let new: Vec<Quad> = (0..8).map(|_| story.requests.quad()).collect();
-            (story.last().quads.clone(), new)
+            let count = [4, 40][story.requests.random.below(2) as usize];
+            let new: Vec<Quad> = (0..count).map(|_| story.requests.quad()).collect();
+            (new, story.past.len() == 1 && story.last().ids.is_empty())
+        });
+        self.watch.begin(match is_first {
+            true => During::Replacing,
+            false => During::Loading,
         });
         let line = |[s, p, o, g]: &Quad| format!("{s} {p} {o} {g} .\n");
         let text: String = new.iter().map(line).collect();
@@ -494,9 +498,12 @@ impl Life {
         if !self.is_done(loaded.map(drop)) {
             return self.not_replaced();
         }
+        // Behind what others did meanwhile.
+        let mut quads = self.story(|story| story.last().quads.clone());
         quads.extend(new);
         let after = contents(&self.database);
         check_quads(&after.quads, &quads, "loaded");
+        self.story(|story| check_ids(story.last(), &after, "loaded"));
         self.came(after);
     }
 

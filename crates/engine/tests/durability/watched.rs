@@ -26,8 +26,10 @@ pub(crate) enum During {
     MovingOver,
     /// The checkpoint that makes a merged base current.
     Finishing,
-    /// A load, or everything numbered anew.
+    /// The first load, or everything numbered anew.
     Replacing,
+    /// A load onto what is there.
+    Loading,
 }
 
 /// Where in its work a database is, at an operation on a file.
@@ -50,11 +52,16 @@ pub(crate) enum Point {
     ReplacementWritten,
     BeforeReplacing,
     AfterReplacing,
+    LoadLogged,
+    LoadWritten,
+    LoadCheckpointWritten,
+    BeforeLoaded,
+    AfterLoaded,
 }
 
 impl Point {
     /// All that a run must come to.
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 22] = [
         Self::SegmentBegun,
         Self::SegmentWritten,
         Self::TableWritten,
@@ -72,6 +79,11 @@ impl Point {
         Self::ReplacementWritten,
         Self::BeforeReplacing,
         Self::AfterReplacing,
+        Self::LoadLogged,
+        Self::LoadWritten,
+        Self::LoadCheckpointWritten,
+        Self::BeforeLoaded,
+        Self::AfterLoaded,
     ];
 
     /// Whether the operation is about to begin, and may fail without a loss: the store goes on.
@@ -85,6 +97,7 @@ impl Point {
                 | Self::BeforeUnlink
                 | Self::BeforeUnlinkOnOpening
                 | Self::BeforeReplacing
+                | Self::BeforeLoaded
         )
     }
 
@@ -98,6 +111,7 @@ impl Point {
                 | Self::CountsUnnamed
                 | Self::CountsWritten
                 | Self::CheckpointWritten
+                | Self::LoadWritten
         )
     }
 }
@@ -119,7 +133,7 @@ enum Operation {
 
 /// The point of an operation on a file whose name begins so.
 fn point(during: During, when: When, operation: Operation, kind: &str) -> Option<Point> {
-    use During::{Checkpoint, Finishing, Merge, MovingOver, Opening, Replacing, Update};
+    use During::{Checkpoint, Finishing, Loading, Merge, MovingOver, Opening, Replacing, Update};
     use Operation::{Remove, Rename, Sync, Write};
     use When::{After, Before};
     Some(match (during, when, operation, kind) {
@@ -141,6 +155,11 @@ fn point(during: During, when: When, operation: Operation, kind: &str) -> Option
         (Replacing, After, Rename, "base" | "edges" | "terms") => Point::ReplacementWritten,
         (Replacing, Before, Rename, "CURRENT") => Point::BeforeReplacing,
         (Replacing, After, Rename, "CURRENT") => Point::AfterReplacing,
+        (Loading, After, Write, "log") => Point::LoadLogged,
+        (Loading, After, Rename, "edges" | "terms") => Point::LoadWritten,
+        (Loading, After, Rename, "changes") => Point::LoadCheckpointWritten,
+        (Loading, Before, Rename, "CURRENT") => Point::BeforeLoaded,
+        (Loading, After, Rename, "CURRENT") => Point::AfterLoaded,
         _ => return None,
     })
 }

@@ -142,25 +142,15 @@ fn home_numbers(order: &Order, graphs: &[u32], ids: &[u64], renumbering: &Renumb
     order.homes.iter().map(number).collect()
 }
 
-/// Makes the base of what a snapshot holds: the graph is the same, numbered anew.
+/// Makes the base of what a snapshot holds: the graph is the same, and all terms are numbered anew.
+/// Whoever remembers ids must forget them: nothing does this but `compact --renumber`, and a backup of
+/// a database in memory, which is another store.
 ///
 /// # Errors
 /// As [`build`].
 pub fn rebuild(snapshot: &Snapshot) -> Result<Base, StoreError> {
-    rebuild_with(snapshot, Vec::new(), snapshot.documents())
-}
-
-/// As [`rebuild`], with what some sinks collected.
-///
-/// # Errors
-/// As [`build`].
-pub fn rebuild_with(
-    snapshot: &Snapshot,
-    mut sinks: Vec<BulkSink>,
-    documents: u64,
-) -> Result<Base, StoreError> {
-    sinks.push(BulkSink::of_snapshot(snapshot)?);
-    let mut base = build(sinks, documents)?;
+    let sink = BulkSink::of_snapshot(snapshot)?;
+    let mut base = build(vec![sink], snapshot.documents())?;
     let mut key = Vec::new();
     let declared = snapshot.declared_graphs().map(|graph| {
         key.clear();

@@ -3,15 +3,18 @@
 //! Each parsing thread fills a [`BulkSink`]: its own interners and edges by predicate, in ids of
 //! its own. [`build`] merges the sinks, finds the characteristic sets, numbers vertices by them,
 //! and makes dictionary and segments. The result does not depend on the number of threads or the
-//! order of the input.
+//! order of the input. Onto a snapshot that has data, what sinks collected goes the way of a
+//! transaction instead, and ids stay ([`LoadedQuads`]).
 
 mod build;
 mod cluster;
 mod merge;
 mod named;
+mod onto;
 mod sink;
 mod sort;
 
 pub(crate) use build::{Parts, assemble};
-pub use build::{build, rebuild, rebuild_with};
+pub use build::{build, rebuild};
+pub use onto::{Loaded, LoadedQuads, stage_onto};
 pub use sink::BulkSink;

@@ -62,6 +62,11 @@ impl Snapshot {
         self.for_each_changed_graph(before, visit)
     }
 
+    /// The graphs that were let exist without quads since an earlier snapshot, or no longer are.
+    pub(crate) fn declared_since(&self, before: &Self) -> Vec<(u64, Change)> {
+        self.delta.declared.changes_since(&before.delta.declared)
+    }
+
     fn for_each_changed_class(
         &self,
         before: &Self,
@@ -106,7 +111,7 @@ impl Snapshot {
                 ))?;
             }
         }
-        let declared = self.delta.declared.changes_since(&before.delta.declared);
+        let declared = self.declared_since(before);
         graphs.extend(declared.iter().map(|(graph, _)| *graph));
         for graph in graphs.into_iter().map(TermId::from_raw) {
             if self.has_graph(graph) != before.has_graph(graph) {

@@ -1,0 +1,92 @@
+//! How does a load become part of a base that has data, while others commit?
+//!
+//! Terms come first: what the load lacks is numbered and goes to the log, without quads, so that ids
+//! stay from then on whatever others add. Its quads are made in a copy of that snapshot, of which a
+//! base is merged and written. At the end, with the writer's lock, what others committed meanwhile is
+//! made in it, too, and the new base becomes current with a checkpoint, by one rename. Until then the
+//! old base and the log are the store, and they have none of the quads; what a crash leaves of the
+//! terms is forgotten with the next merge.
+
+use jindou_model::{IdQuad, SnapshotNumber};
+use jindou_store::bulk::{BulkSink, Loaded, LoadedQuads};
+use jindou_store::{DurableStore, Merged, Rebase, Snapshot};
+
+use crate::EngineError;
+use crate::database::Inner;
+use crate::graph::read_whole;
+
+/// How often terms are moved onto what others committed while they were looked up, before all wait
+/// for it.
+const MOST_MOVES: usize = 4;
+
+impl Inner {
+    /// Makes what was collected, and all changes, part of a new base. The caller has the turn.
+    ///
+    /// # Errors
+    /// Too many terms; what the operating system says. The graph is then as it was.
+    pub(crate) fn load_onto(
+        &self,
+        sinks: Vec<BulkSink>,
+        latest: Snapshot,
+    ) -> Result<(), EngineError> {
+        let quads = read_whole(&latest, || LoadedQuads::new(sinks, &latest))??;
+        drop(latest);
+        let (start, quads) = self.keep_terms(quads)?;
+        let loaded = read_whole(&start, || Loaded::new(start.clone(), quads))?;
+        if loaded.added() == 0 && self.writer.lock().latest.is_same_version(&start) {
+            return Ok(());
+        }
+        let merged = read_whole(&start, || loaded.merged())??;
+        let merged = match &self.directory {
+            Some(directory) => DurableStore::write_merged(directory, merged)?,
+            None => merged,
+        };
+        self.make_current(&loaded, merged)
+    }
+
+    /// Commits the terms of a load, and gives the snapshot that has them and the quads in its ids.
+    fn keep_terms(&self, mut quads: LoadedQuads) -> Result<(Snapshot, Vec<IdQuad>), EngineError> {
+        for moves in 0.. {
+            let mut writer = self.writer.lock();
+            let latest = writer.begin()?;
+            if !quads.is_on(&latest) {
+                let is_last = moves == MOST_MOVES;
+                let waiting = is_last.then_some(writer);
+                read_whole(&latest, || quads.move_onto(&latest))??;
+                match waiting {
+                    Some(still) => writer = still,
+                    None => continue,
+                }
+            }
+            let (working, quads) = quads.into_parts();
+            let appended = writer.append_terms(working)?;
+            let start = writer.latest.clone();
+            start.close_extents();
+            drop(writer);
+            self.publish(appended)?;
+            return Ok((start, quads));
+        }
+        unreachable!("the last move ends it")
+    }
+
+    /// Makes a loaded base current, with what others committed since it was begun.
+    fn make_current(&self, loaded: &Loaded, merged: Merged) -> Result<(), EngineError> {
+        let mut writer = self.writer.lock();
+        let latest = writer.begin()?;
+        let (next, forgets) = read_whole(&latest, || {
+            let with = loaded.onto(&latest);
+            let rebase = Rebase::new(merged, &with);
+            let mut next = rebase.apply(&with);
+            next.set_number(SnapshotNumber(latest.number().0 + 1));
+            next.forget_terms(rebase.unused());
+            (next, !rebase.unused().is_empty())
+        })?;
+        writer.advance(next.clone())?;
+        if forgets {
+            // Their plans remember ids.
+            self.planner.clear();
+        }
+        self.show(next);
+        Ok(())
+    }
+}
