@@ -123,6 +123,7 @@ fn merge(from: &Snapshot, merged: &[PredicateId]) -> Result<Base, StoreError> {
     next.is_union = base.is_union;
     next.identity = base.identity;
     next.files = files;
+    next.pack(merged)?;
     Ok(next)
 }
 

@@ -379,7 +379,7 @@ impl SegmentDelta {
             neighbours.extend(ids.iter().map(|id| id.raw()));
             offsets.push(neighbours.len() as u64);
         }
-        let lists = Segment::from_lists(&written, &offsets, &neighbours);
+        let lists = Segment::from_lists(&written, &offsets, &neighbours).packed();
         let is_whole = all_keys.is_some();
         let filter = (is_whole || !lists.domain().is_direct()).then(|| filter_of(&changed));
         Folded {
