@@ -14,6 +14,9 @@ use jindou_model::TermId;
 use crate::column::Column;
 use crate::domain::{WORD_IDS, rank_in, strides_to};
 
+/// Appends bytes of a region, at these places from its start, to a buffer.
+pub type ReadBytes<'a, E> = dyn FnMut(Range<u64>, &mut Vec<u8>) -> Result<(), E> + 'a;
+
 /// An array of little-endian numbers in a region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrayLayout {
@@ -105,18 +108,14 @@ pub struct SegmentLayout {
 }
 
 impl SegmentLayout {
-    /// The row of a key; `read` puts bytes of the region, from its start, into the empty buffer.
+    /// The row of a key; `read` reads the region.
     ///
     /// Reads nothing in a dense part of the domain, one word in a bitmap, and as many numbers as a
     /// binary search takes among sorted keys.
     ///
     /// # Errors
     /// Those of `read`.
-    pub fn row<E>(
-        &self,
-        key: TermId,
-        read: &mut dyn FnMut(Range<u64>, &mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<Option<u64>, E> {
+    pub fn row<E>(&self, key: TermId, read: &mut ReadBytes<'_, E>) -> Result<Option<u64>, E> {
         let raw = key.raw();
         let after = self.domain.partition_point(|part| part.first <= raw);
         let part = after.checked_sub(1).map(|index| &self.domain[index]);

@@ -40,8 +40,8 @@ pub use clusters::Clusters;
 pub use column::Column;
 pub use cut::Cut;
 pub use delta::{
-    Changed, Changes, EdgeGraphsAt, Effect, Fold, FoldRule, LayerView, NewIds, NewTerms, Rebase,
-    Replay, ReplayError, Snapshot, Stage, TermCounts, Transaction, TransactionError,
+    Changed, Changes, EdgeGraphsAt, Effect, Fold, FoldRule, LayerView, NewIds, NewTerms, Published,
+    Rebase, Replay, ReplayError, Snapshot, Stage, TermCounts, Transaction, TransactionError,
 };
 pub use directory::{Directory, StoreFile};
 pub use domain::Domain;
@@ -49,7 +49,7 @@ pub use durable::{Checkpoint, Copied, DurabilityOptions, DurableStore, OpenStora
 pub use error::StoreError;
 pub use identity::Identity;
 pub use layer::{Layer, LayerKind};
-pub use layout::{ArrayLayout, KeysLayout, PartLayout, SegmentLayout};
+pub use layout::{ArrayLayout, KeysLayout, PartLayout, ReadBytes, SegmentLayout};
 pub use merge::{Merged, PredicateChanges};
 pub use named::NamedGraphs;
 pub use partial::Partial;

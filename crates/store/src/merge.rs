@@ -295,7 +295,7 @@ impl Snapshot {
     }
 
     /// What changed in a segment since the base, if something did.
-    fn segment_changes(
+    pub(crate) fn segment_changes(
         &self,
         kind: LayerKind,
         predicate: PredicateId,

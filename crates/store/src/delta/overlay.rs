@@ -69,6 +69,11 @@ impl Overlay {
         self.lists.edges()
     }
 
+    /// The lists of all keys, if it has them, in one region.
+    pub(crate) fn whole(&self) -> Option<&Segment> {
+        self.is_whole.then_some(&self.lists)
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.lists.bytes() + self.filter.as_ref().map_or(0, KeyFilter::bytes)
     }
