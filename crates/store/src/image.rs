@@ -12,10 +12,12 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use bytemuck::AnyBitPattern;
 use jindou_fabric::{Region, RegionBuilder};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::StoreError;
+use crate::array::Array;
 use crate::log::{Storage, write_file};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"JINDOU\r\n");
@@ -238,11 +240,13 @@ impl ImageReader {
     }
 
     pub(crate) fn words(&mut self) -> Result<Vec<u64>, StoreError> {
-        let region = self.region()?;
-        if !region.len().is_multiple_of(8) {
-            return Err(self.corrupt("an array of words has a broken length"));
-        }
-        Ok(region.as_slice::<u64>().to_vec())
+        Ok(self.array::<u64>()?.to_vec())
+    }
+
+    /// The next array, where it lies.
+    pub(crate) fn array<T: AnyBitPattern>(&mut self) -> Result<Array<T>, StoreError> {
+        let numbers = Array::new(self.region()?);
+        numbers.ok_or_else(|| self.corrupt("an array of numbers has a broken length"))
     }
 
     pub(crate) fn corrupt(&self, reason: &str) -> StoreError {

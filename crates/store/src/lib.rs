@@ -1,4 +1,5 @@
 //! The neighbours of (vertex, predicate, direction): where is the graph, and what does it look like?
+mod array;
 mod base;
 mod base_files;
 pub mod bulk;

@@ -21,6 +21,21 @@ const OWN_SHARE: usize = 64;
 /// A region is given up once less than one in so many of its bytes is of the base.
 const LIVING_SHARE: usize = 2;
 
+/// What a base has in a region that others made.
+#[derive(Default)]
+struct Left {
+    /// Bytes of the region, and those that the base uses.
+    whole: usize,
+    used: usize,
+    predicates: Vec<usize>,
+}
+
+impl Left {
+    fn is_little(&self) -> bool {
+        self.used * LIVING_SHARE < self.whole || self.whole < OWN_BYTES
+    }
+}
+
 /// Which predicates lie together, of those that are new; `bytes` are those of each predicate's edges.
 pub(crate) fn groups(bytes: &[usize], is_new: impl Fn(usize) -> bool) -> Vec<Vec<usize>> {
     let total: usize = bytes.iter().sum();
@@ -105,22 +120,20 @@ impl Base {
     /// Marks as new what is left in regions of which little is left, and what is in small ones: else
     /// there would be one for each merge in the end.
     fn note_left(&self, bytes: &[usize], is_new: &mut [bool]) {
-        let mut left: FxHashMap<RegionId, (usize, usize, Vec<usize>)> = FxHashMap::default();
+        let mut left: FxHashMap<RegionId, Left> = FxHashMap::default();
         for (predicate, bytes) in bytes.iter().enumerate() {
             let id = PredicateId(predicate as u32);
             if is_new[predicate] || self.edges_file(id).is_some() {
                 continue;
             }
             let region: Region = self.edges_of(id).region().memory();
-            let (sum, _, predicates) = left.entry(region.id()).or_insert((0, region.len(), vec![]));
-            *sum += bytes;
-            predicates.push(predicate);
+            let of_region = left.entry(region.id()).or_default();
+            of_region.whole = region.len();
+            of_region.used += bytes;
+            of_region.predicates.push(predicate);
         }
-        let few = left
-            .values()
-            .filter(|(sum, whole, _)| sum * LIVING_SHARE < *whole || *whole < OWN_BYTES);
-        for predicate in few.flat_map(|(_, _, predicates)| predicates) {
-            is_new[*predicate] = true;
+        for little in left.values().filter(|left| left.is_little()) {
+            little.predicates.iter().for_each(|id| is_new[*id] = true);
         }
     }
 }
