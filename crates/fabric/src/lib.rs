@@ -12,4 +12,4 @@ pub mod pace;
 mod region;
 pub mod schedule;
 
-pub use region::{Region, RegionBuilder};
+pub use region::{Region, RegionBuilder, RegionId};

@@ -4,8 +4,9 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::ops::{Deref, Range};
+use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, compiler_fence, fence};
+use std::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
 
 use memmap2::{Advice, Mmap, MmapMut};
 
@@ -63,14 +64,70 @@ impl Backing {
     }
 }
 
+/// Names one allocation or mapping: no other one of this process has, had or will have the name,
+/// whatever its address. Whoever registers memory with a network card or a device keeps by it what
+/// is registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RegionId(pub u64);
+
+impl RegionId {
+    fn next() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// One allocation or mapping.
+struct Memory {
+    id: RegionId,
+    backing: Backing,
+}
+
 /// A shared, read-only run of bytes; clones and slices share the memory.
 #[derive(Clone)]
 pub struct Region {
-    backing: Arc<Backing>,
-    range: Range<usize>,
+    memory: Arc<Memory>,
+    /// A part of the memory's bytes: kept, so that reading costs one load.
+    bytes: NonNull<[u8]>,
 }
 
+// SAFETY: the bytes are those of the memory, which may be sent and shared, and only read.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
 impl Region {
+    /// All of a new memory up to a length.
+    fn of_memory(backing: Backing, length: usize) -> Self {
+        let id = RegionId::next();
+        Self::part(Arc::new(Memory { id, backing }), 0..length)
+    }
+
+    /// A part of a memory.
+    fn part(memory: Arc<Memory>, range: Range<usize>) -> Self {
+        let bytes = NonNull::from(&memory.backing.bytes()[range]);
+        Self { memory, bytes }
+    }
+
+    /// The allocation or mapping that this region is a part of.
+    #[must_use]
+    pub fn id(&self) -> RegionId {
+        self.memory.id
+    }
+
+    /// All of the allocation or mapping that this region is a part of: what is to be registered.
+    #[must_use]
+    pub fn memory(&self) -> Self {
+        let length = self.memory.backing.bytes().len();
+        Self::part(Arc::clone(&self.memory), 0..length)
+    }
+
+    /// Bytes from the start of the allocation or mapping to the start of this region.
+    #[must_use]
+    pub fn offset(&self) -> usize {
+        self.as_ptr() as usize - self.memory.backing.bytes().as_ptr() as usize
+    }
+
     /// A region that holds a copy of `bytes`.
     #[must_use]
     pub fn copy_from(bytes: &[u8]) -> Self {
@@ -100,10 +157,8 @@ impl Region {
         let watch = Watch::begin(start..start + length);
         // Watched already: the file may be shorter by now.
         let last = map[length - 1];
-        Ok(Self {
-            backing: Arc::new(Backing::File(MappedFile { watch, map, last })),
-            range: 0..length,
-        })
+        let file = MappedFile { watch, map, last };
+        Ok(Self::of_memory(Backing::File(file), length))
     }
 
     /// True if bytes of the mapped file that this region lies in could not be read, or are known to
@@ -113,7 +168,7 @@ impl Region {
     /// by whoever reads what is gone. Costs nanoseconds.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
-        match &*self.backing {
+        match &self.memory.backing {
             Backing::File(file) => file.is_damaged(),
             Backing::Words(_) | Backing::Mapped(_) => false,
         }
@@ -133,10 +188,9 @@ impl Region {
             range.start.is_multiple_of(ALIGNMENT),
             "slice of a region is not aligned"
         );
-        Self {
-            backing: Arc::clone(&self.backing),
-            range: self.range.start + range.start..self.range.start + range.end,
-        }
+        let start = self.offset();
+        let memory = Arc::clone(&self.memory);
+        Self::part(memory, start + range.start..start + range.end)
     }
 
     /// The bytes as numbers.
@@ -152,13 +206,13 @@ impl Region {
     /// Bytes in this region.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.range.len()
+        self.bytes.len()
     }
 
     /// True of a region without bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.range.is_empty()
+        self.bytes.is_empty()
     }
 }
 
@@ -167,7 +221,10 @@ impl Deref for Region {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        &self.backing.bytes()[self.range.clone()]
+        // SAFETY: the memory lives as long as this region holds it, at the same address, and nobody
+        // writes to it once there is a region of it. A mapped file may lose bytes: `fault` has zeros
+        // read in their place.
+        unsafe { self.bytes.as_ref() }
     }
 }
 
@@ -244,10 +301,7 @@ impl RegionBuilder {
                     .unwrap_or_else(|error| panic!("mprotect failed: {error}")),
             ),
         };
-        Region {
-            backing: Arc::new(backing),
-            range: 0..self.length,
-        }
+        Region::of_memory(backing, self.length)
     }
 }
 
@@ -328,6 +382,16 @@ mod tests {
         builder.as_mut_slice::<u64>().copy_from_slice(&[1, 2, 3, 4]);
         let region = builder.finish();
         assert_eq!(region.slice(8..24).as_slice::<u64>(), &[2, 3]);
+    }
+
+    #[test]
+    fn slices_know_their_memory_and_their_place_in_it() {
+        let whole = Region::copy_from(&[7; 64]);
+        let slice = whole.slice(16..48).slice(8..16);
+        assert_eq!((slice.id(), slice.offset()), (whole.id(), 24));
+        assert_eq!(slice.memory().len(), 64);
+        assert_eq!(slice.memory()[24..].as_ptr(), slice.as_ptr());
+        assert_ne!(Region::copy_from(&[7; 64]).id(), whole.id());
     }
 
     #[test]

@@ -24,7 +24,9 @@ use crate::identity::Identity;
 use crate::image::{ImageReader, ImageWriter};
 use crate::layer::{Layer, LayerKind};
 use crate::named::NamedGraphs;
+use crate::predicate_edges::PredicateEdges;
 use crate::predicate_graphs::PredicateGraphs;
+use crate::regions::{groups, write_group};
 use crate::runs::Runs;
 use crate::segment::Segment;
 use crate::tables::{Part, TermTables};
@@ -33,11 +35,6 @@ use crate::tables::{Part, TermTables};
 const KIND_BASE: u64 = 1;
 const KIND_TERMS: u64 = 2;
 const KIND_EDGES: u64 = 4;
-
-/// The edges of a predicate lie in a file of their own from so many bytes on,
-const OWN_FILE_BYTES: usize = 64 << 10;
-/// and if they are one in so many of the base's.
-const OWN_FILE_SHARE: usize = 64;
 
 /// A file that is mapped.
 pub(crate) type Mapped = Arc<(PathBuf, Region)>;
@@ -124,23 +121,11 @@ impl BaseFiles {
             self.next += 1;
         }
         self.edges.resize(bytes.len(), 0);
-        let total: usize = bytes.iter().sum();
-        let own = OWN_FILE_BYTES.max(total / OWN_FILE_SHARE);
-        let mut shared = (0, usize::MAX);
-        for (file, bytes) in self.edges.iter_mut().zip(bytes) {
-            if *file > 0 || *bytes == 0 {
-                continue;
-            }
-            if *bytes < own && shared.1 < own {
-                shared.1 += bytes;
-                *file = shared.0;
-                continue;
-            }
-            *file = self.next;
+        for group in groups(bytes, |predicate| self.edges[predicate] == 0) {
+            group
+                .into_iter()
+                .for_each(|predicate| self.edges[predicate] = self.next);
             self.next += 1;
-            if *bytes < own {
-                shared = (*file, *bytes);
-            }
         }
     }
 }
@@ -182,7 +167,7 @@ impl Base {
     }
 
     /// Bytes of a predicate's edges.
-    fn edge_bytes(&self, predicate: PredicateId) -> usize {
+    pub(crate) fn edge_bytes(&self, predicate: PredicateId) -> usize {
         let layers = LayerKind::ALL.map(|kind| {
             let segments = [Direction::Out, Direction::In]
                 .map(|direction| self.layer(kind).segment(predicate, direction));
@@ -206,9 +191,7 @@ impl Directory {
         for (kind, tables) in base.tables().into_iter().enumerate() {
             files.tables[kind].resize(tables.parts().len(), 0);
         }
-        let predicates = (0..base.predicate_count()).map(|number| PredicateId(number as u32));
-        let bytes: Vec<usize> = predicates.map(|id| base.edge_bytes(id)).collect();
-        files.assign(&bytes);
+        files.assign(&base.bytes_of_edges());
         for (kind, tables) in base.tables().into_iter().enumerate() {
             for (place, part) in tables.parts().iter().enumerate() {
                 let is_there = base.files.tables[kind].get(place).is_some_and(|n| *n > 0);
@@ -230,12 +213,8 @@ impl Directory {
             }
         }
         for (number, predicates) in new {
-            let mut image = ImageWriter::default();
-            image.word(predicates.len() as u64);
-            for predicate in predicates {
-                image.word(predicate.0.into());
-                write_edges(base, predicate, &mut image);
-            }
+            let edges = predicates.into_iter().map(|id| (id, base.edges_of(id)));
+            let image = write_group(edges);
             let name = edges_name(generation, number);
             let checksum = image.finish(self.storage(), &name, KIND_EDGES)?;
             files.checksums.insert(number, checksum);
@@ -343,12 +322,13 @@ impl Directory {
         let runs = Runs::read(&mut image, graphs.len())?;
         let types = clusters[LayerKind::Named as usize].type_edges();
         let edges = reader.edges(&files.edges, types, &graphs)?;
-        let named = NamedGraphs::join(Arc::new(graphs), edges.graphs);
+        let (segments, parts) = by_layer(edges);
+        let named = NamedGraphs::join(Arc::new(graphs), parts);
         if !named.fits(&runs) {
             return Err(image.corrupt("the graphs of edges are of runs that are not there"));
         }
         let mut clusters = clusters.into_iter();
-        let layers = edges.segments.map(|segments| {
+        let layers = segments.map(|segments| {
             let clusters = clusters.next().expect("a table for each layer");
             Layer::new(clusters, segments)
         });
@@ -434,32 +414,26 @@ fn read_table(image: &mut ImageReader) -> Result<TermTable, StoreError> {
         .map_err(|error| image.corrupt(&error.to_string()))
 }
 
-/// The edges of one predicate: by layer and direction, and the graphs of those of named graphs.
-fn write_edges(base: &Base, predicate: PredicateId, image: &mut ImageWriter) {
-    for kind in LayerKind::ALL {
-        for direction in [Direction::Out, Direction::In] {
-            let segment = base.layer(kind).segment(predicate, direction);
-            image.word(u64::from(segment.is_some()));
-            if let Some(segment) = segment {
-                segment.write(image);
+/// The segments of all predicates by layer and direction, and the graphs of their edges.
+type ByLayer = ([Segments; 2], Vec<Arc<PredicateGraphs>>);
+
+/// Segments by direction and predicate.
+type Segments = [Vec<Option<Segment>>; 2];
+
+fn by_layer(edges: Vec<PredicateEdges>) -> ByLayer {
+    let mut all = ByLayer::default();
+    for PredicateEdges {
+        segments, graphs, ..
+    } in edges
+    {
+        for (layer, sides) in all.0.iter_mut().zip(segments) {
+            for (side, segment) in layer.iter_mut().zip(sides) {
+                side.push(segment);
             }
         }
+        all.1.push(graphs);
     }
-    let edges = base
-        .layer(LayerKind::Named)
-        .counts(predicate, Direction::Out)
-        .0;
-    image.word(edges);
-    let part = base.named.part(predicate);
-    part.expect("each predicate has a part").write(image);
-}
-
-/// The edges of all predicates.
-struct AllEdges {
-    /// By layer, direction and predicate.
-    segments: [[Vec<Option<Segment>>; 2]; 2],
-    /// By predicate.
-    graphs: Vec<Arc<PredicateGraphs>>,
+    all
 }
 
 /// Reads the files that a base names, but for those that a known base has read.
@@ -525,24 +499,17 @@ impl PartReader<'_> {
         files: &[u64],
         named_types: u64,
         graphs: &GraphTable,
-    ) -> Result<AllEdges, StoreError> {
-        let empty = Arc::new(PredicateGraphs::none());
-        let side = || {
-            (0..files.len())
-                .map(|_| None)
-                .collect::<Vec<Option<Segment>>>()
-        };
-        let mut all = AllEdges {
-            segments: [[side(), side()], [side(), side()]],
-            graphs: vec![empty; files.len()],
-        };
+    ) -> Result<Vec<PredicateEdges>, StoreError> {
+        let mut all = vec![PredicateEdges::none(); files.len()];
         let mut of_file: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for (predicate, file) in files.iter().enumerate().filter(|(_, file)| **file > 0) {
             of_file.entry(*file).or_default().push(predicate);
         }
         for (file, predicates) in of_file {
             if let Some(known) = self.known(file) {
-                predicates.into_iter().for_each(|at| all.take(known, at));
+                for predicate in predicates {
+                    all[predicate] = known.edges_of(PredicateId(predicate as u32));
+                }
                 continue;
             }
             let name = edges_name(self.generation, file);
@@ -552,64 +519,16 @@ impl PartReader<'_> {
                 let predicate = image.length()?;
                 let types = if predicate == 0 { named_types } else { 0 };
                 // What is not wanted was written anew later.
-                let at = wanted.remove(&predicate).then_some(predicate);
-                all.read(&mut image, at, types, graphs)?;
+                let is_wanted = wanted.remove(&predicate);
+                let edges = PredicateEdges::read(&mut image, is_wanted.then_some(types), graphs)?;
+                if is_wanted {
+                    all[predicate] = edges;
+                }
             }
             if !wanted.is_empty() {
                 return Err(image.corrupt("a predicate that the base has in it is missing"));
             }
         }
         Ok(all)
-    }
-}
-
-impl AllEdges {
-    /// Takes the edges of a predicate from a base that has them.
-    fn take(&mut self, known: &Base, predicate: usize) {
-        for (layer, sides) in self.segments.iter_mut().enumerate() {
-            for (direction, side) in sides.iter_mut().enumerate() {
-                let segments = &known.layers[layer].segments[direction];
-                side[predicate] = segments.get(predicate).cloned().flatten();
-            }
-        }
-        let id = PredicateId(predicate as u32);
-        if let Some(part) = known.named.part(id) {
-            self.graphs[predicate] = Arc::clone(part);
-        }
-    }
-
-    /// Reads the edges of a predicate; keeps them if it has a place.
-    fn read(
-        &mut self,
-        image: &mut ImageReader,
-        at: Option<usize>,
-        types: u64,
-        graphs: &GraphTable,
-    ) -> Result<(), StoreError> {
-        let mut named = types;
-        for (layer, sides) in self.segments.iter_mut().enumerate() {
-            for (direction, side) in sides.iter_mut().enumerate() {
-                let segment = match image.word()? {
-                    0 => None,
-                    _ => Some(Segment::read(image)?),
-                };
-                if layer == LayerKind::Named as usize && direction == Direction::Out as usize {
-                    named += segment.as_ref().map_or(0, |s| s.edges() as u64);
-                }
-                if let Some(at) = at {
-                    side[at] = segment;
-                }
-            }
-        }
-        let edges = image.word()?;
-        let part = PredicateGraphs::read(image, edges, graphs)?;
-        match at {
-            Some(_) if edges != named => Err(image.corrupt("the graphs of edges are of others")),
-            Some(at) => {
-                self.graphs[at] = Arc::new(part);
-                Ok(())
-            }
-            None => Ok(()),
-        }
     }
 }

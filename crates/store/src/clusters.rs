@@ -12,6 +12,7 @@ mod count;
 mod file;
 mod lists;
 mod merge;
+mod predicate_lists;
 mod stretches;
 #[cfg(test)]
 mod tests;
@@ -23,9 +24,14 @@ use jindou_model::{
 };
 
 use count::PairEdges;
+use lists::FixedLists;
 pub(crate) use lists::Lists;
 pub(crate) use merge::SetChanges;
+use predicate_lists::PredicateLists;
+use stretches::FixedStretches;
 pub(crate) use stretches::Stretches;
+
+use crate::image::ImageWriter;
 
 /// Beyond so many sets a sum over them is replaced by an estimate.
 const MOST_SUMMED: usize = 1024;
@@ -69,17 +75,19 @@ struct Candidates<'a> {
 }
 
 /// The characteristic sets of the vertices of a layer.
-#[derive(Clone, Debug, Default)]
+///
+/// The arrays of the table lie in one region: that of a file, or of its own.
+#[derive(Clone, Debug)]
 pub struct Clusters {
     /// The set of each vertex.
-    stretches: Stretches,
+    stretches: FixedStretches,
     /// Types of each set, sorted, as raw ids.
-    types: Lists<u64>,
+    types: FixedLists<u64>,
     /// Predicates of each set and direction, sorted, with the number of edges.
-    has: [Lists<Edges>; 2],
+    has: [PredicateLists; 2],
     /// Edges by predicate and pair of sets, where the pairs are few: which vertices lead to
-    /// which is what counts of one end cannot tell.
-    pairs: Lists<PairEdges>,
+    /// which is what counts of one end cannot tell. See [`PairEdges::words`].
+    pairs: FixedLists<[u64; 3]>,
     // What follows is derived from the above.
     /// Vertices of each set.
     sizes: Vec<u64>,
@@ -100,6 +108,12 @@ pub struct Clusters {
     type_starts: Vec<u64>,
 }
 
+impl Default for Clusters {
+    fn default() -> Self {
+        Self::none(0)
+    }
+}
+
 impl Clusters {
     /// The table from its parts: the stretches, which hold no set but those that follow; and by
     /// set the types and, by direction, the predicates with edge counts; and edges by pair of sets
@@ -112,21 +126,54 @@ impl Clusters {
         has: [Lists<Edges>; 2],
         pairs: Lists<PairEdges>,
     ) -> Self {
-        let mut table = Self {
-            stretches: stretches.indexed(),
+        let predicates = pairs.len();
+        let table = Self::underived(
+            stretches.fixed(),
+            types.fixed(|raw| *raw),
+            [0, 1].map(|direction: usize| PredicateLists::of(&has[direction])),
+            pairs.fixed(PairEdges::words),
+        );
+        drop((stretches, types, has, pairs));
+        let mut image = ImageWriter::default();
+        table.write(&mut image);
+        drop(table);
+        let table = Self::read(&mut image.in_memory(), predicates);
+        table.expect("a table of sets reads back as it was written")
+    }
+
+    /// The table without what follows from it.
+    fn underived(
+        stretches: FixedStretches,
+        types: FixedLists<u64>,
+        has: [PredicateLists; 2],
+        pairs: FixedLists<[u64; 3]>,
+    ) -> Self {
+        Self {
+            stretches,
             types,
             has,
             pairs,
-            ..Self::default()
-        };
-        table.derive_stretches();
-        table.derive_types();
-        table.with_predicate = [0, 1].map(|direction| {
-            let has: &Lists<Edges> = &table.has[direction];
-            table.holders(has.inverted(table.pairs.len(), |(id, _)| id.index()))
-        });
-        table.samples = table.sample(table.len(), |place| place);
-        table
+            sizes: Vec::new(),
+            of_set: Lists::default(),
+            type_ids: Vec::new(),
+            type_ranges: Vec::new(),
+            with_type: Holders::default(),
+            with_predicate: Default::default(),
+            samples: Vec::new(),
+            typed_vertices: 0,
+            type_starts: Vec::new(),
+        }
+    }
+
+    /// The table with what follows from it.
+    fn derived(mut self) -> Self {
+        self.stretches = self.stretches.indexed();
+        self.derive_stretches();
+        self.derive_types();
+        self.with_predicate = [0, 1]
+            .map(|direction: usize| self.holders(self.has[direction].inverted(self.pairs.len())));
+        self.samples = self.sample(self.len(), |place| place);
+        self
     }
 
     /// The table of a layer without edges.
@@ -260,7 +307,7 @@ impl Clusters {
         self.stretches.bytes()
             + self.of_set.bytes()
             + self.types.bytes()
-            + self.has.iter().map(Lists::bytes).sum::<usize>()
+            + self.has.iter().map(PredicateLists::bytes).sum::<usize>()
             + self.pairs.bytes()
             + ranges * 24
             + self.with_type.bytes()
@@ -370,10 +417,8 @@ impl Clusters {
         vertex: TermId,
         direction: Direction,
     ) -> impl Iterator<Item = PredicateId> + '_ {
-        let list = self
-            .set_of_vertex(vertex)
-            .map_or(&[][..], |set| self.has[direction as usize].get(set));
-        list.iter().map(|(predicate, _)| *predicate)
+        let set = self.set_of_vertex(vertex).into_iter();
+        set.flat_map(move |set| self.has[direction as usize].predicates(set))
     }
 
     /// True if the vertex has the trait.
@@ -391,10 +436,9 @@ impl Clusters {
             Membership::Has(PredicateId::TYPE, Direction::Out) => !self.types.get(set).is_empty(),
             // To be a class is no part of a set: see `ranges`.
             Membership::Has(PredicateId::TYPE, Direction::In) => true,
-            Membership::Has(predicate, direction) => self.has[direction as usize]
-                .get(set)
-                .binary_search_by_key(&predicate, |(id, _)| *id)
-                .is_ok(),
+            Membership::Has(predicate, direction) => {
+                self.has[direction as usize].has(set, predicate)
+            }
         }
     }
 
@@ -589,11 +633,8 @@ impl Clusters {
         let mut all = traits.to_vec();
         all.push(Membership::Has(predicate, direction));
         self.sum_over(&all, |set| {
-            let list = self.has[direction as usize].get(set);
-            let place = list
-                .binary_search_by_key(&predicate, |(id, _)| *id)
-                .expect("the set has the predicate");
-            list[place].1 as f64
+            let edges = self.has[direction as usize].edges(set, predicate);
+            edges.expect("the set has the predicate") as f64
         })
     }
 
@@ -620,7 +661,7 @@ impl Clusters {
         };
         let mut sum = 0;
         let mut last = None;
-        for pair in pairs {
+        for pair in pairs.iter().map(PairEdges::of_words) {
             // Pairs come by subject.
             let fits = match last {
                 Some((set, fits)) if set == pair.subjects => fits,

@@ -157,6 +157,16 @@ impl Column {
         self.len == 0
     }
 
+    /// Bytes of each narrow number.
+    pub(crate) fn width(&self) -> u8 {
+        self.width
+    }
+
+    /// Where the narrow numbers lie.
+    pub(crate) fn region(&self) -> &Region {
+        &self.region
+    }
+
     /// What is added to each narrow number.
     #[inline]
     #[must_use]

@@ -44,24 +44,30 @@ impl Snapshot {
     /// [`StoreError::TooLarge`] for terms that fit into no table.
     pub fn cut(&self, shards: Shards) -> Result<Cut, StoreError> {
         if self.is_merged() {
-            return Ok(self.cut_base(self.base(), shards));
+            return self.cut_base(self.base(), shards);
         }
         let changed = self.changed_predicates();
         let predicates = changed.iter().map(|changes| changes.predicate).collect();
         let merged = Merged::for_reading(self.clone(), predicates)?;
-        Ok(self.cut_base(merged.base(), shards))
+        self.cut_base(merged.base(), shards)
     }
 
-    fn cut_base(&self, base: &Base, shards: Shards) -> Cut {
+    fn cut_base(&self, base: &Base, shards: Shards) -> Result<Cut, StoreError> {
         let of_base = |base| Self::of_base(base, self.generation(), self.number());
         let [default, named] = LayerKind::ALL.map(|kind| cut_layer(base, kind, shards));
         let layers = default.into_iter().zip(named);
-        let shards = layers.map(|(default, named)| of_base(base.part([default, named], false)));
+        let all: Vec<PredicateId> = base.predicates().collect();
+        let shard = |(default, named)| {
+            let mut part = base.part([default, named], false);
+            part.pack(&all)?;
+            Ok(of_base(part))
+        };
+        let shards: Result<Vec<Snapshot>, StoreError> = layers.map(shard).collect();
         let none = LayerKind::ALL.map(|kind| no_rows(base, kind));
-        Cut {
+        Ok(Cut {
             shared: of_base(base.part(none, true)),
-            shards: shards.collect(),
-        }
+            shards: shards?,
+        })
     }
 }
 

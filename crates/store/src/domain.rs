@@ -16,6 +16,7 @@ use jindou_partition::{MOST_SHARDS, Shards};
 use crate::StoreError;
 use crate::column::Column;
 use crate::image::{ImageReader, ImageWriter};
+use crate::layout::{KeysLayout, PartLayout, Places};
 
 /// So many dense runs are searched before a bitmap is the better choice.
 const MOST_RUNS: usize = 32;
@@ -24,7 +25,7 @@ const BITMAP_SPREAD: u64 = 64;
 /// Keys so far apart may be of different parts.
 const GAP: u64 = 4096;
 /// Ids of a word of a bitmap: a bit for each, and above them the count of keys before the word.
-const WORD_IDS: u64 = 32;
+pub(crate) const WORD_IDS: u64 = 32;
 /// In a file, the bit of the word of a part's shape where its stride begins, and those below.
 const STRIDE_AT: u32 = 8;
 const SHAPE_MASK: u64 = (1 << STRIDE_AT) - 1;
@@ -253,6 +254,23 @@ impl Domain {
         arrays + self.parts.len() * size_of::<Part>()
     }
 
+    /// Where its parts lie.
+    pub(crate) fn layout(&self, places: &Places<'_>) -> Vec<PartLayout> {
+        let part = |part: &Part| PartLayout {
+            first: part.first,
+            last: part.last,
+            row: part.row as u64,
+            len: part.len as u64,
+            stride_bits: part.stride_bits,
+            keys: match &part.keys {
+                Keys::Dense => KeysLayout::Dense,
+                Keys::Bitmap(words) => KeysLayout::Bitmap(places.words(words)),
+                Keys::Sorted(column) => KeysLayout::Sorted(places.column(column)),
+            },
+        };
+        self.parts.iter().map(part).collect()
+    }
+
     /// Looks up every key: does it have the row of its place?
     pub(crate) fn is_sound(&self) -> bool {
         let mut rows = 0;
@@ -342,11 +360,10 @@ impl Part {
         self.first + (strides << self.stride_bits)
     }
 
-    /// How many strides an id is behind the first key; more than [`Part::span`] for one that is
-    /// before it, or behind the last key, or between two strides.
+    /// How many strides an id is behind the first key: see [`strides_to`].
     #[inline]
     fn strides_to(&self, raw: u64) -> u64 {
-        raw.wrapping_sub(self.first).rotate_right(self.stride_bits)
+        strides_to(self.first, self.stride_bits, raw)
     }
 
     /// Strides from the first key to the last.
@@ -508,9 +525,16 @@ impl Part {
     }
 }
 
+/// How many strides of two to the power `stride_bits` an id is behind the first key of a part; more
+/// than to the last key for one that is before the first, behind the last, or between two strides.
+#[inline]
+pub(crate) fn strides_to(first: u64, stride_bits: u32, raw: u64) -> u64 {
+    raw.wrapping_sub(first).rotate_right(stride_bits)
+}
+
 /// The number of set bits below this one, of which `word` is the word, and whether it is set.
 #[inline]
-fn rank_in(word: u64, bit: u64) -> (usize, bool) {
+pub(crate) fn rank_in(word: u64, bit: u64) -> (usize, bool) {
     let mask = 1_u64 << (bit % WORD_IDS);
     let before = (word & (mask - 1)).count_ones();
     ((word >> 32) as usize + before as usize, word & mask != 0)

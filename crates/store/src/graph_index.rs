@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use jindou_fabric::Region;
 use jindou_model::PredicateId;
 
 use crate::StoreError;
@@ -183,6 +184,11 @@ impl GraphIndex {
     pub(crate) fn listed(&self, entry: usize) -> impl ExactSizeIterator<Item = usize> + '_ {
         let range = self.begins.get(entry) as usize..self.begins.get(entry + 1) as usize;
         range.map(|index| self.places.get(index) as usize)
+    }
+
+    /// Where one of its arrays lies.
+    pub(crate) fn region(&self) -> &Region {
+        self.places.region()
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -135,7 +135,7 @@ impl GraphTable {
     pub(crate) fn write(&self, image: &mut ImageWriter) {
         image.words(&self.ids);
         let (offsets, items) = self.sets.parts();
-        image.words(&offsets.iter().map(|word| *word as u64).collect::<Vec<_>>());
+        image.words(offsets);
         let items: Vec<u64> = items.iter().map(|item| u64::from(*item)).collect();
         image.words(&items);
     }

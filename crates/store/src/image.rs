@@ -1,4 +1,5 @@
 //! A file of the store: words that describe, arrays that are mapped, a checksum over everything.
+//! What lies in no file is the same bytes in memory, without the header.
 //!
 //! Layout, little-endian: a header of eight words (magic, format version, kind of content, length
 //! of the file, place and number of the words, checksum of all bytes behind the header, checksum
@@ -11,10 +12,12 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use jindou_fabric::Region;
+use bytemuck::AnyBitPattern;
+use jindou_fabric::{Region, RegionBuilder};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::StoreError;
+use crate::array::Array;
 use crate::log::{Storage, write_file};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"JINDOU\r\n");
@@ -62,6 +65,31 @@ impl ImageWriter {
         write_file(storage, name, |writer| self.write_to(writer, kind))
     }
 
+    /// The bytes of the file behind its header, in one region, to be read back from there.
+    ///
+    /// Each array is let go of once it is copied, so that it costs no second memory where nobody
+    /// else holds it.
+    pub(crate) fn in_memory(mut self) -> ImageReader {
+        self.words.push(MAGIC);
+        let words: &[u8] = bytemuck::cast_slice(&self.words);
+        let mut image = RegionBuilder::new(self.end + words.len());
+        let bytes: &mut [u8] = image.as_mut_slice();
+        bytes[self.end..].copy_from_slice(words);
+        let mut begin = 0;
+        for region in self.regions {
+            bytes[begin..begin + region.len()].copy_from_slice(&region);
+            begin += region.len().next_multiple_of(ARRAY_ALIGNMENT);
+        }
+        let image = image.finish();
+        ImageReader {
+            path: PathBuf::from("memory"),
+            data: image.slice(0..self.end),
+            words: image.slice(self.end..image.len()),
+            next: 0,
+            checksum: 0,
+        }
+    }
+
     fn write_to(&self, writer: &mut dyn Write, kind: u64) -> io::Result<u64> {
         let words: &[u8] = bytemuck::cast_slice(&self.words);
         let mut hasher = Xxh3::new();
@@ -100,12 +128,13 @@ fn header_checksum(header: &[u64; HEADER_WORDS]) -> u64 {
     xxh3_64(bytemuck::cast_slice(&header[..HEADER_WORDS - 1]))
 }
 
-/// Reads a mapped file back, in the order in which it was written.
+/// Reads an image back, in the order in which it was written.
 pub(crate) struct ImageReader {
     path: PathBuf,
     data: Region,
     words: Region,
     next: usize,
+    /// 0 of an image in memory, which has none.
     checksum: u64,
 }
 
@@ -211,11 +240,13 @@ impl ImageReader {
     }
 
     pub(crate) fn words(&mut self) -> Result<Vec<u64>, StoreError> {
-        let region = self.region()?;
-        if !region.len().is_multiple_of(8) {
-            return Err(self.corrupt("an array of words has a broken length"));
-        }
-        Ok(region.as_slice::<u64>().to_vec())
+        Ok(self.array::<u64>()?.to_vec())
+    }
+
+    /// The next array, where it lies.
+    pub(crate) fn array<T: AnyBitPattern>(&mut self) -> Result<Array<T>, StoreError> {
+        let numbers = Array::new(self.region()?);
+        numbers.ok_or_else(|| self.corrupt("an array of numbers has a broken length"))
     }
 
     pub(crate) fn corrupt(&self, reason: &str) -> StoreError {
@@ -234,19 +265,29 @@ mod tests {
     fn any_altered_byte_and_any_truncation_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("part.jnd");
-        let mut image = ImageWriter::default();
-        image.word(7);
-        image.words(&[1, 2, 3]);
-        image.region(&Region::copy_from(b"hello"));
+        let seven = || {
+            let mut image = ImageWriter::default();
+            image.word(7);
+            image.words(&[1, 2, 3]);
+            image.region(&Region::copy_from(b"hello"));
+            image
+        };
         let storage = crate::log::Folder::new(folder.path());
-        image.finish(&storage, "part.jnd", 9).unwrap();
+        seven().finish(&storage, "part.jnd", 9).unwrap();
 
         let mut reader = ImageReader::open(&path, 9).unwrap();
-        assert_eq!(reader.word().unwrap(), 7);
-        assert_eq!(reader.words().unwrap(), [1, 2, 3]);
-        assert_eq!(&*reader.region().unwrap(), b"hello");
-        assert_eq!(reader.word().unwrap(), MAGIC);
-        assert!(reader.word().is_err());
+        let mut in_memory = seven().in_memory();
+        assert_eq!(
+            in_memory.data.memory()[..],
+            reader.data.memory()[HEADER_BYTES..]
+        );
+        for reader in [&mut reader, &mut in_memory] {
+            assert_eq!(reader.word().unwrap(), 7);
+            assert_eq!(reader.words().unwrap(), [1, 2, 3]);
+            assert_eq!(&*reader.region().unwrap(), b"hello");
+            assert_eq!(reader.word().unwrap(), MAGIC);
+            assert!(reader.word().is_err());
+        }
         assert!(ImageReader::open(&path, 8).is_err());
 
         let good = std::fs::read(&path).unwrap();

@@ -12,6 +12,7 @@ use jindou_model::{
 };
 
 use crate::clusters::Clusters;
+use crate::layout::SegmentLayout;
 use crate::segment::{Segment, expand_one};
 
 /// Which layer of a base.
@@ -93,6 +94,13 @@ impl Layer {
         self.segments[direction as usize]
             .get(predicate.index())?
             .as_ref()
+    }
+
+    /// Where the arrays of a segment lie; `None` of one without edges, and of `rdf:type`, whose
+    /// edges are in the clusters. Costs a few loads for each part of the domain.
+    #[must_use]
+    pub fn layout(&self, predicate: PredicateId, direction: Direction) -> Option<SegmentLayout> {
+        self.segment(predicate, direction).map(Segment::layout)
     }
 
     /// Edges and distinct keys of any predicate in the default graph.

@@ -1,4 +1,5 @@
 //! The neighbours of (vertex, predicate, direction): where is the graph, and what does it look like?
+mod array;
 mod base;
 mod base_files;
 pub mod bulk;
@@ -17,13 +18,16 @@ mod homes;
 mod identity;
 mod image;
 mod layer;
+mod layout;
 pub mod log;
 mod merge;
 mod named;
 mod named_merge;
 mod partial;
 mod places;
+mod predicate_edges;
 mod predicate_graphs;
+mod regions;
 mod runs;
 mod segment;
 mod segment_merge;
@@ -38,8 +42,8 @@ pub use column::Column;
 pub use cut::Cut;
 pub use delta::{
     Changed, Changes, EdgeGraphsAt, Effect, Fold, FoldRule, GivenNumbers, LayerView, NewIds,
-    NewTerms, Rebase, Replay, ReplayError, Snapshot, Stage, TermCounts, TermKey, Transaction,
-    TransactionError,
+    NewTerms, Published, Rebase, Replay, ReplayError, Snapshot, Stage, TermCounts, TermKey,
+    Transaction, TransactionError,
 };
 pub use directory::{Directory, StoreFile};
 pub use domain::Domain;
@@ -47,6 +51,7 @@ pub use durable::{Checkpoint, Copied, DurabilityOptions, DurableStore, OpenStora
 pub use error::StoreError;
 pub use identity::Identity;
 pub use layer::{Layer, LayerKind};
+pub use layout::{ArrayLayout, KeysLayout, PartLayout, ReadBytes, SegmentLayout};
 pub use merge::{Merged, PredicateChanges};
 pub use named::NamedGraphs;
 pub use partial::Partial;

@@ -138,6 +138,7 @@ fn merge(from: &Snapshot, merged: &[PredicateId]) -> Result<Base, StoreError> {
     next.is_union = base.is_union;
     next.identity = base.identity;
     next.files = files;
+    next.pack(merged)?;
     Ok(next)
 }
 
@@ -317,7 +318,7 @@ impl Snapshot {
     }
 
     /// What changed in a segment since the base, if something did.
-    fn segment_changes(
+    pub(crate) fn segment_changes(
         &self,
         kind: LayerKind,
         predicate: PredicateId,

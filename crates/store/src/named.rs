@@ -103,6 +103,11 @@ impl NamedGraphs {
         self.of_predicate.get(predicate.index())
     }
 
+    /// Puts the same part of a predicate, lying elsewhere, in place of the one that it has.
+    pub(crate) fn replace_part(&mut self, predicate: PredicateId, part: Arc<PredicateGraphs>) {
+        self.of_predicate[predicate.index()] = part;
+    }
+
     fn edge_sets(&self, predicate: PredicateId) -> Option<&EdgeSets> {
         self.part(predicate).map(|part| &part.sets)
     }

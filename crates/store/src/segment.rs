@@ -11,6 +11,7 @@ use crate::StoreError;
 use crate::column::Column;
 use crate::domain::Domain;
 use crate::image::{ImageReader, ImageWriter};
+use crate::layout::{Places, SegmentLayout};
 
 /// Keys looked up together, so that their loads overlap.
 const LOOKUP_BATCH: usize = 256;
@@ -169,6 +170,43 @@ impl Segment {
             offsets,
             neighbours,
             hole: NO_HOLE,
+        }
+    }
+
+    /// True if some rows may have no neighbour and say so by a number that stands for none.
+    pub(crate) fn has_holes(&self) -> bool {
+        self.hole != NO_HOLE
+    }
+
+    /// The same with all arrays in one region: it costs a copy of them.
+    #[must_use]
+    pub(crate) fn packed(self) -> Self {
+        let hole = self.hole;
+        let mut image = ImageWriter::default();
+        self.write(&mut image);
+        drop(self);
+        let packed = Self::read(&mut image.in_memory());
+        Self {
+            hole,
+            ..packed.expect("a segment reads back as it was written")
+        }
+    }
+
+    /// Where its arrays lie: in one region, as in a base, an overlay or what is published.
+    ///
+    /// # Panics
+    /// If they do not.
+    pub(crate) fn layout(&self) -> SegmentLayout {
+        let memory = self.neighbours.region().memory();
+        let places = Places::beside(&memory);
+        SegmentLayout {
+            region: memory.id(),
+            address: memory.as_ptr() as u64,
+            region_bytes: memory.len() as u64,
+            domain: self.domain.layout(&places),
+            offsets: self.offsets.as_ref().map(|column| places.column(column)),
+            neighbours: places.column(&self.neighbours),
+            hole: self.has_holes().then_some(self.hole),
         }
     }
 
@@ -482,7 +520,6 @@ impl Segment {
     }
 
     pub(crate) fn write(&self, image: &mut ImageWriter) {
-        debug_assert_eq!(self.hole, NO_HOLE, "a base has no holes");
         self.domain.write(image);
         image.word(u64::from(self.offsets.is_some()));
         if let Some(offsets) = &self.offsets {

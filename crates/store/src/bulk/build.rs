@@ -95,7 +95,7 @@ pub fn build(sinks: Vec<BulkSink>, documents: u64) -> Result<Base, StoreError> {
     };
     let [types, named_types] = &clustering.types;
     let layers = [layer(segments, types), layer(named_segments, named_types)];
-    Ok(assemble(Parts {
+    let mut base = assemble(Parts {
         vertices: vertex_table?,
         literals: literal_table?,
         predicate_terms,
@@ -103,7 +103,10 @@ pub fn build(sinks: Vec<BulkSink>, documents: u64) -> Result<Base, StoreError> {
         named: graphs,
         runs,
         documents,
-    }))
+    });
+    let all: Vec<PredicateId> = base.predicates().collect();
+    base.pack(&all)?;
+    Ok(base)
 }
 
 /// Renumbers quads of named graphs; the ids of the graphs, sorted.

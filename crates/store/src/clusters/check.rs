@@ -3,7 +3,7 @@
 use jindou_model::{Direction, PredicateId, TermId, TermKind};
 use rustc_hash::FxHashMap;
 
-use super::{Clusters, Edges, Lists};
+use super::{Clusters, FixedLists, PredicateLists};
 use crate::segment::Segment;
 
 impl Clusters {
@@ -65,10 +65,8 @@ impl Clusters {
         };
         let agrees = |set: &u32| {
             let set = *set as usize;
-            let has = self.has[direction as usize].get(set);
-            let place = has.binary_search_by_key(&predicate, |(id, _)| *id);
-            let said = place.map(|place| (self.sizes[set], has[place].1));
-            found.get(&set).copied() == said.ok()
+            let edges = self.has[direction as usize].edges(set, predicate);
+            found.get(&set).copied() == edges.map(|edges| (self.sizes[set], edges))
         };
         if lost || listed.len() != found.len() || !listed.iter().all(agrees) {
             return Err("the table of clusters says otherwise than its edges");
@@ -78,8 +76,7 @@ impl Clusters {
 }
 
 /// Are the types and the predicates of each set sorted and distinct?
-pub(super) fn traits_in_order(types: &Lists<u64>, has: &[Lists<Edges>; 2]) -> bool {
-    let in_order = |list: &[Edges]| list.is_sorted_by(|a, b| a.0 < b.0);
+pub(super) fn traits_in_order(types: &FixedLists<u64>, has: &[PredicateLists; 2]) -> bool {
     types.iter().all(|list| list.is_sorted_by(|a, b| a < b))
-        && has.iter().all(|lists| lists.iter().all(in_order))
+        && has.iter().all(PredicateLists::are_in_order)
 }

@@ -18,6 +18,21 @@ pub(crate) struct PairEdges {
     pub(crate) edges: u64,
 }
 
+impl PairEdges {
+    /// As the table has it.
+    pub(super) fn words(&self) -> [u64; 3] {
+        [self.subjects.into(), self.objects.into(), self.edges]
+    }
+
+    pub(super) fn of_words([subjects, objects, edges]: &[u64; 3]) -> Self {
+        Self {
+            subjects: *subjects as u32,
+            objects: *objects as u32,
+            edges: *edges,
+        }
+    }
+}
+
 impl Clusters {
     /// The table of a bulk load: the types of each set as found, predicates and edge counts from
     /// the segments by direction and predicate.

@@ -1,53 +1,41 @@
 //! The table of sets in a file.
 
-use jindou_fabric::Region;
-use jindou_model::{PAYLOAD_BITS, PredicateId};
+use jindou_model::PAYLOAD_BITS;
 
 use super::check::traits_in_order;
-use super::count::PairEdges;
-use super::{Clusters, Edges, Lists, Stretches};
+use super::{Clusters, FixedLists, FixedStretches, PredicateLists};
 use crate::StoreError;
+use crate::array::Array;
 use crate::image::{ImageReader, ImageWriter};
 
 impl Clusters {
     pub(crate) fn write(&self, image: &mut ImageWriter) {
         let (starts, set_of) = self.stretches.parts();
-        image.words(starts);
-        image.region(&Region::copy_from(bytemuck::cast_slice(set_of)));
-        write_offsets(image, &self.types);
-        image.words(self.types.parts().1);
+        image.region(starts.region());
+        image.region(set_of.region());
+        let (offsets, types) = self.types.parts();
+        image.region(offsets.region());
+        image.region(types.region());
         for has in &self.has {
-            write_offsets(image, has);
-            let (ids, edges): (Vec<u64>, Vec<u64>) = has
-                .parts()
-                .1
-                .iter()
-                .map(|(id, edges)| (u64::from(id.0), *edges))
-                .unzip();
-            image.words(&ids);
-            image.words(&edges);
+            let (offsets, predicates, edges) = has.parts();
+            image.region(offsets.region());
+            image.region(predicates.region());
+            image.region(edges.region());
         }
-        write_offsets(image, &self.pairs);
-        let flat = |pair: &PairEdges| [pair.subjects.into(), pair.objects.into(), pair.edges];
-        let pairs = self.pairs.parts().1.iter();
-        image.words(&pairs.flat_map(flat).collect::<Vec<u64>>());
+        let (offsets, pairs) = self.pairs.parts();
+        image.region(offsets.region());
+        image.region(pairs.region());
     }
 
-    /// Reads what [`Clusters::write`] wrote for so many predicates.
+    /// Reads what [`Clusters::write`] wrote for so many predicates: the arrays stay where they are.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] if the parts contradict each other.
     pub(crate) fn read(image: &mut ImageReader, predicates: usize) -> Result<Self, StoreError> {
-        let starts = image.words()?;
-        let set_of = image.region()?;
-        if !set_of.len().is_multiple_of(4) {
-            return Err(image.corrupt("an array of sets has a broken length"));
-        }
-        let set_of = set_of.as_slice::<u32>().to_vec();
-        let stretches = Stretches::from_parts(starts, set_of)
+        let stretches = FixedStretches::from_parts(image.array()?, image.array()?)
             .ok_or_else(|| image.corrupt("the stretches of clusters are broken"))?;
-        let offsets = image.words()?;
-        let types = lists(image, offsets, |image| image.words())?;
+        let types = FixedLists::from_parts(image.array()?, image.array()?)
+            .ok_or_else(|| image.corrupt("the offsets of a list are broken"))?;
         let has = [
             read_predicates(image, predicates)?,
             read_predicates(image, predicates)?,
@@ -62,53 +50,32 @@ impl Clusters {
         {
             return Err(image.corrupt("the table of clusters contradicts itself"));
         }
-        Ok(Self::new(stretches, types, has, pairs))
+        Ok(Self::underived(stretches, types, has, pairs).derived())
     }
 }
 
-fn write_offsets<T>(image: &mut ImageWriter, lists: &Lists<T>) {
-    let words = lists.parts().0.iter().map(|word| *word as u64);
-    image.words(&words.collect::<Vec<_>>());
+fn read_predicates(
+    image: &mut ImageReader,
+    predicates: usize,
+) -> Result<PredicateLists, StoreError> {
+    let (offsets, ids, edges): (_, Array<u64>, Array<u64>) =
+        (image.array()?, image.array()?, image.array()?);
+    let sound = ids.iter().all(|id| *id < predicates as u64)
+        && sum_fits(edges.iter().map(|count| u128::from(*count)));
+    let lists = PredicateLists::from_parts(offsets, ids, edges).filter(|_| sound);
+    lists.ok_or_else(|| image.corrupt("the predicates of clusters are broken"))
 }
 
-fn read_predicates(image: &mut ImageReader, predicates: usize) -> Result<Lists<Edges>, StoreError> {
-    let offsets = image.words()?;
-    lists(image, offsets, |image| {
-        let ids = image.words()?;
-        let edges = image.words()?;
-        if ids.len() != edges.len()
-            || ids.iter().any(|id| *id >= predicates as u64)
-            || !sum_fits(edges.iter().map(|count| u128::from(*count)))
-        {
-            return Err(image.corrupt("the predicates of clusters are broken"));
-        }
-        let ids = ids.iter().map(|id| PredicateId(*id as u32));
-        Ok(ids.zip(edges).collect())
-    })
-}
-
-fn read_pairs(image: &mut ImageReader, sets: u64) -> Result<Lists<PairEdges>, StoreError> {
-    let offsets = image.words()?;
-    lists(image, offsets, |image| {
-        let words = image.words()?;
-        let sound = |pair: &[u64]| pair[0] < sets && pair[1] < sets;
-        if !words.len().is_multiple_of(3)
-            || !words.chunks(3).all(sound)
-            || !sum_fits(words.chunks(3).map(|pair| u128::from(pair[2])))
-        {
-            return Err(image.corrupt("the pairs of clusters are broken"));
-        }
-        let pair = |pair: &[u64]| PairEdges {
-            subjects: pair[0] as u32,
-            objects: pair[1] as u32,
-            edges: pair[2],
-        };
-        Ok(words.chunks(3).map(pair).collect())
-    })
+fn read_pairs(image: &mut ImageReader, sets: u64) -> Result<FixedLists<[u64; 3]>, StoreError> {
+    let (offsets, pairs): (_, Array<[u64; 3]>) = (image.array()?, image.array()?);
+    let sound = pairs.iter().all(|pair| pair[0] < sets && pair[1] < sets)
+        && sum_fits(pairs.iter().map(|pair| u128::from(pair[2])));
+    let lists = FixedLists::from_parts(offsets, pairs).filter(|_| sound);
+    lists.ok_or_else(|| image.corrupt("the pairs of clusters are broken"))
 }
 
 /// Are the sets of the stretches those below `sets`, each of them there?
-fn each_set_is_used(stretches: &Stretches, sets: usize) -> bool {
+fn each_set_is_used(stretches: &FixedStretches, sets: usize) -> bool {
     let mut is_used = vec![false; sets];
     let all_known = stretches.iter().all(|(_, set)| {
         let known = is_used.get_mut(set);
@@ -120,7 +87,7 @@ fn each_set_is_used(stretches: &Stretches, sets: usize) -> bool {
     all_known && !is_used.contains(&false)
 }
 
-fn type_edges_fit(stretches: &Stretches, types: &Lists<u64>) -> bool {
+fn type_edges_fit(stretches: &FixedStretches, types: &FixedLists<u64>) -> bool {
     let edges = |set: usize| types.get(set).len() as u128;
     sum_fits(
         stretches
@@ -132,14 +99,4 @@ fn type_edges_fit(stretches: &Stretches, types: &Lists<u64>) -> bool {
 /// Counts of edges that no store can have would overflow where they are added.
 fn sum_fits(counts: impl Iterator<Item = u128>) -> bool {
     counts.sum::<u128>() < 1 << PAYLOAD_BITS
-}
-
-fn lists<T>(
-    image: &mut ImageReader,
-    offsets: Vec<u64>,
-    items: impl FnOnce(&mut ImageReader) -> Result<Vec<T>, StoreError>,
-) -> Result<Lists<T>, StoreError> {
-    let items = items(image)?;
-    Lists::from_parts(offsets, items)
-        .ok_or_else(|| image.corrupt("the offsets of a list are broken"))
 }

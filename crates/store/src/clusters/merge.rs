@@ -100,9 +100,9 @@ impl Clusters {
 }
 
 /// Pairs with other numbers of sets, some of which may have become one.
-fn renumbered(pairs: &[PairEdges], number: &dyn Fn(u32) -> Option<u32>) -> Vec<PairEdges> {
+fn renumbered(pairs: &[[u64; 3]], number: &dyn Fn(u32) -> Option<u32>) -> Vec<PairEdges> {
     let mut counts: FxHashMap<(u32, u32), u64> = FxHashMap::default();
-    for pair in pairs {
+    for pair in pairs.iter().map(PairEdges::of_words) {
         if let (Some(subjects), Some(objects)) = (number(pair.subjects), number(pair.objects)) {
             *counts.entry((subjects, objects)).or_default() += pair.edges;
         }
@@ -137,12 +137,12 @@ struct Traits {
 }
 
 impl Traits {
-    fn set_to(&mut self, types: &[u64], has: [&[Edges]; 2]) {
+    fn set_to<P: Iterator<Item = PredicateId>>(&mut self, types: &[u64], has: [P; 2]) {
         self.types.clear();
         self.types.extend_from_slice(types);
-        for (list, edges) in self.has.iter_mut().zip(has) {
+        for (list, predicates) in self.has.iter_mut().zip(has) {
             list.clear();
-            list.extend(edges.iter().map(|(predicate, _)| *predicate));
+            list.extend(predicates);
         }
     }
 
@@ -199,7 +199,8 @@ impl Sets {
         let mut traits = Traits::default();
         let mut add = |set: usize| {
             let has = [0, 1].map(|direction: usize| table.has[direction].get(set));
-            traits.set_to(table.types.get(set), has);
+            let predicates = has.clone().map(|list| list.map(|(predicate, _)| predicate));
+            traits.set_to(table.types.get(set), predicates);
             let number = self.number(&traits);
             for (lists, edges) in self.has.iter_mut().zip(has) {
                 let sums = lists.get_mut(number as usize).iter_mut();
@@ -347,7 +348,10 @@ impl Moves<'_, '_> {
 
     /// Makes the traits that a vertex of a set has after the merge.
     fn find_traits(&mut self, at: &AtVertex<'_>, set: usize) {
-        let has = [0, 1].map(|direction: usize| self.sets.has[direction].get(set));
+        let has = [0, 1].map(|direction: usize| {
+            let list = self.sets.has[direction].get(set).iter();
+            list.map(|(predicate, _)| *predicate)
+        });
         self.new.set_to(self.sets.types.get(set), has);
         if !at.types.is_empty() {
             let types = &mut self.new.types;

@@ -4,28 +4,45 @@
 //! constant over *stretches* of numbers. A bulk load makes one stretch for each set; merges cut
 //! them. A stretch costs twelve bytes, one more with the index, whatever its set is like.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use jindou_model::PAYLOAD_BITS;
 
-/// The stretches of a table, each at the end of the one before.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Stretches {
+use crate::array::Array;
+
+/// The stretches of a table, each at the end of the one before: in vectors while they grow, and in
+/// a region from then on.
+#[derive(Clone, Debug)]
+pub(crate) struct Stretches<S = Vec<u64>, N = Vec<u32>> {
     /// First number of each, and one more; nothing where there is no stretch.
-    starts: Vec<u64>,
+    starts: S,
     /// The set of each.
-    set_of: Vec<u32>,
+    set_of: N,
     /// The stretch of every 2^`block_bits`-th number, or nothing where a binary search among all
     /// stretches is as good.
     blocks: Vec<u32>,
     block_bits: u32,
 }
 
+/// Stretches in a region.
+pub(crate) type FixedStretches = Stretches<Array<u64>, Array<u32>>;
+
 /// From so many stretches on, a search looks up first where it can begin: among millions, it
 /// would wait for memory at each of its steps.
 const LEAST_INDEXED: usize = 256;
 /// Stretches for each block, at least.
 const PER_BLOCK: usize = 4;
+
+impl Default for Stretches {
+    fn default() -> Self {
+        Self {
+            starts: Vec::new(),
+            set_of: Vec::new(),
+            blocks: Vec::new(),
+            block_bits: 0,
+        }
+    }
+}
 
 impl Stretches {
     /// One stretch for each set, in the order of sets: where each begins, and one more.
@@ -37,38 +54,6 @@ impl Stretches {
             set_of,
             ..Self::default()
         }
-    }
-
-    /// The stretches of these parts, from number 0 on; `None` if there can be none such.
-    pub(super) fn from_parts(starts: Vec<u64>, set_of: Vec<u32>) -> Option<Self> {
-        let same_length = starts.len() == set_of.len() + 1 && !set_of.is_empty();
-        let few = u32::try_from(set_of.len()).is_ok();
-        let sound = (starts.is_empty() && set_of.is_empty())
-            || (same_length
-                && few
-                && starts[0] == 0
-                && starts.is_sorted_by(|a, b| a < b)
-                && starts.last().is_some_and(|end| *end < 1 << PAYLOAD_BITS));
-        sound.then_some(Self {
-            starts,
-            set_of,
-            ..Self::default()
-        })
-    }
-
-    /// First number of each stretch and one more, and the set of each.
-    pub(super) fn parts(&self) -> (&[u64], &[u32]) {
-        (&self.starts, &self.set_of)
-    }
-
-    /// Number of stretches.
-    pub(crate) fn len(&self) -> usize {
-        self.set_of.len()
-    }
-
-    /// The number behind the last.
-    pub(crate) fn end(&self) -> u64 {
-        self.starts.last().copied().unwrap_or(0)
     }
 
     /// Adds the numbers from the end up to `end`, if there are any: to the last stretch where
@@ -87,6 +72,58 @@ impl Stretches {
         }
         self.starts.push(end);
         self.blocks.clear();
+    }
+
+    /// Gives each set another number, distinct sets distinct ones.
+    pub(super) fn renumber(&mut self, number: impl Fn(u32) -> u32) {
+        for set in &mut self.set_of {
+            *set = number(*set);
+        }
+    }
+
+    /// The same in regions of their own, without an index.
+    pub(super) fn fixed(&self) -> FixedStretches {
+        Stretches {
+            starts: Array::copy_from(&self.starts),
+            set_of: Array::copy_from(&self.set_of),
+            blocks: Vec::new(),
+            block_bits: 0,
+        }
+    }
+}
+
+impl<S: Deref<Target = [u64]>, N: Deref<Target = [u32]>> Stretches<S, N> {
+    /// The stretches of these parts, from number 0 on; `None` if there can be none such.
+    pub(super) fn from_parts(starts: S, set_of: N) -> Option<Self> {
+        let same_length = starts.len() == set_of.len() + 1 && !set_of.is_empty();
+        let few = u32::try_from(set_of.len()).is_ok();
+        let sound = (starts.is_empty() && set_of.is_empty())
+            || (same_length
+                && few
+                && starts[0] == 0
+                && starts.is_sorted_by(|a, b| a < b)
+                && starts.last().is_some_and(|end| *end < 1 << PAYLOAD_BITS));
+        sound.then_some(Self {
+            starts,
+            set_of,
+            blocks: Vec::new(),
+            block_bits: 0,
+        })
+    }
+
+    /// First number of each stretch and one more, and the set of each.
+    pub(super) fn parts(&self) -> (&S, &N) {
+        (&self.starts, &self.set_of)
+    }
+
+    /// Number of stretches.
+    pub(crate) fn len(&self) -> usize {
+        self.set_of.len()
+    }
+
+    /// The number behind the last.
+    pub(crate) fn end(&self) -> u64 {
+        self.starts.last().copied().unwrap_or(0)
     }
 
     /// The same with an index of blocks of numbers where there are many: a search costs three
@@ -146,13 +183,6 @@ impl Stretches {
     /// The numbers and the set of each stretch, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Range<u64>, usize)> + '_ {
         (0..self.len()).map(|stretch| (self.members(stretch), self.set(stretch)))
-    }
-
-    /// Gives each set another number, distinct sets distinct ones.
-    pub(super) fn renumber(&mut self, number: impl Fn(u32) -> u32) {
-        for set in &mut self.set_of {
-            *set = number(*set);
-        }
     }
 
     pub(crate) fn bytes(&self) -> usize {

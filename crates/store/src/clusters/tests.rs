@@ -215,6 +215,26 @@ fn read_back(folder: &std::path::Path, arrays: &[Vec<u8>]) -> Result<Clusters, S
 }
 
 #[test]
+fn the_arrays_of_a_table_lie_in_one_region() {
+    let clusters = small();
+    let id = clusters.stretches.parts().0.region().id();
+    let (offsets, types) = clusters.types.parts();
+    let (pair_offsets, pairs) = clusters.pairs.parts();
+    let mut ids = vec![
+        clusters.stretches.parts().1.region().id(),
+        offsets.region().id(),
+        types.region().id(),
+        pair_offsets.region().id(),
+        pairs.region().id(),
+    ];
+    for has in &clusters.has {
+        let (offsets, predicates, edges) = has.parts();
+        ids.extend([offsets, predicates, edges].map(|array| array.region().id()));
+    }
+    assert!(ids.iter().all(|other| *other == id));
+}
+
+#[test]
 fn what_was_written_is_read_and_what_contradicts_itself_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mut image = ImageWriter::default();

@@ -69,6 +69,11 @@ impl Overlay {
         self.lists.edges()
     }
 
+    /// The lists of all keys, if it has them, in one region.
+    pub(crate) fn whole(&self) -> Option<&Segment> {
+        self.is_whole.then_some(&self.lists)
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.lists.bytes() + self.filter.as_ref().map_or(0, KeyFilter::bytes)
     }
@@ -379,7 +384,7 @@ impl SegmentDelta {
             neighbours.extend(ids.iter().map(|id| id.raw()));
             offsets.push(neighbours.len() as u64);
         }
-        let lists = Segment::from_lists(&written, &offsets, &neighbours);
+        let lists = Segment::from_lists(&written, &offsets, &neighbours).packed();
         let is_whole = all_keys.is_some();
         let filter = (is_whole || !lists.domain().is_direct()).then(|| filter_of(&changed));
         Folded {

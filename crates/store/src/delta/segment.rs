@@ -1,11 +1,12 @@
 //! What has changed in a segment since the bulk load?
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jindou_model::{Change, Edge, EdgeRun, Neighbours, Patched, SortedSet, TermId, Unchanged};
 
 use super::key_filter::KeyFilter;
 use super::overlay::{Folded, Overlay};
+use super::published::Published;
 
 /// The changes of one (predicate, direction) of the default graph: one version of them.
 ///
@@ -25,6 +26,8 @@ pub(crate) struct SegmentDelta {
     pub(crate) version: u64,
     overlay: Option<Arc<Overlay>>,
     recent: Recent,
+    /// The whole segment of this version, once somebody asked for it; `None` without edges.
+    published: OnceLock<Option<Arc<Published>>>,
 }
 
 /// What changed since the overlay was written out, or since the bulk load if there is none.
@@ -45,6 +48,7 @@ impl Default for SegmentDelta {
             version: 0,
             overlay: None,
             recent: Recent::of(SortedSet::new(), SortedSet::new()),
+            published: OnceLock::new(),
         }
     }
 }
@@ -138,6 +142,7 @@ impl SegmentDelta {
     ) -> Self {
         let mut next = self.clone();
         next.version = version;
+        next.published = OnceLock::new();
         next.added.apply(added);
         next.removed.apply(removed);
         match next.overlay {
@@ -210,6 +215,11 @@ impl SegmentDelta {
         self.overlay.as_deref()
     }
 
+    /// What was published of this version: see [`Snapshot::published`](super::Snapshot::published).
+    pub(crate) fn published(&self) -> &OnceLock<Option<Arc<Published>>> {
+        &self.published
+    }
+
     pub(crate) fn recent(&self) -> &Recent {
         &self.recent
     }
@@ -255,7 +265,9 @@ impl SegmentDelta {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.added.bytes()
+        let published = self.published.get().and_then(Option::as_ref);
+        published.map_or(0, |published| published.segment().bytes())
+            + self.added.bytes()
             + self.removed.bytes()
             + self.gained.bytes()
             + self.lost.bytes()

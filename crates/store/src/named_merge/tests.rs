@@ -155,7 +155,10 @@ fn merge(snapshot: &Snapshot, merged: &[PredicateId]) -> Base {
     for number in 0..before.predicate_count() {
         let predicate = PredicateId(number as u32);
         let [part, old] = [named, &before.named].map(|named| named.part(predicate).unwrap());
-        assert_eq!(Arc::ptr_eq(part, old), !merged.contains(&predicate));
+        let is_merged = merged.contains(&predicate);
+        // In memory others may move, as small regions are joined.
+        assert!(!(is_merged && Arc::ptr_eq(part, old)));
+        assert!(is_merged || Arc::ptr_eq(part, old) || !before.is_in_files());
     }
     for number in 0..before.named.graphs.len() as u32 {
         assert_eq!(named.id(number), before.named.id(number));
