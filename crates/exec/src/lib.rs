@@ -33,6 +33,6 @@ pub use keys::{KeyKind, Keys};
 pub use service::{ServiceCall, ServiceCaller, ServiceError, ServiceNext, ServiceRows, Services};
 pub use source::{Catalogue, GraphSource};
 pub use spill::SpillLimits;
-pub use table::{BATCH_ROWS, Table, VarSet};
+pub use table::{BATCH_ROWS, Column, ColumnKind, Table, VarSet};
 pub use terms::{ComputedTerms, TermSource, Terms};
 pub use workers::Workers;
