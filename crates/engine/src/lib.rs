@@ -59,7 +59,7 @@ mod writer;
 
 pub use backup::{BackupReport, StoreReport};
 pub use config::{
-    Between, BetweenShards, Config, DEFAULT_SPILL_BYTES, LoadPolicy, MakeBetween,
+    Between, BetweenShards, Config, DEFAULT_SPILL_BYTES, Exchanged, LoadPolicy, MakeBetween,
     MakeBetweenShards, QueryOptions,
 };
 pub use database::{DataMemory, Database};

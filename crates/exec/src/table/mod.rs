@@ -2,6 +2,7 @@
 
 mod column;
 mod var_set;
+mod wire;
 
 use jindou_model::TermId;
 use jindou_plan::physical::Var;
@@ -9,6 +10,7 @@ use jindou_plan::physical::Var;
 use self::column::Picked;
 pub use self::column::{Column, ColumnKind};
 pub use self::var_set::VarSet;
+pub use self::wire::{EncodedTable, WireError};
 use crate::account::BookedTable;
 use crate::expr::Columns;
 
