@@ -68,7 +68,7 @@ pub use graph_store::GraphReport;
 pub use health::Failure;
 pub use jindou_exec::{
     CancellationToken, FREE_BYTES, MemoryPool, Reservation, ServiceCall, ServiceCaller,
-    ServiceError, ServiceNext, ServiceRows, SpillLimits,
+    ServiceError, ServiceNext, ServiceRows, SpillLimits, WireError,
 };
 pub use jindou_ingest as ingest;
 pub use jindou_ingest::LoadOptions;

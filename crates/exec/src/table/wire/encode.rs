@@ -41,7 +41,7 @@ impl Table {
         let _list = cx.reserve(computed_cells.sum::<usize>() * size_of::<TermId>())?;
         let computed = self.computed_ids();
         let columns = self.columns.iter().flatten();
-        let columns: usize = columns.map(|column| encoded_bytes(column)).sum();
+        let columns: usize = columns.map(encoded_bytes).sum();
         // Keys take as many bytes as texts, datatypes and languages, or more; some are read at once.
         let keys = terms.computed_key_bytes(&computed);
         let _keys = cx.reserve(keys)?;

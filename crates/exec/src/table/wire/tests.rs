@@ -204,6 +204,12 @@ fn refused(bytes: &[u8], terms: &Terms, world: &World) -> WireError {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 1_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
     #[test]
     fn a_table_arrives_with_the_same_texts_under_other_ids(
         described in described(),
