@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use jindou_exec::{Catalogue, GraphSource, Keys, TermSource};
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, PredicateId, ShardId,
-    TermId, TextPlace, Unavailable, Visit,
+    Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, PredicateId,
+    ShardId, TermId, TextPlace, Unavailable, Visit,
 };
 use jindou_partition::Shards;
 
@@ -96,6 +96,14 @@ impl Sharded {
 }
 
 impl TermSource for Sharded {
+    fn epoch(&self) -> IdEpoch {
+        self.catalogue.epoch()
+    }
+
+    fn has(&self, id: TermId) -> bool {
+        self.catalogue.has(id)
+    }
+
     fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
         self.catalogue.push_key(id, key);
     }

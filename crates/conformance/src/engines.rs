@@ -1,6 +1,7 @@
 //! How is each engine, ours and the oracle, given data and asked a query?
 
 use crate::answer::{Answer, Table};
+use crate::elsewhere::Elsewhere;
 use jindou_engine::ingest::{Progress, Source};
 use jindou_engine::{
     Config, Database, EngineError, LoadOptions, QueryOptions, ServiceCall, ServiceCaller,
@@ -17,7 +18,7 @@ use std::thread;
 use std::time::Duration;
 
 /// The settings of databases under test: the defaults, with as many virtual shards as `JINDOU_SHARDS`
-/// says.
+/// says, and where `JINDOU_ELSEWHERE` is set with tables that go to another machine and back.
 ///
 /// # Panics
 /// If that is no number of shards.
@@ -29,6 +30,9 @@ pub fn settings() -> Config {
             .parse()
             .unwrap_or_else(|error| panic!("JINDOU_SHARDS={text}: {error}"));
         config.shards = Shards::new(count).unwrap_or_else(|error| panic!("{error}"));
+    }
+    if std::env::var_os("JINDOU_ELSEWHERE").is_some() {
+        config.exchange = Some(Elsewhere::new().exchanged());
     }
     config
 }

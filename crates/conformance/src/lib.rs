@@ -33,6 +33,8 @@
 //! | [`latitude`] | in what may two right answers to a query differ? |
 //! | [`record`] | where do the counts of a W3C suite go, for docs/w3c.md? |
 //! | [`update_differential`] | do both hold the same after each update of a sequence? |
+//! | [`unready`] | how is a graph asked that is not ready, or has lost a shard? |
+//! | [`elsewhere`] | how does a query run whose tables go to another machine and back? |
 //! | [`shrink`] | what is the smallest case that still fails? |
 //!
 //! The tests in `tests/`: the W3C SPARQL suites, reference data of published benchmarks with their
@@ -47,6 +49,7 @@ pub mod common_ground;
 pub mod contents;
 pub mod data;
 pub mod differential;
+pub mod elsewhere;
 pub mod engines;
 pub mod exchange;
 pub mod graph_check;

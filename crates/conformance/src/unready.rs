@@ -3,8 +3,8 @@
 use crate::random::Random;
 use jindou_exec::{Catalogue, GraphSource, Keys, TermSource};
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, PredicateId, ShardId,
-    TermId, TextPlace, Unavailable, Visit,
+    Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, PredicateId,
+    ShardId, TermId, TextPlace, Unavailable, Visit,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -72,6 +72,14 @@ impl Unready {
 }
 
 impl TermSource for Unready {
+    fn epoch(&self) -> IdEpoch {
+        self.graph.epoch()
+    }
+
+    fn has(&self, id: TermId) -> bool {
+        self.graph.has(id)
+    }
+
     fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
         self.graph.push_key(id, key);
     }

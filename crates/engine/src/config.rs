@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use jindou_exec::{CancellationToken, GraphSource, MemoryPool, ServiceCaller, SpillLimits};
+use jindou_exec::{
+    CancellationToken, Exchange, GraphSource, MemoryPool, ServiceCaller, SpillLimits,
+};
 use jindou_ingest::ThreadStart;
 use jindou_model::ShardId;
 use jindou_partition::Shards;
@@ -60,6 +62,9 @@ pub struct Config {
     pub shards: Shards,
     /// What stands before each of several shards, as a test puts it there. Default: nothing.
     pub between_shards: Option<BetweenShards>,
+    /// What carries tables from one operator of a query to the next, as a test puts it there.
+    /// Default: nothing, they are handed over as they are.
+    pub exchange: Option<Exchanged>,
     /// When changes are merged into the base.
     pub merge: MergePolicy,
     /// Which files LOAD may read. Default: all that the process may.
@@ -139,6 +144,16 @@ impl fmt::Debug for BetweenShards {
     }
 }
 
+/// What carries tables between the operators of queries: by way of bytes, as between machines.
+#[derive(Clone)]
+pub struct Exchanged(pub Arc<dyn Exchange>);
+
+impl fmt::Debug for Exchanged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Exchanged")
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -155,6 +170,7 @@ impl Default for Config {
             between: None,
             shards: Shards::ONE,
             between_shards: None,
+            exchange: None,
             merge: MergePolicy::default(),
             load: LoadPolicy::default(),
             load_addresses: AddressPolicy::Any,

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use jindou_exec::{ExecError, ServiceError};
+use jindou_exec::{ExecError, ServiceError, WireError};
 use jindou_ingest::IngestError;
 use jindou_plan::{NoStack, PlanError, Span, SyntaxError, position};
 use jindou_store::StoreError;
@@ -189,6 +189,12 @@ pub enum EngineError {
         /// Its number.
         shard: u32,
     },
+    /// A table that came from another part of the query, elsewhere, cannot be used.
+    #[error("a table from elsewhere cannot be used: {source}")]
+    Exchange {
+        /// Why not.
+        source: WireError,
+    },
     /// A mistake of ours ended the query.
     #[error("an internal error ended the query; the log has its trace")]
     Internal,
@@ -301,6 +307,7 @@ impl From<ExecError> for EngineError {
             ExecError::PoolExhausted { limit_bytes } => Self::PoolExhausted { limit_bytes },
             ExecError::NoStack(error) => error.into(),
             ExecError::Panicked => Self::Internal,
+            ExecError::Wire(source) => Self::Exchange { source },
             ExecError::ShardLost { shard } => Self::ShardLost { shard: shard.0 },
             ExecError::Service {
                 endpoint,

@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use jindou_exec::{Catalogue, GraphSource, Keys, TermSource};
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, PredicateId, TermId,
-    TermKind, TextPlace, Unavailable, Visit, inline, key,
+    Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, PredicateId,
+    TermId, TermKind, TextPlace, Unavailable, Visit, inline, key,
 };
 use jindou_plan::{SegmentStatistics, Statistics};
 use jindou_store::{LayerView, Snapshot};
@@ -44,6 +44,14 @@ impl StoredGraph {
 }
 
 impl TermSource for StoredGraph {
+    fn epoch(&self) -> IdEpoch {
+        IdEpoch(self.snapshot.generation())
+    }
+
+    fn has(&self, id: TermId) -> bool {
+        self.snapshot.knows(id)
+    }
+
     fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
         self.snapshot.push_key(id, key);
     }

@@ -61,7 +61,7 @@ mod writer;
 
 pub use backup::{BackupReport, StoreReport};
 pub use config::{
-    Between, BetweenShards, Config, DEFAULT_SPILL_BYTES, LoadPolicy, MakeBetween,
+    Between, BetweenShards, Config, DEFAULT_SPILL_BYTES, Exchanged, LoadPolicy, MakeBetween,
     MakeBetweenShards, QueryOptions,
 };
 pub use database::{DataMemory, Database};
@@ -70,7 +70,7 @@ pub use graph_store::GraphReport;
 pub use health::Failure;
 pub use jindou_exec::{
     CancellationToken, FREE_BYTES, MemoryPool, Reservation, ServiceCall, ServiceCaller,
-    ServiceError, ServiceNext, ServiceRows, SpillLimits,
+    ServiceError, ServiceNext, ServiceRows, SpillLimits, WireError,
 };
 pub use jindou_ingest as ingest;
 pub use jindou_ingest::LoadOptions;

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use jindou_exec::{Catalogue, GraphSource, Keys, TermSource};
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, PredicateId, TermId,
-    TermKind, TextPlace, Unavailable, Visit,
+    Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, PredicateId,
+    TermId, TermKind, TextPlace, Unavailable, Visit,
 };
 use jindou_store::{Changed, Snapshot};
 use parking_lot::RwLock;
@@ -289,6 +289,14 @@ pub(crate) struct WatchedGraph {
 /// Terms are no part of what is read: one that nobody knew is in no quad, and that is noted where
 /// quads are asked for.
 impl TermSource for WatchedGraph {
+    fn epoch(&self) -> IdEpoch {
+        self.graph.epoch()
+    }
+
+    fn has(&self, id: TermId) -> bool {
+        self.graph.has(id)
+    }
+
     fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
         self.graph.push_key(id, key);
     }

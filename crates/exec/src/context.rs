@@ -11,7 +11,7 @@ use oxrdf::TermRef;
 use crate::account::Account;
 use crate::spill::{self, Space, SpillLimits};
 use crate::table::Table;
-use crate::{ExecError, GraphSource, Services, Terms, expr};
+use crate::{Exchange, ExecError, GraphSource, Services, Terms, expr};
 
 /// A table of so few bytes is not booked: the operator that holds it takes about as much itself,
 /// and light queries have no others.
@@ -186,6 +186,8 @@ pub struct Context {
     pub(crate) profile: Option<Profile>,
     /// Threads that a heavy part may use.
     pub(crate) threads: usize,
+    /// How tables get from one operator to the next, where they are not handed over as they are.
+    pub(crate) exchange: Option<Arc<dyn Exchange>>,
     /// What a thread does whose rows nobody has room for.
     meanwhile: OnceLock<Meanwhile>,
 }
@@ -221,6 +223,8 @@ pub struct ContextParts {
     pub threads: usize,
     /// Seed of `RAND()`, `UUID()` and `BNODE()`; no two queries should share one.
     pub seed: u64,
+    /// How tables get from one operator to the next; without it they are handed over as they are.
+    pub exchange: Option<Arc<dyn Exchange>>,
 }
 
 impl Context {
@@ -238,6 +242,7 @@ impl Context {
             profile,
             threads,
             seed,
+            exchange,
         } = parts;
         let dataset = plan
             .dataset
@@ -281,6 +286,7 @@ impl Context {
             solutions: AtomicU64::new(0),
             profile: profile.then(|| Profile::new(plan.ids)),
             threads,
+            exchange,
             meanwhile: OnceLock::new(),
         })
     }
@@ -497,6 +503,16 @@ impl Context {
     /// Bytes that the query's operators may hold together.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.limits.memory_bytes
+    }
+
+    /// Books bytes that are going to be held, until the result is dropped.
+    ///
+    /// # Errors
+    /// If there is no room for them.
+    pub(crate) fn reserve(&self, bytes: usize) -> Result<Booked, ExecError> {
+        let mut booked = Booked::default();
+        self.book(&mut booked, bytes)?;
+        Ok(booked)
     }
 
     /// Books what an operator holds beyond what it held before.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use jindou_model::ShardId;
 use jindou_plan::NoStack;
 
-use crate::ServiceError;
 use crate::expr::CompileError;
+use crate::{ServiceError, WireError};
 
 /// An error of execution.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +55,9 @@ pub enum ExecError {
         /// Which part.
         shard: ShardId,
     },
+    /// A table that came from elsewhere is none.
+    #[error("a table from elsewhere cannot be used: {0}")]
+    Wire(#[from] WireError),
     /// There is no memory for the stack that the plan needs.
     #[error(transparent)]
     NoStack(#[from] NoStack),

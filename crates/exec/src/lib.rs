@@ -10,6 +10,7 @@ mod blocks;
 mod context;
 mod discard;
 mod error;
+mod exchange;
 mod execution;
 pub mod expr;
 mod keys;
@@ -23,16 +24,19 @@ mod spill;
 mod steps;
 mod table;
 mod terms;
+#[cfg(test)]
+mod test_world;
 mod workers;
 
 pub use account::{Account, FREE_BYTES, MemoryPool, Reservation};
 pub use context::{CancellationToken, Context, ContextParts, Held, Limits, Measured};
 pub use error::ExecError;
+pub use exchange::Exchange;
 pub use execution::Execution;
 pub use keys::{KeyKind, Keys};
 pub use service::{ServiceCall, ServiceCaller, ServiceError, ServiceNext, ServiceRows, Services};
 pub use source::{Catalogue, GraphSource};
 pub use spill::SpillLimits;
-pub use table::{BATCH_ROWS, Table, VarSet};
+pub use table::{BATCH_ROWS, Column, ColumnKind, EncodedTable, Table, VarSet, WireError};
 pub use terms::{ComputedTerms, TermSource, Terms};
 pub use workers::Workers;

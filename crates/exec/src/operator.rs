@@ -7,6 +7,7 @@ use jindou_plan::physical::{Node, Operator as Planned, Plan, PlannedStep, Servic
 
 use crate::ExecError;
 use crate::context::Context;
+use crate::exchange::Carried;
 use crate::execution::Parallel;
 use crate::operators;
 use crate::steps::{self, Behind, Chain};
@@ -212,7 +213,13 @@ impl<'a> Builder<'a> {
         }
     }
 
-    pub(crate) fn profiled(&self, inner: Boxed, id: u32) -> Boxed {
+    /// An operator as what reads it sees it: its tables carried where they are exchanged, its rows
+    /// and time counted where the query is profiled.
+    fn finished(&self, inner: Boxed, id: u32) -> Boxed {
+        let inner = match &self.cx.exchange {
+            Some(exchange) => Box::new(Carried::new(inner, Arc::clone(exchange))),
+            None => inner,
+        };
         match self.cx.profile {
             Some(_) => Box::new(Profiled { inner, id }),
             None => inner,
@@ -242,7 +249,7 @@ impl<'a> Builder<'a> {
             }
             other => operators::build(self, other, needed)?,
         };
-        Ok(self.profiled(operator, node.id))
+        Ok(self.finished(operator, node.id))
     }
 
     /// The operator of a node whose rows may come once each, with their numbers: what reads
@@ -284,7 +291,7 @@ impl<'a> Builder<'a> {
             if index < taken_over {
                 // With a profile, BINDs have an operator each.
                 if self.cx.profile.is_some() {
-                    operator = self.profiled(chain.input(operator), planned.id);
+                    operator = self.finished(chain.input(operator), planned.id);
                 }
                 continue;
             }
@@ -302,7 +309,7 @@ impl<'a> Builder<'a> {
             }
             match steps::build_match_except(operator, &steps[index..], keep, self.cx) {
                 Ok((matching, count)) => {
-                    operator = self.profiled(matching, planned.id);
+                    operator = self.finished(matching, planned.id);
                     taken_over = index + count;
                     continue;
                 }
@@ -310,13 +317,13 @@ impl<'a> Builder<'a> {
             }
             if counted && index + 1 == steps.len() {
                 match steps::count::build(operator, steps, needed, self.cx)? {
-                    Ok(last) => return Ok(chain.end(self.profiled(last, planned.id))),
+                    Ok(last) => return Ok(chain.end(self.finished(last, planned.id))),
                     Err(input) => operator = input,
                 }
             }
             let keep = wanted.behind(index + 1).clone();
             operator = steps::build(self, operator, &steps[index..], keep)?;
-            operator = self.profiled(operator, planned.id);
+            operator = self.finished(operator, planned.id);
         }
         Ok(chain.end(operator))
     }

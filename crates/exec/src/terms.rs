@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use hashbrown::HashTable;
-use jindou_model::{TermId, TermKind, TextPlace, inline, key};
+use jindou_model::{IdEpoch, TermId, TermKind, TextPlace, inline, key};
 use oxrdf::{Literal, Term, TermRef};
 use rustc_hash::FxBuildHasher;
 
@@ -16,6 +16,12 @@ const KEY_BYTES_AT_ONCE: usize = 64 << 10;
 
 /// A dictionary, as the executor sees it.
 pub trait TermSource: Send + Sync {
+    /// What its ids mean.
+    fn epoch(&self) -> IdEpoch;
+
+    /// True if there is a term of this id, which is a vertex's or a dictionary literal's.
+    fn has(&self, id: TermId) -> bool;
+
     /// Appends the key (see [`jindou_model::key`]) of a vertex, dictionary literal or predicate.
     ///
     /// # Panics
@@ -108,7 +114,7 @@ impl std::fmt::Debug for HeldBytes {
 }
 
 /// Bytes of a computed term beside its key: its entries, and the room that their tables keep free.
-const TERM_BYTES: usize = 96;
+pub(crate) const TERM_BYTES: usize = 96;
 /// Keys are kept together in pieces of this size; a longer one has a piece of its own.
 const PIECE_BYTES: usize = 1 << 18;
 
@@ -245,6 +251,13 @@ impl ComputedTerms {
         self.lock().bytes + self.beside.load(Relaxed)
     }
 
+    /// Bytes of the keys of some computed terms together.
+    fn key_bytes(&self, ids: &[TermId]) -> usize {
+        let table = self.lock();
+        let of_key = |id: &TermId| table.key(id.payload() as usize).0.len();
+        ids.iter().map(of_key).sum()
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, ComputedTable> {
         self.table
             .lock()
@@ -267,6 +280,36 @@ impl Terms {
             source,
             computed: Arc::default(),
         }
+    }
+
+    /// The terms of the same source, of which none is computed yet: what a part of the query
+    /// begins with that runs elsewhere.
+    #[must_use]
+    pub fn without_computed(&self) -> Self {
+        Self::new(Arc::clone(&self.source))
+    }
+
+    /// What the ids of the source mean.
+    #[must_use]
+    pub fn epoch(&self) -> IdEpoch {
+        self.source.epoch()
+    }
+
+    /// True if an id stands for a term here without being a computed one's, or for none.
+    pub(crate) fn has(&self, id: TermId) -> bool {
+        match id.kind() {
+            TermKind::Vertex | TermKind::Literal => self.source.has(id),
+            TermKind::Computed => false,
+            _ => id.is_none() || inline::is_valid(id),
+        }
+    }
+
+    /// Bytes of the keys of some computed terms together.
+    ///
+    /// # Panics
+    /// If they are of another query.
+    pub(crate) fn computed_key_bytes(&self, ids: &[TermId]) -> usize {
+        self.computed.key_bytes(ids)
     }
 
     /// Bytes that the query's own terms take, and what its expressions hold beside them.

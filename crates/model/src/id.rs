@@ -168,6 +168,13 @@ impl PredicateId {
 #[repr(transparent)]
 pub struct ShardId(pub u32);
 
+/// What ids mean: two that hold ids of one epoch mean the same terms by them.
+///
+/// A store begins another epoch only where it numbers its terms anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct IdEpoch(pub u64);
+
 /// The version of the graph that a reader sees; a bulk load is snapshot 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]

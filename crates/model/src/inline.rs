@@ -113,6 +113,20 @@ pub fn decode_lexical_bytes(id: TermId, out: &mut Vec<u8>) -> bool {
     }
 }
 
+/// True of an inline literal as [`encode`] makes it, and of no other id: what came from outside is
+/// checked by this. Costs two conversions, but nothing for integers.
+#[must_use]
+pub fn is_valid(id: TermId) -> bool {
+    match id.kind() {
+        TermKind::Integer => true,
+        _ => {
+            let mut lexical = String::new();
+            let datatype = datatype(id).filter(|_| decode_lexical(id, &mut lexical));
+            datatype.is_some_and(|datatype| encode(&lexical, datatype.as_str()) == Some(id))
+        }
+    }
+}
+
 /// The datatype of an inline literal; `None` if the id is of no inline kind.
 #[must_use]
 pub const fn datatype(id: TermId) -> Option<NamedNodeRef<'static>> {

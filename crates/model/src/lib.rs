@@ -17,7 +17,8 @@ mod text_place;
 
 pub use access::{Cursor, GraphRef, Lists, Membership, Pattern, Unavailable, Visit};
 pub use id::{
-    Direction, IdQuad, PAYLOAD_BITS, PredicateId, ShardId, SnapshotNumber, TermId, TermKind,
+    Direction, IdEpoch, IdQuad, PAYLOAD_BITS, PredicateId, ShardId, SnapshotNumber, TermId,
+    TermKind,
 };
 pub use neighbours::{Narrow, Neighbours};
 pub use patched::{Edge, EdgeRun, Patched, Unchanged};

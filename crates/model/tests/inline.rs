@@ -20,7 +20,7 @@ fn decoded(id: TermId) -> String {
 /// Encodes, checks that an id gives back the literal, and that its value is the oracle's.
 fn check(lexical: &str, datatype: NamedNodeRef<'_>) -> Option<TermId> {
     let id = inline::encode(lexical, datatype.as_str())?;
-    assert!(id.is_inline());
+    assert!(id.is_inline() && inline::is_valid(id));
     assert_eq!(decoded(id), lexical);
     assert_eq!(inline::datatype(id), Some(datatype));
     check_value(lexical, id);
@@ -404,9 +404,12 @@ proptest! {
     fn no_bits_of_an_id_make_decoding_panic(kind in 0_u64..16, payload: u64) {
         let id = TermId::from_raw((kind << 60) | (payload >> 4));
         let mut text = String::new();
-        if inline::decode_lexical(id, &mut text)
-            && let Some(again) = inline::encode(&text, inline::datatype(id).unwrap().as_str())
-        {
+        let is_decoded = inline::decode_lexical(id, &mut text);
+        let again = inline::datatype(id)
+            .filter(|_| is_decoded)
+            .and_then(|datatype| inline::encode(&text, datatype.as_str()));
+        prop_assert_eq!(inline::is_valid(id), again.is_some());
+        if let Some(again) = again {
             prop_assert_eq!(again, id);
         }
         let _ = inline::as_integer(id);

@@ -13,7 +13,7 @@ use super::large::Kind;
 use super::numeric::{self, Number};
 use super::{Context, ExprError, Value};
 use crate::rows::RowSet;
-use crate::table::Table;
+use crate::table::{Column, Table};
 use crate::terms::HeldBytes;
 
 /// One aggregate of all groups of one thread.
@@ -311,16 +311,16 @@ impl GroupedAccumulator {
         }
     }
 
-    /// For `COUNT(*)`: counts rows that stand for several each; the numbers are raw ids.
+    /// For `COUNT(*)`: counts rows that stand for several each.
     ///
     /// # Panics
     /// If this is another aggregate, or a group is not there.
-    pub fn add_counted_rows(&mut self, group_of_row: &[u32], numbers: &[TermId]) {
+    pub fn add_counted_rows(&mut self, group_of_row: &[u32], row_counts: &[u64]) {
         let (States::Count(counts), None) = (&mut self.states, &self.seen) else {
             panic!("only COUNT(*) counts rows");
         };
-        for (group, number) in group_of_row.iter().zip(numbers) {
-            counts[*group as usize] += number.raw();
+        for (group, count) in group_of_row.iter().zip(row_counts) {
+            counts[*group as usize] += count;
         }
     }
 
@@ -357,7 +357,7 @@ impl GroupedAccumulator {
     }
 
     /// What was put off since the last call, some of it perhaps more than once: the group's number
-    /// as raw id in the first column, then the value or the solution. `None` if it was nothing.
+    /// in the first column, then the value or the solution. `None` if it was nothing.
     pub fn take_put_off(&mut self) -> Option<Table> {
         let seen = self.seen.as_mut()?;
         let ids = std::mem::take(seen.put_off.as_mut()?);
@@ -367,9 +367,11 @@ impl GroupedAccumulator {
         let width = seen.width();
         let rows = ids.len() / width;
         let mut table = Table::with_rows(width, rows);
-        for column in 0..width {
-            let values = ids.iter().skip(column).step_by(width).copied();
-            table.set(Var(column as u16), values.collect());
+        let column = |column: usize| ids.iter().skip(column).step_by(width);
+        let groups = column(0).map(|id| id.raw()).collect();
+        table.set_column(Var(0), Column::Numbers(groups));
+        for number in 1..width {
+            table.set(Var(number as u16), column(number).copied().collect());
         }
         Some(table)
     }

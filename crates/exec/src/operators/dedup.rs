@@ -3,6 +3,8 @@
 //! Rows are known by a set in memory. Once that may grow no more, rows that it lacks are put into
 //! parts on disk; when all rows have come, each part is looked at in the same way.
 
+use std::borrow::Cow;
+
 use jindou_model::TermId;
 use jindou_plan::physical::Var;
 
@@ -10,8 +12,22 @@ use crate::ExecError;
 use crate::context::{Booked, Context};
 use crate::discard::discard;
 use crate::rows::{RowSet, hash_row};
-use crate::spill::{MOST_LEVELS, Partitions, Run, RunReader, batch_rows, push_values};
-use crate::table::Table;
+use crate::spill::{MOST_LEVELS, Partitions, Run, RunReader, batch_rows};
+use crate::table::{Column, Table};
+
+/// What tells rows apart in a column. A set of rows holds words, which it takes for ids.
+fn words(column: &Column) -> Cow<'_, [TermId]> {
+    match column {
+        Column::Ids(ids) => Cow::Borrowed(ids),
+        Column::Counts(numbers) | Column::Numbers(numbers) => {
+            numbers.iter().copied().map(TermId::from_raw).collect()
+        }
+        Column::Rows(rows) => {
+            let words = rows.iter().map(|row| TermId::from_raw((*row).into()));
+            words.collect()
+        }
+    }
+}
 
 /// Tells rows apart by some of their columns.
 pub(super) struct Dedup {
@@ -47,13 +63,21 @@ impl Dedup {
         if self.late.is_none() && !self.may_grow(table.rows(), cx)? && self.seen.len() > 0 {
             self.put_off(table, cx)?;
         }
-        let columns: Vec<Option<&[TermId]>> = self.vars.iter().map(|var| table.get(*var)).collect();
+        let columns = self.vars.iter().map(|var| table.of_any_kind(*var));
+        let columns: Vec<Option<Cow<'_, [TermId]>>> = columns.map(|c| c.map(words)).collect();
+        let push_values = |row: usize, values: &mut Vec<TermId>| {
+            values.clear();
+            values.extend(
+                columns
+                    .iter()
+                    .map(|c| c.as_ref().map_or(TermId::NONE, |c| c[row])),
+            );
+        };
         let mut values = Vec::with_capacity(self.vars.len());
         let mut chosen: Vec<u32> = Vec::new();
         let is_late = self.late.is_some();
         for row in 0..table.rows() {
-            values.clear();
-            values.extend(columns.iter().map(|c| c.map_or(TermId::NONE, |c| c[row])));
+            push_values(row, &mut values);
             let is_new = if is_late {
                 self.seen.find(&values).is_none()
             } else {
@@ -66,9 +90,8 @@ impl Dedup {
         match &mut self.late {
             None => Ok(chosen),
             Some(late) => {
-                let vars = &self.vars;
                 late.push(table, chosen.into_iter(), |row| {
-                    push_values(vars, table, row, &mut values);
+                    push_values(row, &mut values);
                     hash_row(&values)
                 })?;
                 Ok(Vec::new())

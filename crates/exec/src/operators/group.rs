@@ -17,7 +17,7 @@ use crate::operator::{Boxed, Builder, Operator};
 use crate::rows::{RowSet, hash_row};
 use crate::spill::{MOST_LEVELS, Partitions, Run, batch_rows, push_values};
 use crate::steps::compile;
-use crate::table::{self, Table, VarSet};
+use crate::table::{self, Column, Table, VarSet};
 
 /// Groups that are finished between two looks at the clock.
 const GROUPS_AT_ONCE: usize = 64;
@@ -32,7 +32,7 @@ enum Operand {
     Values(Evaluator),
 }
 
-struct Column {
+struct Aggregated {
     var: Var,
     operand: Operand,
     aggregate: Aggregate,
@@ -48,7 +48,7 @@ struct Group {
     by: Vec<Var>,
     /// All variables of the plan, for `COUNT(DISTINCT *)`.
     variables: Vec<Var>,
-    columns: Vec<Column>,
+    columns: Vec<Aggregated>,
     groups: RowSet,
     width: usize,
     /// The next group to hand over, once all rows are in.
@@ -90,7 +90,7 @@ pub(super) fn build(
                 Operand::Solutions
             }
         };
-        columns.push(Column {
+        columns.push(Aggregated {
             var: *var,
             operand,
             accumulator: GroupedAccumulator::new(aggregate),
@@ -130,7 +130,7 @@ impl Group {
         input: Boxed,
         by: &[Var],
         variables: Vec<Var>,
-        columns: Vec<Column>,
+        columns: Vec<Aggregated>,
         width: usize,
         cx: &Context,
     ) -> Self {
@@ -189,7 +189,7 @@ impl Group {
     fn forget(&mut self, cx: &Context) -> Result<(), ExecError> {
         let bytes = self.bytes();
         let groups = std::mem::replace(&mut self.groups, RowSet::new(self.by.len()));
-        let fresh = |column: &mut Column| {
+        let fresh = |column: &mut Aggregated| {
             let new = GroupedAccumulator::new(&column.aggregate);
             std::mem::replace(&mut column.accumulator, new)
         };
@@ -207,8 +207,7 @@ impl Group {
         let mut place = Var(self.by.len() as u16);
         for column in &mut self.columns {
             if let (Operand::Rows, Some(counts)) = (&column.operand, &counts) {
-                // Numbers go the way of ids, to disk too.
-                arguments.set(place, counts.iter().map(|n| TermId::from_raw(*n)).collect());
+                arguments.set_column(place, counts.clone());
             }
             if let Operand::Values(evaluator) = &mut column.operand {
                 let mut values = Vec::new();
@@ -332,9 +331,9 @@ impl Group {
             let accumulator = &mut column.accumulator;
             accumulator.grow(count);
             match &column.operand {
-                Operand::Rows => match arguments.get(Var((by + number) as u16)) {
-                    Some(counts) => accumulator.add_counted_rows(groups, counts),
-                    None => accumulator.add_rows(groups),
+                Operand::Rows => match arguments.of_any_kind(Var((by + number) as u16)) {
+                    Some(Column::Counts(counts)) => accumulator.add_counted_rows(groups, counts),
+                    _ => accumulator.add_rows(groups),
                 },
                 Operand::Values(_) => match arguments.get(Var((by + number) as u16)) {
                     Some(values) => accumulator.add_column(values, groups, &cx.expressions),
@@ -390,17 +389,16 @@ impl Group {
             };
             while let Some(values) = late.next_late(cx)? {
                 let column = &mut self.columns[number];
-                let groups = values.get(Var(0)).unwrap_or_default();
-                // The first group's number is the id of what is unbound.
-                let group_of = |row: usize| groups.get(row).map_or(0, |id| id.raw() as usize);
-                for row in 0..values.rows() {
+                let Some(Column::Numbers(groups)) = values.of_any_kind(Var(0)) else {
+                    panic!("what was put off says of which group it is");
+                };
+                for (row, group) in groups.iter().enumerate() {
+                    let group = *group as usize;
                     match column.operand {
-                        Operand::Solutions => column.accumulator.add_new_solution(group_of(row)),
+                        Operand::Solutions => column.accumulator.add_new_solution(group),
                         Operand::Rows | Operand::Values(_) => {
                             let id = values.value(Var(1), row);
-                            column
-                                .accumulator
-                                .add_new(group_of(row), id, &cx.expressions);
+                            column.accumulator.add_new(group, id, &cx.expressions);
                         }
                     }
                 }
@@ -503,7 +501,7 @@ pub(super) fn of_tables(
     } else {
         Operand::Rows
     };
-    let column = Column {
+    let column = Aggregated {
         var,
         operand,
         accumulator: GroupedAccumulator::new(&aggregate),

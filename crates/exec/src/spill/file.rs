@@ -1,8 +1,8 @@
 //! How do rows lie in a file?
 //!
-//! A batch is its number of rows and of columns, then column by column the least id, the bytes
-//! that each difference to it takes (0 to 8), and the differences, all little-endian. A column
-//! that is unbound in all rows takes nine bytes.
+//! A batch is its number of rows and of columns, then column by column what it holds, the least
+//! value, the bytes that each difference to it takes (0 to 8), and the differences, all
+//! little-endian. A variable without a column takes one byte.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -15,10 +15,13 @@ use super::Space;
 use crate::ExecError;
 use crate::context::Context;
 use crate::discard::discard;
-use crate::table::Table;
+use crate::table::{Column, ColumnKind, Table};
 
 /// Bytes that are written at once.
 const WRITE_BYTES: usize = 1 << 18;
+
+/// What is said of a variable without a column, in the place of a [`ColumnKind`].
+const UNBOUND: u8 = 0;
 
 /// A batch in a file.
 #[derive(Clone, Copy)]
@@ -187,30 +190,44 @@ fn encode(table: &Table, out: &mut Vec<u8>) {
     out.extend_from_slice(&(table.rows() as u32).to_le_bytes());
     out.extend_from_slice(&(table.width() as u16).to_le_bytes());
     for number in 0..table.width() {
-        let column = table.get(Var(number as u16)).unwrap_or_default();
-        let least = column.iter().map(|id| id.raw()).min().unwrap_or(0);
-        let most = column.iter().map(|id| id.raw()).max().unwrap_or(0);
-        let width = (u64::BITS - (most - least).leading_zeros()).div_ceil(8) as u8;
-        out.extend_from_slice(&least.to_le_bytes());
-        out.push(width);
-        match width {
-            0 => (),
-            1 => put::<1>(column, least, out),
-            2 => put::<2>(column, least, out),
-            3 => put::<3>(column, least, out),
-            4 => put::<4>(column, least, out),
-            5 => put::<5>(column, least, out),
-            6 => put::<6>(column, least, out),
-            7 => put::<7>(column, least, out),
-            _ => put::<8>(column, least, out),
+        let Some(column) = table.of_any_kind(Var(number as u16)) else {
+            out.push(UNBOUND);
+            continue;
+        };
+        out.push(column.kind() as u8);
+        match column {
+            Column::Ids(ids) => put_column(ids.iter().map(|id| id.raw()), out),
+            Column::Counts(numbers) | Column::Numbers(numbers) => {
+                put_column(numbers.iter().copied(), out);
+            }
+            Column::Rows(rows) => put_column(rows.iter().copied().map(u64::from), out),
         }
     }
 }
 
-fn put<const WIDTH: usize>(column: &[TermId], least: u64, out: &mut Vec<u8>) {
-    out.reserve(column.len() * WIDTH);
-    for id in column {
-        out.extend_from_slice(&(id.raw() - least).to_le_bytes()[..WIDTH]);
+fn put_column(values: impl Iterator<Item = u64> + Clone, out: &mut Vec<u8>) {
+    let least = values.clone().min().unwrap_or(0);
+    let most = values.clone().max().unwrap_or(0);
+    let width = (u64::BITS - (most - least).leading_zeros()).div_ceil(8) as u8;
+    out.extend_from_slice(&least.to_le_bytes());
+    out.push(width);
+    match width {
+        0 => (),
+        1 => put::<1>(values, least, out),
+        2 => put::<2>(values, least, out),
+        3 => put::<3>(values, least, out),
+        4 => put::<4>(values, least, out),
+        5 => put::<5>(values, least, out),
+        6 => put::<6>(values, least, out),
+        7 => put::<7>(values, least, out),
+        _ => put::<8>(values, least, out),
+    }
+}
+
+fn put<const WIDTH: usize>(values: impl Iterator<Item = u64>, least: u64, out: &mut Vec<u8>) {
+    out.reserve(values.size_hint().0 * WIDTH);
+    for value in values {
+        out.extend_from_slice(&(value - least).to_le_bytes()[..WIDTH]);
     }
 }
 
@@ -222,37 +239,72 @@ fn decode(bytes: &[u8]) -> Option<Table> {
     let columns = u16::from_le_bytes(*width);
     let mut table = Table::with_rows(columns.into(), rows);
     for number in 0..columns {
+        let (kind, rest) = bytes.split_first()?;
+        bytes = rest;
+        if *kind == UNBOUND {
+            continue;
+        }
+        let kind = ColumnKind::from_number((*kind).into())?;
         let (least, rest) = bytes.split_first_chunk::<8>()?;
         let (width, rest) = rest.split_first()?;
         let least = u64::from_le_bytes(*least);
-        let (column, rest) = rest.split_at_checked(rows.checked_mul((*width).into())?)?;
+        let (values, rest) = rest.split_at_checked(rows.checked_mul((*width).into())?)?;
         bytes = rest;
-        let ids = match width {
-            0 if least == 0 => continue,
-            0 => vec![TermId::from_raw(least); rows],
-            1 => get::<1>(column, least),
-            2 => get::<2>(column, least),
-            3 => get::<3>(column, least),
-            4 => get::<4>(column, least),
-            5 => get::<5>(column, least),
-            6 => get::<6>(column, least),
-            7 => get::<7>(column, least),
-            8 => get::<8>(column, least),
-            _ => return None,
+        if (kind, least, *width) == (ColumnKind::Ids, TermId::NONE.raw(), 0) {
+            // Unbound in all rows.
+            continue;
+        }
+        let packed = Packed {
+            least,
+            width: *width,
+            rows,
+            values,
         };
-        table.set(Var(number), ids);
+        let column = match kind {
+            ColumnKind::Ids => Column::Ids(packed.unpack(TermId::from_raw)?),
+            ColumnKind::Counts => Column::Counts(packed.unpack(|value| value)?),
+            ColumnKind::Numbers => Column::Numbers(packed.unpack(|value| value)?),
+            ColumnKind::Rows => Column::Rows(packed.unpack(|value| value as u32)?),
+        };
+        table.set_column(Var(number), column);
     }
     bytes.is_empty().then_some(table)
 }
 
-fn get<const WIDTH: usize>(bytes: &[u8], least: u64) -> Vec<TermId> {
-    let (cells, _) = bytes.as_chunks::<WIDTH>();
-    let id = |cell: &[u8; WIDTH]| {
-        let mut raw = [0; 8];
-        raw[..WIDTH].copy_from_slice(cell);
-        TermId::from_raw(least.wrapping_add(u64::from_le_bytes(raw)))
-    };
-    cells.iter().map(id).collect()
+/// The values of a column, as they lie in the file.
+struct Packed<'a> {
+    least: u64,
+    /// Bytes of each difference.
+    width: u8,
+    rows: usize,
+    values: &'a [u8],
+}
+
+impl Packed<'_> {
+    fn unpack<T: Clone>(&self, make: impl Fn(u64) -> T) -> Option<Vec<T>> {
+        Some(match self.width {
+            0 => vec![make(self.least); self.rows],
+            1 => self.get::<1, T>(make),
+            2 => self.get::<2, T>(make),
+            3 => self.get::<3, T>(make),
+            4 => self.get::<4, T>(make),
+            5 => self.get::<5, T>(make),
+            6 => self.get::<6, T>(make),
+            7 => self.get::<7, T>(make),
+            8 => self.get::<8, T>(make),
+            _ => return None,
+        })
+    }
+
+    fn get<const WIDTH: usize, T>(&self, make: impl Fn(u64) -> T) -> Vec<T> {
+        let (cells, _) = self.values.as_chunks::<WIDTH>();
+        let value = |cell: &[u8; WIDTH]| {
+            let mut raw = [0; 8];
+            raw[..WIDTH].copy_from_slice(cell);
+            make(self.least.wrapping_add(u64::from_le_bytes(raw)))
+        };
+        cells.iter().map(value).collect()
+    }
 }
 
 #[cfg(test)]
@@ -274,8 +326,15 @@ mod tests {
             for column in 0..width {
                 let shift = random() % 65;
                 if shift < 64 {
-                    let ids = (0..rows).map(|_| TermId::from_raw(random() >> shift));
-                    table.set(Var(column as u16), ids.collect());
+                    let mut value = || random() >> shift;
+                    let values: Vec<u64> = (0..rows).map(|_| value()).collect();
+                    let column_of = match value() % 4 {
+                        0 => Column::Counts(values),
+                        1 => Column::Numbers(values),
+                        2 => Column::Rows(values.iter().map(|value| *value as u32).collect()),
+                        _ => Column::Ids(values.into_iter().map(TermId::from_raw).collect()),
+                    };
+                    table.set_column(Var(column as u16), column_of);
                 }
             }
             let mut bytes = Vec::new();
@@ -283,9 +342,10 @@ mod tests {
             let read = decode(&bytes).expect("it was encoded");
             assert_eq!((read.rows(), read.width()), (rows, width), "seed {seed}");
             for column in 0..width {
-                for row in 0..rows {
-                    let var = Var(column as u16);
-                    assert_eq!(read.value(var, row), table.value(var, row), "seed {seed}");
+                let var = Var(column as u16);
+                match (read.of_any_kind(var), table.of_any_kind(var)) {
+                    (None, Some(Column::Ids(ids))) => assert!(ids.iter().all(|id| id.is_none())),
+                    (read, written) => assert_eq!(read, written, "seed {seed}"),
                 }
             }
             assert!(rows == 0 || decode(&bytes[..bytes.len() - 1]).is_none());

@@ -8,7 +8,6 @@ use jindou_plan::physical::{Outcome, PlannedStep, Step, Var};
 use rustc_hash::FxHashMap;
 
 use super::feed::Feed;
-use super::optional::row_id;
 use super::{Behind, Chain, needed_before};
 use crate::ExecError;
 use crate::context::Context;
@@ -94,9 +93,9 @@ impl Operator for Undecided {
         };
         let rows: Vec<u32> = {
             let found = lock(&self.found);
-            let is_open =
-                |row: &u32| !found[table.value(self.number, *row as usize).payload() as usize];
-            (0..table.rows() as u32).filter(is_open).collect()
+            let origins = (0..).zip(table.origins(self.number));
+            let is_open = |(row, origin): (u32, &u32)| (!found[*origin as usize]).then_some(row);
+            origins.filter_map(is_open).collect()
         };
         table.retain_rows(&rows);
         Ok(Some(table))
@@ -128,16 +127,14 @@ impl Exists {
         if rows.rows() == 0 {
             return Ok(Vec::new());
         }
-        rows.set(self.number, (0..rows.rows()).map(row_id).collect());
+        rows.set_origins(self.number);
         *lock(&self.found) = vec![false; rows.rows()];
         self.feed.put(rows);
         while let Some(rows) = self.inner.next(cx)? {
             cx.check()?;
-            if let Some(numbers) = rows.get(self.number) {
-                let mut found = lock(&self.found);
-                for number in numbers {
-                    found[number.payload() as usize] = true;
-                }
+            let mut found = lock(&self.found);
+            for origin in rows.origins(self.number) {
+                found[*origin as usize] = true;
             }
         }
         Ok(std::mem::take(&mut *lock(&self.found)))

@@ -222,11 +222,7 @@ impl Match {
             has_more = scan.advance(cx, &mut triples)?;
         }
         let count = triples.objects.len();
-        let mut found = Table::with_rows(table.width(), count);
-        let columns = table.bound().filter(|var| self.keep.contains(*var));
-        for var in columns {
-            found.set(var, vec![table.value(var, 0); count]);
-        }
+        let mut found = table.repeat(0, count, &self.keep);
         let parts = [triples.subjects, triples.predicates, triples.objects];
         for (slot, ids) in self.slots.into_iter().zip(parts) {
             if let Slot::Var(var) = slot

@@ -1,7 +1,6 @@
 //! OPTIONAL with bindings from its left side: what the inner steps find, and the rows for which
 //! they find nothing.
 
-use jindou_model::{TermId, TermKind};
 use jindou_plan::physical::{PlannedStep, Var};
 
 use super::feed::Feed;
@@ -59,11 +58,6 @@ pub(super) fn build(
     }))
 }
 
-/// Row numbers as ids, so that they can be a column.
-pub(super) fn row_id(row: usize) -> TermId {
-    TermId::new(TermKind::Computed, row as u64)
-}
-
 impl Operator for LeftJoinSteps {
     fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
@@ -72,15 +66,14 @@ impl Operator for LeftJoinSteps {
                 return Ok(None);
             };
             let mut numbered = table.project(&self.wanted);
-            numbered.set(self.number, (0..table.rows()).map(row_id).collect());
+            numbered.set_origins(self.number);
             self.feed.put(numbered);
             let extended = vec![false; table.rows()];
             self.current = Some((table, extended));
         }
         let (table, extended) = self.current.as_mut().expect("a batch was taken above");
         if let Some(mut found) = self.inner.next(cx)? {
-            let numbers = found.take(self.number).unwrap_or_default();
-            let rows: Vec<u32> = numbers.iter().map(|id| id.payload() as u32).collect();
+            let rows = found.take_origins(self.number);
             for row in &rows {
                 extended[*row as usize] = true;
             }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use jindou_model::{TermId, TermKind, TextKind, TextPlace, inline, key};
+use jindou_model::{IdEpoch, TermId, TermKind, TextKind, TextPlace, inline, key};
 use oxrdf::vocab::xsd;
 use oxrdf::{Literal, NamedNode};
 
@@ -238,6 +238,14 @@ impl SortedTerms {
 }
 
 impl TermSource for SortedTerms {
+    fn epoch(&self) -> IdEpoch {
+        IdEpoch(1)
+    }
+
+    fn has(&self, id: TermId) -> bool {
+        self.ids().contains(&id)
+    }
+
     fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
         let keys = match id.kind() {
             TermKind::Literal => &self.literals,

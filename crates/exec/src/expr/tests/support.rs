@@ -3,7 +3,7 @@
 use std::str::FromStr as _;
 use std::sync::{Arc, Mutex};
 
-use jindou_model::{TermId, TermKind, inline, key};
+use jindou_model::{IdEpoch, TermId, TermKind, inline, key};
 use jindou_plan::expression::{Arithmetic, Comparison, Expression, Function};
 use jindou_plan::physical::{ConstId, Var};
 use oxrdf::{NamedNode, Term};
@@ -55,6 +55,15 @@ impl MemoryTerms {
 }
 
 impl TermSource for MemoryTerms {
+    fn epoch(&self) -> IdEpoch {
+        IdEpoch(1)
+    }
+
+    fn has(&self, id: TermId) -> bool {
+        let table = self.table.lock().expect("no test panics here");
+        id.number() < table.keys.len() as u64
+    }
+
     fn end_number(&self, id: TermId) -> Option<u8> {
         let mut table = self.table.lock().expect("no test panics here");
         let key = &table.keys[id.number() as usize];

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, PredicateId, TermId,
-    Unavailable, Visit,
+    Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, PredicateId,
+    TermId, Unavailable, Visit,
 };
 use jindou_plan::physical::{
     ConstId, Form, Node, Operator as Planned, PathExpression, Plan, RememberedIds, Scope, Slot, Var,
@@ -66,6 +66,14 @@ impl Toy {
 }
 
 impl TermSource for Toy {
+    fn epoch(&self) -> IdEpoch {
+        IdEpoch(1)
+    }
+
+    fn has(&self, _: TermId) -> bool {
+        true
+    }
+
     fn push_key(&self, id: TermId, _: &mut Vec<u8>) {
         panic!("nobody asks for the term of {id:?}");
     }
@@ -323,6 +331,7 @@ impl World {
             profile: false,
             threads: 1,
             seed: 1,
+            exchange: None,
         };
         Context::new(&plan, parts).expect("a shallow plan")
     }

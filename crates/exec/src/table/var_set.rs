@@ -1,0 +1,57 @@
+//! Which variables of a plan are meant?
+
+use jindou_plan::physical::Var;
+
+/// A set of variables.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VarSet {
+    words: Vec<u64>,
+}
+
+impl VarSet {
+    /// Adds a variable.
+    pub fn insert(&mut self, var: Var) {
+        let word = var.index() / 64;
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        self.words[word] |= 1 << (var.index() % 64);
+    }
+
+    /// Takes a variable out.
+    pub(crate) fn remove(&mut self, var: Var) {
+        if let Some(word) = self.words.get_mut(var.index() / 64) {
+            *word &= !(1 << (var.index() % 64));
+        }
+    }
+
+    /// Its variables.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Var> + '_ {
+        (0..64 * self.words.len())
+            .map(|number| Var(number as u16))
+            .filter(|var| self.contains(*var))
+    }
+
+    /// True if the variable is in it.
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, var: Var) -> bool {
+        self.words
+            .get(var.index() / 64)
+            .is_some_and(|word| word & (1 << (var.index() % 64)) != 0)
+    }
+}
+
+impl Extend<Var> for VarSet {
+    fn extend<I: IntoIterator<Item = Var>>(&mut self, vars: I) {
+        vars.into_iter().for_each(|var| self.insert(var));
+    }
+}
+
+impl FromIterator<Var> for VarSet {
+    fn from_iter<I: IntoIterator<Item = Var>>(vars: I) -> Self {
+        let mut set = Self::default();
+        set.extend(vars);
+        set
+    }
+}
