@@ -242,10 +242,10 @@ fn live(seed: u64, location: Option<&Path>) {
 
 #[test]
 fn what_is_loaded_is_added_and_living_terms_keep_their_ids() {
-    for seed in 0..30 {
+    for seed in 0..16 {
         live(seed, None);
     }
-    for seed in 30..45 {
+    for seed in 16..24 {
         let folder = tempfile::tempdir().expect("there is room");
         live(seed, Some(&folder.path().join("store")));
     }
