@@ -9,6 +9,9 @@
 //! shard's, has none. Both are told by one rotation: bits that do not belong there come in at the
 //! top, and make the number larger than any other. One shard rotates by nothing.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use jindou_fabric::{Region, RegionBuilder};
 use jindou_model::{IdRanges, TermId, TermKind, with_narrow};
 use jindou_partition::{MOST_SHARDS, Shards};
@@ -18,8 +21,12 @@ use crate::column::Column;
 use crate::image::{ImageReader, ImageWriter};
 use crate::layout::{KeysLayout, PartLayout, Places};
 
-/// So many dense runs are searched before a bitmap is the better choice.
-const MOST_RUNS: usize = 32;
+/// So many dense runs are searched before bitmaps are the better choice for the shorter ones.
+const MOST_RUNS: usize = 64;
+/// Where there are more, a run is so long at least, or it is no part of its own.
+const LEAST_RUN: usize = 64;
+/// What lies between dense runs is so many parts at most.
+const MOST_PIECES: usize = 8;
 /// A bitmap is chosen where there is a key for so many ids at least.
 const BITMAP_SPREAD: u64 = 64;
 /// Keys so far apart may be of different parts.
@@ -75,32 +82,13 @@ impl Domain {
         debug_assert!(keys.is_sorted_by(|a, b| a < b));
         let owner = |raw: u64| shards.owner(TermId::from_raw(raw));
         debug_assert!(keys.iter().all(|key| owner(*key) == owner(keys[0])));
-        let mut parts = Vec::new();
-        let mut row = 0;
+        let mut parts = Parts::default();
         for of_kind in keys.chunk_by(|a, b| kind_of(*a) == kind_of(*b)) {
-            let bits = shards.stride_bits(TermId::from_raw(of_kind[0]).kind());
-            let stride = 1 << bits;
-            // Far apart, they are of parts of their own: terms that came later, for example.
-            let near = of_kind.chunk_by(|a, b| (b - a) >> bits <= GAP);
-            let pieces: Vec<&[u64]> = match near.clone().take(MOST_RUNS + 1).count() {
-                count if count <= MOST_RUNS => near.collect(),
-                _ => vec![of_kind],
-            };
-            for piece in pieces {
-                let runs = piece.chunk_by(|a, b| a + stride == *b);
-                let is_dense = runs.clone().take(MOST_RUNS + 1).count() <= MOST_RUNS;
-                let mut add = |part: &[u64], shape: Keys| {
-                    parts.push(Part::new(part, row, bits, shape));
-                    row += part.len();
-                };
-                match is_dense {
-                    true => runs.for_each(|run| add(run, Keys::Dense)),
-                    false => add(piece, sparse(piece, bits)),
-                }
-            }
+            parts.bits = shards.stride_bits(TermId::from_raw(of_kind[0]).kind());
+            parts.add(of_kind);
         }
         Self {
-            parts,
+            parts: parts.parts,
             len: keys.len(),
         }
     }
@@ -340,6 +328,81 @@ impl Domain {
         }
         Ok(Self { parts, len })
     }
+}
+
+/// Parts that are being made.
+#[derive(Default)]
+struct Parts {
+    parts: Vec<Part>,
+    rows: usize,
+    /// Keys are a multiple of two to this power apart.
+    bits: u32,
+}
+
+impl Parts {
+    /// Adds keys of one kind: the longest runs of them as they are, whatever lies between and behind
+    /// these.
+    fn add(&mut self, keys: &[u64]) {
+        let least = self.least_run(keys);
+        let (mut begin, mut at) = (0, 0);
+        for run in runs(keys, self.bits) {
+            if run.len() >= least {
+                self.add_between(&keys[begin..at]);
+                self.push(run, Keys::Dense);
+                begin = at + run.len();
+            }
+            at += run.len();
+        }
+        self.add_between(&keys[begin..]);
+    }
+
+    /// The length from which on a run is a part of its own.
+    fn least_run(&self, keys: &[u64]) -> usize {
+        let mut longest = BinaryHeap::with_capacity(MOST_RUNS + 1);
+        let mut cut_off = 0;
+        for run in runs(keys, self.bits) {
+            if run.len() <= cut_off {
+                continue;
+            }
+            longest.push(Reverse(run.len()));
+            if longest.len() > MOST_RUNS {
+                cut_off = longest.pop().map_or(0, |Reverse(shortest)| shortest);
+            }
+        }
+        match cut_off {
+            0 => 1,
+            cut_off => LEAST_RUN.max(cut_off + 1),
+        }
+    }
+
+    /// Adds keys that are no long runs. Where they are far apart, they are of parts of their own.
+    fn add_between(&mut self, keys: &[u64]) {
+        let bits = self.bits;
+        let near = keys.chunk_by(|a, b| (b - a) >> bits <= GAP);
+        if near.clone().take(MOST_PIECES + 1).count() > MOST_PIECES {
+            return self.push(keys, sparse(keys, self.bits));
+        }
+        for piece in near {
+            let is_run = runs(piece, bits).nth(1).is_none();
+            self.push(
+                piece,
+                match is_run {
+                    true => Keys::Dense,
+                    false => sparse(piece, self.bits),
+                },
+            );
+        }
+    }
+
+    fn push(&mut self, keys: &[u64], shape: Keys) {
+        (self.parts).push(Part::new(keys, self.rows, self.bits, shape));
+        self.rows += keys.len();
+    }
+}
+
+/// Keys as runs of such as follow one another.
+fn runs(keys: &[u64], stride_bits: u32) -> impl Iterator<Item = &[u64]> {
+    keys.chunk_by(move |a, b| a + (1 << stride_bits) == *b)
 }
 
 impl Part {
@@ -624,6 +687,27 @@ mod tests {
             let literal = id.kind() != TermKind::Vertex;
             assert_eq!(ranges.contains(*id), literal && expected.is_some());
         }
+    }
+
+    #[test]
+    fn long_runs_stay_dense_whatever_comes_between_and_after_them() {
+        let long = (0..3).flat_map(|n| (0..10_000).map(move |key| n * 100_000 + key));
+        let scattered = (0..5_000).map(|key| 110_000 + key * 3);
+        let extents =
+            (0..300).flat_map(|n| (0..100 + n % 7).map(move |key| 400_000 + n * 200 + key));
+        let numbers = long.chain(scattered).chain(extents);
+        let mut keys: Vec<u64> = numbers.map(|n| TermId::vertex(n).raw()).collect();
+        keys.sort_unstable();
+        check(&keys, Shards::ONE);
+        let domain = Domain::from_sorted(&keys);
+        let dense = domain
+            .parts
+            .iter()
+            .filter(|part| matches!(part.keys, Keys::Dense));
+        let lens: Vec<usize> = dense.map(|part| part.len).collect();
+        assert_eq!(lens.iter().filter(|len| **len >= 10_000).count(), 3);
+        assert!(lens.len() > 3 && lens.len() <= MOST_RUNS, "{}", lens.len());
+        assert!(domain.is_direct());
     }
 
     proptest! {
