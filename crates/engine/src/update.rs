@@ -437,7 +437,7 @@ impl<'a> Run<'a> {
         let scope = self.scope();
         let (mut add, mut gather) = (Vec::new(), Gather::default());
         data.for_each(&mut |quad| {
-            let quad = gathered(&mut gather, &quad, &scope);
+            let quad = gathered(&mut gather, quad, &scope);
             gather.push(quad);
             self.intern_if(gather.is_full(), &mut gather, &mut add)
         })?;
@@ -487,7 +487,7 @@ impl<'a> Run<'a> {
         let (mut remove, mut gather) = (Vec::new(), Gather::default());
         data.for_each(&mut |quad| {
             // It has no blank nodes, which would be of a scope.
-            let quad = gathered(&mut gather, &quad, "");
+            let quad = gathered(&mut gather, quad, "");
             gather.push(quad);
             self.find_if(gather.is_full(), &mut gather, &mut remove)
         })?;

@@ -42,8 +42,8 @@ pub use column::Column;
 pub use cut::Cut;
 pub use delta::{
     Changed, Changes, EdgeGraphsAt, Effect, Fold, FoldRule, GivenNumbers, LayerView, NewIds,
-    NewTerms, Published, Rebase, Replay, ReplayError, Snapshot, Stage, TermCounts, TermKey,
-    Transaction, TransactionError,
+    NewTerms, NumberedKey, Published, Rebase, Replay, ReplayError, Snapshot, Stage, TermCounts,
+    TermKey, Transaction, TransactionError,
 };
 pub use directory::{Directory, StoreFile};
 pub use domain::Domain;

@@ -42,7 +42,7 @@ pub use rebase::Rebase;
 pub use snapshot::Snapshot;
 pub use terms::{GivenNumbers, TermCounts};
 pub use transaction::{
-    NewIds, NewTerms, Replay, ReplayError, Stage, Transaction, TransactionError,
+    NewIds, NewTerms, NumberedKey, Replay, ReplayError, Stage, Transaction, TransactionError,
 };
 pub use view::LayerView;
 

@@ -29,11 +29,14 @@ impl Stage {
     }
 }
 
+/// The number of a vertex, and its key.
+pub type NumberedKey = (u64, Box<[u8]>);
+
 /// Terms that a transaction appended; literals and predicates in the order of their numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewTerms {
     /// Numbers and keys of vertices.
-    pub vertices: Vec<(u64, Box<[u8]>)>,
+    pub vertices: Vec<NumberedKey>,
     /// The number behind the last that a vertex has from then on, or that is set aside for one.
     pub numbers: u64,
     /// Keys of literals.
@@ -246,7 +249,7 @@ fn runs_of(numbers: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
 fn numbered(
     runs: &[(u64, u64)],
     keys: Vec<Box<[u8]>>,
-) -> Result<Vec<(u64, Box<[u8]>)>, TransactionError> {
+) -> Result<Vec<NumberedKey>, TransactionError> {
     let counts = runs.iter().try_fold(0_u64, |sum, (first, count)| {
         first.checked_add(*count)?;
         sum.checked_add(*count)
