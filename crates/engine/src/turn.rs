@@ -163,8 +163,12 @@ mod tests {
         database
     }
 
+    const LOADED: u64 = 100;
+
+    /// A load that is much beside the graph.
     fn load(database: &Database) -> Result<(), EngineError> {
-        let text = "<http://e/a> <http://e/p> <http://e/b> .\n";
+        let line = |number| format!("<http://e/a> <http://e/p> <http://e/{number}> .\n");
+        let text: String = (0..LOADED).map(line).collect();
         let document = Source::bytes("document.nt", text).with_format(Format::NTriples);
         let (options, progress) = (LoadOptions::default(), Progress::default());
         database.load(vec![document], &options, &progress).map(drop)
@@ -292,6 +296,6 @@ mod tests {
             drop(merge);
             waiting.join().expect("it ends").expect("the file is sound");
         });
-        assert_eq!(database.quad_counts().triples, 101);
+        assert_eq!(database.quad_counts().triples, 100 + LOADED);
     }
 }

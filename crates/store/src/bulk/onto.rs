@@ -501,6 +501,7 @@ mod tests {
             let (working, quads) = quads.into_parts();
             assert_eq!(quads.len(), load.len(), "seed {seed}");
             store.latest = next_of(&store.latest, working);
+            store.latest.close_extents();
             let (found, ids) = read(&store.latest);
             assert_eq!(found, store.quads, "seed {seed}");
             let new = load.difference(&store.quads).count() as u64;
