@@ -65,6 +65,8 @@ pub(crate) struct Inner {
     pub(crate) log_failure: Arc<OnceLock<String>>,
     /// Taken during a load, a merge, a checkpoint or a backup.
     pub(crate) turn: Turn,
+    /// Bytes of the terms that a load has added, whose quads are not in the graph yet.
+    pub(crate) load_bytes: AtomicU64,
     /// The files of a stored database, also of one that is only read.
     pub(crate) directory: Option<Arc<Directory>>,
     pub(crate) signal: Arc<Signal>,
@@ -271,6 +273,7 @@ impl Database {
             }),
             log_failure,
             turn: Turn::default(),
+            load_bytes: AtomicU64::new(0),
             directory,
             signal: Arc::default(),
             trouble: Trouble::default(),

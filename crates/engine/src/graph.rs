@@ -45,7 +45,7 @@ impl StoredGraph {
 
 impl TermSource for StoredGraph {
     fn epoch(&self) -> IdEpoch {
-        IdEpoch(self.snapshot.generation())
+        self.snapshot.epoch()
     }
 
     fn has(&self, id: TermId) -> bool {

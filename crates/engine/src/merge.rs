@@ -112,7 +112,7 @@ impl MergePolicy {
     }
 
     fn is_due(&self, snapshot: &Snapshot) -> bool {
-        self.is_grown(snapshot, 1)
+        self.is_grown(snapshot, 1, 0)
     }
 
     /// True where a merge is worth its cost after the time `idle`.
@@ -121,8 +121,9 @@ impl MergePolicy {
             || snapshot.appended_bytes() as u64 >= self.idle_term_bytes
     }
 
-    /// True where what came since the last merge is this many times what a merge is meant for.
-    fn is_grown(&self, snapshot: &Snapshot, times: u64) -> bool {
+    /// True where what came since the last merge is this many times what a merge is meant for, but
+    /// for so many bytes of terms.
+    fn is_grown(&self, snapshot: &Snapshot, times: u64, spared: u64) -> bool {
         let share = self.share_of_graph.max(1);
         let has_grown = |now: u64, least: u64, base: &dyn Fn() -> u64| {
             let now = now / times;
@@ -133,7 +134,7 @@ impl MergePolicy {
             return true;
         }
         let quads = || snapshot.triples() + snapshot.named_quads();
-        let term_bytes = snapshot.appended_bytes() as u64;
+        let term_bytes = (snapshot.appended_bytes() as u64).saturating_sub(spared);
         has_grown(snapshot.changes(), self.changes, &quads)
             || has_grown(term_bytes, self.term_bytes, &|| {
                 snapshot.base().footprint().total() as u64
@@ -145,9 +146,10 @@ impl MergePolicy {
         snapshot.recent_changes() >= self.fold_changes.max(snapshot.changes() / 4)
     }
 
-    /// True where writers must wait for the merge: changes have outgrown what it is meant for.
-    pub(crate) fn is_overdue(&self, snapshot: &Snapshot) -> bool {
-        self.is_grown(snapshot, OVERDUE)
+    /// True where writers must wait for the merge: changes have outgrown what it is meant for. The
+    /// terms of a load, of so many bytes, become part of the base with it.
+    pub(crate) fn is_overdue(&self, snapshot: &Snapshot, of_load: u64) -> bool {
+        self.is_grown(snapshot, OVERDUE, of_load)
     }
 }
 
@@ -738,7 +740,7 @@ mod tests {
                 .intern_literal(&vec![b'x'; bytes])
                 .expect("there is room");
             snapshot.keep_terms();
-            let due = (policy.is_due(&snapshot), policy.is_overdue(&snapshot));
+            let due = (policy.is_due(&snapshot), policy.is_overdue(&snapshot, 0));
             let never = MergePolicy::never();
             assert!(!never.is_due(&snapshot) && !never.is_due_when_idle(&snapshot));
             (policy.is_due_when_idle(&snapshot), due.0, due.1)

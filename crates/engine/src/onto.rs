@@ -7,6 +7,8 @@
 //! old base and the log are the store, and they have none of the quads; what a crash leaves of the
 //! terms is forgotten with the next merge.
 
+use std::sync::atomic::Ordering;
+
 use jindou_model::{IdQuad, SnapshotNumber};
 use jindou_store::bulk::{BulkSink, Loaded, LoadedQuads};
 use jindou_store::{DurableStore, Merged, Rebase, Snapshot};
@@ -18,6 +20,15 @@ use crate::graph::read_whole;
 /// How often terms are moved onto what others committed while they were looked up, before all wait
 /// for it.
 const MOST_MOVES: usize = 4;
+
+/// While it is there, the terms of a load are without their quads.
+struct TermsOfLoad<'a>(&'a Inner);
+
+impl Drop for TermsOfLoad<'_> {
+    fn drop(&mut self) {
+        self.0.load_bytes.store(0, Ordering::Relaxed);
+    }
+}
 
 impl Inner {
     /// Makes what was collected, and all changes, part of a new base. The caller has the turn.
@@ -32,6 +43,7 @@ impl Inner {
         let quads = read_whole(&latest, || LoadedQuads::new(sinks, &latest))??;
         drop(latest);
         let (start, quads) = self.keep_terms(quads)?;
+        let _terms = TermsOfLoad(self);
         let loaded = read_whole(&start, || Loaded::new(start.clone(), quads))?;
         if loaded.added() == 0 && self.writer.lock().latest.is_same_version(&start) {
             return Ok(());
@@ -59,6 +71,9 @@ impl Inner {
                 }
             }
             let (working, quads) = quads.into_parts();
+            // Nobody waits for a merge, which comes after the load, on account of these.
+            let bytes = working.pending_bytes() as u64;
+            self.load_bytes.store(bytes, Ordering::Relaxed);
             let appended = writer.append_terms(working)?;
             let start = writer.latest.clone();
             start.close_extents();

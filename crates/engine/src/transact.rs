@@ -11,6 +11,7 @@
 //! and none waits long for the search of another.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use jindou_store::Snapshot;
@@ -316,7 +317,11 @@ impl Inner {
 
     /// Waits while the changes have outgrown what a merge is meant for.
     fn wait_for_merge(self: &Arc<Self>, deadline: &Deadline) -> Result<(), EngineError> {
-        while self.config.merge.is_overdue(&self.graph.load().snapshot) {
+        let is_overdue = || {
+            let of_load = self.load_bytes.load(Relaxed);
+            (self.config.merge).is_overdue(&self.graph.load().snapshot, of_load)
+        };
+        while is_overdue() {
             // What failed a moment ago is not tried by each update that comes.
             if let Some(failed) = self.trouble.reason() {
                 return Err(EngineError::ReadOnly {

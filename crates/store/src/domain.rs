@@ -343,10 +343,10 @@ impl Parts {
     /// Adds keys of one kind: the longest runs of them as they are, whatever lies between and behind
     /// these.
     fn add(&mut self, keys: &[u64]) {
-        let least = self.least_run(keys);
+        let mut longest = Longest::of(runs(keys, self.bits));
         let (mut begin, mut at) = (0, 0);
         for run in runs(keys, self.bits) {
-            if run.len() >= least {
+            if longest.has(run) {
                 self.add_between(&keys[begin..at]);
                 self.push(run, Keys::Dense);
                 begin = at + run.len();
@@ -354,25 +354,6 @@ impl Parts {
             at += run.len();
         }
         self.add_between(&keys[begin..]);
-    }
-
-    /// The length from which on a run is a part of its own.
-    fn least_run(&self, keys: &[u64]) -> usize {
-        let mut longest = BinaryHeap::with_capacity(MOST_RUNS + 1);
-        let mut cut_off = 0;
-        for run in runs(keys, self.bits) {
-            if run.len() <= cut_off {
-                continue;
-            }
-            longest.push(Reverse(run.len()));
-            if longest.len() > MOST_RUNS {
-                cut_off = longest.pop().map_or(0, |Reverse(shortest)| shortest);
-            }
-        }
-        match cut_off {
-            0 => 1,
-            cut_off => LEAST_RUN.max(cut_off + 1),
-        }
     }
 
     /// Adds keys that are no long runs. Where they are far apart, they are of parts of their own.
@@ -397,6 +378,55 @@ impl Parts {
     fn push(&mut self, keys: &[u64], shape: Keys) {
         (self.parts).push(Part::new(keys, self.rows, self.bits, shape));
         self.rows += keys.len();
+    }
+}
+
+/// Which runs are parts of their own: all, or the longest.
+struct Longest {
+    /// The length of the shortest of these.
+    least: usize,
+    /// How many of that length are to come; the others are as short, and none of these.
+    of_least: usize,
+}
+
+impl Longest {
+    fn of<'k>(runs: impl Iterator<Item = &'k [u64]>) -> Self {
+        let mut longest = BinaryHeap::with_capacity(MOST_RUNS + 1);
+        let mut are_all = true;
+        let mut least = 0;
+        for run in runs {
+            if longest.len() == MOST_RUNS {
+                are_all = false;
+                if run.len() <= least {
+                    continue;
+                }
+                longest.pop();
+            }
+            longest.push(Reverse(run.len()));
+            least = longest.peek().map_or(0, |Reverse(shortest)| *shortest);
+        }
+        if are_all || least < LEAST_RUN {
+            let least = if are_all { 0 } else { LEAST_RUN };
+            return Self {
+                least,
+                of_least: usize::MAX,
+            };
+        }
+        let are_least = longest.iter().filter(|Reverse(len)| *len == least);
+        Self {
+            least,
+            of_least: are_least.count(),
+        }
+    }
+
+    /// Asked of each run, in order.
+    fn has(&mut self, run: &[u64]) -> bool {
+        if run.len() == self.least {
+            let is_one = self.of_least > 0;
+            self.of_least = self.of_least.saturating_sub(1);
+            return is_one;
+        }
+        run.len() > self.least
     }
 }
 
@@ -708,6 +738,19 @@ mod tests {
         assert_eq!(lens.iter().filter(|len| **len >= 10_000).count(), 3);
         assert!(lens.len() > 3 && lens.len() <= MOST_RUNS, "{}", lens.len());
         assert!(domain.is_direct());
+    }
+
+    #[test]
+    fn of_equal_runs_as_many_stay_dense_as_may() {
+        for (count, len) in [(MOST_RUNS, 3), (MOST_RUNS + 1, 500), (3 * MOST_RUNS, 500)] {
+            let runs = (0..count as u64).flat_map(|n| (0..len).map(move |key| n * 1000 + key));
+            let keys: Vec<u64> = runs.map(|n| TermId::vertex(n).raw()).collect();
+            check(&keys, Shards::ONE);
+            let domain = Domain::from_sorted(&keys);
+            let is_dense_run =
+                |part: &&Part| matches!(part.keys, Keys::Dense) && part.len == len as usize;
+            assert!(domain.parts.iter().filter(is_dense_run).count() >= MOST_RUNS);
+        }
     }
 
     proptest! {

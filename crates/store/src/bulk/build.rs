@@ -207,7 +207,7 @@ pub(crate) fn assemble(parts: Parts) -> Base {
         documents,
         declared: Vec::new(),
         is_union: false,
-        identity: Identity::default(),
+        identity: Identity::random(),
         files: BaseFiles::default(),
     }
 }

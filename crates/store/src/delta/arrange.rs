@@ -220,7 +220,7 @@ fn literal_numbers(pending: &PendingTerms, places: std::ops::Range<u64>) -> Vec<
 mod tests {
     use super::*;
     use crate::bulk::build;
-    use crate::{Changes, LayerKind, Merged};
+    use crate::{Changes, LayerKind, Merged, Replay, Transaction};
     use jindou_model::{IdQuad, SnapshotNumber};
 
     const TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
@@ -296,6 +296,39 @@ mod tests {
             let mut found = Vec::new();
             snapshot.push_key(id, &mut found);
             assert_eq!(found, key.as_bytes());
+        }
+    }
+
+    #[test]
+    fn what_extents_that_were_closed_several_times_left_over_is_read_back() {
+        let of_base = || Snapshot::of_base(build(Vec::new(), 0).unwrap(), 1, SnapshotNumber(1));
+        let mut snapshot = of_base();
+        for period in 0..4 {
+            for number in 0..if period % 2 == 0 { 300 } else { 1 } {
+                let known = snapshot.known_terms();
+                let key = format!("http://e/{period}/{number}");
+                let quad = IdQuad {
+                    subject: snapshot.intern_node(key.as_bytes()).unwrap(),
+                    predicate: snapshot.intern_predicate("http://e/p").unwrap(),
+                    object: snapshot.intern_literal(b"same\0").unwrap(),
+                    graph: TermId::NONE,
+                };
+                let mut stage = Stage::default();
+                stage.changes.add.push(quad);
+                snapshot.arrange(known, &mut stage);
+                snapshot.apply_stage(&stage);
+                snapshot.keep_terms();
+            }
+            // A merge that came to nothing.
+            snapshot.close_extents();
+        }
+        let mut replay = Replay::new(of_base());
+        replay.add(&Transaction::from_base(&snapshot)).unwrap();
+        let back = replay.finish();
+        assert_eq!(back.known_terms(), snapshot.known_terms());
+        for number in snapshot.appended_vertices() {
+            let id = TermId::vertex(number);
+            assert_eq!(back.appended_key(id), snapshot.appended_key(id));
         }
     }
 }

@@ -25,6 +25,11 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
+    /// Leaves no room.
+    pub(super) fn fill_up(&mut self) {
+        self.next = self.end;
+    }
+
     /// Gives numbers to `count` vertices, in runs, each with how many; `free` is the first that
     /// nothing has been set aside of.
     pub(super) fn give(&mut self, mut count: u64, free: &mut u64, run: &mut dyn FnMut(u64, u64)) {

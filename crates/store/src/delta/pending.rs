@@ -12,7 +12,7 @@ use jindou_model::{PredicateId, TermId};
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
-use super::extents::Extents;
+use super::extents::{Extent, Extents};
 use super::terms::{Strings, TermCounts};
 use crate::places::Place;
 use crate::tables::TermTables;
@@ -149,7 +149,10 @@ impl PendingTerms {
         for term in self.predicates_until(known.predicates) {
             copy.push_predicate(term);
         }
-        *copy.extents.lock() = self.extents();
+        // Another copy may have filled them further.
+        let mut extents = self.extents();
+        extents.values_mut().for_each(Extent::fill_up);
+        *copy.extents.lock() = extents;
         copy
     }
 

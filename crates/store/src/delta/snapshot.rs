@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use jindou_model::{Change, PredicateId, SnapshotNumber, SortedSet, TermId, TermKind, TextPlace};
+use jindou_model::{
+    Change, IdEpoch, PredicateId, SnapshotNumber, SortedSet, TermId, TermKind, TextPlace,
+};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::Delta;
 use super::graph_sets::GraphSetCache;
@@ -12,6 +15,7 @@ use super::pending::PendingTerms;
 use super::terms::{AppendedTerms, TermCounts, check_count};
 use super::transaction::{NewTerms, ReplayError, TransactionError};
 use super::view::LayerView;
+use crate::identity::Identity;
 use crate::tables::TermTables;
 use crate::{Base, LayerKind, StoreError};
 
@@ -102,6 +106,14 @@ impl Snapshot {
     #[must_use]
     pub fn base(&self) -> &Base {
         &self.generation.base
+    }
+
+    /// What ids mean: that of another store, or after [`crate::bulk::rebuild`], is another one.
+    #[must_use]
+    pub fn epoch(&self) -> IdEpoch {
+        let Identity([high, low]) = self.base().identity;
+        let words = [high, low, self.generation.number];
+        IdEpoch(xxh3_64(bytemuck::cast_slice(&words)))
     }
 
     /// The number of the base among those that this database had: ids mean the same for as long
@@ -679,11 +691,10 @@ impl Snapshot {
     fn append_vertices(&mut self, terms: &NewTerms) -> Result<(), ReplayError> {
         let unrelated = || Err(TransactionError::Unrelated.into());
         let (before, new) = (self.known.numbers, terms.vertices.len() as u64);
-        // No extent that is opened is larger than what was given before it, or fills it.
-        let most = before.saturating_add(new).saturating_mul(2);
-        if terms.numbers < before || terms.numbers > most || (new == 0 && terms.numbers != before) {
+        if terms.numbers < before || (new == 0 && terms.numbers != before) {
             return unrelated();
         }
+        check_count(terms.numbers - self.base().vertex_count())?;
         for (number, key) in &terms.vertices {
             let is_free = *number >= self.base().vertex_count()
                 && *number < terms.numbers
