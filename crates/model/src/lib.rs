@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod blocks;
 mod id;
 pub mod inline;
 pub mod key;

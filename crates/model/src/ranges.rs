@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::TermId;
+use crate::blocks::Blocks;
 
 /// Sorted, disjoint, non-adjacent half-open ranges of ids.
 ///
@@ -23,8 +24,8 @@ struct List {
     ranges: Vec<(u64, u64)>,
     /// Ids in the ranges before each.
     before: Vec<u64>,
-    /// A bit for each id from the first to the last, or nothing.
-    bits: Vec<u64>,
+    /// For those from the first to the last, where a search among the ranges would be long.
+    blocks: Option<Blocks>,
 }
 
 impl PartialEq for List {
@@ -37,8 +38,6 @@ impl Eq for List {}
 
 /// So many ranges are searched before a bitmap is the better choice.
 const FEW_RANGES: usize = 16;
-/// Bits of a bitmap for each range at most: as many bytes as the ranges themselves.
-const BITS_PER_RANGE: u64 = 8 * 24;
 
 impl IdRanges {
     /// The empty set.
@@ -65,7 +64,7 @@ impl IdRanges {
             return;
         }
         let list = Arc::make_mut(&mut self.list);
-        list.bits.clear();
+        list.blocks = None;
         match list.ranges.last_mut() {
             Some(last) if last.1 == first => last.1 = end,
             last => {
@@ -99,7 +98,7 @@ impl IdRanges {
         }
         let (mut high, mut len) = (self.high, self.len);
         let list = Arc::make_mut(&mut self.list);
-        list.bits.clear();
+        list.blocks = None;
         // Most are single ids where this is used.
         let most = ids.size_hint().0;
         list.ranges.reserve(most);
@@ -169,8 +168,8 @@ impl IdRanges {
     }
 
     fn is_in_range(&self, raw: u64) -> bool {
-        if !self.list.bits.is_empty() {
-            return has_bit(&self.list.bits, raw - self.low);
+        if let Some(blocks) = &self.list.blocks {
+            return blocks.has(raw - self.low);
         }
         match self.list.ranges.as_slice() {
             few if few.len() <= 4 => few.iter().fold(false, |found, (first, end)| {
@@ -185,43 +184,35 @@ impl IdRanges {
 
     /// Appends those of `ids` that are in the set.
     ///
-    /// Costs a load for each where the set has a bitmap, and a search among its ranges elsewhere;
+    /// Costs two loads for each where the set has a bitmap, and a search among its ranges elsewhere;
     /// that some are in the set and some not costs nothing more.
     pub fn copy_members(&self, ids: impl ExactSizeIterator<Item = TermId>, out: &mut Vec<TermId>) {
-        let bits = self.list.bits.as_slice();
-        if bits.is_empty() {
+        let Some(blocks) = &self.list.blocks else {
             out.extend(ids.filter(|id| self.contains(*id)));
             return;
-        }
+        };
         // Each is written, and the next one over it where it was none: no branch to mispredict.
         let before = out.len();
         out.resize(before + ids.len(), TermId::NONE);
         let mut found = before;
         for id in ids {
             out[found] = id;
-            found += usize::from(has_bit(bits, id.raw().wrapping_sub(self.low)));
+            found += usize::from(blocks.has(id.raw().wrapping_sub(self.low)));
         }
         out.truncate(found);
     }
 
-    /// The same set with a bitmap, so that membership is one load, if it has many ranges and they
-    /// lie close enough for the bitmap to be no larger than they are.
+    /// The same set with a bitmap, so that membership is two loads, if it has many ranges and the
+    /// bitmap, in which long ones take little, is no more than a kilobyte for each.
     ///
     /// Costs the bitmap.
     #[must_use]
     pub fn with_bitmap(mut self) -> Self {
-        let ranges = self.list.ranges.len();
-        let span = self.high - self.low;
-        if ranges <= FEW_RANGES || span / BITS_PER_RANGE > ranges as u64 {
+        if self.list.ranges.len() <= FEW_RANGES || self.list.blocks.is_some() {
             return self;
         }
-        let low = self.low;
-        let list = Arc::make_mut(&mut self.list);
-        list.bits = vec![0; span.div_ceil(64) as usize];
-        for (first, end) in &list.ranges {
-            for bit in first - low..end - low {
-                list.bits[(bit / 64) as usize] |= 1 << (bit % 64);
-            }
+        if let Some(blocks) = Blocks::new(&self.list.ranges, self.low, self.high) {
+            Arc::make_mut(&mut self.list).blocks = Some(blocks);
         }
         self
     }
@@ -407,13 +398,6 @@ impl IdRanges {
     }
 }
 
-/// Is this bit set? None is behind the last word.
-#[inline]
-fn has_bit(bits: &[u64], bit: u64) -> bool {
-    let word = bits.get((bit / 64) as usize).copied().unwrap_or(0);
-    word >> (bit % 64) & 1 == 1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -442,7 +426,7 @@ mod tests {
         assert!(!IdRanges::new().contains(TermId::from_raw(0)));
         let many: Vec<(u64, u64)> = (0..40).map(|i| (i * 7 + 3, i * 7 + 3 + i % 5)).collect();
         let (plain, mut mapped) = (set(&many), set(&many).with_bitmap());
-        assert!(!mapped.list.bits.is_empty() && a.clone().with_bitmap().list.bits.is_empty());
+        assert!(mapped.list.blocks.is_some() && a.clone().with_bitmap().list.blocks.is_none());
         let ids = || {
             (0..400)
                 .map(TermId::from_raw)
@@ -487,6 +471,40 @@ mod tests {
             let expected: Vec<u64> = in_a[from..].iter().copied().take(5).collect();
             assert_eq!(copied, expected.len());
             assert_eq!(out.iter().map(|id| id.raw()).collect::<Vec<_>>(), expected);
+        }
+    }
+
+    #[test]
+    fn a_bitmap_agrees_with_the_ranges_whatever_their_lengths_and_gaps() {
+        for (gap, len) in [
+            (1, 2),
+            (3, 700),
+            (511, 513),
+            (512, 512),
+            (2000, 5),
+            (400_000, 9),
+        ] {
+            let range = |i: u64| (i * (gap + len) + 77, i * (gap + len) + 77 + len - i % 2);
+            let ranges: Vec<(u64, u64)> = (0..60).map(range).collect();
+            let (plain, mapped) = (set(&ranges), set(&ranges).with_bitmap());
+            assert_eq!(mapped.list.blocks.is_some(), gap < 400_000, "{gap} {len}");
+            let ends = ranges.iter().flat_map(|(first, end)| [*first, *end]);
+            for id in ends
+                .flat_map(|id| id.saturating_sub(600)..id + 600)
+                .map(TermId::from_raw)
+            {
+                assert_eq!(
+                    mapped.contains(id),
+                    plain.contains(id),
+                    "{gap} {len} {}",
+                    id.raw()
+                );
+            }
+            let ids = (0..4_000).map(|n| TermId::from_raw(n * 7));
+            let (mut found, mut wanted) = (Vec::new(), Vec::new());
+            mapped.copy_members(ids.clone().collect::<Vec<_>>().into_iter(), &mut found);
+            wanted.extend(ids.filter(|id| plain.contains(*id)));
+            assert_eq!(found, wanted);
         }
     }
 

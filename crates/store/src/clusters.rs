@@ -37,8 +37,8 @@ use crate::image::ImageWriter;
 const MOST_SUMMED: usize = 1024;
 /// An estimate looks at the sets of so many vertices, evenly spread over all in question.
 const SAMPLED: u64 = 256;
-/// Beyond so many stretches a list of ranges is no short one.
-const SHORT: u64 = 1024;
+/// Beyond so many stretches a set is kept, with a bitmap, rather than made each time.
+const SHORT: u64 = 32;
 /// One stretch in so many may be wanted before all are walked instead of sorting the wanted.
 const WALKED_SHARE: usize = 16;
 
