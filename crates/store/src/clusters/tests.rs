@@ -81,7 +81,7 @@ fn sums_over_few_sets_are_exact() {
     assert_eq!(clusters.count_with(&traits), 1066.0);
     let edges = clusters.edges_from(PredicateId(2), Direction::Out, &traits[..1]);
     assert_eq!(edges, 134.0);
-    assert!(!clusters.is_short(&traits) && many(300).is_short(&traits));
+    assert!(!clusters.is_short(&traits) && many(100).is_short(&traits));
 }
 
 #[test]
