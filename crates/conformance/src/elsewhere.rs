@@ -1,7 +1,7 @@
 //! Tables that go to another machine and come back, between any two operators of a query.
 
-use jindou_engine::Exchanged;
-use jindou_exec::{Context, Exchange, ExecError, Table};
+use jindou_engine::TransportOfTables;
+use jindou_exec::{Context, ExecError, Table, Transport};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,8 +24,8 @@ impl Elsewhere {
 
     /// It as a setting.
     #[must_use]
-    pub fn exchanged(self: &Arc<Self>) -> Exchanged {
-        Exchanged(Arc::clone(self) as _)
+    pub fn transport(self: &Arc<Self>) -> TransportOfTables {
+        TransportOfTables(Arc::clone(self) as _)
     }
 
     /// Tables that went there.
@@ -50,7 +50,7 @@ impl Elsewhere {
     }
 }
 
-impl Exchange for Elsewhere {
+impl Transport for Elsewhere {
     fn carry(&self, table: Table, cx: &Context) -> Result<Table, ExecError> {
         let there = cx.terms().without_computed();
         let sent = table.encode(cx.terms(), cx)?;

@@ -32,7 +32,7 @@ pub fn settings() -> Config {
         config.shards = Shards::new(count).unwrap_or_else(|error| panic!("{error}"));
     }
     if std::env::var_os("JINDOU_ELSEWHERE").is_some() {
-        config.exchange = Some(Elsewhere::new().exchanged());
+        config.transport = Some(Elsewhere::new().transport());
     }
     config
 }

@@ -12,8 +12,8 @@ use jindou_conformance::engines::{ask, load_with};
 use jindou_conformance::isomorphism::isomorphic;
 use jindou_conformance::shrink::{Case, shrink};
 use jindou_engine::ingest::Source;
-use jindou_engine::{Config, Database, EngineError, Exchanged};
-use jindou_exec::{Context, Exchange, ExecError, Table, WireError};
+use jindou_engine::{Config, Database, EngineError, TransportOfTables};
+use jindou_exec::{Context, ExecError, Table, Transport, WireError};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -32,9 +32,9 @@ fn seeds() -> std::ops::Range<u64> {
     first..first + setting("JINDOU_CASES", DEFAULT_CASES)
 }
 
-fn config(exchanged: Exchanged) -> Config {
+fn config(transport: TransportOfTables) -> Config {
     let mut config = Config::default();
-    config.exchange = Some(exchanged);
+    config.transport = Some(transport);
     config
 }
 
@@ -42,7 +42,7 @@ fn config(exchanged: Exchanged) -> Config {
 fn random_queries_are_answered_as_defined() {
     let elsewhere = Elsewhere::new();
     let outcome = |case: &Case| {
-        let loaded = Loaded::with_config(&case.quads, config(elsewhere.exchanged()));
+        let loaded = Loaded::with_config(&case.quads, config(elsewhere.transport()));
         loaded
             .expect("it loads")
             .compare_to_definitions(&case.query)
@@ -69,7 +69,7 @@ fn random_queries_are_answered_as_by_the_oracle() {
     let elsewhere = Elsewhere::new();
     for seed in seeds() {
         let case = case(seed);
-        let loaded = Loaded::with_config(&case.quads, config(elsewhere.exchanged()));
+        let loaded = Loaded::with_config(&case.quads, config(elsewhere.transport()));
         let outcome = loaded.expect("it loads").compare(&case.query);
         if let Outcome::Different(reason) = outcome
             && common_ground(&case.query.pattern)
@@ -154,7 +154,7 @@ fn terms_of_each_kind_that_a_query_computes_survive() {
     let elsewhere = Elsewhere::new();
     let (one, other) = (
         small(Config::default()),
-        small(config(elsewhere.exchanged())),
+        small(config(elsewhere.transport())),
     );
     for query in COMPUTED {
         let before = elsewhere.tables();
@@ -186,9 +186,9 @@ fn threads_send_their_tables_to_the_reader_as_bytes() {
     let query = "SELECT ?v (COUNT(*) AS ?n) { ?a <http://e/p> ?b . ?b <http://e/p> ?c . \
                  ?c <http://e/p> ?d BIND(CONCAT(STR(?a), SUBSTR(STR(?b), 10)) AS ?v) } GROUP BY ?v";
     let elsewhere = Elsewhere::new();
-    let answer = |exchange, threads| {
+    let answer = |transport, threads| {
         let mut config = Config::default();
-        (config.exchange, config.threads) = (exchange, threads);
+        (config.transport, config.threads) = (transport, threads);
         let source = Source::bytes("data.nt", data.clone().into_bytes());
         let database = load_with(vec![source], config).expect("it loads");
         let mut rows = rows(ask(&database, query, None).expect("a right query"));
@@ -197,7 +197,7 @@ fn threads_send_their_tables_to_the_reader_as_bytes() {
     };
     let expected = answer(None, 1);
     assert!(expected.len() > MANY);
-    assert!(answer(Some(elsewhere.exchanged()), 4) == expected);
+    assert!(answer(Some(elsewhere.transport()), 4) == expected);
     assert!(elsewhere.threads() > 1, "the exploration was shared out");
 }
 
@@ -206,7 +206,7 @@ struct Damaging {
     place: usize,
 }
 
-impl Exchange for Damaging {
+impl Transport for Damaging {
     fn carry(&self, table: Table, cx: &Context) -> Result<Table, ExecError> {
         let sent = table.encode(cx.terms(), cx)?;
         let mut bytes = sent.bytes().to_vec();
@@ -218,9 +218,9 @@ impl Exchange for Damaging {
 #[test]
 fn a_table_that_arrives_damaged_or_from_another_epoch_ends_its_query_with_a_typed_error() {
     let error = |place| {
-        let database = small(config(Exchanged(Arc::new(Damaging { place }))));
+        let database = small(config(TransportOfTables(Arc::new(Damaging { place }))));
         match ask(&database, "SELECT * { ?s ?p ?o }", None) {
-            Err(EngineError::Exchange { source }) => source,
+            Err(EngineError::Transport { source }) => source,
             other => panic!("{other:?}"),
         }
     };

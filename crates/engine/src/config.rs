@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use jindou_exec::{
-    CancellationToken, Exchange, GraphSource, MemoryPool, ServiceCaller, SpillLimits,
+    CancellationToken, GraphSource, MemoryPool, ServiceCaller, SpillLimits, Transport,
 };
 use jindou_ingest::ThreadStart;
 use jindou_model::ShardId;
@@ -64,7 +64,7 @@ pub struct Config {
     pub between_shards: Option<BetweenShards>,
     /// What carries tables from one operator of a query to the next, as a test puts it there.
     /// Default: nothing, they are handed over as they are.
-    pub exchange: Option<Exchanged>,
+    pub transport: Option<TransportOfTables>,
     /// When changes are merged into the base.
     pub merge: MergePolicy,
     /// Which files LOAD may read. Default: all that the process may.
@@ -146,11 +146,11 @@ impl fmt::Debug for BetweenShards {
 
 /// What carries tables between the operators of queries: by way of bytes, as between machines.
 #[derive(Clone)]
-pub struct Exchanged(pub Arc<dyn Exchange>);
+pub struct TransportOfTables(pub Arc<dyn Transport>);
 
-impl fmt::Debug for Exchanged {
+impl fmt::Debug for TransportOfTables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Exchanged")
+        f.write_str("TransportOfTables")
     }
 }
 
@@ -170,7 +170,7 @@ impl Default for Config {
             between: None,
             shards: Shards::ONE,
             between_shards: None,
-            exchange: None,
+            transport: None,
             merge: MergePolicy::default(),
             load: LoadPolicy::default(),
             load_addresses: AddressPolicy::Any,

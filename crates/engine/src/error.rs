@@ -191,7 +191,7 @@ pub enum EngineError {
     },
     /// A table that came from another part of the query, elsewhere, cannot be used.
     #[error("a table from elsewhere cannot be used: {source}")]
-    Exchange {
+    Transport {
         /// Why not.
         source: WireError,
     },
@@ -307,7 +307,7 @@ impl From<ExecError> for EngineError {
             ExecError::PoolExhausted { limit_bytes } => Self::PoolExhausted { limit_bytes },
             ExecError::NoStack(error) => error.into(),
             ExecError::Panicked => Self::Internal,
-            ExecError::Wire(source) => Self::Exchange { source },
+            ExecError::Wire(source) => Self::Transport { source },
             ExecError::ShardLost { shard } => Self::ShardLost { shard: shard.0 },
             ExecError::Service {
                 endpoint,

@@ -61,8 +61,8 @@ mod writer;
 
 pub use backup::{BackupReport, StoreReport};
 pub use config::{
-    Between, BetweenShards, Config, DEFAULT_SPILL_BYTES, Exchanged, LoadPolicy, MakeBetween,
-    MakeBetweenShards, QueryOptions,
+    Between, BetweenShards, Config, DEFAULT_SPILL_BYTES, LoadPolicy, MakeBetween,
+    MakeBetweenShards, QueryOptions, TransportOfTables,
 };
 pub use database::{DataMemory, Database};
 pub use error::{EngineError, TextPlace};

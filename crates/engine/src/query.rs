@@ -76,7 +76,7 @@ impl Running {
             profile: options.profile,
             threads: options.threads.unwrap_or(config.threads),
             seed,
-            exchange: config.exchange.as_ref().map(|by| Arc::clone(&by.0)),
+            transport: config.transport.as_ref().map(|by| Arc::clone(&by.0)),
         };
         let cx = Arc::new(Context::new(&plan, parts)?);
         let execution = Execution::new(&plan, cx, workers)?;

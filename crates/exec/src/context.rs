@@ -11,7 +11,7 @@ use oxrdf::TermRef;
 use crate::account::Account;
 use crate::spill::{self, Space, SpillLimits};
 use crate::table::Table;
-use crate::{Exchange, ExecError, GraphSource, Services, Terms, expr};
+use crate::{ExecError, GraphSource, Services, Terms, Transport, expr};
 
 /// A table of so few bytes is not booked: the operator that holds it takes about as much itself,
 /// and light queries have no others.
@@ -187,7 +187,7 @@ pub struct Context {
     /// Threads that a heavy part may use.
     pub(crate) threads: usize,
     /// How tables get from one operator to the next, where they are not handed over as they are.
-    pub(crate) exchange: Option<Arc<dyn Exchange>>,
+    pub(crate) transport: Option<Arc<dyn Transport>>,
     /// What a thread does whose rows nobody has room for.
     meanwhile: OnceLock<Meanwhile>,
 }
@@ -224,7 +224,7 @@ pub struct ContextParts {
     /// Seed of `RAND()`, `UUID()` and `BNODE()`; no two queries should share one.
     pub seed: u64,
     /// How tables get from one operator to the next; without it they are handed over as they are.
-    pub exchange: Option<Arc<dyn Exchange>>,
+    pub transport: Option<Arc<dyn Transport>>,
 }
 
 impl Context {
@@ -242,7 +242,7 @@ impl Context {
             profile,
             threads,
             seed,
-            exchange,
+            transport,
         } = parts;
         let dataset = plan
             .dataset
@@ -286,7 +286,7 @@ impl Context {
             solutions: AtomicU64::new(0),
             profile: profile.then(|| Profile::new(plan.ids)),
             threads,
-            exchange,
+            transport,
             meanwhile: OnceLock::new(),
         })
     }

@@ -10,7 +10,6 @@ mod blocks;
 mod context;
 mod discard;
 mod error;
-mod exchange;
 mod execution;
 pub mod expr;
 mod keys;
@@ -26,12 +25,12 @@ mod table;
 mod terms;
 #[cfg(test)]
 mod test_world;
+mod transport;
 mod workers;
 
 pub use account::{Account, FREE_BYTES, MemoryPool, Reservation};
 pub use context::{CancellationToken, Context, ContextParts, Held, Limits, Measured};
 pub use error::ExecError;
-pub use exchange::Exchange;
 pub use execution::Execution;
 pub use keys::{KeyKind, Keys};
 pub use service::{ServiceCall, ServiceCaller, ServiceError, ServiceNext, ServiceRows, Services};
@@ -39,4 +38,5 @@ pub use source::{Catalogue, GraphSource};
 pub use spill::SpillLimits;
 pub use table::{BATCH_ROWS, Column, ColumnKind, EncodedTable, Table, VarSet, WireError};
 pub use terms::{ComputedTerms, TermSource, Terms};
+pub use transport::Transport;
 pub use workers::Workers;

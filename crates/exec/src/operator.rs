@@ -7,11 +7,11 @@ use jindou_plan::physical::{Node, Operator as Planned, Plan, PlannedStep, Servic
 
 use crate::ExecError;
 use crate::context::Context;
-use crate::exchange::Carried;
 use crate::execution::Parallel;
 use crate::operators;
 use crate::steps::{self, Behind, Chain};
 use crate::table::{Table, VarSet};
+use crate::transport::Carried;
 
 /// Steps that are built between two looks at the limits.
 const STEPS_PER_LOOK: usize = 1024;
@@ -213,11 +213,11 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// An operator as what reads it sees it: its tables carried where they are exchanged, its rows
+    /// An operator as what reads it sees it: its tables carried where there is a transport, its rows
     /// and time counted where the query is profiled.
     fn finished(&self, inner: Boxed, id: u32) -> Boxed {
-        let inner = match &self.cx.exchange {
-            Some(exchange) => Box::new(Carried::new(inner, Arc::clone(exchange))),
+        let inner = match &self.cx.transport {
+            Some(transport) => Box::new(Carried::new(inner, Arc::clone(transport))),
             None => inner,
         };
         match self.cx.profile {

@@ -206,7 +206,7 @@ impl World {
             profile: false,
             threads: 1,
             seed: 1,
-            exchange: None,
+            transport: None,
         };
         Self {
             cx: Context::new(&plan, parts).expect("a shallow plan"),

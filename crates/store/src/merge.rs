@@ -138,7 +138,10 @@ fn merge(from: &Snapshot, merged: &[PredicateId]) -> Result<Base, StoreError> {
     next.is_union = base.is_union;
     next.identity = base.identity;
     next.files = files;
-    next.pack(merged)?;
+    // What goes to files next lies in these then.
+    if !base.is_in_files() {
+        next.pack(merged)?;
+    }
     Ok(next)
 }
 

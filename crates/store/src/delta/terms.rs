@@ -130,7 +130,8 @@ struct Numbers {
 
 impl Numbers {
     fn push(&self, number: u64) {
-        let place = self.of_place.push(number as u32);
+        let short = u32::try_from(number).expect("the snapshot bounds the numbers");
+        let place = self.of_place.push(short);
         let (page, at) = (number as usize / PAGE, number as usize % PAGE);
         while self.place_of.count() <= page {
             self.place_of.push(OnceLock::new());

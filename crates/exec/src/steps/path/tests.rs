@@ -331,7 +331,7 @@ impl World {
             profile: false,
             threads: 1,
             seed: 1,
-            exchange: None,
+            transport: None,
         };
         Context::new(&plan, parts).expect("a shallow plan")
     }

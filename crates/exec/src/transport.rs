@@ -11,7 +11,7 @@ use crate::table::Table;
 /// What carries tables between operators.
 ///
 /// Who implements it sends [`Table::encode`] and reads with [`Table::decode`].
-pub trait Exchange: Send + Sync {
+pub trait Transport: Send + Sync {
     /// A table as it arrives.
     ///
     /// # Errors
@@ -23,12 +23,12 @@ pub trait Exchange: Send + Sync {
 /// Hands over the tables of the operator inside as they arrive.
 pub(crate) struct Carried {
     inner: Boxed,
-    exchange: Arc<dyn Exchange>,
+    transport: Arc<dyn Transport>,
 }
 
 impl Carried {
-    pub(crate) fn new(inner: Boxed, exchange: Arc<dyn Exchange>) -> Self {
-        Self { inner, exchange }
+    pub(crate) fn new(inner: Boxed, transport: Arc<dyn Transport>) -> Self {
+        Self { inner, transport }
     }
 }
 
@@ -36,7 +36,7 @@ impl Operator for Carried {
     fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         let table = self.inner.next(cx)?;
         table
-            .map(|table| self.exchange.carry(table, cx))
+            .map(|table| self.transport.carry(table, cx))
             .transpose()
     }
 }
