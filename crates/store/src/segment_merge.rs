@@ -3,6 +3,7 @@
 //! Between two changed keys whole stretches of rows are copied, so that a merge costs little more
 //! than reading and writing the columns.
 
+use jindou_fabric::RegionBuilder;
 use jindou_model::{Edge, Narrow, SortedSet, TermId};
 
 use crate::column::{Column, ColumnBuilder};
@@ -30,7 +31,7 @@ pub(crate) fn merged(before: Option<&Segment>, changes: &SegmentChanges<'_>) -> 
     if edges == 0 {
         return None;
     }
-    let domain = Domain::from_sorted(&keys_after(before, changes));
+    let domain = domain_after(before, changes);
     let rows = domain.len();
     let neighbours = bounds(before, changes);
     let mut pass = Pass {
@@ -72,25 +73,34 @@ fn least(one: Option<&Edge>, other: Option<&Edge>) -> Option<u64> {
     one.into_iter().chain(other).map(|edge| edge.0).min()
 }
 
-/// The keys of the segment after the changes.
-fn keys_after(before: Option<&Segment>, changes: &SegmentChanges<'_>) -> Vec<u64> {
+/// The domain of the segment after the changes.
+fn domain_after(before: Option<&Segment>, changes: &SegmentChanges<'_>) -> Domain {
     let count = before.map_or(0, |segment| segment.domain().len());
-    let mut keys = Vec::with_capacity(count + changes.gained.len() - changes.lost.len());
+    let count = count + changes.gained.len() - changes.lost.len();
+    // Not of the allocator, which might keep them while there are columns.
+    let mut keys = RegionBuilder::new(count * size_of::<u64>());
+    fill_keys_after(before, changes, keys.as_mut_slice());
+    Domain::from_sorted(keys.as_mut_slice())
+}
+
+/// Writes the keys of the segment after the changes, of which there are as many.
+fn fill_keys_after(before: Option<&Segment>, changes: &SegmentChanges<'_>, keys: &mut [u64]) {
+    let mut keys = keys.iter_mut();
+    let mut push = |key: u64| *keys.next().expect("keys come and go as counted") = key;
     let mut gained = changes.gained.iter().peekable();
     let mut lost = changes.lost.iter().peekable();
     if let Some(segment) = before {
         segment.domain().for_each(&mut |key| {
             let key = key.raw();
             while let Some(new) = gained.next_if(|new| *new < key) {
-                keys.push(new);
+                push(new);
             }
             if lost.next_if_eq(&key).is_none() {
-                keys.push(key);
+                push(key);
             }
         });
     }
-    keys.extend(gained);
-    keys
+    gained.for_each(push);
 }
 
 /// The least and the greatest neighbour that the segment may have.
