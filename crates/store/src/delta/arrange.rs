@@ -185,10 +185,13 @@ impl Snapshot {
         order.sort_unstable();
         let mut numbers = vec![0; said.len()];
         let open = self.generation.terms.extents.lock();
+        // Others may have opened some since: those lie where this transaction sets numbers aside.
+        let before = pending.first().numbers;
+        let of_set = |set: u64| open.get(set).without_room_behind(before);
         pending.with_extents(|changed| {
             for group in order.chunk_by(|a, b| a.0 == b.0) {
                 let set = group[0].0;
-                let extent: &mut Extent = changed.entry(set).or_insert_with(|| open.get(set));
+                let extent: &mut Extent = changed.entry(set).or_insert_with(|| of_set(set));
                 let mut members = group.iter();
                 extent.give(group.len() as u64, free, &mut |first, count| {
                     let members = members.by_ref().take(count as usize);
@@ -220,7 +223,7 @@ fn literal_numbers(pending: &PendingTerms, places: std::ops::Range<u64>) -> Vec<
 mod tests {
     use super::*;
     use crate::bulk::build;
-    use crate::{Changes, LayerKind, Merged, Replay, Transaction};
+    use crate::{Changes, LayerKind, Merged, NewIds, Replay, Transaction};
     use jindou_model::{IdQuad, SnapshotNumber};
 
     const TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
@@ -329,6 +332,103 @@ mod tests {
         for number in snapshot.appended_vertices() {
             let id = TermId::vertex(number);
             assert_eq!(back.appended_key(id), snapshot.appended_key(id));
+        }
+    }
+
+    /// New vertices, each of one of some sets, in one step, arranged and made.
+    fn add(snapshot: &mut Snapshot, name: &str, sets: &[u8]) -> Stage {
+        let since = snapshot.known_terms();
+        let mut stage = Stage::default();
+        for (number, set) in sets.iter().enumerate() {
+            let subject =
+                snapshot.intern_node(format!("http://e/{name}/{set}/{number}").as_bytes());
+            let predicate = snapshot.intern_predicate(&format!("http://e/p{set}"));
+            let object = snapshot.intern_literal(format!("{name} {set} {number}\0").as_bytes());
+            stage.changes.add.push(IdQuad {
+                subject: subject.unwrap(),
+                predicate: predicate.unwrap(),
+                object: object.unwrap(),
+                graph: TermId::NONE,
+            });
+        }
+        snapshot.arrange(since, &mut stage);
+        snapshot.apply_stage(&stage);
+        stage
+    }
+
+    /// Each quad as text.
+    fn texts(snapshot: &Snapshot) -> std::collections::BTreeSet<[String; 3]> {
+        let mut all = std::collections::BTreeSet::new();
+        let text = |id| {
+            let mut key = Vec::new();
+            snapshot.push_key(id, &mut key);
+            String::from_utf8(key).unwrap()
+        };
+        let pattern = jindou_model::Pattern {
+            subject: None,
+            predicate: None,
+            object: None,
+        };
+        let flow = snapshot
+            .default_graph()
+            .for_each_match(&pattern, &mut |s, p, o, _| {
+                all.insert([text(s), text(snapshot.predicate_term(p)), text(o)]);
+                std::ops::ControlFlow::Continue(())
+            });
+        assert!(flow.is_continue());
+        all
+    }
+
+    fn expected(name: &str, sets: &[u8]) -> impl Iterator<Item = [String; 3]> {
+        sets.iter().enumerate().map(move |(number, set)| {
+            let subject = format!("http://e/{name}/{set}/{number}");
+            [
+                subject,
+                format!("http://e/p{set}"),
+                format!("{name} {set} {number}\0"),
+            ]
+        })
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn terms_numbered_beside_commits_stay_apart_from_each_other(
+            before in proptest::collection::vec(0_u8..4, 0..20),
+            steps in proptest::collection::vec(
+                (proptest::option::of(proptest::collection::vec(0_u8..4, 0..12)), proptest::bool::ANY),
+                1..12,
+            ),
+        ) {
+            let base = build(Vec::new(), 0).unwrap();
+            let mut latest = Snapshot::of_base(base, 1, SnapshotNumber(1));
+            add(&mut latest, "before", &before);
+            latest.keep_terms();
+            let start = latest.clone();
+            let mut working = start.clone();
+            let mut all: std::collections::BTreeSet<_> = expected("before", &before).collect();
+            let (mut stages, mut mine) = (Vec::new(), all.clone());
+            for (number, (sets, is_other)) in steps.iter().enumerate() {
+                let sets = sets.as_deref().unwrap_or(&[0, 1, 2, 3]);
+                let name = format!("{number}");
+                if *is_other {
+                    add(&mut latest, &name, sets);
+                    latest.keep_terms();
+                } else {
+                    stages.push(add(&mut working, &name, sets));
+                    mine.extend(expected(&name, sets));
+                }
+                all.extend(expected(&name, sets));
+                proptest::prop_assert_eq!(&texts(&working), &mine);
+            }
+            let mut to = latest.clone();
+            let mut new_ids = NewIds::beside(start, working);
+            for stage in &stages {
+                let stage = new_ids.stage(stage, &mut to).unwrap();
+                to.apply_stage(&stage);
+            }
+            proptest::prop_assert_eq!(&texts(&to), &all);
+            to.keep_terms();
+            proptest::prop_assert_eq!(&texts(&to), &all);
         }
     }
 }

@@ -30,6 +30,14 @@ impl Extent {
         self.next = self.end;
     }
 
+    /// The same; without room if that is behind a number.
+    pub(super) fn without_room_behind(mut self, number: u64) -> Self {
+        if self.end > number {
+            self.fill_up();
+        }
+        self
+    }
+
     /// Gives numbers to `count` vertices, in runs, each with how many; `free` is the first that
     /// nothing has been set aside of.
     pub(super) fn give(&mut self, mut count: u64, free: &mut u64, run: &mut dyn FnMut(u64, u64)) {

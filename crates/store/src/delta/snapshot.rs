@@ -660,6 +660,16 @@ impl Snapshot {
         }
     }
 
+    /// True if all vertices have numbers that no other one has, of those of this snapshot, the latest
+    /// one, or among themselves.
+    pub(super) fn are_new(&self, terms: &NewTerms) -> bool {
+        let mut numbers: Vec<u64> = terms.vertices.iter().map(|(number, _)| *number).collect();
+        numbers.sort_unstable();
+        let first = self.base().vertex_count();
+        numbers.is_sorted_by(|a, b| a < b)
+            && (numbers.iter()).all(|number| *number >= first && !self.has_appended(*number))
+    }
+
     /// Appends terms of a log, in its order.
     pub(super) fn append_terms(&mut self, terms: &NewTerms) -> Result<(), ReplayError> {
         let mut expected = self.known;

@@ -100,19 +100,21 @@ impl Transaction {
     /// The transaction of these steps, between two snapshots of one generation.
     ///
     /// # Panics
-    /// If they are not of one generation.
+    /// If they are not of one generation, or a number was given twice: nothing of that may be lasting.
     #[must_use]
     pub fn between(before: &Snapshot, after: &Snapshot, stages: Vec<Stage>) -> Self {
         assert!(
             before.is_of_generation_of(after),
             "a transaction stays in its generation"
         );
+        let terms = after.terms_since(before.known_terms());
+        assert!(before.are_new(&terms), "a number is given once");
         Self {
             number: after.number(),
             documents: after.documents(),
             known: before.known_terms().given(),
             forgotten: Vec::new(),
-            terms: after.terms_since(before.known_terms()),
+            terms,
             stages,
         }
     }
