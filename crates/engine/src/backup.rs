@@ -123,7 +123,7 @@ impl Database {
         let is_base = snapshot.is_merged();
         let rebuilt = match is_base {
             true => None,
-            false => Some(inner.builders().install(|| rebuild(&snapshot))?),
+            false => Some(inner.builders()?.install(|| rebuild(&snapshot))?),
         };
         let base = rebuilt.as_ref().unwrap_or(snapshot.base());
         DurableStore::write_new(place.directory(), base, snapshot.number())?;

@@ -360,7 +360,7 @@ impl Inner {
         let mut writer = self.take_writer(Occupation::Merge, deadline)?;
         writer.check_opened_to_write()?;
         let start = writer.begin()?;
-        let base = self.builders().install(|| rebuild(&start))?;
+        let base = self.builders()?.install(|| rebuild(&start))?;
         start.base().check()?;
         self.replace_all(&mut writer, base, start.number())
     }
@@ -450,7 +450,9 @@ impl Inner {
             synced.map_err(|error| self.writer.lock().refused(error))?;
         }
         let of_start = start.clone();
-        let merged = self.builders().install(|| Merged::new(start, predicates))?;
+        let merged = self
+            .builders()?
+            .install(|| Merged::new(start, predicates))?;
         of_start.base().check()?;
         self.go_on()?;
         let merged = match &directory {
@@ -523,14 +525,22 @@ impl Inner {
     }
 
     /// Half of the cores, so that a merge leaves the others to queries.
-    pub(crate) fn builders(&self) -> &rayon::ThreadPool {
-        self.builders.get_or_init(|| {
-            rayon::ThreadPoolBuilder::new()
+    ///
+    /// # Errors
+    /// [`EngineError::Thread`].
+    pub(crate) fn builders(&self) -> Result<&rayon::ThreadPool, EngineError> {
+        if self.builders.get().is_none() {
+            let pool = rayon::ThreadPoolBuilder::new()
                 .num_threads(builder_threads())
                 .thread_name(|_| "jindou-build".to_owned())
-                .build()
-                .expect("the system gives a thread")
-        })
+                .build();
+            let pool = pool.map_err(|error| EngineError::Thread {
+                source: std::io::Error::other(error),
+            })?;
+            // Somebody else may have been first.
+            let _ = self.builders.set(pool);
+        }
+        Ok(self.builders.get().expect("it was set"))
     }
 
     /// Writes what has changed since the base, so that the log can begin anew.
