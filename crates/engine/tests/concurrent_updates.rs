@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -338,4 +338,59 @@ fn one_always_stays_where_each_leaves_only_while_another_stays() {
         };
         assert_eq!(solutions.count(), 1, "round {round}");
     }
+}
+
+#[test]
+fn the_new_terms_of_a_long_request_stay_apart_while_others_add_theirs() {
+    let database = Database::new();
+    update(&database, "INSERT DATA { :s :name \"s\" ; :title \"s\" }").unwrap();
+    let mut expected: BTreeSet<String> = ["s".to_owned()].into();
+    for round in 0..4 {
+        let names: Vec<String> = (0..4000)
+            .map(|number| format!("r{round}n{number}"))
+            .collect();
+        let quad = |(number, name): (usize, &String)| match number % 3 {
+            0 => format!(":{name} :title \"{name}\" . "),
+            _ => format!(":{name} :name \"{name}\" . "),
+        };
+        let text: String = names.iter().enumerate().map(quad).collect();
+        let is_done = AtomicBool::new(false);
+        let others = std::thread::scope(|scope| {
+            let others = scope.spawn(|| {
+                let mut names = Vec::new();
+                while names.is_empty() || !is_done.load(SeqCst) {
+                    let some = (0..3).map(|n| format!("r{round}o{}x{n}", names.len()));
+                    let some: Vec<String> = some.collect();
+                    let quads = some
+                        .iter()
+                        .map(|name| format!(":{name} :title \"{name}\" . "));
+                    let quads: String = quads.collect();
+                    update(&database, &format!("INSERT DATA {{ {quads} }}")).unwrap();
+                    names.extend(some);
+                }
+                names
+            });
+            update(&database, &format!("INSERT DATA {{ {text} }}")).unwrap();
+            is_done.store(true, SeqCst);
+            others.join().unwrap()
+        });
+        expected.extend(names.into_iter().chain(others));
+    }
+    let query = format!("{PREFIX} SELECT ?s ?o {{ ?s :name|:title ?o }}");
+    let QueryResults::Solutions(solutions) = database.query(&query).unwrap() else {
+        panic!("SELECT gives solutions");
+    };
+    let mut found = BTreeSet::new();
+    for solution in solutions {
+        let solution = solution.unwrap();
+        let name = |variable| solution.get(variable).unwrap().to_string();
+        let value = name("o").trim_matches('"').to_owned();
+        assert!(
+            name("s").ends_with(&format!("{value}>")),
+            "{} {value}",
+            name("s")
+        );
+        found.insert(value);
+    }
+    assert_eq!(found, expected);
 }
