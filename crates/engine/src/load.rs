@@ -6,6 +6,7 @@
 
 use std::time::{Duration, Instant};
 
+use jindou_fabric::allocator;
 use jindou_ingest::{LoadOptions, Progress, QuadSink, Report, Skipped, Source};
 use jindou_model::SnapshotNumber;
 use jindou_store::bulk::{BulkSink, build, stage_onto};
@@ -91,6 +92,13 @@ impl Collected {
     }
 }
 
+/// Gives back what the load no longer needs, the threads that build included: each keeps what it
+/// allocated.
+fn release_free_memory() {
+    rayon::broadcast(|_| allocator::release_free_memory());
+    allocator::release_free_memory();
+}
+
 /// A report without what has become of the graph.
 fn report(report: Report, [triples, named_quads]: [u64; 2], times: [Duration; 2]) -> LoadReport {
     let [read_time, build_time] = times;
@@ -115,7 +123,7 @@ pub(crate) fn base_of(
     let collected = Collected::read(sources, options, progress)?;
     let begin = Instant::now();
     let base = build(collected.sinks, collected.report.next_blank_scope)?;
-    jindou_fabric::allocator::release_free_memory();
+    release_free_memory();
     let quads = [base.layer(LayerKind::Default).edges(), base.named().quads()];
     let times = [collected.read_time, begin.elapsed()];
     Ok((base, report(collected.report, quads, times)))
@@ -154,7 +162,7 @@ impl Database {
             true => self.load_as_transaction(&collected.sinks)?,
             false => inner.load_at_turn(collected.sinks)?,
         }
-        jindou_fabric::allocator::release_free_memory();
+        release_free_memory();
         let graph = &self.graph().snapshot;
         let quads = [graph.triples(), graph.named_quads()];
         let times = [collected.read_time, begin.elapsed()];

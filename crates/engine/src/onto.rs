@@ -42,8 +42,8 @@ impl Inner {
     ) -> Result<(), EngineError> {
         let quads = read_whole(&latest, || LoadedQuads::new(sinks, &latest))??;
         drop(latest);
-        let (start, quads) = self.keep_terms(quads)?;
         let _terms = TermsOfLoad(self);
+        let (start, quads) = self.keep_terms(quads)?;
         let loaded = read_whole(&start, || Loaded::new(start.clone(), quads))?;
         if loaded.added() == 0 && self.writer.lock().latest.is_same_version(&start) {
             return Ok(());
