@@ -319,7 +319,7 @@ Scenarios: single (new triples of one predicate are merged, alone and beside que
 (clients commit new vertices while the background merges; queries and sizes are compared with a
 fresh load), churn (as much is deleted as inserted; memory and files by tenths of the run), order
 (ORDER BY of literals of which one in ten was appended, beside a fresh load). Memory
-is told best by one scenario at a time; all four take about three minutes on two cores. Data and
+is measured best with one scenario at a time; all four take about three minutes on two cores. Data and
 stores for the time of the measurement are kept under target/bench-data in the current folder, which
 decides what an fsync costs. Ends with status 1
 if an answer is not the one that a fresh load gives.")]

@@ -11,7 +11,7 @@ use crate::Sharded;
 /// Neighbours that are counted together.
 const COUNTED_AT_ONCE: usize = 4096;
 
-/// Of two reasons not to answer, the one to be told: what is lost does not come back.
+/// Of two reasons not to answer, the one to report: what is lost does not come back.
 pub(crate) fn worse(one: Option<Unavailable>, other: Unavailable) -> Unavailable {
     match one {
         Some(Unavailable::Never(shard)) => Unavailable::Never(shard),

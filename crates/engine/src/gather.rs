@@ -5,8 +5,10 @@
 
 use hashbrown::HashTable;
 use jindou_exec::{KeyKind, Keys};
-use jindou_model::{IdQuad, PredicateId, TermId};
+use jindou_model::{IdQuad, PredicateId, TermId, inline, key};
+use jindou_plan::{DataQuad, DataTerm};
 use jindou_store::{Snapshot, StoreError, TermKey};
+use oxrdf::{GraphNameRef, QuadRef, TermRef};
 
 /// Quads are gathered up to so many, or until their terms have so many bytes.
 const MOST_QUADS: usize = 1024;
@@ -14,7 +16,7 @@ const MOST_BYTES: usize = 1 << 18;
 
 /// A term of a gathered quad.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Gathered {
+enum Gathered {
     /// It is known, or there is none.
     Id(TermId),
     /// That of a number among the keys.
@@ -23,12 +25,12 @@ pub(crate) enum Gathered {
 
 /// A quad whose terms are not looked up yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct GatheredQuad {
-    pub(crate) subject: Gathered,
+struct GatheredQuad {
+    subject: Gathered,
     /// The number of its IRI's key.
-    pub(crate) predicate: u32,
-    pub(crate) object: Gathered,
-    pub(crate) graph: Gathered,
+    predicate: u32,
+    object: Gathered,
+    graph: Gathered,
 }
 
 /// A quad to remove: `None` where a snapshot does not have a term.
@@ -52,18 +54,78 @@ pub(crate) struct Gather {
 }
 
 impl Gather {
-    /// A vertex by its key.
-    pub(crate) fn node(&mut self, key: &[u8]) -> Gathered {
-        Gathered::Key(self.number(key, KeyKind::Node))
+    /// Adds a quad of a request's data, of which `scope` tells the blank nodes from all others.
+    pub(crate) fn push_data(&mut self, quad: &DataQuad<'_>, scope: &str) {
+        let quad = GatheredQuad {
+            subject: self.data_term(quad.subject, scope),
+            predicate: self.iri_key(quad.predicate),
+            object: self.data_term(quad.object, scope),
+            graph: match quad.graph {
+                Some(graph) => self.iri(graph),
+                None => Gathered::Id(TermId::NONE),
+            },
+        };
+        self.quads.push(quad);
+    }
+
+    /// Adds a quad of a document, of which `scope` tells the blank nodes from all others.
+    pub(crate) fn push_quad(&mut self, quad: QuadRef<'_>, scope: &str) {
+        let quad = GatheredQuad {
+            subject: self.term(quad.subject.into(), scope),
+            predicate: self.iri_key(quad.predicate.as_str()),
+            object: self.term(quad.object, scope),
+            graph: match quad.graph_name {
+                GraphNameRef::DefaultGraph => Gathered::Id(TermId::NONE),
+                GraphNameRef::NamedNode(node) => self.iri(node.as_str()),
+                GraphNameRef::BlankNode(node) => self.term(node.into(), scope),
+            },
+        };
+        self.quads.push(quad);
+    }
+
+    fn data_term(&mut self, term: DataTerm<'_>, scope: &str) -> Gathered {
+        match term {
+            DataTerm::Iri(iri) => self.iri(iri),
+            DataTerm::Literal(literal) => self.term(literal.into(), scope),
+            // Numbers begin with a digit.
+            DataTerm::Label(label) => self.blank_node(&[scope, "b", label]),
+            DataTerm::Anonymous(number) => self.blank_node(&[scope, &number.to_string()]),
+        }
+    }
+
+    fn term(&mut self, term: TermRef<'_>, scope: &str) -> Gathered {
+        if let TermRef::BlankNode(node) = term {
+            return self.blank_node(&[scope, node.as_str()]);
+        }
+        if let Some(id) = inline_id(term) {
+            return Gathered::Id(id);
+        }
+        self.term_with(|bytes| match key::push_term(bytes, term) {
+            true => KeyKind::Literal,
+            false => KeyKind::Node,
+        })
+    }
+
+    fn iri(&mut self, iri: &str) -> Gathered {
+        Gathered::Key(self.iri_key(iri))
     }
 
     /// The number of an IRI's key.
-    pub(crate) fn predicate(&mut self, iri: &str) -> u32 {
+    fn iri_key(&mut self, iri: &str) -> u32 {
         self.number(iri.as_bytes(), KeyKind::Node)
     }
 
+    /// The blank node with a label of these parts.
+    fn blank_node(&mut self, label: &[&str]) -> Gathered {
+        self.term_with(|bytes| {
+            bytes.extend_from_slice(b"_:");
+            (label.iter()).for_each(|part| bytes.extend_from_slice(part.as_bytes()));
+            KeyKind::Node
+        })
+    }
+
     /// The term whose key `write` makes.
-    pub(crate) fn term_with(&mut self, write: impl FnOnce(&mut Vec<u8>) -> KeyKind) -> Gathered {
+    fn term_with(&mut self, write: impl FnOnce(&mut Vec<u8>) -> KeyKind) -> Gathered {
         let mut key = std::mem::take(&mut self.key);
         key.clear();
         let kind = write(&mut key);
@@ -84,10 +146,6 @@ impl Gather {
         self.keys.push(key, kind);
         self.hashes.push(hash);
         number
-    }
-
-    pub(crate) fn push(&mut self, quad: GatheredQuad) {
-        self.quads.push(quad);
     }
 
     /// Number of quads.
@@ -170,5 +228,15 @@ impl Gather {
         self.hashes.clear();
         self.numbers.clear();
         self.quads.clear();
+    }
+}
+
+/// The id of a literal that is held in it.
+pub(crate) fn inline_id(term: TermRef<'_>) -> Option<TermId> {
+    match term {
+        TermRef::Literal(literal) if literal.language().is_none() => {
+            inline::encode(literal.value(), literal.datatype().as_str())
+        }
+        _ => None,
     }
 }

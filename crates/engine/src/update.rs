@@ -7,18 +7,16 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jindou_exec::{CancellationToken, GraphSource, KeyKind, Table};
+use jindou_exec::{CancellationToken, GraphSource, Table};
 use jindou_ingest::Source;
-use jindou_model::{
-    GraphRef, IdQuad, Pattern, PredicateId, SnapshotNumber, TermId, TermKind, inline, key,
-};
+use jindou_model::{GraphRef, IdQuad, Pattern, PredicateId, SnapshotNumber, TermId, TermKind, key};
 use jindou_plan::physical::{Dataset, Slot, TemplateSlot};
 use jindou_plan::{
-    DataBlock, DataQuad, DataTerm, GraphTarget, Modify, Operation, TemplateQuad, Transfer,
-    TransferKind, parse_update_within,
+    DataBlock, GraphTarget, Modify, Operation, TemplateQuad, Transfer, TransferKind,
+    parse_update_within,
 };
 use jindou_store::{Changes, Effect, Snapshot, Stage, TermCounts};
-use oxrdf::{GraphNameRef, NamedNode, TermRef};
+use oxrdf::{NamedNode, TermRef};
 
 use crate::attempt::{Done, Step};
 use crate::background::SHORT_TEXT_BYTES;
@@ -26,7 +24,7 @@ use crate::database::Inner;
 use crate::deadline::Deadline;
 use crate::document::{Document, GraphNames};
 use crate::fetch::{Fetched, fetch};
-use crate::gather::{FoundQuad, Gather, Gathered, GatheredQuad};
+use crate::gather::{FoundQuad, Gather, inline_id};
 use crate::graph::StoredGraph;
 use crate::progress::QueryProgress;
 use crate::query::Running;
@@ -437,8 +435,7 @@ impl<'a> Run<'a> {
         let scope = self.scope();
         let (mut add, mut gather) = (Vec::new(), Gather::default());
         data.for_each(&mut |quad| {
-            let quad = gathered(&mut gather, quad, &scope);
-            gather.push(quad);
+            gather.push_data(quad, &scope);
             self.intern_if(gather.is_full(), &mut gather, &mut add)
         })?;
         self.intern_if(true, &mut gather, &mut add)?;
@@ -487,8 +484,7 @@ impl<'a> Run<'a> {
         let (mut remove, mut gather) = (Vec::new(), Gather::default());
         data.for_each(&mut |quad| {
             // It has no blank nodes, which would be of a scope.
-            let quad = gathered(&mut gather, quad, "");
-            gather.push(quad);
+            gather.push_data(quad, "");
             self.find_if(gather.is_full(), &mut gather, &mut remove)
         })?;
         self.find_if(true, &mut gather, &mut remove)?;
@@ -541,18 +537,7 @@ impl<'a> Run<'a> {
         let scope = self.scope();
         let (mut add, mut gather) = (Vec::with_capacity(document.len()), Gather::default());
         for quad in document.quads() {
-            let graph = match quad.graph_name.as_ref() {
-                GraphNameRef::DefaultGraph => Gathered::Id(TermId::NONE),
-                GraphNameRef::NamedNode(node) => gather.node(node.as_str().as_bytes()),
-                GraphNameRef::BlankNode(node) => scoped(&mut gather, node.into(), &scope),
-            };
-            let quad = GatheredQuad {
-                subject: scoped(&mut gather, quad.subject.as_ref().into(), &scope),
-                predicate: gather.predicate(quad.predicate.as_str()),
-                object: scoped(&mut gather, quad.object.as_ref(), &scope),
-                graph,
-            };
-            gather.push(quad);
+            gather.push_quad(quad.as_ref(), &scope);
             self.intern_if(gather.is_full(), &mut gather, &mut add)?;
         }
         self.intern_if(true, &mut gather, &mut add)?;
@@ -886,59 +871,9 @@ fn is_about_named(stage: &Stage) -> bool {
         || quads.into_iter().any(|quad| !quad.graph.is_none())
 }
 
-/// A quad of a request's data.
-fn gathered(gather: &mut Gather, quad: &DataQuad<'_>, scope: &str) -> GatheredQuad {
-    GatheredQuad {
-        subject: data_term(gather, quad.subject, scope),
-        predicate: gather.predicate(quad.predicate),
-        object: data_term(gather, quad.object, scope),
-        graph: match quad.graph {
-            Some(graph) => gather.node(graph.as_bytes()),
-            None => Gathered::Id(TermId::NONE),
-        },
-    }
-}
-
-fn data_term(gather: &mut Gather, term: DataTerm<'_>, scope: &str) -> Gathered {
-    match term {
-        DataTerm::Iri(iri) => gather.node(iri.as_bytes()),
-        DataTerm::Literal(literal) => gathered_term(gather, literal.into()),
-        // Numbers begin with a digit.
-        DataTerm::Label(label) => gather.node(format!("_:{scope}b{label}").as_bytes()),
-        DataTerm::Anonymous(number) => gather.node(format!("_:{scope}{number}").as_bytes()),
-    }
-}
-
-/// A document's term: its blank nodes are its own.
-fn scoped(gather: &mut Gather, term: TermRef<'_>, scope: &str) -> Gathered {
-    match term {
-        TermRef::BlankNode(node) => gather.node(format!("_:{scope}{}", node.as_str()).as_bytes()),
-        other => gathered_term(gather, other),
-    }
-}
-
-fn gathered_term(gather: &mut Gather, term: TermRef<'_>) -> Gathered {
-    if let Some(id) = inline_id(term) {
-        return Gathered::Id(id);
-    }
-    gather.term_with(|bytes| match key::push_term(bytes, term) {
-        true => KeyKind::Literal,
-        false => KeyKind::Node,
-    })
-}
-
 fn absent(graph: &NamedNode) -> EngineError {
     EngineError::GraphAbsent {
         graph: graph.as_str().to_owned(),
-    }
-}
-
-fn inline_id(term: TermRef<'_>) -> Option<TermId> {
-    match term {
-        TermRef::Literal(literal) if literal.language().is_none() => {
-            inline::encode(literal.value(), literal.datatype().as_str())
-        }
-        _ => None,
     }
 }
 
