@@ -4,7 +4,8 @@
 //! shards know it: each for those that it owns.
 
 use jindou_model::{
-    Direction, GraphRef, IdRanges, Membership, PredicateId, TermId, TermKind, Unavailable,
+    Direction, GraphRef, IdRanges, Membership, Precision, PredicateId, TermId, TermKind,
+    Unavailable,
 };
 
 use crate::Sharded;
@@ -16,21 +17,21 @@ impl Sharded {
         &self,
         graph: GraphRef<'_>,
         traits: &[Membership],
-        exact: bool,
+        precision: Precision,
         within: Option<&IdRanges>,
     ) -> Result<Option<IdRanges>, Unavailable> {
         let is_type = |asked: &Membership| matches!(asked, Membership::Type(_));
         let is_some = matches!(graph, GraphRef::One(_) | GraphRef::Some(_));
         if is_some && !traits.iter().any(is_type) {
             return match traits.first() {
-                Some(Membership::Has(_, Direction::Out)) if exact => {
+                Some(Membership::Has(_, Direction::Out)) if precision.is_exact() => {
                     self.subjects(graph, traits, within)
                 }
                 // What other named graphs have may be among it.
-                _ => self.members_of(GraphRef::Named, traits, exact, within),
+                _ => self.members_of(GraphRef::Named, traits, precision, within),
             };
         }
-        let vertices = self.shared.members(graph, traits, exact, within)?;
+        let vertices = self.shared.members(graph, traits, precision, within)?;
         let has_literals = |asked: &Membership| matches!(asked, Membership::Has(predicate, Direction::In) if *predicate != PredicateId::TYPE);
         if traits.is_empty() || !traits.iter().all(has_literals) {
             return Ok(vertices);
@@ -43,7 +44,7 @@ impl Sharded {
             TermId::new(TermKind::Literal, 0),
             TermId::from_raw(u64::MAX),
         );
-        for of_shard in self.of_each_shard(graph, traits, exact, within)? {
+        for of_shard in self.of_each_shard(graph, traits, precision, within)? {
             match of_shard {
                 Some(ids) => all = all.union(&ids.within(&literals)),
                 None => return Ok(None),
@@ -60,10 +61,13 @@ impl Sharded {
         traits: &[Membership],
         within: Option<&IdRanges>,
     ) -> Result<Option<IdRanges>, Unavailable> {
-        let Some(mut all) = self.shared.members(graph, traits, true, within)? else {
+        let Some(mut all) = self
+            .shared
+            .members(graph, traits, Precision::Exact, within)?
+        else {
             return Ok(None);
         };
-        for of_shard in self.of_each_shard(graph, traits, true, within)? {
+        for of_shard in self.of_each_shard(graph, traits, Precision::Exact, within)? {
             match of_shard {
                 Some(ids) => all = all.union(&ids),
                 None => return Ok(None),
@@ -77,14 +81,14 @@ impl Sharded {
         &self,
         graph: GraphRef<'_>,
         traits: &[Membership],
-        exact: bool,
+        precision: Precision,
         within: Option<&IdRanges>,
     ) -> Result<Vec<Option<IdRanges>>, Unavailable> {
         let mut all = Vec::with_capacity(self.shards.count());
         let mut reason = None;
         for shard in self.shards.all() {
             let rows = self.of_shard(shard);
-            match rows.and_then(|rows| rows.members(graph, traits, exact, within)) {
+            match rows.and_then(|rows| rows.members(graph, traits, precision, within)) {
                 Ok(ids) => all.push(ids),
                 Err(why) => reason = Some(worse(reason, why)),
             }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use jindou_exec::{Catalogue, GraphSource, Keys, TermSource};
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, PredicateId,
-    ShardId, TermId, TextPlace, Unavailable, Visit,
+    Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, Precision,
+    PredicateId, ShardId, TermId, TextPlace, Unavailable, Visit,
 };
 use jindou_partition::Shards;
 
@@ -174,10 +174,10 @@ impl GraphSource for Sharded {
         &self,
         graph: GraphRef<'_>,
         memberships: &[Membership],
-        exact: bool,
+        precision: Precision,
         within: Option<&IdRanges>,
     ) -> Result<Option<IdRanges>, Unavailable> {
-        self.members_of(graph, memberships, exact, within)
+        self.members_of(graph, memberships, precision, within)
     }
 
     fn expand(

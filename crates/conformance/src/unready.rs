@@ -3,8 +3,8 @@
 use crate::random::Random;
 use jindou_exec::{Catalogue, GraphSource, Keys, TermSource};
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, PredicateId,
-    ShardId, TermId, TextPlace, Unavailable, Visit,
+    Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, Precision,
+    PredicateId, ShardId, TermId, TextPlace, Unavailable, Visit,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -150,11 +150,11 @@ impl GraphSource for Unready {
         &self,
         graph: GraphRef<'_>,
         memberships: &[Membership],
-        exact: bool,
+        precision: Precision,
         within: Option<&IdRanges>,
     ) -> Result<Option<IdRanges>, Unavailable> {
         self.roll()?;
-        self.graph.members(graph, memberships, exact, within)
+        self.graph.members(graph, memberships, precision, within)
     }
 
     fn expand(

@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use jindou_exec::{Catalogue, GraphSource, Keys, TermSource};
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, PredicateId,
-    TermId, TermKind, TextPlace, Unavailable, Visit, inline, key,
+    Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, Precision,
+    PredicateId, TermId, TermKind, TextPlace, Unavailable, Visit, inline, key,
 };
 use jindou_plan::{SegmentStatistics, Statistics};
 use jindou_store::{LayerView, Snapshot};
@@ -142,10 +142,10 @@ impl GraphSource for StoredGraph {
         &self,
         graph: GraphRef<'_>,
         memberships: &[Membership],
-        exact: bool,
+        precision: Precision,
         within: Option<&IdRanges>,
     ) -> Result<Option<IdRanges>, Unavailable> {
-        Ok(self.snapshot.members(graph, memberships, exact, within))
+        Ok(self.snapshot.members(graph, memberships, precision, within))
     }
 
     fn expand(

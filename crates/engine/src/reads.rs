@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use jindou_exec::{Catalogue, GraphSource, Keys, TermSource};
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, PredicateId,
-    TermId, TermKind, TextPlace, Unavailable, Visit,
+    Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, Precision,
+    PredicateId, TermId, TermKind, TextPlace, Unavailable, Visit,
 };
 use jindou_store::{Changed, Snapshot};
 use parking_lot::RwLock;
@@ -380,7 +380,7 @@ impl GraphSource for WatchedGraph {
         &self,
         graph: GraphRef<'_>,
         memberships: &[Membership],
-        exact: bool,
+        precision: Precision,
         within: Option<&IdRanges>,
     ) -> Result<Option<IdRanges>, Unavailable> {
         for membership in memberships {
@@ -395,7 +395,7 @@ impl GraphSource for WatchedGraph {
                 }
             }
         }
-        self.graph.members(graph, memberships, exact, within)
+        self.graph.members(graph, memberships, precision, within)
     }
 
     fn expand(

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::thread;
 
 use jindou_model::{
-    Cursor, GraphRef, IdRanges, Lists, Membership, Pattern, TermId, Unavailable, Visit,
+    Cursor, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, TermId, Unavailable, Visit,
 };
 
 use crate::ExecError;
@@ -33,10 +33,10 @@ impl Context {
         &self,
         graph: GraphRef<'_>,
         memberships: &[Membership],
-        exact: bool,
+        precision: Precision,
         within: Option<&IdRanges>,
     ) -> Result<Option<IdRanges>, ExecError> {
-        self.ask(|| self.source.members(graph, memberships, exact, within))
+        self.ask(|| self.source.members(graph, memberships, precision, within))
     }
 
     #[expect(clippy::too_many_arguments, reason = "those of the call that it makes")]

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, PredicateId, TermId,
-    Unavailable, Visit,
+    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, PredicateId,
+    TermId, Unavailable, Visit,
 };
 
 use crate::TermSource;
@@ -17,7 +17,7 @@ use crate::TermSource;
 pub trait GraphSource: Catalogue {
     /// The ids that have all of `memberships` in a graph, literals included where these allow them,
     /// and lie in `within`, a set of few ranges, where that is given. `None` if that is not a short
-    /// list and `exact` is false.
+    /// list and no exact one is asked for.
     ///
     /// Types are always honoured. Predicates may be those of other named graphs where the graph is
     /// one of these or the merge of some.
@@ -28,7 +28,7 @@ pub trait GraphSource: Catalogue {
         &self,
         graph: GraphRef<'_>,
         memberships: &[Membership],
-        exact: bool,
+        precision: Precision,
         within: Option<&IdRanges>,
     ) -> Result<Option<IdRanges>, Unavailable>;
 

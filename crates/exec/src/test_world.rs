@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, PredicateId,
-    TermId, Unavailable, Visit,
+    Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, Precision,
+    PredicateId, TermId, Unavailable, Visit,
 };
 use jindou_plan::physical::{Form, Node, Operator as Planned, Plan, RememberedIds};
 use tempfile::TempDir;
@@ -69,7 +69,7 @@ impl GraphSource for Empty {
         &self,
         _: GraphRef<'_>,
         _: &[Membership],
-        _: bool,
+        _: Precision,
         _: Option<&IdRanges>,
     ) -> Result<Option<IdRanges>, Unavailable> {
         Ok(None)

@@ -13,6 +13,26 @@ pub enum Membership {
     Has(PredicateId, Direction),
 }
 
+/// What a set of the ids with some traits is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// To be listed: it has those ids and no others.
+    Exact,
+    /// To leave others out: types are honoured, predicates where that is cheap.
+    Filter,
+    /// To leave others out among ids that are known to have this trait: of any others it may have
+    /// some, which makes it fewer ranges.
+    FilterOf(Membership),
+}
+
+impl Precision {
+    /// True of [`Precision::Exact`].
+    #[must_use]
+    pub fn is_exact(self) -> bool {
+        self == Self::Exact
+    }
+}
+
 /// Where the expansion of many keys goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {

@@ -16,7 +16,7 @@ mod ranges;
 mod sorted_set;
 mod text_place;
 
-pub use access::{Cursor, GraphRef, Lists, Membership, Pattern, Unavailable, Visit};
+pub use access::{Cursor, GraphRef, Lists, Membership, Pattern, Precision, Unavailable, Visit};
 pub use id::{
     Direction, IdEpoch, IdQuad, PAYLOAD_BITS, PredicateId, ShardId, SnapshotNumber, TermId,
     TermKind,

@@ -314,6 +314,31 @@ impl IdRanges {
         all
     }
 
+    /// The set with the ids between two of its ranges where none of `others` is among these.
+    ///
+    /// Costs a search in `others` for each range.
+    #[must_use]
+    pub fn joined_but_for(&self, others: &Self) -> Self {
+        let mut joined = Self::new();
+        let mut ranges = self.ranges().iter().copied();
+        let Some(mut last) = ranges.next() else {
+            return joined;
+        };
+        let mut push = |range: (u64, u64)| {
+            joined.push(TermId::from_raw(range.0), TermId::from_raw(range.1));
+        };
+        let below = |raw: u64| others.rank(TermId::from_raw(raw));
+        for range in ranges {
+            if below(last.1) == below(range.0) {
+                last.1 = range.1;
+            } else {
+                push(std::mem::replace(&mut last, range));
+            }
+        }
+        push(last);
+        joined
+    }
+
     /// The ids that are in this set or in the other one.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
@@ -408,6 +433,17 @@ mod tests {
             set.push(TermId::from_raw(*first), TermId::from_raw(*end));
         }
         set
+    }
+
+    #[test]
+    fn ranges_are_joined_over_what_no_other_set_has() {
+        let some = set(&[(1, 4), (6, 7), (10, 20), (30, 31), (40, 50)]);
+        let joined = |others: &[(u64, u64)]| some.joined_but_for(&set(others)).ranges().to_vec();
+        assert_eq!(joined(&[]), [(1, 50)]);
+        assert_eq!(joined(&[(0, 1), (2, 3), (50, 60)]), [(1, 50)]);
+        assert_eq!(joined(&[(6, 8), (25, 26)]), [(1, 7), (10, 20), (30, 50)]);
+        assert_eq!(joined(&[(0, 100)]), some.ranges());
+        assert_eq!(set(&[]).joined_but_for(&some).ranges(), []);
     }
 
     #[test]

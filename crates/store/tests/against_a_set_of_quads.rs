@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
 
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdQuad, IdRanges, Lists, Membership, Pattern, PredicateId,
-    SnapshotNumber, TermId, TermKind, TextKind, inline, key,
+    Cursor, Direction, GraphRef, IdQuad, IdRanges, Lists, Membership, Pattern, Precision,
+    PredicateId, SnapshotNumber, TermId, TermKind, TextKind, inline, key,
 };
 use jindou_store::bulk::{BulkSink, build, rebuild};
 use jindou_store::{
@@ -327,7 +327,7 @@ fn compare_access(base: &Snapshot, graph: GraphRef<'_>, all: &BTreeSet<Row>) {
             let keys: BTreeSet<TermId> = edges.iter().map(|edge| edge.0).collect();
             let asked = [Membership::Has(predicate, direction)];
             let members = base
-                .members(graph, &asked, true, None)
+                .members(graph, &asked, Precision::Exact, None)
                 .expect("it is exact");
             let members: BTreeSet<TermId> = list_of(&members).into_iter().collect();
             assert!(keys.is_subset(&members), "{graph:?} {asked:?}");
@@ -364,16 +364,42 @@ fn compare_access(base: &Snapshot, graph: GraphRef<'_>, all: &BTreeSet<Row>) {
         let of_class = |row: &&Row| row.1 == PredicateId::TYPE && row.2 == class;
         let expected: BTreeSet<TermId> = rows.iter().filter(of_class).map(|row| row.0).collect();
         let asked = [Membership::Type(class)];
-        for exact in [false, true] {
+        for precision in [Precision::Filter, Precision::Exact] {
             let members = base
-                .members(graph, &asked, exact, None)
+                .members(graph, &asked, precision, None)
                 .expect("types are honoured");
             let expected: Vec<TermId> = expected.iter().copied().collect();
             assert_eq!(list_of(&members), expected, "{graph:?} {class:?}");
         }
+        compare_filters(base, graph, &rows, (class, &expected));
     }
     if graph == GraphRef::Named {
         compare_graphs_of(base, &rows, all);
+    }
+}
+
+/// What leaves out all but a class among ids that have a predicate tells these apart.
+fn compare_filters(
+    base: &Snapshot,
+    graph: GraphRef<'_>,
+    rows: &BTreeSet<Row>,
+    (class, of_class): (TermId, &BTreeSet<TermId>),
+) {
+    let predicates: BTreeSet<PredicateId> = rows.iter().map(|row| row.1).collect();
+    for predicate in predicates {
+        for direction in [Direction::Out, Direction::In] {
+            let of_predicate = rows.iter().filter(|row| row.1 == predicate);
+            let known: BTreeSet<TermId> = match direction {
+                Direction::Out => of_predicate.map(|row| row.0).collect(),
+                Direction::In => of_predicate.map(|row| row.2).collect(),
+            };
+            let precision = Precision::FilterOf(Membership::Has(predicate, direction));
+            let filter = base.members(graph, &[Membership::Type(class)], precision, None);
+            let filter = filter.expect("types are honoured");
+            let found = known.iter().filter(|id| filter.contains(**id));
+            let expected = known.intersection(of_class);
+            assert!(found.eq(expected), "{graph:?} {class:?} {precision:?}");
+        }
     }
 }
 

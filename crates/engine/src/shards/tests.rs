@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 
 use jindou_ingest::{LoadOptions, Progress, Source};
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, PredicateId, TermId,
+    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, PredicateId,
+    TermId,
 };
 use jindou_partition::Shards;
 use jindou_store::LayerKind;
@@ -427,11 +428,13 @@ fn members_are_those_of_the_whole() {
             for traits in &asked {
                 for within in [None, Some(&within)] {
                     let note = format!("{}: {graph:?} {traits:?}", pair.note);
-                    let members = |source: &dyn GraphSource, exact| {
-                        source.members(graph, traits, exact, within).unwrap()
+                    let members = |source: &dyn GraphSource, precision| {
+                        source.members(graph, traits, precision, within).unwrap()
                     };
-                    let (expected, found) =
-                        (members(&*pair.one, true), members(&pair.shards, true));
+                    let (expected, found) = (
+                        members(&*pair.one, Precision::Exact),
+                        members(&pair.shards, Precision::Exact),
+                    );
                     let (expected, found) = (expected.unwrap(), found.unwrap());
                     match is_some {
                         // Predicates may be those of other graphs.
@@ -441,16 +444,18 @@ fn members_are_those_of_the_whole() {
                         ),
                         false => assert_eq!(list_of(&found), list_of(&expected), "{note}"),
                     }
-                    if let Some(some) = members(&pair.shards, false) {
-                        assert!(
-                            truth(&pair, graph, traits, within).is_subset(&list_of(&some)),
-                            "{note}"
-                        );
-                    } else {
-                        assert!(
-                            !traits.iter().any(|t| matches!(t, Membership::Type(_))),
-                            "{note}"
-                        );
+                    for known in [None, Some(traits[0])] {
+                        let precision = known.map_or(Precision::Filter, Precision::FilterOf);
+                        match members(&pair.shards, precision) {
+                            Some(some) => assert!(
+                                truth(&pair, graph, traits, within).is_subset(&list_of(&some)),
+                                "{note}"
+                            ),
+                            None => assert!(
+                                !traits.iter().any(|t| matches!(t, Membership::Type(_))),
+                                "{note}"
+                            ),
+                        }
                     }
                 }
             }

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use jindou_model::{Cursor, Direction, GraphRef, IdRanges, Lists, Membership, PredicateId, TermId};
+use jindou_model::{
+    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Precision, PredicateId, TermId,
+};
 use jindou_plan::expression::{Expression, Function};
 use jindou_plan::physical::{PlannedStep, Requirement, Scope, Side, Slot, Step, Var};
 
 use super::scope::{Found, Place, SameGraph};
-use super::{ResolvedSide, compile, memberships, required_ids};
+use super::{ResolvedSide, compile, memberships, precision_for, required_ids};
 use crate::ExecError;
 use crate::context::Context;
 use crate::operator::{Boxed, Operator};
@@ -107,7 +109,9 @@ impl Bind {
                 _ => {
                     cx.check()?;
                     let ids = match cx.is_in_dataset(graph) && !nothing {
-                        true => cx.members(GraphRef::One(graph), &self.traits, true, None)?,
+                        true => {
+                            cx.members(GraphRef::One(graph), &self.traits, Precision::Exact, None)?
+                        }
                         false => None,
                     };
                     &of_graph.insert((graph, ids.unwrap_or_default())).1
@@ -217,8 +221,8 @@ impl Start {
             }
         }
         let place = Place::new(scope, cx);
-        let exact = sides.is_empty();
-        let allowed = required_ids(place.widest(), requires, exact, within.as_ref(), cx)?;
+        let precision = precision_for(sides, cx);
+        let allowed = required_ids(place.widest(), requires, precision, within.as_ref(), cx)?;
         let (classes, traits) = match place {
             Place::Fixed(_) => (Vec::new(), Vec::new()),
             Place::Var(_) => (

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use jindou_model::{Direction, IdRanges, Lists, PredicateId, TermId};
+use jindou_model::{Direction, IdRanges, Lists, Precision, PredicateId, TermId};
 use jindou_plan::physical::{Requirement, Scope, Side, Slot};
 
 use super::bind::classes_of;
@@ -164,7 +164,7 @@ impl Test {
         Ok(Self {
             input,
             slot,
-            allowed: required_ids(place.widest(), requires, false, None, cx)?,
+            allowed: required_ids(place.widest(), requires, Precision::Filter, None, cx)?,
             classes: match place {
                 Place::Fixed(_) => Vec::new(),
                 Place::Var(_) => classes_of(requires, cx),

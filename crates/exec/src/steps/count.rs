@@ -6,7 +6,7 @@ use jindou_plan::physical::{PlannedStep, Scope, Slot, Step, Var};
 
 use super::path::FollowPath;
 use super::scope::{Graph, Place};
-use super::{ResolvedSide, required_ids};
+use super::{ResolvedSide, precision_for, required_ids};
 use crate::ExecError;
 use crate::context::Context;
 use crate::operator::{Boxed, Operator};
@@ -41,7 +41,8 @@ pub(crate) fn build(
                 return Ok(Err(input));
             };
             let side = sides.first().map(|side| ResolvedSide::new(side, cx));
-            let allowed = required_ids(graph.as_ref(), requires, sides.is_empty(), None, cx)?;
+            let precision = precision_for(sides, cx);
+            let allowed = required_ids(graph.as_ref(), requires, precision, None, cx)?;
             let ranges = allowed.as_ref().map_or(0, |allowed| allowed.ranges().len());
             if ranges > FEW_RANGES && side.is_some() {
                 return Ok(Err(input));

@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use jindou_model::{Cursor, Direction, IdRanges, Lists, Membership, Pattern, PredicateId, TermId};
+use jindou_model::{
+    Cursor, Direction, IdRanges, Lists, Membership, Pattern, Precision, PredicateId, TermId,
+};
 use jindou_plan::physical::{Scope, Slot, Var};
 
 use super::scope::{Graph, graphs_of};
@@ -436,7 +438,7 @@ impl Part {
             Some((key, direction)) => (IdRanges::new(), vec![key], direction),
             None => {
                 let keys = [Membership::Has(predicate, Direction::Out)];
-                let subjects = cx.members(graph.as_ref(), &keys, true, None)?;
+                let subjects = cx.members(graph.as_ref(), &keys, Precision::Exact, None)?;
                 (subjects.unwrap_or_default(), Vec::new(), Direction::Out)
             }
         };

@@ -17,7 +17,7 @@ mod scope;
 mod union;
 mod values;
 
-use jindou_model::{GraphRef, IdRanges, Membership, PredicateId};
+use jindou_model::{GraphRef, IdRanges, Membership, Precision, PredicateId};
 use jindou_plan::expression::{Comparison, Expression};
 use jindou_plan::physical::{ConstId, PlannedStep, Requirement, Scope, Side, Slot, Step, Var};
 
@@ -323,12 +323,25 @@ fn memberships(requires: &[Requirement], cx: &Context) -> Option<Vec<Membership>
     requires.iter().map(membership).collect()
 }
 
+/// What the ids that a step binds through these sides are asked for: without a side, to be scanned.
+fn precision_for(sides: &[Side], cx: &Context) -> Precision {
+    let Some(side) = sides.first() else {
+        return Precision::Exact;
+    };
+    match predicate(cx, side.predicate) {
+        Some(predicate) if predicate != PredicateId::TYPE => {
+            Precision::FilterOf(Membership::Has(predicate, side.direction.reverse()))
+        }
+        _ => Precision::Filter,
+    }
+}
+
 /// The ids that meet the requirements in a graph: `Ok(None)` where all do, or where only requirements that
 /// other patterns imply would be costly to test. Those in `within`, where that is given.
 fn required_ids(
     graph: GraphRef<'_>,
     requires: &[Requirement],
-    exact: bool,
+    precision: Precision,
     within: Option<&IdRanges>,
     cx: &Context,
 ) -> Result<Option<IdRanges>, ExecError> {
@@ -338,6 +351,6 @@ fn required_ids(
     match memberships(requires, cx) {
         // A predicate that no edge has.
         None => Ok(Some(IdRanges::new())),
-        Some(memberships) => cx.members(graph, &memberships, exact, within),
+        Some(memberships) => cx.members(graph, &memberships, precision, within),
     }
 }

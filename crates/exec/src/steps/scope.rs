@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use jindou_model::{Cursor, Direction, GraphRef, IdRanges, Lists, Membership, PredicateId, TermId};
+use jindou_model::{
+    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Precision, PredicateId, TermId,
+};
 use jindou_plan::physical::{Scope, Slot, Var};
 use rustc_hash::FxHashMap;
 
@@ -125,7 +127,7 @@ impl Place {
             let graph = GraphRef::One(graphs[first]);
             let of_graph = match traits {
                 [] => None,
-                traits => cx.members(graph, traits, false, None)?,
+                traits => cx.members(graph, traits, Precision::Filter, None)?,
             };
             let allowed = of_graph.as_ref().or(allowed);
             cx.expand(graph, &of_run, &mut of_keys, allowed, budget, rows, out)?;
@@ -308,7 +310,7 @@ pub(crate) fn typed_by_row(
             return Ok(IdRanges::new());
         }
         let asked = [Membership::Type(class)];
-        let typed = cx.members(GraphRef::One(graph), &asked, true, None)?;
+        let typed = cx.members(GraphRef::One(graph), &asked, Precision::Exact, None)?;
         Ok(typed.unwrap_or_default())
     };
     if let Some(first) = graphs.first()

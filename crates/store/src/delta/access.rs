@@ -9,8 +9,8 @@
 use std::ops::ControlFlow;
 
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Neighbours, PredicateId, SortedSet,
-    TermId,
+    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Neighbours, Precision, PredicateId,
+    SortedSet, TermId,
 };
 
 use super::named::{GraphQuad, of_graph_and_predicate};
@@ -430,7 +430,8 @@ impl Snapshot {
     }
 
     /// The ids that have all of `traits` in a graph, literals too where these allow them, and lie in
-    /// `within` where that is given; `None` if that is no short list and `exact` is not asked for.
+    /// `within` where that is given; `None` if that is no short list and an exact one is not asked
+    /// for.
     ///
     /// Types are always honoured. Of a graph that is no layer, predicates may be those of other
     /// graphs of its layer.
@@ -439,16 +440,17 @@ impl Snapshot {
         &self,
         graph: GraphRef<'_>,
         traits: &[Membership],
-        exact: bool,
+        precision: Precision,
         within: Option<&IdRanges>,
     ) -> Option<IdRanges> {
+        let exact = precision.is_exact();
         let cut = |ids: IdRanges| match within {
             Some(within) => ids.within(within),
             None => ids,
         };
         match graph {
-            GraphRef::Default => self.default_graph().ids_with(traits, exact, within),
-            GraphRef::Named => self.named_layer().ids_with(traits, exact, within),
+            GraphRef::Default => self.default_graph().members(traits, precision, within),
+            GraphRef::Named => self.named_layer().members(traits, precision, within),
             GraphRef::One(graph) => self.kept_members(&[graph], traits, exact).map(cut),
             GraphRef::Some(graphs) => self.kept_members(graphs, traits, exact).map(cut),
             GraphRef::Union => self.members_of_union(traits, exact).map(cut),

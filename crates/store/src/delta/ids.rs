@@ -1,6 +1,6 @@
 //! Which ids have these types and predicates, changes included?
 
-use jindou_model::{Direction, IdRanges, Membership, PredicateId, SortedSet, TermId};
+use jindou_model::{Direction, IdRanges, Membership, Precision, PredicateId, SortedSet, TermId};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
@@ -11,12 +11,22 @@ use super::view::LayerView;
 const MOST_SETS: usize = 512;
 /// Sets of more ranges are not kept.
 const MOST_RANGES: usize = 1 << 20;
+/// So few ranges are searched in no time: there is nothing to gain by joining them.
+const FEW_RANGES: usize = 2;
 
-/// Sets of ids asked for, with the versions of the changes they were made from: those that may
-/// leave out predicates, and exact ones.
+/// Sets of ids asked for, with the versions of the changes they were made from.
 #[derive(Default)]
 pub(crate) struct SetCache {
-    sets: [RwLock<FxHashMap<Box<[Membership]>, Versioned>>; 2],
+    /// By what they are for.
+    sets: [RwLock<FxHashMap<Box<[Membership]>, Versioned>>; 3],
+}
+
+/// What a kept set is for; of the last, the trait that is known follows those that are asked for.
+#[derive(Clone, Copy)]
+enum Purpose {
+    Filter,
+    Exact,
+    FilterOf,
 }
 
 /// The version of each of the traits' changes, and the set.
@@ -131,28 +141,66 @@ impl<'a> LayerView<'a> {
         if is_unchanged && self.base.clusters().is_short(traits) {
             return self.base.ids_with(traits, exact, within);
         }
-        let set = self.kept_set(traits, exact, traits.iter().map(version));
+        let purpose = match exact {
+            true => Purpose::Exact,
+            false => Purpose::Filter,
+        };
+        let set = self.kept_set(traits, purpose, || self.make_set(traits, exact));
         match within {
             Some(within) => set.map(|set| set.within(within)),
             None => set,
         }
     }
 
+    /// The ids that have all of `traits`, as precisely as is asked for.
+    pub(super) fn members(
+        self,
+        traits: &[Membership],
+        precision: Precision,
+        within: Option<&IdRanges>,
+    ) -> Option<IdRanges> {
+        let set = self.ids_with(traits, precision.is_exact(), within)?;
+        let is_type = |asked: &Membership| matches!(asked, Membership::Type(_));
+        match precision {
+            Precision::FilterOf(known)
+                if set.ranges().len() > FEW_RANGES
+                    && within.is_none()
+                    && traits.iter().any(is_type) =>
+            {
+                let key: Vec<Membership> = traits.iter().copied().chain([known]).collect();
+                self.kept_set(&key, Purpose::FilterOf, || self.joined(set, known))
+            }
+            _ => Some(set),
+        }
+    }
+
+    /// A set of vertices in fewer ranges, for ids that have a trait: joined where nothing between two
+    /// of them has it. New vertices of a type lie among those of other types, but mostly there are
+    /// few types from which the edges of a predicate come.
+    fn joined(self, set: IdRanges, known: Membership) -> Option<IdRanges> {
+        Some(match self.ids_with(&[known], false, None) {
+            Some(others) => set.joined_but_for(&others).with_bitmap(),
+            None => set,
+        })
+    }
+
     /// The whole set, which is kept until one of the traits changes again.
     fn kept_set(
         self,
         traits: &[Membership],
-        exact: bool,
-        versions: impl Iterator<Item = u64> + Clone,
+        purpose: Purpose,
+        make: impl FnOnce() -> Option<IdRanges>,
     ) -> Option<IdRanges> {
-        let sets = &self.sets.sets[usize::from(exact)];
+        let version = |asked: &Membership| self.touched(*asked).map_or(0, |t| t.delta.version);
+        let versions = traits.iter().map(version);
+        let sets = &self.sets.sets[purpose as usize];
         if let Some((of, set)) = sets.read().get(traits)
             && of.iter().copied().eq(versions.clone())
         {
             return set.clone();
         }
         let versions = versions.collect();
-        let set = self.make_set(traits, exact);
+        let set = make();
         let ranges = set.as_ref().map_or(0, |set| set.ranges().len());
         if ranges <= MOST_RANGES {
             let mut sets = sets.write();

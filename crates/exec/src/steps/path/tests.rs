@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, PredicateId,
-    TermId, Unavailable, Visit,
+    Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, Precision,
+    PredicateId, TermId, Unavailable, Visit,
 };
 use jindou_plan::physical::{
     ConstId, Form, Node, Operator as Planned, PathExpression, Plan, RememberedIds, Scope, Slot, Var,
@@ -128,7 +128,7 @@ impl GraphSource for Toy {
         &self,
         _: GraphRef<'_>,
         memberships: &[Membership],
-        _: bool,
+        _: Precision,
         within: Option<&IdRanges>,
     ) -> Result<Option<IdRanges>, Unavailable> {
         assert_eq!(within, None, "a path asks for all");

@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use jindou_model::{
-    Cursor, Direction, IdRanges, Lists, Membership, Pattern, PredicateId, TermId, TermKind,
+    Cursor, Direction, IdRanges, Lists, Membership, Pattern, Precision, PredicateId, TermId,
+    TermKind,
 };
 use rustc_hash::FxHashSet;
 
@@ -183,7 +184,7 @@ impl View {
         for (predicate, direction) in edges {
             cx.check()?;
             let has = [Membership::Has(predicate, direction)];
-            if let Some(ids) = cx.members(graph, &has, true, None)? {
+            if let Some(ids) = cx.members(graph, &has, Precision::Exact, None)? {
                 cx.charge(size_of_val(ids.ranges()))?;
                 ranges.extend_from_slice(ids.ranges());
             }
