@@ -11,6 +11,20 @@ use crate::Sharded;
 /// Neighbours that are counted together.
 const COUNTED_AT_ONCE: usize = 4096;
 
+/// The graph of some rows, given by number: where each has its own, those of these, in `graphs`.
+pub(crate) fn of_rows<'g>(
+    graph: GraphRef<'g>,
+    rows: impl Iterator<Item = usize>,
+    graphs: &'g mut Vec<TermId>,
+) -> GraphRef<'g> {
+    let GraphRef::Each(each) = graph else {
+        return graph;
+    };
+    graphs.clear();
+    graphs.extend(rows.map(|row| each[row]));
+    GraphRef::Each(graphs)
+}
+
 /// Of two reasons not to answer, the one to report: what is lost does not come back.
 pub(crate) fn worse(one: Option<Unavailable>, other: Unavailable) -> Unavailable {
     match one {
@@ -57,10 +71,12 @@ impl Sharded {
             false => (read, list.direction, list.keys, to),
         };
         let mut found: Vec<u32> = Vec::new();
-        let (mut ends, mut of_part) = (Vec::new(), Vec::new());
+        let (mut ends, mut of_part, mut graphs) = (Vec::new(), Vec::new(), Vec::new());
         self.ask_owners(keys, |shard, part| {
+            let places = part.places.iter().map(|place| *place as usize);
             ends.clear();
-            ends.extend(part.places.iter().map(|place| to[*place as usize]));
+            ends.extend(places.clone().map(|place| to[place]));
+            let graph = of_rows(graph, places, &mut graphs);
             of_part.clear();
             let list = Lists {
                 predicate: list.predicate,
@@ -104,8 +120,10 @@ impl Sharded {
         allowed: Option<&IdRanges>,
     ) -> Result<Vec<u64>, Unavailable> {
         let mut counts = vec![0; list.keys.len()];
-        let mut of_part = Vec::new();
+        let (mut of_part, mut graphs) = (Vec::new(), Vec::new());
         self.ask_owners(list.keys, |shard, part| {
+            let places = part.places.iter().map(|place| *place as usize);
+            let graph = of_rows(graph, places, &mut graphs);
             of_part.clear();
             let list = Lists {
                 keys: &part.keys,
@@ -154,7 +172,9 @@ impl Sharded {
         };
         match graph {
             GraphRef::Default => of_layer(graph),
-            GraphRef::Named | GraphRef::One(_) | GraphRef::Some(_) => of_layer(GraphRef::Named),
+            GraphRef::Named | GraphRef::One(_) | GraphRef::Some(_) | GraphRef::Each(_) => {
+                of_layer(GraphRef::Named)
+            }
             GraphRef::Union => {
                 let (default, named) = (of_layer(GraphRef::Default)?, of_layer(GraphRef::Named)?);
                 Ok(default.iter().zip(named).map(|(a, b)| a + b).collect())

@@ -16,7 +16,7 @@ use jindou_model::{Cursor, GraphRef, IdRanges, Lists, PredicateId, TermId, Unava
 use jindou_partition::Split;
 
 use crate::Sharded;
-use crate::ask::worse;
+use crate::ask::{of_rows, worse};
 
 /// Rows of a window, at most.
 const WINDOW: usize = 1024;
@@ -157,7 +157,7 @@ impl Sharded {
             let mut ask = |shard: Result<&dyn GraphSource, Unavailable>, keys: &[TermId], rows| {
                 let share = (room * keys.len() / walked.len()).max(1);
                 let list = Lists { keys, ..*list };
-                let piece = self.piece(asked, shard, &list, rows, from.offset, share);
+                let piece = self.piece(asked, shard, &list, rows, from, share);
                 let (piece, why) = piece;
                 pieces.push(piece);
                 if let Some(why) = why {
@@ -188,15 +188,21 @@ impl Sharded {
         shard: Result<&dyn GraphSource, Unavailable>,
         list: &Lists<'_>,
         places: Vec<u32>,
-        offset: usize,
+        from: Cursor,
         budget: usize,
     ) -> (Piece, Option<Unavailable>) {
         let (graph, _) = self.read_in(asked.graph, list.predicate, list.direction);
+        let mut graphs = Vec::new();
+        let rows = places.iter().map(|place| from.key + *place as usize);
+        let graph = of_rows(graph, rows, &mut graphs);
         let mut piece = Piece {
             places,
             rows: Vec::new(),
             ids: Vec::new(),
-            cursor: Cursor { key: 0, offset },
+            cursor: Cursor {
+                key: 0,
+                offset: from.offset,
+            },
             taken: 0,
         };
         let answer = shard.and_then(|shard| {
@@ -234,12 +240,14 @@ impl Sharded {
                 .map(|index| list.keys[found.rows[*index] as usize]);
             let keys: Vec<TermId> = keys.collect();
             let to: Vec<TermId> = open.iter().map(|index| found.ids[*index]).collect();
-            let mut held = Vec::new();
+            let (mut held, mut graphs) = (Vec::new(), Vec::new());
             let keys = Lists {
                 keys: &keys,
                 ..*list
             };
-            self.contains_of(asked.graph, &keys, &to, &mut held)?;
+            let rows = open.iter().map(|index| found.rows[*index] as usize);
+            let graph = of_rows(asked.graph, rows, &mut graphs);
+            self.contains_of(graph, &keys, &to, &mut held)?;
             let mut is_kept = vec![true; found.rows.len()];
             open.iter().for_each(|index| is_kept[*index] = false);
             for place in held {

@@ -85,7 +85,7 @@ impl Sharded {
                     return (GraphRef::Named, false);
                 }
             }
-            GraphRef::Some(_) => {}
+            GraphRef::Some(_) | GraphRef::Each(_) => {}
             GraphRef::Default | GraphRef::Named | GraphRef::Union => return (graph, false),
         }
         match direction {

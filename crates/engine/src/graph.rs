@@ -224,7 +224,9 @@ impl StoredGraph {
         let (default, named) = match graph {
             GraphRef::Default => (true, false),
             GraphRef::Union => (true, true),
-            GraphRef::Named | GraphRef::One(_) | GraphRef::Some(_) => (false, true),
+            GraphRef::Named | GraphRef::One(_) | GraphRef::Some(_) | GraphRef::Each(_) => {
+                (false, true)
+            }
         };
         let default = default.then(|| self.snapshot.default_graph());
         let named = named.then(|| self.snapshot.named_layer());

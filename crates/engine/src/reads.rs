@@ -206,6 +206,11 @@ impl Reads {
                     self.note_named(Some(*graph), Some(predicate));
                 }
             }
+            GraphRef::Each(graphs) => {
+                for run in graphs.chunk_by(TermId::eq) {
+                    self.note_named(Some(run[0]), Some(predicate));
+                }
+            }
             GraphRef::Named => self.note_named(None, Some(predicate)),
             GraphRef::Union => {
                 self.note_edges(predicate, direction, keys);
@@ -224,7 +229,7 @@ impl Reads {
                     self.note_named(Some(*graph), None);
                 }
             }
-            GraphRef::Named => self.note_named(None, None),
+            GraphRef::Named | GraphRef::Each(_) => self.note_named(None, None),
             GraphRef::Union => {
                 self.note_default();
                 self.note_named(None, None);

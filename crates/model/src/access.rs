@@ -55,6 +55,9 @@ pub enum GraphRef<'a> {
     Named,
     /// The merge of all named graphs and of the stored default graph.
     Union,
+    /// Of each row a named graph of its own, none where that is `NONE`: as many as there are rows.
+    /// Calls without rows take it for the merge of all named graphs.
+    Each(&'a [TermId]),
 }
 
 /// Why a graph does not answer.

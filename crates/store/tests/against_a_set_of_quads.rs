@@ -220,6 +220,14 @@ fn compare_counted(base: &Snapshot, quads: &[Quad], pairs: Pairs) {
             compare_access(base, graph, &all);
         }
     }
+    let graphs: Vec<TermId> = named
+        .iter()
+        .copied()
+        .chain([stranger, TermId::NONE])
+        .collect();
+    for run in [1, 5, 40] {
+        compare_each(base, &graphs, run, &all);
+    }
     for (kind, graph) in [
         (LayerKind::Default, GraphRef::Default),
         (LayerKind::Named, GraphRef::Named),
@@ -250,12 +258,69 @@ fn rows_in(all: &BTreeSet<Row>, graph: GraphRef<'_>) -> BTreeSet<Row> {
         GraphRef::Union => true,
         GraphRef::One(graph) => row.3 == graph,
         GraphRef::Some(graphs) => graphs.contains(&row.3),
+        GraphRef::Each(_) => unreachable!("rows are in graphs of their own"),
     };
     let name = |row: &Row| match graph {
         GraphRef::One(graph) => (row.0, row.1, row.2, graph),
         _ => (row.0, row.1, row.2, TermId::NONE),
     };
     all.iter().filter(is_in).map(name).collect()
+}
+
+/// The calls with rows, where each row says its graph: `run` rows the same.
+fn compare_each(base: &Snapshot, graphs: &[TermId], run: usize, all: &BTreeSet<Row>) {
+    let terms: BTreeSet<TermId> = all.iter().flat_map(|row| [row.0, row.2]).collect();
+    let terms: Vec<TermId> = terms.into_iter().collect();
+    let others: Vec<TermId> = terms.iter().rev().copied().collect();
+    let of_row: Vec<TermId> = (0..terms.len())
+        .map(|row| graphs[row / run % graphs.len()])
+        .collect();
+    let is_in = |row: usize, s: TermId, p: PredicateId, o: TermId| {
+        !of_row[row].is_none() && all.contains(&(s, p, o, of_row[row]))
+    };
+    let graph = GraphRef::Each(&of_row);
+    for number in 0..base.predicate_count() {
+        let predicate = PredicateId(number as u32);
+        for direction in [Direction::Out, Direction::In] {
+            let is_edge = |row: usize, key: TermId, other: TermId| match direction {
+                Direction::Out => is_in(row, key, predicate, other),
+                Direction::In => is_in(row, other, predicate, key),
+            };
+            let list = Lists {
+                predicate,
+                direction,
+                keys: &terms,
+            };
+            let rows = || 0..terms.len();
+            let note = format!("{predicate:?} {direction:?}, runs of {run}");
+            let mut expected: Vec<(u32, TermId)> = Vec::new();
+            for row in rows() {
+                let of_row = terms.iter().filter(|id| is_edge(row, terms[row], **id));
+                expected.extend(of_row.map(|id| (row as u32, *id)));
+            }
+            assert_eq!(expanded(base, graph, &[list], None), expected, "{note}");
+            let mut found = Vec::new();
+            base.contains(graph, &list, &others, &mut found);
+            let contained = rows().filter(|row| is_edge(*row, terms[*row], others[*row]));
+            let contained: Vec<u32> = contained.map(|row| row as u32).collect();
+            assert_eq!(found, contained, "{note}");
+            let mut degrees = Vec::new();
+            base.degrees(graph, &list, None, &mut degrees);
+            let degree = |row: usize| expected.iter().filter(|e| e.0 == row as u32).count() as u64;
+            assert_eq!(degrees, rows().map(degree).collect::<Vec<_>>(), "{note}");
+            let pair = [
+                list,
+                Lists {
+                    keys: &others,
+                    ..list
+                },
+            ];
+            let both =
+                |(row, id): &&(u32, TermId)| is_edge(*row as usize, others[*row as usize], *id);
+            let both: Vec<(u32, TermId)> = expected.iter().filter(both).copied().collect();
+            assert_eq!(expanded(base, graph, &pair, None), both, "{note}");
+        }
+    }
 }
 
 fn list_of(ids: &IdRanges) -> Vec<TermId> {
@@ -951,6 +1016,60 @@ fn a_list_goes_on_where_it_ended_whichever_keys_are_asked_for_with_it() {
         .map(|object| (5, id_of(format!("o{object:04}"))))
         .collect();
     expected.sort_unstable();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_long_list_is_read_in_the_graph_of_its_row() {
+    let node = |text: String| NamedNode::new_unchecked(format!("http://example.org/{text}"));
+    let mut quads = Vec::new();
+    let mut add = |subject: u32, object: u32, graph: u32| {
+        let (s, o) = (node(format!("s{subject}")), node(format!("o{object:04}")));
+        let (p, g) = (node("p".to_owned()), node(format!("g{graph}")));
+        quads.push(Quad::new(s, p, o, g));
+    };
+    // Two hubs of which each of three hundred graphs has ten edges, and vertices of few edges.
+    for object in 0..3000 {
+        add(0, object, object % 300);
+        add(1, object, object / 10);
+    }
+    for subject in 2..40 {
+        for object in 0..7 {
+            add(subject, 100 * subject + object, (subject + object) % 5);
+        }
+    }
+    let base = snapshot(load(&quads, 1));
+    let id_of = |text: String| id(&base, &node(text).into());
+    let rows: Vec<(u32, u32)> = (0..400)
+        .map(|row| match row % 3 {
+            0 => (row % 2, row % 300),
+            _ => (row % 40, row % 5),
+        })
+        .collect();
+    let keys: Vec<TermId> = rows
+        .iter()
+        .map(|row| id_of(format!("s{}", row.0)))
+        .collect();
+    let graphs: Vec<TermId> = rows
+        .iter()
+        .map(|row| id_of(format!("g{}", row.1)))
+        .collect();
+    let list = Lists {
+        predicate: base.find_predicate("http://example.org/p").unwrap(),
+        direction: Direction::Out,
+        keys: &keys,
+    };
+    let mut expected: Vec<(u32, TermId)> = Vec::new();
+    for (row, (subject, graph)) in (0..).zip(&rows) {
+        let quads = quads.iter().filter(|quad| {
+            quad.subject == node(format!("s{subject}")).into()
+                && quad.graph_name == node(format!("g{graph}")).into()
+        });
+        expected.extend(quads.map(|quad| (row, id(&base, &quad.object))));
+    }
+    expected.sort_unstable();
+    assert!(expected.len() > 1000);
+    let found = expanded(&base, GraphRef::Each(&graphs), &[list], None);
     assert_eq!(found, expected);
 }
 

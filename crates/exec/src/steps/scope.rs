@@ -1,5 +1,6 @@
 //! Which graph does a step look into: one for all rows, or one for each row?
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use jindou_model::{
@@ -90,15 +91,14 @@ impl Place {
         }
     }
 
-    /// Follows lists as [`Context::expand`], each row in its own graph or in any; what the rows of
-    /// one graph may find there is in `allowed` and has the `traits` in that graph.
+    /// Follows lists as [`Context::expand`], each row in its own graph or in any.
     #[expect(clippy::too_many_arguments, reason = "those of the call that it makes")]
     pub(crate) fn expand(
         &self,
         table: &Table,
         lists: &[Lists<'_>],
         cursor: &mut Cursor,
-        (allowed, traits): (Option<&IdRanges>, &[Membership]),
+        allowed: Option<&IdRanges>,
         budget: usize,
         (rows, out): (&mut Vec<u32>, &mut Vec<TermId>),
         cx: &Context,
@@ -106,45 +106,22 @@ impl Place {
         let Some(graphs) = self.of_rows(table) else {
             return cx.expand(self.widest(), lists, cursor, allowed, budget, rows, out);
         };
-        let mut of_run = Vec::with_capacity(lists.len());
-        while cursor.key < graphs.len() && out.len() < budget {
-            let first = cursor.key;
-            let run = first..end_of_run(graphs, first);
-            if !cx.is_in_dataset(graphs[first]) {
-                *cursor = at(run.end);
-                continue;
-            }
-            of_run.clear();
-            of_run.extend(lists.iter().map(|list| Lists {
-                keys: &list.keys[run.clone()],
-                ..*list
-            }));
-            let mut of_keys = Cursor {
-                key: 0,
-                offset: cursor.offset,
-            };
-            let begin = out.len();
-            let graph = GraphRef::One(graphs[first]);
-            let of_graph = match traits {
-                [] => None,
-                traits => cx.members(graph, traits, Precision::Filter, None)?,
-            };
-            let allowed = of_graph.as_ref().or(allowed);
-            cx.expand(graph, &of_run, &mut of_keys, allowed, budget, rows, out)?;
-            rows[begin..]
-                .iter_mut()
-                .for_each(|row| *row += first as u32);
-            *cursor = Cursor {
-                key: first + of_keys.key,
-                offset: of_keys.offset,
-            };
-        }
-        Ok(())
+        let graphs = in_dataset(graphs, cx);
+        let graph = GraphRef::Each(&graphs);
+        cx.expand(graph, lists, cursor, allowed, budget, rows, out)
     }
 }
 
-const fn at(key: usize) -> Cursor {
-    Cursor { key, offset: 0 }
+/// The graphs that are in the query's dataset, and `NONE` for others.
+fn in_dataset<'g>(graphs: &'g [TermId], cx: &Context) -> Cow<'g, [TermId]> {
+    if cx.dataset.is_none() {
+        return Cow::Borrowed(graphs);
+    }
+    let known = graphs.iter().map(|graph| match cx.is_in_dataset(*graph) {
+        true => *graph,
+        false => TermId::NONE,
+    });
+    Cow::Owned(known.collect())
 }
 
 /// Where the run of equal ids that begins at `first` ends.
@@ -161,28 +138,8 @@ pub(crate) fn contains_by_row(
     rows: &mut Vec<u32>,
     cx: &Context,
 ) -> Result<(), ExecError> {
-    let mut first = 0;
-    while first < graphs.len() {
-        let run = first..end_of_run(graphs, first);
-        if cx.is_in_dataset(graphs[first]) {
-            let begin = rows.len();
-            let of_run = Lists {
-                keys: &list.keys[run.clone()],
-                ..*list
-            };
-            cx.contains(
-                GraphRef::One(graphs[first]),
-                &of_run,
-                &to[run.clone()],
-                rows,
-            )?;
-            rows[begin..]
-                .iter_mut()
-                .for_each(|row| *row += first as u32);
-        }
-        first = run.end;
-    }
-    Ok(())
+    let graphs = in_dataset(graphs, cx);
+    cx.contains(GraphRef::Each(&graphs), list, to, rows)
 }
 
 /// The graphs of the query's dataset that edges are in: the row of each, and the graph.
@@ -233,8 +190,7 @@ pub(crate) struct SameGraph<'a> {
 
 impl SameGraph<'_> {
     /// Gives what was found its graphs, and drops what is in none together; `followed` says that
-    /// the edges were followed to what has the types in the graphs of the rows, where these have
-    /// some.
+    /// the edges were followed in the graphs of the rows, where these have some.
     pub(crate) fn settle(
         &self,
         found: &mut Found,
@@ -245,14 +201,13 @@ impl SameGraph<'_> {
         if matches!(self.place, Place::Fixed(_)) || found.rows.is_empty() {
             return Ok(());
         }
-        let mut sides = self.sides;
-        let mut classes = self.classes;
+        let (mut sides, mut classes) = (self.sides, self.classes);
         match self.place.of_rows(table) {
             Some(graphs) => {
                 let of_row = |row: &u32| graphs[*row as usize];
                 found.graphs = Some(found.rows.iter().map(of_row).collect());
                 if followed {
-                    (sides, classes) = (&[], &[]);
+                    sides = &[];
                 }
             }
             None => {

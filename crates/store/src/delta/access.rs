@@ -29,6 +29,16 @@ const MOST_OWN_EDGES: u64 = 1 << 16;
 /// Lists that are together no longer than this are not worth a look at what the graph has.
 const FEW_OTHERS: usize = 256;
 
+/// Rows of one graph that are asked for as such, where each row says its graph; of fewer, those of
+/// several graphs are asked for together.
+const LONG_RUN: usize = 16;
+/// Rows of several graphs whose lists are looked at together, and the length of a list that is better
+/// read in its own graph.
+const ROWS_LOOKED_AT: usize = 256;
+const LONG_LIST: usize = 1024;
+/// Such stretches of rows that are handled in one call: the caller has a time limit.
+const STRETCHES_AT_ONCE: usize = 64;
+
 /// Marks of a place within a list: it is one of what the graphs have of the key, or one of what the
 /// layer has. Which of these is read depends on the keys behind, and these may be others next time. The
 /// places of a list that is shared out have no marks: there the key alone decides.
@@ -49,6 +59,12 @@ fn ends(direction: Direction, key: TermId, other: TermId) -> (TermId, TermId) {
         Direction::Out => (key, other),
         Direction::In => (other, key),
     }
+}
+
+/// Where the run of equal ids that begins at `first` ends.
+fn end_of_run(ids: &[TermId], first: usize) -> usize {
+    let same = ids[first..].iter().take_while(|id| **id == ids[first]);
+    first + same.count()
 }
 
 /// Keeps of what was appended behind `begin` the rows and ids for which `is_kept`.
@@ -102,19 +118,121 @@ impl Snapshot {
                 (self.named_layer()).follow(lists, cursor, allowed, budget, rows, out);
             }
             GraphRef::One(graph) => {
-                self.expand_some(&[graph], lists, cursor, allowed, budget, rows, out);
+                let can_share = true;
+                let graphs = (&[graph][..], can_share);
+                self.expand_some(graphs, lists, cursor, allowed, budget, rows, out);
             }
             GraphRef::Some(graphs) => {
+                let can_share = true;
+                let graphs = (graphs, can_share);
                 self.expand_some(graphs, lists, cursor, allowed, budget, rows, out);
             }
             GraphRef::Union => self.expand_union(lists, cursor, allowed, budget, rows, out),
+            GraphRef::Each(graphs) => {
+                self.expand_each(graphs, lists, cursor, allowed, budget, rows, out);
+            }
         }
     }
 
+    /// Follows the lists of each row in the row's graph: those of a long run of one graph as such, and
+    /// those of others in the merge of all, of which what is in other graphs is left out.
+    #[expect(clippy::too_many_arguments, reason = "those of `expand`")]
+    fn expand_each(
+        &self,
+        graphs: &[TermId],
+        lists: &[Lists<'_>],
+        cursor: &mut Cursor,
+        allowed: Option<&IdRanges>,
+        budget: usize,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) {
+        for _ in 0..STRETCHES_AT_ONCE {
+            if cursor.key >= graphs.len() || out.len() >= budget {
+                return;
+            }
+            let first = cursor.key;
+            let graph = graphs[first];
+            let mut end = end_of_run(graphs, first);
+            if graph.is_none() {
+                *cursor = Cursor {
+                    key: end,
+                    offset: 0,
+                };
+                continue;
+            }
+            let mut is_one = end - first >= LONG_RUN || cursor.offset & READ_OWN != 0;
+            if !is_one {
+                end = self.end_of_short_lists(graphs, lists, first);
+                is_one = end == first;
+                end = end.max(first + 1);
+            }
+            let of_rows = lists.iter().map(|list| Lists {
+                keys: &list.keys[first..end],
+                ..*list
+            });
+            let of_rows: Vec<Lists<'_>> = of_rows.collect();
+            let mut at = Cursor {
+                key: 0,
+                offset: cursor.offset,
+            };
+            let begin = out.len();
+            if is_one {
+                let can_share = false;
+                let one = (&[graph][..], can_share);
+                self.expand_some(one, &of_rows, &mut at, allowed, budget, rows, out);
+            } else {
+                at.offset &= !READ_LISTS;
+                (self.named_layer()).follow(&of_rows, &mut at, allowed, budget, rows, out);
+                mark(&mut at, READ_LISTS, lists.len() > 1);
+                let graph = |row: u32| graphs[first + row as usize];
+                for list in &of_rows {
+                    let mut graphs_of = self.graphs_of_edges(list.predicate);
+                    retain(begin, rows, out, |row, id| {
+                        let (s, o) = ends(list.direction, list.keys[row as usize], id);
+                        graphs_of.is_in_any(s, o, &[graph(row)])
+                    });
+                }
+            }
+            let found = rows[begin..].iter_mut();
+            found.for_each(|row| *row += first as u32);
+            *cursor = Cursor {
+                key: first + at.key,
+                offset: at.offset,
+            };
+        }
+    }
+
+    /// The row behind some from `first` on, in short runs of a graph, of which each has a list that is
+    /// not long.
+    fn end_of_short_lists(&self, graphs: &[TermId], lists: &[Lists<'_>], first: usize) -> usize {
+        let most = graphs.len().min(first + ROWS_LOOKED_AT);
+        let mut end = first;
+        while end < most {
+            let run = end_of_run(graphs, end);
+            if run - end >= LONG_RUN || graphs[end].is_none() {
+                break;
+            }
+            end = run.min(most);
+        }
+        let layer = self.named_layer();
+        let mut is_short = vec![false; end - first];
+        let mut located: Vec<Neighbours<'_>> = Vec::with_capacity(end - first);
+        for list in lists {
+            located.clear();
+            let keys = &list.keys[first..end];
+            layer.locate(list.predicate, list.direction, keys, &mut located);
+            let lengths = located.iter().map(|list| list.len() < LONG_LIST);
+            is_short.iter_mut().zip(lengths).for_each(|(a, b)| *a |= b);
+        }
+        first + is_short.iter().take_while(|is| **is).count()
+    }
+
+    /// `can_share`: a caller may go through pieces of the list of one key.
     #[expect(clippy::too_many_arguments, reason = "those of `expand`")]
     fn expand_some(
         &self,
-        graphs: &[TermId],
+        (graphs, can_share): (&[TermId], bool),
         lists: &[Lists<'_>],
         cursor: &mut Cursor,
         allowed: Option<&IdRanges>,
@@ -131,7 +249,7 @@ impl Snapshot {
                 READ_OWN => Some(self.edges_of_graphs(graphs, list)),
                 _ => None,
             };
-            let is_shared = list.keys.len() == 1 && read_last == 0;
+            let is_shared = can_share && list.keys.len() == 1 && read_last == 0;
             if let Some(own) = own {
                 own.expand(list.keys, cursor, allowed, budget, rows, out);
                 mark(cursor, READ_OWN, is_shared);
@@ -297,6 +415,7 @@ impl Snapshot {
             GraphRef::Union => of_layer(self.default_graph()) + of_layer(self.named_layer()),
             GraphRef::One(graph) => of_some(&[graph]),
             GraphRef::Some(graphs) => of_some(graphs),
+            GraphRef::Each(_) => of_layer(self.named_layer()),
         }
     }
 
@@ -312,8 +431,8 @@ impl Snapshot {
         let (default, named) = (self.default_graph(), self.named_layer());
         match graph {
             GraphRef::Default => default.contains(list, to, rows),
-            GraphRef::Named | GraphRef::One(_) | GraphRef::Some(_) => {
-                named.contains(list, to, rows)
+            GraphRef::Named | GraphRef::One(_) | GraphRef::Some(_) | GraphRef::Each(_) => {
+                named.contains(list, to, rows);
             }
             GraphRef::Union => {
                 default.contains(list, to, rows);
@@ -322,24 +441,27 @@ impl Snapshot {
                 rows.dedup();
             }
         }
-        let one;
-        let graphs = match graph {
-            GraphRef::One(graph) => {
-                one = [graph];
-                &one[..]
-            }
-            GraphRef::Some(graphs) => graphs,
-            _ => return,
+        let one = match graph {
+            GraphRef::One(graph) => [graph],
+            _ => [TermId::NONE],
         };
-        if self.has_all(graphs, list.predicate) {
+        // Those of all rows, or of each.
+        let (all, each) = match graph {
+            GraphRef::One(_) => (&one[..], &[][..]),
+            GraphRef::Some(graphs) => (graphs, &[][..]),
+            GraphRef::Each(graphs) => (&[][..], graphs),
+            GraphRef::Default | GraphRef::Named | GraphRef::Union => return,
+        };
+        if self.has_all(all, list.predicate) {
             return;
         }
         let mut graphs_of = self.graphs_of_edges(list.predicate);
         let mut kept = begin;
         for index in begin..rows.len() {
-            let row = rows[index];
-            rows[kept] = row;
-            let (s, o) = ends(list.direction, list.keys[row as usize], to[row as usize]);
+            let row = rows[index] as usize;
+            rows[kept] = rows[index];
+            let (s, o) = ends(list.direction, list.keys[row], to[row]);
+            let graphs = each.get(row).map_or(all, std::slice::from_ref);
             kept += usize::from(graphs_of.is_in_any(s, o, graphs));
         }
         rows.truncate(kept);
@@ -389,7 +511,7 @@ impl Snapshot {
         match graph {
             GraphRef::Default => return self.default_graph().degrees(list, allowed, out),
             GraphRef::Named => return self.named_layer().degrees(list, allowed, out),
-            GraphRef::One(_) | GraphRef::Some(_) | GraphRef::Union => {}
+            GraphRef::One(_) | GraphRef::Some(_) | GraphRef::Union | GraphRef::Each(_) => {}
         }
         let begin = out.len();
         out.resize(begin + list.keys.len(), 0);
@@ -419,7 +541,7 @@ impl Snapshot {
         let of_layer = |layer: LayerView<'_>| layer.counts(predicate, Direction::Out).0;
         match graph {
             GraphRef::Default => Some(of_layer(self.default_graph())),
-            GraphRef::Named => Some(of_layer(self.named_layer())),
+            GraphRef::Named | GraphRef::Each(_) => Some(of_layer(self.named_layer())),
             GraphRef::One(graph) => Some(self.graph_quads(graph, Some(predicate))),
             GraphRef::Some(_) => None,
             GraphRef::Union => {
@@ -450,7 +572,9 @@ impl Snapshot {
         };
         match graph {
             GraphRef::Default => self.default_graph().members(traits, precision, within),
-            GraphRef::Named => self.named_layer().members(traits, precision, within),
+            GraphRef::Named | GraphRef::Each(_) => {
+                self.named_layer().members(traits, precision, within)
+            }
             GraphRef::One(graph) => self.kept_members(&[graph], traits, exact).map(cut),
             GraphRef::Some(graphs) => self.kept_members(graphs, traits, exact).map(cut),
             GraphRef::Union => self.members_of_union(traits, exact).map(cut),
@@ -623,7 +747,7 @@ impl Snapshot {
                 self.default_graph()
                     .predicates_of_vertex(vertex, direction, out);
             }
-            GraphRef::Named | GraphRef::One(_) | GraphRef::Some(_) => {
+            GraphRef::Named | GraphRef::One(_) | GraphRef::Some(_) | GraphRef::Each(_) => {
                 self.named_layer()
                     .predicates_of_vertex(vertex, direction, out);
             }

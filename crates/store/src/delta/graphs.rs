@@ -306,7 +306,9 @@ impl Snapshot {
     ) -> ControlFlow<()> {
         match graph {
             GraphRef::Default => self.default_graph().for_each_match(pattern, visit),
-            GraphRef::Named => self.named_layer().for_each_match(pattern, visit),
+            GraphRef::Named | GraphRef::Each(_) => {
+                self.named_layer().for_each_match(pattern, visit)
+            }
             GraphRef::Union => self.match_union(pattern, visit),
             GraphRef::One(graph) => self.match_graphs(pattern, &[graph], graph, visit),
             GraphRef::Some(graphs) => self.match_graphs(pattern, graphs, TermId::NONE, visit),
