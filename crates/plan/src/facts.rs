@@ -232,7 +232,11 @@ pub(crate) struct Asked {
     pub(crate) may_be_literal: bool,
     /// Bound before these patterns are matched, so that not all its vertices have their edges.
     given: bool,
+    /// In the graphs of the scope, and in all named graphs where these are some of them.
     population: f64,
+    in_all_graphs: f64,
+    /// How many incoming edges each has in the graphs of the scope, in parts of what it has in all.
+    incoming: f64,
 }
 
 /// A known end, and an edge from it.
@@ -294,8 +298,10 @@ impl<'a> Facts<'a> {
                 of.find_memberships(source);
             }
             of.population = of.count_population(source, *scope);
+            of.in_all_graphs = of.population;
+            of.incoming = 1.0;
             if !of.given {
-                of.population *= source.share(*scope);
+                of.take_share(source, *scope);
             }
         }
         Self {
@@ -361,10 +367,8 @@ impl<'a> Facts<'a> {
             Slot::Var(var) => {
                 let segment = self.source.segment(scope, predicate, direction);
                 let graph = self.source.graph(scope);
-                match (
-                    self.asked.get(&(var, scope)),
-                    self.source.predicate(predicate),
-                ) {
+                let of = self.asked.get(&(var, scope));
+                let found = match (of, self.source.predicate(predicate)) {
                     (Some(of), Some(id)) if !of.memberships.is_empty() && of.population > 0.0 => {
                         let edges = self.source.statistics.edges_from(
                             graph,
@@ -376,10 +380,14 @@ impl<'a> Facts<'a> {
                         if edges == 0.0 && of.may_be_literal && !of.given {
                             average(segment)
                         } else {
-                            edges / of.population
+                            edges / of.in_all_graphs
                         }
                     }
                     _ => average(segment),
+                };
+                match (of, direction) {
+                    (Some(of), Direction::In) => found * of.incoming,
+                    _ => found,
                 }
             }
         };
@@ -432,7 +440,7 @@ impl<'a> Facts<'a> {
                 let graph = self.source.graph(scope);
                 let statistics = self.source.statistics;
                 let edges = statistics.edges_between(graph, id, subjects, objects);
-                edges.map(|edges| edges / from.population)
+                edges.map(|edges| edges / from.in_all_graphs)
             }
             _ => None,
         };
@@ -542,6 +550,26 @@ impl Asked {
                 None => self.unknown = true,
             }
         }
+    }
+
+    /// Goes from the figures of all named graphs to those of the graphs that the scope is, on
+    /// average: what is said of a subject is mostly in one graph, but the same literal may be an object
+    /// in each.
+    fn take_share(&mut self, source: &Source<'_>, scope: Scope) {
+        let share = source.share(scope);
+        let own = self.population * share;
+        let edges = self.edges.iter().map(|(predicate, direction)| {
+            count(source.segment(scope, *predicate, *direction).edges) * share
+        });
+        let edges = edges.reduce(f64::min).unwrap_or_default();
+        let found = match self.may_be_literal {
+            true => self.population.min(edges).max(own),
+            false => own,
+        };
+        if found > 0.0 {
+            self.incoming = own / found;
+        }
+        self.population = found;
     }
 
     fn count_population(&self, source: &Source<'_>, scope: Scope) -> f64 {

@@ -81,12 +81,10 @@ impl Bind {
             values,
             graphs: None,
         };
-        // A scan of the graph of a row looked at the types.
-        let is_scan = self.sides.is_empty() && self.place.of_rows(table).is_some();
         let same_graph = SameGraph {
             place: &self.place,
             sides: &self.sides,
-            classes: if is_scan { &[] } else { &self.classes },
+            classes: &self.classes,
         };
         same_graph.settle(&mut found, table, true, cx)?;
         Ok(found)
@@ -150,7 +148,7 @@ impl Bind {
                 return Ok(());
             };
             let budget = batch_rows(table.width());
-            let allowed = self.allowed.as_ref();
+            let allowed = (self.allowed.as_ref(), self.traits.as_slice());
             let found = (&mut *found.0, &mut *found.1);
             self.place
                 .expand(table, lists, cursor, allowed, budget, found, cx)

@@ -91,14 +91,15 @@ impl Place {
         }
     }
 
-    /// Follows lists as [`Context::expand`], each row in its own graph or in any.
+    /// Follows lists as [`Context::expand`], each row in its own graph or in any; what the rows of
+    /// one graph find there is in `allowed` and has the `traits` in that graph.
     #[expect(clippy::too_many_arguments, reason = "those of the call that it makes")]
     pub(crate) fn expand(
         &self,
         table: &Table,
         lists: &[Lists<'_>],
         cursor: &mut Cursor,
-        allowed: Option<&IdRanges>,
+        (allowed, traits): (Option<&IdRanges>, &[Membership]),
         budget: usize,
         (rows, out): (&mut Vec<u32>, &mut Vec<TermId>),
         cx: &Context,
@@ -107,9 +108,60 @@ impl Place {
             return cx.expand(self.widest(), lists, cursor, allowed, budget, rows, out);
         };
         let graphs = in_dataset(graphs, cx);
+        let is_type = |asked: &Membership| matches!(asked, Membership::Type(_));
+        if traits.iter().any(is_type) {
+            let found = (rows, out);
+            return expand_typed(&graphs, lists, cursor, traits, budget, found, cx);
+        }
         let graph = GraphRef::Each(&graphs);
         cx.expand(graph, lists, cursor, allowed, budget, rows, out)
     }
+}
+
+/// Follows lists to what has a type in the graph of the row. Mostly these are few ranges in each
+/// graph, so that long lists are cut: one run of rows of a graph after the other.
+fn expand_typed(
+    graphs: &[TermId],
+    lists: &[Lists<'_>],
+    cursor: &mut Cursor,
+    traits: &[Membership],
+    budget: usize,
+    (rows, out): (&mut Vec<u32>, &mut Vec<TermId>),
+    cx: &Context,
+) -> Result<(), ExecError> {
+    let mut of_run = Vec::with_capacity(lists.len());
+    while cursor.key < graphs.len() && out.len() < budget {
+        let first = cursor.key;
+        let run = first..end_of_run(graphs, first);
+        if graphs[first].is_none() {
+            *cursor = Cursor {
+                key: run.end,
+                offset: 0,
+            };
+            continue;
+        }
+        of_run.clear();
+        of_run.extend(lists.iter().map(|list| Lists {
+            keys: &list.keys[run.clone()],
+            ..*list
+        }));
+        let mut of_keys = Cursor {
+            key: 0,
+            offset: cursor.offset,
+        };
+        let begin = out.len();
+        let graph = GraphRef::One(graphs[first]);
+        let allowed = cx.members(graph, traits, Precision::Filter, None)?;
+        let allowed = allowed.as_ref();
+        cx.expand(graph, &of_run, &mut of_keys, allowed, budget, rows, out)?;
+        let found = rows[begin..].iter_mut();
+        found.for_each(|row| *row += first as u32);
+        *cursor = Cursor {
+            key: first + of_keys.key,
+            offset: of_keys.offset,
+        };
+    }
+    Ok(())
 }
 
 /// The graphs that are in the query's dataset, and `NONE` for others.
@@ -190,7 +242,8 @@ pub(crate) struct SameGraph<'a> {
 
 impl SameGraph<'_> {
     /// Gives what was found its graphs, and drops what is in none together; `followed` says that
-    /// the edges were followed in the graphs of the rows, where these have some.
+    /// the edges were followed to what has the types in the graphs of the rows, where these have
+    /// some.
     pub(crate) fn settle(
         &self,
         found: &mut Found,
@@ -207,7 +260,7 @@ impl SameGraph<'_> {
                 let of_row = |row: &u32| graphs[*row as usize];
                 found.graphs = Some(found.rows.iter().map(of_row).collect());
                 if followed {
-                    sides = &[];
+                    (sides, classes) = (&[], &[]);
                 }
             }
             None => {
@@ -279,18 +332,26 @@ pub(crate) fn typed_by_row(
         );
         return Ok(());
     }
-    let mut sets: FxHashMap<TermId, IdRanges> = FxHashMap::default();
-    sets.extend(graphs.iter().map(|graph| (*graph, IdRanges::new())));
-    if sets.len() * MANY_ROWS > graphs.len() {
+    let mut numbers: FxHashMap<TermId, usize> = FxHashMap::default();
+    let mut different = Vec::new();
+    let mut number = |graph: &TermId| {
+        *numbers.entry(*graph).or_insert_with(|| {
+            different.push(*graph);
+            different.len() - 1
+        })
+    };
+    let of_row: Vec<usize> = graphs.iter().map(&mut number).collect();
+    if different.len() * MANY_ROWS > graphs.len() {
         let to = vec![class; vertices.len()];
         return contains_by_row(graphs, &types_of(vertices), &to, rows, cx);
     }
-    for (graph, set) in &mut sets {
-        *set = members(*graph)?;
-    }
-    let is_typed = |(_, (graph, id)): &(u32, (&TermId, &TermId))| sets[*graph].contains(**id);
-    let all = (0..).zip(graphs.iter().zip(vertices));
-    rows.extend(all.filter(is_typed).map(|(row, _)| row));
+    let sets: Vec<IdRanges> = different
+        .into_iter()
+        .map(members)
+        .collect::<Result<_, _>>()?;
+    let all = (0..).zip(of_row.iter().zip(vertices));
+    let typed = all.filter(|(_, (graph, id))| sets[**graph].contains(**id));
+    rows.extend(typed.map(|(row, _)| row));
     Ok(())
 }
 
