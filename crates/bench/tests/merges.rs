@@ -156,3 +156,15 @@ fn order_by_of_appended_literals_is_that_of_a_fresh_load() {
     }
     assert!(text.contains("min-each"), "{text}");
 }
+
+#[test]
+fn vertices_that_are_typed_later_answer_as_a_fresh_load_does() {
+    let report = report(Scenario::Birth, |_| {});
+    let text = report.to_string();
+    let birth = report.birth.unwrap();
+    assert_eq!(birth.triples, TRIPLES);
+    assert!(birth.transactions > TRIPLES / 1000 && birth.has_settled);
+    assert!(birth.typed.disk_bytes > 0 && birth.fresh.disk_bytes > 0);
+    assert_eq!(birth.queries.len(), 7);
+    assert!(text.contains("typed later"), "{text}");
+}

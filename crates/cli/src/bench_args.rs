@@ -318,16 +318,17 @@ Published figures:
 Scenarios: single (new triples of one predicate are merged, alone and beside queries), stream
 (clients commit new vertices while the background merges; queries and sizes are compared with a
 fresh load), churn (as much is deleted as inserted; memory and files by tenths of the run), order
-(ORDER BY of literals of which one in ten was appended, beside a fresh load). Memory
-is measured best with one scenario at a time; all four take about three minutes on two cores. Data and
+(ORDER BY of literals of which one in ten was appended, beside a fresh load), birth (all of LUBM is
+committed, the types of a vertex one transaction after all else; beside a fresh load). Memory
+is measured best with one scenario at a time; all five take about four minutes on two cores. Data and
 stores for the time of the measurement are kept under target/bench-data in the current folder, which
 decides what an fsync costs. Ends with status 1
 if an answer is not the one that a fresh load gives.")]
 pub(crate) struct MergeBenchArguments {
-    /// Only this scenario: single, stream, churn or order
+    /// Only this scenario: single, stream, churn, order or birth
     #[arg(long, value_name = "SCENARIO")]
     pub(crate) only: Option<Scenario>,
-    /// Universities of single, and of churn with --on-lubm
+    /// Universities of single and birth, and of churn with --on-lubm
     #[arg(
         long,
         value_name = "N",

@@ -1,14 +1,16 @@
 //! What do merges cost, what do they leave, and does anything grow for ever?
 //!
-//! Four [scenarios](Scenario). [`Scenario::Single`] merges many new triples of one predicate into
+//! Five [scenarios](Scenario). [`Scenario::Single`] merges many new triples of one predicate into
 //! a large store, first alone and then beside queries. [`Scenario::Stream`] has clients commit new
 //! vertices while the background merges, and compares the store that this leaves with a fresh load of
 //! the same data and with what numbering its terms anew leaves. [`Scenario::Churn`] inserts and
 //! deletes as much for a long time: memory and files must not grow. [`Scenario::Order`] compares
-//! ORDER BY over literals of which some were appended with a fresh load.
+//! ORDER BY over literals of which some were appended with a fresh load. [`Scenario::Birth`] compares a
+//! store whose vertices were typed one transaction after all else with a fresh load.
 //!
 //! All answers are checked; one that differs from that of a fresh load is an error.
 
+mod birth;
 mod churn;
 mod compare;
 mod feed;
@@ -31,7 +33,8 @@ use jindou_engine::{Config, Database, MergePolicy};
 use serde::{Deserialize, Serialize};
 
 pub use report::{
-    Churn, Compared, MergeCost, MergeReport, Order, Ordered, QueryBeside, Single, Sizes, Stream,
+    Birth, Churn, Compared, MergeCost, MergeReport, Order, Ordered, QueryBeside, Single, Sizes,
+    Stream,
 };
 pub use tenths::{Extent, Tenth};
 
@@ -52,11 +55,19 @@ pub enum Scenario {
     Churn,
     /// ORDER BY, MIN and MAX of literals of which one in ten was appended.
     Order,
+    /// Vertices whose types come one transaction after everything else.
+    Birth,
 }
 
 impl Scenario {
     /// All.
-    pub const ALL: [Self; 4] = [Self::Single, Self::Stream, Self::Churn, Self::Order];
+    pub const ALL: [Self; 5] = [
+        Self::Single,
+        Self::Stream,
+        Self::Churn,
+        Self::Order,
+        Self::Birth,
+    ];
 
     /// Its name on the command line.
     #[must_use]
@@ -66,6 +77,7 @@ impl Scenario {
             Self::Stream => "stream",
             Self::Churn => "churn",
             Self::Order => "order",
+            Self::Birth => "birth",
         }
     }
 }
@@ -93,7 +105,7 @@ impl FromStr for Scenario {
 pub struct Options {
     /// Only this scenario.
     pub only: Option<Scenario>,
-    /// Universities of [`Scenario::Single`], and of [`Scenario::Churn`] on LUBM.
+    /// Universities of [`Scenario::Single`] and [`Scenario::Birth`], and of [`Scenario::Churn`] on LUBM.
     pub universities: u32,
     /// Triples of each merge of [`Scenario::Single`].
     pub triples: u64,
@@ -107,8 +119,8 @@ pub struct Options {
     pub rate: u64,
     /// Literals of each kind of [`Scenario::Order`].
     pub literals: u64,
-    /// Timed runs of each query on each of the stores of [`Scenario::Stream`] and
-    /// [`Scenario::Order`].
+    /// Timed runs of each query on each of the stores of [`Scenario::Stream`], [`Scenario::Order`] and
+    /// [`Scenario::Birth`].
     pub runs: u32,
     /// Transactions of [`Scenario::Churn`].
     pub transactions: u64,
@@ -169,6 +181,7 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<MergeRep
         stream: None,
         churn: Vec::new(),
         order: None,
+        birth: None,
     };
     if options.wants(Scenario::Single) {
         report.single = Some(single::measure(options, &mut note)?);
@@ -185,6 +198,9 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<MergeRep
     }
     if options.wants(Scenario::Order) {
         report.order = Some(order::measure(options, &mut note)?);
+    }
+    if options.wants(Scenario::Birth) {
+        report.birth = Some(birth::measure(options, &mut note)?);
     }
     Ok(report)
 }

@@ -27,6 +27,8 @@ pub struct MergeReport {
     pub churn: Vec<Churn>,
     /// ORDER BY of literals that were appended.
     pub order: Option<Order>,
+    /// Vertices that were typed later.
+    pub birth: Option<Birth>,
 }
 
 /// Two merges of one predicate, as large as each other.
@@ -255,6 +257,29 @@ pub struct Ordered {
     pub queries: Vec<Compared>,
 }
 
+/// LUBM committed to an empty store, the types of each vertex one transaction after all else.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Birth {
+    /// Universities.
+    pub universities: u32,
+    /// Transactions.
+    pub transactions: u64,
+    /// How long they took.
+    pub seconds: f64,
+    /// Whether the background came to rest.
+    pub has_settled: bool,
+    /// How long that took.
+    pub settle_seconds: f64,
+    /// Triples.
+    pub triples: u64,
+    /// What a fresh load of them takes.
+    pub fresh: Sizes,
+    /// What the store takes.
+    pub typed: Sizes,
+    /// The queries, beside the fresh load.
+    pub queries: Vec<Compared>,
+}
+
 /// As many deletes as inserts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Churn {
@@ -447,33 +472,12 @@ impl Stream {
 
     fn write_sizes(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "\n{} triples at the end", thousands(self.triples))?;
-        let mut table = Table::new([
-            "store",
-            "held",
-            "B/triple",
-            "dictionary",
-            "sets",
-            "disk",
-            "B/triple",
-        ]);
         let stores = [
             ("fresh load", self.fresh),
             ("streamed", self.streamed),
             ("numbered anew", self.renumbered),
         ];
-        for (name, sizes) in stores {
-            let each = |of: u64| format!("{:.1}", of as f64 / self.triples.max(1) as f64);
-            table.row([
-                name.to_owned(),
-                bytes(sizes.held_bytes),
-                each(sizes.held_bytes),
-                bytes(sizes.dictionary_bytes),
-                thousands(sizes.characteristic_sets),
-                bytes(sizes.disk_bytes),
-                each(sizes.disk_bytes),
-            ]);
-        }
-        write!(f, "{table}")
+        write!(f, "{}", sizes_table(&stores, self.triples))
     }
 
     fn write_queries(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -562,6 +566,72 @@ impl Order {
     }
 }
 
+impl Birth {
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "\nLUBM, {} universities, committed in {} transactions in {:.1} s; types come one transaction \
+             after all else",
+            self.universities,
+            thousands(self.transactions),
+            self.seconds
+        )?;
+        let rest = match self.has_settled {
+            true => "until nothing was due",
+            false => "and NEVER AT REST",
+        };
+        writeln!(
+            f,
+            "{:.1} s {rest}; {} triples",
+            self.settle_seconds,
+            thousands(self.triples)
+        )?;
+        let stores = [("fresh load", self.fresh), ("typed later", self.typed)];
+        write!(f, "{}", sizes_table(&stores, self.triples))?;
+        writeln!(
+            f,
+            "\nmilliseconds, median of warm runs by turns with the fresh load, every id read, 1 thread"
+        )?;
+        let mut table = Table::new(["query", "rows", "fresh", "typed later", "ratio"]);
+        for query in &self.queries {
+            table.row([
+                query.name.clone(),
+                thousands(query.rows),
+                millis(query.fresh.median_ms),
+                millis(query.other.median_ms),
+                format!("{:.2}", query.ratio()),
+            ]);
+        }
+        write!(f, "{table}")
+    }
+}
+
+/// What stores of so many triples take.
+fn sizes_table(stores: &[(&str, Sizes)], triples: u64) -> Table {
+    let mut table = Table::new([
+        "store",
+        "held",
+        "B/triple",
+        "dictionary",
+        "sets",
+        "disk",
+        "B/triple",
+    ]);
+    for (name, sizes) in stores {
+        let each = |of: u64| format!("{:.1}", of as f64 / triples.max(1) as f64);
+        table.row([
+            (*name).to_owned(),
+            bytes(sizes.held_bytes),
+            each(sizes.held_bytes),
+            bytes(sizes.dictionary_bytes),
+            thousands(sizes.characteristic_sets),
+            bytes(sizes.disk_bytes),
+            each(sizes.disk_bytes),
+        ]);
+    }
+    table
+}
+
 impl Display for MergeReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "merges; jindou {} on {}", self.version, self.machine)?;
@@ -578,6 +648,7 @@ impl Display for MergeReport {
             stream.write(f)?;
         }
         self.churn.iter().try_for_each(|churn| churn.write(f))?;
-        self.order.iter().try_for_each(|order| order.write(f))
+        self.order.iter().try_for_each(|order| order.write(f))?;
+        self.birth.iter().try_for_each(|birth| birth.write(f))
     }
 }

@@ -24,7 +24,7 @@ use crate::{BenchError, data, run};
 /// Text of a dump written at once.
 const WRITE_BYTES: usize = 1 << 20;
 /// How much longer than the policy's quiet time the background must have rested.
-const BEYOND_IDLE: Duration = Duration::from_secs(1);
+pub(super) const BEYOND_IDLE: Duration = Duration::from_secs(1);
 /// The query that runs beside the stream.
 const Q4: (&str, &str) = QUERIES[3];
 /// Runs of it before it is timed.
@@ -291,7 +291,7 @@ fn together(parts: Vec<Result<Committed, BenchError>>) -> Result<Committed, Benc
     Ok(all)
 }
 
-fn sizes(database: &Database, folder: &StoreFolder) -> Result<Sizes, BenchError> {
+pub(super) fn sizes(database: &Database, folder: &StoreFolder) -> Result<Sizes, BenchError> {
     let statistics = database.statistics();
     Ok(Sizes {
         held_bytes: statistics.total_bytes() + statistics.change_bytes,
