@@ -658,7 +658,7 @@ fn compare_runs(base: &Base) {
         key
     };
     let keys: Vec<Vec<u8>> = ids.iter().map(key_of).collect();
-    let run_of = |id: &TermId| base.text_place(*id).map(|place| (place.kind, place.run));
+    let run_of = |id: &TermId| base.vertex_place(*id).map(|place| (place.kind, place.run));
     let runs: Vec<Option<(TextKind, u32)>> = ids.iter().map(run_of).collect();
     for (index, (key, run)) in keys.iter().zip(&runs).enumerate() {
         let expected = match ids[index].kind() {
@@ -685,9 +685,9 @@ fn compare_runs(base: &Base) {
         }
     }
     let behind = TermId::literal(base.literal_count());
-    assert_eq!(base.text_place(behind), None);
+    assert_eq!(base.vertex_place(behind), None);
     let behind = TermId::vertex(base.vertex_count());
-    assert_eq!(base.text_place(behind), None);
+    assert_eq!(base.vertex_place(behind), None);
 }
 
 /// Removes a part of a batch, and some of what is there, and adds the rest.
