@@ -176,13 +176,14 @@ fn threads_that_ask_while_others_append_get_texts_in_order() {
 }
 
 #[test]
-fn a_query_without_memory_for_the_order_is_answered_and_the_next_finds_it() {
+fn a_query_without_memory_for_the_order_is_answered() {
     let (loaded, appended) = (numbered(0..2_000, "a"), numbered(2_000..22_000, "b"));
     let right = right(&sorted(&[loaded.clone(), appended.clone()].concat()));
-    for spill in [SpillLimits::off(), SpillLimits::default()] {
+    let folder = tempfile::tempdir().unwrap();
+    for spill in [SpillLimits::off(), SpillLimits::new(folder.path(), 1 << 30)] {
         let mut config = Config::default();
         // An order of 20,000 takes more.
-        config.query_memory_bytes = 600_000;
+        config.query_memory_bytes = 1_100_000;
         config.spill = spill;
         config.threads = 1;
         let database = load(config, &loaded);
