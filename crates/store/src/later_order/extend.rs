@@ -187,7 +187,9 @@ fn join(
 ) -> Option<Vec<Between>> {
     let mut order: Vec<Between> = Vec::with_capacity(ordered.by_text.len() + new.len());
     let mut push = |at: u64, later: u32, is_same: bool| {
-        let last = order.last().filter(|last| last.at == at && at % 2 == 0);
+        let last = order
+            .last()
+            .filter(|last| last.at == at && at.is_multiple_of(2));
         let before = last.map_or(0, |last| last.before + u32::from(!is_same));
         order.push(Between { at, before, later });
     };
@@ -229,7 +231,7 @@ enum Rest<'a> {
         part: &'a Part,
         rows: Range<u64>,
         since: u64,
-        decoder: Decoder<'a>,
+        decoder: Box<Decoder<'a>>,
     },
     /// Literals in no table.
     Appended(std::vec::IntoIter<u64>, &'a dyn Fn(u64) -> &'a [u8]),
@@ -252,7 +254,7 @@ impl<'a> Texts<'a> {
                     part,
                     rows: 0..strings.len(),
                     since,
-                    decoder: strings.decoder(),
+                    decoder: Box::new(strings.decoder()),
                 })?;
             }
         }

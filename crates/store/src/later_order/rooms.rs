@@ -41,7 +41,7 @@ impl Rooms {
         // There is a place behind the last, too.
         let mut starts = vec![1_u64; (load >> shift) as usize + 2];
         for later in order.iter().filter(|later| later.at % 2 == 0) {
-            let room = &mut starts[(later.at / 2 >> shift) as usize];
+            let room = &mut starts[((later.at / 2) >> shift) as usize];
             *room = (*room).max(u64::from(later.before) + 2);
         }
         let mut next = 0;
