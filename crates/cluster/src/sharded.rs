@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use jindou_exec::{Catalogue, GraphSource, Keys, TermSource};
+use jindou_exec::{Catalogue, GraphSource, Keys, TermSource, TextOrder};
 use jindou_model::{
     Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, Precision,
-    PredicateId, ShardId, TermId, TextPlace, Unavailable, Visit,
+    PredicateId, ShardId, TermId, Unavailable, Visit,
 };
 use jindou_partition::Shards;
 
@@ -112,8 +112,8 @@ impl TermSource for Sharded {
         self.catalogue.lookup(key, literal)
     }
 
-    fn text_place(&self, id: TermId) -> Option<TextPlace> {
-        self.catalogue.text_place(id)
+    fn text_order(&self) -> Option<Arc<dyn TextOrder>> {
+        self.catalogue.text_order()
     }
 
     fn end_number(&self, id: TermId) -> Option<u8> {

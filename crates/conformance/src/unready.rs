@@ -1,10 +1,10 @@
 //! A graph that is not ready half of the time, answers in small pieces, and may lose a shard.
 
 use crate::random::Random;
-use jindou_exec::{Catalogue, GraphSource, Keys, TermSource};
+use jindou_exec::{Catalogue, GraphSource, Keys, TermSource, TextOrder};
 use jindou_model::{
     Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, Precision,
-    PredicateId, ShardId, TermId, TextPlace, Unavailable, Visit,
+    PredicateId, ShardId, TermId, Unavailable, Visit,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -88,8 +88,8 @@ impl TermSource for Unready {
         self.graph.lookup(key, literal)
     }
 
-    fn text_place(&self, id: TermId) -> Option<TextPlace> {
-        self.graph.text_place(id)
+    fn text_order(&self) -> Option<Arc<dyn TextOrder>> {
+        self.graph.text_order()
     }
 
     fn end_number(&self, id: TermId) -> Option<u8> {

@@ -2,8 +2,9 @@
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 
-use jindou_exec::{Catalogue, GraphSource, Keys, TermSource};
+use jindou_exec::{Catalogue, GraphSource, Keys, TermSource, TextOrder};
 use jindou_model::{
     Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, Precision,
     PredicateId, TermId, TermKind, TextPlace, Unavailable, Visit, inline, key,
@@ -64,8 +65,8 @@ impl TermSource for StoredGraph {
         }
     }
 
-    fn text_place(&self, id: TermId) -> Option<TextPlace> {
-        self.snapshot.text_place(id)
+    fn text_order(&self) -> Option<Arc<dyn TextOrder>> {
+        Some(Arc::new(StoredOrder(self.snapshot.text_order())))
     }
 
     fn end_number(&self, id: TermId) -> Option<u8> {
@@ -81,6 +82,28 @@ impl TermSource for StoredGraph {
 
     fn lookup_keys(&self, keys: &Keys, ids: &mut Vec<Option<TermId>>) {
         lookup_keys(&self.snapshot, keys, ids);
+    }
+}
+
+/// The order of a snapshot's texts.
+struct StoredOrder(jindou_store::TextOrder);
+
+impl TextOrder for StoredOrder {
+    #[inline]
+    fn place(&self, id: TermId) -> Option<TextPlace> {
+        self.0.place(id)
+    }
+
+    fn note_texts_read(&self, texts: usize) {
+        self.0.note_texts_read(texts);
+    }
+
+    fn is_wanting(&self) -> bool {
+        self.0.is_wanting()
+    }
+
+    fn extended(&self, poll: &mut dyn FnMut(usize) -> bool) -> Option<Arc<dyn TextOrder>> {
+        Some(Arc::new(Self(self.0.extended(poll)?)))
     }
 }
 

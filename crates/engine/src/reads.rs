@@ -9,10 +9,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use jindou_exec::{Catalogue, GraphSource, Keys, TermSource};
+use jindou_exec::{Catalogue, GraphSource, Keys, TermSource, TextOrder};
 use jindou_model::{
     Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, Precision,
-    PredicateId, TermId, TermKind, TextPlace, Unavailable, Visit,
+    PredicateId, TermId, TermKind, Unavailable, Visit,
 };
 use jindou_store::{Changed, Snapshot};
 use parking_lot::RwLock;
@@ -310,8 +310,8 @@ impl TermSource for WatchedGraph {
         self.graph.lookup(key, literal)
     }
 
-    fn text_place(&self, id: TermId) -> Option<TextPlace> {
-        self.graph.text_place(id)
+    fn text_order(&self) -> Option<Arc<dyn TextOrder>> {
+        self.graph.text_order()
     }
 
     fn end_number(&self, id: TermId) -> Option<u8> {

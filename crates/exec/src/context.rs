@@ -11,6 +11,7 @@ use oxrdf::TermRef;
 use crate::account::Account;
 use crate::spill::{self, Space, SpillLimits};
 use crate::table::Table;
+use crate::terms::QueryOrder;
 use crate::{ExecError, GraphSource, Services, Terms, Transport, expr};
 
 /// A table of so few bytes is not booked: the operator that holds it takes about as much itself,
@@ -498,6 +499,26 @@ impl Context {
             Ok(()) => Err(self.memory_exceeded()),
             Err(limit_bytes) => Err(ExecError::PoolExhausted { limit_bytes }),
         }
+    }
+
+    /// The order of terms by their texts, which is extended first if that is due and there is memory
+    /// for it.
+    ///
+    /// # Errors
+    /// If the query must end.
+    pub(crate) fn text_order(&self) -> Result<QueryOrder, ExecError> {
+        let order = self.terms().text_order();
+        if !order.is_wanting() {
+            return Ok(order);
+        }
+        let mut booked = Booked::default();
+        let mut checked = Ok(());
+        let order = self.terms().extend_order(&mut |bytes| {
+            checked = self.check();
+            // Without memory for it the query goes on with what is known.
+            checked.is_ok() && self.room(&mut booked, bytes).unwrap_or(false)
+        });
+        checked.map(|()| order)
     }
 
     /// Bytes that the query's operators may hold together.

@@ -2,7 +2,7 @@
 
 use std::hash::BuildHasher as _;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use hashbrown::HashTable;
 use jindou_model::{IdEpoch, TermId, TermKind, TextPlace, inline, key};
@@ -32,9 +32,8 @@ pub trait TermSource: Send + Sync {
     /// true) with this key.
     fn lookup(&self, key: &[u8], literal: bool) -> Option<TermId>;
 
-    /// Where a term lies in the order of texts, if that is known without much work. All places that
-    /// one source gives are of one order.
-    fn text_place(&self, _id: TermId) -> Option<TextPlace> {
+    /// The order of its terms by their texts, as far as it is known now.
+    fn text_order(&self) -> Option<Arc<dyn TextOrder>> {
         None
     }
 
@@ -74,6 +73,76 @@ pub trait TermSource: Send + Sync {
             KeyKind::None => None,
             kind => self.lookup(key, kind == KeyKind::Literal),
         }));
+    }
+}
+
+/// The order of a source's terms by their texts, as far as it was known when it was asked for. All
+/// places that one gives are of one order; those of another one may be of another.
+pub trait TextOrder: Send + Sync {
+    /// Where a term lies, if that is known without much work.
+    fn place(&self, id: TermId) -> Option<TextPlace>;
+
+    /// Notes that so many texts were read because places do not tell their order.
+    fn note_texts_read(&self, _texts: usize) {}
+
+    /// True if so much was done for want of the order of more terms that [`TextOrder::extended`] is
+    /// worth its cost.
+    fn is_wanting(&self) -> bool {
+        false
+    }
+
+    /// An order with more terms, which the source remembers. Calls `poll` now and then with the bytes
+    /// held; `None` if that gave false, or if there is no such order.
+    fn extended(&self, _poll: &mut dyn FnMut(usize) -> bool) -> Option<Arc<dyn TextOrder>> {
+        None
+    }
+}
+
+/// The order by which a query goes now: none if its source knows none.
+#[derive(Clone, Default)]
+pub(crate) struct QueryOrder {
+    known: Option<Arc<dyn TextOrder>>,
+    /// It was not extended when that was due: it stays as it is.
+    is_final: bool,
+}
+
+impl std::fmt::Debug for QueryOrder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("QueryOrder")
+            .field("is_known", &self.known.is_some())
+            .field("is_final", &self.is_final)
+            .finish()
+    }
+}
+
+impl QueryOrder {
+    /// As [`TextOrder::place`], of any term.
+    #[inline]
+    pub(crate) fn place(&self, id: TermId) -> Option<TextPlace> {
+        match id.kind() {
+            TermKind::Vertex | TermKind::Literal => self.known.as_ref()?.place(id),
+            _ => None,
+        }
+    }
+
+    /// As [`TextOrder::note_texts_read`].
+    pub(crate) fn note_texts_read(&self, texts: usize) {
+        if let Some(known) = &self.known {
+            known.note_texts_read(texts);
+        }
+    }
+
+    /// True if it is to be extended.
+    pub(crate) fn is_wanting(&self) -> bool {
+        !self.is_final && self.known.as_ref().is_some_and(|known| known.is_wanting())
+    }
+
+    /// True if places of both may be compared.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (&self.known, &other.known) {
+            (Some(ours), Some(theirs)) => Arc::ptr_eq(ours, theirs),
+            (ours, theirs) => ours.is_none() && theirs.is_none(),
+        }
     }
 }
 
@@ -270,6 +339,8 @@ impl ComputedTerms {
 pub struct Terms {
     source: Arc<dyn TermSource>,
     computed: Arc<ComputedTerms>,
+    /// Once somebody asked for it.
+    order: Arc<RwLock<Option<QueryOrder>>>,
 }
 
 impl Terms {
@@ -279,6 +350,7 @@ impl Terms {
         Self {
             source,
             computed: Arc::default(),
+            order: Arc::default(),
         }
     }
 
@@ -359,13 +431,35 @@ impl Terms {
         }
     }
 
-    /// As [`TermSource::text_place`], of any term.
-    #[inline]
-    pub(crate) fn text_place(&self, id: TermId) -> Option<TextPlace> {
-        match id.kind() {
-            TermKind::Vertex | TermKind::Literal => self.source.text_place(id),
-            _ => None,
+    /// The order by which the query goes now.
+    pub(crate) fn text_order(&self) -> QueryOrder {
+        let known = self.order.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*known {
+            return known.clone();
         }
+        drop(known);
+        let mut order = self.order.write().unwrap_or_else(PoisonError::into_inner);
+        let new = || QueryOrder {
+            known: self.source.text_order(),
+            is_final: false,
+        };
+        order.get_or_insert_with(new).clone()
+    }
+
+    /// The order by which the query goes from now on, instead of one that is wanting. Where `poll`
+    /// gives false, or the source has no other one, that stays.
+    pub(crate) fn extend_order(&self, poll: &mut dyn FnMut(usize) -> bool) -> QueryOrder {
+        let before = self.text_order();
+        let extended = match &before.known {
+            Some(known) if before.is_wanting() => known.extended(poll),
+            _ => return before,
+        };
+        let next = QueryOrder {
+            is_final: extended.is_none(),
+            known: extended.or(before.known),
+        };
+        let mut order = self.order.write().unwrap_or_else(PoisonError::into_inner);
+        order.insert(next).clone()
     }
 
     /// As [`TermSource::end_number`], of any term.

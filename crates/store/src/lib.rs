@@ -17,6 +17,7 @@ mod graph_table;
 mod homes;
 mod identity;
 mod image;
+mod later_order;
 mod layer;
 mod layout;
 pub mod log;
@@ -43,7 +44,7 @@ pub use cut::Cut;
 pub use delta::{
     Changed, Changes, EdgeGraphsAt, Effect, Fold, FoldRule, GivenNumbers, LayerView, NewIds,
     NewTerms, NumberedKey, Published, Rebase, Replay, ReplayError, Snapshot, Stage, TermCounts,
-    TermKey, Transaction, TransactionError,
+    TermKey, TextOrder, Transaction, TransactionError,
 };
 pub use directory::{Directory, StoreFile};
 pub use domain::Domain;

@@ -158,7 +158,7 @@ fn tables(from: &Snapshot) -> Result<[TermTables; 2], StoreError> {
                 key: &|place| from.vertex_at(place).1,
             };
             let gone = &from.delta.forgotten.vertices;
-            base.vertices.sealed(&new, gone, false)
+            base.vertices.sealed(&new, gone)
         },
         || {
             let key = |number| from.appended_key(TermId::literal(number));
@@ -169,8 +169,7 @@ fn tables(from: &Snapshot) -> Result<[TermTables; 2], StoreError> {
                 key: &|number| key(number).expect("the term came since the base"),
             };
             let gone = &from.delta.forgotten.literals;
-            let asked = from.generation.terms.places_were_asked();
-            base.literals.sealed(&new, gone, asked)
+            base.literals.sealed(&new, gone)
         },
     );
     Ok([vertices?, literals?])

@@ -29,30 +29,33 @@ pub(crate) struct Place {
     pub(crate) at: u64,
 }
 
-const CODE_BITS: u32 = 2;
 const OTHER: u64 = 1;
 const STRING: u64 = 2;
 const LANG_STRING: u64 = 3;
 
 impl Place {
+    /// Bits of a word that tell the kind.
+    pub(crate) const CODE_BITS: u32 = 2;
+
     /// Not zero, which is a place that is not known.
-    fn word(self) -> u64 {
+    pub(crate) fn word(self) -> u64 {
         let code = match self.kind {
             Some(TextKind::String) => STRING,
             Some(TextKind::LangString) => LANG_STRING,
             _ => OTHER,
         };
-        self.at << CODE_BITS | code
+        self.at << Self::CODE_BITS | code
     }
 
-    fn of_word(word: u64) -> Option<Self> {
-        let kind = match word & ((1 << CODE_BITS) - 1) {
+    #[inline]
+    pub(crate) fn of_word(word: u64) -> Option<Self> {
+        let kind = match word & ((1 << Self::CODE_BITS) - 1) {
             STRING => Some(TextKind::String),
             LANG_STRING => Some(TextKind::LangString),
             OTHER => None,
             _ => return None,
         };
-        let at = word >> CODE_BITS;
+        let at = word >> Self::CODE_BITS;
         Some(Self { kind, at })
     }
 }
@@ -60,11 +63,6 @@ impl Place {
 impl Places {
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// True if a place was asked for.
-    pub(crate) fn were_asked(&self) -> bool {
-        self.bytes() > 0
     }
 
     #[inline]

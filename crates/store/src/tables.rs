@@ -13,10 +13,10 @@ use jindou_dictionary::{
 };
 
 use jindou_model::SortedSet;
-use rayon::prelude::*;
 
 use crate::StoreError;
-use crate::places::{Place, Places, Search};
+use crate::later_order::LaterOrder;
+use crate::places::Search;
 use crate::text_order::{EndCodes, LiteralEnds, TextKinds};
 
 /// A table is joined with the one before it unless that one has so many times its strings.
@@ -29,8 +29,6 @@ pub(crate) struct Part {
     pub(crate) end: u64,
     pub(crate) kinds: TextKinds,
     pub(crate) codes: EndCodes,
-    /// Of a later table of literals: where they lie among those of the bulk load, by row.
-    pub(crate) places: Places,
 }
 
 impl Part {
@@ -51,7 +49,6 @@ impl Part {
             end,
             kinds: TextKinds::default(),
             codes: EndCodes::default(),
-            places: Places::default(),
         })
     }
 }
@@ -62,6 +59,8 @@ pub struct TermTables {
     /// By number; the first one is that of the bulk load, perhaps without strings.
     parts: Vec<Arc<Part>>,
     pub(crate) ends: Arc<LiteralEnds>,
+    /// The order of the literals behind the first table.
+    pub(crate) later: Arc<LaterOrder>,
 }
 
 impl std::fmt::Debug for TermTables {
@@ -89,9 +88,13 @@ impl TermTables {
     /// If there are none.
     pub(crate) fn of_parts(parts: Vec<Arc<Part>>, known: Option<&Self>) -> Self {
         assert!(!parts.is_empty(), "the first table is that of a bulk load");
+        // Numbers mean the same while the first table is the same.
+        let same = known.filter(|known| Arc::ptr_eq(&known.parts[0], &parts[0]));
+        let later = same.map(|known| Arc::clone(&known.later));
         Self {
-            parts,
+            later: later.unwrap_or_else(|| Arc::new(LaterOrder::behind(parts[0].end))),
             ends: known.map_or_else(Arc::default, |known| Arc::clone(&known.ends)),
+            parts,
         }
     }
 
@@ -121,11 +124,9 @@ impl TermTables {
     /// Bytes of all tables, and of what is remembered of their strings.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let of_part = |part: &Arc<Part>| {
-            let known = part.kinds.bytes() + part.codes.bytes() + part.places.bytes();
-            part.table.bytes() + known
-        };
-        self.parts.iter().map(of_part).sum::<usize>() + self.ends.bytes()
+        let of_part =
+            |part: &Arc<Part>| part.table.bytes() + part.kinds.bytes() + part.codes.bytes();
+        self.parts.iter().map(of_part).sum::<usize>() + self.ends.bytes() + self.later.bytes()
     }
 
     #[inline]
@@ -147,40 +148,6 @@ impl TermTables {
     /// A search for places among the literals of the bulk load.
     pub(crate) fn search(&self) -> Search<'_> {
         Search::new(self.ground())
-    }
-
-    /// Which table has the literal of a number, and in which row, and where that lies among the
-    /// literals of the bulk load; `None` if none of the later tables has it, or its block is damaged.
-    pub(crate) fn later_place(&self, number: u64) -> Option<(usize, u64, Place)> {
-        let table = self.parts.partition_point(|part| part.end <= number);
-        let part = self.parts.get(table).filter(|_| table > 0)?;
-        let row = part.table.rank(number)?;
-        let place = part.places.get(row);
-        let place = place.or_else(|| self.read_places(part, row).ok().flatten())?;
-        Some((table, row, place))
-    }
-
-    /// Finds the places of the literals of a block, of which it gives that of one row.
-    #[cold]
-    fn read_places(&self, part: &Part, wanted: u64) -> Result<Option<Place>, DictionaryError> {
-        let strings = part.table.strings();
-        let (mut decoder, mut search) = (strings.decoder(), self.search());
-        let (mut of_wanted, mut last) = (None, None);
-        let first = wanted - wanted % BLOCK as u64;
-        for row in first..strings.len().min(first + BLOCK as u64) {
-            let key = decoder.get(row)?;
-            // The rows are in the order of their strings.
-            let place = match last {
-                None => search.place_of(key)?,
-                Some(before) => search.place_behind(key, before)?,
-            };
-            last = Some(place.at.div_ceil(2));
-            part.places.set(row, place);
-            if row == wanted {
-                of_wanted = Some(place);
-            }
-        }
-        Ok(of_wanted)
     }
 
     /// The number of a string: asks the tables one after the other, for one that is not `forgotten`.
@@ -242,14 +209,11 @@ impl TermTables {
     /// With new strings, and without `forgotten` ones: those that are there are distinct.
     ///
     /// Those of a table that is joined with others go; a table of which most are forgotten is made
-    /// anew for that alone, but for the one of the bulk load. Where somebody asked for places of
-    /// strings (`places_were_asked`, or those of a table that goes), they are found for the new table,
-    /// so that the next to ask need not wait for that.
+    /// anew for that alone, but for the one of the bulk load.
     pub(crate) fn sealed(
         &self,
         new: &NewStrings<'_>,
         forgotten: &SortedSet<u64>,
-        mut places_were_asked: bool,
     ) -> Result<Self, StoreError> {
         if new.places.is_empty() {
             return Ok(self.clone());
@@ -271,7 +235,6 @@ impl TermTables {
             && let Some(before) = parts.pop_if(|part| is_joined(part, strings, forgotten))
         {
             strings += before.table.len();
-            places_were_asked |= before.places.were_asked();
             joined.push(before.table.clone());
         }
         let table = match joined.as_slice() {
@@ -285,24 +248,12 @@ impl TermTables {
         let begin = parts.last().map_or(0, |part| part.end);
         let part = Part::new(table, begin, new.end);
         let part = Arc::new(part.expect("its numbers follow those before"));
-        parts.push(Arc::clone(&part));
-        let sealed = Self {
+        parts.push(part);
+        Ok(Self {
             parts,
             ends: Arc::clone(&self.ends),
-        };
-        if places_were_asked {
-            sealed.find_places(&part);
-        }
-        Ok(sealed)
-    }
-
-    /// Finds the places of all literals of a table; but for damaged blocks, which say so to whoever reads
-    /// them.
-    fn find_places(&self, part: &Part) {
-        let blocks = part.table.len().div_ceil(BLOCK as u64);
-        (0..blocks).into_par_iter().for_each(|block| {
-            let _ = self.read_places(part, block * BLOCK as u64);
-        });
+            later: Arc::clone(&self.later),
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where do the terms of the dictionary lie in the order of their texts?
 //!
 //! Literals of the bulk load are numbered in the order of their keys, and vertices too within each
-//! run; where later literals lie among those is kept in a word each (`places`). What
+//! run; the order of later literals is found out when queries need it (`later_order`). What
 //! the key alone tells, whether a vertex is an IRI and of which datatype and language a literal is,
 //! is found out when it is first asked for, and kept in two bits a vertex and a byte a literal.
 
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use jindou_dictionary::{Decoder, StringTable};
-use jindou_model::{TermId, TermKind, TextKind, TextPlace};
+use jindou_model::{TermId, TextKind, TextPlace};
 
 use crate::Base;
 
@@ -170,23 +170,12 @@ impl LiteralEnds {
 }
 
 impl Base {
-    /// Where a term lies in the order of texts; `None` for literals of other kinds than strings, for
-    /// vertices that came after the bulk load, and for ids that are not of a vertex or dictionary
-    /// literal of this base.
+    /// Where a vertex lies in the order of texts; `None` for those that came after the bulk load.
     ///
-    /// Costs a few loads, and the first time for sixteen terms the decoding of them; for literals that
-    /// came after the bulk load these are also searched among those of it.
+    /// Costs a few loads, and the first time for sixteen terms the decoding of them.
     #[inline]
     #[must_use]
-    pub fn text_place(&self, id: TermId) -> Option<TextPlace> {
-        match id.kind() {
-            TermKind::Vertex => self.vertex_place(id),
-            TermKind::Literal => self.literal_place(id.number()),
-            _ => None,
-        }
-    }
-
-    fn vertex_place(&self, id: TermId) -> Option<TextPlace> {
+    pub fn vertex_place(&self, id: TermId) -> Option<TextPlace> {
         let number = id.number();
         let ground = self.vertices.ground_part();
         // Numbers given later are in no order.
@@ -206,37 +195,15 @@ impl Base {
         })
     }
 
+    /// The kind of a literal of the bulk load; `None` of one that is not ordered by its key.
     #[inline]
-    fn literal_place(&self, number: u64) -> Option<TextPlace> {
+    pub(crate) fn load_kind(&self, number: u64) -> Option<TextKind> {
         let ground = self.literals.ground_part();
-        if number >= ground.end {
-            return self.later_literal_place(number);
-        }
         let ends = &self.literals.ends;
-        let kind = match ground.codes.code(number, ground.table.strings(), ends) {
-            PLAIN => TextKind::String,
-            code => match ends.end(code)? {
-                [_, b'@', ..] => TextKind::LangString,
-                _ => return None,
-            },
-        };
-        Some(TextPlace {
-            kind,
-            run: TextPlace::MAIN,
-            at: 2 * number + 1,
-            order: number,
-        })
-    }
-
-    #[cold]
-    fn later_literal_place(&self, number: u64) -> Option<TextPlace> {
-        let (table, row, place) = self.literals.later_place(number)?;
-        Some(TextPlace {
-            kind: place.kind?,
-            run: u32::try_from(table).ok()?,
-            at: place.at,
-            order: row,
-        })
+        match ground.codes.code(number, ground.table.strings(), ends) {
+            PLAIN => Some(TextKind::String),
+            code => matches!(ends.end(code)?, [_, b'@', ..]).then_some(TextKind::LangString),
+        }
     }
 
     /// A number that a dictionary literal shares with those whose keys (see [`jindou_model::key`])

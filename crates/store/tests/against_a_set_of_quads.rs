@@ -739,7 +739,8 @@ fn compare_changes(before: &Snapshot, now: &Snapshot) {
     assert!(superfluous.clone().all(known), "{superfluous:?}");
 }
 
-fn compare_runs(base: &Base) {
+fn compare_runs(snapshot: &Snapshot) {
+    let (base, order) = (snapshot.base(), snapshot.text_order());
     let vertices = (0..base.vertex_count()).map(TermId::vertex);
     let literals = (0..base.literal_count()).map(TermId::literal);
     let ids: Vec<TermId> = vertices.chain(literals).collect();
@@ -749,7 +750,7 @@ fn compare_runs(base: &Base) {
         key
     };
     let keys: Vec<Vec<u8>> = ids.iter().map(key_of).collect();
-    let run_of = |id: &TermId| base.text_place(*id).map(|place| (place.kind, place.run));
+    let run_of = |id: &TermId| order.place(*id).map(|place| (place.kind, place.run));
     let runs: Vec<Option<(TextKind, u32)>> = ids.iter().map(run_of).collect();
     for (index, (key, run)) in keys.iter().zip(&runs).enumerate() {
         let expected = match ids[index].kind() {
@@ -776,9 +777,9 @@ fn compare_runs(base: &Base) {
         }
     }
     let behind = TermId::literal(base.literal_count());
-    assert_eq!(base.text_place(behind), None);
+    assert_eq!(order.place(behind), None);
     let behind = TermId::vertex(base.vertex_count());
-    assert_eq!(base.text_place(behind), None);
+    assert_eq!(order.place(behind), None);
 }
 
 /// Removes a part of a batch, and some of what is there, and adds the rest.
@@ -941,7 +942,7 @@ proptest! {
 
     #[test]
     fn ids_of_a_run_are_in_the_order_of_their_texts(quads in quads()) {
-        compare_runs(&load(&quads, 1));
+        compare_runs(&snapshot(load(&quads, 1)));
     }
 
     #[test]
@@ -1104,8 +1105,8 @@ fn vertices_are_at_home_in_the_graph_that_says_most_of_them() {
     let base = load(&quads, 2);
     let footprint = base.footprint().named;
     assert!(footprint < 600 * 12, "{footprint} bytes");
-    compare_runs(&base);
     let mut now = snapshot(base);
+    compare_runs(&now);
     let rows = rows_of(&now, &quads);
     for graph in [0, 1, 2, 9].map(|number| id(&now, &iri(format!("g{number}")).into())) {
         compare_access(&now, GraphRef::One(graph), &rows);

@@ -1,5 +1,5 @@
 //! Do places tell the order of literals that their texts have: of a bulk load, of tables that merges
-//! made, and of the delta?
+//! made, and of the delta, before they are put in order and after that?
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use jindou_model::{
     GraphRef, IdQuad, Pattern, SnapshotNumber, TermId, TermKind, TextKind, TextPlace, key,
 };
 use jindou_store::bulk::{BulkSink, build};
-use jindou_store::{Changes, Merged, Rebase, Snapshot};
+use jindou_store::{Changes, Merged, Rebase, Snapshot, TextOrder};
 use oxrdf::{GraphNameRef, Literal, NamedNode, NamedNodeRef, QuadRef};
 use proptest::prelude::*;
 
@@ -95,19 +95,23 @@ fn living(now: &Snapshot) -> Vec<(TermId, Vec<u8>)> {
 fn order(left: TextPlace, right: TextPlace) -> Option<Ordering> {
     match left.at.cmp(&right.at) {
         Ordering::Equal if left.at % 2 == 1 => Some(Ordering::Equal),
-        Ordering::Equal if left.run == right.run && left.run != TextPlace::ALONE => {
-            Some(left.order.cmp(&right.order))
-        }
         Ordering::Equal => None,
         order => Some(order),
     }
 }
 
-fn compare(now: &Snapshot) {
+/// The order with all literals.
+fn extended(order: &TextOrder) -> TextOrder {
+    order.extended(&mut |_| true).expect("nothing is damaged")
+}
+
+/// Compares the places of all literals with their texts, and gives how many are not in order.
+fn compare(now: &Snapshot, by: &TextOrder) -> usize {
     let literals = living(now);
+    let mut unordered = 0;
     for (id, key) in &literals {
         let (text, tag, _) = key::literal_parts(key).unwrap();
-        let place = now.text_place(*id);
+        let place = by.place(*id);
         let expected = match tag {
             _ if text.contains('\0') => None,
             Some(_) => Some(TextKind::LangString),
@@ -115,41 +119,181 @@ fn compare(now: &Snapshot) {
             None => None,
         };
         assert_eq!(place.map(|place| place.kind), expected, "{key:?}");
+        let is_main = |place: Option<TextPlace>| place.is_some_and(|p| p.run == TextPlace::MAIN);
+        unordered += usize::from(place.is_some() && !is_main(place));
         for (other_id, other) in &literals {
-            let both = place.zip(now.text_place(*other_id));
+            let both = place.zip(by.place(*other_id));
             let both = both.filter(|(one, other)| one.kind == other.kind);
-            if let Some(told) = both.and_then(|(one, other)| order(one, other)) {
+            let told = both.and_then(|(one, other)| order(one, other));
+            if let Some(told) = told {
                 assert_eq!(told, key.cmp(other), "{key:?} and {other:?}");
             }
-            let in_main = [id, other_id].map(|id| {
-                let place = now.text_place(*id);
-                place.is_some_and(|place| place.run == TextPlace::MAIN)
-            });
-            let is_told = both.is_none_or(|(one, other)| order(one, other).is_some());
-            assert!(is_told || in_main == [false; 2], "{key:?} and {other:?}");
+            let is_told = both.is_none() || told.is_some();
+            let in_main = is_main(place) || is_main(by.place(*other_id));
+            assert!(is_told || !in_main, "{key:?} and {other:?}");
         }
     }
+    unordered
+}
+
+/// The snapshots of a store, from the first on, while literals come and go and tables are merged.
+type Rounds = Vec<(Vec<Literal>, usize, bool)>;
+
+fn rounds() -> impl Strategy<Value = Rounds> {
+    prop::collection::vec((literals(), 0..3_usize, any::<bool>()), 0..6)
+}
+
+fn snapshots(ground: Vec<Literal>, rounds: Rounds) -> Vec<Snapshot> {
+    let mut now = load(&ground);
+    let mut known = ground;
+    let mut all = vec![now.clone()];
+    for (added, removed, is_merged) in rounds {
+        let removed: Vec<Literal> = known.iter().skip(removed).step_by(3).cloned().collect();
+        change(&mut now, &removed, &added);
+        known.extend(added);
+        all.push(now.clone());
+        if is_merged {
+            now = merge(&now);
+            all.push(now.clone());
+        }
+    }
+    all
 }
 
 proptest! {
     #[test]
     fn places_tell_the_order_of_texts(
         ground in literals(),
-        rounds in prop::collection::vec((literals(), 0..3_usize, any::<bool>()), 0..6),
+        rounds in rounds(),
+        asked in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 1..12),
     ) {
-        let mut now = load(&ground);
-        let mut known = ground;
-        compare(&now);
-        for (added, removed, is_merged) in rounds {
-            let removed: Vec<Literal> = known.iter().skip(removed).step_by(3).cloned().collect();
-            change(&mut now, &removed, &added);
-            known.extend(added);
-            compare(&now);
-            if is_merged {
-                now = merge(&now);
-                compare(&now);
+        let all = snapshots(ground, rounds);
+        // Orders that others extended meanwhile stay as they are.
+        let mut before: Vec<(usize, TextOrder)> = Vec::new();
+        let mut newest = 0;
+        for (which, is_extended) in asked {
+            let which = which.index(all.len());
+            let mut order = all[which].text_order();
+            if is_extended {
+                order = extended(&order);
+                newest = newest.max(which);
+                let unordered = compare(&all[which], &order);
+                // A newer one leaves out those whose texts went in a merge since.
+                prop_assert!(unordered == 0 || which < newest, "{unordered} are not in order");
+            }
+            before.push((which, order));
+            for (which, order) in &before {
+                compare(&all[*which], order);
             }
         }
+    }
+}
+
+/// Literals of a transaction under way have numbers that others may get, too.
+#[test]
+fn terms_that_are_not_kept_are_not_put_in_order() {
+    let literal = |text: &str| Literal::new_simple_literal(text);
+    let mut now = load(&[literal("b"), literal("d")]);
+    let mut pending = now.clone();
+    let changes = Changes {
+        remove: Vec::new(),
+        add: ["a", "e", "c1"]
+            .map(|text| quad(&mut pending, &literal(text)))
+            .to_vec(),
+    };
+    pending.apply(&changes);
+    compare(&pending, &pending.text_order());
+    compare(&pending, &extended(&pending.text_order()));
+    change(&mut now, &[], &["z", "c", "c1"].map(literal));
+    assert_eq!(compare(&now, &extended(&now.text_order())), 0);
+    assert_eq!(compare(&pending, &pending.text_order()), 3);
+    assert_eq!(compare(&now, &now.text_order()), 0);
+}
+
+#[test]
+fn an_order_is_wanting_once_it_cost_about_what_extending_it_does() {
+    let text = |number: usize| Literal::new_simple_literal(format!("text {number:04}"));
+    let mut now = load(&(0..100).map(text).collect::<Vec<_>>());
+    let wanting = |now: &Snapshot| {
+        let order = now.text_order();
+        let literals = living(now);
+        let mut places = literals.iter().map(|(id, _)| order.place(*id));
+        let found = places.position(|_| order.is_wanting());
+        found.map(|_| extended(&order)).is_some()
+    };
+    assert!(!wanting(&now), "nothing came after the load");
+    change(&mut now, &[], &(200..300).map(text).collect::<Vec<_>>());
+    assert!(wanting(&now));
+    assert!(!wanting(&now), "all are in order");
+    change(&mut now, &[], &[text(150)]);
+    assert!(
+        !wanting(&now),
+        "one place was searched instead of a pass over all"
+    );
+    now = merge(&now);
+    assert!(!wanting(&now));
+    let order = now.text_order();
+    order.note_texts_read(10);
+    assert!(order.is_wanting());
+    assert!(order.extended(&mut |_| false).is_none());
+    assert!(
+        !order.is_wanting(),
+        "who was refused does not try again at once"
+    );
+    assert_eq!(compare(&now, &extended(&order)), 0);
+}
+
+#[test]
+fn threads_that_ask_at_once_get_one_order() {
+    let text =
+        |number: usize| Literal::new_simple_literal(format!("text {:04}", number * 7919 % 3000));
+    let mut now = load(&(0..100).map(text).collect::<Vec<_>>());
+    change(&mut now, &[], &(100..600).map(text).collect::<Vec<_>>());
+    let merged = merge(&now);
+    let mut later = merged.clone();
+    change(&mut later, &[], &(600..700).map(text).collect::<Vec<_>>());
+    std::thread::scope(|threads| {
+        for number in 0..12 {
+            let snapshot = [&now, &merged, &later][number % 3];
+            threads.spawn(move || {
+                let order = extended(&snapshot.text_order());
+                let mut literals = living(snapshot);
+                literals.sort_by_key(|(id, _)| order.place(*id).unwrap().at);
+                assert!(literals.is_sorted_by_key(|(_, key)| key.clone()));
+            });
+        }
+    });
+}
+
+#[test]
+fn extending_an_order_ends_where_its_poll_says_so() {
+    let text =
+        |number: usize| Literal::new_simple_literal(format!("{:07}", number * 7919 % 100_000));
+    let mut now = load(&(0..1000).map(text).collect::<Vec<_>>());
+    change(&mut now, &[], &(1000..30_000).map(text).collect::<Vec<_>>());
+    let order = now.text_order();
+    let mut calls = 0;
+    let mut held = 0;
+    let done = order.extended(&mut |bytes| {
+        calls += 1;
+        held = bytes;
+        true
+    });
+    assert!(done.is_some() && calls > 8, "{calls} calls");
+    assert!((29_000 * 40..29_000 * 90).contains(&held), "{held} bytes");
+    for last in 0..calls {
+        let now = load(&[text(1)]);
+        let mut now = now;
+        change(&mut now, &[], &(1000..30_000).map(text).collect::<Vec<_>>());
+        let mut left = last;
+        let stopped = now.text_order().extended(&mut |_| {
+            left -= 1;
+            left >= 0
+        });
+        if last < calls - 2 {
+            assert!(stopped.is_none(), "after {last} calls");
+        }
+        assert!(left >= -1, "nothing is done after it said no");
     }
 }
 
@@ -161,24 +305,45 @@ fn what_is_remembered_of_later_literals_is_counted() {
     let added: Vec<Literal> = (3000..5000).map(text).collect();
     let mut now = load(&ground);
     change(&mut now, &[], &added);
-    let ask = |now: &Snapshot| {
-        let all = living(now);
-        assert!(all.iter().all(|(id, _)| now.text_place(*id).is_some()));
-    };
-    let unasked = merge(&now);
-    let before = now.appended_bytes();
-    ask(&now);
-    let asked = now.appended_bytes() - before;
-    assert!((2000 * 8..2000 * 8 + 8192).contains(&asked), "{asked}");
     let bytes = |now: &Snapshot| now.base().literal_tables().bytes();
-    let before = bytes(&unasked);
-    ask(&unasked);
-    let asked = bytes(&unasked) - before;
-    assert!((2000 * 8..2000 * 8 + 8192).contains(&asked), "{asked}");
-    // Places that somebody asked for are found by the merge.
+    let before = bytes(&now);
+    let order = now.text_order();
+    let all = living(&now);
+    assert!(all.iter().all(|(id, _)| order.place(*id).is_some()));
+    let asked = bytes(&now) - before;
+    // The kinds of the load are remembered, too.
+    assert!(
+        (2000 * 8 + 3000..2000 * 8 + 12_288).contains(&asked),
+        "{asked}"
+    );
+    extended(&order);
+    let ordered = bytes(&now) - before - 3000;
+    assert!((2000 * 12..=2000 * 14 + 64).contains(&ordered), "{ordered}");
+    // Merges keep it.
     let merged = merge(&now);
     let before = bytes(&merged);
-    assert_eq!(before, bytes(&unasked));
-    ask(&merged);
+    assert_eq!(compare(&merged, &merged.text_order()), 0);
     assert_eq!(bytes(&merged), before);
+}
+
+#[test]
+fn literals_that_come_and_go_for_ever_leave_no_order_of_their_numbers() {
+    let literals = |numbers: std::ops::Range<u32>| -> Vec<Literal> {
+        let text = |number: u32| Literal::new_simple_literal(format!("text {number:06}"));
+        numbers.map(text).collect()
+    };
+    let mut now = load(&literals(0..10));
+    let mut last = Vec::new();
+    // Ten thousand at a time, until many more numbers were given than there are literals.
+    for round in 1..20 {
+        let next = literals(round * 10_000..(round + 1) * 10_000);
+        change(&mut now, &last, &next);
+        now = merge(&now);
+        last = next;
+    }
+    change(&mut now, &last, &literals(900_000..900_100));
+    now = merge(&now);
+    assert!(now.text_order().extended(&mut |_| true).is_none());
+    compare(&now, &now.text_order());
+    assert!(now.base().literal_tables().bytes() < 1 << 20);
 }

@@ -11,10 +11,10 @@ use super::exact::Exact;
 use super::extreme::Extreme;
 use super::large::Kind;
 use super::numeric::{self, Number};
-use super::{Context, ExprError, Value};
+use super::{Context, ExprError, OrderedTerms, Value};
 use crate::rows::RowSet;
 use crate::table::{Column, Table};
-use crate::terms::HeldBytes;
+use crate::terms::{HeldBytes, QueryOrder};
 
 /// One aggregate of all groups of one thread.
 ///
@@ -32,6 +32,8 @@ pub struct GroupedAccumulator {
     unbooked: Vec<HeldBytes>,
     /// For GROUP_CONCAT.
     texts: TextCache,
+    /// For MIN and MAX.
+    order: QueryOrder,
 }
 
 /// The state of each group.
@@ -193,6 +195,7 @@ impl GroupedAccumulator {
             held: 0,
             unbooked: Vec::new(),
             texts: TextCache::default(),
+            order: QueryOrder::default(),
         }
     }
 
@@ -214,6 +217,27 @@ impl GroupedAccumulator {
         }
         if let Some(seen) = &mut self.seen {
             grow(&mut seen.values, groups);
+        }
+    }
+
+    /// True if it goes by the order of terms.
+    pub(crate) fn has_order(&self) -> bool {
+        matches!(self.states, States::Extreme(_))
+    }
+
+    /// Goes by an order of texts from now on.
+    pub(crate) fn use_order(&mut self, order: &QueryOrder, cx: &Context) {
+        if self.order.is_same(order) {
+            return;
+        }
+        self.order = order.clone();
+        let terms = ordered_terms(&self.order, cx);
+        if let States::Extreme(extremes) = &mut self.states {
+            for extreme in extremes {
+                let before = extreme.bytes();
+                extreme.place_by(terms);
+                self.held = self.held + extreme.bytes() - before;
+            }
         }
     }
 
@@ -269,7 +293,8 @@ impl GroupedAccumulator {
             States::Extreme(_) | States::Concat(_) if cx.is_over() => {}
             States::Extreme(extremes) => {
                 let greatest = self.function == AggregateFunction::Max;
-                let more = extremes[group].add(id, greatest, cx.terms());
+                let terms = ordered_terms(&self.order, cx);
+                let more = extremes[group].add(id, greatest, terms);
                 self.held = self.held.saturating_add_signed(more);
                 self.count_growth(more.try_into().unwrap_or(0), cx);
             }
@@ -386,11 +411,12 @@ impl GroupedAccumulator {
     ///
     /// # Panics
     /// If it is another aggregate, or a group is not there.
-    pub fn merge(&mut self, other: Self, group_of: &[u32], cx: &Context) {
+    pub fn merge(&mut self, mut other: Self, group_of: &[u32], cx: &Context) {
         assert_eq!(
             self.function, other.function,
             "merged aggregates are the same"
         );
+        other.use_order(&self.order, cx);
         let groups = group_of.iter().map(|group| *group as usize);
         if let Some(seen) = other.seen {
             for (error, group) in other.states.errors().into_iter().zip(groups) {
@@ -429,7 +455,7 @@ impl GroupedAccumulator {
                 let greatest = self.function == AggregateFunction::Max;
                 for (extreme, group) in theirs.into_iter().zip(groups) {
                     let before = ours[group].bytes();
-                    ours[group].merge(extreme, greatest, cx.terms());
+                    ours[group].merge(extreme, greatest, ordered_terms(&self.order, cx));
                     self.held = self.held + ours[group].bytes() - before;
                 }
             }
@@ -503,6 +529,11 @@ impl GroupedAccumulator {
         let seen = seen.map_or(0, |seen| seen.bytes_with(rows) - seen.bytes());
         self.bytes() + grown + seen
     }
+}
+
+fn ordered_terms<'a>(order: &'a QueryOrder, cx: &'a Context) -> OrderedTerms<'a> {
+    let terms = cx.terms();
+    OrderedTerms { terms, order }
 }
 
 impl States {

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use jindou_model::TermId;
 
-use super::{Place, SortKey, order_of_places, place_of};
+use super::{OrderedTerms, Place, SortKey, order_of_places, place_of};
 use crate::Terms;
 
 /// The least or greatest term so far.
@@ -22,12 +22,12 @@ pub(super) enum Extreme {
 impl Extreme {
     /// Bytes that this added, or took away.
     #[inline]
-    pub(super) fn add(&mut self, id: TermId, greatest: bool, terms: &Terms) -> isize {
+    pub(super) fn add(&mut self, id: TermId, greatest: bool, terms: OrderedTerms<'_>) -> isize {
         if let Self::Placed(place, known) = self {
             if *known == id {
                 return 0;
             }
-            let of_id = place_of(id, terms).filter(|_| !id.is_none());
+            let of_id = place_of(id, terms.order).filter(|_| !id.is_none());
             let order = of_id.and_then(|of_id| order_of_places((of_id, id), (*place, *known)));
             if let (Some(order), Some(of_id)) = (order, of_id) {
                 if is_better(order, greatest) {
@@ -39,15 +39,15 @@ impl Extreme {
         self.add_slowly(id, greatest, terms)
     }
 
-    fn add_slowly(&mut self, id: TermId, greatest: bool, terms: &Terms) -> isize {
+    fn add_slowly(&mut self, id: TermId, greatest: bool, terms: OrderedTerms<'_>) -> isize {
         let before = self.bytes();
         let is_known = matches!(self, Self::Term(known) if known.1 == id);
         if id.is_none() {
             *self = Self::Error;
         } else if !is_known {
-            let other = match place_of(id, terms) {
+            let other = match place_of(id, terms.order) {
                 Some(place) => Self::Placed(place, id),
-                None => Self::Term(Box::new((SortKey::new(id, terms), id, None))),
+                None => Self::Term(Box::new((SortKey::new(id, terms.terms), id, None))),
             };
             self.merge(other, greatest, terms);
         }
@@ -55,7 +55,7 @@ impl Extreme {
     }
 
     /// Takes the other where it is the better; the earlier of two equal ones stays.
-    pub(super) fn merge(&mut self, other: Self, greatest: bool, terms: &Terms) {
+    pub(super) fn merge(&mut self, other: Self, greatest: bool, terms: OrderedTerms<'_>) {
         let better = match (&*self, &other) {
             (Self::Error, _) | (_, Self::Empty) => false,
             (_, Self::Error) | (Self::Empty, _) => true,
@@ -72,9 +72,10 @@ impl Extreme {
         }
     }
 
-    fn merge_decoded(&mut self, other: Self, greatest: bool, terms: &Terms) {
-        *self = std::mem::take(self).decoded(terms);
-        let other = other.decoded(terms);
+    fn merge_decoded(&mut self, other: Self, greatest: bool, terms: OrderedTerms<'_>) {
+        terms.order.note_texts_read(2);
+        *self = std::mem::take(self).decoded(terms.terms);
+        let other = other.decoded(terms.terms);
         if let (Self::Term(ours), Self::Term(theirs)) = (&*self, &other)
             && is_better(theirs.0.cmp(&ours.0), greatest)
         {
@@ -88,6 +89,21 @@ impl Extreme {
                 Self::Term(Box::new((SortKey::new(id, terms), id, Some(place))))
             }
             other => other,
+        }
+    }
+
+    /// Goes by another order of texts from now on.
+    pub(super) fn place_by(&mut self, terms: OrderedTerms<'_>) {
+        match self {
+            Self::Placed(place, id) => match place_of(*id, terms.order) {
+                Some(now) => *place = now,
+                None => {
+                    let id = *id;
+                    *self = Self::Term(Box::new((SortKey::new(id, terms.terms), id, None)));
+                }
+            },
+            Self::Term(term) => term.2 = place_of(term.1, terms.order),
+            Self::Empty | Self::Error => {}
         }
     }
 
@@ -125,14 +141,25 @@ fn is_better(order: Ordering, greatest: bool) -> bool {
     }
 }
 
-/// The least or greatest of some terms.
+/// The least or greatest of some terms, where one order follows another midway.
 #[cfg(test)]
-pub(super) fn of_all(ids: &[TermId], greatest: bool, terms: &Terms) -> TermId {
+pub(super) fn of_all(
+    ids: &[TermId],
+    greatest: bool,
+    terms: &Terms,
+    orders: [&crate::terms::QueryOrder; 2],
+) -> TermId {
+    let [before, after] = orders.map(|order| OrderedTerms { terms, order });
     let mut halves = [Extreme::default(), Extreme::default()];
+    let mut now = before;
     for (number, id) in ids.iter().enumerate() {
-        halves[number % 2].add(*id, greatest, terms);
+        if number == ids.len() / 2 {
+            now = after;
+            halves.iter_mut().for_each(|half| half.place_by(now));
+        }
+        halves[number % 2].add(*id, greatest, now);
     }
     let [mut all, other] = halves;
-    all.merge(other, greatest, terms);
+    all.merge(other, greatest, now);
     all.id()
 }

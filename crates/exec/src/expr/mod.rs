@@ -46,8 +46,8 @@ pub use context::Context;
 pub use filter::Evaluator;
 pub use large::Large;
 pub use order::SortKey;
-pub(crate) use order_numbers::{NUMBER_BYTES, order_numbers};
-pub(crate) use order_run::{Place, order_of_places, place_of};
+pub(crate) use order_numbers::{NUMBER_BYTES, Numbered, order_numbers};
+pub(crate) use order_run::{OrderedTerms, Place, order_of_places, place_of};
 pub use row::{ColumnRow, Columns, Row};
 pub use value::Value;
 

@@ -1,15 +1,16 @@
-//! In which order are literals that came after the bulk load, among each other and among those of
-//! it?
+//! In which order are literals that the store has not put in order, among each other and among those
+//! that it has?
 //!
-//! Each has a place between two literals of the bulk load. The few that share one are put in order
-//! by their ranks in their table, or by their texts if they are of several tables or in none.
-//! Numbers are then given so that those of the bulk load still follow from their ids: in stretches as
-//! many as the later literals, each with as much room before each literal as the fullest place in
-//! it needs.
+//! Each has a place between two positions. Those that share one are put in order by their texts.
+//! Numbers are then given so that those of the others still follow from their positions: in stretches as
+//! many as the literals between, each with as much room before each position as the fullest place in
+//! it needs. Where many are read like this, the store [extends](crate::TextOrder::extended) its order.
+
+use std::ops::Range;
 
 use jindou_model::{PAYLOAD_BITS, TermId};
 
-use super::order_run::{Place, place_of};
+use super::order_run::{OrderedTerms, Place, Poll, Stop, place_of};
 use crate::Terms;
 use crate::discard::Large;
 use crate::pairs::{AT_ONCE, Pair, sort_pairs, sort_with};
@@ -43,17 +44,15 @@ pub(super) struct InOrder {
 /// Gives the literals of `later`, the raw ids and their rows, their numbers among the others, which
 /// are those of [`Place::number`] and change where that is necessary.
 ///
-/// Calls `poll` now and then with the bytes held; gives false if it said that there is no memory.
-///
 /// # Errors
-/// Those of `poll`.
+/// Those of `poll`, and [`Stop::OrderIsWanting`].
 pub(super) fn number_later<E>(
     numbers: &mut [u64],
     mut later: Large<Pair>,
-    terms: &Terms,
-    poll: &mut dyn FnMut(usize) -> Result<bool, E>,
-) -> Result<bool, E> {
-    sort_pairs(&mut later, &mut || poll(0).map(|_| ()))?;
+    terms: OrderedTerms<'_>,
+    poll: &mut Poll<'_, E>,
+) -> Result<(), Stop<E>> {
+    sort_pairs(&mut later, &mut || poll(0))?;
     let mut distinct: Large<Later> = Large::default();
     for some in later.chunks(READ_AT_ONCE) {
         for (raw, _) in some {
@@ -61,14 +60,11 @@ pub(super) fn number_later<E>(
             if distinct.last().is_some_and(|last| last.id == id) {
                 continue;
             }
-            let Some(place) = place_of(id, terms) else {
-                return Ok(false);
-            };
+            // It had one before: that is why it is among these.
+            let place = place_of(id, terms.order).expect("the place of a literal does not go");
             distinct.push(Later { id, place });
         }
-        if !poll(distinct.len() * LATER_BYTES)? {
-            return Ok(false);
-        }
+        poll(distinct.len() * LATER_BYTES)?;
     }
     let mut of_distinct = Large::from(vec![0; distinct.len()]);
     let mut ranks: Vec<u8> = distinct.iter().map(|later| later.place.run.rank).collect();
@@ -76,9 +72,7 @@ pub(super) fn number_later<E>(
     ranks.dedup();
     for rank in ranks {
         let of_rank = |later: &Later| later.place.run.rank == rank;
-        let Some(order) = in_order(&distinct, of_rank, terms, poll)? else {
-            return Ok(false);
-        };
+        let order = in_order(&distinct, of_rank, terms, poll)?;
         let rooms = Rooms::new(&order, numbers, rank);
         rooms.number_later(&order, &mut of_distinct);
         for some in numbers.chunks_mut(AT_ONCE) {
@@ -91,42 +85,49 @@ pub(super) fn number_later<E>(
         place += usize::from(distinct[place].id.raw() != *raw);
         numbers[*row as usize] = of_distinct[place];
     }
-    Ok(true)
+    Ok(())
 }
 
-/// Puts those of the literals that are `wanted`, which are of one kind, in order; `None` if there is no
-/// memory for their texts.
+/// Puts those of the literals that are `wanted`, which are of one kind, in order.
 ///
 /// # Errors
-/// Those of `poll`.
+/// Those of `poll`, and [`Stop::OrderIsWanting`].
 pub(super) fn in_order<E>(
     literals: &[Later],
     wanted: impl Fn(&Later) -> bool,
-    terms: &Terms,
-    poll: &mut dyn FnMut(usize) -> Result<bool, E>,
-) -> Result<Option<InOrder>, E> {
+    terms: OrderedTerms<'_>,
+    poll: &mut Poll<'_, E>,
+) -> Result<InOrder, Stop<E>> {
     let held = literals.len() * LATER_BYTES;
     let wanted = literals.iter().zip(0..).filter(|(later, _)| wanted(later));
     let mut pairs: Large<Pair> = Large::default();
     pairs.extend(wanted.map(|(later, number)| (later.place.at, number)));
-    sort_pairs(&mut pairs, &mut || poll(held).map(|_| ()))?;
+    sort_pairs(&mut pairs, &mut || poll(held))?;
+    let ties: Vec<Range<usize>> = ties(&pairs).collect();
+    if !ties.is_empty() {
+        let texts = ties.iter().map(Range::len).sum();
+        terms.order.note_texts_read(texts);
+        if terms.order.is_wanting() {
+            return Err(Stop::OrderIsWanting);
+        }
+    }
     let mut before = Large::from(vec![0; pairs.len()]);
     let mut texts = Texts::default();
-    let mut begin = 0;
-    while begin < pairs.len() {
-        let at = pairs[begin].0;
-        let same = pairs[begin..].iter().take_while(|pair| pair.0 == at);
-        let end = begin + same.count();
-        // Those with an odd one have the same text.
-        if end > begin + 1 && at.is_multiple_of(2) {
-            let (pairs, before) = (&mut pairs[begin..end], &mut before[begin..end]);
-            if !texts.part(pairs, before, (literals, terms, held), poll)? {
-                return Ok(None);
-            }
-        }
-        begin = end;
+    for tie in ties {
+        let (pairs, before) = (&mut pairs[tie.clone()], &mut before[tie]);
+        texts.part(pairs, before, (literals, terms.terms, held), poll)?;
     }
-    Ok(Some(InOrder { pairs, before }))
+    Ok(InOrder { pairs, before })
+}
+
+/// Where literals share a place; not those with an odd one, which have the same text.
+fn ties(pairs: &[Pair]) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut end = 0;
+    let of_place = pairs.chunk_by(|a, b| a.0 == b.0).map(move |same| {
+        end += same.len();
+        end - same.len()..end
+    });
+    of_place.filter(|tie| tie.len() > 1 && pairs[tie.start].0.is_multiple_of(2))
 }
 
 /// The text of a literal that shares its place with others.
@@ -149,38 +150,21 @@ struct Texts {
 }
 
 impl Texts {
-    /// Puts literals of one place in order, and says how many are before each; false if there is no
-    /// memory for their texts.
+    /// Puts literals of one place in order, and says how many are before each.
     fn part<E>(
         &mut self,
         pairs: &mut [Pair],
         before: &mut [u32],
         (literals, terms, held): (&[Later], &Terms, usize),
-        poll: &mut dyn FnMut(usize) -> Result<bool, E>,
-    ) -> Result<bool, E> {
-        let place = |pair: &Pair| literals[pair.1 as usize].place;
-        let is_run = pairs
-            .windows(2)
-            .all(|two| place(&two[0]).run == place(&two[1]).run);
-        if is_run && pairs.iter().all(|pair| place(pair).is_ordered()) {
-            let mut ranked: Large<Pair> = Large::with_capacity(pairs.len());
-            ranked.extend(pairs.iter().map(|pair| (place(pair).order, pair.1)));
-            sort_pairs(&mut ranked, &mut || poll(held).map(|_| ()))?;
-            for (number, (_, later)) in ranked.iter().enumerate() {
-                pairs[number].1 = *later;
-                before[number] = number as u32;
-            }
-            return Ok(true);
-        }
-        if !self.read(pairs, (literals, terms, held), poll)? {
-            return Ok(false);
-        }
+        poll: &mut Poll<'_, E>,
+    ) -> Result<(), Stop<E>> {
+        self.read(pairs, (literals, terms, held), poll)?;
         let Self { texts, bytes } = self;
         let shared = find_prefixes(texts, bytes);
         let rest = |text: &Text| &bytes[text.from + shared..text.to];
         let compare =
             |a: &Text, b: &Text| (a.prefix.cmp(&b.prefix)).then_with(|| rest(a).cmp(rest(b)));
-        let mut check = || poll(held + bytes.len()).map(|_| ());
+        let mut check = || poll(held + bytes.len());
         sort_with(texts, &compare, &mut check)?;
         let mut count = 0;
         for (number, text) in texts.iter().enumerate() {
@@ -189,15 +173,15 @@ impl Texts {
             pairs[number].1 = text.number;
             before[number] = count;
         }
-        Ok(true)
+        Ok(())
     }
 
     fn read<E>(
         &mut self,
         pairs: &[Pair],
         (literals, terms, held): (&[Later], &Terms, usize),
-        poll: &mut dyn FnMut(usize) -> Result<bool, E>,
-    ) -> Result<bool, E> {
+        poll: &mut Poll<'_, E>,
+    ) -> Result<(), Stop<E>> {
         let Self { texts, bytes } = self;
         texts.clear();
         bytes.clear();
@@ -215,11 +199,11 @@ impl Texts {
                     prefix: 0,
                 });
             });
-            if some.len() == READ_AT_ONCE && !poll(held + bytes.len())? {
-                return Ok(false);
+            if some.len() == READ_AT_ONCE {
+                poll(held + bytes.len())?;
             }
         }
-        Ok(true)
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! By which numbers are the terms of a column ordered?
 //!
-//! Mostly the ids tell the order, or those of the bulk load and the places of later literals among
-//! them: then nothing is decoded. Otherwise each distinct term is decoded once, all are put in order,
+//! Mostly the ids tell the order, or the positions and places of literals: then nothing is
+//! decoded. Otherwise each distinct term is decoded once, all are put in order,
 //! and the place in that order is the number.
 
 use std::cmp::Ordering;
@@ -12,8 +12,7 @@ use oxrdf::vocab::xsd;
 
 use super::order::{SortKey, rank};
 use super::order_later::{InOrder, Later, in_order, number_later};
-use super::order_run::{Place, Run, place_of};
-use crate::Terms;
+use super::order_run::{OrderedTerms, Place, Poll, Run, Stop, place_of};
 use crate::discard::{Large, discard};
 use crate::pairs::{AT_ONCE, Pair, merge, sort_pairs, sort_with};
 
@@ -26,20 +25,46 @@ pub(crate) const NUMBER_BYTES: usize =
 /// Ranks of [`rank`].
 const RANKS: usize = 16;
 
+/// What [`order_numbers`] found.
+pub(crate) enum Numbered {
+    Numbers(Large<u64>),
+    NoMemory,
+    /// Nothing yet: the order of texts is to be extended first.
+    OrderIsWanting,
+}
+
 /// Numbers that compare as the [`SortKey`]s of these ids do, equal ones included.
 ///
-/// Calls `poll` now and then with the bytes held beyond [`NUMBER_BYTES`] an id; `None` if it said
-/// that there is no memory for them.
+/// Calls `poll` now and then with the bytes held beyond [`NUMBER_BYTES`] an id; it gives false if
+/// there is no memory for them.
 ///
 /// # Errors
 /// Those of `poll`.
 pub(crate) fn order_numbers<E>(
     ids: &[TermId],
-    terms: &Terms,
+    terms: OrderedTerms<'_>,
     poll: &mut dyn FnMut(usize) -> Result<bool, E>,
-) -> Result<Option<Large<u64>>, E> {
+) -> Result<Numbered, E> {
+    let mut poll = |bytes: usize| match poll(bytes) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Stop::NoMemory),
+        Err(error) => Err(Stop::Error(error)),
+    };
+    match find_numbers(ids, terms, &mut poll) {
+        Ok(numbers) => Ok(Numbered::Numbers(numbers)),
+        Err(Stop::NoMemory) => Ok(Numbered::NoMemory),
+        Err(Stop::OrderIsWanting) => Ok(Numbered::OrderIsWanting),
+        Err(Stop::Error(error)) => Err(error),
+    }
+}
+
+fn find_numbers<E>(
+    ids: &[TermId],
+    terms: OrderedTerms<'_>,
+    poll: &mut Poll<'_, E>,
+) -> Result<Large<u64>, Stop<E>> {
     if let Some(numbers) = numbers_of_ids(ids, terms, poll)? {
-        return Ok(Some(numbers));
+        return Ok(numbers);
     }
     let mut places: Large<Pair> = Large::with_capacity(ids.len());
     for some in ids.chunks(AT_ONCE) {
@@ -47,7 +72,7 @@ pub(crate) fn order_numbers<E>(
         let first = places.len() as u32;
         places.extend(some.iter().map(|id| id.raw()).zip(first..));
     }
-    sort_pairs(&mut places, &mut || poll(0).map(|_| ()))?;
+    sort_pairs(&mut places, &mut || poll(0))?;
     let mut distinct: Large<TermId> = Large::default();
     for some in places.chunks(AT_ONCE) {
         poll(0)?;
@@ -58,9 +83,7 @@ pub(crate) fn order_numbers<E>(
             }
         }
     }
-    let Some(ordered) = Ranking::new(distinct, terms).finish(poll)? else {
-        return Ok(None);
-    };
+    let ordered = Ranking::new(distinct, terms).finish(poll)?;
     let mut numbers = Large::from(vec![0; ids.len()]);
     let mut number = 0;
     let mut last = None;
@@ -74,29 +97,32 @@ pub(crate) fn order_numbers<E>(
             numbers[*place as usize] = ordered[number];
         }
     }
-    Ok(Some(numbers))
+    Ok(numbers)
 }
 
-/// What stands for the number of a later literal until it is known: no rank is so high.
+/// What stands for the number of a literal between others until it is known: no rank is so high.
 const LATER: u64 = u64::MAX;
 
-/// Numbers where no two terms are of one kind but of different runs, later literals apart: those of
-/// the ids.
+/// Numbers where no two terms are of one kind but of different runs, literals between others apart: those
+/// of the ids, or of their positions.
 fn numbers_of_ids<E>(
     ids: &[TermId],
-    terms: &Terms,
-    poll: &mut dyn FnMut(usize) -> Result<bool, E>,
-) -> Result<Option<Large<u64>>, E> {
+    terms: OrderedTerms<'_>,
+    poll: &mut Poll<'_, E>,
+) -> Result<Option<Large<u64>>, Stop<E>> {
     let mut runs: [Option<Run>; RANKS] = [None; RANKS];
     let mut numbers = Large::with_capacity(ids.len());
     let mut later: Large<Pair> = Large::default();
     for ids in ids.chunks(AT_ONCE) {
         poll(0)?;
+        if !later.is_empty() && terms.order.is_wanting() {
+            return Err(Stop::OrderIsWanting);
+        }
         for id in ids {
-            let Some(place) = place_of(*id, terms) else {
+            let Some(place) = place_of(*id, terms.order) else {
                 return Ok(None);
             };
-            if place.is_later() {
+            if place.is_between() {
                 later.push((id.raw(), numbers.len() as u32));
                 numbers.push(LATER);
                 continue;
@@ -108,15 +134,17 @@ fn numbers_of_ids<E>(
             numbers.push(place.number());
         }
     }
-    let is_done = later.is_empty() || number_later(&mut numbers, later, terms, poll)?;
-    Ok(is_done.then_some(numbers))
+    if !later.is_empty() {
+        number_later(&mut numbers, later, terms, poll)?;
+    }
+    Ok(Some(numbers))
 }
 
 /// Distinct terms that are put in order, kind by kind.
 struct Ranking<'a> {
     /// In the order of ids.
     ids: Large<TermId>,
-    terms: &'a Terms,
+    terms: OrderedTerms<'a>,
     /// Those of [`TEXT_RANKS`].
     texts: [Texts; 3],
     /// All others, with their places among the ids.
@@ -128,7 +156,7 @@ struct Ranking<'a> {
 const TEXT_RANKS: [u8; 3] = [rank::BLANK, rank::IRI, rank::STRING];
 
 impl<'a> Ranking<'a> {
-    fn new(ids: Large<TermId>, terms: &'a Terms) -> Self {
+    fn new(ids: Large<TermId>, terms: OrderedTerms<'a>) -> Self {
         Self {
             ids,
             terms,
@@ -139,39 +167,33 @@ impl<'a> Ranking<'a> {
     }
 
     /// For each id its place in the order; equal terms have the same one.
-    fn finish<E>(
-        mut self,
-        poll: &mut dyn FnMut(usize) -> Result<bool, E>,
-    ) -> Result<Option<Vec<u64>>, E> {
+    fn finish<E>(mut self, poll: &mut Poll<'_, E>) -> Result<Vec<u64>, Stop<E>> {
         for begin in (0..self.ids.len()).step_by(DECODED_AT_ONCE) {
             let end = self.ids.len().min(begin + DECODED_AT_ONCE);
             self.classify(begin..end);
-            if !poll(self.bytes)? {
-                return Ok(None);
-            }
+            poll(self.bytes)?;
         }
         for number in 0..TEXT_RANKS.len() {
-            let texts = &self.texts[number];
-            let is_done = match () {
-                () if texts.is_one_run() => true,
+            let bytes = self.bytes;
+            let texts = &mut self.texts[number];
+            texts.sort_by_run(&mut || poll(bytes))?;
+            match () {
+                () if texts.is_one_run() => {}
                 () if texts.are_placed() => self.put_places_in_order(number, poll)?,
                 () => self.read_texts(number, poll)?,
-            };
-            if !is_done {
-                return Ok(None);
             }
         }
         let bytes = self.bytes;
-        let numbers = self.number(&mut || poll(bytes).map(|_| ()))?;
+        let numbers = self.number(&mut || poll(bytes))?;
         discard((self.texts, self.keys), bytes);
-        Ok(Some(numbers))
+        Ok(numbers)
     }
 
     /// Puts some ids to the others of their kinds; reads those of which no run is known.
     fn classify(&mut self, places: Range<usize>) {
         let (mut unknown, mut others) = (Vec::new(), Vec::new());
         for place in places {
-            let found = place_of(self.ids[place], self.terms);
+            let found = place_of(self.ids[place], self.terms.order);
             let rank_of = |place: Place| TEXT_RANKS.iter().position(|rank| *rank == place.run.rank);
             match (found, found.map(rank_of)) {
                 (Some(found), Some(Some(kind))) => {
@@ -185,32 +207,33 @@ impl<'a> Ranking<'a> {
             }
         }
         let ids: Vec<TermId> = unknown.iter().map(|place| self.ids[*place]).collect();
-        self.terms.for_each_key(&ids, &mut |number, key, literal| {
-            let place = unknown[number];
-            match text_kind(key, literal) {
-                Some(kind) => {
-                    let mut text = Text::unread(place, None);
-                    self.texts[kind].read(&mut text, text_of(kind, key));
-                    self.texts[kind].entries.push(text);
-                    self.bytes += TEXT_BYTES + key.len();
+        self.terms
+            .terms
+            .for_each_key(&ids, &mut |number, key, literal| {
+                let place = unknown[number];
+                match text_kind(key, literal) {
+                    Some(kind) => {
+                        let mut text = Text::unread(place, None);
+                        self.texts[kind].read(&mut text, text_of(kind, key));
+                        self.texts[kind].entries.push(text);
+                        self.bytes += TEXT_BYTES + key.len();
+                    }
+                    None => others.push(place),
                 }
-                None => others.push(place),
-            }
-        });
+            });
         for place in others {
-            let key = SortKey::new(self.ids[place], self.terms);
+            let key = SortKey::new(self.ids[place], self.terms.terms);
             self.bytes += size_of::<(SortKey, u32)>() + size_of::<u32>() + key.heap_bytes();
             self.keys.push((key, place as u32));
         }
     }
 
-    /// Puts the literals of a kind, all of which have places, in order by these; false if there is
-    /// no memory for that.
+    /// Puts the literals of a kind, all of which have places, in order by these.
     fn put_places_in_order<E>(
         &mut self,
         kind: usize,
-        poll: &mut dyn FnMut(usize) -> Result<bool, E>,
-    ) -> Result<bool, E> {
+        poll: &mut Poll<'_, E>,
+    ) -> Result<(), Stop<E>> {
         let (bytes, texts) = (self.bytes, &mut self.texts[kind]);
         let later = texts.entries.iter().filter_map(|text| {
             let id = self.ids[text.place as usize];
@@ -218,18 +241,12 @@ impl<'a> Ranking<'a> {
         });
         let later: Large<Later> = Large::from(later.collect::<Vec<_>>());
         let mut poll = |more: usize| poll(bytes + more);
-        let order = in_order(&later, |_| true, self.terms, &mut poll)?;
-        let is_done = order.is_some();
-        texts.by_place = order;
-        Ok(is_done)
+        texts.by_place = Some(in_order(&later, |_| true, self.terms, &mut poll)?);
+        Ok(())
     }
 
-    /// Reads the texts of a kind that were not read; false if there is no memory for them.
-    fn read_texts<E>(
-        &mut self,
-        kind: usize,
-        poll: &mut dyn FnMut(usize) -> Result<bool, E>,
-    ) -> Result<bool, E> {
+    /// Reads the texts of a kind that were not read.
+    fn read_texts<E>(&mut self, kind: usize, poll: &mut Poll<'_, E>) -> Result<(), Stop<E>> {
         let texts = &mut self.texts[kind];
         let mut entries = std::mem::take(&mut texts.entries);
         for some in entries.chunks_mut(DECODED_AT_ONCE) {
@@ -237,16 +254,14 @@ impl<'a> Ranking<'a> {
             let ids = unread.iter().map(|text| self.ids[text.place as usize]);
             let ids: Vec<TermId> = ids.collect();
             let before = texts.arena.len();
-            self.terms.for_each_key(&ids, &mut |number, key, _| {
+            self.terms.terms.for_each_key(&ids, &mut |number, key, _| {
                 texts.read(unread[number], text_of(kind, key));
             });
             self.bytes += texts.arena.len() - before;
-            if !poll(self.bytes)? {
-                return Ok(false);
-            }
+            poll(self.bytes)?;
         }
         texts.entries = entries;
-        Ok(true)
+        Ok(())
     }
 
     fn number<E>(&mut self, check: &mut dyn FnMut() -> Result<(), E>) -> Result<Vec<u64>, E> {
@@ -300,7 +315,7 @@ fn text_of(kind: usize, key: &[u8]) -> &[u8] {
 /// Terms of one kind that are ordered by their texts.
 #[derive(Default)]
 struct Texts {
-    /// Of one run, in the order of ids; in the end in order.
+    /// Of one run, in its order; in the end in order.
     entries: Vec<Text>,
     /// Those texts that were read, one behind the other.
     arena: Large<u8>,
@@ -342,10 +357,14 @@ impl Text {
         self.from == usize::MAX
     }
 
-    /// The run in which ids tell the order, if it belongs to one.
+    /// The run in which it is in order, if it belongs to one.
     fn run(&self) -> Option<Run> {
-        let place = self.at.filter(|at| at.is_ordered() && !at.is_later());
-        place.map(|place| place.run)
+        self.at.filter(Place::is_ordered).map(|place| place.run)
+    }
+
+    /// Its run and where it is in it.
+    fn in_run(&self) -> Option<(Run, u64)> {
+        self.run().zip(self.at.map(|place| place.order))
     }
 }
 
@@ -357,7 +376,18 @@ impl Texts {
         entry.to = self.arena.len();
     }
 
-    /// True if all are in the order of their ids.
+    /// Puts those of each run together and in order.
+    fn sort_by_run<E>(&mut self, check: &mut dyn FnMut() -> Result<(), E>) -> Result<(), E> {
+        match self.entries.is_sorted_by_key(Text::in_run) {
+            true => Ok(()),
+            false => {
+                let by_run = |a: &Text, b: &Text| a.in_run().cmp(&b.in_run());
+                sort_with(&mut self.entries, &by_run, check)
+            }
+        }
+    }
+
+    /// True if all are in the order of one run.
     fn is_one_run(&self) -> bool {
         match self.entries.first() {
             Some(first) => {
@@ -449,13 +479,13 @@ impl Texts {
             }
             return;
         }
-        let were_read = !self.is_one_run();
+        let is_one_run = self.is_one_run();
         for (number, entry) in self.entries.iter().enumerate() {
-            let is_equal = were_read
-                && self
-                    .entries
-                    .get(number + 1)
-                    .is_some_and(|next| self.compare(entry, next) == Ordering::Equal);
+            let next = self.entries.get(number + 1);
+            let is_equal = next.is_some_and(|next| match is_one_run {
+                true => entry.in_run() == next.in_run(),
+                false => self.compare(entry, next) == Ordering::Equal,
+            });
             visit(entry.place, is_equal);
         }
     }

@@ -6,6 +6,27 @@ use jindou_model::{PAYLOAD_BITS, TermId, TermKind, TextKind, TextPlace, inline};
 
 use super::order::rank;
 use crate::Terms;
+use crate::terms::QueryOrder;
+
+/// The terms of a query with an order of their texts.
+#[derive(Clone, Copy)]
+pub(crate) struct OrderedTerms<'a> {
+    pub(crate) terms: &'a Terms,
+    pub(crate) order: &'a QueryOrder,
+}
+
+/// Why no numbers are found.
+pub(super) enum Stop<E> {
+    /// There is no memory.
+    NoMemory,
+    /// The order of texts is to be extended first.
+    OrderIsWanting,
+    /// The query must end.
+    Error(E),
+}
+
+/// Called now and then with the bytes held.
+pub(super) type Poll<'a, E> = dyn FnMut(usize) -> Result<(), Stop<E>> + 'a;
 
 /// Terms that are in an order of their own; see [`place_of`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,7 +41,7 @@ pub(super) struct Run {
 pub(crate) struct Place {
     pub(super) run: Run,
     pub(super) at: u64,
-    /// The payload of the id, but for literals that came after the bulk load.
+    /// The payload of the id, or the position of a literal.
     pub(super) order: u64,
 }
 
@@ -30,18 +51,18 @@ impl Run {
 }
 
 impl Place {
-    /// Terms of its run are in order, and no two of them are equal.
+    /// Terms of its run are in order.
     pub(super) fn is_ordered(&self) -> bool {
         self.run.number != Run::ALONE
     }
 
-    /// True of literals that lie among those of the main run without being numbered as these are.
-    pub(super) fn is_later(&self) -> bool {
-        self.at != 0 && self.run.number != TextPlace::MAIN
+    /// True of literals that lie between those of the main run.
+    pub(super) fn is_between(&self) -> bool {
+        self.at != 0 && !self.is_ordered()
     }
 
-    /// A number by which a term of its run, which is ordered by ids, is ordered among those of all
-    /// runs of which there is only one of its kind.
+    /// A number by which a term of its run is ordered among those of all runs of which there is only
+    /// one of its kind.
     #[inline]
     pub(super) fn number(&self) -> u64 {
         u64::from(self.run.rank) << PAYLOAD_BITS | self.order
@@ -50,7 +71,7 @@ impl Place {
 
 /// The place of a term, [`TermId::NONE`] included; `None` if nothing is known of it.
 #[inline]
-pub(crate) fn place_of(id: TermId, terms: &Terms) -> Option<Place> {
+pub(crate) fn place_of(id: TermId, order: &QueryOrder) -> Option<Place> {
     let place = |rank, number| {
         Some(Place {
             run: Run { rank, number },
@@ -68,7 +89,7 @@ pub(crate) fn place_of(id: TermId, terms: &Terms) -> Option<Place> {
         TermKind::DateTime => place(rank::DATE_TIME, alone(inline::order_group(id))),
         TermKind::Date => place(rank::DATE, alone(inline::order_group(id))),
         TermKind::Vertex | TermKind::Literal => {
-            let text = terms.text_place(id)?;
+            let text = order.place(id)?;
             let rank = match text.kind {
                 TextKind::Blank => rank::BLANK,
                 TextKind::Iri => rank::IRI,

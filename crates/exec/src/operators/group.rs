@@ -236,6 +236,7 @@ impl Group {
     }
 
     fn add(&mut self, arguments: Table, cx: &Context) -> Result<(), ExecError> {
+        self.follow_order(cx)?;
         // Each part brings some groups at least: those of its first batch.
         if self.late.is_none() && !self.may_grow(arguments.rows(), cx)? && self.groups.len() > 0 {
             self.put_off_new(&arguments, cx)?;
@@ -256,6 +257,17 @@ impl Group {
         self.book(cx)?;
         if self.late.is_none() && !self.has_room {
             self.put_off_new(&arguments, cx)?;
+        }
+        Ok(())
+    }
+
+    /// MIN and MAX go by the order of texts that is known now.
+    fn follow_order(&mut self, cx: &Context) -> Result<(), ExecError> {
+        let accumulators = self.columns.iter_mut().map(|c| &mut c.accumulator);
+        let mut ordered = accumulators.filter(|a| a.has_order()).peekable();
+        if ordered.peek().is_some() {
+            let order = cx.text_order()?;
+            ordered.for_each(|accumulator| accumulator.use_order(&order, &cx.expressions));
         }
         Ok(())
     }
@@ -377,6 +389,7 @@ impl Group {
 
     /// All rows are in: what DISTINCT has put off is added now.
     fn end_of_rows(&mut self, cx: &Context) -> Result<(), ExecError> {
+        self.follow_order(cx)?;
         for number in 0..self.columns.len() {
             let column = &mut self.columns[number];
             column.accumulator.grow(self.groups.len());

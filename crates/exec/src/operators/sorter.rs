@@ -13,7 +13,9 @@ use crate::ExecError;
 use crate::blocks::Blocks;
 use crate::context::{Booked, Context};
 use crate::discard::{Large, discard};
-use crate::expr::{NUMBER_BYTES, Place, SortKey, order_numbers, order_of_places, place_of};
+use crate::expr::{
+    NUMBER_BYTES, Numbered, OrderedTerms, SortKey, order_numbers, order_of_places, place_of,
+};
 use crate::spill::{self, Chunk, RunReader, SpillFile, batch_rows};
 use crate::table::{self, BATCH_ROWS, Table, VarSet};
 
@@ -48,7 +50,7 @@ pub(super) struct Sorter {
     runs: Runs,
     width: usize,
     /// The first key of the last row that is wanted, of those looked at so far.
-    cut: Option<(Place, TermId)>,
+    cut: Option<TermId>,
     output: Option<Output>,
 }
 
@@ -76,7 +78,7 @@ impl Sorter {
     /// Takes some more rows.
     pub(super) fn push(&mut self, table: &Table, cx: &Context) -> Result<(), ExecError> {
         self.width = table.width();
-        match self.candidates(table, cx) {
+        match self.candidates(table, cx)? {
             Some(rows) if rows.is_empty() => Ok(()),
             Some(rows) if rows.len() < table.rows() => {
                 let all = table.bound().collect();
@@ -118,28 +120,32 @@ impl Sorter {
         }
         self.held = first;
         if let (Some(by), Some(last)) = (self.by.first(), self.held.rows().checked_sub(1)) {
-            let id = self.held.value(by.var, last);
-            self.cut = place_of(id, cx.terms()).map(|place| (place, id));
+            self.cut = Some(self.held.value(by.var, last));
         }
         Ok(())
     }
 
     /// The rows of a table that may be among the first, as far as their ids tell; `None` for all.
-    fn candidates(&self, table: &Table, cx: &Context) -> Option<Vec<u32>> {
-        let (cut, by) = (self.cut?, self.by.first()?);
+    fn candidates(&self, table: &Table, cx: &Context) -> Result<Option<Vec<u32>>, ExecError> {
+        let (Some(cut), Some(by)) = (self.cut, self.by.first()) else {
+            return Ok(None);
+        };
+        let order = cx.text_order()?;
+        let Some(place) = place_of(cut, &order) else {
+            return Ok(None);
+        };
         let values = table.get(by.var);
         let may_be = |row: &u32| {
             let id = values.map_or(TermId::NONE, |values| values[*row as usize]);
-            let place = place_of(id, cx.terms());
-            let order = place.and_then(|place| order_of_places((place, id), cut));
-            match order {
+            let of_id = place_of(id, &order);
+            match of_id.and_then(|of_id| order_of_places((of_id, id), (place, cut))) {
                 // Of equal rows those that came earlier are the first.
                 Some(cmp::Ordering::Equal) => self.by.len() > 1,
                 Some(order) => order.is_gt() == by.descending,
                 None => true,
             }
         };
-        Some((0..table.rows() as u32).filter(may_be).collect())
+        Ok(Some((0..table.rows() as u32).filter(may_be).collect()))
     }
 
     /// Sorts the rows held from `from` on, as many of them as there is memory for the keys of;
@@ -177,8 +183,14 @@ impl Sorter {
                 cx.check()?;
                 Ok(cx.room(booked, held + bytes.max(set_aside(cx)))? || few)
             };
-            let Some(numbers) = order_numbers(&ids, cx.terms(), &mut poll)? else {
-                return Ok(None);
+            let numbers = loop {
+                let order = &cx.text_order()?;
+                let terms = cx.terms();
+                match order_numbers(&ids, OrderedTerms { terms, order }, &mut poll)? {
+                    Numbered::Numbers(numbers) => break numbers,
+                    Numbered::NoMemory => return Ok(None),
+                    Numbered::OrderIsWanting => {}
+                }
             };
             ordering.sort_ties(numbers, by.descending, &mut || cx.check())?;
             if ordering.is_total() {

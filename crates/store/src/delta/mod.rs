@@ -25,6 +25,7 @@ mod segment;
 mod snapshot;
 mod statistics;
 mod terms;
+mod texts;
 mod transaction;
 mod view;
 
@@ -41,6 +42,7 @@ pub use published::Published;
 pub use rebase::Rebase;
 pub use snapshot::Snapshot;
 pub use terms::{GivenNumbers, TermCounts};
+pub use texts::TextOrder;
 pub use transaction::{
     NewIds, NewTerms, NumberedKey, Replay, ReplayError, Stage, Transaction, TransactionError,
 };

@@ -14,8 +14,6 @@ use rustc_hash::FxHashMap;
 
 use super::extents::{Extent, Extents};
 use super::terms::{Strings, TermCounts};
-use crate::places::Place;
-use crate::tables::TermTables;
 
 /// What a term costs beside its string: its number, and its place by that.
 const NUMBER_BYTES: usize = 32;
@@ -244,12 +242,6 @@ impl PendingTerms {
     /// The key of the literal of a place.
     pub(super) fn literal_key_at(&self, place: u64) -> &[u8] {
         self.literals.strings.get(place - self.first.literals)
-    }
-
-    /// Where a literal of this list lies among those of the bulk load; `None` if a block of their
-    /// table is damaged.
-    pub(crate) fn literal_place(&self, number: u64, tables: &TermTables) -> Option<Place> {
-        tables.search().place_of(self.literal_key(number)?).ok()
     }
 
     /// The vertex that a predicate of this list is.

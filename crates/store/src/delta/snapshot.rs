@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use jindou_model::{
-    Change, IdEpoch, PredicateId, SnapshotNumber, SortedSet, TermId, TermKind, TextPlace,
-};
+use jindou_model::{Change, IdEpoch, PredicateId, SnapshotNumber, SortedSet, TermId, TermKind};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Delta;
@@ -271,10 +269,15 @@ impl Snapshot {
 
     /// Terms before those that are pending.
     #[inline]
-    fn kept(&self) -> TermCounts {
+    pub(super) fn kept(&self) -> TermCounts {
         self.pending
             .as_ref()
             .map_or(self.known, |pending| pending.first())
+    }
+
+    /// Its terms that are not in the log yet.
+    pub(super) fn pending_terms(&self) -> Option<&Arc<PendingTerms>> {
+        self.pending.as_ref()
     }
 
     pub(super) fn set_numbers(&mut self, numbers: u64) {
@@ -529,38 +532,6 @@ impl Snapshot {
             },
             _ => None,
         }
-    }
-
-    /// Where a term lies in the order of texts, as [`Base::text_place`]; a literal that came since
-    /// the last merge is searched among those of the bulk load when it is first asked for.
-    #[inline]
-    #[must_use]
-    pub fn text_place(&self, id: TermId) -> Option<TextPlace> {
-        let base = self.base();
-        if id.kind() == TermKind::Literal && id.number() >= base.literal_count() {
-            return self.appended_place(id.number());
-        }
-        base.text_place(id)
-    }
-
-    #[cold]
-    fn appended_place(&self, number: u64) -> Option<TextPlace> {
-        if number >= self.known.literals {
-            return None;
-        }
-        let tables = self.base().literal_tables();
-        let place = match &self.pending {
-            Some(pending) if number >= pending.first().literals => {
-                pending.literal_place(number, tables)
-            }
-            _ => self.generation.terms.literal_place(number, tables),
-        }?;
-        Some(TextPlace {
-            kind: place.kind?,
-            run: TextPlace::ALONE,
-            at: place.at,
-            order: 0,
-        })
     }
 
     /// The id of a vertex, a new one if it is not known; the snapshot knows it from then on. See

@@ -28,7 +28,9 @@ impl LayerView<'_> {
         direction: Direction,
         traits: &[Membership],
     ) -> f64 {
-        if traits.is_empty() {
+        let itself = Membership::Has(predicate, direction);
+        // Those of literals, too, which are in no characteristic set.
+        if traits.iter().all(|asked| *asked == itself) {
             return self.counts(predicate, direction).0 as f64;
         }
         let base = self

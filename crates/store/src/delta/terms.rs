@@ -18,8 +18,6 @@ use rustc_hash::FxHashMap;
 use super::extents::OpenExtents;
 use super::pending::PendingTerms;
 use crate::StoreError;
-use crate::places::{Place, Places};
-use crate::tables::TermTables;
 
 /// The index of a shared list of strings is cut in so many parts, so that one that grows holds up
 /// a small part of the readers for a short time.
@@ -166,8 +164,6 @@ pub(crate) struct AppendedTerms {
     predicate_terms: boxcar::Vec<TermId>,
     /// Appended predicates by the number of their vertex.
     vertex_predicates: RwLock<FxHashMap<u64, PredicateId>>,
-    /// Where the literals lie among those of the bulk load, by their places in the list.
-    literal_places: Places,
     /// Where the next vertices get their numbers.
     pub(super) extents: Mutex<OpenExtents>,
 }
@@ -182,7 +178,6 @@ impl AppendedTerms {
             literals: Strings::new(INDEX_SHARDS),
             predicate_terms: boxcar::Vec::new(),
             vertex_predicates: RwLock::default(),
-            literal_places: Places::default(),
             extents: Mutex::default(),
         }
     }
@@ -198,7 +193,7 @@ impl AppendedTerms {
 
     pub(crate) fn bytes(&self) -> usize {
         let strings = self.vertices.bytes() + self.literals.bytes();
-        strings + self.numbers.bytes() + self.literal_places.bytes()
+        strings + self.numbers.bytes()
     }
 
     /// The number of a vertex, of which `living` holds with its place and number.
@@ -247,22 +242,6 @@ impl AppendedTerms {
 
     pub(crate) fn literal_key(&self, number: u64) -> &[u8] {
         self.literals.get(number - self.first.literals)
-    }
-
-    /// Where a literal of this list lies among those of the bulk load; `None` if a block of their
-    /// table is damaged.
-    pub(crate) fn literal_place(&self, number: u64, tables: &TermTables) -> Option<Place> {
-        let place = number - self.first.literals;
-        self.literal_places.get(place).or_else(|| {
-            let found = tables.search().place_of(self.literal_key(number)).ok()?;
-            self.literal_places.set(place, found);
-            Some(found)
-        })
-    }
-
-    /// True if somebody asked for the place of a literal.
-    pub(crate) fn places_were_asked(&self) -> bool {
-        self.literal_places.were_asked()
     }
 
     /// The vertex that a predicate of this list is.

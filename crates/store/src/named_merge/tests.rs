@@ -287,8 +287,8 @@ fn run(seed: u64) -> bool {
             .copied()
             .collect();
         compare(&base, &in_base);
-        assert!(base.text_place(TermId::vertex(0)).is_some());
-        assert!(base.text_place(TermId::vertex(loaded_vertices)).is_none());
+        assert!(base.vertex_place(TermId::vertex(0)).is_some());
+        assert!(base.vertex_place(TermId::vertex(loaded_vertices)).is_none());
         verify::base(&base, folder.path()).unwrap();
         let written = directory.write_base(&base, 1, base.identity).unwrap();
         let current = Current {

@@ -8,7 +8,7 @@ use jindou_model::{TermId, inline};
 use jindou_plan::expression::{Aggregate, AggregateFunction};
 
 use super::support::{Sample, Table, World};
-use crate::expr::{GroupedAccumulator, order_numbers};
+use crate::expr::{GroupedAccumulator, OrderedTerms, order_numbers};
 
 const ROWS: usize = 1_000_000;
 
@@ -69,12 +69,15 @@ fn measure_columns_of_a_million_rows() {
         };
         let mut accumulator = GroupedAccumulator::new(&aggregate);
         accumulator.grow(1000);
+        accumulator.use_order(&cx.terms().text_order(), &cx);
         timed(&what, || {
             accumulator.add_column(&table.columns[0], &groups, &cx)
         });
     }
     timed("order numbers", || {
-        order_numbers(&table.columns[0], cx.terms(), &mut |_| Ok::<bool, ()>(true))
+        let (terms, order) = (cx.terms(), &cx.terms().text_order());
+        let terms = OrderedTerms { terms, order };
+        order_numbers(&table.columns[0], terms, &mut |_| Ok::<bool, ()>(true))
             .expect("nothing refuses")
     });
 }

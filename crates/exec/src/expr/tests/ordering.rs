@@ -10,8 +10,8 @@ use oxrdf::{Literal, NamedNode};
 
 use super::support::{Cells, Sample, World, pool};
 use crate::expr::extreme::of_all;
-use crate::expr::{SortKey, order_numbers};
-use crate::{TermSource, Terms};
+use crate::expr::{Numbered, OrderedTerms, SortKey, order_numbers};
+use crate::{TermSource, Terms, TextOrder};
 
 /// Every term of the pool, unbound and blank nodes included, with its key.
 fn keys(world: &World) -> Vec<(String, TermId, SortKey)> {
@@ -101,8 +101,17 @@ fn numbers_beyond_what_doubles_tell_apart_are_ordered() {
 
 /// The numbers of ids, none of which may be refused for want of memory.
 fn numbers(ids: &[TermId], terms: &Terms) -> Vec<u64> {
-    let numbers = order_numbers(ids, terms, &mut |_| Ok::<bool, ()>(true));
-    numbers.unwrap().expect("there is memory").to_vec()
+    loop {
+        let order = &terms.extend_order(&mut |_| true);
+        let found = order_numbers(ids, OrderedTerms { terms, order }, &mut |_| {
+            Ok::<bool, ()>(true)
+        });
+        match found.unwrap() {
+            Numbered::Numbers(numbers) => return numbers.to_vec(),
+            Numbered::NoMemory => panic!("there is memory"),
+            Numbered::OrderIsWanting => {}
+        }
+    }
 }
 
 fn assert_ordered_as_keys(ids: &[TermId], terms: &Terms) {
@@ -122,16 +131,21 @@ fn assert_ordered_as_keys(ids: &[TermId], terms: &Terms) {
 }
 
 /// Terms in the order of their texts, as a store has them: vertices in two runs, behind them a
-/// few without order; literals of a bulk load, behind them those of two tables and of none.
+/// few without order; literals of a bulk load, behind them some of which the first are in order.
 struct SortedTerms {
     vertices: Vec<Vec<u8>>,
     /// Where the second run and those without order begin.
     borders: [usize; 2],
     literals: Vec<Vec<u8>>,
-    /// Where those of the tables begin, and those of none.
-    literal_borders: [usize; 3],
-    /// How many keys were read.
+    /// Where later ones begin.
+    later: usize,
+    /// How many literals are in order now.
+    in_order: AtomicUsize,
+    /// After how many texts that were read for want of it the order is to have all.
+    patience: usize,
+    /// How many keys were read, and how many of these were noted for want of an order.
     read: AtomicUsize,
+    noted: AtomicUsize,
 }
 
 impl SortedTerms {
@@ -181,12 +195,12 @@ impl SortedTerms {
         let of_first = ["b2", "aa", "A", "b1", "zz", "zzz 2", "zzz 1", "aab\0"];
         literals.extend(of_first.map(|text| literal(text, "")));
         literals.extend([literal("a", "@en-A"), literal("b", "@zz")]);
+        let in_order = literals.len();
         let of_second = ["b3", "b11", "aaa", "zzz 11", "zzz 12", ""];
         literals.extend(of_second.map(|text| literal(text, "")));
-        let third = literals.len();
         // The last one is that of a forgotten literal.
-        let of_none = ["b10", "zzz 0", "zzz 111", "zzz 3", "0", "ab"];
-        literals.extend(of_none.map(|text| literal(text, "")));
+        let of_third = ["b10", "zzz 0", "zzz 111", "zzz 3", "0", "ab"];
+        literals.extend(of_third.map(|text| literal(text, "")));
         literals.extend([literal("b", "@zy"), literal("02", "^http://e/t")]);
         Self {
             borders: [first.len(), first.len() + second.len()],
@@ -197,9 +211,22 @@ impl SortedTerms {
                 .map(vertex)
                 .collect(),
             literals,
-            literal_borders: [border, border + 10, third],
+            later: border,
+            in_order: AtomicUsize::new(in_order),
+            patience: usize::MAX,
             read: AtomicUsize::new(0),
+            noted: AtomicUsize::new(0),
         }
+    }
+
+    /// How many literals are in order from the beginning, and after how many texts all are.
+    fn shared(in_order: usize, patience: usize) -> Arc<SortedSource> {
+        let new = Self::new();
+        Arc::new(SortedSource(Arc::new(Self {
+            in_order: AtomicUsize::new(new.later + in_order),
+            patience,
+            ..new
+        })))
     }
 
     fn ids(&self) -> Vec<TermId> {
@@ -209,35 +236,85 @@ impl SortedTerms {
     }
 }
 
-impl SortedTerms {
+/// Shares its terms with the orders that it gives.
+struct SortedSource(Arc<SortedTerms>);
+
+/// The order of so many first literals.
+struct SortedOrder(Arc<SortedTerms>, usize);
+
+impl std::ops::Deref for SortedSource {
+    type Target = SortedTerms;
+
+    fn deref(&self) -> &SortedTerms {
+        &self.0
+    }
+}
+
+impl SortedOrder {
     fn literal_place(&self, local: usize, kind: TextKind) -> TextPlace {
-        let [ground, first, second] = self.literal_borders;
-        let run = [ground, first, second].into_iter().filter(|b| local >= *b);
-        let (run, begin) = match run.count() {
-            0 => (TextPlace::MAIN, 0),
-            1 => (1, ground),
-            2 => (2, first),
-            _ => (TextPlace::ALONE, second),
-        };
-        let key = &self.literals[local];
-        let less = |keys: &[Vec<u8>]| keys.iter().filter(|other| *other < key).count() as u64;
-        let is_there = self.literals[..ground].contains(key);
-        let order = match run {
-            TextPlace::ALONE => 0,
-            TextPlace::MAIN => local as u64,
-            1 => less(&self.literals[begin..first]),
-            _ => less(&self.literals[begin..second]),
-        };
-        TextPlace {
-            kind,
-            run,
-            at: 2 * less(&self.literals[..ground]) + u64::from(is_there),
-            order,
+        let Self(terms, in_order) = self;
+        let key = &terms.literals[local];
+        let mut ordered = terms.literals[..*in_order].to_vec();
+        ordered.sort_unstable();
+        ordered.dedup();
+        match ordered.binary_search(key) {
+            Ok(position) if local < *in_order => TextPlace::main(kind, position as u64),
+            found => TextPlace {
+                kind,
+                run: TextPlace::ALONE,
+                at: found.map_or_else(|next| 2 * next, |same| 2 * same + 1) as u64,
+                order: 0,
+            },
         }
     }
 }
 
-impl TermSource for SortedTerms {
+impl TextOrder for SortedOrder {
+    fn place(&self, id: TermId) -> Option<TextPlace> {
+        let terms = &self.0;
+        let local = id.number() as usize;
+        if id.kind() == TermKind::Vertex {
+            let kind = match terms.vertices[local].starts_with(b"_:") {
+                true => TextKind::Blank,
+                false => TextKind::Iri,
+            };
+            let run = terms.borders.iter().filter(|border| local >= **border);
+            let run = run.count() as u32;
+            return (local < terms.borders[1]).then_some(TextPlace {
+                kind,
+                run,
+                at: 0,
+                order: local as u64,
+            });
+        }
+        let (text, tag, datatype) = key::literal_parts(&terms.literals[local])?;
+        let kind = match tag {
+            _ if text.contains('\0') => return None,
+            Some(_) => TextKind::LangString,
+            None if datatype == xsd::STRING => TextKind::String,
+            None => return None,
+        };
+        Some(self.literal_place(local, kind))
+    }
+
+    fn note_texts_read(&self, texts: usize) {
+        self.0.noted.fetch_add(texts, Relaxed);
+    }
+
+    fn is_wanting(&self) -> bool {
+        self.1 < self.0.literals.len() && self.0.noted.load(Relaxed) > self.0.patience
+    }
+
+    fn extended(&self, poll: &mut dyn FnMut(usize) -> bool) -> Option<Arc<dyn TextOrder>> {
+        if !poll(1000) {
+            return None;
+        }
+        self.0.in_order.store(self.0.literals.len(), Relaxed);
+        Some(Arc::new(Self(Arc::clone(&self.0), self.0.literals.len())))
+    }
+}
+
+impl TermSource for SortedSource {
     fn epoch(&self) -> IdEpoch {
         IdEpoch(1)
     }
@@ -268,35 +345,9 @@ impl TermSource for SortedTerms {
         })
     }
 
-    fn text_place(&self, id: TermId) -> Option<TextPlace> {
-        let local = id.number() as usize;
-        if id.kind() == TermKind::Vertex {
-            let is_blank = self.vertices[local].starts_with(b"_:");
-            let kind = if is_blank {
-                TextKind::Blank
-            } else {
-                TextKind::Iri
-            };
-            let number = self
-                .borders
-                .iter()
-                .filter(|border| local >= **border)
-                .count();
-            return (local < self.borders[1]).then_some(TextPlace {
-                kind,
-                run: number as u32,
-                at: 0,
-                order: local as u64,
-            });
-        }
-        let (text, tag, datatype) = key::literal_parts(&self.literals[local])?;
-        let kind = match tag {
-            _ if text.contains('\0') => return None,
-            Some(_) => TextKind::LangString,
-            None if datatype == xsd::STRING => TextKind::String,
-            None => return None,
-        };
-        Some(self.literal_place(local, kind))
+    fn text_order(&self) -> Option<Arc<dyn TextOrder>> {
+        let in_order = self.in_order.load(Relaxed);
+        Some(Arc::new(SortedOrder(Arc::clone(&self.0), in_order)))
     }
 }
 
@@ -325,7 +376,13 @@ fn numbers_order_any_terms_as_their_keys_do() {
 
 #[test]
 fn numbers_order_terms_of_sorted_runs_as_their_keys_do() {
-    let source = Arc::new(SortedTerms::new());
+    for (in_order, patience) in [(0, usize::MAX), (10, usize::MAX), (24, 0), (0, 0), (3, 40)] {
+        let source = SortedTerms::shared(in_order, patience);
+        assert_runs_ordered_as_keys(&source);
+    }
+}
+
+fn assert_runs_ordered_as_keys(source: &Arc<SortedSource>) {
     let terms = Terms::new(source.clone());
     let mut ids = source.ids();
     ids.extend([TermId::NONE, inline::from_boolean(true)]);
@@ -335,7 +392,7 @@ fn numbers_order_terms_of_sorted_runs_as_their_keys_do() {
     }
     ids.push(terms.intern(NamedNode::new_unchecked("http://a/10").as_ref().into()));
     let all = ids.len();
-    for seed in 0..400_u64 {
+    for seed in 0..150_u64 {
         // Subsets of all sizes and kinds; few of them hold what no order is known of.
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1;
         let mut random = move || {
@@ -352,28 +409,28 @@ fn numbers_order_terms_of_sorted_runs_as_their_keys_do() {
 }
 
 #[test]
-fn no_text_is_read_where_ids_tell_the_order() {
-    let source = Arc::new(SortedTerms::new());
+fn no_text_is_read_where_positions_tell_the_order() {
+    let source = SortedTerms::shared(10, usize::MAX);
     let terms = Terms::new(source.clone());
+    let order = source.text_order().unwrap();
     let is_string = |id: &TermId| {
-        let place = source
-            .text_place(*id)
-            .filter(|_| id.kind() == TermKind::Literal);
+        let place = order.place(*id).filter(|_| id.kind() == TermKind::Literal);
         place.is_some_and(|place| place.kind == TextKind::String && place.run == TextPlace::MAIN)
     };
-    let strings: Vec<TermId> = source.ids().into_iter().filter(is_string).collect();
+    let mut strings: Vec<TermId> = source.ids().into_iter().filter(is_string).collect();
+    strings.sort_by_key(|id| &source.literals[id.number() as usize]);
     let ordered = numbers(&strings, &terms);
-    assert!(ordered.is_sorted_by(|a, b| a < b), "numbers rise as ids do");
+    assert!(ordered.is_sorted_by(|a, b| a < b), "numbers rise");
     assert!(
-        ordered.len() > 5 && ordered[0] > strings.len() as u64,
+        ordered.len() > 12 && ordered[0] > strings.len() as u64,
         "they are no places"
     );
     assert_eq!(source.read.load(Relaxed), 0);
 }
 
 #[test]
-fn only_texts_between_the_same_two_of_the_bulk_load_are_read() {
-    let source = Arc::new(SortedTerms::new());
+fn only_texts_between_the_same_two_positions_are_read() {
+    let source = SortedTerms::shared(10, usize::MAX);
     let terms = Terms::new(source.clone());
     let of_texts = |texts: &[&str]| -> Vec<TermId> {
         let id = |text: &&str| source.lookup(format!("{text}\0").as_bytes(), true).unwrap();
@@ -385,12 +442,13 @@ fn only_texts_between_the_same_two_of_the_bulk_load_are_read() {
         assert!(numbers.is_sorted_by(|a, b| a < b), "{texts:?}: {numbers:?}");
         source.read.load(Relaxed) - before
     };
-    // Those of one table are in the order of their rows there.
     assert_eq!(read(&["", "A", "a", "aa", "ab", "b", "b1", "b2", "zz"]), 0);
-    assert_eq!(read(&["b", "zz", "zzz 1", "zzz 2", "\u{fffd}"]), 0);
-    assert_eq!(read(&["b", "b1", "b11", "zzz 11", "zzz 12"]), 2);
+    assert_eq!(
+        read(&["b", "zz", "zzz 1", "zzz 11", "zzz 2", "\u{fffd}"]),
+        0
+    );
+    assert_eq!(read(&["b", "b1", "b10", "b11", "zzz 1", "zzz 11"]), 2);
     assert_eq!(read(&["0", "a", "aaa", "b10"]), 0);
-    assert_eq!(read(&["A", "a", "aaa", "b1", "b10"]), 2);
     let mixed = of_texts(&["A", "aa", "ab", "b", "b1", "b2", "zz"]);
     let before = source.read.load(Relaxed);
     let doubles = (1..3).map(|n| inline::encode(&format!("{n}.5"), xsd::DOUBLE.as_str()));
@@ -402,6 +460,32 @@ fn only_texts_between_the_same_two_of_the_bulk_load_are_read() {
     assert_eq!(source.read.load(Relaxed), before);
 }
 
+#[test]
+fn texts_are_read_until_the_order_is_extended() {
+    let source = SortedTerms::shared(0, 3);
+    let ids: Vec<TermId> = source.ids();
+    let strings = |terms: &Terms| {
+        let order = terms.text_order();
+        let is_placed = |id: &TermId| id.kind() == TermKind::Literal && order.place(*id).is_some();
+        let some: Vec<TermId> = ids.iter().copied().filter(is_placed).collect();
+        let before = source.read.load(Relaxed);
+        numbers(&some, terms);
+        source.read.load(Relaxed) - before
+    };
+    // Refused at first, it goes by what is known.
+    let refused = Terms::new(source.clone());
+    refused.text_order().note_texts_read(4);
+    refused.extend_order(&mut |_| false);
+    assert!(!refused.text_order().is_wanting());
+    assert!(strings(&refused) > 0);
+    assert!(strings(&refused) > 0);
+    // The next query extends it, and reads no text.
+    let next = Terms::new(source.clone());
+    assert_eq!(strings(&next), 0);
+    assert_eq!(strings(&next), 0);
+    assert!(strings(&refused) > 0, "its order is another one");
+}
+
 /// Strings come in order, and all numbers before them.
 fn assert_ordered(numbers: &[u64]) {
     let (strings, others) = numbers.split_at(numbers.len() - 2);
@@ -411,19 +495,22 @@ fn assert_ordered(numbers: &[u64]) {
 
 #[test]
 fn least_and_greatest_of_placed_literals_are_those_of_their_keys() {
-    let source = Arc::new(SortedTerms::new());
+    let source = SortedTerms::shared(10, 200);
     let terms = Terms::new(source.clone());
     let ids = source.ids();
+    let before = terms.text_order();
     for seed in 0..300_usize {
         let some = (0..9).map(|n| ids[(seed * 7919 + n * n * 31 + n * seed) % ids.len()]);
         let some: Vec<TermId> = some.collect();
+        let now = terms.extend_order(&mut |_| true);
         for greatest in [false, true] {
-            let found = of_all(&some, greatest, &terms);
+            let found = of_all(&some, greatest, &terms, [&before, &now]);
             let keys = some.iter().map(|id| SortKey::new(*id, &terms));
             let right = if greatest { keys.max() } else { keys.min() };
             assert_eq!(Some(SortKey::new(found, &terms)), right);
         }
     }
+    assert!(!before.is_same(&terms.text_order()), "it was extended");
 }
 
 #[test]
