@@ -78,7 +78,7 @@ fn key(node: &Node) -> Option<Vec<Var>> {
 /// The variable for the graph of a scope.
 fn graph(scope: Scope) -> Option<Var> {
     match scope {
-        Scope::Default => None,
+        Scope::Default | Scope::Named => None,
         Scope::Graph(graph) => variable(&graph),
     }
 }

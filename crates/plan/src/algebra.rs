@@ -25,7 +25,7 @@ impl Quad {
     /// The variables of all positions, repeats included.
     pub(crate) fn variables(&self) -> impl Iterator<Item = Var> + use<> {
         let graph = match self.scope {
-            Scope::Default => None,
+            Scope::Default | Scope::Named => None,
             Scope::Graph(slot) => Some(slot),
         };
         [

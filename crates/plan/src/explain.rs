@@ -329,8 +329,12 @@ impl Tree<'_> {
     }
 
     fn in_scope(&self, mut text: String, scope: Scope) -> String {
-        if let Scope::Graph(graph) = scope {
-            let _ = write!(text, " in graph {}", self.slot(graph));
+        match scope {
+            Scope::Default => {}
+            Scope::Graph(graph) => {
+                let _ = write!(text, " in graph {}", self.slot(graph));
+            }
+            Scope::Named => text.push_str(" in any graph"),
         }
         text
     }

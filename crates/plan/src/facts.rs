@@ -74,7 +74,7 @@ impl<'a> Source<'a> {
         match (scope, self.dataset) {
             (Scope::Default, None) if self.union => GraphRef::Union,
             (Scope::Default, None) => GraphRef::Default,
-            (Scope::Default | Scope::Graph(_), _) => GraphRef::Named,
+            (Scope::Default | Scope::Graph(_) | Scope::Named, _) => GraphRef::Named,
         }
     }
 
@@ -84,7 +84,7 @@ impl<'a> Source<'a> {
         match (scope, self.dataset) {
             (Scope::Graph(Slot::Const(_)), _) => 1.0 / graphs,
             (Scope::Default, Some((default, _))) => (size(default) / graphs).min(1.0),
-            (Scope::Default | Scope::Graph(_), _) => 1.0,
+            (Scope::Default | Scope::Graph(_) | Scope::Named, _) => 1.0,
         }
     }
 
@@ -164,7 +164,7 @@ impl<'a> Source<'a> {
         let is_end = |slot: Slot| is_var(slot) && (slot == quad.subject || slot == quad.object);
         let has_end = is_var(quad.subject) || is_var(quad.object);
         let scope_fits = match quad.scope {
-            Scope::Default => true,
+            Scope::Default | Scope::Named => true,
             Scope::Graph(graph) => !is_end(graph) && (has_end || !is_var(graph)),
         };
         let is_loop = quad.subject == quad.object && is_var(quad.subject);
@@ -312,6 +312,29 @@ impl<'a> Facts<'a> {
             parts: RefCell::default(),
             between: RefCell::default(),
         }
+    }
+
+    /// The part of what a variable stands for that has a type, by what is asked of it in other graphs;
+    /// `None` where nothing is.
+    pub(crate) fn kept_by_type(&self, var: Var, scope: Scope, class: ConstId) -> Option<f64> {
+        let graph = self.source.graph(scope);
+        let scopes = self.scopes.get(&var)?.iter();
+        let others = scopes.filter(|of| **of != scope && self.source.graph(**of) == graph);
+        let known = others.flat_map(|of| &self.asked[&(var, *of)].memberships);
+        let mut known: Vec<Membership> = known.copied().collect();
+        if known.is_empty() {
+            return None;
+        }
+        let vertices = |known: &[Membership]| self.source.statistics.vertices_with(graph, known);
+        let before = vertices(&known);
+        known.push(type_membership(self.source, class)?);
+        (before > 0.0).then(|| vertices(&known) / before)
+    }
+
+    /// The graphs with variables for names in which something is asked of a variable.
+    pub(crate) fn variable_graphs(&self, var: Var) -> impl Iterator<Item = Scope> + '_ {
+        let scopes = self.scopes.get(&var).into_iter().flatten().copied();
+        scopes.filter(|scope| matches!(scope, Scope::Graph(Slot::Var(_))))
     }
 
     pub(crate) fn asked(&self, var: Var, scope: Scope) -> Option<&Asked> {

@@ -83,11 +83,11 @@ impl Relation {
         };
         match self {
             Self::Edge(edge) => match edge.scope {
-                Scope::Default => of(&[edge.subject, edge.object]),
+                Scope::Default | Scope::Named => of(&[edge.subject, edge.object]),
                 Scope::Graph(graph) => of(&[edge.subject, edge.object, graph]),
             },
             Self::Type(slot, _, Scope::Graph(graph)) => of(&[*slot, *graph]),
-            Self::Type(slot, _, Scope::Default) | Self::Graphs(slot) => of(&[*slot]),
+            Self::Type(slot, ..) | Self::Graphs(slot) => of(&[*slot]),
             Self::Match(quad) => quad.variables().collect(),
             Self::Path(path) => path.variables().collect(),
             Self::Values(vars, _) => vars.iter().copied().collect(),
@@ -98,8 +98,19 @@ impl Relation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Move {
     Bind(Var),
+    /// In the merge of all named graphs, whatever these are called.
+    BindAnywhere(Var),
     /// The relation of this number.
     Join(usize),
+}
+
+/// What was done about a relation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Open,
+    /// It is in one of the named graphs, but not known in which.
+    Followed,
+    Done,
 }
 
 /// What a move acts on: a state of the search, or the plan being written.
@@ -115,7 +126,7 @@ trait Sink {
 #[derive(Clone)]
 struct State<'a> {
     bound: VarSet,
-    done: Vec<bool>,
+    done: Vec<Progress>,
     /// Each filter, and whether it waits.
     filters: Vec<(&'a Filter, bool)>,
     rows: f64,
@@ -219,7 +230,7 @@ pub(crate) fn explore(
         _ if patience.is_over() => return Some(rows),
         moves => moves?,
     };
-    let mut done = vec![false; relations.len()];
+    let mut done = vec![Progress::Open; relations.len()];
     let mut writer = Writer {
         patience,
         rows: &mut rows,
@@ -232,7 +243,7 @@ pub(crate) fn explore(
         }
         problem.make(next, &mut done, &mut writer);
     }
-    let is_complete = done.iter().all(|done| *done);
+    let is_complete = done.iter().all(|done| *done == Progress::Done);
     assert!(is_complete || patience.is_over(), "a pattern was left out");
     for (place, memberships) in problem.facts.memberships() {
         rows.known.insert(place, memberships.clone());
@@ -252,7 +263,7 @@ impl Problem<'_> {
     fn search(&self, rows: &Rows, waiting: &Waiting) -> Option<Vec<Move>> {
         let mut start = State {
             bound: rows.certain.clone(),
-            done: vec![false; self.relations.len()],
+            done: vec![Progress::Open; self.relations.len()],
             filters: waiting
                 .iter()
                 .filter(|filter| !filter.is_volatile())
@@ -285,7 +296,7 @@ impl Problem<'_> {
                 if patience.is_over() {
                     return None;
                 }
-                if state.done.iter().all(|done| *done) {
+                if state.done.iter().all(|done| *done == Progress::Done) {
                     if best.as_ref().is_none_or(|best| is_better(&state, best)) {
                         best = Some(state);
                     }
@@ -329,13 +340,13 @@ impl Problem<'_> {
     /// The first `most` of them.
     fn moves(&self, state: &State<'_>, most: usize) -> Vec<Move> {
         let mut moves = Vec::new();
-        let mut bound = VarSet::default();
+        let mut bound = [VarSet::default(), VarSet::default()];
         let is_start = state.bound.is_subset(&self.given);
         for (index, relation) in self.relations.iter().enumerate() {
             if moves.len() >= most {
                 break;
             }
-            if state.done[index] {
+            if state.done[index] == Progress::Done {
                 continue;
             }
             if !is_start && !self.variables[index].intersects(&state.bound) {
@@ -366,9 +377,11 @@ impl Problem<'_> {
         ends: &[Slot],
         index: usize,
         state: &State<'_>,
-        bound: &mut VarSet,
+        bound: &mut [VarSet; 2],
         moves: &mut Vec<Move>,
     ) {
+        let [bound, anywhere] = bound;
+        let is_open = self.has_open_graph(index, state);
         let mut all_bound = true;
         for end in ends {
             if let Slot::Var(var) = end
@@ -379,6 +392,10 @@ impl Problem<'_> {
                     bound.insert(*var);
                     moves.push(Move::Bind(*var));
                 }
+                if is_open && !anywhere.contains(*var) {
+                    anywhere.insert(*var);
+                    moves.push(Move::BindAnywhere(*var));
+                }
             }
         }
         if all_bound {
@@ -386,16 +403,27 @@ impl Problem<'_> {
         }
     }
 
-    fn make(&self, next: Move, done: &mut [bool], sink: &mut impl Sink) {
+    /// True if the graph of a relation is a variable that is not bound.
+    fn has_open_graph(&self, index: usize, state: &State<'_>) -> bool {
+        let scope = match &self.relations[index] {
+            Relation::Edge(edge) => edge.scope,
+            Relation::Type(_, _, scope) => *scope,
+            _ => return false,
+        };
+        matches!(scope, Scope::Graph(Slot::Var(graph)) if !state.bound.contains(graph))
+    }
+
+    fn make(&self, next: Move, done: &mut [Progress], sink: &mut impl Sink) {
         match next {
             Move::Bind(var) => self.bind(var, done, sink),
+            Move::BindAnywhere(var) => self.bind_anywhere(var, done, sink),
             Move::Join(index) => self.join(index, done, sink),
         }
         self.settle(done, sink);
     }
 
     /// Binds `var` through the edges of one scope that lead to it from what is bound.
-    fn bind(&self, var: Var, done: &mut [bool], sink: &mut impl Sink) {
+    fn bind(&self, var: Var, done: &mut [Progress], sink: &mut impl Sink) {
         let scope = self.scope_to_bind(var, done, sink.bound());
         let sides = self.sides_to(var, scope, done, sink.bound());
         let requires = self.requirements(var, scope, &sides);
@@ -407,33 +435,15 @@ impl Problem<'_> {
                 && *slot == Slot::Var(var)
                 && *of == scope
             {
-                done[index] = true;
+                done[index] = Progress::Done;
             }
         }
         let graph = match scope {
             Scope::Graph(Slot::Var(graph)) if !sink.bound().contains(graph) => Some(graph),
             _ => None,
         };
-        let rows = sink.rows();
-        let population = self.facts.population(var);
-        let (after, cost) = if sides.is_empty() {
-            (rows * population, rows * (LOOK_UP + population))
-        } else {
-            let (mut found, mut least) = (population.max(1.0), f64::INFINITY);
-            for side in &sides {
-                let (from, predicate, direction) = (side.from, side.predicate, side.direction);
-                let of_side = self.facts.reached(scope, from, predicate, direction, var);
-                found *= of_side / population.max(1.0);
-                least = least.min(of_side);
-            }
-            let after = rows * found.min(least);
-            let raw = self.raw(scope, &sides[0]);
-            let handled = match sides.len() {
-                1 => self.look_up(scope, &sides[0]) + raw,
-                sides_len => size(sides_len) * LOOK_UP + INTERSECT + 2.0 * raw,
-            };
-            (after, rows * handled + after)
-        };
+        let in_scope: Vec<(Side, Scope)> = sides.iter().map(|side| (*side, scope)).collect();
+        let (after, cost) = self.bound_by(var, &in_scope, sink.rows());
         let binds_graph = graph.is_some() && (has_type || !sides.is_empty());
         let after = match binds_graph {
             true => after * self.graphs_of_an_edge(),
@@ -455,13 +465,85 @@ impl Problem<'_> {
         }
     }
 
+    /// Binds `var` through all edges of graphs with variables for names, in the merge of all named
+    /// graphs: so edges of several graphs are intersected, and what is found is asked for its graphs
+    /// by checks of these edges.
+    fn bind_anywhere(&self, var: Var, done: &mut [Progress], sink: &mut impl Sink) {
+        let mut sides: Vec<(Side, Scope)> = Vec::new();
+        for (progress, relation) in done.iter_mut().zip(self.relations) {
+            if *progress == Progress::Done {
+                continue;
+            }
+            match relation {
+                Relation::Edge(edge) if is_variable(edge.scope) => {
+                    let Some(side) = side_to(edge, var, sink.bound()) else {
+                        continue;
+                    };
+                    *progress = Progress::Followed;
+                    if !sides.iter().any(|(known, _)| *known == side) {
+                        sides.push((side, edge.scope));
+                    }
+                }
+                Relation::Type(slot, _, scope)
+                    if *slot == Slot::Var(var) && is_variable(*scope) =>
+                {
+                    *progress = Progress::Followed;
+                }
+                _ => {}
+            }
+        }
+        sides.sort_by(|a, b| self.raw(a.1, &a.0).total_cmp(&self.raw(b.1, &b.0)));
+        let (after, cost) = self.bound_by(var, &sides, sink.rows());
+        let sides: Vec<Side> = sides.into_iter().map(|(side, _)| side).collect();
+        let mut requires: Vec<Requirement> = Vec::new();
+        for scope in self.facts.variable_graphs(var) {
+            for required in self.requirements(var, scope, &sides) {
+                if !requires.contains(&required) {
+                    requires.push(required);
+                }
+            }
+        }
+        requires.sort_by_key(|required| matches!(required, Requirement::Has(..)));
+        let scope = Scope::Named;
+        let step = || Step::Bind {
+            var,
+            requires,
+            sides,
+            scope,
+        };
+        sink.push(step, after, cost);
+        sink.bind(var);
+    }
+
+    /// Rows after a variable was bound through these sides to so many rows, and what that costs.
+    fn bound_by(&self, var: Var, sides: &[(Side, Scope)], rows: f64) -> (f64, f64) {
+        let population = self.facts.population(var);
+        let Some((first, scope)) = sides.first() else {
+            return (rows * population, rows * (LOOK_UP + population));
+        };
+        let (mut found, mut least) = (population.max(1.0), f64::INFINITY);
+        for (side, scope) in sides {
+            let (from, predicate, direction) = (side.from, side.predicate, side.direction);
+            let of_side = self.facts.reached(*scope, from, predicate, direction, var);
+            found *= of_side / population.max(1.0);
+            least = least.min(of_side);
+        }
+        let after = rows * found.min(least);
+        let raw = self.raw(*scope, first);
+        let handled = match sides.len() {
+            1 => self.look_up(*scope, first) + raw,
+            sides_len => size(sides_len) * LOOK_UP + INTERSECT + 2.0 * raw,
+        };
+        (after, rows * handled + after)
+    }
+
     /// The scope through which a variable is bound best: that of the edge with the fewest ends, else
     /// the one in which the fewest vertices have what is asked of them, those of known graphs first.
-    fn scope_to_bind(&self, var: Var, done: &[bool], bound: &VarSet) -> Scope {
+    fn scope_to_bind(&self, var: Var, done: &[Progress], bound: &VarSet) -> Scope {
         let mut best: Option<(f64, Scope)> = None;
         for (index, relation) in self.relations.iter().enumerate() {
             if let Relation::Edge(edge) = relation
-                && !done[index]
+                && done[index] != Progress::Done
                 && let Some(side) = side_to(edge, var, bound)
             {
                 let (from, predicate, direction) = (side.from, side.predicate, side.direction);
@@ -479,7 +561,7 @@ impl Problem<'_> {
         // A graph that is known connects a scan with the rows.
         let is_known = |scope: &Scope| match scope {
             Scope::Graph(Slot::Var(graph)) => bound.contains(*graph),
-            Scope::Graph(Slot::Const(_)) | Scope::Default => false,
+            Scope::Graph(Slot::Const(_)) | Scope::Default | Scope::Named => false,
         };
         let known = self.facts.narrowest(var, is_known);
         let scope = known.or_else(|| self.facts.narrowest(var, |_| true));
@@ -487,15 +569,15 @@ impl Problem<'_> {
     }
 
     /// The edges of a scope that lead to a variable from what is bound, which are done then.
-    fn sides_to(&self, var: Var, scope: Scope, done: &mut [bool], bound: &VarSet) -> Vec<Side> {
+    fn sides_to(&self, var: Var, scope: Scope, done: &mut [Progress], bound: &VarSet) -> Vec<Side> {
         let mut sides = Vec::new();
         for (index, relation) in self.relations.iter().enumerate() {
             if let Relation::Edge(edge) = relation
-                && !done[index]
+                && done[index] != Progress::Done
                 && edge.scope == scope
                 && let Some(side) = side_to(edge, var, bound)
             {
-                done[index] = true;
+                done[index] = Progress::Done;
                 sides.push(side);
             }
         }
@@ -583,8 +665,8 @@ impl Problem<'_> {
         requires
     }
 
-    fn join(&self, index: usize, done: &mut [bool], sink: &mut impl Sink) {
-        done[index] = true;
+    fn join(&self, index: usize, done: &mut [Progress], sink: &mut impl Sink) {
+        let before = std::mem::replace(&mut done[index], Progress::Done);
         let rows = sink.rows();
         match &self.relations[index] {
             Relation::Match(quad) => {
@@ -621,9 +703,9 @@ impl Problem<'_> {
                 sink.push(|| Step::Graphs { graph: *graph }, after, rows + after);
             }
             // Their ends are bound, but not their graph.
-            Relation::Edge(edge) => self.check(edge, sink),
+            Relation::Edge(edge) => self.check(edge, before, sink),
             Relation::Type(slot, _, scope) => {
-                done[index] = false;
+                done[index] = before;
                 self.test(*slot, *scope, done, sink);
             }
         }
@@ -633,17 +715,17 @@ impl Problem<'_> {
     }
 
     /// Filters that are ready, and everything whose variables are all bound.
-    fn settle(&self, done: &mut [bool], sink: &mut impl Sink) {
+    fn settle(&self, done: &mut [Progress], sink: &mut impl Sink) {
         sink.filter();
         for index in 0..self.relations.len() {
-            if done[index] || !self.variables[index].is_subset(sink.bound()) {
+            if done[index] == Progress::Done || !self.variables[index].is_subset(sink.bound()) {
                 continue;
             }
             match &self.relations[index] {
                 Relation::Type(slot, _, scope) => self.test(*slot, *scope, done, sink),
                 Relation::Edge(edge) => {
-                    done[index] = true;
-                    self.check(edge, sink);
+                    let before = std::mem::replace(&mut done[index], Progress::Done);
+                    self.check(edge, before, sink);
                 }
                 Relation::Match(_)
                 | Relation::Path(_)
@@ -656,19 +738,21 @@ impl Problem<'_> {
     }
 
     /// Tests a known vertex for all the types asked of it.
-    fn test(&self, slot: Slot, scope: Scope, done: &mut [bool], sink: &mut impl Sink) {
+    fn test(&self, slot: Slot, scope: Scope, done: &mut [Progress], sink: &mut impl Sink) {
         let mut requires = Vec::new();
         let mut kept = 1.0;
         let vertices = count(self.facts.source.statistics.vertices()).max(1.0);
         for (index, relation) in self.relations.iter().enumerate() {
             if let Relation::Type(of, class, of_scope) = relation
                 && (*of, *of_scope) == (slot, scope)
-                && !done[index]
+                && done[index] != Progress::Done
             {
-                done[index] = true;
+                let before = std::mem::replace(&mut done[index], Progress::Done);
                 requires.push(Requirement::Type(*class));
-                if matches!(slot, Slot::Var(_)) {
-                    kept *= type_population(self.facts.source, scope, *class) / vertices;
+                if let (Slot::Var(var), Progress::Open) = (slot, before) {
+                    let of_all = type_population(self.facts.source, scope, *class) / vertices;
+                    let of_known = self.facts.kept_by_type(var, scope, *class);
+                    kept *= of_known.unwrap_or(of_all);
                 }
             }
         }
@@ -682,7 +766,7 @@ impl Problem<'_> {
     }
 
     /// Checks an edge between two known ends, from the end that has fewer.
-    fn check(&self, edge: &Edge, sink: &mut impl Sink) {
+    fn check(&self, edge: &Edge, before: Progress, sink: &mut impl Sink) {
         let fanout = |direction| {
             self.facts
                 .fanout(edge.scope, edge.end(direction), edge.predicate, direction)
@@ -697,6 +781,15 @@ impl Problem<'_> {
             (Slot::Var(_), Slot::Const(_)) => (Direction::In, chance(into, edge.subject)),
             _ if out <= into => (Direction::Out, chance(out, edge.object)),
             _ => (Direction::In, chance(into, edge.subject)),
+        };
+        let kept = match (before, edge.scope) {
+            (Progress::Followed, Scope::Graph(Slot::Var(graph)))
+                if !sink.bound().contains(graph) =>
+            {
+                self.graphs_of_an_edge()
+            }
+            (Progress::Followed, _) => 1.0,
+            (Progress::Open | Progress::Done, _) => kept,
         };
         let rows = sink.rows();
         let side = Side {
@@ -735,6 +828,7 @@ impl Problem<'_> {
                 count(statistics.triples(self.facts.source.graph(quad.scope)))
             }
             (Scope::Default, Some((default, _))) => of_one_graph * size(default),
+            (Scope::Named, _) => count(statistics.named_quads()),
             (Scope::Graph(graph), _) if is_known(graph) => of_one_graph,
             (Scope::Graph(_), None) => count(statistics.named_quads()),
             (Scope::Graph(_), Some((_, named))) => of_one_graph * size(named),
@@ -781,6 +875,11 @@ fn side_to(edge: &Edge, var: Var, bound: &VarSet) -> Option<Side> {
         predicate: edge.predicate,
         direction,
     })
+}
+
+/// True of a graph that has a variable for a name.
+fn is_variable(scope: Scope) -> bool {
+    matches!(scope, Scope::Graph(Slot::Var(_)))
 }
 
 fn match_step(quad: &Quad) -> Step {

@@ -77,6 +77,8 @@ pub enum Scope {
     Default,
     /// One named graph: a constant, or a variable (bound already, or bound by this step).
     Graph(Slot),
+    /// The merge of the named graphs: other steps ask in which of them the edges are.
+    Named,
 }
 
 /// An edge to follow from a bound end: neighbours of `from` by `predicate` in `direction`.

@@ -123,6 +123,7 @@ impl Match {
         };
         let graph = match self.scope {
             Scope::Default => return vec![one(Graph::default_of(cx))],
+            Scope::Named => return vec![one(Graph::all_named(cx))],
             Scope::Graph(slot) => cx.slot(slot, table, row),
         };
         match &cx.dataset {
@@ -244,7 +245,7 @@ impl Match {
     fn extend(&self, table: &Table, found: Found) -> Table {
         let graph = match self.scope {
             Scope::Graph(slot) => Some(slot),
-            Scope::Default => None,
+            Scope::Default | Scope::Named => None,
         };
         let [subject, predicate, object] = self.slots.map(Some);
         let positions = [subject, predicate, object, graph];

@@ -38,6 +38,14 @@ impl Graph {
         }
     }
 
+    /// The merge of the named graphs of the query's dataset.
+    pub(crate) fn all_named(cx: &Context) -> Self {
+        match &cx.dataset {
+            None => Self::Named,
+            Some(dataset) => Self::Some(dataset.named.as_slice().into()),
+        }
+    }
+
     /// A named graph, if it is one of the query's dataset; else an empty one.
     pub(crate) fn named(graph: TermId, cx: &Context) -> Self {
         match cx.is_in_dataset(graph) {
@@ -72,6 +80,7 @@ impl Place {
             Scope::Default => Self::Fixed(Graph::default_of(cx)),
             Scope::Graph(Slot::Const(id)) => Self::Fixed(Graph::named(cx.constant(id), cx)),
             Scope::Graph(Slot::Var(var)) => Self::Var(var),
+            Scope::Named => Self::Fixed(Graph::all_named(cx)),
         }
     }
 

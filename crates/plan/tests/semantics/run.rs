@@ -16,6 +16,16 @@ use crate::{Quads, TYPE};
 
 pub(crate) type Row = BTreeMap<Var, String>;
 
+/// Stands for the merge of all named graphs.
+const ANY: &str = "*";
+
+fn is_in(graph: &str, asked: &str) -> bool {
+    match asked {
+        ANY => !graph.is_empty(),
+        _ => graph == asked,
+    }
+}
+
 pub(crate) struct Run<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) quads: &'a Quads,
@@ -48,6 +58,7 @@ impl Run<'_> {
     fn graphs(&self, scope: Scope, row: &Row) -> Vec<String> {
         match scope {
             Scope::Default => vec![String::new()],
+            Scope::Named => vec![ANY.to_owned()],
             Scope::Graph(slot) => match self.known(slot, row) {
                 Some(graph) => vec![graph.to_owned()],
                 None => names(self.quads).into_iter().cloned().collect(),
@@ -58,7 +69,7 @@ impl Run<'_> {
     fn meets(&self, graph: &str, vertex: &str, requirement: &Requirement) -> bool {
         self.quads.iter().any(|quad| match requirement {
             Requirement::Type(class) => {
-                quad.0 == graph
+                is_in(&quad.0, graph)
                     && quad.1 == vertex
                     && quad.2 == TYPE
                     && quad.3 == self.constant(*class)
@@ -82,7 +93,7 @@ impl Run<'_> {
         let edges = self
             .quads
             .iter()
-            .filter(|quad| quad.0 == graph && quad.2 == predicate);
+            .filter(|quad| is_in(&quad.0, graph) && quad.2 == predicate);
         edges
             .filter_map(|quad| match side.direction {
                 Direction::Out => (quad.1 == from).then(|| quad.3.clone()),
@@ -212,7 +223,8 @@ impl Run<'_> {
                     match scope {
                         Scope::Default if !quad.0.is_empty() => continue,
                         Scope::Default => (),
-                        Scope::Graph(_) if quad.0.is_empty() => continue,
+                        Scope::Graph(_) | Scope::Named if quad.0.is_empty() => continue,
+                        Scope::Named => (),
                         Scope::Graph(graph) => slots.push((*graph, &quad.0)),
                     }
                     let mut found = row.clone();
@@ -303,6 +315,7 @@ impl Run<'_> {
             Slot::Var(_) => None,
         });
         let graphs: Vec<Option<&String>> = match scope {
+            Scope::Named => unreachable!("a path is in one graph"),
             Scope::Default => vec![None],
             Scope::Graph(_) => names(self.quads).into_iter().map(Some).collect(),
         };

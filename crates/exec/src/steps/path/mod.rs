@@ -190,7 +190,7 @@ impl FollowPath {
         let mut order: Vec<u32> = (0..table.rows() as u32).collect();
         let graph = match self.scope {
             Scope::Graph(slot) => Some(slot),
-            Scope::Default => None,
+            Scope::Default | Scope::Named => None,
         };
         let value = |slot: Slot, row: u32| cx.slot(slot, &table, row as usize);
         order.sort_by_key(|row| {
@@ -224,7 +224,7 @@ impl FollowPath {
     /// where it is no graph of the dataset.
     fn view(&mut self, current: &Current, row: u32, cx: &Context) -> (TermId, Option<View>) {
         let asked = match self.scope {
-            Scope::Default => TermId::NONE,
+            Scope::Default | Scope::Named => TermId::NONE,
             Scope::Graph(slot) => match current.graphs[current.graph] {
                 TermId::NONE => cx.slot(slot, &current.table, row as usize),
                 graph => graph,
@@ -237,6 +237,7 @@ impl FollowPath {
         }
         let graph = match self.scope {
             Scope::Default => Some(Graph::default_of(cx)),
+            Scope::Named => Some(Graph::all_named(cx)),
             Scope::Graph(_) => is_named_graph(cx, asked).then_some(Graph::One(asked)),
         };
         let view = graph.map(View::new);
@@ -484,7 +485,7 @@ impl FollowPath {
     fn extend(&self, table: &Table, found: Found) -> Table {
         let graph = match self.scope {
             Scope::Graph(slot) => Some(slot),
-            Scope::Default => None,
+            Scope::Default | Scope::Named => None,
         };
         let slots = [Some(self.ends[0]), Some(self.ends[1]), graph];
         let variables: Vec<(usize, Var)> = slots
