@@ -164,6 +164,10 @@ impl Catalogue for Sharded {
         self.catalogue.graphs(out);
     }
 
+    fn named_quads(&self, predicate: PredicateId) -> Option<u64> {
+        self.catalogue.named_quads(predicate)
+    }
+
     fn edges(&self, graph: GraphRef<'_>, predicate: PredicateId) -> Option<u64> {
         self.catalogue.edges(graph, predicate)
     }

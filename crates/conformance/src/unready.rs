@@ -140,6 +140,10 @@ impl Catalogue for Unready {
         self.graph.graphs(out);
     }
 
+    fn named_quads(&self, predicate: PredicateId) -> Option<u64> {
+        self.graph.named_quads(predicate)
+    }
+
     fn edges(&self, graph: GraphRef<'_>, predicate: PredicateId) -> Option<u64> {
         self.graph.edges(graph, predicate)
     }

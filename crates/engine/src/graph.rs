@@ -149,6 +149,10 @@ impl Catalogue for StoredGraph {
         self.snapshot.for_each_graph(&mut |graph| out.push(graph));
     }
 
+    fn named_quads(&self, predicate: PredicateId) -> Option<u64> {
+        Some(self.snapshot.named_quads_of(predicate))
+    }
+
     fn edges(&self, graph: GraphRef<'_>, predicate: PredicateId) -> Option<u64> {
         self.snapshot.edges(graph, predicate)
     }
@@ -270,6 +274,10 @@ impl Statistics for StoredGraph {
 
     fn named_graphs(&self) -> u64 {
         self.snapshot.named_graphs()
+    }
+
+    fn graph_share(&self) -> f64 {
+        self.snapshot.graph_share()
     }
 
     fn vertices(&self) -> u64 {

@@ -374,6 +374,12 @@ impl Catalogue for WatchedGraph {
         self.graph.graphs(out);
     }
 
+    fn named_quads(&self, predicate: PredicateId) -> Option<u64> {
+        self.reads
+            .note_in(GraphRef::Named, predicate, Direction::Out, &[]);
+        self.graph.named_quads(predicate)
+    }
+
     fn edges(&self, graph: GraphRef<'_>, predicate: PredicateId) -> Option<u64> {
         self.reads.note_in(graph, predicate, Direction::Out, &[]);
         self.graph.edges(graph, predicate)

@@ -153,6 +153,10 @@ pub trait Catalogue: TermSource {
     /// The named graphs, appended to `out`.
     fn graphs(&self, out: &mut Vec<TermId>);
 
+    /// Number of quads of a predicate in all named graphs, of which some may have the same edge;
+    /// `None` where that is not counted.
+    fn named_quads(&self, predicate: PredicateId) -> Option<u64>;
+
     /// Number of edges of a predicate in a graph; `None` where that is not counted.
     fn edges(&self, graph: GraphRef<'_>, predicate: PredicateId) -> Option<u64>;
 }

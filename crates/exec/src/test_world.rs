@@ -59,6 +59,10 @@ impl Catalogue for Empty {
 
     fn graphs(&self, _: &mut Vec<TermId>) {}
 
+    fn named_quads(&self, _: PredicateId) -> Option<u64> {
+        Some(0)
+    }
+
     fn edges(&self, _: GraphRef<'_>, _: PredicateId) -> Option<u64> {
         Some(0)
     }

@@ -44,8 +44,7 @@ impl Reach {
         let vertices = if of_default {
             count(source.statistics.vertices())
         } else {
-            let graphs = count(source.statistics.named_graphs()).max(1.0);
-            count(source.statistics.named_quads()) / graphs
+            count(source.statistics.named_quads()) * source.statistics.graph_share()
         }
         .max(1.0);
         let scope = path.scope;

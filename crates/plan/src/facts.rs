@@ -78,12 +78,13 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The part of the named graphs that a scope of some of them is, on average.
+    /// The part of the named graphs that a scope of some of them is. Which graph it is may not be known
+    /// before the query runs: it is taken for one that has many quads, as no plan is bad for few.
     fn share(&self, scope: Scope) -> f64 {
-        let graphs = count(self.statistics.named_graphs()).max(1.0);
+        let one = || self.statistics.graph_share();
         match (scope, self.dataset) {
-            (Scope::Graph(Slot::Const(_)), _) => 1.0 / graphs,
-            (Scope::Default, Some((default, _))) => (size(default) / graphs).min(1.0),
+            (Scope::Graph(Slot::Const(_)), _) => one(),
+            (Scope::Default, Some((default, _))) => (size(default) * one()).min(1.0),
             (Scope::Default | Scope::Graph(_) | Scope::Named, _) => 1.0,
         }
     }

@@ -821,8 +821,7 @@ impl Problem<'_> {
             Slot::Const(_) => true,
             Slot::Var(var) => bound.contains(var),
         };
-        let graphs = count(statistics.named_graphs()).max(1.0);
-        let of_one_graph = count(statistics.named_quads()) / graphs;
+        let of_one_graph = count(statistics.named_quads()) * statistics.graph_share();
         let mut found = match (quad.scope, self.facts.source.dataset) {
             (Scope::Default, None) => {
                 count(statistics.triples(self.facts.source.graph(quad.scope)))

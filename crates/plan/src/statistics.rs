@@ -23,6 +23,11 @@ pub trait Statistics {
     fn named_quads(&self) -> u64;
     /// Number of named graphs.
     fn named_graphs(&self) -> u64;
+    /// The part of these quads that the graph of one of them has, on average: nearly all where one
+    /// graph has most. Where nothing else is known, all graphs are of one size.
+    fn graph_share(&self) -> f64 {
+        1.0 / self.named_graphs().max(1) as f64
+    }
     /// Vertices of all graphs.
     fn vertices(&self) -> u64;
     /// Number of predicates; their ids are `0..predicates()`.

@@ -136,6 +136,8 @@ pub(crate) struct GraphIndex {
     begins: Column,
     /// Places among the edges of the predicate, sorted within each entry.
     places: Column,
+    /// Edges of all entries; derived.
+    quads: u64,
 }
 
 impl GraphIndex {
@@ -153,6 +155,7 @@ impl GraphIndex {
             edges: (!are_listed).then(|| Column::from_values(&list(|entry| entry.edges))),
             begins: Column::from_values(&begins),
             places,
+            quads: entries.iter().map(|entry| entry.edges).sum(),
         }
     }
 
@@ -170,6 +173,11 @@ impl GraphIndex {
     /// The graph of an entry.
     pub(crate) fn graph(&self, entry: usize) -> u32 {
         self.graphs.get(entry) as u32
+    }
+
+    /// The number of edges of all entries.
+    pub(crate) fn quads(&self) -> u64 {
+        self.quads
     }
 
     /// The number of edges of an entry.
@@ -212,7 +220,7 @@ impl GraphIndex {
         edges: u64,
         graphs: usize,
     ) -> Result<Self, StoreError> {
-        let index = Self {
+        let mut index = Self {
             graphs: Numbers::read(image, graphs as u64)?,
             edges: match image.word()? {
                 0 => None,
@@ -220,9 +228,14 @@ impl GraphIndex {
             },
             begins: Column::read(image)?,
             places: Column::read(image)?,
+            quads: 0,
         };
         match index.is_sound(edges) {
-            true => Ok(index),
+            true => {
+                let counts = (0..index.len()).map(|entry| index.edges(entry));
+                index.quads = counts.fold(0, u64::saturating_add);
+                Ok(index)
+            }
             false => Err(image.corrupt("the index of named graphs contradicts itself")),
         }
     }
@@ -246,6 +259,13 @@ impl GraphIndex {
     }
 }
 
+/// The part of all quads that the graph of one of them has, on average: 0 without any.
+fn share_of(quads: &[u64]) -> f64 {
+    let all: f64 = quads.iter().map(|quads| *quads as f64).sum();
+    let squares: f64 = quads.iter().map(|quads| (*quads as f64).powi(2)).sum();
+    if all > 0.0 { squares / (all * all) } else { 0.0 }
+}
+
 /// Graph -> predicates, and numbers of quads.
 #[derive(Clone, Debug)]
 pub(crate) struct ByGraph {
@@ -257,6 +277,8 @@ pub(crate) struct ByGraph {
     quads: Column,
     /// Number of graphs that have quads.
     graphs: usize,
+    /// See [`Self::share`].
+    share: f64,
 }
 
 impl ByGraph {
@@ -291,7 +313,13 @@ impl ByGraph {
             predicates: predicates.finish(),
             quads: Column::from_values(&quads),
             graphs: quads.iter().filter(|quads| **quads > 0).count(),
+            share: share_of(&quads),
         }
+    }
+
+    /// The part of all quads that the graph of one of them has, on average.
+    pub(crate) fn share(&self) -> f64 {
+        self.share
     }
 
     /// The predicates of a graph, sorted.

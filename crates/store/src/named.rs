@@ -47,6 +47,11 @@ impl NamedGraphs {
         self.quads
     }
 
+    /// The part of all quads that the graph of one of them has, on average.
+    pub(crate) fn share(&self) -> f64 {
+        self.by_graph.share()
+    }
+
     /// Number of graphs that have quads.
     #[must_use]
     pub fn len(&self) -> usize {

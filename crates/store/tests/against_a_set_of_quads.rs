@@ -281,6 +281,10 @@ fn compare_each(base: &Snapshot, graphs: &[TermId], run: usize, all: &BTreeSet<R
     let graph = GraphRef::Each(&of_row);
     for number in 0..base.predicate_count() {
         let predicate = PredicateId(number as u32);
+        let quads = all
+            .iter()
+            .filter(|row| row.1 == predicate && !row.3.is_none());
+        assert_eq!(base.named_quads_of(predicate), quads.count() as u64);
         for direction in [Direction::Out, Direction::In] {
             let is_edge = |row: usize, key: TermId, other: TermId| match direction {
                 Direction::Out => is_in(row, key, predicate, other),

@@ -85,6 +85,7 @@ impl Bind {
             place: &self.place,
             sides: &self.sides,
             classes: &self.classes,
+            keep: Some(&self.keep),
         };
         same_graph.settle(&mut found, table, true, cx)?;
         Ok(found)
@@ -489,6 +490,7 @@ impl Seed {
             place: &self.place,
             sides: self.side.as_slice(),
             classes: &self.classes,
+            keep: None,
         };
         same_graph.settle(&mut found, &Table::with_rows(width, 1), false, cx)?;
         let mut table = Table::with_rows(width, found.values.len());

@@ -31,7 +31,7 @@ struct Kept {
 impl Kept {
     /// The rows whose edges are in the graph of the step, or in any.
     fn of(
-        place: &Place,
+        (place, keep): (&Place, &VarSet),
         list: &Lists<'_>,
         to: &[TermId],
         table: &Table,
@@ -43,7 +43,7 @@ impl Kept {
             return Ok(Self { rows, graphs: None });
         }
         cx.contains(place.widest(), list, to, &mut rows)?;
-        if matches!(place, Place::Fixed(_)) {
+        if matches!(place, Place::Fixed(_)) || place.is_unwanted(list.predicate, keep, cx) {
             return Ok(Self { rows, graphs: None });
         }
         let pick = |ids: &[TermId]| {
@@ -132,7 +132,7 @@ impl Operator for Check {
                     direction: self.side.direction,
                     keys: &keys,
                 };
-                Kept::of(&self.place, &list, &to, &table, cx)?
+                Kept::of((&self.place, &self.keep), &list, &to, &table, cx)?
             }
             _ => nothing,
         };
@@ -174,17 +174,26 @@ impl Test {
         })
     }
 
-    /// The rows whose vertex has a type in the graph of the row, or in any.
-    fn typed(&self, table: Table, class: TermId, cx: &Context) -> Result<Table, ExecError> {
+    /// The rows whose vertex has a type in the graph of the row, or in any; `is_last` if no other type is
+    /// to be looked up.
+    fn typed(
+        &self,
+        table: Table,
+        class: TermId,
+        is_last: bool,
+        cx: &Context,
+    ) -> Result<Table, ExecError> {
         let mut keep = self.keep.clone();
         let mentioned = |slot: Slot, keep: &mut VarSet| {
             if let Slot::Var(var) = slot {
                 keep.insert(var);
             }
         };
-        mentioned(self.slot, &mut keep);
-        if let Place::Var(graph) = self.place {
-            mentioned(Slot::Var(graph), &mut keep);
+        if !is_last {
+            mentioned(self.slot, &mut keep);
+            if let Place::Var(graph) = self.place {
+                mentioned(Slot::Var(graph), &mut keep);
+            }
         }
         let kept = match column(self.slot, &table, cx) {
             Some(keys) => {
@@ -194,7 +203,7 @@ impl Test {
                     keys: &keys,
                 };
                 let to = vec![class; table.rows()];
-                Kept::of(&self.place, &list, &to, &table, cx)?
+                Kept::of((&self.place, &keep), &list, &to, &table, cx)?
             }
             None => Kept {
                 rows: Vec::new(),
@@ -217,8 +226,9 @@ impl Operator for Test {
                 .collect();
             table.retain_rows(&rows);
         }
-        for class in &self.classes {
-            table = self.typed(table, *class, cx)?;
+        for (number, class) in self.classes.iter().enumerate() {
+            let is_last = number + 1 == self.classes.len();
+            table = self.typed(table, *class, is_last, cx)?;
         }
         table.retain_columns(&self.keep);
         Ok(Some(table))

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::ResolvedSide;
 use crate::ExecError;
 use crate::context::Context;
-use crate::table::Table;
+use crate::table::{Table, VarSet};
 
 /// A graph that is the same for all rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +90,17 @@ impl Place {
             Self::Fixed(graph) => graph.as_ref(),
             Self::Var(_) => GraphRef::Named,
         }
+    }
+
+    /// True if the graph is a variable of which nobody wants the values, and each edge of a predicate
+    /// is in one graph: then it makes no rows, and need not be found.
+    pub(crate) fn is_unwanted(&self, predicate: PredicateId, keep: &VarSet, cx: &Context) -> bool {
+        let Self::Var(graph) = self else {
+            return false;
+        };
+        let edges = || cx.source.edges(GraphRef::Named, predicate);
+        let quads = || cx.source.named_quads(predicate);
+        !keep.contains(*graph) && cx.dataset.is_none() && edges().is_some() && edges() == quads()
     }
 
     /// The graph of each row, where rows have one.
@@ -247,9 +258,22 @@ pub(crate) struct SameGraph<'a> {
     pub(crate) place: &'a Place,
     pub(crate) sides: &'a [ResolvedSide],
     pub(crate) classes: &'a [TermId],
+    /// The variables that later steps want; all if that is not known.
+    pub(crate) keep: Option<&'a VarSet>,
 }
 
 impl SameGraph<'_> {
+    /// True if there is one edge to each value, and nobody wants to know its graph.
+    fn is_unwanted(&self, cx: &Context) -> bool {
+        let predicate = match (self.sides, self.classes) {
+            ([side], []) => side.predicate,
+            ([], [_]) => Some(PredicateId::TYPE),
+            _ => None,
+        };
+        let wanted = self.keep.zip(predicate);
+        wanted.is_some_and(|(keep, predicate)| self.place.is_unwanted(predicate, keep, cx))
+    }
+
     /// Gives what was found its graphs, and drops what is in none together; `followed` says that
     /// the edges were followed to what has the types in the graphs of the rows, where these have
     /// some.
@@ -272,6 +296,7 @@ impl SameGraph<'_> {
                     (sides, classes) = (&[], &[]);
                 }
             }
+            None if self.is_unwanted(cx) => return Ok(()),
             None => {
                 let (rows, graphs) = if let Some((first, others)) = sides.split_first() {
                     sides = others;

@@ -144,6 +144,28 @@ impl Snapshot {
         self.base().named().quads() + named.added.len() as u64 - named.removed.len() as u64
     }
 
+    /// The part of the quads outside the default graph that the graph of one of them has, on average: as of
+    /// the last merge, if most came before it, else as if all graphs were of one size.
+    #[must_use]
+    pub fn graph_share(&self) -> f64 {
+        let in_base = self.base().named();
+        match in_base.quads() >= self.named_quads() / 2 && in_base.quads() > 0 {
+            true => in_base.share(),
+            false => 1.0 / self.named_graphs().max(1) as f64,
+        }
+    }
+
+    /// Number of quads of a predicate outside the default graph.
+    #[must_use]
+    pub fn named_quads_of(&self, predicate: PredicateId) -> u64 {
+        let part = self.base().named().part(predicate);
+        let in_base = part.map_or(0, |part| part.index.quads());
+        let changes = self.delta.named.edges(predicate);
+        changes.map_or(in_base, |changes| {
+            in_base + changes.added.len() as u64 - changes.removed.len() as u64
+        })
+    }
+
     /// Number of named graphs: those that have quads or were declared.
     #[must_use]
     pub fn named_graphs(&self) -> u64 {

@@ -8,6 +8,7 @@ mod access;
 mod apply;
 mod arrange;
 mod changed;
+mod each;
 mod extents;
 mod graph_sets;
 mod graphs;

@@ -118,6 +118,10 @@ impl Catalogue for Toy {
 
     fn graphs(&self, _: &mut Vec<TermId>) {}
 
+    fn named_quads(&self, _: PredicateId) -> Option<u64> {
+        panic!("a path counts no quads");
+    }
+
     fn edges(&self, _: GraphRef<'_>, _: PredicateId) -> Option<u64> {
         panic!("a path counts no edges");
     }
