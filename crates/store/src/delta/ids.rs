@@ -1,6 +1,8 @@
 //! Which ids have these types and predicates, changes included?
 
-use jindou_model::{Direction, IdRanges, Membership, Precision, PredicateId, SortedSet, TermId};
+use jindou_model::{
+    Direction, Edge, IdRanges, Membership, Precision, PredicateId, SortedSet, TermId,
+};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
@@ -14,11 +16,22 @@ const MOST_RANGES: usize = 1 << 20;
 /// So few ranges are searched in no time: there is nothing to gain by joining them.
 const FEW_RANGES: usize = 2;
 
+/// Sets that were asked for again after a change keep what they were made from, so that the next one
+/// costs what changed since; so many at most, as this keeps versions of the changes alive.
+const MOST_FOLLOWED: usize = 64;
+
 /// Sets of ids asked for, with the versions of the changes they were made from.
 #[derive(Default)]
 pub(crate) struct SetCache {
     /// By what they are for.
-    sets: [RwLock<FxHashMap<Box<[Membership]>, Versioned>>; 3],
+    sets: [RwLock<Sets>; 3],
+}
+
+#[derive(Default)]
+struct Sets {
+    by_traits: FxHashMap<Box<[Membership]>, Kept>,
+    /// How many of them have their `origin`.
+    followed: usize,
 }
 
 /// What a kept set is for; of the last, the trait that is known follows those that are asked for.
@@ -29,8 +42,35 @@ enum Purpose {
     FilterOf,
 }
 
-/// The version of each of the traits' changes, and the set.
-type Versioned = (Box<[u64]>, Option<IdRanges>);
+/// A set that was asked for.
+struct Kept {
+    /// The version of each of the traits' changes.
+    versions: Box<[u64]>,
+    set: Option<IdRanges>,
+    /// These changes themselves, if the set is followed.
+    origin: Option<Box<[Origin]>>,
+}
+
+/// The changes of one trait that a set was made from: what came and what went.
+enum Origin {
+    Edges([SortedSet<Edge>; 2]),
+    Keys([SortedSet<u64>; 2]),
+}
+
+impl Origin {
+    /// Appends all ids of which the trait changed.
+    fn push_all(&self, asked: Membership, ids: &mut Vec<u64>) {
+        match (self, asked) {
+            (Self::Edges(sets), Membership::Type(class)) => {
+                let mut push = |id: u64| ids.push(id);
+                sets.iter()
+                    .for_each(|set| for_each_of(set, class, &mut push));
+            }
+            (Self::Edges(_), Membership::Has(..)) => {}
+            (Self::Keys(sets), _) => sets.iter().for_each(|set| ids.extend(set.iter())),
+        }
+    }
+}
 
 /// What changed for one trait.
 struct Touched<'a> {
@@ -65,6 +105,37 @@ impl Touched<'_> {
         match self.asked {
             Membership::Type(class) => self.delta.added.contains((class.raw(), id.raw())),
             Membership::Has(..) => self.delta.gained.contains(id.raw()),
+        }
+    }
+
+    fn origin(&self) -> Origin {
+        let delta = self.delta;
+        match self.asked {
+            Membership::Type(_) => Origin::Edges([delta.added.clone(), delta.removed.clone()]),
+            Membership::Has(..) => Origin::Keys([delta.gained.clone(), delta.lost.clone()]),
+        }
+    }
+
+    /// Appends the ids of which the trait may have changed since.
+    fn push_changed(&self, since: &Origin, ids: &mut Vec<u64>) {
+        let delta = self.delta;
+        match (self.asked, since) {
+            (Membership::Type(class), Origin::Edges([added, removed])) => {
+                let changes = [
+                    delta.added.changes_since(added),
+                    delta.removed.changes_since(removed),
+                ];
+                let of_class = changes.iter().flatten().filter(|c| c.0.0 == class.raw());
+                ids.extend(of_class.map(|change| change.0.1));
+            }
+            (Membership::Has(..), Origin::Keys([gained, lost])) => {
+                let changes = [
+                    delta.gained.changes_since(gained),
+                    delta.lost.changes_since(lost),
+                ];
+                ids.extend(changes.iter().flatten().map(|change| change.0));
+            }
+            _ => unreachable!("a trait's changes are of one kind"),
         }
     }
 
@@ -160,18 +231,21 @@ impl<'a> LayerView<'a> {
         within: Option<&IdRanges>,
     ) -> Option<IdRanges> {
         let set = self.ids_with(traits, precision.is_exact(), within)?;
+        let Precision::FilterOf(known) = precision else {
+            return Some(set);
+        };
         let is_type = |asked: &Membership| matches!(asked, Membership::Type(_));
-        match precision {
-            Precision::FilterOf(known)
-                if set.ranges().len() > FEW_RANGES
-                    && within.is_none()
-                    && traits.iter().any(is_type) =>
-            {
-                let key: Vec<Membership> = traits.iter().copied().chain([known]).collect();
-                self.kept_set(&key, Purpose::FilterOf, || self.joined(set, known))
-            }
-            _ => Some(set),
+        let key = || traits.iter().copied().chain([known]);
+        // While these change it would be joined again and again.
+        let is_worth_it = set.ranges().len() > FEW_RANGES
+            && within.is_none()
+            && traits.iter().any(is_type)
+            && !key().any(|asked| self.has_changed(asked));
+        if !is_worth_it {
+            return Some(set);
         }
+        let key: Vec<Membership> = key().collect();
+        self.kept_set(&key, Purpose::FilterOf, || self.joined(set, known))
     }
 
     /// A set of vertices in fewer ranges, for ids that have a trait: joined where nothing between two
@@ -194,22 +268,84 @@ impl<'a> LayerView<'a> {
         let version = |asked: &Membership| self.touched(*asked).map_or(0, |t| t.delta.version);
         let versions = traits.iter().map(version);
         let sets = &self.sets.sets[purpose as usize];
-        if let Some((of, set)) = sets.read().get(traits)
-            && of.iter().copied().eq(versions.clone())
-        {
-            return set.clone();
-        }
-        let versions = versions.collect();
-        let set = make();
-        let ranges = set.as_ref().map_or(0, |set| set.ranges().len());
-        if ranges <= MOST_RANGES {
-            let mut sets = sets.write();
-            if sets.len() >= MOST_SETS {
-                sets.clear();
+        let mut is_asked_again = false;
+        let mut followed = None;
+        if let Some(kept) = sets.read().by_traits.get(traits) {
+            if kept.versions.iter().copied().eq(versions.clone()) {
+                return kept.set.clone();
             }
-            sets.insert(traits.into(), (versions, set.clone()));
+            is_asked_again = true;
+            followed = kept
+                .set
+                .as_ref()
+                .zip(kept.origin.as_ref())
+                .map(|(set, origin)| {
+                    let mut ids = Vec::new();
+                    self.push_changed(traits, origin, &mut ids);
+                    (set.clone(), ids)
+                });
         }
+        let set = match followed {
+            Some((set, ids)) => Some(self.followed(&set, traits, ids)),
+            None => make(),
+        };
+        let ranges = set.as_ref().map_or(0, |set| set.ranges().len());
+        if ranges > MOST_RANGES {
+            return set;
+        }
+        let mut sets = sets.write();
+        if sets.by_traits.len() >= MOST_SETS {
+            *sets = Sets::default();
+        }
+        let was_followed = |kept: &Kept| kept.origin.is_some();
+        let was_followed = sets.by_traits.get(traits).is_some_and(was_followed);
+        let may_follow = was_followed || sets.followed < MOST_FOLLOWED;
+        // One that was joined has more than those with all traits.
+        let is_exact = !matches!(purpose, Purpose::FilterOf);
+        let origin = (is_asked_again && may_follow && is_exact).then(|| self.origin(traits));
+        sets.followed += usize::from(origin.is_some());
+        sets.followed -= usize::from(was_followed);
+        let kept = Kept {
+            versions: versions.collect(),
+            set: set.clone(),
+            origin,
+        };
+        sets.by_traits.insert(traits.into(), kept);
         set
+    }
+
+    /// The changes of all traits.
+    fn origin(self, traits: &[Membership]) -> Box<[Origin]> {
+        let of_trait = |asked: &Membership| match (self.touched(*asked), asked) {
+            (Some(touched), _) => touched.origin(),
+            (None, Membership::Type(_)) => Origin::Edges(Default::default()),
+            (None, Membership::Has(..)) => Origin::Keys(Default::default()),
+        };
+        traits.iter().map(of_trait).collect()
+    }
+
+    /// Appends the ids of which one of the traits may have changed since.
+    fn push_changed(self, traits: &[Membership], since: &[Origin], ids: &mut Vec<u64>) {
+        for (asked, since) in traits.iter().zip(since) {
+            match self.touched(*asked) {
+                Some(touched) => touched.push_changed(since, ids),
+                // A snapshot from before the first change.
+                None => since.push_all(*asked, ids),
+            }
+        }
+    }
+
+    /// A set that was made of other changes, with those of `ids` that have all traits and without the
+    /// others.
+    fn followed(self, set: &IdRanges, traits: &[Membership], mut ids: Vec<u64>) -> IdRanges {
+        ids.sort_unstable();
+        ids.dedup();
+        let has_all = |id: &u64| {
+            let id = TermId::from_raw(*id);
+            traits.iter().all(|asked| self.is_member(id, *asked))
+        };
+        let (gained, lost): (Vec<u64>, Vec<u64>) = ids.into_iter().partition(has_all);
+        set.without(&lost).with(&gained).with_bitmap()
     }
 
     fn make_set(self, traits: &[Membership], exact: bool) -> Option<IdRanges> {
