@@ -263,7 +263,11 @@ impl GraphIndex {
 fn share_of(quads: &[u64]) -> f64 {
     let all: f64 = quads.iter().map(|quads| *quads as f64).sum();
     let squares: f64 = quads.iter().map(|quads| (*quads as f64).powi(2)).sum();
-    if all > 0.0 { squares / (all * all) } else { 0.0 }
+    if all > 0.0 {
+        squares / (all * all)
+    } else {
+        0.0
+    }
 }
 
 /// Graph -> predicates, and numbers of quads.
