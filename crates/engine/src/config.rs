@@ -40,9 +40,12 @@ pub struct Config {
     pub memory_pool: Option<Arc<MemoryPool>>,
     /// What each thread that heavy queries share calls when it begins. Default: nothing.
     pub worker_start: Option<ThreadStart>,
-    /// What each thread calls when it begins that reads a long text of an update or a document, or
-    /// executes a long update; without it these take threads of their callers. Default: nothing.
-    pub write_start: Option<ThreadStart>,
+    /// What each thread calls when it begins that reads a long text of an update or a document;
+    /// without it they are read on threads of their callers. Default: nothing.
+    pub reading_start: Option<ThreadStart>,
+    /// What each thread calls when it begins that executes a long update; without it these take threads
+    /// of their callers. Default: nothing.
+    pub update_start: Option<ThreadStart>,
     /// Time that a query may take if it does not say itself. Default: no limit.
     pub query_timeout: Option<Duration>,
     /// Plans kept for queries of the same shape. Default: 1,024.
@@ -162,7 +165,8 @@ impl Default for Config {
             spill: SpillLimits::new(&env::temp_dir(), DEFAULT_SPILL_BYTES),
             memory_pool: None,
             worker_start: None,
-            write_start: None,
+            reading_start: None,
+            update_start: None,
             query_timeout: None,
             cached_plans: 1024,
             durability: DurabilityOptions::default(),

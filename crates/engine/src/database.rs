@@ -1,7 +1,7 @@
 //! The embedded database: open, load, query.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -65,6 +65,8 @@ pub(crate) struct Inner {
     pub(crate) log_failure: Arc<OnceLock<String>>,
     /// Taken during a load, a merge, a checkpoint or a backup.
     pub(crate) turn: Turn,
+    /// Updates that search the graph beside others, which a merge would make search again.
+    pub(crate) searches: AtomicUsize,
     /// Bytes of the terms that a load has added, whose quads are not in the graph yet.
     pub(crate) load_bytes: AtomicU64,
     /// The files of a stored database, also of one that is only read.
@@ -273,6 +275,7 @@ impl Database {
             }),
             log_failure,
             turn: Turn::default(),
+            searches: AtomicUsize::new(0),
             load_bytes: AtomicU64::new(0),
             directory,
             signal: Arc::default(),

@@ -94,7 +94,7 @@ fn add_key(step: &Step, vars: &mut Vec<Var>) -> Option<()> {
             subject,
             predicate,
             object,
-            scope: Scope::Default,
+            scope: Scope::Default | Scope::Named | Scope::Graph(Slot::Const(_)),
         } => vars.extend(
             [subject, predicate, object]
                 .into_iter()
@@ -103,7 +103,7 @@ fn add_key(step: &Step, vars: &mut Vec<Var>) -> Option<()> {
         Step::Path {
             subject,
             object,
-            scope: Scope::Default,
+            scope: Scope::Default | Scope::Named | Scope::Graph(Slot::Const(_)),
             ..
         } => vars.extend([subject, object].into_iter().filter_map(variable)),
         // They may be in several graphs.

@@ -72,7 +72,7 @@ pub(crate) fn read(
         let bytes = source.bytes_in_memory();
         bytes.is_some_and(|bytes| bytes <= SHORT_TEXT_BYTES)
     });
-    let thread_start = inner.config.write_start.as_ref().filter(|_| !is_short);
+    let thread_start = inner.config.reading_start.as_ref().filter(|_| !is_short);
     let sources = sources
         .into_iter()
         .map(|source| source.with_guard(Arc::new(Watch(Arc::clone(&ledger)))))

@@ -67,6 +67,9 @@ pub struct MergePolicy {
 
 /// Writers wait once there is this many times what makes a merge due.
 const OVERDUE: u64 = 8;
+/// What makes a merge due is this many times as much while an update searches the graph: it would have
+/// to begin anew.
+const DUE_BESIDE_SEARCH: u64 = 4;
 
 /// How often the time until the next attempt is doubled.
 const MOST_DOUBLINGS: u32 = 8;
@@ -119,6 +122,27 @@ impl MergePolicy {
     fn is_due_when_idle(&self, snapshot: &Snapshot) -> bool {
         snapshot.changes() >= self.idle_changes
             || snapshot.appended_bytes() as u64 >= self.idle_term_bytes
+    }
+
+    /// The merge that is due after so much time without a transaction, if one is.
+    fn due(
+        &self,
+        snapshot: &Snapshot,
+        quiet: Duration,
+        is_searched: bool,
+    ) -> Option<Which<'static>> {
+        let (is_due, is_idle) = match is_searched {
+            true => (self.is_grown(snapshot, DUE_BESIDE_SEARCH, 0), false),
+            false => (self.is_due(snapshot), quiet >= self.idle),
+        };
+        let which = match is_due {
+            true => Which::Share(DUE_SHARE),
+            false if is_idle && self.is_due_when_idle(snapshot) => Which::Share(IDLE_DUE_SHARE),
+            false => return None,
+        };
+        let terms = snapshot.appended_bytes() as u64;
+        let is_worth_it = terms >= self.idle_term_bytes || !which.of(snapshot).is_empty();
+        is_worth_it.then_some(which)
     }
 
     /// True where what came since the last merge is this many times what a merge is meant for, but
@@ -694,23 +718,18 @@ fn maintain(inner: &Weak<Inner>, signal: &Signal, policy: MergePolicy) {
 }
 
 impl Inner {
+    /// The merge that is due after so much time without a transaction, if one is.
+    pub(crate) fn due_merge(&self, quiet: Duration) -> Option<Which<'static>> {
+        let is_searched = self.searches.load(std::sync::atomic::Ordering::Relaxed) > 0;
+        let latest = &self.graph.load().snapshot;
+        self.config.merge.due(latest, quiet, is_searched)
+    }
+
     /// Does what is due most, after so much time without a transaction.
     fn maintain(&self, quiet: Duration) -> Result<(), EngineError> {
         let policy = &self.config.merge;
-        let (due, fold_is_due) = {
-            let latest = &self.graph.load().snapshot;
-            let is_idle = quiet >= policy.idle && policy.is_due_when_idle(latest);
-            let due = match policy.is_due(latest) {
-                true => Some(Which::Share(DUE_SHARE)),
-                false => is_idle.then_some(Which::Share(IDLE_DUE_SHARE)),
-            };
-            let is_worth_it = |which: &Which<'_>| {
-                let terms = latest.appended_bytes() as u64;
-                terms >= policy.idle_term_bytes || !which.of(latest).is_empty()
-            };
-            let due = due.filter(is_worth_it);
-            (due, policy.is_fold_due(latest))
-        };
+        let due = self.due_merge(quiet);
+        let fold_is_due = policy.is_fold_due(&self.graph.load().snapshot);
         // The background has time.
         let deadline = &Deadline::never();
         if let Some(which) = due {
@@ -759,6 +778,32 @@ mod tests {
         assert_eq!(add(100), (true, false, false));
         assert_eq!(add(900), (true, true, false));
         assert_eq!(add(8_000), (true, true, true));
+    }
+
+    #[test]
+    fn a_search_is_merged_away_from_under_only_where_much_has_changed() {
+        let policy = MergePolicy {
+            term_bytes: 1_000,
+            idle_term_bytes: 100,
+            ..MergePolicy::default()
+        };
+        let base = build(Vec::new(), 0).expect("it is small");
+        let mut snapshot = Snapshot::of_base(base, 0, SnapshotNumber(1));
+        let mut add = |bytes: usize| {
+            snapshot
+                .intern_literal(&vec![b'x'; bytes])
+                .expect("there is room");
+            snapshot.keep_terms();
+            let due = |quiet, is_searched| policy.due(&snapshot, quiet, is_searched).is_some();
+            let idle = [due(policy.idle, false), due(policy.idle, true)];
+            (
+                idle,
+                [false, true].map(|is_searched| due(Duration::ZERO, is_searched)),
+            )
+        };
+        assert_eq!(add(200), ([true, false], [false, false]));
+        assert_eq!(add(1_000), ([true, false], [true, false]));
+        assert_eq!(add(4_000), ([true, true], [true, true]));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! and none waits long for the search of another.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -154,6 +155,7 @@ impl Database {
     ) -> Result<Option<UpdateReport>, EngineError> {
         let inner = self.inner();
         inner.wait_for_merge(deadline)?;
+        let _searching = Searching::begin(&inner.searches);
         let (start, working) = {
             let mut writer = inner.take_turn(deadline)?;
             let working = writer.begin_beside(search.documents)?;
@@ -211,7 +213,7 @@ impl Database {
             };
             begun = (search.clock)();
         }
-        let attempt = inner.apart(|| execute(deadline, false))??;
+        let attempt = inner.execute_apart(|| execute(deadline, false))??;
         Ok((attempt, (search.clock)().saturating_duration_since(begun)))
     }
 
@@ -242,7 +244,7 @@ impl Database {
             }
             drop(writer);
             let begun = clock();
-            inner.apart(|| attempt.move_onto(latest, deadline))??;
+            inner.execute_apart(|| attempt.move_onto(latest, deadline))??;
             took = Some(clock().saturating_duration_since(begun));
         }
         unreachable!("the last move ends it")
@@ -294,6 +296,22 @@ impl Database {
             deleted: effect.removed,
             snapshot,
         })
+    }
+}
+
+/// A search that is under way.
+struct Searching<'a>(&'a AtomicUsize);
+
+impl<'a> Searching<'a> {
+    fn begin(searches: &'a AtomicUsize) -> Self {
+        searches.fetch_add(1, Relaxed);
+        Self(searches)
+    }
+}
+
+impl Drop for Searching<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
     }
 }
 

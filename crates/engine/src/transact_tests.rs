@@ -466,10 +466,35 @@ fn lists_that_were_written_out_during_a_search_stay() {
     );
 }
 
+#[test]
+fn a_merge_waits_for_a_search_while_few_changes_wait_for_it() {
+    let database = Database::with_config(Config {
+        merge: MergePolicy {
+            changes: 10,
+            idle_changes: 1,
+            ..MergePolicy::default()
+        },
+        ..Config::default()
+    });
+    update(&database, "INSERT DATA { :a :p 1, 2, 3 }").unwrap();
+    let is_due = || database.inner().due_merge(Duration::MAX).is_some();
+    assert!(is_due());
+    let text = "INSERT { :a :r ?x } WHERE { :a :p ?x }";
+    let commit = |_| {
+        assert!(!is_due(), "nothing else is done, but it searches");
+        let more = "INSERT DATA { :b :q 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 }";
+        update(&database, more).unwrap();
+        assert!(!is_due(), "a few more changes can wait, too");
+    };
+    let (report, executions) = search(&database, text, LONG, &commit);
+    assert_eq!(report.unwrap().inserted, 3);
+    assert_eq!((executions.beside_others, executions.holding), (1, 0));
+}
+
 /// Threads of long work have a priority of their own here.
 fn database_with_background() -> Database {
     Database::with_config(Config {
-        write_start: Some(ThreadStart::new(|| {})),
+        update_start: Some(ThreadStart::new(|| {})),
         ..config()
     })
 }

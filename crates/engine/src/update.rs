@@ -111,7 +111,7 @@ impl Database {
         let union = inner.is_union(options.union_default_graph);
         let base = options.base.as_ref().map(NamedNode::as_str);
         let mut memory = RequestMemory::new(inner.config.memory_pool.as_ref());
-        let update = inner.apart_if_long(text.len(), || {
+        let update = inner.read_apart(text.len(), || {
             memory.plan(&deadline, |limits| {
                 parse_update_within(text, base, (dataset.as_ref(), union), limits)
             })

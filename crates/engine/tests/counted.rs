@@ -12,7 +12,7 @@ const RDF_TYPE: &str = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>";
 /// Vertices of three classes with up to four predicates, some of which have literals, and one
 /// predicate that is a vertex too.
 fn database() -> Database {
-    let mut text = String::new();
+    let (mut text, mut quads) = (String::new(), String::new());
     let mut state = 11_u64;
     let mut next = |below: u64| {
         state = state
@@ -26,21 +26,35 @@ fn database() -> Database {
         for _ in 0..next(6) {
             let (predicate, object) = (next(3), next(200));
             writeln!(text, "<e:{vertex}> <e:p{predicate}> <e:{object}> .").unwrap();
+            for graph in 0..next(3) {
+                let triple = format!("<e:{vertex}> <e:p{predicate}> <e:{object}>");
+                writeln!(quads, "{triple} <e:g{}> .", object % 20 + graph).unwrap();
+            }
         }
         if class == 1 {
             writeln!(text, "<e:{vertex}> <e:q> \"{}\" .", next(40)).unwrap();
+            writeln!(quads, "<e:{vertex}> {RDF_TYPE} <e:C{}> <e:g1> .", next(3)).unwrap();
             writeln!(text, "<e:{vertex}> <e:n> {} .", next(40)).unwrap();
         }
     }
     writeln!(text, "<e:p1> <e:p0> <e:1> .").unwrap();
     writeln!(text, "<e:7> <e:p0> <e:7> .").unwrap();
+    writeln!(quads, "<e:g1> <e:p0> <e:1> <e:g1> .").unwrap();
     let mut config = Config::default();
     config.threads = 2;
     let database = Database::with_config(config);
-    let source = Source::bytes("counted.ttl", text);
+    let sources = vec![
+        Source::bytes("counted.ttl", text),
+        Source::bytes("counted.nq", quads),
+    ];
     database
-        .load(vec![source], &LoadOptions::default(), &Progress::default())
+        .load(sources, &LoadOptions::default(), &Progress::default())
         .unwrap();
+    let update = "DELETE WHERE { GRAPH <e:g3> { ?s <e:p1> ?o } } ; \
+        INSERT DATA { GRAPH <e:g2> { <e:g1> <e:new> 1, 2 . <e:7> <e:p0> <e:7> } } ; \
+        INSERT DATA { GRAPH <e:late> { <e:late> <e:new> 1 . <e:7> <e:p0> <e:8> } } ; \
+        DROP GRAPH <e:g4>";
+    database.update(update).unwrap();
     database
 }
 
@@ -122,20 +136,59 @@ const CASES: &[(&str, &str)] = &[
         "VALUES (?o ?v) { (e:1 UNDEF) (e:2 UNDEF) } ?s e:p0 ?o ; e:n ?v",
         "?v",
     ),
+    ("GRAPH e:g1 { ?s ?p ?o }", ""),
+    ("GRAPH e:g2 { ?s ?p ?o }", "?p"),
+    ("GRAPH e:g2 { e:7 ?p ?o }", "?p"),
+    ("GRAPH e:nothing { ?s ?p ?o }", "?p"),
+    ("GRAPH ?g { ?s ?p ?o }", ""),
+    ("GRAPH ?g { ?s ?p ?o }", "?g"),
+    ("GRAPH ?g { ?s ?p ?o }", "?p"),
+    ("GRAPH ?g { ?s ?p ?o }", "?p ?g"),
+    ("GRAPH ?g { ?s ?p ?o }", "?s"),
+    ("GRAPH ?g { ?g ?p ?o }", "?g"),
+    ("GRAPH ?g { ?s ?g ?o }", ""),
+    ("GRAPH ?g { e:7 ?p ?o }", "?g"),
+    ("GRAPH ?g { ?s ?p e:7 }", "?g ?p"),
+    ("GRAPH ?g { ?s ?p 1 }", "?g"),
+    ("GRAPH ?g { ?s e:p0 ?o }", "?g"),
+    ("GRAPH ?g { ?s a ?c }", "?g ?c"),
+    (
+        "VALUES ?g { e:g1 e:g2 e:nothing } GRAPH ?g { ?s ?p ?o }",
+        "?g ?p",
+    ),
+    ("GRAPH ?g { ?s e:new ?x } GRAPH ?g { ?a ?p ?b }", "?g"),
+    ("GRAPH ?g { ?s e:new ?x } GRAPH ?h { ?s ?p ?b }", "?h"),
+];
+
+const DATASETS: &[&str] = &[
+    "",
+    "FROM e:g1",
+    "FROM e:g1 FROM e:g2 FROM NAMED e:g2 FROM NAMED e:late FROM NAMED e:nothing",
 ];
 
 #[test]
 fn counts_and_distinct_keys_are_those_of_the_rows() {
     let database = database();
-    for (pattern, keys) in CASES {
+    let cases = CASES
+        .iter()
+        .flat_map(|case| DATASETS.iter().map(move |dataset| (case, dataset)));
+    for ((pattern, keys), dataset) in cases {
         // Rows with all their variables are not counted but made.
         let wanted: Vec<Vec<String>> = if keys.is_empty() {
-            rows(&database, &format!("SELECT * {{ {pattern} }}"), false)
-                .into_iter()
-                .map(|_| Vec::new())
-                .collect()
+            rows(
+                &database,
+                &format!("SELECT * {dataset} {{ {pattern} }}"),
+                false,
+            )
+            .into_iter()
+            .map(|_| Vec::new())
+            .collect()
         } else {
-            rows(&database, &format!("SELECT {keys} {{ {pattern} }}"), false)
+            rows(
+                &database,
+                &format!("SELECT {keys} {dataset} {{ {pattern} }}"),
+                false,
+            )
         };
         let mut groups: BTreeMap<Vec<String>, usize> = BTreeMap::new();
         if keys.is_empty() {
@@ -145,7 +198,8 @@ fn counts_and_distinct_keys_are_those_of_the_rows() {
             *groups.entry(row).or_default() += 1;
         }
         let by = if keys.is_empty() { "" } else { "GROUP BY" };
-        let count = format!("SELECT {keys} (COUNT(*) AS ?number) {{ {pattern} }} {by} {keys}");
+        let count =
+            format!("SELECT {keys} (COUNT(*) AS ?number) {dataset} {{ {pattern} }} {by} {keys}");
         for profile in [false, true] {
             let mut found = BTreeMap::new();
             for mut row in rows(&database, &count, profile) {
@@ -162,7 +216,7 @@ fn counts_and_distinct_keys_are_those_of_the_rows() {
         if !keys.is_empty() {
             let distinct = rows(
                 &database,
-                &format!("SELECT DISTINCT {keys} {{ {pattern} }}"),
+                &format!("SELECT DISTINCT {keys} {dataset} {{ {pattern} }}"),
                 false,
             );
             let all: BTreeSet<Vec<String>> = groups.keys().cloned().collect();

@@ -68,3 +68,29 @@ fn literals_that_each_graph_has_are_not_taken_for_few() {
     let plan = database.explain(query).unwrap();
     assert!(plan.contains("expand ?n"), "{plan}");
 }
+
+#[test]
+fn what_a_hub_has_in_one_graph_is_not_taken_for_all_it_has() {
+    let mut text = String::new();
+    for number in 0..20_000 {
+        let graph = format!("<http://e/g{}>", number % 1000);
+        let vertex = format!("<http://e/v{number}>");
+        writeln!(
+            text,
+            "<http://e/hub> <http://e/has> {vertex} {graph} .\n\
+             {vertex} <http://e/value> \"{number}\" {graph} ."
+        )
+        .unwrap();
+    }
+    let source = Source::bytes("data.nq", text).with_format(Format::NQuads);
+    let database = Database::new();
+    let (options, progress) = (LoadOptions::default(), Progress::default());
+    database.load(vec![source], &options, &progress).unwrap();
+    let query = "SELECT * { GRAPH <http://e/g7> { <http://e/hub> <http://e/has> ?x . ?x <http://e/value> ?v } }";
+    let plan = database.explain(query).unwrap();
+    let expands = plan.lines().filter(|line| line.contains("expand"));
+    let rows: Vec<&str> = expands
+        .map(|line| line.rsplit(' ').next().unwrap())
+        .collect();
+    assert_eq!(rows, ["20", "20"], "{plan}");
+}

@@ -224,7 +224,7 @@ impl SharedSeed {
         });
         let rest = &steps[1..];
         let mut builder = Builder::new(plan, cx);
-        builder.last_steps(start, rest, needed, counted)
+        builder.last_steps(Some(start), rest, needed, counted)
     }
 }
 

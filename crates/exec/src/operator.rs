@@ -237,10 +237,8 @@ impl<'a> Builder<'a> {
                     return Ok(shared);
                 }
                 let before = steps::needed_before(steps, needed);
-                let input = match input {
-                    Some(input) => self.node(input, &before)?,
-                    None => self.unit(),
-                };
+                let input = input.as_deref().map(|input| self.node(input, &before));
+                let input = input.transpose()?;
                 return self.last_steps(input, steps, needed, counted);
             }
             Planned::Project { .. } => {
@@ -270,20 +268,21 @@ impl<'a> Builder<'a> {
         steps: &[PlannedStep],
         needed: &VarSet,
     ) -> Result<Boxed, ExecError> {
-        self.last_steps(input, steps, needed, false)
+        self.last_steps(Some(input), steps, needed, false)
     }
 
-    /// A chain of steps behind `input`; where rows may be `counted`, the last step may give each
-    /// row once, with its number.
+    /// A chain of steps behind `input`, or at the start of all; where rows may be `counted`, the last
+    /// step may give each row once, with its number.
     pub(crate) fn last_steps(
         &mut self,
-        input: Boxed,
+        input: Option<Boxed>,
         steps: &[PlannedStep],
         needed: &VarSet,
         counted: bool,
     ) -> Result<Boxed, ExecError> {
         let mut chain = Chain::default();
-        let mut operator = input;
+        let is_unit = input.is_none() && self.given.is_none();
+        let mut operator = input.unwrap_or_else(|| self.unit());
         let mut wanted = Behind::new(steps, needed);
         // Filters that the pattern before them has taken over, BINDs that the first one has.
         let mut taken_over = 0;
@@ -316,7 +315,7 @@ impl<'a> Builder<'a> {
                 Err(input) => operator = input,
             }
             if counted && index + 1 == steps.len() {
-                match steps::count::build(operator, steps, needed, self.cx)? {
+                match steps::count::build(operator, is_unit, steps, needed, self.cx)? {
                     Ok(last) => return Ok(chain.end(self.finished(last, planned.id))),
                     Err(input) => operator = input,
                 }

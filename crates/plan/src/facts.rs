@@ -119,6 +119,12 @@ impl<'a> Source<'a> {
             .unwrap_or_default()
     }
 
+    /// Edges of a predicate that the graphs of a scope have, on average.
+    fn edges(&self, scope: Scope, predicate: ConstId) -> f64 {
+        let segment = self.segment(scope, predicate, Direction::Out);
+        count(segment.edges) * self.share(scope)
+    }
+
     /// Neighbours of a constant: exact for a fixed one, the average for an argument.
     fn degree(
         &self,
@@ -141,9 +147,9 @@ impl<'a> Source<'a> {
             }
             _ => average(self.segment(scope, predicate, direction)),
         };
-        // What is said of a subject is mostly in one graph.
+        // What is said of a subject is mostly in one graph, but of a hub in many.
         let degree = match direction {
-            Direction::Out => degree,
+            Direction::Out => degree.min(self.edges(scope, predicate)),
             Direction::In => degree * self.share(scope),
         };
         self.degrees.borrow_mut().insert(place, degree);
@@ -332,6 +338,14 @@ impl<'a> Facts<'a> {
         (before > 0.0).then(|| vertices(&known) / before)
     }
 
+    /// Vertices (or literals) that have in one scope what is asked of the variable there.
+    pub(crate) fn population_in(&self, var: Var, scope: Scope) -> f64 {
+        match self.asked.get(&(var, scope)) {
+            Some(of) => of.population,
+            None => count(self.source.statistics.vertices()).max(1.0),
+        }
+    }
+
     /// The graphs with variables for names in which something is asked of a variable.
     pub(crate) fn variable_graphs(&self, var: Var) -> impl Iterator<Item = Scope> + '_ {
         let scopes = self.scopes.get(&var).into_iter().flatten().copied();
@@ -411,7 +425,7 @@ impl<'a> Facts<'a> {
                 };
                 match (of, direction) {
                     (Some(of), Direction::In) => found * of.incoming,
-                    _ => found,
+                    _ => found.min(self.source.edges(scope, predicate)),
                 }
             }
         };
@@ -464,7 +478,8 @@ impl<'a> Facts<'a> {
                 let graph = self.source.graph(scope);
                 let statistics = self.source.statistics;
                 let edges = statistics.edges_between(graph, id, subjects, objects);
-                edges.map(|edges| edges / from.in_all_graphs)
+                let of_scope = self.source.edges(scope, predicate);
+                edges.map(|edges| (edges / from.in_all_graphs).min(of_scope))
             }
             _ => None,
         };
@@ -582,9 +597,8 @@ impl Asked {
     fn take_share(&mut self, source: &Source<'_>, scope: Scope) {
         let share = source.share(scope);
         let own = self.population * share;
-        let edges = self.edges.iter().map(|(predicate, direction)| {
-            count(source.segment(scope, *predicate, *direction).edges) * share
-        });
+        let edges = self.edges.iter();
+        let edges = edges.map(|(predicate, _)| source.edges(scope, *predicate));
         let edges = edges.reduce(f64::min).unwrap_or_default();
         let found = match self.may_be_literal {
             true => self.population.min(edges).max(own),

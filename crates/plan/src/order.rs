@@ -443,7 +443,10 @@ impl Problem<'_> {
             _ => None,
         };
         let in_scope: Vec<(Side, Scope)> = sides.iter().map(|side| (*side, scope)).collect();
-        let (after, cost) = self.bound_by(var, &in_scope, sink.rows());
+        let (after, cost) = match in_scope.is_empty() {
+            false => self.bound_by(var, &in_scope, sink.rows()),
+            true => self.scanned(self.in_one_of(var, scope, sink.bound()), sink.rows()),
+        };
         let binds_graph = graph.is_some() && (has_type || !sides.is_empty());
         let after = match binds_graph {
             true => after * self.graphs_of_an_edge(),
@@ -493,7 +496,14 @@ impl Problem<'_> {
             }
         }
         sides.sort_by(|a, b| self.raw(a.1, &a.0).total_cmp(&self.raw(b.1, &b.0)));
-        let (after, cost) = self.bound_by(var, &sides, sink.rows());
+        let (after, cost) = match sides.is_empty() {
+            false => self.bound_by(var, &sides, sink.rows()),
+            true => {
+                let scopes = self.facts.variable_graphs(var);
+                let populations = scopes.map(|scope| self.facts.population_in(var, scope));
+                self.scanned(populations.fold(f64::INFINITY, f64::min), sink.rows())
+            }
+        };
         let sides: Vec<Side> = sides.into_iter().map(|(side, _)| side).collect();
         let mut requires: Vec<Requirement> = Vec::new();
         for scope in self.facts.variable_graphs(var) {
@@ -515,12 +525,27 @@ impl Problem<'_> {
         sink.bind(var);
     }
 
+    /// The vertices of a scope that have what is asked of them there, on average of its graphs where
+    /// the rows tell which of them it is.
+    fn in_one_of(&self, var: Var, scope: Scope, bound: &VarSet) -> f64 {
+        let all = self.facts.population_in(var, scope);
+        match scope {
+            Scope::Graph(Slot::Var(graph)) if bound.contains(graph) => {
+                all * self.facts.source.statistics.graph_share()
+            }
+            _ => all,
+        }
+    }
+
+    /// Rows after so many vertices were scanned for each of so many rows, and what that costs.
+    fn scanned(&self, population: f64, rows: f64) -> (f64, f64) {
+        (rows * population, rows * (LOOK_UP + population))
+    }
+
     /// Rows after a variable was bound through these sides to so many rows, and what that costs.
     fn bound_by(&self, var: Var, sides: &[(Side, Scope)], rows: f64) -> (f64, f64) {
         let population = self.facts.population(var);
-        let Some((first, scope)) = sides.first() else {
-            return (rows * population, rows * (LOOK_UP + population));
-        };
+        let (first, scope) = &sides[0];
         let (mut found, mut least) = (population.max(1.0), f64::INFINITY);
         for (side, scope) in sides {
             let (from, predicate, direction) = (side.from, side.predicate, side.direction);

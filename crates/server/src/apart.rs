@@ -30,7 +30,7 @@ impl Apart {
             .worker_threads(1)
             .thread_name("long-bodies")
             .enable_all()
-            .on_thread_start(move || priority.take_for_writes())
+            .on_thread_start(move || priority.take_to_read())
             .build()?;
         Ok(Self(Some(runtime)))
     }

@@ -51,7 +51,8 @@ impl MemoryLimits {
         config.query_memory_bytes = self.query_bytes;
         config.memory_pool = Some(Arc::new(MemoryPool::new(counted(self.total_bytes))));
         config.worker_start = Some(ThreadStart::new(move || heavy_priority.take()));
-        config.write_start = Some(ThreadStart::new(move || heavy_priority.take_for_writes()));
+        config.reading_start = Some(ThreadStart::new(move || heavy_priority.take_to_read()));
+        config.update_start = Some(ThreadStart::new(move || heavy_priority.take_to_update()));
         config
     }
 }

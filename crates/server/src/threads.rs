@@ -11,9 +11,13 @@ use jindou_fabric::pace::LongWork;
 
 /// How nice threads of heavy queries are where they are no more than that.
 const HEAVY_NICENESS: i32 = 10;
-/// How nice threads are that take in long writes, where those of heavy queries run only when idle:
-/// more would keep these from cores for seconds, also from seeing that they are cancelled.
-const LONG_WRITE_NICENESS: i32 = 19;
+/// How nice threads are that read long texts of updates and documents, where those of heavy queries run
+/// only when idle: more would keep these from cores for seconds, also from seeing that they are
+/// cancelled.
+const READING_NICENESS: i32 = 19;
+/// How nice threads are that execute long updates there: beside other programs that keep all cores busy
+/// they get a tenth.
+const LONG_UPDATE_NICENESS: i32 = 10;
 /// How nice threads are that execute long updates: others may wait for the lock that they hold.
 const WRITE_NICENESS: i32 = 5;
 
@@ -220,12 +224,21 @@ impl Purpose {
 }
 
 impl HeavyPriority {
-    /// Gives the calling thread, for good, the priority of those that take in and execute long
-    /// writes. These get a share also where other programs keep all cores busy: who has waited in
-    /// vain for a query can ask again, but data that does not come in is missing.
-    pub(crate) fn take_for_writes(self) {
+    /// Gives the calling thread, for good, the priority of those that read long texts of updates and
+    /// documents. These, and those that execute long updates, get a share also where other programs
+    /// keep all cores busy: who has waited in vain for a query can ask again, but data that does not
+    /// come in is missing.
+    pub(crate) fn take_to_read(self) {
         match self {
-            Self::Idle => be_nice(LONG_WRITE_NICENESS),
+            Self::Idle => be_nice(READING_NICENESS),
+            other => other.take(),
+        }
+    }
+
+    /// Gives the calling thread, for good, the priority of those that execute long updates.
+    pub(crate) fn take_to_update(self) {
+        match self {
+            Self::Idle => be_nice(LONG_UPDATE_NICENESS),
             other => other.take(),
         }
     }

@@ -1,9 +1,10 @@
 //! How many rows would the last step give? Where nobody looks at what it binds, that number is
 //! enough: the lengths of adjacency lists, without a look at what is in them.
 
-use jindou_model::{Direction, IdRanges, Lists, PredicateId, TermId};
-use jindou_plan::physical::{PlannedStep, Scope, Slot, Step, Var};
+use jindou_model::{Direction, GraphRef, IdRanges, Lists, PredicateId, TermId};
+use jindou_plan::physical::{PlannedStep, Slot, Step, Var};
 
+use super::graphs::EachGraph;
 use super::path::FollowPath;
 use super::scope::{Graph, Place};
 use super::{ResolvedSide, precision_for, required_ids};
@@ -19,9 +20,10 @@ const ROWS_AT_ONCE: usize = 1024;
 
 /// The last of `steps` as an operator that gives each row once, with the number of rows that it
 /// stands for, if it is of a kind that can; `needed` are the variables wanted behind it. Else the
-/// input is given back.
+/// input is given back. What comes in binds nothing where it `is_unit`.
 pub(crate) fn build(
     input: Boxed,
+    is_unit: bool,
     steps: &[PlannedStep],
     needed: &VarSet,
     cx: &Context,
@@ -59,10 +61,9 @@ pub(crate) fn build(
             subject,
             predicate,
             object,
-            scope: Scope::Default,
+            scope,
         } => {
-            let graph = Graph::default_of(cx);
-            let is_counted = matches!(graph, Graph::Default | Graph::One(_));
+            let place = Place::new(*scope, cx);
             let slots = [*subject, *predicate, *object];
             let is_bound = |slot: Slot| match slot {
                 Slot::Const(_) => true,
@@ -73,12 +74,24 @@ pub(crate) fn build(
             let ends_are_free = [slots[0], slots[2]]
                 .iter()
                 .all(|end| is_bound(*end) || !is_wanted(*end));
-            if repeats || !ends_are_free || !is_counted {
+            if repeats || !ends_are_free {
                 return Ok(Err(input));
             }
+            let input: Boxed = match &place {
+                Place::Fixed(graph) if is_counted(graph, cx) => input,
+                // Each graph counts what it has; an end that is bound would be asked for in each.
+                Place::Var(graph)
+                    if is_unit && before.is_empty() && !slots.contains(&Slot::Var(*graph)) =>
+                {
+                    let mut keep = needed.clone();
+                    keep.insert(*graph);
+                    Box::new(EachGraph::new(input, Slot::Var(*graph), keep))
+                }
+                Place::Fixed(_) | Place::Var(_) => return Ok(Err(input)),
+            };
             Ok(Ok(Box::new(CountMatch {
                 input,
-                graph,
+                place,
                 slots,
                 keep,
                 current: None,
@@ -96,6 +109,14 @@ pub(crate) fn build(
         }
         _ => Ok(Err(input)),
     }
+}
+
+/// True if the edges of each predicate are counted in a graph.
+fn is_counted(graph: &Graph, cx: &Context) -> bool {
+    let mut predicates = Vec::new();
+    cx.source.predicates(graph.as_ref(), &mut predicates);
+    let mut predicates = predicates.into_iter();
+    predicates.all(|predicate| cx.source.edges(graph.as_ref(), predicate).is_some())
 }
 
 /// True if this step gives the variable a value in each row.
@@ -172,10 +193,11 @@ impl Operator for CountBind {
     }
 }
 
-/// [`Step::Match`] in the default graph whose ends, where it binds them, nobody wants.
+/// [`Step::Match`] in a graph that is known in each row, and whose ends, where it binds them, nobody
+/// wants.
 struct CountMatch {
     input: Boxed,
-    graph: Graph,
+    place: Place,
     slots: [Slot; 3],
     keep: VarSet,
     current: Option<(Table, usize)>,
@@ -192,12 +214,11 @@ struct Found {
 impl CountMatch {
     /// Triples of one predicate that match.
     fn count(
-        &self,
+        graph: GraphRef<'_>,
         predicate: PredicateId,
         ends: [Option<TermId>; 2],
         cx: &Context,
     ) -> Result<u64, ExecError> {
-        let graph = self.graph.as_ref();
         let degree = |direction, key: TermId| {
             let mut counts = Vec::with_capacity(1);
             let keys = [key];
@@ -246,14 +267,18 @@ impl CountMatch {
                 found.predicates.push(term);
             }
         };
+        let graph = match &self.place {
+            Place::Fixed(graph) => graph.clone(),
+            Place::Var(var) => Graph::named(table.value(*var, row), cx),
+        };
+        let (source, graph) = (&cx.source, graph.as_ref());
         if let Some(term) = term {
-            if let Some(predicate) = cx.source.predicate(term) {
-                add(self.count(predicate, ends, cx)?, term);
+            if let Some(predicate) = source.predicate(term) {
+                add(Self::count(graph, predicate, ends, cx)?, term);
             }
             return Ok(());
         }
         let mut predicates = Vec::new();
-        let (source, graph) = (&cx.source, self.graph.as_ref());
         match ends {
             [Some(subject), _] => {
                 source.predicates_of(graph, subject, Direction::Out, &mut predicates);
@@ -266,7 +291,7 @@ impl CountMatch {
         let is_wanted = matches!(self.slots[1], Slot::Var(var) if self.keep.contains(var));
         let mut sum = 0;
         for predicate in predicates {
-            let count = self.count(predicate, ends, cx)?;
+            let count = Self::count(graph, predicate, ends, cx)?;
             match is_wanted {
                 true => add(count, source.predicate_term(predicate)),
                 false => sum += count,

@@ -187,8 +187,8 @@ impl Match {
         Scan::new(targets, predicate, end, &self.except, cx).map(Some)
     }
 
-    /// True if this is all of a predicate, or of all predicates, in the default graph, with
-    /// nothing to compare.
+    /// True if this is all of a predicate, or of all predicates, in one graph, with nothing to
+    /// compare.
     fn is_one_scan(&self, table: &Table) -> bool {
         let [Slot::Var(subject), predicate, Slot::Var(object)] = self.slots else {
             return false;
@@ -196,7 +196,7 @@ impl Match {
         let is_repeated = |var| predicate == Slot::Var(var);
         let is_free = |var| !is_repeated(var) && table.get(var).is_none();
         table.rows() == 1
-            && self.scope == Scope::Default
+            && !matches!(self.scope, Scope::Graph(Slot::Var(_)))
             && subject != object
             && is_free(subject)
             && is_free(object)
