@@ -382,6 +382,9 @@ pub(crate) struct MergeBenchArguments {
         allow_negative_numbers = true
     )]
     pub(crate) rate: NonZeroU64,
+    /// The clients of stream commit, and ask, over HTTP
+    #[arg(long)]
+    pub(crate) http: bool,
     /// Literals of each kind of order
     #[arg(
         long,

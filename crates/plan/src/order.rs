@@ -445,7 +445,7 @@ impl Problem<'_> {
         let in_scope: Vec<(Side, Scope)> = sides.iter().map(|side| (*side, scope)).collect();
         let (after, cost) = match in_scope.is_empty() {
             false => self.bound_by(var, &in_scope, sink.rows()),
-            true => self.scanned(self.in_one_of(var, scope, sink.bound()), sink.rows()),
+            true => self.scanned(self.facts.population_in(var, scope), sink.rows()),
         };
         let binds_graph = graph.is_some() && (has_type || !sides.is_empty());
         let after = match binds_graph {
@@ -523,18 +523,6 @@ impl Problem<'_> {
         };
         sink.push(step, after, cost);
         sink.bind(var);
-    }
-
-    /// The vertices of a scope that have what is asked of them there, on average of its graphs where
-    /// the rows tell which of them it is.
-    fn in_one_of(&self, var: Var, scope: Scope, bound: &VarSet) -> f64 {
-        let all = self.facts.population_in(var, scope);
-        match scope {
-            Scope::Graph(Slot::Var(graph)) if bound.contains(graph) => {
-                all * self.facts.source.statistics.graph_share()
-            }
-            _ => all,
-        }
     }
 
     /// Rows after so many vertices were scanned for each of so many rows, and what that costs.

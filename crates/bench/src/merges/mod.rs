@@ -15,6 +15,7 @@ mod churn;
 mod compare;
 mod feed;
 mod order;
+mod reach;
 mod report;
 mod single;
 mod stream;
@@ -30,6 +31,7 @@ use std::time::{Duration, Instant};
 
 use jindou_engine::ingest::{LoadOptions, Progress, Source};
 use jindou_engine::{Config, Database, MergePolicy};
+use jindou_server::{HeavyPriority, MemoryLimits};
 use serde::{Deserialize, Serialize};
 
 pub use report::{
@@ -115,6 +117,8 @@ pub struct Options {
     pub duration: Duration,
     /// How many they are.
     pub clients: usize,
+    /// Whether they commit, and ask, over HTTP.
+    pub http: bool,
     /// Triples a second that they change together, if the database takes as many.
     pub rate: u64,
     /// Literals of each kind of [`Scenario::Order`].
@@ -145,6 +149,7 @@ impl Options {
             stream_universities: 5,
             duration: Duration::from_secs(20),
             clients: 4,
+            http: false,
             rate: 200_000,
             literals: 500_000,
             runs: 30,
@@ -161,7 +166,10 @@ impl Options {
     }
 
     fn config(&self) -> Config {
-        let mut config = Config::default();
+        let mut config = match self.http {
+            true => MemoryLimits::default().engine_config(HeavyPriority::default()),
+            false => Config::default(),
+        };
         config.merge = self.merge;
         config
     }

@@ -107,6 +107,8 @@ pub struct Stream {
     pub universities: u32,
     /// Clients that committed.
     pub clients: usize,
+    /// Whether they did over HTTP.
+    pub is_served: bool,
     /// Triples a second that they were to change.
     pub asked_rate: u64,
     /// How long they did.
@@ -170,6 +172,7 @@ impl Default for Stream {
         Self {
             universities: 0,
             clients: 0,
+            is_served: false,
             asked_rate: 0,
             seconds: 0.0,
             transactions: 0,
@@ -430,11 +433,11 @@ impl Stream {
             format!("{:.2}", self.client_cpu_seconds),
             "s",
         );
-        row(
-            "CPU of the background",
-            format!("{:.2}", self.background_cpu_seconds),
-            "s",
-        );
+        let others = match self.is_served {
+            true => "CPU of the server",
+            false => "CPU of the background",
+        };
+        row(others, format!("{:.2}", self.background_cpu_seconds), "s");
         row("merges meanwhile", thousands(self.merges), "");
         row("merges afterwards", thousands(self.merges_after), "");
         let within = match self.has_settled {

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -12,12 +13,14 @@ use jindou_engine::{Database, GraphSelection};
 
 use super::compare::compare;
 use super::feed::{Feed, LEFT_ALONE, Places, TRIPLES};
+use super::reach::Reach;
 use super::report::{QueryBeside, Sizes, Stream};
 use super::tenths::{PARTS, Tenths};
 use super::watch::folder_bytes;
 use super::{Options, StoreFolder, check_held, merges_since, settle};
 use crate::machine::{Resident, process_cpu, thread_cpu};
 use crate::operators::Check;
+use crate::serving::Serving;
 use crate::timing::Timing;
 use crate::{BenchError, data, run};
 
@@ -102,7 +105,10 @@ fn streamed(
     note: &mut impl FnMut(&str),
 ) -> Result<Stream, BenchError> {
     let places = Places::of(database)?;
-    let light = Light::of(database)?;
+    let serving = options.http.then(|| Serving::start(database.clone()));
+    let serving = serving.transpose()?;
+    let server = serving.as_ref().map(|serving| serving.address);
+    let mut light = Light::of(Reach::new(database, server)?)?;
     note("queries alone");
     let quiet = light.quiet()?;
     jindou_fabric::allocator::release_free_memory();
@@ -112,16 +118,21 @@ fn streamed(
     let run = Run {
         options,
         database,
+        server,
         tenths: Tenths::new(database, folder.path()),
         begin: Instant::now(),
     };
-    let (committed, beside, others) = run.all(&places, &light)?;
+    let (committed, beside, others) = run.all(&places, &mut light)?;
     let seconds = run.begin.elapsed().as_secs_f64();
     let cpu = process_cpu() - cpu;
     let longest = committed.times.iter().max().copied().unwrap_or_default();
     let tenths = run.tenths.end();
     let peaks = tenths.iter().map(|tenth| tenth.peak.memory);
+    let queries = vec![QueryBeside::of(light.name(), light.rows, quiet, beside)];
+    drop(light);
+    serving.map_or(Ok(()), Serving::stop)?;
     Ok(Stream {
+        is_served: options.http,
         universities: options.stream_universities,
         clients: options.clients,
         asked_rate: options.rate,
@@ -131,7 +142,7 @@ fn streamed(
         deleted: committed.deleted,
         longest_ms: longest.as_secs_f64() * 1e3,
         transaction: Timing::of(committed.times),
-        queries: vec![QueryBeside::of(light.name(), light.rows, quiet, beside)],
+        queries,
         client_cpu_seconds: committed.cpu.as_secs_f64(),
         background_cpu_seconds: cpu.saturating_sub(committed.cpu + others).as_secs_f64(),
         anonymous_before_bytes: before.anonymous_bytes,
@@ -143,21 +154,17 @@ fn streamed(
 
 /// q4 of a department that the stream leaves alone, so that its answer stays.
 struct Light<'d> {
-    database: &'d Database,
+    reach: Reach<'d>,
     text: String,
     rows: u64,
 }
 
 impl<'d> Light<'d> {
-    fn of(database: &'d Database) -> Result<Self, BenchError> {
+    fn of(mut reach: Reach<'d>) -> Result<Self, BenchError> {
         let text =
             Q4.1.replace("http://www.Department0.University0.edu", LEFT_ALONE);
-        let rows = run::as_ids(database, &text, 1)?.rows;
-        let light = Self {
-            database,
-            text,
-            rows,
-        };
+        let rows = reach.rows(&text)?;
+        let mut light = Self { reach, text, rows };
         for _ in 0..WARM_UPS {
             light.once()?;
         }
@@ -168,15 +175,15 @@ impl<'d> Light<'d> {
         Q4.0
     }
 
-    fn once(&self) -> Result<Duration, BenchError> {
-        let (outcome, time) = run::once(|| run::as_ids(self.database, &self.text, 1))?;
+    fn once(&mut self) -> Result<Duration, BenchError> {
+        let (rows, time) = run::once(|| self.reach.rows(&self.text))?;
         let when = "beside the stream as before";
-        run::check_rows(self.name(), when, self.rows, outcome.rows)?;
+        run::check_rows(self.name(), when, self.rows, rows)?;
         Ok(time)
     }
 
     /// Runs with a pause after each, until `is_over`.
-    fn until(&self, is_over: impl Fn() -> bool) -> Result<Vec<Duration>, BenchError> {
+    fn until(&mut self, is_over: impl Fn() -> bool) -> Result<Vec<Duration>, BenchError> {
         let mut times = Vec::new();
         loop {
             times.push(self.once()?);
@@ -187,7 +194,7 @@ impl<'d> Light<'d> {
         }
     }
 
-    fn quiet(&self) -> Result<Vec<Duration>, BenchError> {
+    fn quiet(&mut self) -> Result<Vec<Duration>, BenchError> {
         let begin = Instant::now();
         self.until(|| begin.elapsed() >= QUIET)
     }
@@ -206,6 +213,7 @@ struct Committed {
 struct Run<'d> {
     options: &'d Options,
     database: &'d Database,
+    server: Option<SocketAddr>,
     tenths: Tenths<'d>,
     begin: Instant,
 }
@@ -216,7 +224,7 @@ impl Run<'_> {
     fn all(
         &self,
         places: &Places,
-        light: &Light<'_>,
+        light: &mut Light<'_>,
     ) -> Result<(Committed, Vec<Duration>, Duration), BenchError> {
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -257,20 +265,17 @@ impl Run<'_> {
         let every = TRIPLES as f64 * options.clients as f64 / options.rate.max(1) as f64;
         let mut due = every * number as f64 / options.clients as f64;
         let mut done = Committed::default();
+        let mut reach = Reach::new(self.database, self.server)?;
         while done.times.is_empty() || self.begin.elapsed() < options.duration {
             let transaction = feed.next();
             let wait = Duration::from_secs_f64(due).min(options.duration);
             std::thread::sleep(wait.saturating_sub(self.begin.elapsed()));
-            let (report, time) = run::once(|| Ok(self.database.update(&transaction.text)?))?;
-            let expected = transaction.inserted + transaction.deleted;
-            let found = report.inserted + report.deleted;
-            if expected != found {
-                return Err(BenchError::ChangesDiffer { expected, found });
-            }
-            self.tenths.note(self.part(), found, time);
+            let ((), time) = run::once(|| reach.update(&transaction))?;
+            let changed = transaction.inserted + transaction.deleted;
+            self.tenths.note(self.part(), changed, time);
             done.times.push(time);
-            done.inserted += report.inserted;
-            done.deleted += report.deleted;
+            done.inserted += transaction.inserted;
+            done.deleted += transaction.deleted;
             due += every;
         }
         done.cpu = thread_cpu();

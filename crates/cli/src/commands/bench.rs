@@ -125,6 +125,7 @@ fn merges(arguments: MergeBenchArguments) -> anyhow::Result<()> {
         duration: arguments.seconds,
         clients: arguments.clients.get(),
         rate: arguments.rate.get(),
+        http: arguments.http,
         literals: arguments.literals.get(),
         runs: arguments.runs.get(),
         transactions: arguments.transactions.get(),
