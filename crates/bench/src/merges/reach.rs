@@ -9,6 +9,9 @@ use crate::http::{Connection, HttpError, query_request};
 use crate::serving::QUERY_PATH;
 use crate::{BenchError, run};
 
+/// Where updates are sent.
+const UPDATE_PATH: &str = "/update";
+
 /// By calls, or over a connection of its own.
 pub(super) enum Reach<'d> {
     InProcess(&'d Database),
@@ -48,7 +51,7 @@ impl<'d> Reach<'d> {
             Self::Served(connection, host) => {
                 let text = &transaction.text;
                 let head = format!(
-                    "POST {QUERY_PATH} HTTP/1.1\r\nHost: {host}\r\n\
+                    "POST {UPDATE_PATH} HTTP/1.1\r\nHost: {host}\r\n\
                      Content-Type: application/sparql-update\r\nContent-Length: {}\r\n\r\n",
                     text.len()
                 );
