@@ -143,6 +143,9 @@ fn print_summary(summary: &Summary, broken: &[&str]) {
     if summary.ignored > 0 {
         println!("ignored: {}", summary.ignored);
     }
+    for test in &summary.failures {
+        println!("FAILED: test {test}");
+    }
     for step in broken {
         println!("FAILED: {step}");
     }

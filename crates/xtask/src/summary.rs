@@ -10,6 +10,8 @@ pub(crate) struct Summary {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
     pub(crate) ignored: u64,
+    /// The tests that failed, as they are called.
+    pub(crate) failures: Vec<String>,
     /// What was skipped and why, each once.
     pub(crate) skipped: Vec<String>,
 }
@@ -21,6 +23,10 @@ impl Summary {
             self.passed += count(result, "passed");
             self.failed += count(result, "failed");
             self.ignored += count(result, "ignored");
+        } else if let Some(test) = line.strip_prefix("test ")
+            && let Some(name) = test.strip_suffix(" ... FAILED")
+        {
+            self.failures.push(name.to_owned());
         } else if let Some(start) = line.find(SKIPPED) {
             self.skip(&line[start + SKIPPED.len()..]);
         }
@@ -60,6 +66,7 @@ mod tests {
         for line in [
             "running 3 tests",
             "test a ... ok",
+            "test b::c ... FAILED",
             "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; \
              finished in 0.00s",
             "test result: FAILED. 10 passed; 2 failed; 0 ignored; 0 measured; 4 filtered out; \
@@ -72,6 +79,7 @@ mod tests {
             (summary.passed, summary.failed, summary.ignored),
             (13, 2, 1)
         );
+        assert_eq!(summary.failures, ["b::c"]);
     }
 
     #[test]
