@@ -36,6 +36,7 @@ mod tables;
 mod text_order;
 mod unused;
 mod verify;
+pub mod window;
 
 pub use base::{Base, Footprint};
 pub use clusters::Clusters;
