@@ -85,7 +85,9 @@ impl Facts {
                 Element::Union(branches) => branches.iter().for_each(|b| self.see_group(b)),
                 Element::Optional(inner) | Element::Minus(inner) => self.see_group(inner),
                 Element::Service(service) => self.see_group(&service.group),
-                Element::Graph(_, inner) => {
+                Element::Graph(_, inner)
+                | Element::BareGraph(_, inner)
+                | Element::Window(_, inner) => {
                     self.names_graphs = true;
                     self.see_group(inner);
                 }

@@ -208,9 +208,11 @@ fn add_computed<'t>(group: &Group<'t>, names: &mut Vec<&'t str>) {
         match element {
             Element::Bind(_, variable) => names.push(variable.name),
             Element::Union(groups) => groups.iter().for_each(|group| add_computed(group, names)),
-            Element::Optional(group) | Element::Minus(group) | Element::Graph(_, group) => {
-                add_computed(group, names);
-            }
+            Element::Optional(group)
+            | Element::Minus(group)
+            | Element::Graph(_, group)
+            | Element::BareGraph(_, group)
+            | Element::Window(_, group) => add_computed(group, names),
             Element::Service(service) => add_computed(&service.group, names),
             Element::Select(select) => {
                 let mut computed = Vec::new();

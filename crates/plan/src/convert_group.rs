@@ -54,6 +54,14 @@ impl<'t> Converter<'t> {
             Element::Triples(triples) => self.triples(triples, scope),
             Element::Union(branches) => self.union(branches, scope),
             Element::Graph(name, group) => self.graph(name, group),
+            Element::BareGraph(name, _) => Err(self.unsupported(name.span, "bare names of graphs")),
+            Element::Window(name, _) => {
+                let span = match name {
+                    Name::Variable(variable) => variable.span,
+                    Name::Iri(iri) => iri.span,
+                };
+                Err(self.unsupported(span, "windows of streams"))
+            }
             Element::Service(service) => self.service(service),
             Element::Values(values) => self.values(values),
             Element::Select(select) => self.subquery(select, scope),
@@ -431,7 +439,9 @@ fn evaluates_apart(group: &Group<'_>) -> bool {
                 || evaluates_apart(&select.group)
         }
         // They have graphs of their own.
-        Element::Graph(..) | Element::Service(_) => false,
+        Element::Graph(..) | Element::BareGraph(..) | Element::Window(..) | Element::Service(_) => {
+            false
+        }
         Element::Triples(_) | Element::Filter(_) | Element::Bind(..) | Element::Values(_) => false,
     })
 }
@@ -461,4 +471,41 @@ fn rename_graph(pattern: &mut Pattern, from: Var, to: Var) {
             _ => (),
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use jindou_syntax::{Options, parse_continuous};
+
+    use crate::arguments::Arguments;
+    use crate::convert::Converter;
+    use crate::error::PlanError;
+    use crate::patience::Patience;
+
+    #[test]
+    fn windows_and_bare_names_are_refused_by_name() {
+        let header = "SELECT * FROM NAMED WINDOW <e:w> ON s [RANGE 1s] ";
+        for (pattern, feature, column) in [
+            ("{ WINDOW <e:w> {} }", "windows of streams", 10),
+            ("{ ?s ?p ?o WINDOW ?w {} }", "windows of streams", 19),
+            (
+                "{ FILTER EXISTS { WINDOW ?w {} } }",
+                "windows of streams",
+                26,
+            ),
+            ("{ OPTIONAL { GRAPH s {} } }", "bare names of graphs", 20),
+        ] {
+            let text = format!("{header}\n{pattern}");
+            let read = parse_continuous(&text, Options::default()).expect("a continuous query");
+            let patience = Patience::new(&|| false);
+            let converter = Converter::new(&text, None, Arguments::none(), &patience);
+            let error = converter.query(&read.query).err();
+            let expected = PlanError::Unsupported {
+                feature: feature.to_owned(),
+                line: 2,
+                column,
+            };
+            assert_eq!(error, Some(expected), "{pattern}");
+        }
+    }
 }

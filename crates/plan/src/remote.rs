@@ -58,10 +58,11 @@ fn add_visible<'t>(group: &Group<'t>, names: &mut Vec<&'t str>) {
             Element::Triples(triples) => add_variables(triples, names),
             Element::Union(groups) => groups.iter().for_each(|group| add_visible(group, names)),
             Element::Optional(group) => add_visible(group, names),
-            Element::Graph(name, group) => {
+            Element::Graph(name, group) | Element::Window(name, group) => {
                 names.extend(variable(name));
                 add_visible(group, names);
             }
+            Element::BareGraph(_, group) => add_visible(group, names),
             Element::Service(service) => {
                 names.extend(variable(&service.endpoint));
                 add_visible(&service.group, names);
@@ -82,8 +83,10 @@ fn add_mentioned<'t>(group: &Group<'t>, deep: bool, names: &mut Vec<&'t str>) {
     for element in &group.elements {
         let groups = match element {
             Element::Union(groups) => &**groups,
-            Element::Optional(group) | Element::Minus(group) => std::slice::from_ref(group),
-            Element::Graph(name, group) => {
+            Element::Optional(group) | Element::Minus(group) | Element::BareGraph(_, group) => {
+                std::slice::from_ref(group)
+            }
+            Element::Graph(name, group) | Element::Window(name, group) => {
                 names.extend(variable(name));
                 std::slice::from_ref(group)
             }
@@ -291,6 +294,15 @@ impl<'t> Writer<'t> {
             }
             Element::Graph(name, group) => {
                 self.push("GRAPH ");
+                self.name(name);
+                self.group(group);
+            }
+            Element::BareGraph(name, group) => {
+                self.push(format_args!("GRAPH {} ", name.name));
+                self.group(group);
+            }
+            Element::Window(name, group) => {
+                self.push("WINDOW ");
                 self.name(name);
                 self.group(group);
             }

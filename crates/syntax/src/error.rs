@@ -52,7 +52,8 @@ pub enum Error {
     /// [`Options::is_over`](crate::Options::is_over) said so.
     #[error("parsing was given up")]
     Interrupted,
-    /// Data that no RDF 1.1 store can hold is to be read ([`DataBlock::for_each`]).
+    /// Data that no RDF 1.1 store can hold is to be read ([`DataBlock::for_each`]), or a
+    /// continuous query has what another language of such queries has.
     ///
     /// [`DataBlock::for_each`]: crate::data::DataBlock::for_each
     #[error("not supported: {what}")]

@@ -277,7 +277,8 @@ impl<'t> Parser<'t, '_> {
         self.unexpected("an expression", fits)
     }
 
-    fn function(&mut self, start: u32, iri: Iri<'t>) -> Parsed<Expression<'t>> {
+    /// A call of a function by its IRI, which was read.
+    pub(crate) fn function(&mut self, start: u32, iri: Iri<'t>) -> Parsed<Expression<'t>> {
         let arguments = self.arguments("the arguments of a function", true)?;
         Ok(self.made(start, ExpressionKind::Function(iri, arguments)))
     }
@@ -328,6 +329,7 @@ impl<'t> Parser<'t, '_> {
         matches!(self.keyword, Keyword::Exists | Keyword::Not)
             || builtin(self.keyword).is_some()
             || aggregate(self.keyword).is_some()
+            || self.at_timestamp()
     }
 
     /// A call of a function of the grammar.
@@ -353,6 +355,7 @@ impl<'t> Parser<'t, '_> {
                 made.span.start = start;
                 Ok(made)
             }
+            _ if self.at_timestamp() => self.timestamp(),
             _ => Err(self.unexpected("an expression", OPERAND)),
         }
     }

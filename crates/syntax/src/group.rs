@@ -13,6 +13,7 @@ use crate::tree::{
     Element, Expression, ExpressionKind, Group, Predicate, Service, Span, Term, TripleTerm, Values,
     Variable,
 };
+use crate::window::REFUSED_IN_GROUPS;
 
 /// What may stand where an element of a group ends.
 const AFTER_TRIPLES: &[&str] = &["'.'", "';'", "','", "'}'"];
@@ -66,11 +67,18 @@ impl<'t> Parser<'t, '_> {
 
     #[cold]
     fn no_element(&self) -> Failure {
-        let failure = self.unexpected("a graph pattern", IN_GROUP);
+        let failure = self.misplaced(IN_GROUP);
         match self.keyword {
             Keyword::Select => with_hint(failure, OWN_BRACES),
             _ => failure,
         }
+    }
+
+    /// The error that the next token is not what fits in a group.
+    #[cold]
+    fn misplaced(&self, fits: &[&str]) -> Failure {
+        let refused = self.refused(REFUSED_IN_GROUPS);
+        refused.unwrap_or_else(|| self.unexpected("a graph pattern", fits))
     }
 
     fn at_element(&self) -> bool {
@@ -85,6 +93,7 @@ impl<'t> Parser<'t, '_> {
                     | Keyword::Bind
                     | Keyword::Values
             )
+            || self.at_window()
     }
 
     fn elements(&mut self, elements: &mut Vec<Element<'t>>) -> Parsed<()> {
@@ -122,7 +131,7 @@ impl<'t> Parser<'t, '_> {
                     let has_point = self.text[..self.end as usize].ends_with('.');
                     return Err(match has_point {
                         true => self.no_element(),
-                        false => self.unexpected("a graph pattern", AFTER_TRIPLES),
+                        false => self.misplaced(AFTER_TRIPLES),
                     });
                 }
             }
@@ -159,14 +168,20 @@ impl<'t> Parser<'t, '_> {
             return self.union();
         }
         let keyword = self.keyword;
+        if keyword == Keyword::None {
+            return self.window_pattern();
+        }
         self.advance()?;
         Ok(match keyword {
             Keyword::Optional => Element::Optional(self.group("OPTIONAL", true)?),
             Keyword::Minus => Element::Minus(self.group("MINUS", false)?),
-            Keyword::Graph => {
-                let name = self.visible_name("GRAPH")?;
-                Element::Graph(name, self.group("GRAPH", true)?)
-            }
+            Keyword::Graph => match self.accept_bare_name()? {
+                Some(name) => Element::BareGraph(name, self.group("GRAPH", true)?),
+                None => {
+                    let name = self.visible_name("GRAPH")?;
+                    Element::Graph(name, self.group("GRAPH", true)?)
+                }
+            },
             Keyword::Service => {
                 let silent = self.accept_word(Keyword::Silent)?;
                 let endpoint = self.visible_name("SERVICE")?;
@@ -207,7 +222,7 @@ impl<'t> Parser<'t, '_> {
 
     #[cold]
     fn behind_filter(&self) -> Failure {
-        let failure = self.unexpected("a graph pattern", IN_GROUP);
+        let failure = self.misplaced(IN_GROUP);
         let is_operator = matches!(
             self.token.kind,
             Kind::And
@@ -235,7 +250,7 @@ impl<'t> Parser<'t, '_> {
     }
 
     /// A variable, which is in scope then, or an IRI.
-    fn visible_name(&mut self, what: &str) -> Parsed<crate::tree::Name<'t>> {
+    pub(crate) fn visible_name(&mut self, what: &str) -> Parsed<crate::tree::Name<'t>> {
         let name = self.name(what)?;
         if let crate::tree::Name::Variable(variable) = name {
             self.scope.see(variable, &mut self.memory)?;

@@ -1,7 +1,8 @@
 //! Text -> tree: what does a request say, where does each part of it stand, and what is wrong
 //! with it?
 //!
-//! One tokenizer and one recursive-descent parser for queries and updates of SPARQL 1.1 and 1.2.
+//! One tokenizer and one recursive-descent parser for queries and updates of SPARQL 1.1 and 1.2,
+//! and for continuous queries of RSP-QL, C-SPARQL and the form of Wukong+S ([`continuous`]).
 //! The tree ([`tree`]) follows the grammar: names are resolved, abbreviations of triples are
 //! written out, and each node has its place in the text. What it means is the planner's to say.
 //!
@@ -27,7 +28,11 @@
 mod agreement;
 mod chars;
 mod check;
+pub mod continuous;
+#[cfg(test)]
+mod continuous_limits;
 pub mod data;
+mod duration;
 mod error;
 mod expression;
 mod functions;
@@ -48,12 +53,14 @@ mod query;
 mod random;
 #[cfg(test)]
 mod random_expression;
+mod register;
 mod scope;
 mod shape;
 mod terms;
 pub mod tree;
 mod triples;
 mod update;
+mod window;
 mod words;
 
 pub use error::{Error, position};
@@ -63,6 +70,9 @@ pub use terms::is_plain_iri;
 
 /// Brackets open at once above which a text is refused: `(`, `[`, `{`, `{|`, `<<` and `<<(`.
 pub const MAX_NESTING: usize = 256;
+
+/// Windows of a continuous query above which it is refused.
+pub const MAX_WINDOWS: usize = 256;
 
 /// What parsing needs beside the text.
 #[derive(Default)]
@@ -99,4 +109,35 @@ pub fn parse_update<'t>(
 ) -> Result<Vec<tree::Operation<'t>>, Error> {
     let mut parser = parser::Parser::new(text, "update", options).map_err(|failure| *failure)?;
     parser.update().map_err(|failure| *failure)
+}
+
+/// Parses a continuous query, with or without a header that registers it.
+///
+/// A query of SPARQL is one, too: without windows. The words of continuous queries are keywords
+/// only where the grammar has them, so that no name of a query is taken for one. Costs what
+/// [`parse_query`] does.
+///
+/// ```
+/// use jindou_syntax::continuous::Extent;
+/// use jindou_syntax::{Options, parse_continuous};
+///
+/// let text = "REGISTER QUERY likes COMPUTED EVERY 1s AS
+///     SELECT ?who FROM STREAM <http://e/likes> [RANGE 10s STEP 1s] WHERE { ?who ?likes ?what }";
+/// let registration = parse_continuous(text, Options::default())?;
+/// let Extent::Time { range, .. } = registration.windows[0].extent else {
+///     panic!("a window of time");
+/// };
+/// assert_eq!(range.ms, 10_000);
+/// # Ok::<(), jindou_syntax::Error>(())
+/// ```
+///
+/// # Errors
+/// Any [`Error`] but [`Error::IsQuery`]; [`Error::Unsupported`] for what other languages of
+/// continuous queries have.
+pub fn parse_continuous<'t>(
+    text: &'t str,
+    options: Options<'_>,
+) -> Result<continuous::Registration<'t>, Error> {
+    let mut parser = parser::Parser::new(text, "query", options).map_err(|failure| *failure)?;
+    parser.registration().map_err(|failure| *failure)
 }

@@ -9,6 +9,7 @@ use crate::keywords::{Keyword, first_of};
 use crate::lexer::{Kind, LONG, Lexer, Token, span};
 use crate::memory::{Failure, Memory, Parsed};
 use crate::prologue::Declarations;
+use crate::register::Clauses;
 use crate::scope::Scope;
 use crate::tree::Span;
 use crate::{MAX_NESTING, Options};
@@ -39,6 +40,8 @@ pub(crate) struct Parser<'t, 'o> {
     pub(crate) aggregates: Aggregates,
     /// Variables of the columns outside of aggregates, while these are read.
     pub(crate) used: Option<Vec<crate::tree::Variable<'t>>>,
+    /// Those of a continuous query; none while another text is read.
+    pub(crate) clauses: Option<Box<Clauses<'t>>>,
     /// What the whole text is, for messages.
     pub(crate) whole: &'static str,
 }
@@ -103,6 +106,7 @@ impl<'t, 'o> Parser<'t, 'o> {
             scope: Scope::default(),
             aggregates: Aggregates::Refused("here"),
             used: None,
+            clauses: None,
             whole: "query",
         }
     }

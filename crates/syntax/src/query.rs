@@ -12,6 +12,7 @@ use crate::tree::{
     Column, Dataset, Deduplicate, Element, Expression, ExpressionKind, Form, Group, Modifiers,
     Name, OrderKey, Projection, Query, Select, Triple, Values, Variable,
 };
+use crate::window::REFUSED_AT_END;
 
 const MODIFIERS: &str =
     "modifiers stand in this order, each once: GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET, VALUES";
@@ -52,6 +53,9 @@ impl<'t> Parser<'t, '_> {
         };
         self.scope.leave(outer);
         if !self.is(Kind::End) {
+            if let Some(refused) = self.refused(REFUSED_AT_END) {
+                return Err(refused);
+            }
             let failure = self.unexpected("", &["the end of the query"]);
             return Err(match self.keyword {
                 Keyword::From => with_hint(failure, "FROM stands before WHERE"),
@@ -84,6 +88,8 @@ impl<'t> Parser<'t, '_> {
 
     fn select_query(&mut self) -> Parsed<Parts<'t>> {
         let start = self.token.span.start;
+        self.advance()?;
+        self.accept_output()?;
         let clause = self.select_clause()?;
         let dataset = self.dataset(Keyword::From)?;
         let group = self.where_clause()?;
@@ -107,6 +113,7 @@ impl<'t> Parser<'t, '_> {
     pub(crate) fn nested_select(&mut self) -> Parsed<Select<'t>> {
         let start = self.token.span.start;
         let aggregates = self.aggregates;
+        self.advance()?;
         let clause = self.select_clause()?;
         if self.keyword == Keyword::From {
             let message = "a nested SELECT has no FROM";
@@ -136,9 +143,9 @@ impl<'t> Parser<'t, '_> {
         })
     }
 
+    /// What a SELECT shows, after its keyword.
     fn select_clause(&mut self) -> Parsed<Clause<'t>> {
         let what = "the SELECT clause";
-        self.advance()?;
         let deduplicate = match self.keyword {
             Keyword::Distinct => Some(Deduplicate::Distinct),
             Keyword::Reduced => Some(Deduplicate::Reduced),
@@ -246,6 +253,7 @@ impl<'t> Parser<'t, '_> {
 
     fn construct_query(&mut self) -> Parsed<Parts<'t>> {
         self.advance()?;
+        self.accept_output()?;
         if self.is(Kind::OpenBrace) {
             self.scope.begin_template();
             let template = self.template("the template of CONSTRUCT", false)?;
@@ -313,13 +321,17 @@ impl<'t> Parser<'t, '_> {
         Ok(sink.triples)
     }
 
-    /// FROM or USING, as often as there are some.
+    /// FROM or USING, as often as there are some; none if a continuous query has no graph there
+    /// that is named by an IRI.
     pub(crate) fn dataset(&mut self, keyword: Keyword) -> Parsed<Option<Dataset<'t>>> {
         if self.keyword != keyword {
             return Ok(None);
         }
         let what = keyword.text();
         let mut dataset = Dataset::default();
+        while self.clauses.is_some() && self.keyword == keyword {
+            self.source(&mut dataset)?;
+        }
         while self.accept_word(keyword)? {
             let list = match self.accept_word(Keyword::Named)? {
                 true => &mut dataset.named,
@@ -331,7 +343,8 @@ impl<'t> Parser<'t, '_> {
             let iri = self.iri(what)?;
             self.memory.push(list, iri)?;
         }
-        Ok(Some(dataset))
+        let has_graphs = !dataset.default.is_empty() || !dataset.named.is_empty();
+        Ok(has_graphs.then_some(dataset))
     }
 
     fn where_clause(&mut self) -> Parsed<Group<'t>> {
@@ -472,7 +485,8 @@ impl<'t> Parser<'t, '_> {
         Ok(())
     }
 
-    fn number(&mut self, what: &str) -> Parsed<u64> {
+    /// An integer without sign.
+    pub(crate) fn number(&mut self, what: &str) -> Parsed<u64> {
         let written = self.token.of(self.text);
         if !self.is(Kind::Integer) || written.starts_with(['+', '-']) {
             return Err(self.unexpected(what, &["an integer without sign"]));

@@ -8,6 +8,8 @@
 
 use std::borrow::Cow;
 
+use crate::continuous::BareName;
+
 /// A range of bytes of the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Span {
@@ -205,6 +207,11 @@ pub enum Element<'t> {
     Minus(Group<'t>),
     /// GRAPH.
     Graph(Name<'t>, Group<'t>),
+    /// GRAPH and a bare name, in continuous queries only: of a stream that has a window, or of a
+    /// stored graph.
+    BareGraph(BareName<'t>, Group<'t>),
+    /// WINDOW, in continuous queries only. An IRI is the name of one of the windows.
+    Window(Name<'t>, Group<'t>),
     /// SERVICE.
     Service(Service<'t>),
     /// FILTER: of the whole group, wherever it stands.

@@ -48,7 +48,9 @@ pub(crate) fn hint(parser: &Parser<'_, '_>, what: &str, fits: &[&str]) -> Option
     let word = parser.token.of(parser.text);
     let is_call = is_call(parser);
     let upper = word.to_ascii_uppercase();
-    if let Some(hint) = of_other_languages(&upper, what, fits) {
+    let hint = of_other_languages(&upper, what, fits);
+    let hint = hint.or_else(|| of_continuous_queries(parser, &upper, what));
+    if let Some(hint) = hint {
         return Some(hint.to_owned());
     }
     match parser.keyword {
@@ -73,7 +75,11 @@ pub(crate) fn hint(parser: &Parser<'_, '_>, what: &str, fits: &[&str]) -> Option
     if fits == ["a prefix with a colon"] {
         return Some(format!("the prefix is written {}:", shown(word)));
     }
-    let similar = closest(&upper, fitting(is_call, what, fits).into_iter()).map(meant);
+    let mut words = fitting(is_call, what, fits);
+    if parser.clauses.is_some() && what == "a graph pattern" {
+        words.push("WINDOW");
+    }
+    let similar = closest(&upper, words.into_iter()).map(meant);
     similar.or_else(|| plain_word(word, fits).filter(|_| !is_call))
 }
 
@@ -106,6 +112,19 @@ fn of_other_languages(upper: &str, what: &str, fits: &[&str]) -> Option<&'static
         "TOP" if what == "the SELECT clause" => {
             Some("LIMIT at the end says how many rows there are")
         }
+        _ => None,
+    }
+}
+
+/// That the word is one of continuous queries, which the text is not.
+fn of_continuous_queries(parser: &Parser<'_, '_>, upper: &str, what: &str) -> Option<&'static str> {
+    if parser.clauses.is_some() {
+        return None;
+    }
+    match (upper, what) {
+        ("REGISTER", "a query" | "an update") => Some("REGISTER begins a continuous query"),
+        ("STREAM", "FROM") => Some("only continuous queries have FROM STREAM"),
+        ("WINDOW", "FROM" | "a graph pattern") => Some("only continuous queries have WINDOW"),
         _ => None,
     }
 }

@@ -2,14 +2,13 @@
 //! allocator.
 
 use jindou_counting::peak;
-use jindou_syntax::{Error, Options, parse_query, parse_update};
+use jindou_syntax::{Error, MAX_WINDOWS, Options, parse_continuous, parse_query, parse_update};
 
-fn parsed(text: &str, is_update: bool, options: Options<'_>) -> Result<(), Error> {
-    match is_update {
-        true => parse_update(text, options).map(drop),
-        false => parse_query(text, options).map(drop),
-    }
-}
+type Parse = fn(&str, Options<'_>) -> Result<(), Error>;
+
+const QUERY: Parse = |text, options| parse_query(text, options).map(drop);
+const UPDATE: Parse = |text, options| parse_update(text, options).map(drop);
+const CONTINUOUS: Parse = |text, options| parse_continuous(text, options).map(drop);
 
 /// One test, as there is one counter.
 #[test]
@@ -137,8 +136,28 @@ fn what_is_reserved_is_held() {
             ),
         ),
     ];
-    let queries = queries.into_iter().map(|(name, text)| (name, text, false));
-    for (name, text, is_update) in queries.chain(updates.map(|(name, text)| (name, text, true))) {
+    let windows: String = (0..MAX_WINDOWS)
+        .map(|i| format!("FROM NAMED WINDOW <http://e/{i}> ON s [RANGE 1s]"))
+        .collect();
+    let continuous = [
+        ("windows", format!("ASK {windows} {{}}")),
+        (
+            "bare graphs",
+            format!("ASK {} {{}}", numbered(" FROM Bare#")),
+        ),
+        (
+            "graphs",
+            format!("ASK {{ {} }}", times("GRAPH Bare {?s ?p 1}")),
+        ),
+        (
+            "window patterns",
+            format!("ASK {{ {} }}", times("WINDOW ?w {?s ?p 1}")),
+        ),
+    ];
+    let queries = queries.into_iter().map(|(name, text)| (name, text, QUERY));
+    let updates = updates.map(|(name, text)| (name, text, UPDATE));
+    let continuous = continuous.map(|(name, text)| (name, text, CONTINUOUS));
+    for (name, text, parse) in queries.chain(updates).chain(continuous) {
         let mut reserved = 0;
         let (held, made) = peak(|| {
             let mut reserve = |bytes| {
@@ -150,7 +169,7 @@ fn what_is_reserved_is_held() {
                 reserve: Some(&mut reserve),
                 ..Options::default()
             };
-            parsed(&text, is_update, options)
+            parse(&text, options)
         });
         assert_eq!(made, Ok(()), "{name}");
         println!(
@@ -175,7 +194,7 @@ fn what_is_reserved_is_held() {
                 reserve: Some(&mut reserve),
                 ..Options::default()
             };
-            parsed(&text, is_update, options)
+            parse(&text, options)
         });
         assert_eq!(made, Err(Error::MemoryRefused), "{name}");
         assert!(

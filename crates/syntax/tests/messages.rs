@@ -4,15 +4,16 @@
 
 use std::fmt::Write as _;
 
-use jindou_syntax::{Options, parse_query, parse_update, position};
+use jindou_syntax::{Options, parse_continuous, parse_query, parse_update, position};
 
 const MESSAGES: &str = include_str!("messages.txt");
 
-/// What is said of a text.
-fn said(text: &str, is_update: bool) -> String {
-    let parsed = match is_update {
-        true => parse_update(text, Options::default()).map(drop),
-        false => parse_query(text, Options::default()).map(drop),
+/// What is said of a text, by the name of its case.
+fn said(text: &str, name: &str) -> String {
+    let parsed = match name.rsplit_once(' ') {
+        Some((_, "(update)")) => parse_update(text, Options::default()).map(drop),
+        Some((_, "(continuous)")) => parse_continuous(text, Options::default()).map(drop),
+        _ => parse_query(text, Options::default()).map(drop),
     };
     let Err(error) = parsed else {
         return "=> nothing\n".to_owned();
@@ -41,7 +42,7 @@ fn messages_are_those_of_the_file() {
         let text = lines.join("\n");
         let shown = rest.lines().take_while(|line| line.starts_with('|'));
         let shown: String = shown.map(|line| format!("{line}\n")).collect();
-        let said = said(&text, name.ends_with("(update)"));
+        let said = said(&text, name);
         assert_ne!(said, "=> nothing\n", "{name}");
         write!(written, "\n## {name}\n{shown}{said}").expect("a string takes all");
         count += 1;
