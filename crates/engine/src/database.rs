@@ -26,6 +26,7 @@ use crate::query::{QueryResults, Running};
 use crate::request_memory::RequestMemory;
 use crate::shards::LastShards;
 use crate::statistics::{DatabaseStatistics, QuadCounts};
+use crate::streams::Streams;
 use crate::turn::Turn;
 use crate::writer::Writer;
 
@@ -81,6 +82,7 @@ pub(crate) struct Inner {
     pub(crate) workers: Arc<Workers>,
     /// What queries ask.
     pub(crate) shards: LastShards,
+    pub(crate) streams: Streams,
     pub(crate) config: Config,
     recovery: Recovery,
     /// The seed of the next query.
@@ -287,6 +289,7 @@ impl Database {
             planned_quads: AtomicU64::new(quads),
             workers: Arc::new(Workers::with_start(config.threads.saturating_sub(1), start)),
             shards: LastShards::default(),
+            streams: Streams::default(),
             config,
             recovery,
             seed: AtomicU64::new(now.as_nanos() as u64),

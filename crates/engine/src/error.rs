@@ -223,6 +223,27 @@ pub enum EngineError {
         /// What is wrong with it.
         reason: String,
     },
+    /// What is asked for would take something away that others use, or put it in the place of
+    /// something else.
+    #[error("{message}")]
+    InUse {
+        /// What, and by whom.
+        message: String,
+    },
+    /// There is no stream or continuous query of this name.
+    #[error("there is no {what}")]
+    NotFound {
+        /// What it is, and its name.
+        what: String,
+    },
+    /// The windows of a stream, with what waits to enter them, take all that they may.
+    #[error("the stream {name} is full: its windows may take {limit_bytes} bytes")]
+    StreamFull {
+        /// Its name.
+        name: String,
+        /// Its limit.
+        limit_bytes: u64,
+    },
     /// Anything else about the store: see the error inside.
     #[error(transparent)]
     Store(StoreError),

@@ -50,6 +50,7 @@ mod service;
 mod shards;
 mod solutions;
 mod statistics;
+mod streams;
 mod transact;
 #[cfg(test)]
 mod transact_tests;
@@ -79,6 +80,7 @@ pub use jindou_model::TermId;
 pub use jindou_partition::{Shards, ShardsError};
 pub use jindou_store::log::Fsync;
 pub use jindou_store::{DurabilityOptions, Recovery, StoreError, StoreFile};
+pub use jindou_stream::{Predicates, StreamDefinition, TimeSource};
 pub use load::LoadReport;
 pub use merge::MergePolicy;
 pub use policy::{AddressPolicy, AddressPrefix, InvalidAddressPrefix};
@@ -87,6 +89,10 @@ pub use quads::GraphSelection;
 pub use query::QueryResults;
 pub use solutions::{Batch, Solution, Solutions, TermDecoder};
 pub use statistics::{DatabaseStatistics, PredicateStatistics, QuadCounts};
+pub use streams::{
+    Answer, ContinuousResult, ContinuousResults, ContinuousStatus, NextResult, PushReport, Rows,
+    StreamStatus, TupleFormat,
+};
 pub use triples::Graph;
 pub use turn::Occupation;
 pub use update::{UpdateOptions, UpdateReport};

@@ -411,7 +411,7 @@ impl Inner {
             writer.abandon();
             return Err(error);
         }
-        self.planner.clear();
+        self.forget_plans();
         self.show(writer.latest.clone());
         Ok(())
     }
@@ -477,6 +477,8 @@ impl Inner {
         let merged = self
             .builders()?
             .install(|| Merged::new(start, predicates))?;
+        let candidates = self.streams.take_candidates();
+        let merged = merged.considering(candidates.terms());
         of_start.base().check()?;
         self.go_on()?;
         let merged = match &directory {
@@ -486,6 +488,7 @@ impl Inner {
         self.go_on()?;
         jindou_fabric::allocator::release_free_memory();
         self.go_over(merged, &of_start)?;
+        candidates.settle();
         drop(of_start);
         self.checkpoint_now(self.writer.lock())?;
         Ok(true)
@@ -501,9 +504,9 @@ impl Inner {
         if let Some(store) = &mut writer.store {
             store.keep(latest.base());
         }
-        if self.forget(&mut writer, &mut latest, rebase.unused()) {
-            // Their plans remember ids.
-            self.planner.clear();
+        let unused = self.streams.without_held(rebase.unused());
+        if self.forget(&mut writer, &mut latest, &unused) {
+            self.forget_plans();
         }
         writer.latest = latest.clone();
         let _one = self.showing.lock();

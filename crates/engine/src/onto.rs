@@ -93,13 +93,13 @@ impl Inner {
             let rebase = Rebase::new(merged, &with);
             let mut next = rebase.apply(&with);
             next.set_number(SnapshotNumber(latest.number().0 + 1));
-            next.forget_terms(rebase.unused());
-            (next, !rebase.unused().is_empty())
+            let unused = self.streams.without_held(rebase.unused());
+            next.forget_terms(&unused);
+            (next, !unused.is_empty())
         })?;
         writer.advance(next.clone())?;
         if forgets {
-            // Their plans remember ids.
-            self.planner.clear();
+            self.forget_plans();
         }
         self.show(next);
         Ok(())

@@ -164,6 +164,7 @@ fn resolve_constants(prepared: &Prepared<'_>, graph: &StoredGraph, terms: &Terms
         let known = remembered.map_or(TermId::NONE, |known| known[number]);
         let id = ConstId(number as u16);
         ids.push(match constant {
+            Constant::Window { number, .. } => TermId::window(*number),
             // A plan may have been used at a later snapshot, with terms that came after this one.
             _ if !known.is_none() && graph.snapshot.knows(known) => known,
             Constant::Iri { .. } => {

@@ -334,7 +334,7 @@ impl Inner {
     }
 
     /// Waits while the changes have outgrown what a merge is meant for.
-    fn wait_for_merge(self: &Arc<Self>, deadline: &Deadline) -> Result<(), EngineError> {
+    pub(crate) fn wait_for_merge(self: &Arc<Self>, deadline: &Deadline) -> Result<(), EngineError> {
         let is_overdue = || {
             let of_load = self.load_bytes.load(Relaxed);
             (self.config.merge).is_overdue(&self.graph.load().snapshot, of_load)

@@ -16,7 +16,7 @@ use jindou_plan::{
     parse_update_within,
 };
 use jindou_store::{Changes, Effect, Snapshot, Stage, TermCounts};
-use oxrdf::{NamedNode, TermRef};
+use oxrdf::{NamedNode, QuadRef, TermRef};
 
 use crate::attempt::{Done, Step};
 use crate::background::SHORT_TEXT_BYTES;
@@ -391,14 +391,19 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     /// [`EngineError::PoolExhausted`].
-    fn apply(&mut self, mut stage: Stage) -> Result<(), EngineError> {
+    fn apply(&mut self, stage: Stage) -> Result<(), EngineError> {
+        self.apply_beside(stage, &mut [])
+    }
+
+    /// As [`Run::apply`], and gives quads that are not stored the ids that new terms have from then on.
+    fn apply_beside(&mut self, mut stage: Stage, beside: &mut [IdQuad]) -> Result<(), EngineError> {
         let changes = &mut stage.changes;
         changes.remove.dedup();
         changes.add.dedup();
-        if stage.is_empty() {
+        if stage.is_empty() && beside.is_empty() {
             return Ok(());
         }
-        self.working.arrange(self.arranged, &mut stage);
+        self.working.arrange(self.arranged, &mut stage, beside);
         self.arranged = self.working.known_terms();
         let quads = stage.changes.remove.iter().chain(&stage.changes.add);
         let bytes = quads.map(|quad| match quad.graph.is_none() {
@@ -409,6 +414,9 @@ impl<'a> Run<'a> {
         self.memory.take(bytes as u64)?;
         if is_about_named(&stage) {
             self.note(Reads::note_own_change_of_named);
+        }
+        if stage.is_empty() {
+            return Ok(());
         }
         let (step, effect) = Step::make(stage, self.working);
         self.effect.added += effect.added;
@@ -545,6 +553,42 @@ impl<'a> Run<'a> {
             add,
             ..Changes::default()
         })
+    }
+
+    /// Gives the ids of tuples of streams, in their order, and stores those that `is_stored` says, by
+    /// their place, in a graph.
+    pub(crate) fn absorb<'q>(
+        &mut self,
+        tuples: impl Iterator<Item = QuadRef<'q>>,
+        is_stored: &[bool],
+        graph: Option<&str>,
+    ) -> Result<Vec<IdQuad>, EngineError> {
+        let (mut all, mut gather) = (Vec::with_capacity(is_stored.len()), Gather::default());
+        for tuple in tuples {
+            // Their labels are those of no other document.
+            gather.push_quad(tuple, "");
+            self.intern_if(gather.is_full(), &mut gather, &mut all)?;
+        }
+        self.intern_if(true, &mut gather, &mut all)?;
+        let graph = match graph {
+            Some(iri) if is_stored.contains(&true) => self.working.intern_node(iri.as_bytes())?,
+            _ => TermId::NONE,
+        };
+        let stored = all
+            .iter()
+            .zip(is_stored)
+            .filter(|(_, is_stored)| **is_stored);
+        let add = stored.map(|(quad, _)| IdQuad { graph, ..*quad }).collect();
+        let changes = Changes {
+            add,
+            ..Changes::default()
+        };
+        let stage = Stage {
+            changes,
+            ..Stage::default()
+        };
+        self.apply_beside(stage, &mut all)?;
+        Ok(all)
     }
 
     // DELETE and INSERT by templates.

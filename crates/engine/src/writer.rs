@@ -269,6 +269,12 @@ impl Inner {
         }
     }
 
+    /// Ids are taken from terms that nothing uses, and plans remember ids.
+    pub(crate) fn forget_plans(&self) {
+        self.planner.clear();
+        self.streams.forget_plans();
+    }
+
     /// Plans stay right when the graph changes, but may become slow: they are forgotten after
     /// many changes.
     fn forget_old_plans(&self, snapshot: &Snapshot) {

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use jindou_model::TermId;
-use jindou_plan::physical::{ConstId, Dataset, Plan, Slot};
+use jindou_model::{TermId, TermKind};
+use jindou_plan::physical::{ConstId, Dataset, Plan, Slot, Windows};
 use oxrdf::TermRef;
 
 use crate::account::Account;
@@ -204,6 +204,8 @@ pub(crate) struct ActiveDataset {
     pub(crate) default_is_all: bool,
     /// What `GRAPH` ranges over.
     pub(crate) named: Vec<TermId>,
+    /// What `GRAPH` may name beside windows.
+    within: Vec<TermId>,
 }
 
 /// What a [`Context`] is made of.
@@ -248,7 +250,7 @@ impl Context {
         let dataset = plan
             .dataset
             .as_ref()
-            .map(|dataset| ActiveDataset::new(dataset, &terms, &*source));
+            .map(|dataset| ActiveDataset::new(dataset, plan.windows.as_ref(), &terms, &*source));
         let mut expressions = expr::Context::new(terms, None, plan.base.as_ref(), seed);
         let threads = if profile { 1 } else { threads.max(1) };
         let count = || spill::count_operators(&plan.root, threads as u64);
@@ -327,7 +329,9 @@ impl Context {
     /// True if a named graph may be looked into: it need not exist.
     pub(crate) fn is_in_dataset(&self, graph: TermId) -> bool {
         let dataset = self.dataset.as_ref();
-        dataset.is_none_or(|dataset| dataset.named.binary_search(&graph).is_ok())
+        dataset.is_none_or(|dataset| {
+            graph.kind() == TermKind::Window || dataset.within.binary_search(&graph).is_ok()
+        })
     }
 
     /// The id of a constant.
@@ -621,19 +625,29 @@ impl Drop for Booked {
 }
 
 impl ActiveDataset {
-    fn new(dataset: &Dataset, terms: &Terms, source: &dyn GraphSource) -> Self {
-        let ids = |list: &[oxrdf::NamedNode]| {
-            let mut ids: Vec<TermId> = list
-                .iter()
-                .map(|node| terms.intern(TermRef::from(node.as_ref())))
-                .collect();
+    fn new(
+        dataset: &Dataset,
+        windows: Option<&Windows>,
+        terms: &Terms,
+        source: &dyn GraphSource,
+    ) -> Self {
+        let id = |node: &oxrdf::NamedNode| terms.intern(TermRef::from(node.as_ref()));
+        let sorted = |ids: &mut dyn Iterator<Item = TermId>| {
+            let mut ids: Vec<TermId> = ids.collect();
             ids.sort_unstable();
             ids.dedup();
             ids
         };
-        let default = ids(&dataset.default);
+        let of_default = windows.iter().flat_map(|windows| &windows.default);
+        let of_default = of_default.map(|number| TermId::window(*number));
+        let default = sorted(&mut dataset.default.iter().map(id).chain(of_default));
+        let named = sorted(&mut dataset.named.iter().map(id));
+        let by_name = windows.iter().flat_map(|windows| &windows.graphs).map(id);
+        let within = sorted(&mut by_name.chain(named.iter().copied()));
+        let has_window = default.iter().any(|graph| graph.kind() == TermKind::Window);
         // Of one graph nothing is gained.
         let may_be_all = default.len() > 1 && source.graph_count() <= default.len() as u64;
+        let may_be_all = may_be_all && !has_window;
         let default_is_all = may_be_all && {
             let mut all = Vec::new();
             source.graphs(&mut all);
@@ -642,7 +656,8 @@ impl ActiveDataset {
         Self {
             default,
             default_is_all,
-            named: ids(&dataset.named),
+            named,
+            within,
         }
     }
 }

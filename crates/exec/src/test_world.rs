@@ -182,6 +182,7 @@ impl World {
             constants: Vec::new(),
             root,
             dataset: None,
+            windows: None,
             union_default_graph: false,
             reads_default_graph: false,
             base: None,

@@ -17,6 +17,8 @@ pub enum TermKind {
     Vertex = 1,
     /// A literal kept in the dictionary.
     Literal = 2,
+    /// A window of a continuous query: it names a graph to that query, and is no term.
+    Window = 3,
     /// `xsd:integer`, held inline.
     Integer = 4,
     /// `xsd:decimal`, held inline.
@@ -74,6 +76,13 @@ impl TermId {
         Self::new(TermKind::Literal, number)
     }
 
+    /// The window of this number among those of a continuous query.
+    #[inline]
+    #[must_use]
+    pub const fn window(number: u16) -> Self {
+        Self::new(TermKind::Window, number as u64)
+    }
+
     /// The id whose 64 bits are `raw`, as [`TermId::raw`] gave them.
     #[inline]
     #[must_use]
@@ -102,6 +111,7 @@ impl TermId {
         match self.0 >> PAYLOAD_BITS {
             1 => TermKind::Vertex,
             2 => TermKind::Literal,
+            3 => TermKind::Window,
             4 => TermKind::Integer,
             5 => TermKind::Decimal,
             6 => TermKind::Double,

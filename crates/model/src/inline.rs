@@ -142,6 +142,7 @@ pub const fn datatype(id: TermId) -> Option<NamedNodeRef<'static>> {
         | TermKind::Vertex
         | TermKind::Literal
         | TermKind::Triple
+        | TermKind::Window
         | TermKind::Computed => return None,
     })
 }
@@ -162,6 +163,7 @@ pub const fn order_group(id: TermId) -> Option<u32> {
         | TermKind::Vertex
         | TermKind::Literal
         | TermKind::Triple
+        | TermKind::Window
         | TermKind::Computed => None,
     }
 }
@@ -627,6 +629,7 @@ impl Lexical {
             | TermKind::Vertex
             | TermKind::Literal
             | TermKind::Triple
+            | TermKind::Window
             | TermKind::Computed => return None,
         }
         Some(text)

@@ -7,7 +7,7 @@
 use crate::expression::{Aggregate, Expression};
 use crate::physical::{
     ConstId, Constant, Dataset, OrderKey, Outcome, PathExpression, Scope, Service, Slot,
-    TemplateTriple, Var,
+    TemplateTriple, Var, Windows,
 };
 use crate::varset::VarSet;
 use oxrdf::NamedNode;
@@ -470,6 +470,8 @@ pub(crate) struct Query {
     pub(crate) variables: Vec<String>,
     pub(crate) constants: Vec<Constant>,
     pub(crate) dataset: Option<Dataset>,
+    /// Those of a continuous query.
+    pub(crate) windows: Option<Windows>,
     /// Without a dataset, all graphs together are the default graph.
     pub(crate) union_default_graph: bool,
     pub(crate) base: Option<NamedNode>,

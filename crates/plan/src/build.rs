@@ -14,6 +14,7 @@ use crate::physical::{
     TemplateSlot, TemplateTriple, Var,
 };
 use crate::statistics::Statistics;
+use jindou_model::TermId;
 use rustc_hash::FxHashSet;
 
 /// Plans a query, unless it is no more wanted before that is done.
@@ -32,7 +33,9 @@ pub(crate) fn build(
         .as_ref()
         .map(|dataset| (dataset.default.len(), dataset.named.len()));
     let union = query.union_default_graph && dataset.is_none();
+    let merged = graphs_with_windows(&query, statistics);
     let source = Source::new(statistics, &query.constants, dataset, union, patience);
+    let source = source.with_default(merged);
     let rows = Grouper::new(&source).alone(&query.pattern);
     let mut cost = rows.cost;
     let (mut root, more) = modified(rows.into_node(), query.modifiers, columns(&query.form));
@@ -60,6 +63,7 @@ pub(crate) fn build(
         levels: levels(&root),
         root,
         dataset: query.dataset,
+        windows: query.windows,
         union_default_graph: query.union_default_graph,
         reads_default_graph: numbering.reads_default_graph,
         base: query.base,
@@ -71,6 +75,21 @@ pub(crate) fn build(
     let plan = patience.keep(plan)?;
     narrow(columns, "columns")?;
     Ok(plan)
+}
+
+/// The graphs whose merge is the default graph, where windows are among them; sorted.
+fn graphs_with_windows(query: &Query, statistics: &dyn Statistics) -> Option<Vec<TermId>> {
+    let windows = query.windows.as_ref()?;
+    if windows.default.is_empty() {
+        return None;
+    }
+    let stored = query.dataset.iter().flat_map(|dataset| &dataset.default);
+    let stored = stored.filter_map(|graph| statistics.term(graph.as_ref().into()));
+    let windows = windows.default.iter().map(|number| TermId::window(*number));
+    let mut graphs: Vec<TermId> = stored.chain(windows).collect();
+    graphs.sort_unstable();
+    graphs.dedup();
+    Some(graphs)
 }
 
 /// The columns that the form needs; ASK needs none, and counts no rows.

@@ -14,10 +14,13 @@ use rustc_hash::FxHashMap;
 
 use crate::algebra::{Deduplicate, LogicalForm, Modifiers, Pattern, Query};
 use crate::arguments::Arguments;
+use crate::continuous::Declared;
 use crate::convert_select::{Solutions, columns};
 use crate::error::PlanError;
 use crate::patience::Patience;
-use crate::physical::{ConstId, Constant, Dataset, Scope, Slot, TemplateSlot, TemplateTriple, Var};
+use crate::physical::{
+    ConstId, Constant, Dataset, Scope, Slot, TemplateSlot, TemplateTriple, Var, Windows,
+};
 
 /// Patterns that build on each other above which a query is refused: planning recurses over them.
 pub(crate) const MAX_HEIGHT: usize = 512;
@@ -60,6 +63,10 @@ pub(crate) struct Converter<'t> {
     pub(crate) marks: Vec<Mark>,
     /// The variables that hold aggregates, by the places of these.
     pub(crate) aggregates: FxHashMap<Span, Var>,
+    /// What names of a continuous query stand for.
+    declared: Option<Declared<'t>>,
+    /// What it reads beside its dataset.
+    windows: Option<Windows>,
 }
 
 /// An EXISTS of an expression, with the variable that stands for it there.
@@ -164,6 +171,33 @@ impl<'t> Converter<'t> {
             scope: Scope::Default,
             marks: Vec::new(),
             aggregates: FxHashMap::default(),
+            declared: None,
+            windows: None,
+        }
+    }
+
+    /// The text that is converted.
+    pub(crate) fn text(&self) -> &'t str {
+        self.text
+    }
+
+    /// The windows of a continuous query.
+    pub(crate) fn declared(&self) -> Option<&Declared<'t>> {
+        self.declared.as_ref()
+    }
+
+    /// Makes it the conversion of a continuous query.
+    pub(crate) fn set_declared(&mut self, declared: Declared<'t>, windows: Windows) {
+        self.declared = Some(declared);
+        self.windows = Some(windows);
+    }
+
+    /// Notes that a pattern of a continuous query names a stored graph.
+    pub(crate) fn note_read_graph(&mut self, graph: NamedNode) {
+        if let Some(windows) = &mut self.windows
+            && !windows.graphs.contains(&graph)
+        {
+            windows.graphs.push(graph);
         }
     }
 
@@ -210,7 +244,10 @@ impl<'t> Converter<'t> {
             }
         };
         let dataset = query.dataset.as_ref().map(dataset);
-        Ok(self.finish(form, pattern, modifiers, dataset))
+        let windows = self.windows.take();
+        let mut converted = self.finish(form, pattern, modifiers, dataset);
+        converted.query.windows = windows;
+        Ok(converted)
     }
 
     /// The query of these parts, with the variables and constants met so far.
@@ -233,6 +270,7 @@ impl<'t> Converter<'t> {
                 variables: self.variables,
                 constants: self.constants,
                 dataset,
+                windows: None,
                 union_default_graph: false,
                 base: self.base,
                 pattern,
@@ -395,7 +433,7 @@ impl<'t> Converter<'t> {
         Ok(id)
     }
 
-    fn push(&mut self, constant: Constant) -> Result<ConstId, PlanError> {
+    pub(crate) fn push(&mut self, constant: Constant) -> Result<ConstId, PlanError> {
         self.patience.work(1)?;
         let id = ConstId(narrow(self.constants.len(), "constants")?);
         self.constants.push(constant);

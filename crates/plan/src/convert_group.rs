@@ -54,14 +54,8 @@ impl<'t> Converter<'t> {
             Element::Triples(triples) => self.triples(triples, scope),
             Element::Union(branches) => self.union(branches, scope),
             Element::Graph(name, group) => self.graph(name, group),
-            Element::BareGraph(name, _) => Err(self.unsupported(name.span, "bare names of graphs")),
-            Element::Window(name, _) => {
-                let span = match name {
-                    Name::Variable(variable) => variable.span,
-                    Name::Iri(iri) => iri.span,
-                };
-                Err(self.unsupported(span, "windows of streams"))
-            }
+            Element::BareGraph(name, group) => self.bare_graph(*name, group),
+            Element::Window(name, group) => self.window(name, group),
             Element::Service(service) => self.service(service),
             Element::Values(values) => self.values(values),
             Element::Select(select) => self.subquery(select, scope),
@@ -226,6 +220,14 @@ impl<'t> Converter<'t> {
     /// graph). Where the inner pattern does not mention the graph's variable, or mentions it in
     /// quad patterns alone, it makes no difference to bind it at once.
     fn graph(&mut self, name: &Name<'t>, group: &Group<'t>) -> Result<Scoped, PlanError> {
+        if let Name::Iri(iri) = name
+            && let Some(window) = self.window_graph(iri)
+        {
+            return self.in_graph_of(window, group);
+        }
+        if let Name::Variable(variable) = name {
+            self.check_ranging_graph(variable.span)?;
+        }
         let outer = match self.name(name)? {
             Slot::Var(var) => var,
             graph @ Slot::Const(_) => {
@@ -273,7 +275,14 @@ impl<'t> Converter<'t> {
     fn service(&mut self, parsed: &ParsedService<'t>) -> Result<Scoped, PlanError> {
         self.calls_services = true;
         // What an EXISTS is asked for gives its values to the variables inside.
-        let (pattern, openings) = remote::contents(&parsed.group, self.exists > 0);
+        let remote::WrittenGroup {
+            pattern,
+            openings,
+            window,
+        } = remote::contents(&parsed.group, self.exists > 0);
+        if let Some(span) = window {
+            return Err(self.unsupported(span, "windows of streams in SERVICE"));
+        }
         self.patience.work(1 + pattern.len())?;
         let openings = openings.into_iter().map(|(at, names)| {
             let variables = names.into_iter();

@@ -41,6 +41,16 @@ pub enum PlanError {
         /// Column in characters, from 1.
         column: usize,
     },
+    /// A bare name of a continuous query is that of no stream and no graph.
+    #[error("no stream or graph is called {name} (line {line}, column {column})")]
+    UnknownName {
+        /// The name.
+        name: String,
+        /// Line of it, from 1.
+        line: usize,
+        /// Column in characters, from 1.
+        column: usize,
+    },
     /// There is no more memory to parse the text.
     #[error("there is no memory to parse the text")]
     MemoryRefused,
@@ -72,6 +82,16 @@ impl PlanError {
         let (line, column) = position(text, span.start);
         Self::Unsupported {
             feature: feature.into(),
+            line,
+            column,
+        }
+    }
+
+    /// A bare name at a place of the text is not known.
+    pub(crate) fn unknown_name(name: &str, text: &str, span: Span) -> Self {
+        let (line, column) = position(text, span.start);
+        Self::UnknownName {
+            name: name.to_owned(),
             line,
             column,
         }

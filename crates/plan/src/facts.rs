@@ -6,7 +6,9 @@
 
 use std::cell::RefCell;
 
-use jindou_model::{Direction, GraphRef, PredicateId};
+use std::sync::Arc;
+
+use jindou_model::{Direction, GraphRef, PredicateId, TermId};
 use oxrdf::Term;
 use oxrdf::vocab::rdf;
 use rustc_hash::FxHashMap;
@@ -31,6 +33,9 @@ pub(crate) struct Source<'a> {
     pub(crate) patience: &'a Patience<'a>,
     /// Every quad pattern is matched in full generality, as what is bound is not known before.
     general: bool,
+    /// The graphs whose merge is the default graph, where windows are among them: of these all
+    /// figures are known.
+    default_graphs: Option<Arc<[TermId]>>,
     degrees: RefCell<FxHashMap<(ConstId, ConstId, Direction, Scope), f64>>,
 }
 
@@ -49,7 +54,16 @@ impl<'a> Source<'a> {
             union,
             patience,
             general: false,
+            default_graphs: None,
             degrees: RefCell::default(),
+        }
+    }
+
+    /// The same with a default graph that is the merge of these, windows among them.
+    pub(crate) fn with_default(self, graphs: Option<Vec<TermId>>) -> Self {
+        Self {
+            default_graphs: graphs.map(Arc::from),
+            ..self
         }
     }
 
@@ -58,6 +72,7 @@ impl<'a> Source<'a> {
         let (dataset, union) = (self.dataset, self.union);
         Self {
             general: true,
+            default_graphs: self.default_graphs.clone(),
             ..Self::new(
                 self.statistics,
                 self.constants,
@@ -70,7 +85,10 @@ impl<'a> Source<'a> {
 
     /// The graph whose figures say most of a scope. Those of a named graph are in its layer: which
     /// graph it is may not be known before the query runs.
-    pub(crate) fn graph(&self, scope: Scope) -> GraphRef<'static> {
+    pub(crate) fn graph(&self, scope: Scope) -> GraphRef<'_> {
+        if let Some(graph) = self.of_windows(scope) {
+            return graph;
+        }
         match (scope, self.dataset) {
             (Scope::Default, None) if self.union => GraphRef::Union,
             (Scope::Default, None) => GraphRef::Default,
@@ -78,10 +96,25 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// The graph of a scope that is a window or has some: its figures are its own.
+    pub(crate) fn of_windows(&self, scope: Scope) -> Option<GraphRef<'_>> {
+        match scope {
+            Scope::Default => self.default_graphs.as_deref().map(GraphRef::Some),
+            Scope::Graph(Slot::Const(id)) => match &self.constants[id.index()] {
+                Constant::Window { number, .. } => Some(GraphRef::One(TermId::window(*number))),
+                _ => None,
+            },
+            Scope::Graph(Slot::Var(_)) | Scope::Named => None,
+        }
+    }
+
     /// The part of the named graphs that a scope of some of them is. Which graph it is may not be known
     /// before the query runs: it is taken for one that has many quads, as no plan is bad for few.
     fn share(&self, scope: Scope) -> f64 {
         let one = || self.statistics.graph_share();
+        if self.of_windows(scope).is_some() {
+            return 1.0;
+        }
         match (scope, self.dataset) {
             (Scope::Graph(Slot::Const(_)), _) => one(),
             (Scope::Default, Some((default, _))) => (size(default) * one()).min(1.0),
@@ -92,7 +125,7 @@ impl<'a> Source<'a> {
     fn term(&self, id: ConstId) -> Option<&Term> {
         match &self.constants[id.index()] {
             Constant::Fixed(term) => Some(term),
-            Constant::Iri { .. } | Constant::Literal { .. } => None,
+            Constant::Iri { .. } | Constant::Literal { .. } | Constant::Window { .. } => None,
         }
     }
 
@@ -159,7 +192,7 @@ impl<'a> Source<'a> {
     pub(crate) fn is_iri(&self, id: ConstId) -> bool {
         match &self.constants[id.index()] {
             Constant::Fixed(term) => term.is_named_node(),
-            Constant::Iri { .. } => true,
+            Constant::Iri { .. } | Constant::Window { .. } => true,
             Constant::Literal { .. } => false,
         }
     }

@@ -12,6 +12,7 @@ mod arguments;
 mod block;
 mod build;
 mod cache;
+mod continuous;
 mod convert;
 mod convert_exists;
 mod convert_expression;
@@ -45,6 +46,7 @@ mod update_convert;
 mod varset;
 mod walk;
 
+pub use continuous::{ContinuousQuery, Extent, Output, Resolve, StreamWindow, parse_continuous};
 pub use error::PlanError;
 pub use explain::{Actual, explain, explain_profile};
 pub use jindou_syntax::Error as SyntaxError;

@@ -835,10 +835,12 @@ impl Problem<'_> {
             Slot::Var(var) => bound.contains(var),
         };
         let of_one_graph = count(statistics.named_quads()) * statistics.graph_share();
-        let mut found = match (quad.scope, self.facts.source.dataset) {
-            (Scope::Default, None) => {
-                count(statistics.triples(self.facts.source.graph(quad.scope)))
+        let source = self.facts.source;
+        let mut found = match (quad.scope, source.dataset) {
+            _ if let Some(graph) = source.of_windows(quad.scope) => {
+                count(statistics.triples(graph))
             }
+            (Scope::Default, None) => count(statistics.triples(source.graph(quad.scope))),
             (Scope::Default, Some((default, _))) => of_one_graph * size(default),
             (Scope::Named, _) => count(statistics.named_quads()),
             (Scope::Graph(graph), _) if is_known(graph) => of_one_graph,

@@ -58,6 +58,13 @@ pub enum Constant {
         /// written.
         datatype: NamedNode,
     },
+    /// A window of a stream, as the graph of patterns.
+    Window {
+        /// Which one of the query's.
+        number: u16,
+        /// What `explain` calls it.
+        name: NamedNode,
+    },
 }
 
 /// A subject, predicate, object or graph in a step.
@@ -652,6 +659,15 @@ pub struct Dataset {
     pub named: Vec<NamedNode>,
 }
 
+/// What a continuous query reads beside what a dataset says: windows are graphs of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Windows {
+    /// Those that are in the default graph, by their numbers.
+    pub default: Vec<u16>,
+    /// The stored graphs that patterns name: they are read whatever the dataset has.
+    pub graphs: Vec<NamedNode>,
+}
+
 /// Ids of a plan's constants, remembered by whoever looked them up in one generation of a graph.
 ///
 /// No part of the plan: all are equal, and a clone has forgotten everything.
@@ -705,6 +721,8 @@ pub struct Plan {
     pub root: Node,
     /// The dataset, where the query or the request names one.
     pub dataset: Option<Dataset>,
+    /// Those of a continuous query.
+    pub windows: Option<Windows>,
     /// Without a dataset, the default graph is the store's own and all named graphs together.
     pub union_default_graph: bool,
     /// Some step looks into the default graph.

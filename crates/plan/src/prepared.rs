@@ -50,7 +50,7 @@ impl Prepared<'_> {
     pub fn term(&self, constant: ConstId) -> Term {
         let constant = &self.plan.constants[constant.index()];
         let (prefix, written) = match constant {
-            Constant::Fixed(_) => ("", ""),
+            Constant::Fixed(_) | Constant::Window { .. } => ("", ""),
             Constant::Iri { slot } | Constant::Literal { slot, .. } => self.argument(*slot),
         };
         parameter_term(constant, prefix, written)
@@ -64,6 +64,7 @@ impl Prepared<'_> {
     pub fn push_key(&self, constant: ConstId, key: &mut Vec<u8>) -> bool {
         match &self.plan.constants[constant.index()] {
             Constant::Fixed(term) => key::push_term(key, term.as_ref()),
+            Constant::Window { name, .. } => key::push_term(key, name.as_ref().into()),
             Constant::Iri { slot } => {
                 let (prefix, rest) = self.argument(*slot);
                 key.extend_from_slice(prefix.as_bytes());
@@ -106,6 +107,7 @@ impl Prepared<'_> {
 pub(crate) fn parameter_term(constant: &Constant, prefix: &str, written: &str) -> Term {
     match constant {
         Constant::Fixed(term) => term.clone(),
+        Constant::Window { name, .. } => name.clone().into(),
         Constant::Iri { .. } => NamedNode::new_unchecked(format!("{prefix}{written}")).into(),
         Constant::Literal {
             language: Some(tag),

@@ -8,7 +8,7 @@ use std::fmt::{self, Display, Write as _};
 use jindou_syntax::tree::{
     Aggregate, AggregateFunction, Builtin, Comparison, Deduplicate, Direction, Element, Expression,
     ExpressionKind, Factor, Group, Iri, Literal, LiteralKind, Modifiers, Name, Path, Predicate,
-    Projection, Select, Sign, Term, TriplePattern, Values,
+    Projection, Select, Sign, Span, Term, TriplePattern, Values,
 };
 use memchr::memmem;
 use rustc_hash::FxHashSet;
@@ -20,9 +20,17 @@ use crate::walk;
 /// Places of a written pattern, each with the names of variables that may get values there.
 pub(crate) type Openings<'t> = Vec<(usize, Vec<&'t str>)>;
 
+/// A group as text.
+pub(crate) struct WrittenGroup<'t> {
+    pub(crate) pattern: String,
+    pub(crate) openings: Openings<'t>,
+    /// The first window of a stream in it, which no other endpoint has.
+    pub(crate) window: Option<Span>,
+}
+
 /// Writes what stands between the braces of a group that says the same as `group`, and where
 /// values of variables may be written into it if it is `correlated` with an EXISTS around.
-pub(crate) fn contents<'t>(group: &Group<'t>, correlated: bool) -> (String, Openings<'t>) {
+pub(crate) fn contents<'t>(group: &Group<'t>, correlated: bool) -> WrittenGroup<'t> {
     let mut writer = Writer {
         correlated,
         ..Writer::default()
@@ -30,7 +38,11 @@ pub(crate) fn contents<'t>(group: &Group<'t>, correlated: bool) -> (String, Open
     writer.opening(group, None);
     writer.contents(group);
     writer.text.truncate(writer.text.trim_end().len());
-    (writer.text, writer.openings)
+    WrittenGroup {
+        pattern: writer.text,
+        openings: writer.openings,
+        window: writer.window,
+    }
 }
 
 /// True where more patterns may stand beside the group's contents, in the same braces, and no
@@ -230,6 +242,8 @@ struct Writer<'t> {
     text: String,
     correlated: bool,
     openings: Openings<'t>,
+    /// The first window of a stream, which no other endpoint has.
+    window: Option<Span>,
 }
 
 impl<'t> Writer<'t> {
@@ -244,6 +258,10 @@ impl<'t> Writer<'t> {
             }
             write(self, item);
         }
+    }
+
+    fn note_window(&mut self, span: Span) {
+        self.window.get_or_insert(span);
     }
 
     fn group(&mut self, group: &Group<'t>) {
@@ -297,15 +315,9 @@ impl<'t> Writer<'t> {
                 self.name(name);
                 self.group(group);
             }
-            Element::BareGraph(name, group) => {
-                self.push(format_args!("GRAPH {} ", name.name));
-                self.group(group);
-            }
-            Element::Window(name, group) => {
-                self.push("WINDOW ");
-                self.name(name);
-                self.group(group);
-            }
+            Element::BareGraph(name, _) => self.note_window(name.span),
+            Element::Window(Name::Iri(iri), _) => self.note_window(iri.span),
+            Element::Window(Name::Variable(variable), _) => self.note_window(variable.span),
             Element::Service(service) => {
                 let silent = if service.silent { "SILENT " } else { "" };
                 self.push(format_args!("SERVICE {silent}"));

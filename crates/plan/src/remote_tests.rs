@@ -17,9 +17,9 @@ fn group(text: &str) -> Group<'_> {
 /// What stands between the outermost braces, written and parsed again until nothing changes.
 fn written(inner: &str) -> String {
     let text = format!("BASE <http://e/> PREFIX : <http://e/> SELECT * {{ {inner} }}");
-    let once = contents(&group(&text), false).0;
+    let once = contents(&group(&text), false).pattern;
     let again = format!("SELECT * {{ {once} }}");
-    assert_eq!(contents(&group(&again), false).0, once, "{again}");
+    assert_eq!(contents(&group(&again), false).pattern, once, "{again}");
     once.replace("http://e/", "")
 }
 
@@ -95,7 +95,8 @@ fn what_is_certainly_bound_is_known() {
 fn values_are_given_to_the_variables_of_each_group() {
     let text = "SELECT * { ?a <a:p> ?b FILTER(?x > 1 && EXISTS { ?y <a:p> ?z }) OPTIONAL { ?b ?p ?c \
                 FILTER(?x = ?c) } { SELECT ?d { ?d <a:p> ?x } } { SELECT ?e { ?e <a:p> ?d } } }";
-    let (written, openings) = contents(&group(text), true);
+    let written = contents(&group(text), true);
+    let (written, openings) = (written.pattern, written.openings);
     let openings: Vec<(&str, String)> = openings
         .iter()
         .map(|(at, names)| (&written[*at..at + 3], names.join("")))

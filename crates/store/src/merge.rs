@@ -21,7 +21,7 @@ use crate::named_merge::NamedMerge;
 use crate::segment::Segment;
 use crate::segment_merge::{self, SegmentChanges};
 use crate::tables::{NewStrings, TermTables};
-use crate::unused::unused_terms;
+use crate::unused::{unused_of, unused_terms};
 
 /// Segments by direction and predicate.
 type Segments = [Vec<Option<Segment>>; 2];
@@ -72,6 +72,19 @@ impl Merged {
             predicates,
             unused,
         })
+    }
+
+    /// The same, which has looked whether these terms are used, too: something else than quads had
+    /// them before.
+    ///
+    /// Costs some lookups for each.
+    #[must_use]
+    pub fn considering(mut self, candidates: &[TermId]) -> Self {
+        self.unused
+            .extend(unused_of(&self.from, candidates.iter().copied()));
+        self.unused.sort_unstable();
+        self.unused.dedup();
+        self
     }
 
     /// The new base.

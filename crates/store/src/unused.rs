@@ -28,12 +28,18 @@ pub(crate) fn unused_terms(snapshot: &Snapshot, merged: &[PredicateId]) -> Vec<T
     }
     let removed = snapshot.delta.named.removed.iter();
     candidates.extend(removed.map(|quad| TermId::from_raw(quad.0)));
-    let old = candidates
-        .into_iter()
-        .filter(|id| is_of_base(snapshot, *id));
-    unused.extend(old.filter(|id| snapshot.is_living(*id) && !is_used(snapshot, *id)));
+    unused.extend(unused_of(snapshot, candidates.into_iter()));
     unused.sort_unstable();
     unused
+}
+
+/// Those of some terms that nothing in a snapshot uses, of the ones that its base has.
+pub(crate) fn unused_of(
+    snapshot: &Snapshot,
+    candidates: impl Iterator<Item = TermId>,
+) -> impl Iterator<Item = TermId> {
+    let old = candidates.filter(|id| is_of_base(snapshot, *id));
+    old.filter(|id| snapshot.is_living(*id) && !is_used(snapshot, *id))
 }
 
 fn is_of_base(snapshot: &Snapshot, id: TermId) -> bool {

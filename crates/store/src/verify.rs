@@ -74,7 +74,7 @@ pub(crate) fn base(base: &Base, folder: &Path) -> Result<(), StoreError> {
     let known = |id: TermId| match id.kind() {
         TermKind::Vertex => id.number() < base.vertices.len(),
         TermKind::Literal => id.number() < base.literals.len(),
-        TermKind::None | TermKind::Computed => false,
+        TermKind::None | TermKind::Window | TermKind::Computed => false,
         _ => true,
     };
     let declared = base

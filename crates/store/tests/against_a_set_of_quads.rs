@@ -808,7 +808,7 @@ fn change(
         changes,
         ..Stage::default()
     };
-    now.arrange(since, &mut stage);
+    now.arrange(since, &mut stage, &mut []);
     now.apply_stage(&stage);
     now.keep_terms();
     now.set_number(SnapshotNumber(now.number().0 + 1));

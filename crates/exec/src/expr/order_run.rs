@@ -105,7 +105,7 @@ pub(crate) fn place_of(id: TermId, order: &QueryOrder) -> Option<Place> {
                 order: text.order,
             })
         }
-        TermKind::Triple | TermKind::Computed => None,
+        TermKind::Triple | TermKind::Window | TermKind::Computed => None,
     }
 }
 

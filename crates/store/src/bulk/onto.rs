@@ -74,7 +74,7 @@ fn arranged(quads: Vec<IdQuad>, since: TermCounts, onto: &mut Snapshot) -> Stage
         },
         ..Stage::default()
     };
-    onto.arrange(since, &mut stage);
+    onto.arrange(since, &mut stage, &mut []);
     sort(&mut stage.changes.add);
     stage
 }

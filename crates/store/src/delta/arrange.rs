@@ -6,7 +6,7 @@
 //! texts. Until an operation is made its new terms are numbered as they came; nobody but the
 //! operation has seen these numbers.
 
-use jindou_model::{PredicateId, TermId, TermKind};
+use jindou_model::{IdQuad, PredicateId, TermId, TermKind};
 use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -43,6 +43,12 @@ impl Arranged {
         .unwrap_or(id)
     }
 
+    fn quad(&self, quad: &mut IdQuad) {
+        quad.subject = self.term(quad.subject);
+        quad.object = self.term(quad.object);
+        quad.graph = self.term(quad.graph);
+    }
+
     fn stage(&self, stage: &mut Stage) {
         let quads = stage
             .changes
@@ -50,9 +56,7 @@ impl Arranged {
             .iter_mut()
             .chain(&mut stage.changes.add);
         for quad in quads {
-            quad.subject = self.term(quad.subject);
-            quad.object = self.term(quad.object);
-            quad.graph = self.term(quad.graph);
+            self.quad(quad);
         }
         for graph in stage.forget.iter_mut().chain(&mut stage.declare) {
             *graph = self.term(*graph);
@@ -86,11 +90,15 @@ impl Said {
 
 impl Snapshot {
     /// Numbers the terms anew that this snapshot added after the first `since`, none of which any of
-    /// its quads has yet, and gives `stage`, which is to be made next, their new ids.
+    /// its quads has yet, and gives `stage`, which is to be made next, and the quads of `beside`, which
+    /// are not to be stored, their new ids.
     ///
     /// Costs a sort of what the stage adds to new terms, and of these.
-    pub fn arrange(&mut self, since: TermCounts, stage: &mut Stage) {
-        self.arranged(since, stage);
+    pub fn arrange(&mut self, since: TermCounts, stage: &mut Stage, beside: &mut [IdQuad]) {
+        let arranged = self.arranged(since, stage);
+        for quad in beside {
+            arranged.quad(quad);
+        }
     }
 
     /// As [`Snapshot::arrange`]; says which ids terms have now.
@@ -263,7 +271,7 @@ mod tests {
                 },
                 ..Stage::default()
             };
-            snapshot.arrange(known, &mut stage);
+            snapshot.arrange(known, &mut stage, &mut []);
             known = snapshot.known_terms();
             snapshot.apply_stage(&stage);
             if round % 3 == 0 {
@@ -318,7 +326,7 @@ mod tests {
                 };
                 let mut stage = Stage::default();
                 stage.changes.add.push(quad);
-                snapshot.arrange(known, &mut stage);
+                snapshot.arrange(known, &mut stage, &mut []);
                 snapshot.apply_stage(&stage);
                 snapshot.keep_terms();
             }
@@ -351,7 +359,7 @@ mod tests {
                 graph: TermId::NONE,
             });
         }
-        snapshot.arrange(since, &mut stage);
+        snapshot.arrange(since, &mut stage, &mut []);
         snapshot.apply_stage(&stage);
         stage
     }

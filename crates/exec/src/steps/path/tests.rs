@@ -312,6 +312,7 @@ impl World {
                 id: 0,
             },
             dataset: None,
+            windows: None,
             union_default_graph: false,
             reads_default_graph: false,
             base: None,

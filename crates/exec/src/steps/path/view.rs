@@ -147,7 +147,7 @@ impl View {
             Ok::<_, ExecError>(flow.is_break())
         };
         Ok(match id.kind() {
-            TermKind::None | TermKind::Computed => false,
+            TermKind::None | TermKind::Window | TermKind::Computed => false,
             TermKind::Vertex => {
                 matches(pattern(Some(id), None))? || matches(pattern(None, Some(id)))?
             }

@@ -1,0 +1,229 @@
+//! From a complete batch to data: a transaction, and a run of the stream's ring.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use jindou_model::{IdQuad, TermId};
+use jindou_store::window::{Run as WindowRun, StreamTuple};
+use parking_lot::Mutex;
+use rustc_hash::FxHashSet;
+
+use super::stream::{Stream, Timed, waiting_bytes};
+use crate::deadline::Deadline;
+use crate::graph::read_whole;
+use crate::transact::Execution;
+use crate::update::{Run, UpdateOptions};
+use crate::{Database, EngineError};
+
+/// Tuples whose terms have ids, on their way into a ring: they hold their terms as a ring does.
+#[derive(Default)]
+pub(super) struct Staged(Mutex<Vec<Arc<Vec<IdQuad>>>>);
+
+impl Staged {
+    fn add(&self, tuples: Vec<IdQuad>) -> Arc<Vec<IdQuad>> {
+        let tuples = Arc::new(tuples);
+        self.0.lock().push(Arc::clone(&tuples));
+        tuples
+    }
+
+    fn remove(&self, tuples: &Arc<Vec<IdQuad>>) {
+        self.0.lock().retain(|staged| !Arc::ptr_eq(staged, tuples));
+    }
+}
+
+/// Terms to be looked at by a merge; they come back if it fails.
+pub(crate) struct Candidates<'a> {
+    streams: &'a super::Streams,
+    terms: Vec<TermId>,
+}
+
+impl Candidates<'_> {
+    pub(crate) fn terms(&self) -> &[TermId] {
+        &self.terms
+    }
+
+    /// The merge has looked at them.
+    pub(crate) fn settle(mut self) {
+        self.terms.clear();
+    }
+}
+
+impl Drop for Candidates<'_> {
+    fn drop(&mut self) {
+        self.streams.candidates.lock().append(&mut self.terms);
+    }
+}
+
+impl super::Streams {
+    /// Terms that were found unused and that a stream had then, to be looked at again.
+    pub(crate) fn take_candidates(&self) -> Candidates<'_> {
+        Candidates {
+            streams: self,
+            terms: std::mem::take(&mut *self.candidates.lock()),
+        }
+    }
+
+    /// Leaves those of some unused terms that no stream has.
+    ///
+    /// Costs a look at each tuple of all rings.
+    pub(crate) fn without_held(&self, terms: &[TermId]) -> Vec<TermId> {
+        if terms.is_empty() {
+            return Vec::new();
+        }
+        let mut left: FxHashSet<TermId> = terms.iter().copied().collect();
+        let rings: Vec<_> = {
+            let names = self.names.read();
+            let rings = names
+                .streams
+                .values()
+                .map(|stream| stream.ring.lock().snapshot());
+            rings.collect()
+        };
+        for run in rings.iter().flat_map(|ring| ring.runs()) {
+            run.for_each_term(&mut |id| {
+                left.remove(&id);
+            });
+        }
+        for quad in self.staged.0.lock().iter().flat_map(|staged| staged.iter()) {
+            left.remove(&quad.subject);
+            left.remove(&quad.object);
+        }
+        let (free, held): (Vec<TermId>, Vec<TermId>) =
+            terms.iter().copied().partition(|id| left.contains(id));
+        self.candidates.lock().extend(held);
+        free
+    }
+}
+
+impl Database {
+    /// Makes all complete batches of a stream part of the data.
+    ///
+    /// # Errors
+    /// Those of a transaction; the batch that met it waits, and so do those after it.
+    pub(super) fn close_batches(&self, stream: &Stream) -> Result<(), EngineError> {
+        let _one = stream.closing.lock();
+        loop {
+            let Some((begin_ms, tuples)) = stream.intake.lock().take_complete() else {
+                break;
+            };
+            if let Err(error) = self.absorb(stream, &tuples) {
+                stream.intake.lock().put_back(begin_ms, tuples);
+                return Err(error);
+            }
+            let bytes = tuples.iter().map(|(_, quad)| waiting_bytes(quad)).sum();
+            stream.waiting_bytes.fetch_sub(bytes, Relaxed);
+            stream.counts.batches.fetch_add(1, Relaxed);
+        }
+        if let Some(stable_ms) = stream.intake.lock().stable_ms() {
+            stream.set_stable(stable_ms);
+        }
+        Ok(())
+    }
+
+    /// Makes a batch part of the data.
+    fn absorb(&self, stream: &Stream, tuples: &[Timed]) -> Result<(), EngineError> {
+        let is_read = stream.readers.load(Relaxed) > 0;
+        let is_stored = |tuple: &Timed| stream.definition.is_timeless(tuple.1.predicate.as_str());
+        let stored: Vec<bool> = tuples.iter().map(is_stored).collect();
+        let absorbed = stored.iter().filter(|is_stored| **is_stored).count() as u64;
+        if !is_read {
+            // Nobody can read the others.
+            let unread = tuples.len() as u64 - absorbed;
+            stream.counts.unread.fetch_add(unread, Relaxed);
+            let kept = tuples
+                .iter()
+                .zip(&stored)
+                .filter(|(_, is_stored)| **is_stored);
+            let kept: Vec<Timed> = kept.map(|(tuple, _)| tuple.clone()).collect();
+            self.insert(stream, &kept, &vec![true; kept.len()])?;
+            stream.counts.absorbed.fetch_add(absorbed, Relaxed);
+            return Ok(());
+        }
+        let ids = self.insert(stream, tuples, &stored)?;
+        stream.counts.absorbed.fetch_add(absorbed, Relaxed);
+        let timed = tuples
+            .iter()
+            .zip(ids.iter())
+            .map(|((time_ms, _), quad)| StreamTuple {
+                time_ms: *time_ms,
+                subject: quad.subject,
+                predicate: quad.predicate,
+                object: quad.object,
+            });
+        let timed: Vec<StreamTuple> = timed.collect();
+        let appended = append(stream, &timed);
+        self.inner().streams.staged.remove(&ids);
+        appended
+    }
+
+    /// Late tuples enter no window; those that are facts are stored.
+    pub(super) fn absorb_late(&self, stream: &Stream, late: Vec<Timed>) -> Result<(), EngineError> {
+        let is_stored = |tuple: &&Timed| stream.definition.is_timeless(tuple.1.predicate.as_str());
+        let facts: Vec<Timed> = late.iter().filter(is_stored).cloned().collect();
+        let ids = self.insert(stream, &facts, &vec![true; facts.len()])?;
+        self.inner().streams.staged.remove(&ids);
+        stream
+            .counts
+            .absorbed
+            .fetch_add(facts.len() as u64, Relaxed);
+        late.into_iter().for_each(|tuple| stream.keep_late(tuple));
+        Ok(())
+    }
+
+    /// One transaction: gives tuples their ids, and stores some. The ids are staged.
+    fn insert(
+        &self,
+        stream: &Stream,
+        tuples: &[Timed],
+        is_stored: &[bool],
+    ) -> Result<Arc<Vec<IdQuad>>, EngineError> {
+        let inner = self.inner();
+        let streams = &inner.streams;
+        if tuples.is_empty() {
+            return Ok(streams.staged.add(Vec::new()));
+        }
+        let deadline = Deadline::never();
+        let options = UpdateOptions::default();
+        let graph = stream.definition.graph.as_deref();
+        inner.wait_for_merge(&deadline)?;
+        let mut writer = inner.take_turn(&deadline)?;
+        let mut working = writer.begin_transaction()?;
+        let (ids, done) = read_whole(&writer.latest, || {
+            let mut run = Run::new(inner, &options, &deadline, &mut working)
+                .for_execution(Execution::default());
+            let quads = tuples.iter().map(|(_, quad)| quad.as_ref());
+            let ids = run.absorb(quads, is_stored, graph)?;
+            Ok::<_, EngineError>((ids, run.done()))
+        })??;
+        let appended = match is_stored.contains(&true) {
+            true => writer.append(working, done.into_stages())?,
+            false => writer.append_terms(working)?,
+        };
+        // Before anybody can think that nothing has the terms.
+        let ids = streams.staged.add(ids);
+        drop(writer);
+        if let Err(error) = inner.publish(appended) {
+            streams.staged.remove(&ids);
+            return Err(error);
+        }
+        inner.note_transaction();
+        Ok(ids)
+    }
+}
+
+/// Appends tuples to the ring, in which runs are merged as they come.
+fn append(stream: &Stream, tuples: &[StreamTuple]) -> Result<(), EngineError> {
+    let internal = |error: jindou_store::window::WindowError| EngineError::InvalidQuery {
+        message: error.to_string(),
+    };
+    let run = WindowRun::from_batch(tuples).map_err(internal)?;
+    stream.ring.lock().append(run).map_err(internal)?;
+    loop {
+        let due = stream.ring.lock().merge_due();
+        let Some(merge) = due else {
+            return Ok(());
+        };
+        let merged = merge.execute();
+        stream.ring.lock().apply(merged);
+    }
+}

@@ -1,0 +1,268 @@
+//! One continuous query: when is it due, what does it find, and who has been told?
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use jindou_plan::{ContinuousQuery, Output, Prepared};
+use jindou_store::window::Bounds;
+use jindou_stream::Schedule;
+use parking_lot::{Condvar, Mutex};
+
+use super::answer::Answer;
+use super::stream::{OfWindows, Stream};
+
+/// Results that are kept for those who come later, and bytes of these.
+const MOST_RESULTS: usize = 1_000;
+const MOST_BYTES: usize = 16 << 20;
+
+/// A continuous query that is registered.
+pub(crate) struct Continuous {
+    pub(super) name: String,
+    pub(super) text: String,
+    pub(super) query: ContinuousQuery,
+    pub(super) schedule: Schedule,
+    pub(super) streams: OfWindows,
+    /// Of each window, nothing before this: tuples were not kept for the query before it came.
+    pub(super) begins: Box<[i64]>,
+    /// Held while it is evaluated.
+    pub(super) state: Mutex<State>,
+    pub(super) log: ResultLog,
+    pub(super) is_paused: AtomicBool,
+    pub(super) is_gone: AtomicBool,
+    pub(super) figures: Figures,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    /// It was evaluated up to here; `None` before it is known when its streams begin.
+    pub(super) last_ms: Option<i64>,
+    pub(super) plan: Option<Planned>,
+    /// All that was found at the last instant, where results are differences.
+    pub(super) before: Option<Answer>,
+    pub(super) sequence: u64,
+}
+
+/// A plan, and how much there was when it was made.
+pub(super) struct Planned {
+    pub(super) prepared: Prepared<'static>,
+    pub(super) tuples: u64,
+    pub(super) quads: u64,
+    pub(super) generation: u64,
+    /// How often ids had been taken from terms, which it remembers.
+    pub(super) forgotten: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Figures {
+    pub(super) executions: AtomicU64,
+    pub(super) failures: AtomicU64,
+    pub(super) rows: AtomicU64,
+    pub(super) nanoseconds: AtomicU64,
+    pub(super) longest: AtomicU64,
+}
+
+/// A result of a continuous query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ContinuousResult {
+    /// The instant.
+    pub instant_ms: i64,
+    /// Counts the instants of the query, from 1.
+    pub sequence: u64,
+    /// Each window's name, and what it held: from a time on, and before another one.
+    pub windows: Arc<[(String, i64, i64)]>,
+    /// The number of the snapshot of the stored graph.
+    pub snapshot: u64,
+    /// What was found, or why nothing could be.
+    pub answer: Result<Answer, String>,
+}
+
+impl ContinuousResult {
+    fn bytes(&self) -> usize {
+        let rows = self.answer.as_ref().ok().and_then(Answer::rows);
+        size_of::<Self>() + rows.map_or(0, super::answer::Rows::bytes)
+    }
+}
+
+/// What a continuous query has done.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[non_exhaustive]
+pub struct ContinuousStatus {
+    /// What it was registered as.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+    /// It is not evaluated for the time being.
+    pub paused: bool,
+    /// How often it was evaluated.
+    pub executions: u64,
+    /// How often that ended with an error.
+    pub failures: u64,
+    /// Rows that it gave.
+    pub rows: u64,
+    /// Microseconds of an evaluation, on average.
+    pub mean_us: f64,
+    /// The longest one.
+    pub longest_us: f64,
+    /// The last instant at which it was evaluated.
+    pub last_instant_ms: Option<i64>,
+    /// The streams of its windows, by their names.
+    pub streams: Vec<String>,
+}
+
+impl Continuous {
+    /// The next instant, if all its windows are complete then.
+    pub(super) fn due(&self, state: &State) -> Option<i64> {
+        let mut stable = i64::MAX;
+        for stream in &self.streams {
+            stable = stable.min(stream.stable_ms()?);
+        }
+        let last = state.last_ms.or_else(|| self.begin_ms())?;
+        let next = self.schedule.next(last)?;
+        (next <= stable).then_some(next)
+    }
+
+    /// Its instants come after this time: when the first tuple of any of its streams came.
+    fn begin_ms(&self) -> Option<i64> {
+        let begin = |stream: &Arc<Stream>| stream.intake.lock().begin_ms();
+        self.streams.iter().filter_map(begin).min()
+    }
+
+    /// What a window holds at an instant.
+    pub(super) fn bounds(&self, window: usize, instant_ms: i64) -> Bounds {
+        let bounds = self.schedule.windows[window].bounds(instant_ms);
+        Bounds {
+            from_ms: bounds.from_ms.max(self.begins[window]),
+            ..bounds
+        }
+    }
+
+    /// What is given of an answer, and what is to be remembered for the next one.
+    pub(super) fn output(&self, state: &mut State, answer: Answer) -> Answer {
+        let is_insert = match self.query.output {
+            None | Some(Output::RStream) => return answer,
+            Some(Output::IStream) => true,
+            Some(Output::DStream) => false,
+        };
+        let empty = super::answer::Rows::default();
+        let before = state.before.take();
+        let before_rows = before.as_ref().and_then(Answer::rows).unwrap_or(&empty);
+        let given = answer.rows().map(|rows| match is_insert {
+            true => rows.without(before_rows),
+            false => before_rows.without(rows),
+        });
+        let given = given.map(|rows| answer.with_rows(rows));
+        let given = given.unwrap_or_else(|| answer.clone());
+        state.before = Some(answer);
+        given
+    }
+
+    pub(super) fn note(&self, rows: Option<usize>, took: Duration) {
+        let figures = &self.figures;
+        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        figures.executions.fetch_add(1, Relaxed);
+        figures.nanoseconds.fetch_add(nanoseconds, Relaxed);
+        figures.longest.fetch_max(nanoseconds, Relaxed);
+        match rows {
+            Some(rows) => figures.rows.fetch_add(rows as u64, Relaxed),
+            None => figures.failures.fetch_add(1, Relaxed),
+        };
+    }
+
+    pub(super) fn status(&self) -> ContinuousStatus {
+        let figures = &self.figures;
+        let executions = figures.executions.load(Relaxed);
+        let us = |nanoseconds: u64| nanoseconds as f64 / 1e3;
+        ContinuousStatus {
+            name: self.name.clone(),
+            text: self.text.clone(),
+            paused: self.is_paused.load(Relaxed),
+            executions,
+            failures: figures.failures.load(Relaxed),
+            rows: figures.rows.load(Relaxed),
+            mean_us: us(figures.nanoseconds.load(Relaxed)) / executions.max(1) as f64,
+            longest_us: us(figures.longest.load(Relaxed)),
+            last_instant_ms: self.state.lock().last_ms,
+            streams: self
+                .streams
+                .iter()
+                .map(|stream| stream.name.clone())
+                .collect(),
+        }
+    }
+}
+
+/// The last results of a query, for any number of readers at their own pace.
+#[derive(Default)]
+pub(super) struct ResultLog {
+    results: Mutex<Kept>,
+    came: Condvar,
+}
+
+#[derive(Default)]
+struct Kept {
+    results: VecDeque<Arc<ContinuousResult>>,
+    bytes: usize,
+    is_over: bool,
+}
+
+/// What a reader of results gets next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NextResult {
+    /// The result, and how many before it the reader was too slow for.
+    Result(Arc<ContinuousResult>, u64),
+    /// None came in time.
+    None,
+    /// The query is gone: there will be no more.
+    Over,
+}
+
+impl ResultLog {
+    pub(super) fn push(&self, result: ContinuousResult) {
+        let mut kept = self.results.lock();
+        kept.bytes += result.bytes();
+        kept.results.push_back(Arc::new(result));
+        while kept.results.len() > MOST_RESULTS
+            || (kept.bytes > MOST_BYTES && kept.results.len() > 1)
+        {
+            let gone = kept.results.pop_front();
+            kept.bytes -= gone.map_or(0, |gone| gone.bytes());
+        }
+        drop(kept);
+        self.came.notify_all();
+    }
+
+    pub(super) fn end(&self) {
+        self.results.lock().is_over = true;
+        self.came.notify_all();
+    }
+
+    /// The number of the last result; 0 before the first.
+    pub(super) fn last(&self) -> u64 {
+        let kept = self.results.lock();
+        kept.results.back().map_or(0, |result| result.sequence)
+    }
+
+    /// The first result that is kept after a number, waited for as long as said.
+    pub(super) fn next(&self, after: u64, wait: Duration) -> NextResult {
+        let until = Instant::now() + wait;
+        let mut kept = self.results.lock();
+        loop {
+            let first = kept.results.front().map_or(0, |result| result.sequence);
+            let place = (after + 1).saturating_sub(first) as usize;
+            if let Some(result) = kept.results.get(place).filter(|_| first > 0) {
+                let missed = result.sequence - after - 1;
+                return NextResult::Result(Arc::clone(result), missed);
+            }
+            if kept.is_over {
+                return NextResult::Over;
+            }
+            if self.came.wait_until(&mut kept, until).timed_out() {
+                return NextResult::None;
+            }
+        }
+    }
+}

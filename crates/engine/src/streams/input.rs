@@ -1,0 +1,216 @@
+//! What comes into a stream: tuples with their times.
+
+use oxrdf::{BlankNode, NamedOrBlankNode, Term};
+
+use jindou_ingest::{Format, Source};
+
+use super::stream::{Stream, Timed, waiting_bytes};
+use crate::deadline::Deadline;
+use crate::document::{GraphNames, read};
+use crate::{Database, EngineError};
+
+use std::sync::atomic::Ordering::Relaxed;
+
+/// How tuples are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TupleFormat {
+    /// Lines of a time in milliseconds, a tab, and a statement of N-Triples or N-Quads.
+    Lines,
+    /// A document, all of whose statements have the time that comes with it.
+    Document(Format),
+}
+
+/// What became of tuples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
+pub struct PushReport {
+    /// Those that came in time.
+    pub accepted: u64,
+    /// Those that came late.
+    pub late: u64,
+}
+
+impl Database {
+    /// Adds tuples to a stream: all of them, or none if something is wrong with one. What is complete
+    /// thereby becomes part of the data, and queries that are due are evaluated.
+    ///
+    /// `time_ms` is the time of a document's statements, where the stream has the times of events.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]; what is wrong with the text; [`EngineError::StreamFull`], and the
+    /// source should wait; those of a transaction.
+    pub fn push(
+        &self,
+        name: &str,
+        format: TupleFormat,
+        time_ms: Option<i64>,
+        text: Vec<u8>,
+    ) -> Result<PushReport, EngineError> {
+        let stream = self.known_stream(name)?;
+        let tuples = self.tuples(&stream, format, time_ms, text)?;
+        self.push_tuples(&stream, tuples)
+    }
+
+    /// Says that nothing before a time will come any more.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]; those of a transaction.
+    pub fn heartbeat(&self, name: &str, time_ms: i64) -> Result<(), EngineError> {
+        let stream = self.known_stream(name)?;
+        stream.intake.lock().heartbeat(time_ms);
+        self.close_batches(&stream)?;
+        self.evaluate_due();
+        Ok(())
+    }
+
+    fn push_tuples(&self, stream: &Stream, tuples: Vec<Timed>) -> Result<PushReport, EngineError> {
+        if stream.is_full() {
+            self.close_batches(stream)?;
+            if stream.is_full() {
+                return Err(EngineError::StreamFull {
+                    name: stream.name.clone(),
+                    limit_bytes: stream.definition.memory,
+                });
+            }
+        }
+        let mut report = PushReport::default();
+        let mut late = Vec::new();
+        {
+            let mut intake = stream.intake.lock();
+            for tuple in tuples {
+                let bytes = waiting_bytes(&tuple.1);
+                match intake.batch_at(tuple.0) {
+                    Ok(batch) => {
+                        batch.push(tuple);
+                        stream.waiting_bytes.fetch_add(bytes, Relaxed);
+                        report.accepted += 1;
+                    }
+                    Err(jindou_stream::Late) => late.push(tuple),
+                }
+            }
+        }
+        report.late = late.len() as u64;
+        stream.counts.tuples.fetch_add(report.accepted, Relaxed);
+        self.absorb_late(stream, late)?;
+        self.close_batches(stream)?;
+        self.evaluate_due();
+        Ok(report)
+    }
+
+    fn tuples(
+        &self,
+        stream: &Stream,
+        format: TupleFormat,
+        time_ms: Option<i64>,
+        text: Vec<u8>,
+    ) -> Result<Vec<Timed>, EngineError> {
+        let (times, source) = match format {
+            TupleFormat::Lines => {
+                let (times, statements) = split(&stream.name, &text)?;
+                (
+                    Some(times),
+                    Source::bytes(&*stream.name, statements).with_format(Format::NQuads),
+                )
+            }
+            TupleFormat::Document(format) => {
+                (None, Source::bytes(&*stream.name, text).with_format(format))
+            }
+        };
+        let inner = self.inner();
+        let deadline = Deadline::new(std::time::Instant::now(), inner.config.query_timeout, None);
+        let names = GraphNames::Any { otherwise: None };
+        let document = read(vec![source], names, inner, &deadline)?;
+        let time = match (&times, time_ms) {
+            (Some(_), _) => 0,
+            (None, Some(time)) => time,
+            (None, None) => {
+                return Err(EngineError::InvalidQuery {
+                    message: format!("tuples of the stream {} need a time", stream.name),
+                });
+            }
+        };
+        if times
+            .as_ref()
+            .is_some_and(|times| times.len() != document.len())
+        {
+            return Err(EngineError::InvalidQuery {
+                message: "each line has a time, a tab and one statement".to_owned(),
+            });
+        }
+        let mut tuples: Vec<Timed> = match times {
+            Some(times) => times.into_iter().zip(document.quads()).collect(),
+            None => document.quads().map(|quad| (time, quad)).collect(),
+        };
+        self.name_blank_nodes(&mut tuples)?;
+        Ok(tuples)
+    }
+
+    /// Gives blank nodes labels that no other document has.
+    fn name_blank_nodes(&self, tuples: &mut [Timed]) -> Result<(), EngineError> {
+        let has_some = tuples.iter().any(|(_, quad)| {
+            matches!(quad.subject, NamedOrBlankNode::BlankNode(_))
+                || matches!(quad.object, Term::BlankNode(_))
+        });
+        if !has_some {
+            return Ok(());
+        }
+        let number = self.inner().writer.lock().reserve_documents(1, 0)?;
+        for (_, quad) in tuples {
+            if let NamedOrBlankNode::BlankNode(node) = &mut quad.subject {
+                *node = scoped(number, node);
+            }
+            if let Term::BlankNode(node) = &mut quad.object {
+                *node = scoped(number, node);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn scoped(number: u64, node: &BlankNode) -> BlankNode {
+    BlankNode::new_unchecked(format!("f{number}_{}", node.as_str()))
+}
+
+/// The times of lines, and the lines without them.
+fn split(name: &str, text: &[u8]) -> Result<(Vec<i64>, Vec<u8>), EngineError> {
+    let (mut times, mut statements) = (Vec::new(), Vec::with_capacity(text.len()));
+    for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            // Lines keep their numbers.
+            statements.push(b'\n');
+            continue;
+        }
+        let tab = line.iter().position(|byte| *byte == b'\t');
+        let time = tab.and_then(|tab| std::str::from_utf8(&line[..tab]).ok()?.parse().ok());
+        let (Some(tab), Some(time)) = (tab, time) else {
+            return Err(EngineError::InvalidQuery {
+                message: format!(
+                    "{name}: line {}: a line has a time in milliseconds, a tab, and a statement",
+                    number + 1
+                ),
+            });
+        };
+        times.push(time);
+        statements.extend_from_slice(&line[tab + 1..]);
+        statements.push(b'\n');
+    }
+    Ok((times, statements))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_split_from_statements() {
+        let (times, statements) = split("s", b"12\t<a> <b> <c> .\n\n-3\t<d> <e> <f> .").unwrap();
+        assert_eq!(times, [12, -3]);
+        assert_eq!(statements, b"<a> <b> <c> .\n\n<d> <e> <f> .\n");
+        for wrong in ["<a> <b> <c> .", "x\t<a> <b> <c> .", "1.5\t<a> <b> <c> ."] {
+            let text = format!("1\t<a> <b> <c> .\n{wrong}\n");
+            let error = split("s", text.as_bytes()).unwrap_err().to_string();
+            assert!(error.starts_with("s: line 2: "), "{error}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! One stream: what came, what is complete, and what do windows read?
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+
+use jindou_store::window::{Ring, RingOptions};
+use jindou_stream::{Intake, StreamDefinition};
+use oxrdf::Quad;
+use parking_lot::Mutex;
+
+/// Runs are merged up to this length: a minute of expired tuples is kept at most.
+const LONGEST_RUN_MS: u64 = 60_000;
+/// Late tuples that are kept aside.
+const MOST_LATE: usize = 1_000;
+
+/// Time before all times.
+const NEVER: i64 = i64::MIN;
+
+/// A tuple with its time.
+pub(super) type Timed = (i64, Quad);
+
+pub(crate) struct Stream {
+    pub(super) name: String,
+    pub(super) definition: StreamDefinition,
+    /// Held while tuples are put into batches.
+    pub(super) intake: Mutex<Intake<Vec<Timed>>>,
+    /// Held while complete batches become part of the data, one after the other.
+    pub(super) closing: Mutex<()>,
+    pub(super) ring: Mutex<Ring>,
+    /// All tuples before this are part of the data.
+    stable_ms: AtomicI64,
+    /// Queries that read it.
+    pub(super) readers: AtomicU64,
+    pub(super) counts: Counts,
+    late: Mutex<VecDeque<Timed>>,
+    /// Bytes of the tuples that wait.
+    pub(super) waiting_bytes: AtomicU64,
+}
+
+#[derive(Default)]
+pub(super) struct Counts {
+    pub(super) tuples: AtomicU64,
+    pub(super) absorbed: AtomicU64,
+    /// Timing tuples that no query could read.
+    pub(super) unread: AtomicU64,
+    pub(super) batches: AtomicU64,
+}
+
+/// What a stream has had and has.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
+pub struct StreamStatus {
+    /// What queries call it in bare words.
+    pub name: String,
+    /// What its owner said of it.
+    #[serde(flatten)]
+    pub definition: StreamDefinition,
+    /// Tuples that came in time.
+    pub tuples: u64,
+    /// Those that came late, and of those the last few are kept aside.
+    pub late: u64,
+    /// Tuples that were stored in a graph.
+    pub absorbed: u64,
+    /// Timing tuples that no query could read.
+    pub unread: u64,
+    /// Batches that became part of the data.
+    pub batches: u64,
+    /// Everything before this time has come; absent before the first tuple.
+    pub watermark_ms: Option<i64>,
+    /// Everything before this time is part of the data.
+    pub stable_ms: Option<i64>,
+    /// Continuous queries that read it.
+    pub queries: u64,
+    /// Bytes of its windows.
+    pub window_bytes: u64,
+    /// Runs that these are in.
+    pub window_runs: u64,
+    /// Bytes of tuples that wait for their batch to be complete.
+    pub waiting_bytes: u64,
+}
+
+impl Stream {
+    pub(super) fn new(name: &str, definition: StreamDefinition) -> Self {
+        let options = RingOptions {
+            budget_bytes: usize::try_from(definition.memory).unwrap_or(usize::MAX),
+            longest_run_ms: LONGEST_RUN_MS,
+        };
+        Self {
+            name: name.to_owned(),
+            intake: Mutex::new(Intake::new(definition.interval_ms, definition.lateness_ms)),
+            closing: Mutex::default(),
+            ring: Mutex::new(Ring::new(options)),
+            stable_ms: AtomicI64::new(NEVER),
+            readers: AtomicU64::new(0),
+            counts: Counts::default(),
+            late: Mutex::default(),
+            waiting_bytes: AtomicU64::new(0),
+            definition,
+        }
+    }
+
+    /// All tuples before this time are part of the data; `None` before the first batch.
+    pub(super) fn stable_ms(&self) -> Option<i64> {
+        Some(self.stable_ms.load(SeqCst)).filter(|stable| *stable > NEVER)
+    }
+
+    pub(super) fn set_stable(&self, stable_ms: i64) {
+        self.stable_ms.fetch_max(stable_ms, SeqCst);
+    }
+
+    pub(super) fn keep_late(&self, tuple: Timed) {
+        let mut late = self.late.lock();
+        if late.len() == MOST_LATE {
+            late.pop_front();
+        }
+        late.push_back(tuple);
+    }
+
+    /// The last tuples that came late.
+    pub(super) fn late(&self) -> Vec<Timed> {
+        self.late.lock().iter().cloned().collect()
+    }
+
+    pub(super) fn status(&self) -> StreamStatus {
+        let (late, watermark_ms) = {
+            let intake = self.intake.lock();
+            (intake.late(), intake.watermark_ms())
+        };
+        let (window_bytes, window_runs) = {
+            let ring = self.ring.lock();
+            (ring.bytes() as u64, ring.snapshot().runs().len() as u64)
+        };
+        StreamStatus {
+            name: self.name.clone(),
+            definition: self.definition.clone(),
+            tuples: self.counts.tuples.load(Relaxed),
+            late,
+            absorbed: self.counts.absorbed.load(Relaxed),
+            unread: self.counts.unread.load(Relaxed),
+            batches: self.counts.batches.load(Relaxed),
+            watermark_ms,
+            stable_ms: self.stable_ms(),
+            queries: self.readers.load(Relaxed),
+            window_bytes,
+            window_runs,
+            waiting_bytes: self.waiting_bytes.load(Relaxed),
+        }
+    }
+
+    /// True if its windows and what waits take more than they may.
+    pub(super) fn is_full(&self) -> bool {
+        let waiting = self.waiting_bytes.load(Relaxed);
+        waiting + self.ring.lock().bytes() as u64 > self.definition.memory
+    }
+}
+
+/// About what a tuple takes while it waits.
+pub(super) fn waiting_bytes(quad: &Quad) -> u64 {
+    let text = |length: usize| (length + size_of::<String>()) as u64;
+    let subject = match &quad.subject {
+        oxrdf::NamedOrBlankNode::NamedNode(node) => node.as_str().len(),
+        oxrdf::NamedOrBlankNode::BlankNode(node) => node.as_str().len(),
+    };
+    let object = match &quad.object {
+        oxrdf::Term::NamedNode(node) => node.as_str().len(),
+        oxrdf::Term::BlankNode(node) => node.as_str().len(),
+        oxrdf::Term::Literal(literal) => literal.value().len() + literal.datatype().as_str().len(),
+    };
+    size_of::<Timed>() as u64 + text(subject) + text(quad.predicate.as_str().len()) + text(object)
+}
+
+/// Streams by the numbers of a query's windows.
+pub(super) type OfWindows = Box<[Arc<Stream>]>;

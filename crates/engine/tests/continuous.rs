@@ -1,0 +1,237 @@
+//! Continuous queries find in their windows what a database finds that has nothing but these.
+
+use std::time::Duration;
+
+use jindou_engine::ingest::{Format, Progress, Source};
+use jindou_engine::{
+    Answer, ContinuousResult, Database, LoadOptions, NextResult, StreamDefinition, TupleFormat,
+};
+
+const PREFIX: &str = "PREFIX : <http://e/> ";
+
+fn stream(database: &Database, name: &str) {
+    let definition = StreamDefinition::new(format!("http://e/{name}"));
+    assert!(database.create_stream(name, definition).unwrap());
+}
+
+fn push(database: &Database, name: &str, lines: &[(i64, &str)]) {
+    let line = |(time, triple): &(i64, &str)| {
+        let terms: Vec<String> = triple
+            .split(' ')
+            .map(|term| match term.parse::<i64>() {
+                Ok(number) => format!("\"{number}\"^^<http://www.w3.org/2001/XMLSchema#integer>"),
+                Err(_) => format!("<http://e/{term}>"),
+            })
+            .collect();
+        format!("{time}\t{} .\n", terms.join(" "))
+    };
+    let text: String = lines.iter().map(line).collect();
+    let format = TupleFormat::Lines;
+    database
+        .push(name, format, None, text.into_bytes())
+        .unwrap();
+}
+
+/// All results so far, each as its instant and its rows, sorted.
+fn results(database: &Database, name: &str) -> Vec<(i64, Vec<String>)> {
+    let mut reader = database.results_of(name, Some(0)).unwrap();
+    let mut all = Vec::new();
+    while let NextResult::Result(result, missed) = reader.next_within(Duration::ZERO) {
+        assert_eq!(missed, 0);
+        all.push((result.instant_ms, rows(&result)));
+    }
+    all
+}
+
+fn rows(result: &ContinuousResult) -> Vec<String> {
+    let answer = result.answer.as_ref().unwrap();
+    if let Answer::Boolean(value) = answer {
+        return vec![value.to_string()];
+    }
+    let rows = answer.rows().unwrap();
+    let text = |cells: Vec<Option<jindou_engine::results::TermText<'_>>>| {
+        let cells = cells.into_iter().map(|cell| {
+            let mut bytes = Vec::new();
+            if let Some(term) = cell {
+                jindou_engine::results::write_term(&mut bytes, term, true);
+            }
+            String::from_utf8(bytes).unwrap().replace("http://e/", "")
+        });
+        cells.collect::<Vec<_>>().join(" ")
+    };
+    let mut rows: Vec<String> = rows.iter().map(text).collect();
+    rows.sort();
+    rows
+}
+
+fn found(all: &[(i64, &[&str])]) -> Vec<(i64, Vec<String>)> {
+    let owned = |rows: &[&str]| rows.iter().map(|row| (*row).to_owned()).collect();
+    all.iter()
+        .map(|(instant, rows)| (*instant, owned(rows)))
+        .collect()
+}
+
+#[test]
+fn each_stream_has_its_own_window() {
+    let database = Database::new();
+    stream(&database, "a");
+    stream(&database, "b");
+    let query = "REGISTER QUERY q AS SELECT ?x ?y \
+                 FROM NAMED WINDOW :w ON :a [RANGE 200ms STEP 100ms] \
+                 FROM NAMED WINDOW :v ON :b [RANGE 100ms STEP 100ms] \
+                 WHERE { WINDOW :w { ?x :p ?z } WINDOW :v { ?y :q ?z } }";
+    database.register("q", &format!("{PREFIX}{query}")).unwrap();
+    push(
+        &database,
+        "a",
+        &[(10, "x1 p z"), (120, "x2 p z"), (330, "x3 p z")],
+    );
+    push(
+        &database,
+        "b",
+        &[
+            (50, "y1 q z"),
+            (150, "y2 q z"),
+            (250, "y3 q other"),
+            (320, "y4 q z"),
+        ],
+    );
+    for name in ["a", "b"] {
+        database.heartbeat(name, 400).unwrap();
+    }
+    let expected = found(&[
+        (100, &["<x1> <y1>"]),
+        (200, &["<x1> <y2>", "<x2> <y2>"]),
+        (300, &[]),
+        (400, &["<x3> <y4>"]),
+    ]);
+    assert_eq!(results(&database, "q"), expected);
+}
+
+#[test]
+fn windows_and_stored_graphs_are_one_default_graph() {
+    let database = Database::new();
+    let stored = "<http://e/x> <http://e/knows> <http://e/y> <http://e/static> .\n\
+                  <http://e/x> <http://e/likes> <http://e/1> <http://e/static> .\n\
+                  <http://e/x> <http://e/likes> <http://e/2> <http://e/other> .\n";
+    let source = Source::bytes("s", stored.as_bytes()).with_format(Format::NQuads);
+    database
+        .load(vec![source], &LoadOptions::default(), &Progress::default())
+        .unwrap();
+    stream(&database, "s");
+    let query = "SELECT ?a ?b ?what FROM STREAM :s [RANGE 1s STEP 100ms] FROM :static \
+                 WHERE { ?a :knows ?b . ?a :likes ?what }";
+    database.register("q", &format!("{PREFIX}{query}")).unwrap();
+    let lines = [
+        (10, "x likes 1"),
+        (20, "x likes 3"),
+        (30, "y likes 4"),
+        (110, "y knows x"),
+    ];
+    push(&database, "s", &lines);
+    database.heartbeat("s", 200).unwrap();
+    let first: &[&str] = &["<x> <y> 1", "<x> <y> 3", "<x> <y> <1>"];
+    let second: &[&str] = &["<x> <y> 1", "<x> <y> 3", "<x> <y> <1>", "<y> <x> 4"];
+    assert_eq!(
+        results(&database, "q"),
+        found(&[(100, first), (200, second)])
+    );
+}
+
+#[test]
+fn a_repeated_triple_is_one_until_its_last_time_has_passed() {
+    let database = Database::new();
+    stream(&database, "s");
+    for (name, select) in [
+        ("r", "SELECT ?x"),
+        ("i", "SELECT ISTREAM ?x"),
+        ("d", "SELECT DSTREAM ?x"),
+    ] {
+        let text = format!(
+            "{PREFIX}{select} FROM STREAM :s [RANGE 200ms STEP 100ms] WHERE {{ ?x :p ?y }}"
+        );
+        database.register(name, &text).unwrap();
+    }
+    push(
+        &database,
+        "s",
+        &[
+            (10, "a p b"),
+            (120, "a p b"),
+            (130, "c p b"),
+            (320, "c p b"),
+        ],
+    );
+    database.heartbeat("s", 600).unwrap();
+    let (a, c): (&[&str], &[&str]) = (&["<a>"], &["<c>"]);
+    let both: &[&str] = &["<a>", "<c>"];
+    let all = [
+        (100, a),
+        (200, both),
+        (300, both),
+        (400, c),
+        (500, c),
+        (600, &[]),
+    ];
+    assert_eq!(results(&database, "r"), found(&all));
+    let new = [
+        (100, a),
+        (200, c),
+        (300, &[]),
+        (400, &[]),
+        (500, &[]),
+        (600, &[]),
+    ];
+    assert_eq!(results(&database, "i"), found(&new));
+    let gone: [(i64, &[&str]); 6] = [
+        (100, &[]),
+        (200, &[]),
+        (300, &[]),
+        (400, a),
+        (500, &[]),
+        (600, c),
+    ];
+    assert_eq!(results(&database, "d"), found(&gone));
+}
+
+#[test]
+fn timeless_tuples_are_stored_once_their_batch_is_complete() {
+    let database = Database::new();
+    let mut definition = StreamDefinition::new("http://e/s");
+    definition.timing = Some(jindou_engine::Predicates::Some(vec![
+        "http://e/at".to_owned(),
+    ]));
+    definition.graph = Some("http://e/g".to_owned());
+    database.create_stream("s", definition).unwrap();
+    let text = format!(
+        "{PREFIX}SELECT ?x ?at FROM STREAM :s [RANGE 100ms STEP 100ms] \
+         WHERE {{ ?x :at ?at . GRAPH :g {{ ?x :is ?y }} }}"
+    );
+    database.register("q", &text).unwrap();
+    push(
+        &database,
+        "s",
+        &[(10, "x is y"), (20, "x at 1"), (50, "z at 1")],
+    );
+    assert_eq!(database.quad_counts().total(), 0);
+    push(&database, "s", &[(150, "x at 2")]);
+    assert_eq!(database.quad_counts().named_quads, 1);
+    // Too late for its window, but a fact.
+    push(
+        &database,
+        "s",
+        &[(60, "z is y"), (70, "z at 3"), (160, "z at 2")],
+    );
+    assert_eq!(database.quad_counts().named_quads, 2);
+    database.heartbeat("s", 200).unwrap();
+    let expected = found(&[(100, &["<x> 1"]), (200, &["<x> 2", "<z> 2"])]);
+    assert_eq!(results(&database, "q"), expected);
+    let status = database.stream("s").unwrap();
+    assert_eq!((status.tuples, status.late, status.absorbed), (5, 2, 2));
+    assert!(
+        database
+            .late_tuples("s")
+            .unwrap()
+            .starts_with("60\t<http://e/z> ")
+    );
+}

@@ -1,0 +1,304 @@
+//! What is a stream, as its owner describes it?
+
+use oxrdf::NamedNode;
+use serde::{Deserialize, Serialize};
+
+/// The longest interval of a batch: a day.
+const MOST_INTERVAL_MS: u32 = 24 * 60 * 60 * 1000;
+/// The longest name.
+const MOST_NAME_BYTES: usize = 200;
+
+/// A stream. As JSON, what is not given is as [`StreamDefinition::new`] has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct StreamDefinition {
+    /// What queries call it, beside its name.
+    pub iri: String,
+    /// Where the time of a tuple comes from.
+    #[serde(default)]
+    pub time: TimeSource,
+    /// How many milliseconds after later tuples one may come.
+    #[serde(default)]
+    pub lateness_ms: u64,
+    /// Milliseconds of a batch.
+    #[serde(default = "default_interval")]
+    pub interval_ms: u32,
+    /// Predicates of tuples that are kept only while a window may need them.
+    #[serde(default)]
+    pub timing: Option<Predicates>,
+    /// Predicates of tuples that are absorbed into the stored graph, too.
+    #[serde(default)]
+    pub timeless: Option<Predicates>,
+    /// The IRI of the graph that takes them; the default graph unless it is given.
+    #[serde(default)]
+    pub graph: Option<String>,
+    /// Bytes that its windows may take.
+    #[serde(default = "default_memory")]
+    pub memory: u64,
+}
+
+/// Where the time of a tuple comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum TimeSource {
+    /// It comes with the tuple.
+    #[default]
+    Event,
+    /// It is when the tuple came.
+    Arrival,
+}
+
+/// Some predicates.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Predicates {
+    /// Those of these IRIs.
+    Some(Vec<String>),
+    /// All of them, written as `"all"`.
+    All(All),
+}
+
+/// The word `all`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum All {
+    /// It.
+    All,
+}
+
+impl Predicates {
+    /// All predicates.
+    pub const ALL: Self = Self::All(All::All);
+
+    fn has(&self, iri: &str) -> bool {
+        match self {
+            Self::All(_) => true,
+            Self::Some(iris) => iris.iter().any(|one| one == iri),
+        }
+    }
+}
+
+fn default_interval() -> u32 {
+    100
+}
+
+fn default_memory() -> u64 {
+    256 << 20
+}
+
+/// What is wrong with a definition.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DefinitionError {
+    /// The name cannot be written in a query or an address.
+    #[error(
+        "{name:?} is no name of a stream: up to {MOST_NAME_BYTES} letters, digits, \"_\" and \"-\", \
+         of which the first is a letter or \"_\""
+    )]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// What should be an IRI is none.
+    #[error("{field}: {iri:?} is no absolute IRI")]
+    Iri {
+        /// Which field has it.
+        field: &'static str,
+        /// What it has.
+        iri: String,
+    },
+    /// A batch takes no time, or more than a day.
+    #[error("interval_ms is {interval_ms}, and must be from 1 to {MOST_INTERVAL_MS}")]
+    Interval {
+        /// What it is.
+        interval_ms: u32,
+    },
+    /// A predicate is said to be both.
+    #[error("{predicate:?} is in timing and in timeless")]
+    Both {
+        /// Its IRI, or `all`.
+        predicate: String,
+    },
+    /// A graph is named, and no tuple goes to it.
+    #[error("graph is given, but no tuple is timeless")]
+    GraphOfNothing,
+}
+
+impl StreamDefinition {
+    /// A stream of this IRI whose tuples come in order with their times, and are kept only while a
+    /// window may need them, in batches of 100 ms and 256 MiB.
+    #[must_use]
+    pub fn new(iri: impl Into<String>) -> Self {
+        Self {
+            iri: iri.into(),
+            time: TimeSource::default(),
+            lateness_ms: 0,
+            interval_ms: default_interval(),
+            timing: None,
+            timeless: None,
+            graph: None,
+            memory: default_memory(),
+        }
+    }
+
+    /// Says what is wrong with it under a name, if something is.
+    ///
+    /// # Errors
+    /// [`DefinitionError`].
+    pub fn check(&self, name: &str) -> Result<(), DefinitionError> {
+        check_name(name)?;
+        let iris = [("iri", Some(&self.iri)), ("graph", self.graph.as_ref())];
+        for (field, iri) in iris {
+            check_iri(field, iri)?;
+        }
+        for (field, list) in [("timing", &self.timing), ("timeless", &self.timeless)] {
+            if let Some(Predicates::Some(iris)) = list {
+                iris.iter()
+                    .try_for_each(|iri| check_iri(field, Some(iri)))?;
+            }
+        }
+        if !(1..=MOST_INTERVAL_MS).contains(&self.interval_ms) {
+            return Err(DefinitionError::Interval {
+                interval_ms: self.interval_ms,
+            });
+        }
+        if let (Some(timing), Some(timeless)) = (&self.timing, &self.timeless) {
+            check_disjoint(timing, timeless)?;
+        }
+        if self.graph.is_some() && !self.has_timeless() {
+            return Err(DefinitionError::GraphOfNothing);
+        }
+        Ok(())
+    }
+
+    /// True if some tuples are absorbed into the stored graph.
+    #[must_use]
+    pub fn has_timeless(&self) -> bool {
+        match (&self.timing, &self.timeless) {
+            (_, Some(Predicates::Some(iris))) => !iris.is_empty(),
+            (_, Some(Predicates::All(_))) => true,
+            (Some(Predicates::Some(_)), None) => true,
+            (_, None) => false,
+        }
+    }
+
+    /// True if tuples of a predicate are absorbed into the stored graph. What one list does not name
+    /// is of the other kind; without lists all are timing.
+    #[must_use]
+    pub fn is_timeless(&self, predicate: &str) -> bool {
+        match (&self.timing, &self.timeless) {
+            (_, Some(Predicates::Some(iris))) => iris.iter().any(|iri| iri == predicate),
+            (Some(timing), _) => !timing.has(predicate),
+            (None, Some(Predicates::All(_))) => true,
+            (None, None) => false,
+        }
+    }
+}
+
+fn check_name(name: &str) -> Result<(), DefinitionError> {
+    let begins = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+    let is_part = |part: char| part.is_ascii_alphanumeric() || matches!(part, '_' | '-');
+    match begins && name.len() <= MOST_NAME_BYTES && name.chars().all(is_part) {
+        true => Ok(()),
+        false => Err(DefinitionError::Name {
+            name: name.chars().take(MOST_NAME_BYTES).collect(),
+        }),
+    }
+}
+
+fn check_iri(field: &'static str, iri: Option<&String>) -> Result<(), DefinitionError> {
+    match iri.filter(|iri| NamedNode::new(iri.as_str()).is_err()) {
+        None => Ok(()),
+        Some(iri) => Err(DefinitionError::Iri {
+            field,
+            iri: iri.clone(),
+        }),
+    }
+}
+
+fn check_disjoint(timing: &Predicates, timeless: &Predicates) -> Result<(), DefinitionError> {
+    let both = match (timing, timeless) {
+        (Predicates::All(_), Predicates::All(_)) => Some("all".to_owned()),
+        (Predicates::Some(iris), other) | (other, Predicates::Some(iris)) => match other {
+            // The list is an exception to the rest.
+            Predicates::All(_) => None,
+            other => iris.iter().find(|iri| other.has(iri)).cloned(),
+        },
+    };
+    match both {
+        None => Ok(()),
+        Some(predicate) => Err(DefinitionError::Both { predicate }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some(iris: &[&str]) -> Option<Predicates> {
+        Some(Predicates::Some(
+            iris.iter().map(|iri| (*iri).to_owned()).collect(),
+        ))
+    }
+
+    #[test]
+    fn what_no_list_names_is_of_the_other_kind() {
+        let all = Some(Predicates::ALL);
+        let cases = [
+            (None, None, false, false),
+            (all.clone(), None, false, false),
+            (None, all.clone(), true, true),
+            (some(&["http://e/a"]), None, false, true),
+            (None, some(&["http://e/a"]), true, false),
+            (some(&["http://e/a"]), all.clone(), false, true),
+            (all, some(&["http://e/a"]), true, false),
+            (some(&["http://e/a"]), some(&["http://e/b"]), false, false),
+        ];
+        for (timing, timeless, a, c) in cases {
+            let mut stream = StreamDefinition::new("http://e/s");
+            (stream.timing, stream.timeless) = (timing, timeless);
+            let of = ["http://e/a", "http://e/c"].map(|iri| stream.is_timeless(iri));
+            assert_eq!(of, [a, c], "{stream:?}");
+            assert!(stream.check("s").is_ok());
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let stream = StreamDefinition::new("http://e/s");
+        for name in ["", "1a", "a b", "a/b", "é"] {
+            assert!(
+                matches!(stream.check(name), Err(DefinitionError::Name { .. })),
+                "{name}"
+            );
+        }
+        assert!(stream.check("_a-1").is_ok());
+        let changed = |change: &dyn Fn(&mut StreamDefinition)| {
+            let mut stream = stream.clone();
+            change(&mut stream);
+            stream.check("s").unwrap_err()
+        };
+        let iri = |field, iri: &str| DefinitionError::Iri {
+            field,
+            iri: iri.to_owned(),
+        };
+        assert_eq!(changed(&|s| s.iri = "s".to_owned()), iri("iri", "s"));
+        assert_eq!(changed(&|s| s.timing = some(&["x"])), iri("timing", "x"));
+        assert_eq!(
+            changed(&|s| s.interval_ms = 0),
+            DefinitionError::Interval { interval_ms: 0 }
+        );
+        assert_eq!(
+            changed(&|s| s.graph = Some("http://e/g".to_owned())),
+            DefinitionError::GraphOfNothing
+        );
+        let both = changed(&|s| {
+            s.timing = some(&["http://e/a"]);
+            s.timeless = some(&["http://e/b", "http://e/a"]);
+        });
+        let predicate = "http://e/a".to_owned();
+        assert_eq!(both, DefinitionError::Both { predicate });
+    }
+}

@@ -1,0 +1,182 @@
+//! Which tuples of a stream are complete: what comes in, and what is late?
+//!
+//! Tuples wait in batches of one interval of event time until the watermark, which is the time up to
+//! which everything has come, has passed the end of their batch. Batches leave in the order of time,
+//! so what is made of them is always a prefix of the stream.
+
+use std::collections::BTreeMap;
+
+/// Tuples of a stream by batches.
+///
+/// `B` gathers the tuples of one batch.
+#[derive(Debug)]
+pub struct Intake<B> {
+    interval_ms: i64,
+    lateness_ms: i64,
+    /// By number: batch `n` has the times from `n * interval_ms` on.
+    open: BTreeMap<i64, B>,
+    /// Nothing earlier is waited for.
+    watermark_ms: i64,
+    /// All batches before this one were taken.
+    first_open: Option<i64>,
+    /// The first time that ever came.
+    begin_ms: Option<i64>,
+    late: u64,
+}
+
+/// A tuple came after its batch was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Late;
+
+impl<B: Default> Intake<B> {
+    /// An intake for batches of so many milliseconds, of tuples that come up to `lateness_ms` after
+    /// later ones.
+    ///
+    /// # Panics
+    /// If the interval is zero.
+    #[must_use]
+    pub fn new(interval_ms: u32, lateness_ms: u64) -> Self {
+        assert!(interval_ms > 0, "a batch takes some time");
+        Self {
+            interval_ms: i64::from(interval_ms),
+            lateness_ms: i64::try_from(lateness_ms).unwrap_or(i64::MAX),
+            open: BTreeMap::new(),
+            watermark_ms: i64::MIN,
+            first_open: None,
+            begin_ms: None,
+            late: 0,
+        }
+    }
+
+    /// The batch that takes a tuple of this time.
+    ///
+    /// # Errors
+    /// [`Late`], which is counted, if that was taken already.
+    pub fn batch_at(&mut self, time_ms: i64) -> Result<&mut B, Late> {
+        let number = time_ms.div_euclid(self.interval_ms);
+        if self.first_open.is_some_and(|first| number < first) {
+            self.late += 1;
+            return Err(Late);
+        }
+        self.begin_ms = Some(self.begin_ms.map_or(time_ms, |begin| begin.min(time_ms)));
+        self.heartbeat(time_ms.saturating_sub(self.lateness_ms));
+        Ok(self.open.entry(number).or_default())
+    }
+
+    /// Nothing before this time will come any more.
+    pub fn heartbeat(&mut self, time_ms: i64) {
+        self.watermark_ms = self.watermark_ms.max(time_ms);
+    }
+
+    /// The oldest batch, if it is complete: its first millisecond and what it has.
+    pub fn take_complete(&mut self) -> Option<(i64, B)> {
+        let complete = self.watermark_ms.div_euclid(self.interval_ms);
+        let first = self
+            .open
+            .first_entry()
+            .filter(|batch| *batch.key() < complete);
+        match first {
+            Some(batch) => {
+                let (number, batch) = batch.remove_entry();
+                self.first_open = Some(number + 1);
+                Some((number * self.interval_ms, batch))
+            }
+            None => {
+                self.first_open = self.first_open.max(Some(complete));
+                None
+            }
+        }
+    }
+
+    /// Puts a batch back that [`Intake::take_complete`] gave last.
+    pub fn put_back(&mut self, begin_ms: i64, batch: B) {
+        let number = begin_ms.div_euclid(self.interval_ms);
+        self.first_open = Some(number);
+        self.open.insert(number, batch);
+    }
+
+    /// Nothing before this time waits any more, or will come: the end of the last batch that was taken.
+    /// `None` before that.
+    #[must_use]
+    pub fn stable_ms(&self) -> Option<i64> {
+        self.first_open
+            .map(|first| first.saturating_mul(self.interval_ms))
+    }
+
+    /// Everything before this time has come, as far as is known; `None` at the beginning.
+    #[must_use]
+    pub fn watermark_ms(&self) -> Option<i64> {
+        (self.watermark_ms > i64::MIN).then_some(self.watermark_ms)
+    }
+
+    /// The earliest time of all tuples.
+    #[must_use]
+    pub fn begin_ms(&self) -> Option<i64> {
+        self.begin_ms
+    }
+
+    /// How many tuples came late.
+    #[must_use]
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+
+    /// The batches that are open, oldest first.
+    pub fn open(&self) -> impl Iterator<Item = &B> {
+        self.open.values()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn push(intake: &mut Intake<Vec<i64>>, time_ms: i64) -> Result<(), Late> {
+        intake.batch_at(time_ms).map(|batch| batch.push(time_ms))
+    }
+
+    fn taken(intake: &mut Intake<Vec<i64>>) -> Vec<(i64, Vec<i64>)> {
+        std::iter::from_fn(|| intake.take_complete()).collect()
+    }
+
+    #[test]
+    fn batches_leave_in_order_once_the_watermark_has_passed_them() {
+        let mut intake = Intake::new(100, 0);
+        for time in [5, 99, 100, 250] {
+            push(&mut intake, time).unwrap();
+        }
+        assert_eq!(taken(&mut intake), [(0, vec![5, 99]), (100, vec![100])]);
+        assert_eq!((intake.stable_ms(), intake.late()), (Some(200), 0));
+        assert_eq!(push(&mut intake, 199), Err(Late));
+        push(&mut intake, 200).unwrap();
+        intake.heartbeat(1000);
+        assert_eq!(taken(&mut intake), [(200, vec![250, 200])]);
+        assert_eq!((intake.stable_ms(), intake.late()), (Some(1000), 1));
+        assert_eq!(push(&mut intake, 999), Err(Late));
+    }
+
+    #[test]
+    fn tuples_may_come_as_late_as_was_said() {
+        let mut intake = Intake::new(10, 25);
+        for time in [30, 10, 31, 60] {
+            push(&mut intake, time).unwrap();
+        }
+        assert_eq!(taken(&mut intake), [(10, vec![10])]);
+        assert_eq!(push(&mut intake, 29), Err(Late));
+        push(&mut intake, 35).unwrap();
+        assert_eq!(
+            (intake.begin_ms(), intake.watermark_ms()),
+            (Some(10), Some(35))
+        );
+    }
+
+    #[test]
+    fn times_before_the_epoch_are_times() {
+        let mut intake = Intake::new(10, 0);
+        for time in [-25, -1, 0] {
+            push(&mut intake, time).unwrap();
+        }
+        assert_eq!(taken(&mut intake), [(-30, vec![-25]), (-10, vec![-1])]);
+        assert_eq!(intake.stable_ms(), Some(0));
+    }
+}

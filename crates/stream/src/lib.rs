@@ -1,0 +1,23 @@
+//! Streams and windows: what is in a window at an instant, and when is that complete?
+//!
+//! [`Intake`] keeps what comes until it is complete, [`Schedule`] says when a continuous query is
+//! evaluated, and [`WindowedGraph`] is the graph of one execution: a stored graph at one snapshot, and
+//! the windows of the query as further graphs, each with an id of [`TermId::window`]. Steps, plans and
+//! operators are those of any other query: a pattern in a window is a pattern in one graph, and a
+//! default graph of windows and stored graphs is a merge of some graphs.
+//!
+//! [`TermId::window`]: jindou_model::TermId::window
+#![forbid(unsafe_code)]
+
+mod definition;
+mod figures;
+mod intake;
+mod merged;
+mod schedule;
+mod windowed;
+
+pub use definition::{All, DefinitionError, Predicates, StreamDefinition, TimeSource};
+pub use figures::WindowedFigures;
+pub use intake::{Intake, Late};
+pub use schedule::{Schedule, TimeWindow};
+pub use windowed::WindowedGraph;

@@ -1,0 +1,427 @@
+//! A graph that is the merge of windows and stored graphs: which edges do they have together?
+//!
+//! Mostly a predicate is in one of the two only, which then answers alone. Otherwise a key's places are
+//! those of the stored graph and then those of the windows, of which what the stored graph has is left
+//! out: so each edge comes once, and a long list is not held in memory.
+
+use std::ops::ControlFlow;
+use std::thread;
+
+use jindou_exec::GraphSource;
+use jindou_model::{
+    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, PredicateId,
+    TermId, Unavailable, Visit,
+};
+use jindou_store::window::Window;
+
+/// Keys of which the windows are asked together.
+const KEYS_AT_ONCE: usize = 256;
+
+/// Windows and a stored graph.
+#[derive(Clone, Copy)]
+pub(crate) struct Merged<'a> {
+    pub(crate) source: &'a dyn GraphSource,
+    pub(crate) stored: GraphRef<'a>,
+    pub(crate) window: &'a Window,
+}
+
+/// Where a predicate has edges.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Home {
+    Stored,
+    Window,
+    Both,
+}
+
+impl Merged<'_> {
+    fn home(&self, predicate: PredicateId) -> Home {
+        if self.window.edges(predicate) == Some(0) {
+            return Home::Stored;
+        }
+        match self.source.edges(self.stored, predicate) {
+            Some(0) => Home::Window,
+            _ => Home::Both,
+        }
+    }
+
+    /// Where all of some predicates have edges.
+    fn home_of(&self, lists: &[Lists<'_>]) -> Home {
+        let mut homes = lists.iter().map(|list| self.home(list.predicate));
+        let first = homes.next().unwrap_or(Home::Stored);
+        match homes.all(|home| home == first) {
+            true => first,
+            false => Home::Both,
+        }
+    }
+
+    pub(crate) fn predicates(&self, out: &mut Vec<PredicateId>) {
+        let begin = out.len();
+        self.source.predicates(self.stored, out);
+        self.window.predicates(out);
+        dedup_from(begin, out);
+    }
+
+    pub(crate) fn predicates_of(
+        &self,
+        key: TermId,
+        direction: Direction,
+        out: &mut Vec<PredicateId>,
+    ) {
+        let begin = out.len();
+        self.source.predicates_of(self.stored, key, direction, out);
+        self.window.predicates_of(key, direction, out);
+        dedup_from(begin, out);
+    }
+
+    pub(crate) fn edges(&self, predicate: PredicateId) -> Option<u64> {
+        match self.home(predicate) {
+            Home::Stored => self.source.edges(self.stored, predicate),
+            Home::Window => self.window.edges(predicate),
+            Home::Both => None,
+        }
+    }
+
+    pub(crate) fn members(
+        &self,
+        memberships: &[Membership],
+        precision: Precision,
+        within: Option<&IdRanges>,
+    ) -> Result<Option<IdRanges>, Unavailable> {
+        let is_asked =
+            |one: &&Membership| precision.is_exact() || matches!(one, Membership::Type(_));
+        let mut all: Option<IdRanges> = None;
+        for membership in memberships.iter().filter(is_asked) {
+            let found = self.members_of(*membership, within)?;
+            all = Some(match all {
+                None => found,
+                Some(all) => all.intersect(&found),
+            });
+        }
+        if all.is_none() && precision.is_exact() {
+            let every = IdRanges::all();
+            return Ok(Some(within.map_or(every, Clone::clone)));
+        }
+        Ok(all)
+    }
+
+    /// The ids that have one trait in either.
+    fn members_of(
+        &self,
+        membership: Membership,
+        within: Option<&IdRanges>,
+    ) -> Result<IdRanges, Unavailable> {
+        let asked = [membership];
+        let predicate = match membership {
+            Membership::Type(_) => PredicateId::TYPE,
+            Membership::Has(predicate, _) => predicate,
+        };
+        let of_window = || self.window.members(&asked, Precision::Exact, within);
+        let home = self.home(predicate);
+        if home == Home::Window {
+            return Ok(of_window().unwrap_or_default());
+        }
+        let source = self.source;
+        let stored = source.members(self.stored, &asked, Precision::Exact, within)?;
+        let stored = stored.unwrap_or_default();
+        Ok(match home {
+            Home::Stored => stored,
+            _ => stored.union(&of_window().unwrap_or_default()),
+        })
+    }
+
+    pub(crate) fn expand(
+        &self,
+        lists: &[Lists<'_>],
+        cursor: &mut Cursor,
+        allowed: Option<&IdRanges>,
+        budget: usize,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) -> Result<(), Unavailable> {
+        match (self.home_of(lists), lists) {
+            (Home::Stored, _) => {
+                (self.source).expand(self.stored, lists, cursor, allowed, budget, rows, out)
+            }
+            (Home::Window, _) => {
+                self.window
+                    .expand(lists, cursor, allowed, budget, rows, out);
+                Ok(())
+            }
+            (Home::Both, [list]) => self.follow(list, cursor, allowed, budget, rows, out),
+            (Home::Both, [first, others @ ..]) => {
+                let (mut found_rows, mut found) = (Vec::new(), Vec::new());
+                let room = budget.saturating_sub(out.len()).max(1);
+                let done = self.expand(
+                    &[*first],
+                    cursor,
+                    allowed,
+                    room,
+                    &mut found_rows,
+                    &mut found,
+                );
+                // What was found before is not found again.
+                for other in others {
+                    self.keep_contained(other, &mut found_rows, &mut found)?;
+                }
+                rows.append(&mut found_rows);
+                out.append(&mut found);
+                done
+            }
+            (Home::Both, []) => Ok(()),
+        }
+    }
+
+    /// Keeps what a list of the row has, too.
+    fn keep_contained(
+        &self,
+        list: &Lists<'_>,
+        rows: &mut Vec<u32>,
+        found: &mut Vec<TermId>,
+    ) -> Result<(), Unavailable> {
+        let keys: Vec<TermId> = rows.iter().map(|row| list.keys[*row as usize]).collect();
+        let of_rows = Lists {
+            keys: &keys,
+            ..*list
+        };
+        let mut kept = Vec::with_capacity(found.len());
+        self.contains(&of_rows, found, &mut kept)?;
+        *rows = kept.iter().map(|at| rows[*at as usize]).collect();
+        *found = kept.iter().map(|at| found[*at as usize]).collect();
+        Ok(())
+    }
+
+    fn follow(
+        &self,
+        list: &Lists<'_>,
+        cursor: &mut Cursor,
+        allowed: Option<&IdRanges>,
+        budget: usize,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) -> Result<(), Unavailable> {
+        let mut degrees = Vec::new();
+        while cursor.key < list.keys.len() && out.len() < budget {
+            let begin = cursor.key;
+            let end = list.keys.len().min(begin + KEYS_AT_ONCE);
+            degrees.clear();
+            let batch = part(list, begin, end);
+            self.window.degrees(&batch, None, &mut degrees);
+            while cursor.key < end && out.len() < budget {
+                let key = cursor.key;
+                let has_none = degrees[key - begin..]
+                    .iter()
+                    .take_while(|count| **count == 0);
+                let stored_end = key + has_none.count();
+                if stored_end == key {
+                    self.follow_key(list, cursor, allowed, budget, rows, out)?;
+                    continue;
+                }
+                let lists = [part(list, 0, stored_end)];
+                (self.source).expand(self.stored, &lists, cursor, allowed, budget, rows, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on with the cursor's key, first in the stored graph.
+    fn follow_key(
+        &self,
+        list: &Lists<'_>,
+        cursor: &mut Cursor,
+        allowed: Option<&IdRanges>,
+        budget: usize,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) -> Result<(), Unavailable> {
+        let key = cursor.key;
+        let one = part(list, key, key + 1);
+        let stored_places = self.source.places(self.stored, &one)? as usize;
+        if cursor.offset < stored_places {
+            let lists = [part(list, 0, key + 1)];
+            (self.source).expand(self.stored, &lists, cursor, allowed, budget, rows, out)?;
+            if cursor.key == key {
+                return Ok(());
+            }
+            *cursor = Cursor {
+                key,
+                offset: stored_places,
+            };
+        }
+        let mut of_window = Cursor {
+            key: 0,
+            offset: cursor.offset - stored_places,
+        };
+        let (mut own_rows, mut found) = (Vec::new(), Vec::new());
+        let room = budget.saturating_sub(out.len());
+        (self.window).expand(
+            &[one],
+            &mut of_window,
+            allowed,
+            room,
+            &mut own_rows,
+            &mut found,
+        );
+        self.drop_stored(&one, &mut found)?;
+        *cursor = match of_window.key {
+            0 => Cursor {
+                key,
+                offset: stored_places + of_window.offset,
+            },
+            _ => Cursor {
+                key: key + 1,
+                offset: 0,
+            },
+        };
+        rows.resize(rows.len() + found.len(), key as u32);
+        out.append(&mut found);
+        Ok(())
+    }
+
+    /// Drops neighbours of a key that it has in the stored graph.
+    fn drop_stored(&self, one: &Lists<'_>, found: &mut Vec<TermId>) -> Result<(), Unavailable> {
+        let keys = vec![one.keys[0]; found.len()];
+        let list = Lists {
+            keys: &keys,
+            ..*one
+        };
+        let mut stored = Vec::new();
+        self.source
+            .contains(self.stored, &list, found, &mut stored)?;
+        let mut stored = stored.into_iter().peekable();
+        let mut row = 0;
+        found.retain(|_| {
+            let is_stored = stored.next_if_eq(&row).is_some();
+            row += 1;
+            !is_stored
+        });
+        Ok(())
+    }
+
+    pub(crate) fn places(&self, list: &Lists<'_>) -> Result<u64, Unavailable> {
+        Ok(match self.home(list.predicate) {
+            Home::Stored => self.source.places(self.stored, list)?,
+            Home::Window => self.window.places(list),
+            Home::Both => self.source.places(self.stored, list)? + self.window.places(list),
+        })
+    }
+
+    pub(crate) fn contains(
+        &self,
+        list: &Lists<'_>,
+        to: &[TermId],
+        rows: &mut Vec<u32>,
+    ) -> Result<(), Unavailable> {
+        let begin = rows.len();
+        let home = self.home(list.predicate);
+        if home != Home::Window {
+            self.source.contains(self.stored, list, to, rows)?;
+        }
+        if home != Home::Stored {
+            self.window.contains(list, to, rows);
+        }
+        if home == Home::Both {
+            dedup_from(begin, rows);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn degrees(
+        &self,
+        list: &Lists<'_>,
+        allowed: Option<&IdRanges>,
+        out: &mut Vec<u64>,
+    ) -> Result<(), Unavailable> {
+        let home = self.home(list.predicate);
+        if home == Home::Window {
+            self.window.degrees(list, allowed, out);
+            return Ok(());
+        }
+        let begin = out.len();
+        self.source.degrees(self.stored, list, allowed, out)?;
+        if home == Home::Stored {
+            return Ok(());
+        }
+        let mut of_window = Vec::new();
+        self.window.degrees(list, allowed, &mut of_window);
+        let some = (0..list.keys.len()).filter(|key| of_window[*key] > 0);
+        for key in some {
+            let one = part(list, key, key + 1);
+            let (mut rows, mut found) = (Vec::new(), Vec::new());
+            let mut cursor = Cursor::default();
+            while cursor.key == 0 {
+                let budget = found.len() + KEYS_AT_ONCE;
+                (self.window).expand(&[one], &mut cursor, allowed, budget, &mut rows, &mut found);
+            }
+            self.drop_stored(&one, &mut found)?;
+            out[begin + key] += found.len() as u64;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn for_each_match(
+        &self,
+        pattern: &Pattern,
+        visit: &mut Visit<'_>,
+    ) -> Result<ControlFlow<()>, Unavailable> {
+        let mut once = |s, p, o, _| visit(s, p, o, TermId::NONE);
+        let flow = (self.source).for_each_match(pattern, self.stored, &mut once)?;
+        if flow.is_break() {
+            return Ok(flow);
+        }
+        let mut lost = None;
+        let flow = self
+            .window
+            .for_each_match(pattern, &mut |s, p, o, _| match self.is_stored(s, p, o) {
+                Ok(true) => ControlFlow::Continue(()),
+                Ok(false) => visit(s, p, o, TermId::NONE),
+                Err(error) => {
+                    lost = Some(error);
+                    ControlFlow::Break(())
+                }
+            });
+        match lost {
+            None => Ok(flow),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// Waits for a graph that is not ready: some triples were visited already.
+    fn is_stored(
+        &self,
+        subject: TermId,
+        predicate: PredicateId,
+        object: TermId,
+    ) -> Result<bool, Unavailable> {
+        let list = Lists {
+            predicate,
+            direction: Direction::Out,
+            keys: &[subject],
+        };
+        let mut rows = Vec::new();
+        loop {
+            match self
+                .source
+                .contains(self.stored, &list, &[object], &mut rows)
+            {
+                Ok(()) => return Ok(!rows.is_empty()),
+                Err(Unavailable::NotNow) => thread::yield_now(),
+                Err(lost @ Unavailable::Never(_)) => return Err(lost),
+            }
+        }
+    }
+}
+
+/// The list of some rows; numbers of rows are counted from `begin`.
+fn part<'a>(list: &Lists<'a>, begin: usize, end: usize) -> Lists<'a> {
+    Lists {
+        keys: &list.keys[begin..end],
+        ..*list
+    }
+}
+
+fn dedup_from<T: Copy + Ord>(begin: usize, items: &mut Vec<T>) {
+    let mut new = items.split_off(begin);
+    new.sort_unstable();
+    new.dedup();
+    items.append(&mut new);
+}
