@@ -159,7 +159,7 @@ impl Database {
     pub fn open(location: &Path, config: Config) -> Result<Self, EngineError> {
         let directory = Directory::open(location)?;
         let (store, snapshot, recovery) = DurableStore::open(directory, config.durability.clone())?;
-        Ok(Self::from_parts(snapshot, Some(store), config, recovery))
+        Self::from_parts(snapshot, Some(store), config, recovery).restore_streams()
     }
 
     /// Opens a stored database to read it as it is now, beside others that read it and one that
@@ -203,7 +203,7 @@ impl Database {
         if directory.has_store()? {
             let (store, snapshot, recovery) =
                 DurableStore::open(directory, config.durability.clone())?;
-            return Ok(Self::from_parts(snapshot, Some(store), config, recovery));
+            return Self::from_parts(snapshot, Some(store), config, recovery).restore_streams();
         }
         let base = empty_base(&config);
         let (store, snapshot) = DurableStore::create(directory, config.durability.clone(), &base)?;

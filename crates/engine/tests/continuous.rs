@@ -235,3 +235,111 @@ fn timeless_tuples_are_stored_once_their_batch_is_complete() {
             .starts_with("60\t<http://e/z> ")
     );
 }
+
+#[test]
+fn results_of_a_construct_are_a_stream_that_others_read() {
+    let database = Database::new();
+    stream(&database, "s");
+    let made = "REGISTER STREAM loud COMPUTED EVERY 100ms AS \
+                CONSTRUCT { ?x :loud _:b . _:b :how ?v } \
+                FROM STREAM :s [RANGE 100ms STEP 100ms] WHERE { ?x :says ?v FILTER(?v > 5) }";
+    database
+        .register("make", &format!("{PREFIX}{made}"))
+        .unwrap();
+    let read = "SELECT ?x (COUNT(DISTINCT ?b) AS ?n) (SUM(?v) AS ?sum) \
+                FROM STREAM loud [RANGE 200ms STEP 200ms] \
+                WHERE { ?x :loud ?b . ?b :how ?v } GROUP BY ?x";
+    database
+        .register("read", &format!("{PREFIX}{read}"))
+        .unwrap();
+    let lines = [
+        (10, "a says 6"),
+        (20, "a says 1"),
+        (120, "a says 7"),
+        (250, "b says 9"),
+    ];
+    push(&database, "s", &lines);
+    database.heartbeat("s", 500).unwrap();
+    // What is found at 200 is in the windows from 200 on.
+    let expected = [(200, &["<a> 1 6"][..]), (400, &["<a> 1 7", "<b> 1 9"])];
+    assert_eq!(results(&database, "read"), found(&expected));
+    assert!(database.drop_stream("loud").is_err());
+    assert!(database.unregister("make").is_err());
+    assert!(database.unregister("read").unwrap());
+    assert!(database.unregister("make").unwrap());
+    assert_eq!(database.stream("loud"), None);
+}
+
+#[test]
+fn streams_and_queries_come_back_when_a_store_is_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = tempfile::tempdir().unwrap();
+    let open = |path: &std::path::Path| {
+        Database::open_or_create(path, jindou_engine::Config::default()).unwrap()
+    };
+    let place = folder.path().join("store");
+    {
+        let database = open(&place);
+        stream(&database, "s");
+        let made = "REGISTER STREAM made AS CONSTRUCT { ?x :q ?y } \
+                    FROM STREAM :s [RANGE 100ms STEP 100ms] WHERE { ?x :p ?y }";
+        database.register("z", &format!("{PREFIX}{made}")).unwrap();
+        let read = "SELECT ?x FROM STREAM made [RANGE 100ms STEP 100ms] WHERE { ?x :q ?y }";
+        database.register("a", &format!("{PREFIX}{read}")).unwrap();
+        database.register("b", &format!("{PREFIX}{read}")).unwrap();
+        database.set_paused("b", true).unwrap();
+        database.backup(&copy.path().join("copy")).unwrap();
+    }
+    for place in [place, copy.path().join("copy")] {
+        let database = open(&place);
+        let names = |names: Vec<String>| names.join(" ");
+        let streams = database
+            .streams()
+            .into_iter()
+            .map(|stream| stream.name)
+            .collect();
+        assert_eq!(names(streams), "made s");
+        push(&database, "s", &[(10, "x p y"), (110, "x p y")]);
+        database.heartbeat("s", 400).unwrap();
+        let expected = [(200, &["<x>"][..]), (300, &["<x>"]), (400, &[])];
+        assert_eq!(results(&database, "a"), found(&expected));
+        assert_eq!(results(&database, "b"), []);
+        assert!(database.continuous_query("b").unwrap().paused);
+    }
+}
+
+#[test]
+fn terms_stay_while_only_windows_have_them_and_go_afterwards() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = jindou_engine::Config::default();
+    let database = Database::open_or_create(folder.path(), config).unwrap();
+    stream(&database, "s");
+    let text =
+        format!("{PREFIX}SELECT ?x FROM STREAM :s [RANGE 1s STEP 100ms] WHERE {{ ?x :p ?y }}");
+    database.register("q", &text).unwrap();
+    let mut begin = 0;
+    let mut terms = Vec::new();
+    for round in 0..40 {
+        let mut lines = Vec::new();
+        for tuple in 0..50 {
+            lines.push((
+                begin + 2 * tuple,
+                format!("x{round}_{tuple} p y{round}_{tuple}"),
+            ));
+        }
+        begin += 100;
+        let lines: Vec<(i64, &str)> = lines.iter().map(|(time, text)| (*time, &**text)).collect();
+        push(&database, "s", &lines);
+        database.heartbeat("s", begin).unwrap();
+        database.compact().unwrap();
+        let all = results(&database, "q");
+        let (instant, rows) = all.last().unwrap();
+        assert_eq!((*instant, rows.len()), (begin, 50 * (round + 1).min(10)));
+        let newest = format!("<x{round}_49>");
+        assert!(rows.contains(&newest), "{newest}");
+        let statistics = database.statistics();
+        terms.push(statistics.vertices);
+    }
+    // A window has 1,000 terms, and runs are kept until their last tuple is forgotten.
+    assert!(terms.iter().all(|terms| *terms < 2_500), "{terms:?}");
+}

@@ -16,7 +16,7 @@ use jindou_syntax::parse_continuous as parse;
 use jindou_syntax::tree::{Group, Iri, Name, Span};
 use oxrdf::NamedNode;
 
-use crate::algebra::Query;
+use crate::algebra::{LogicalForm, Query};
 use crate::arguments::Arguments;
 use crate::build::build;
 use crate::convert::{Converted, Converter, Scoped, node};
@@ -145,6 +145,12 @@ impl ContinuousQuery {
         let patience = Patience::new(is_over);
         let plan = build(Query::clone(&self.query), statistics, &patience)?;
         Ok(without_arguments(Arc::new(plan), ""))
+    }
+
+    /// True if its results are triples.
+    #[must_use]
+    pub fn is_construct(&self) -> bool {
+        matches!(self.query.form, LogicalForm::Construct(_))
     }
 
     /// The windows that are in the default graph, by their numbers.

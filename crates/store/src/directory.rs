@@ -12,7 +12,8 @@
 //! without `CURRENT` therefore are a store that lost it. `LOCK` is locked for as long as a process
 //! has the store open to write it, or copies its files, which several may do at the same time. Those
 //! that only read lock nothing: what they have mapped stays when its name goes, and where a name went
-//! before they had it they begin anew (see `DurableStore::read`).
+//! before they had it they begin anew (see `DurableStore::read`). `STREAMS` has the streams and the
+//! continuous queries, of which no other file knows.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -28,6 +29,7 @@ use crate::base_files::base_name;
 use crate::identity::Identity;
 use crate::image::{ImageReader, ImageWriter};
 use crate::log::{Folder, Storage, write_file};
+use crate::side_file::STREAMS;
 
 const CURRENT: &str = "CURRENT";
 const CURRENT_NEW: &str = "CURRENT.new";
@@ -323,7 +325,9 @@ impl Directory {
         let mut names = Folder::new(&self.path)
             .list()
             .map_err(|source| failed(&self.path, source))?;
-        names.retain(|name| name == CURRENT || (is_ours(name) && !in_use.is_leftover(name)));
+        names.retain(|name| {
+            name == CURRENT || name == STREAMS || (is_ours(name) && !in_use.is_leftover(name))
+        });
         names.sort();
         let file = |name: String| {
             let path = self.path.join(&name);

@@ -32,6 +32,7 @@ mod regions;
 mod runs;
 mod segment;
 mod segment_merge;
+mod side_file;
 mod tables;
 mod text_order;
 mod unused;

@@ -122,7 +122,7 @@ impl Database {
 
     /// Makes a batch part of the data.
     fn absorb(&self, stream: &Stream, tuples: &[Timed]) -> Result<(), EngineError> {
-        let is_read = stream.readers.load(Relaxed) > 0;
+        let is_read = !stream.readers.read().is_empty();
         let is_stored = |tuple: &Timed| stream.definition.is_timeless(tuple.1.predicate.as_str());
         let stored: Vec<bool> = tuples.iter().map(is_stored).collect();
         let absorbed = stored.iter().filter(|is_stored| **is_stored).count() as u64;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 use rustc_hash::FxHashMap;
 
 use crate::results::TermText;
@@ -160,6 +161,29 @@ impl Rows {
         })
     }
 
+    /// Rows of three cells as triples; what is none is left out.
+    pub(super) fn triples(&self) -> impl Iterator<Item = Quad> {
+        self.iter().filter_map(|cells| {
+            let [subject, predicate, object] = cells.try_into().ok()?;
+            let subject = match subject? {
+                TermText::Iri(iri) => NamedNode::new_unchecked(iri).into(),
+                TermText::Blank(label) => NamedOrBlankNode::from(BlankNode::new_unchecked(label)),
+                TermText::Literal { .. } => return None,
+            };
+            let TermText::Iri(predicate) = predicate? else {
+                return None;
+            };
+            let predicate = NamedNode::new_unchecked(predicate);
+            let object = owned(object?);
+            Some(Quad::new(
+                subject,
+                predicate,
+                object,
+                GraphName::DefaultGraph,
+            ))
+        })
+    }
+
     /// The rows that another answer does not have, as multisets: of a row that comes three times here
     /// and once there, two.
     pub(crate) fn without(&self, others: &Self) -> Self {
@@ -175,6 +199,24 @@ impl Rows {
             }
         }
         kept
+    }
+}
+
+fn owned(text: TermText<'_>) -> Term {
+    match text {
+        TermText::Iri(iri) => NamedNode::new_unchecked(iri).into(),
+        TermText::Blank(label) => BlankNode::new_unchecked(label).into(),
+        TermText::Literal {
+            value,
+            language: Some(tag),
+            ..
+        } => Literal::new_language_tagged_literal_unchecked(value, tag).into(),
+        TermText::Literal {
+            value, datatype, ..
+        } => match datatype {
+            None => Literal::new_simple_literal(value).into(),
+            Some(iri) => Literal::new_typed_literal(value, NamedNode::new_unchecked(iri)).into(),
+        },
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use jindou_plan::{ContinuousQuery, Output, Prepared};
@@ -11,6 +11,7 @@ use jindou_stream::Schedule;
 use parking_lot::{Condvar, Mutex};
 
 use super::answer::Answer;
+use super::histogram::Histogram;
 use super::stream::{OfWindows, Stream};
 
 /// Results that are kept for those who come later, and bytes of these.
@@ -26,11 +27,17 @@ pub(crate) struct Continuous {
     pub(super) streams: OfWindows,
     /// Of each window, nothing before this: tuples were not kept for the query before it came.
     pub(super) begins: Box<[i64]>,
+    /// The last instant at which it was evaluated.
+    pub(super) last_ms: AtomicI64,
     /// Held while it is evaluated.
     pub(super) state: Mutex<State>,
     pub(super) log: ResultLog,
     pub(super) is_paused: AtomicBool,
     pub(super) is_gone: AtomicBool,
+    /// Reasons to look whether it is due that nobody has looked into; whoever adds the first one does.
+    pub(super) wakes: AtomicU64,
+    /// Where its results go, if they are a stream.
+    pub(super) publishes: Option<Arc<Stream>>,
     pub(super) figures: Figures,
 }
 
@@ -59,7 +66,7 @@ pub(super) struct Figures {
     pub(super) executions: AtomicU64,
     pub(super) failures: AtomicU64,
     pub(super) rows: AtomicU64,
-    pub(super) nanoseconds: AtomicU64,
+    pub(super) took: Histogram,
     pub(super) longest: AtomicU64,
 }
 
@@ -102,8 +109,10 @@ pub struct ContinuousStatus {
     pub failures: u64,
     /// Rows that it gave.
     pub rows: u64,
-    /// Microseconds of an evaluation, on average.
-    pub mean_us: f64,
+    /// Microseconds of half of all evaluations at most, and of 99 of 100.
+    pub median_us: f64,
+    /// See `median_us`.
+    pub p99_us: f64,
     /// The longest one.
     pub longest_us: f64,
     /// The last instant at which it was evaluated.
@@ -163,7 +172,7 @@ impl Continuous {
         let figures = &self.figures;
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         figures.executions.fetch_add(1, Relaxed);
-        figures.nanoseconds.fetch_add(nanoseconds, Relaxed);
+        figures.took.note(took);
         figures.longest.fetch_max(nanoseconds, Relaxed);
         match rows {
             Some(rows) => figures.rows.fetch_add(rows as u64, Relaxed),
@@ -171,20 +180,31 @@ impl Continuous {
         };
     }
 
+    pub(super) fn is_paused(&self) -> bool {
+        self.is_paused.load(Relaxed)
+    }
+
+    /// True if its results are this stream.
+    pub(super) fn makes(&self, stream: &Arc<Stream>) -> bool {
+        let made = self.publishes.as_ref();
+        made.is_some_and(|made| Arc::ptr_eq(made, stream))
+    }
+
     pub(super) fn status(&self) -> ContinuousStatus {
         let figures = &self.figures;
         let executions = figures.executions.load(Relaxed);
-        let us = |nanoseconds: u64| nanoseconds as f64 / 1e3;
+        let us = |time: Duration| time.as_secs_f64() * 1e6;
         ContinuousStatus {
             name: self.name.clone(),
             text: self.text.clone(),
-            paused: self.is_paused.load(Relaxed),
+            paused: self.is_paused(),
             executions,
             failures: figures.failures.load(Relaxed),
             rows: figures.rows.load(Relaxed),
-            mean_us: us(figures.nanoseconds.load(Relaxed)) / executions.max(1) as f64,
-            longest_us: us(figures.longest.load(Relaxed)),
-            last_instant_ms: self.state.lock().last_ms,
+            median_us: us(figures.took.percentile(0.5)),
+            p99_us: us(figures.took.percentile(0.99)),
+            longest_us: figures.longest.load(Relaxed) as f64 / 1e3,
+            last_instant_ms: (executions > 0).then(|| self.last_ms.load(Relaxed)),
             streams: self
                 .streams
                 .iter()
@@ -221,10 +241,10 @@ pub enum NextResult {
 }
 
 impl ResultLog {
-    pub(super) fn push(&self, result: ContinuousResult) {
+    pub(super) fn push(&self, result: Arc<ContinuousResult>) {
         let mut kept = self.results.lock();
         kept.bytes += result.bytes();
-        kept.results.push_back(Arc::new(result));
+        kept.results.push_back(result);
         while kept.results.len() > MOST_RESULTS
             || (kept.bytes > MOST_BYTES && kept.results.len() > 1)
         {

@@ -1,7 +1,7 @@
 //! Evaluates what is due.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Instant;
 
 use jindou_exec::GraphSource;
@@ -11,7 +11,7 @@ use jindou_stream::{WindowedFigures, WindowedGraph};
 
 use super::answer::{Answer, Rows};
 use super::continuous::{Continuous, ContinuousResult, Planned, State};
-use super::stream::Stream;
+use super::stream::{Stream, Timed};
 use crate::graph::StoredGraph;
 use crate::query::Running;
 use crate::{Database, EngineError, QueryOptions};
@@ -22,16 +22,29 @@ const REPLAN: u64 = 4;
 const FEW: u64 = 64;
 
 impl Database {
-    /// Evaluates all queries at all instants at which their windows are complete.
-    pub(super) fn evaluate_due(&self) {
-        let queries: Vec<Arc<Continuous>> = {
-            let names = self.inner().streams.names.read();
-            names.queries.values().cloned().collect()
-        };
-        for query in &queries {
-            self.evaluate_query(query);
+    /// Has all queries that read a stream evaluated at all instants at which their windows are
+    /// complete, and forgets what none of them will read any more.
+    pub(super) fn wake_readers(&self, stream: &Stream) {
+        let readers: Vec<Arc<Continuous>> = stream.readers.read().clone();
+        for query in &readers {
+            self.wake(query);
         }
-        self.forget_read();
+        forget_read(stream);
+    }
+
+    /// Has a query evaluated, by this thread unless another one is at it.
+    pub(super) fn wake(&self, query: &Continuous) {
+        if query.wakes.fetch_add(1, SeqCst) > 0 {
+            return;
+        }
+        loop {
+            let wakes = query.wakes.load(SeqCst);
+            self.evaluate_query(query);
+            let settled = query.wakes.compare_exchange(wakes, 0, SeqCst, SeqCst);
+            if settled.is_ok() {
+                return;
+            }
+        }
     }
 
     fn evaluate_query(&self, query: &Continuous) {
@@ -41,13 +54,40 @@ impl Database {
                 return;
             }
             if !query.is_paused.load(Relaxed) {
-                self.evaluate_at(query, &mut state, instant_ms);
+                let answer = self.evaluate_at(query, &mut state, instant_ms);
+                self.publish_answer(query, instant_ms, &answer);
             }
             state.last_ms = Some(instant_ms);
+            query.last_ms.store(instant_ms, Relaxed);
         }
     }
 
-    fn evaluate_at(&self, query: &Continuous, state: &mut State, instant_ms: i64) {
+    /// Makes an answer tuples of the stream that the query makes, if it makes one.
+    fn publish_answer(&self, query: &Continuous, instant_ms: i64, answer: &ContinuousResult) {
+        let Some(stream) = &query.publishes else {
+            return;
+        };
+        let rows = answer.answer.as_ref().ok().and_then(Answer::rows);
+        let triples = rows.into_iter().flat_map(Rows::triples);
+        let mut tuples: Vec<Timed> = triples.map(|quad| (instant_ms, quad)).collect();
+        let pushed = self.name_blank_nodes(&mut tuples).and_then(|()| {
+            // What comes next has a later time.
+            stream.intake.lock().heartbeat(instant_ms);
+            self.push_tuples(stream, tuples)?;
+            self.heartbeat_of(stream, instant_ms.saturating_add(1))
+        });
+        if let Err(error) = pushed {
+            query.figures.failures.fetch_add(1, Relaxed);
+            tracing::warn!(query = query.name, %error, "results are not published");
+        }
+    }
+
+    fn evaluate_at(
+        &self,
+        query: &Continuous,
+        state: &mut State,
+        instant_ms: i64,
+    ) -> Arc<ContinuousResult> {
         let begun = Instant::now();
         // It has all that the windows have: these are complete.
         let graph = self.graph();
@@ -68,7 +108,7 @@ impl Database {
         let bounds = windows
             .iter()
             .map(|(_, bounds)| (bounds.from_ms, bounds.until_ms));
-        query.log.push(ContinuousResult {
+        let result = Arc::new(ContinuousResult {
             instant_ms,
             sequence: state.sequence,
             windows: names
@@ -78,6 +118,8 @@ impl Database {
             snapshot: graph.snapshot.number().0,
             answer: found.map_err(|error| error.to_string()),
         });
+        query.log.push(Arc::clone(&result));
+        result
     }
 
     fn find(
@@ -108,37 +150,24 @@ impl Database {
             Answer::read(running.into_results()?)
         })?
     }
-
-    /// Forgets tuples that no query will read any more.
-    fn forget_read(&self) {
-        let names = self.inner().streams.names.read();
-        for stream in names.streams.values() {
-            let Some(stable_ms) = stream.stable_ms() else {
-                continue;
-            };
-            let mut from_ms = stable_ms;
-            for query in names.queries.values() {
-                from_ms = from_ms.min(needed_from(query, stream).unwrap_or(from_ms));
-            }
-            stream.ring.lock().forget_before(from_ms);
-        }
-    }
 }
 
-/// The earliest time that the next instant of a query needs of a stream; `None` if it does not read
-/// it.
-fn needed_from(query: &Continuous, stream: &Arc<Stream>) -> Option<i64> {
-    let reads = query.streams.iter().any(|one| Arc::ptr_eq(one, stream));
-    if !reads {
-        return None;
-    }
-    // Whoever evaluates it now needs what is there.
-    let last = query
-        .state
-        .try_lock()
-        .map_or(Some(i64::MIN), |state| state.last_ms);
-    let reach = query.schedule.reach_ms();
-    Some(last.map_or(i64::MIN, |last| last.saturating_sub_unsigned(reach)))
+/// Forgets tuples of a stream that no query will read any more.
+fn forget_read(stream: &Stream) {
+    let Some(stable_ms) = stream.stable_ms() else {
+        return;
+    };
+    let readers = stream.readers.read();
+    let needed = readers.iter().map(|query| needed_from(query));
+    let from_ms = needed.min().unwrap_or(stable_ms).min(stable_ms);
+    stream.ring.lock().forget_before(from_ms);
+}
+
+/// The earliest time that the next instant of a query needs.
+fn needed_from(query: &Continuous) -> i64 {
+    // An instant that is being evaluated is not the last one yet.
+    let last = query.last_ms.load(Relaxed);
+    last.saturating_sub_unsigned(query.schedule.reach_ms())
 }
 
 fn windows_at(query: &Continuous, instant_ms: i64) -> Vec<(RingSnapshot, Bounds)> {

@@ -58,13 +58,21 @@ impl Database {
     /// [`EngineError::NotFound`]; those of a transaction.
     pub fn heartbeat(&self, name: &str, time_ms: i64) -> Result<(), EngineError> {
         let stream = self.known_stream(name)?;
+        self.heartbeat_of(&stream, time_ms)
+    }
+
+    pub(super) fn heartbeat_of(&self, stream: &Stream, time_ms: i64) -> Result<(), EngineError> {
         stream.intake.lock().heartbeat(time_ms);
-        self.close_batches(&stream)?;
-        self.evaluate_due();
+        self.close_batches(stream)?;
+        self.wake_readers(stream);
         Ok(())
     }
 
-    fn push_tuples(&self, stream: &Stream, tuples: Vec<Timed>) -> Result<PushReport, EngineError> {
+    pub(super) fn push_tuples(
+        &self,
+        stream: &Stream,
+        tuples: Vec<Timed>,
+    ) -> Result<PushReport, EngineError> {
         if stream.is_full() {
             self.close_batches(stream)?;
             if stream.is_full() {
@@ -94,7 +102,7 @@ impl Database {
         stream.counts.tuples.fetch_add(report.accepted, Relaxed);
         self.absorb_late(stream, late)?;
         self.close_batches(stream)?;
-        self.evaluate_due();
+        self.wake_readers(stream);
         Ok(report)
     }
 
@@ -147,7 +155,7 @@ impl Database {
     }
 
     /// Gives blank nodes labels that no other document has.
-    fn name_blank_nodes(&self, tuples: &mut [Timed]) -> Result<(), EngineError> {
+    pub(super) fn name_blank_nodes(&self, tuples: &mut [Timed]) -> Result<(), EngineError> {
         let has_some = tuples.iter().any(|(_, quad)| {
             matches!(quad.subject, NamedOrBlankNode::BlankNode(_))
                 || matches!(quad.object, Term::BlankNode(_))

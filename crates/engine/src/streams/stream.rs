@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCs
 use jindou_store::window::{Ring, RingOptions};
 use jindou_stream::{Intake, StreamDefinition};
 use oxrdf::Quad;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
+
+use super::continuous::Continuous;
 
 /// Runs are merged up to this length: a minute of expired tuples is kept at most.
 const LONGEST_RUN_MS: u64 = 60_000;
@@ -31,7 +33,7 @@ pub(crate) struct Stream {
     /// All tuples before this are part of the data.
     stable_ms: AtomicI64,
     /// Queries that read it.
-    pub(super) readers: AtomicU64,
+    pub(super) readers: RwLock<Vec<Arc<Continuous>>>,
     pub(super) counts: Counts,
     late: Mutex<VecDeque<Timed>>,
     /// Bytes of the tuples that wait.
@@ -92,7 +94,7 @@ impl Stream {
             closing: Mutex::default(),
             ring: Mutex::new(Ring::new(options)),
             stable_ms: AtomicI64::new(NEVER),
-            readers: AtomicU64::new(0),
+            readers: RwLock::default(),
             counts: Counts::default(),
             late: Mutex::default(),
             waiting_bytes: AtomicU64::new(0),
@@ -141,7 +143,7 @@ impl Stream {
             batches: self.counts.batches.load(Relaxed),
             watermark_ms,
             stable_ms: self.stable_ms(),
-            queries: self.readers.load(Relaxed),
+            queries: self.readers.read().len() as u64,
             window_bytes,
             window_runs,
             waiting_bytes: self.waiting_bytes.load(Relaxed),

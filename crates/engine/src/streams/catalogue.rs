@@ -1,0 +1,364 @@
+//! Which streams and continuous queries are there, and what may be made or taken away?
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use jindou_plan::{ContinuousQuery, Extent, parse_continuous};
+use jindou_stream::{Schedule, StreamDefinition, TimeWindow};
+use oxrdf::NamedNode;
+
+use super::continuous::{Continuous, Figures, ResultLog, State};
+use super::stream::Stream;
+use crate::deadline::Deadline;
+use crate::request_memory::RequestMemory;
+use crate::{Database, EngineError};
+
+/// Streams and continuous queries by their names.
+#[derive(Default)]
+pub(super) struct Names {
+    pub(super) streams: BTreeMap<String, Arc<Stream>>,
+    pub(super) queries: BTreeMap<String, Arc<Continuous>>,
+}
+
+/// Whether a query is not evaluated for the time being.
+pub(super) struct Paused(pub(super) bool);
+
+impl Names {
+    /// The stream of this name or IRI.
+    pub(super) fn stream(&self, name: &str) -> Option<&Arc<Stream>> {
+        let by_iri = || {
+            let mut streams = self.streams.values();
+            streams.find(|stream| stream.definition.iri == name)
+        };
+        self.streams.get(name).or_else(by_iri)
+    }
+
+    fn insert_query(&mut self, query: Arc<Continuous>) {
+        for stream in distinct(&query.streams) {
+            stream.readers.write().push(Arc::clone(&query));
+        }
+        if let Some(stream) = &query.publishes {
+            let made = Arc::clone(stream);
+            self.streams.insert(stream.name.clone(), made);
+        }
+        self.queries.insert(query.name.clone(), query);
+    }
+
+    fn remove_query(&mut self, name: &str) {
+        let Some(query) = self.queries.remove(name) else {
+            return;
+        };
+        for stream in distinct(&query.streams) {
+            let mut readers = stream.readers.write();
+            readers.retain(|reader| !Arc::ptr_eq(reader, &query));
+        }
+        if let Some(stream) = &query.publishes {
+            self.streams.remove(&stream.name);
+        }
+    }
+}
+
+impl Database {
+    /// Makes a stream; true if there was none of this name. One that is there already stays if it is
+    /// described alike.
+    ///
+    /// # Errors
+    /// [`EngineError::InvalidQuery`] for a definition that makes no sense; [`EngineError::InUse`] if
+    /// another stream has this name or this IRI; what the operating system says.
+    pub fn create_stream(
+        &self,
+        name: &str,
+        definition: StreamDefinition,
+    ) -> Result<bool, EngineError> {
+        let mut names = self.inner().streams.names.write();
+        let is_new = add_stream(name, definition, &mut names)?;
+        if is_new && let Err(error) = self.keep_names(&names) {
+            names.streams.remove(name);
+            return Err(error);
+        }
+        Ok(is_new)
+    }
+
+    /// Takes a stream away; false if there is none of this name. What was absorbed stays.
+    ///
+    /// # Errors
+    /// [`EngineError::InUse`] while a continuous query reads or makes it; what the operating system
+    /// says.
+    pub fn drop_stream(&self, name: &str) -> Result<bool, EngineError> {
+        let mut names = self.inner().streams.names.write();
+        let Some(stream) = names.streams.get(name).cloned() else {
+            return Ok(false);
+        };
+        if let Some(query) = stream.readers.read().first() {
+            return Err(in_use(format!(
+                "the continuous query {} reads {name}",
+                query.name
+            )));
+        }
+        let mut queries = names.queries.values();
+        if let Some(query) = queries.find(|query| query.makes(&stream)) {
+            return Err(in_use(format!(
+                "the continuous query {} makes {name}",
+                query.name
+            )));
+        }
+        names.streams.remove(name);
+        if let Err(error) = self.keep_names(&names) {
+            names.streams.insert(name.to_owned(), stream);
+            return Err(error);
+        }
+        Ok(true)
+    }
+
+    /// Registers a continuous query under a name; true if there was none of it. It is evaluated from
+    /// the next instants of its windows on. Results of REGISTER STREAM with CONSTRUCT are a stream of
+    /// the name or IRI in its header, which other queries may read.
+    ///
+    /// # Errors
+    /// What is wrong with the text; what it asks for and is not supported, by name;
+    /// [`EngineError::NotFound`] for a stream that is not there; [`EngineError::InUse`] if the name is
+    /// that of another query; what the operating system says.
+    pub fn register(&self, name: &str, text: &str) -> Result<bool, EngineError> {
+        let mut names = self.inner().streams.names.write();
+        let is_new = self.add_query(name, text, Paused(false), &mut names)?;
+        if is_new && let Err(error) = self.keep_names(&names) {
+            names.remove_query(name);
+            return Err(error);
+        }
+        Ok(is_new)
+    }
+
+    pub(super) fn add_query(
+        &self,
+        name: &str,
+        text: &str,
+        Paused(is_paused): Paused,
+        names: &mut Names,
+    ) -> Result<bool, EngineError> {
+        if let Some(known) = names.queries.get(name) {
+            return match known.text == text {
+                true => Ok(false),
+                false => Err(in_use(format!(
+                    "the continuous query {name} is there, and another one"
+                ))),
+            };
+        }
+        let query = self.parse_registration(text, names)?;
+        let publishes = published(name, &query, names)?;
+        let continuous = continuous(name, text, query, publishes, names)?;
+        continuous.is_paused.store(is_paused, Relaxed);
+        names.insert_query(Arc::new(continuous));
+        Ok(true)
+    }
+
+    fn parse_registration(
+        &self,
+        text: &str,
+        names: &Names,
+    ) -> Result<ContinuousQuery, EngineError> {
+        let inner = self.inner();
+        let deadline = Deadline::new(Instant::now(), inner.config.query_timeout, None);
+        let resolve = |name: &str| {
+            let stream = names.stream(name)?;
+            Some(NamedNode::new_unchecked(&stream.definition.iri))
+        };
+        let union = inner.is_union(None);
+        let mut memory = RequestMemory::new(inner.config.memory_pool.as_ref());
+        memory.plan(&deadline, |limits| {
+            parse_continuous(text, None, &resolve, union, limits)
+        })
+    }
+
+    /// Ends a continuous query, and the stream that its results are; false if there is none of this
+    /// name.
+    ///
+    /// # Errors
+    /// [`EngineError::InUse`] while another query reads that stream; what the operating system says.
+    pub fn unregister(&self, name: &str) -> Result<bool, EngineError> {
+        let mut names = self.inner().streams.names.write();
+        let Some(query) = names.queries.get(name).cloned() else {
+            return Ok(false);
+        };
+        if let Some(made) = &query.publishes {
+            let readers = made.readers.read();
+            if let Some(reader) = readers.iter().find(|reader| reader.name != name) {
+                let message = format!("the continuous query {} reads {}", reader.name, made.name);
+                return Err(in_use(message));
+            }
+        }
+        names.remove_query(name);
+        if let Err(error) = self.keep_names(&names) {
+            names.insert_query(query);
+            return Err(error);
+        }
+        query.is_gone.store(true, Relaxed);
+        query.log.end();
+        Ok(true)
+    }
+
+    /// Has a continuous query stop until further notice, or go on: with the instants that come then.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]; what the operating system says.
+    pub fn set_paused(&self, name: &str, is_paused: bool) -> Result<(), EngineError> {
+        let query = self.known_query(name)?;
+        let was_paused = query.is_paused.swap(is_paused, Relaxed);
+        let kept = self.keep_names(&self.inner().streams.names.write());
+        if let Err(error) = kept {
+            query.is_paused.store(was_paused, Relaxed);
+            return Err(error);
+        }
+        self.wake(&query);
+        Ok(())
+    }
+}
+
+pub(super) fn add_stream(
+    name: &str,
+    definition: StreamDefinition,
+    names: &mut Names,
+) -> Result<bool, EngineError> {
+    definition
+        .check(name)
+        .map_err(|error| EngineError::InvalidQuery {
+            message: error.to_string(),
+        })?;
+    if let Some(known) = names.streams.get(name) {
+        return match known.definition == definition {
+            true => Ok(false),
+            false => Err(in_use(format!(
+                "the stream {name} is there, and another one"
+            ))),
+        };
+    }
+    if let Some(other) = names.stream(&definition.iri) {
+        let message = format!("the stream {} has the IRI <{}>", other.name, definition.iri);
+        return Err(in_use(message));
+    }
+    let stream = Arc::new(Stream::new(name, definition));
+    names.streams.insert(name.to_owned(), stream);
+    Ok(true)
+}
+
+fn in_use(message: String) -> EngineError {
+    EngineError::InUse { message }
+}
+
+/// Each stream once.
+fn distinct(streams: &[Arc<Stream>]) -> impl Iterator<Item = &Arc<Stream>> {
+    let is_first = |(at, stream): &(usize, &Arc<Stream>)| {
+        !streams[..*at]
+            .iter()
+            .any(|before| Arc::ptr_eq(before, stream))
+    };
+    streams
+        .iter()
+        .enumerate()
+        .filter(is_first)
+        .map(|(_, stream)| stream)
+}
+
+/// The stream that the results of a query are, if they are one: that of the name in its header, or else
+/// of the name that it is registered as.
+fn published(
+    name: &str,
+    query: &ContinuousQuery,
+    names: &Names,
+) -> Result<Option<Arc<Stream>>, EngineError> {
+    if !query.publishes || !query.is_construct() {
+        return Ok(None);
+    }
+    let header = query.name.as_deref();
+    let iri = header.filter(|header| NamedNode::new(*header).is_ok());
+    let name = match iri {
+        Some(_) => name,
+        None => header.unwrap_or(name),
+    };
+    let own = format!("urn:jindou:stream:{name}");
+    let iri = iri.unwrap_or(&own);
+    if names.stream(name).or_else(|| names.stream(iri)).is_some() {
+        return Err(in_use(format!(
+            "a stream is called {name} or <{iri}> already"
+        )));
+    }
+    let mut definition = StreamDefinition::new(iri);
+    // Its tuples have the times of instants, and nothing comes between them.
+    definition.interval_ms = 1;
+    definition
+        .check(name)
+        .map_err(|error| EngineError::InvalidQuery {
+            message: error.to_string(),
+        })?;
+    Ok(Some(Arc::new(Stream::new(name, definition))))
+}
+
+/// A query over the streams that there are.
+fn continuous(
+    name: &str,
+    text: &str,
+    query: ContinuousQuery,
+    publishes: Option<Arc<Stream>>,
+    names: &Names,
+) -> Result<Continuous, EngineError> {
+    if query.windows.is_empty() {
+        let feature = "continuous queries without a window of a stream".to_owned();
+        return Err(EngineError::Unsupported {
+            feature,
+            place: None,
+        });
+    }
+    let mut windows = Vec::with_capacity(query.windows.len());
+    let mut streams = Vec::with_capacity(query.windows.len());
+    for window in &query.windows {
+        let stream = names.stream(window.stream.as_str());
+        let stream = stream.ok_or_else(|| EngineError::NotFound {
+            what: format!("stream <{}>", window.stream.as_str()),
+        })?;
+        streams.push(Arc::clone(stream));
+        windows.push(time_window(window.extent, query.every_ms)?);
+    }
+    let stable: Vec<Option<i64>> = streams.iter().map(|stream| stream.stable_ms()).collect();
+    let last_ms = stable.iter().copied().flatten().max();
+    Ok(Continuous {
+        name: name.to_owned(),
+        text: text.to_owned(),
+        schedule: Schedule {
+            windows,
+            every_ms: query.every_ms,
+        },
+        begins: stable
+            .iter()
+            .map(|stable| stable.unwrap_or(i64::MIN))
+            .collect(),
+        streams: streams.into(),
+        state: State {
+            last_ms,
+            ..State::default()
+        }
+        .into(),
+        query,
+        log: ResultLog::default(),
+        is_paused: false.into(),
+        is_gone: false.into(),
+        wakes: 0.into(),
+        publishes,
+        last_ms: last_ms.unwrap_or(i64::MIN).into(),
+        figures: Figures::default(),
+    })
+}
+
+/// A window over time; without a step of its own it slides with the query, or else by its range.
+fn time_window(extent: Extent, every_ms: Option<u64>) -> Result<TimeWindow, EngineError> {
+    match extent {
+        Extent::Time { range_ms, step_ms } => Ok(TimeWindow {
+            range_ms,
+            step_ms: step_ms.or(every_ms).unwrap_or(range_ms),
+        }),
+        Extent::Count { .. } => Err(EngineError::Unsupported {
+            feature: "windows of a number of triples".to_owned(),
+            place: None,
+        }),
+    }
+}
