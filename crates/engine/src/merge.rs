@@ -24,7 +24,8 @@ use crate::graph::StoredGraph;
 use crate::turn::Occupation;
 use crate::writer::Writer;
 
-/// A merge takes a predicate with it of which one in so many edges changed.
+/// A merge takes a predicate with it of which one in so many edges changed, or in
+/// [`MergePolicy::share_of_graph`] if that is more.
 const DUE_SHARE: u64 = 16;
 /// In a quiet moment, one in so many.
 const IDLE_DUE_SHARE: u64 = 256;
@@ -136,13 +137,19 @@ impl MergePolicy {
             false => (self.is_due(snapshot), quiet >= self.idle),
         };
         let which = match is_due {
-            true => Which::Share(DUE_SHARE),
+            true => self.due_share(),
             false if is_idle && self.is_due_when_idle(snapshot) => Which::Share(IDLE_DUE_SHARE),
             false => return None,
         };
         let terms = snapshot.appended_bytes() as u64;
         let is_worth_it = terms >= self.idle_term_bytes || !which.of(snapshot).is_empty();
         is_worth_it.then_some(which)
+    }
+
+    /// What a merge takes with it that is due: where all that changed is so large a part of the graph,
+    /// some predicate is, too.
+    fn due_share(&self) -> Which<'static> {
+        Which::Share(DUE_SHARE.max(self.share_of_graph))
     }
 
     /// True where what came since the last merge is this many times what a merge is meant for, but
@@ -323,7 +330,7 @@ impl Inner {
         self.start_maintenance(&mut state);
         if !state.is_running {
             drop(state);
-            let merged = self.merge(Which::Share(DUE_SHARE), deadline);
+            let merged = self.merge(self.config.merge.due_share(), deadline);
             return merged.map(drop).map_err(|error| match error {
                 // It is the update's own time that is over.
                 EngineError::Busy { limit, .. } => EngineError::Timeout { limit },

@@ -595,3 +595,25 @@ fn graphs_count_as_quads_do_in_what_others_wait_for() {
     database.update(&create(1_000)).unwrap();
     assert_eq!(number(), before);
 }
+
+#[test]
+fn writers_never_wait_for_a_merge_that_nobody_begins() {
+    let mut config = config();
+    config.merge.changes = 20;
+    // Few changes of a large predicate are due, too.
+    config.merge.share_of_graph = u64::MAX;
+    let database = Database::with_config(config);
+    let triple = |number: usize| format!("<http://e/{number}> <http://e/p> {number} . ");
+    let all: String = (0..20_000).map(triple).collect();
+    update(&database, &format!("INSERT DATA {{ {all} }}")).unwrap();
+    database.compact().unwrap();
+    for number in 20_000..20_400 {
+        let text = format!("INSERT DATA {{ {} }}", triple(number));
+        let options = UpdateOptions {
+            timeout: Some(Duration::from_secs(60)),
+            ..UpdateOptions::default()
+        };
+        database.update_with(&text, options).unwrap();
+    }
+    assert!(database.statistics().changes < 200);
+}
