@@ -10,6 +10,8 @@ use jindou_plan::{DataQuad, DataTerm};
 use jindou_store::{Snapshot, StoreError, TermKey};
 use oxrdf::{GraphNameRef, QuadRef, TermRef};
 
+use crate::streams::{ObjectKey, TupleKeys};
+
 /// Quads are gathered up to so many, or until their terms have so many bytes.
 const MOST_QUADS: usize = 1024;
 const MOST_BYTES: usize = 1 << 18;
@@ -79,6 +81,21 @@ impl Gather {
                 GraphNameRef::NamedNode(node) => self.iri(node.as_str()),
                 GraphNameRef::BlankNode(node) => self.term(node.into(), scope),
             },
+        };
+        self.quads.push(quad);
+    }
+
+    /// Adds a tuple of a stream, in no graph.
+    pub(crate) fn push_tuple(&mut self, tuple: TupleKeys<'_>) {
+        let quad = GatheredQuad {
+            subject: Gathered::Key(self.number(tuple.subject, KeyKind::Node)),
+            predicate: self.iri_key(tuple.predicate),
+            object: match tuple.object {
+                ObjectKey::Inline(id) => Gathered::Id(id),
+                ObjectKey::Node(key) => Gathered::Key(self.number(key, KeyKind::Node)),
+                ObjectKey::Literal(key) => Gathered::Key(self.number(key, KeyKind::Literal)),
+            },
+            graph: Gathered::Id(TermId::NONE),
         };
         self.quads.push(quad);
     }

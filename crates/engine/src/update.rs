@@ -16,7 +16,7 @@ use jindou_plan::{
     parse_update_within,
 };
 use jindou_store::{Changes, Effect, Snapshot, Stage, TermCounts};
-use oxrdf::{NamedNode, QuadRef, TermRef};
+use oxrdf::{NamedNode, TermRef};
 
 use crate::attempt::{Done, Step};
 use crate::background::SHORT_TEXT_BYTES;
@@ -30,6 +30,7 @@ use crate::progress::QueryProgress;
 use crate::query::Running;
 use crate::reads::{Reads, WatchedGraph};
 use crate::request_memory::RequestMemory;
+use crate::streams::TupleKeys;
 use crate::transact::{Execution, Search};
 use crate::{AddressPolicy, Database, EngineError, QueryOptions, TextPlace, document};
 
@@ -559,14 +560,13 @@ impl<'a> Run<'a> {
     /// their place, in a graph.
     pub(crate) fn absorb<'q>(
         &mut self,
-        tuples: impl Iterator<Item = QuadRef<'q>>,
+        tuples: impl Iterator<Item = TupleKeys<'q>>,
         is_stored: &[bool],
         graph: Option<&str>,
     ) -> Result<Vec<IdQuad>, EngineError> {
         let (mut all, mut gather) = (Vec::with_capacity(is_stored.len()), Gather::default());
         for tuple in tuples {
-            // Their labels are those of no other document.
-            gather.push_quad(tuple, "");
+            gather.push_tuple(tuple);
             self.intern_if(gather.is_full(), &mut gather, &mut all)?;
         }
         self.intern_if(true, &mut gather, &mut all)?;

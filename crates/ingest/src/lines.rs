@@ -1,11 +1,13 @@
 //! Which quads does this run of whole lines hold, and which of its lines are bad?
 
+use crate::blank::scope_prefix;
 use crate::blank::write_labelled;
 use crate::document::{self, QuadScratch};
+use crate::error::{IngestError, SyntaxError};
 use crate::line::{LineContext, Parsed, Scratch, parse};
 use crate::load::QuadSink;
 use memchr::{memchr, memchr_iter};
-use oxrdf::Quad;
+use oxrdf::{GraphNameRef, Quad};
 use oxttl::{NQuadsParser, NTriplesParser, TurtleSyntaxError};
 
 /// How many lines are parsed between two looks at the stop signal.
@@ -39,6 +41,46 @@ pub(crate) struct Tally {
     pub(crate) skipped: u64,
     /// The first few of them.
     pub(crate) bad: Vec<BadLine>,
+}
+
+/// Reads lines of N-Quads that are in memory on the calling thread: for texts that are too short to be
+/// worth others. `_:x` reaches the sink as `fN_x`, where N is `blank_scope`.
+///
+/// # Errors
+/// [`IngestError::Syntax`] with the line and column of `text`; [`IngestError::Sink`].
+pub fn read_lines<S: QuadSink>(
+    name: &str,
+    text: &[u8],
+    blank_scope: u64,
+    sink: &mut S,
+) -> Result<(), IngestError> {
+    let blank_prefix = scope_prefix(blank_scope);
+    let mut reader = LineReader {
+        context: LineContext {
+            graph_names: true,
+            blank_prefix: &blank_prefix,
+            default_graph: GraphNameRef::DefaultGraph,
+        },
+        lenient: false,
+        max_described: 0,
+        scratch: Scratch::default(),
+        quad_scratch: QuadScratch::default(),
+    };
+    let mut tally = Tally::default();
+    let read = reader.read(text, sink, || false, &mut tally);
+    read.map_err(|stop| match stop {
+        Stop::Bad(bad) => IngestError::Syntax(SyntaxError {
+            file: name.into(),
+            line: Some(bad.line + 1),
+            column: Some(bad.column),
+            reason: bad.reason,
+        }),
+        Stop::Sink(error) => IngestError::Sink {
+            file: name.into(),
+            source: Box::new(error),
+        },
+        Stop::Asked => unreachable!("nobody asks"),
+    })
 }
 
 /// Reads runs of lines on one thread.

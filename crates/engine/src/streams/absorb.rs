@@ -8,10 +8,10 @@ use jindou_store::window::{Run as WindowRun, StreamTuple};
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
-use super::stream::{Stream, Timed, waiting_bytes};
+use super::stream::Stream;
+use super::tuples::Tuples;
 use crate::deadline::Deadline;
 use crate::graph::read_whole;
-use crate::transact::Execution;
 use crate::update::{Run, UpdateOptions};
 use crate::{Database, EngineError};
 
@@ -110,8 +110,7 @@ impl Database {
                 stream.intake.lock().put_back(begin_ms, tuples);
                 return Err(error);
             }
-            let bytes = tuples.iter().map(|(_, quad)| waiting_bytes(quad)).sum();
-            stream.waiting_bytes.fetch_sub(bytes, Relaxed);
+            stream.waiting_bytes.fetch_sub(tuples.size(), Relaxed);
             stream.counts.batches.fetch_add(1, Relaxed);
         }
         if let Some(stable_ms) = stream.intake.lock().stable_ms() {
@@ -121,35 +120,28 @@ impl Database {
     }
 
     /// Makes a batch part of the data.
-    fn absorb(&self, stream: &Stream, tuples: &[Timed]) -> Result<(), EngineError> {
-        let is_read = !stream.readers.read().is_empty();
-        let is_stored = |tuple: &Timed| stream.definition.is_timeless(tuple.1.predicate.as_str());
-        let stored: Vec<bool> = tuples.iter().map(is_stored).collect();
+    fn absorb(&self, stream: &Stream, tuples: &Tuples) -> Result<(), EngineError> {
+        let stored = stored(stream, tuples);
         let absorbed = stored.iter().filter(|is_stored| **is_stored).count() as u64;
-        if !is_read {
+        if stream.readers.read().is_empty() {
             // Nobody can read the others.
+            let facts = only(tuples, &stored);
+            let ids = self.insert(stream, &facts, &vec![true; facts.len()])?;
+            self.inner().streams.staged.remove(&ids);
+            stream.counts.absorbed.fetch_add(absorbed, Relaxed);
             let unread = tuples.len() as u64 - absorbed;
             stream.counts.unread.fetch_add(unread, Relaxed);
-            let kept = tuples
-                .iter()
-                .zip(&stored)
-                .filter(|(_, is_stored)| **is_stored);
-            let kept: Vec<Timed> = kept.map(|(tuple, _)| tuple.clone()).collect();
-            self.insert(stream, &kept, &vec![true; kept.len()])?;
-            stream.counts.absorbed.fetch_add(absorbed, Relaxed);
             return Ok(());
         }
         let ids = self.insert(stream, tuples, &stored)?;
         stream.counts.absorbed.fetch_add(absorbed, Relaxed);
-        let timed = tuples
-            .iter()
-            .zip(ids.iter())
-            .map(|((time_ms, _), quad)| StreamTuple {
-                time_ms: *time_ms,
-                subject: quad.subject,
-                predicate: quad.predicate,
-                object: quad.object,
-            });
+        let timed = tuples.times().iter().zip(ids.iter());
+        let timed = timed.map(|(time_ms, quad)| StreamTuple {
+            time_ms: *time_ms,
+            subject: quad.subject,
+            predicate: quad.predicate,
+            object: quad.object,
+        });
         let timed: Vec<StreamTuple> = timed.collect();
         let appended = append(stream, &timed);
         self.inner().streams.staged.remove(&ids);
@@ -157,16 +149,20 @@ impl Database {
     }
 
     /// Late tuples enter no window; those that are facts are stored.
-    pub(super) fn absorb_late(&self, stream: &Stream, late: Vec<Timed>) -> Result<(), EngineError> {
-        let is_stored = |tuple: &&Timed| stream.definition.is_timeless(tuple.1.predicate.as_str());
-        let facts: Vec<Timed> = late.iter().filter(is_stored).cloned().collect();
+    pub(super) fn absorb_late(&self, stream: &Stream, late: &Tuples) -> Result<(), EngineError> {
+        if late.is_empty() {
+            return Ok(());
+        }
+        let facts = only(late, &stored(stream, late));
         let ids = self.insert(stream, &facts, &vec![true; facts.len()])?;
         self.inner().streams.staged.remove(&ids);
         stream
             .counts
             .absorbed
             .fetch_add(facts.len() as u64, Relaxed);
-        late.into_iter().for_each(|tuple| stream.keep_late(tuple));
+        for (time_ms, tuple) in late.iter() {
+            stream.keep_late(format!("{time_ms}\t{} .\n", tuple.text()));
+        }
         Ok(())
     }
 
@@ -174,7 +170,7 @@ impl Database {
     fn insert(
         &self,
         stream: &Stream,
-        tuples: &[Timed],
+        tuples: &Tuples,
         is_stored: &[bool],
     ) -> Result<Arc<Vec<IdQuad>>, EngineError> {
         let inner = self.inner();
@@ -189,10 +185,8 @@ impl Database {
         let mut writer = inner.take_turn(&deadline)?;
         let mut working = writer.begin_transaction()?;
         let (ids, done) = read_whole(&writer.latest, || {
-            let mut run = Run::new(inner, &options, &deadline, &mut working)
-                .for_execution(Execution::default());
-            let quads = tuples.iter().map(|(_, quad)| quad.as_ref());
-            let ids = run.absorb(quads, is_stored, graph)?;
+            let mut run = Run::new(inner, &options, &deadline, &mut working);
+            let ids = run.absorb(tuples.iter().map(|(_, keys)| keys), is_stored, graph)?;
             Ok::<_, EngineError>((ids, run.done()))
         })??;
         let appended = match is_stored.contains(&true) {
@@ -209,6 +203,31 @@ impl Database {
         inner.note_transaction();
         Ok(ids)
     }
+}
+
+/// Whether each of some tuples is a fact.
+fn stored(stream: &Stream, tuples: &Tuples) -> Vec<bool> {
+    let definition = &stream.definition;
+    if !definition.has_timeless() {
+        return vec![false; tuples.len()];
+    }
+    let mut last = ("", false);
+    let is_stored = tuples.iter().map(|(_, keys)| {
+        // Tuples of a predicate often come together.
+        if keys.predicate != last.0 {
+            last = (keys.predicate, definition.is_timeless(keys.predicate));
+        }
+        last.1
+    });
+    is_stored.collect()
+}
+
+/// Those of some tuples that are chosen.
+fn only(tuples: &Tuples, is_chosen: &[bool]) -> Tuples {
+    let mut chosen = Tuples::default();
+    let numbers = (0..tuples.len()).filter(|tuple| is_chosen[*tuple]);
+    numbers.for_each(|tuple| chosen.copy(tuples, tuple));
+    chosen
 }
 
 /// Appends tuples to the ring, in which runs are merged as they come.

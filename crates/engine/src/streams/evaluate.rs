@@ -8,10 +8,12 @@ use jindou_exec::GraphSource;
 use jindou_plan::Prepared;
 use jindou_store::window::{Bounds, RingSnapshot};
 use jindou_stream::{WindowedFigures, WindowedGraph};
+use oxrdf::Quad;
 
 use super::answer::{Answer, Rows};
 use super::continuous::{Continuous, ContinuousResult, Planned, State};
-use super::stream::{Stream, Timed};
+use super::stream::Stream;
+use super::tuples::Tuples;
 use crate::graph::StoredGraph;
 use crate::query::Running;
 use crate::{Database, EngineError, QueryOptions};
@@ -68,9 +70,12 @@ impl Database {
             return;
         };
         let rows = answer.answer.as_ref().ok().and_then(Answer::rows);
-        let triples = rows.into_iter().flat_map(Rows::triples);
-        let mut tuples: Vec<Timed> = triples.map(|quad| (instant_ms, quad)).collect();
-        let pushed = self.name_blank_nodes(&mut tuples).and_then(|()| {
+        let mut triples: Vec<Quad> = rows.into_iter().flat_map(Rows::triples).collect();
+        let pushed = self.name_blank_nodes(&mut triples).and_then(|()| {
+            let mut tuples = Tuples::default();
+            for triple in &triples {
+                tuples.push(instant_ms, triple.as_ref());
+            }
             // What comes next has a later time.
             stream.intake.lock().heartbeat(instant_ms);
             self.push_tuples(stream, tuples)?;

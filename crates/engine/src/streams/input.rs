@@ -1,15 +1,16 @@
 //! What comes into a stream: tuples with their times.
 
-use oxrdf::{BlankNode, NamedOrBlankNode, Term};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
-use jindou_ingest::{Format, Source};
+use jindou_ingest::{Format, Source, read_lines};
+use oxrdf::{BlankNode, NamedOrBlankNode, Quad, Term};
 
-use super::stream::{Stream, Timed, waiting_bytes};
+use super::stream::Stream;
+use super::tuples::Tuples;
 use crate::deadline::Deadline;
 use crate::document::{GraphNames, read};
 use crate::{Database, EngineError};
-
-use std::sync::atomic::Ordering::Relaxed;
 
 /// How tuples are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +72,7 @@ impl Database {
     pub(super) fn push_tuples(
         &self,
         stream: &Stream,
-        tuples: Vec<Timed>,
+        tuples: Tuples,
     ) -> Result<PushReport, EngineError> {
         if stream.is_full() {
             self.close_batches(stream)?;
@@ -83,80 +84,98 @@ impl Database {
             }
         }
         let mut report = PushReport::default();
-        let mut late = Vec::new();
+        let mut late = Tuples::default();
         {
             let mut intake = stream.intake.lock();
-            for tuple in tuples {
-                let bytes = waiting_bytes(&tuple.1);
-                match intake.batch_at(tuple.0) {
+            for (tuple, time_ms) in tuples.times().iter().enumerate() {
+                match intake.batch_at(*time_ms) {
                     Ok(batch) => {
-                        batch.push(tuple);
+                        batch.copy(&tuples, tuple);
+                        let bytes = tuples.size_of(tuple);
                         stream.waiting_bytes.fetch_add(bytes, Relaxed);
                         report.accepted += 1;
                     }
-                    Err(jindou_stream::Late) => late.push(tuple),
+                    Err(jindou_stream::Late) => late.copy(&tuples, tuple),
                 }
             }
         }
         report.late = late.len() as u64;
         stream.counts.tuples.fetch_add(report.accepted, Relaxed);
-        self.absorb_late(stream, late)?;
+        self.absorb_late(stream, &late)?;
         self.close_batches(stream)?;
         self.wake_readers(stream);
         Ok(report)
     }
 
+    /// Tuples of a text, whose blank nodes have labels that no other text has.
     fn tuples(
         &self,
         stream: &Stream,
         format: TupleFormat,
         time_ms: Option<i64>,
         text: Vec<u8>,
-    ) -> Result<Vec<Timed>, EngineError> {
-        let (times, source) = match format {
-            TupleFormat::Lines => {
-                let (times, statements) = split(&stream.name, &text)?;
-                (
-                    Some(times),
-                    Source::bytes(&*stream.name, statements).with_format(Format::NQuads),
-                )
+    ) -> Result<Tuples, EngineError> {
+        let mut tuples = Tuples::default();
+        let name = &*stream.name;
+        match (format, time_ms) {
+            (TupleFormat::Lines, _) => {
+                let (times, statements) = split(name, &text)?;
+                let scope = self.blank_scope(&statements)?;
+                read_lines(name, &statements, scope, &mut tuples)?;
+                if times.len() != tuples.len() {
+                    return Err(EngineError::InvalidQuery {
+                        message: "each line has a time, a tab and one statement".to_owned(),
+                    });
+                }
+                tuples.set_times(times);
             }
-            TupleFormat::Document(format) => {
-                (None, Source::bytes(&*stream.name, text).with_format(format))
-            }
-        };
-        let inner = self.inner();
-        let deadline = Deadline::new(std::time::Instant::now(), inner.config.query_timeout, None);
-        let names = GraphNames::Any { otherwise: None };
-        let document = read(vec![source], names, inner, &deadline)?;
-        let time = match (&times, time_ms) {
-            (Some(_), _) => 0,
-            (None, Some(time)) => time,
-            (None, None) => {
+            (TupleFormat::Document(_), None) => {
                 return Err(EngineError::InvalidQuery {
-                    message: format!("tuples of the stream {} need a time", stream.name),
+                    message: format!("tuples of the stream {name} need a time"),
                 });
             }
-        };
-        if times
-            .as_ref()
-            .is_some_and(|times| times.len() != document.len())
-        {
-            return Err(EngineError::InvalidQuery {
-                message: "each line has a time, a tab and one statement".to_owned(),
-            });
+            (TupleFormat::Document(Format::NTriples | Format::NQuads), Some(time_ms)) => {
+                let scope = self.blank_scope(&text)?;
+                read_lines(name, &text, scope, &mut tuples)?;
+                tuples.set_time(time_ms);
+            }
+            (TupleFormat::Document(format), Some(time_ms)) => {
+                let source = Source::bytes(name, text).with_format(format);
+                self.read_document(source, time_ms, &mut tuples)?;
+            }
         }
-        let mut tuples: Vec<Timed> = match times {
-            Some(times) => times.into_iter().zip(document.quads()).collect(),
-            None => document.quads().map(|quad| (time, quad)).collect(),
-        };
-        self.name_blank_nodes(&mut tuples)?;
         Ok(tuples)
     }
 
+    fn read_document(
+        &self,
+        source: Source,
+        time_ms: i64,
+        tuples: &mut Tuples,
+    ) -> Result<(), EngineError> {
+        let inner = self.inner();
+        let deadline = Deadline::new(Instant::now(), inner.config.query_timeout, None);
+        let names = GraphNames::Any { otherwise: None };
+        let document = read(vec![source], names, inner, &deadline)?;
+        let mut quads: Vec<Quad> = document.quads().collect();
+        self.name_blank_nodes(&mut quads)?;
+        quads
+            .iter()
+            .for_each(|quad| tuples.push(time_ms, quad.as_ref()));
+        Ok(())
+    }
+
+    /// A number for the blank nodes of a text that is no other text's, if it has some.
+    fn blank_scope(&self, text: &[u8]) -> Result<u64, EngineError> {
+        match memchr::memmem::find(text, b"_:") {
+            None => Ok(0),
+            Some(_) => self.inner().writer.lock().reserve_documents(1, 0),
+        }
+    }
+
     /// Gives blank nodes labels that no other document has.
-    pub(super) fn name_blank_nodes(&self, tuples: &mut [Timed]) -> Result<(), EngineError> {
-        let has_some = tuples.iter().any(|(_, quad)| {
+    pub(super) fn name_blank_nodes(&self, quads: &mut [Quad]) -> Result<(), EngineError> {
+        let has_some = quads.iter().any(|quad| {
             matches!(quad.subject, NamedOrBlankNode::BlankNode(_))
                 || matches!(quad.object, Term::BlankNode(_))
         });
@@ -164,7 +183,7 @@ impl Database {
             return Ok(());
         }
         let number = self.inner().writer.lock().reserve_documents(1, 0)?;
-        for (_, quad) in tuples {
+        for quad in quads {
             if let NamedOrBlankNode::BlankNode(node) = &mut quad.subject {
                 *node = scoped(number, node);
             }

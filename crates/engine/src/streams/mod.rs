@@ -14,6 +14,7 @@ mod histogram;
 mod input;
 mod lasting;
 mod stream;
+mod tuples;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -29,6 +30,7 @@ pub use continuous::{ContinuousResult, ContinuousStatus, NextResult};
 pub use input::{PushReport, TupleFormat};
 use stream::Stream;
 pub use stream::StreamStatus;
+pub(crate) use tuples::{ObjectKey, TupleKeys};
 
 use crate::{Database, EngineError};
 
@@ -91,11 +93,7 @@ impl Database {
     /// # Errors
     /// [`EngineError::NotFound`].
     pub fn late_tuples(&self, name: &str) -> Result<String, EngineError> {
-        let late = self.known_stream(name)?.late();
-        let lines = late
-            .iter()
-            .map(|(time, quad)| format!("{time}\t{quad} .\n"));
-        Ok(lines.collect())
+        Ok(self.known_stream(name)?.late())
     }
 
     fn known_stream(&self, name: &str) -> Result<Arc<Stream>, EngineError> {

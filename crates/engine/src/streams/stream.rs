@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCs
 
 use jindou_store::window::{Ring, RingOptions};
 use jindou_stream::{Intake, StreamDefinition};
-use oxrdf::Quad;
 use parking_lot::{Mutex, RwLock};
 
 use super::continuous::Continuous;
+use super::tuples::Tuples;
 
 /// Runs are merged up to this length: a minute of expired tuples is kept at most.
 const LONGEST_RUN_MS: u64 = 60_000;
@@ -19,14 +19,11 @@ const MOST_LATE: usize = 1_000;
 /// Time before all times.
 const NEVER: i64 = i64::MIN;
 
-/// A tuple with its time.
-pub(super) type Timed = (i64, Quad);
-
 pub(crate) struct Stream {
     pub(super) name: String,
     pub(super) definition: StreamDefinition,
     /// Held while tuples are put into batches.
-    pub(super) intake: Mutex<Intake<Vec<Timed>>>,
+    pub(super) intake: Mutex<Intake<Tuples>>,
     /// Held while complete batches become part of the data, one after the other.
     pub(super) closing: Mutex<()>,
     pub(super) ring: Mutex<Ring>,
@@ -35,7 +32,8 @@ pub(crate) struct Stream {
     /// Queries that read it.
     pub(super) readers: RwLock<Vec<Arc<Continuous>>>,
     pub(super) counts: Counts,
-    late: Mutex<VecDeque<Timed>>,
+    /// Lines of time, tab and statement.
+    late: Mutex<VecDeque<String>>,
     /// Bytes of the tuples that wait.
     pub(super) waiting_bytes: AtomicU64,
 }
@@ -111,17 +109,17 @@ impl Stream {
         self.stable_ms.fetch_max(stable_ms, SeqCst);
     }
 
-    pub(super) fn keep_late(&self, tuple: Timed) {
+    pub(super) fn keep_late(&self, line: String) {
         let mut late = self.late.lock();
         if late.len() == MOST_LATE {
             late.pop_front();
         }
-        late.push_back(tuple);
+        late.push_back(line);
     }
 
     /// The last tuples that came late.
-    pub(super) fn late(&self) -> Vec<Timed> {
-        self.late.lock().iter().cloned().collect()
+    pub(super) fn late(&self) -> String {
+        self.late.lock().iter().map(String::as_str).collect()
     }
 
     pub(super) fn status(&self) -> StreamStatus {
@@ -155,21 +153,6 @@ impl Stream {
         let waiting = self.waiting_bytes.load(Relaxed);
         waiting + self.ring.lock().bytes() as u64 > self.definition.memory
     }
-}
-
-/// About what a tuple takes while it waits.
-pub(super) fn waiting_bytes(quad: &Quad) -> u64 {
-    let text = |length: usize| (length + size_of::<String>()) as u64;
-    let subject = match &quad.subject {
-        oxrdf::NamedOrBlankNode::NamedNode(node) => node.as_str().len(),
-        oxrdf::NamedOrBlankNode::BlankNode(node) => node.as_str().len(),
-    };
-    let object = match &quad.object {
-        oxrdf::Term::NamedNode(node) => node.as_str().len(),
-        oxrdf::Term::BlankNode(node) => node.as_str().len(),
-        oxrdf::Term::Literal(literal) => literal.value().len() + literal.datatype().as_str().len(),
-    };
-    size_of::<Timed>() as u64 + text(subject) + text(quad.predicate.as_str().len()) + text(object)
 }
 
 /// Streams by the numbers of a query's windows.

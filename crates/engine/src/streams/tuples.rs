@@ -1,0 +1,241 @@
+//! Tuples that wait: text that takes few bytes, until they get their ids.
+
+use std::convert::Infallible;
+
+use jindou_ingest::QuadSink;
+use jindou_model::{TermId, inline, key};
+use oxrdf::{LiteralRef, NamedOrBlankNodeRef, QuadRef, TermRef};
+
+use crate::gather::inline_id;
+
+/// Tuples with their times, each as the keys of its terms.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tuples {
+    times: Vec<i64>,
+    bytes: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
+
+/// A tuple.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TupleKeys<'a> {
+    pub(crate) subject: &'a [u8],
+    /// An IRI.
+    pub(crate) predicate: &'a str,
+    pub(crate) object: ObjectKey<'a>,
+}
+
+/// An object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ObjectKey<'a> {
+    /// A literal that is held in its id.
+    Inline(TermId),
+    /// The key of an IRI or a blank node.
+    Node(&'a [u8]),
+    /// The key of a literal.
+    Literal(&'a [u8]),
+}
+
+const INLINE: u8 = 0;
+const NODE: u8 = 1;
+const LITERAL: u8 = 2;
+
+impl Tuples {
+    pub(super) fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.times.is_empty()
+    }
+
+    /// About what they take.
+    pub(super) fn size(&self) -> u64 {
+        (self.bytes.len() + self.len() * TUPLE_BYTES as usize) as u64
+    }
+
+    pub(super) fn push(&mut self, time_ms: i64, quad: QuadRef<'_>) {
+        let bytes = &mut self.bytes;
+        push_text(bytes, |bytes| {
+            key::push_term(bytes, subject(quad));
+        });
+        push_text(bytes, |bytes| {
+            bytes.extend_from_slice(quad.predicate.as_str().as_bytes())
+        });
+        if let Some(id) = inline_id(quad.object) {
+            bytes.push(INLINE);
+            bytes.extend_from_slice(&id.raw().to_le_bytes());
+        } else {
+            let kind = bytes.len();
+            bytes.push(NODE);
+            if key::push_term(bytes, quad.object) {
+                bytes[kind] = LITERAL;
+            }
+        }
+        self.times.push(time_ms);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Moves the times by as much as is given for each, in order.
+    pub(super) fn set_times(&mut self, times: Vec<i64>) {
+        debug_assert_eq!(times.len(), self.times.len());
+        self.times = times;
+    }
+
+    pub(super) fn set_time(&mut self, time_ms: i64) {
+        self.times.fill(time_ms);
+    }
+
+    pub(super) fn times(&self) -> &[i64] {
+        &self.times
+    }
+
+    fn bytes_of(&self, tuple: usize) -> &[u8] {
+        let begin = tuple.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[begin..self.ends[tuple]]
+    }
+
+    /// Adds one of other tuples.
+    pub(super) fn copy(&mut self, from: &Self, tuple: usize) {
+        self.bytes.extend_from_slice(from.bytes_of(tuple));
+        self.times.push(from.times[tuple]);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// About what one takes.
+    pub(super) fn size_of(&self, tuple: usize) -> u64 {
+        self.bytes_of(tuple).len() as u64 + TUPLE_BYTES
+    }
+
+    pub(super) fn get(&self, tuple: usize) -> TupleKeys<'_> {
+        let mut rest = self.bytes_of(tuple);
+        let subject = take_text(&mut rest);
+        let predicate = std::str::from_utf8(take_text(&mut rest)).expect("it was a text");
+        let (kind, rest) = rest.split_first().expect(KEPT);
+        TupleKeys {
+            subject,
+            predicate,
+            object: match *kind {
+                INLINE => {
+                    let raw = rest.try_into().expect(KEPT);
+                    ObjectKey::Inline(TermId::from_raw(u64::from_le_bytes(raw)))
+                }
+                NODE => ObjectKey::Node(rest),
+                _ => ObjectKey::Literal(rest),
+            },
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (i64, TupleKeys<'_>)> {
+        (0..self.len()).map(|tuple| (self.times[tuple], self.get(tuple)))
+    }
+}
+
+/// What a tuple takes beside its terms.
+const TUPLE_BYTES: u64 = (size_of::<i64>() + size_of::<usize>()) as u64;
+
+const KEPT: &str = "a tuple is kept whole";
+
+fn subject(quad: QuadRef<'_>) -> TermRef<'_> {
+    match quad.subject {
+        NamedOrBlankNodeRef::NamedNode(node) => node.into(),
+        NamedOrBlankNodeRef::BlankNode(node) => node.into(),
+    }
+}
+
+fn push_text(bytes: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let begin = bytes.len();
+    bytes.extend_from_slice(&[0; 4]);
+    write(bytes);
+    let length = u32::try_from(bytes.len() - begin - 4).expect("parsers take shorter terms");
+    bytes[begin..begin + 4].copy_from_slice(&length.to_le_bytes());
+}
+
+fn take_text<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
+    let (length, after) = rest.split_first_chunk().expect(KEPT);
+    let (text, after) = after.split_at(u32::from_le_bytes(*length) as usize);
+    *rest = after;
+    text
+}
+
+impl QuadSink for Tuples {
+    type Error = Infallible;
+
+    fn quad(&mut self, quad: QuadRef<'_>) -> Result<(), Infallible> {
+        self.push(0, quad);
+        Ok(())
+    }
+}
+
+impl TupleKeys<'_> {
+    /// The statement in the syntax of N-Triples, without its dot.
+    pub(super) fn text(self) -> String {
+        let node = |key: &[u8]| key::vertex(key).map(|term| term.to_string());
+        let object = match self.object {
+            ObjectKey::Inline(id) => {
+                let mut lexical = String::new();
+                let is_whole = inline::decode_lexical(id, &mut lexical);
+                let datatype = inline::datatype(id).filter(|_| is_whole);
+                datatype
+                    .map(|datatype| LiteralRef::new_typed_literal(&lexical, datatype).to_string())
+            }
+            ObjectKey::Node(key) => node(key),
+            ObjectKey::Literal(key) => key::literal(key).map(|literal| literal.to_string()),
+        };
+        let subject = node(self.subject).unwrap_or_default();
+        format!(
+            "{subject} <{}> {}",
+            self.predicate,
+            object.unwrap_or_default()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oxrdf::vocab::xsd;
+    use oxrdf::{BlankNode, GraphName, Literal, NamedNode, Quad, Term};
+
+    #[test]
+    fn tuples_are_read_as_they_were_pushed() {
+        let node = NamedNode::new_unchecked;
+        let objects: [Term; 6] = [
+            node("http://e/o").into(),
+            BlankNode::new_unchecked("b").into(),
+            Literal::new_typed_literal("1", xsd::INTEGER).into(),
+            Literal::new_typed_literal("01", xsd::INTEGER).into(),
+            Literal::new_simple_literal("").into(),
+            Literal::new_language_tagged_literal_unchecked("x", "en").into(),
+        ];
+        let quad = |object: &Term| {
+            let graph = GraphName::DefaultGraph;
+            Quad::new(
+                node("http://e/s"),
+                node("http://e/p"),
+                object.clone(),
+                graph,
+            )
+        };
+        let mut all = Tuples::default();
+        for (time, object) in (0..).zip(&objects) {
+            all.push(time, quad(object).as_ref());
+        }
+        let mut some = Tuples::default();
+        [3, 2].into_iter().for_each(|tuple| some.copy(&all, tuple));
+        let texts: Vec<(i64, String)> =
+            all.iter().map(|(time, keys)| (time, keys.text())).collect();
+        for (time, object) in (0..).zip(&objects) {
+            let text = format!("<http://e/s> <http://e/p> {object}");
+            assert_eq!(texts[time as usize], (time, text));
+        }
+        let of_some: Vec<_> = some
+            .iter()
+            .map(|(time, keys)| (time, keys.text()))
+            .collect();
+        assert_eq!(of_some, [texts[3].clone(), texts[2].clone()]);
+        let sizes: u64 = (0..all.len()).map(|tuple| all.size_of(tuple)).sum();
+        assert_eq!(all.size(), sizes);
+    }
+}
