@@ -385,11 +385,12 @@ impl Inner {
     /// Numbers all terms anew, as a first load of the graph would: no update is taken meanwhile.
     ///
     /// # Errors
-    /// As [`Inner::merge`].
+    /// As [`Inner::merge`]; [`EngineError::InUse`] while windows of streams hold ids.
     pub(crate) fn renumber(&self, deadline: &Deadline) -> Result<(), EngineError> {
         let _one = self.turn.take(Occupation::Merge, deadline)?;
         let mut writer = self.take_writer(Occupation::Merge, deadline)?;
         writer.check_opened_to_write()?;
+        self.streams.check_without_tuples()?;
         let start = writer.begin()?;
         let base = self.builders()?.install(|| rebuild(&start))?;
         start.base().check()?;

@@ -340,6 +340,11 @@ fn terms_stay_while_only_windows_have_them_and_go_afterwards() {
         let statistics = database.statistics();
         terms.push(statistics.vertices);
     }
+    let refused = database.renumber_within(None).unwrap_err().to_string();
+    assert!(refused.contains("windows of s hold ids"), "{refused}");
+    assert!(database.unregister("q").unwrap());
+    database.heartbeat("s", begin + 100).unwrap();
+    database.renumber_within(None).unwrap();
     // A window has 1,000 terms, and runs are kept until their last tuple is forgotten.
     assert!(terms.iter().all(|terms| *terms < 2_500), "{terms:?}");
 }

@@ -55,6 +55,23 @@ impl Drop for Candidates<'_> {
 }
 
 impl super::Streams {
+    /// # Errors
+    /// [`EngineError::InUse`] if a stream has tuples, which are ids.
+    pub(crate) fn check_without_tuples(&self) -> Result<(), EngineError> {
+        let names = self.names.read();
+        let has_runs = |stream: &&Arc<Stream>| !stream.ring.lock().snapshot().runs().is_empty();
+        let is_staged = !self.staged.0.lock().is_empty();
+        match names.streams.values().find(has_runs) {
+            None if !is_staged => Ok(()),
+            found => Err(EngineError::InUse {
+                message: format!(
+                    "windows of {} hold ids, which numbering anew would change",
+                    found.map_or("a stream", |stream| &stream.name)
+                ),
+            }),
+        }
+    }
+
     /// Terms that were found unused and that a stream had then, to be looked at again.
     pub(crate) fn take_candidates(&self) -> Candidates<'_> {
         Candidates {
