@@ -348,3 +348,32 @@ fn terms_stay_while_only_windows_have_them_and_go_afterwards() {
     // A window has 1,000 terms, and runs are kept until their last tuple is forgotten.
     assert!(terms.iter().all(|terms| *terms < 2_500), "{terms:?}");
 }
+
+#[test]
+fn variables_range_over_windows_that_have_names() {
+    let database = Database::new();
+    stream(&database, "a");
+    stream(&database, "b");
+    let stored = "INSERT DATA { GRAPH <http://e/g> { <http://e/x> <http://e/p> <http://e/z> } }";
+    database.update(stored).unwrap();
+    let windows = "FROM NAMED WINDOW :w ON :a [RANGE 100ms STEP 100ms] \
+                   FROM NAMED WINDOW :v ON :b [RANGE 100ms STEP 100ms] ";
+    let text = format!("{PREFIX}SELECT ?w ?x {windows}WHERE {{ WINDOW ?w {{ ?x :p ?w }} }}");
+    database.register("same", &text).unwrap();
+    let text = format!("{PREFIX}SELECT ?w ?x {windows}WHERE {{ WINDOW ?w {{ ?x :p ?y }} }}");
+    database.register("windows", &text).unwrap();
+    let graphs = "FROM NAMED STREAM :a [RANGE 100ms STEP 100ms] \
+                  FROM STREAM :b [RANGE 100ms STEP 100ms] FROM NAMED :g ";
+    let text = format!("{PREFIX}SELECT ?g ?x {graphs}WHERE {{ GRAPH ?g {{ ?x :p ?y }} }}");
+    database.register("graphs", &text).unwrap();
+    push(&database, "a", &[(10, "x p y"), (20, "x p w")]);
+    push(&database, "b", &[(30, "z p y"), (40, "z p w")]);
+    for name in ["a", "b"] {
+        database.heartbeat(name, 100).unwrap();
+    }
+    assert_eq!(results(&database, "same"), found(&[(100, &["<w> <x>"])]));
+    let rows: &[&str] = &["<v> <z>", "<v> <z>", "<w> <x>", "<w> <x>"];
+    assert_eq!(results(&database, "windows"), found(&[(100, rows)]));
+    let rows: &[&str] = &["<a> <x>", "<a> <x>", "<g> <x>"];
+    assert_eq!(results(&database, "graphs"), found(&[(100, rows)]));
+}

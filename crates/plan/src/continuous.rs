@@ -13,13 +13,14 @@ use jindou_syntax::continuous::{
     self as parsed, BareName, CatalogueName, Registration, RegistrationKind, WindowRole,
 };
 use jindou_syntax::parse_continuous as parse;
-use jindou_syntax::tree::{Group, Iri, Name, Span};
+use jindou_syntax::tree::{Group, Iri, Name};
 use oxrdf::NamedNode;
 
-use crate::algebra::{LogicalForm, Query};
+use crate::algebra::{LogicalForm, Pattern, Query};
 use crate::arguments::Arguments;
 use crate::build::build;
 use crate::convert::{Converted, Converter, Scoped, node};
+use crate::convert_group::join;
 use crate::error::PlanError;
 use crate::limits::Limits;
 use crate::patience::Patience;
@@ -298,7 +299,11 @@ impl<'t> Converter<'t> {
             return Err(self.unsupported(span, "windows of streams"));
         };
         let Some(iri) = iri else {
-            return Err(self.unsupported(span, "WINDOW with a variable"));
+            let windows = declared.windows.iter();
+            let named = windows.filter_map(|window| Some((window.id, window.name.clone()?)));
+            let named = named.map(|(id, name)| (id, NamedNode::new_unchecked(name)));
+            let named: Vec<(ConstId, NamedNode)> = named.collect();
+            return Scoped::union(self.in_each_window(name, &named, group)?);
         };
         let is_it = |window: &&DeclaredWindow<'_>| window.name.as_deref() == Some(&*iri.value);
         let window = declared.windows.iter().find(is_it).map(|window| window.id);
@@ -319,16 +324,42 @@ impl<'t> Converter<'t> {
         })
     }
 
-    /// Refuses GRAPH with a variable where windows are graphs: it would range over them, too.
-    pub(crate) fn check_ranging_graph(&self, span: Span) -> Result<(), PlanError> {
-        let is_graph = |window: &DeclaredWindow<'_>| window.graph.is_some();
-        match self
+    /// What GRAPH with a variable finds in windows of streams that are graphs.
+    pub(crate) fn in_window_graphs(
+        &mut self,
+        name: &Name<'t>,
+        group: &Group<'t>,
+    ) -> Result<Vec<Scoped>, PlanError> {
+        let windows = self
             .declared()
-            .is_some_and(|declared| declared.windows.iter().any(is_graph))
-        {
-            true => Err(self.unsupported(span, "GRAPH with a variable beside streams as graphs")),
-            false => Ok(()),
+            .into_iter()
+            .flat_map(|declared| &declared.windows);
+        let graphs = windows.filter_map(|window| Some((window.id, window.graph.clone()?)));
+        let graphs: Vec<(ConstId, NamedNode)> = graphs.collect();
+        self.in_each_window(name, &graphs, group)
+    }
+
+    /// A pattern in each of some windows, whose name a variable has then.
+    fn in_each_window(
+        &mut self,
+        name: &Name<'t>,
+        windows: &[(ConstId, NamedNode)],
+        group: &Group<'t>,
+    ) -> Result<Vec<Scoped>, PlanError> {
+        let mut branches = Vec::with_capacity(windows.len());
+        for (window, iri) in windows {
+            let inner = self.in_graph_of(*window, group)?;
+            let Slot::Var(var) = self.name(name)? else {
+                unreachable!("only variables range over windows");
+            };
+            let iri = self.fixed(iri.clone().into())?;
+            let values = Pattern::Values {
+                vars: vec![var],
+                rows: vec![vec![Some(iri)]],
+            };
+            branches.push(join(inner, Scoped::leaf(values, false))?);
         }
+        Ok(branches)
     }
 
     fn window_constant(&mut self, number: u16, name: &NamedNode) -> Result<ConstId, PlanError> {

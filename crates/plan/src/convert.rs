@@ -119,6 +119,13 @@ impl Scoped {
         }
     }
 
+    /// The union of patterns that name their graphs themselves.
+    pub(crate) fn union(branches: Vec<Self>) -> Result<Self, PlanError> {
+        let height = branches.iter().map(|branch| branch.height).max();
+        let patterns = branches.into_iter().map(|branch| branch.pattern).collect();
+        Self::above(height.unwrap_or(0), Pattern::Union(patterns), false)
+    }
+
     /// True of the empty group.
     pub(crate) fn is_unit(&self) -> bool {
         !self.in_graph && self.pattern == Pattern::Unit

@@ -225,9 +225,20 @@ impl<'t> Converter<'t> {
         {
             return self.in_graph_of(window, group);
         }
-        if let Name::Variable(variable) = name {
-            self.check_ranging_graph(variable.span)?;
+        let mut branches = match name {
+            Name::Variable(_) => self.in_window_graphs(name, group)?,
+            Name::Iri(_) => Vec::new(),
+        };
+        let stored = self.stored_graph(name, group)?;
+        if branches.is_empty() {
+            return Ok(stored);
         }
+        branches.push(stored);
+        Scoped::union(branches)
+    }
+
+    /// GRAPH in stored graphs.
+    fn stored_graph(&mut self, name: &Name<'t>, group: &Group<'t>) -> Result<Scoped, PlanError> {
         let outer = match self.name(name)? {
             Slot::Var(var) => var,
             graph @ Slot::Const(_) => {
