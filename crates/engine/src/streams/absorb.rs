@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use jindou_model::{IdQuad, TermId};
+use jindou_store::Stage;
 use jindou_store::window::{Run as WindowRun, StreamTuple};
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
@@ -58,9 +59,10 @@ impl super::Streams {
     /// # Errors
     /// [`EngineError::InUse`] if a stream has tuples, which are ids.
     pub(crate) fn check_without_tuples(&self) -> Result<(), EngineError> {
+        // What is staged no more is in its ring already.
+        let is_staged = self.staged.0.lock().iter().any(|tuples| !tuples.is_empty());
         let names = self.names.read();
         let has_runs = |stream: &&Arc<Stream>| !stream.ring.lock().snapshot().runs().is_empty();
-        let is_staged = !self.staged.0.lock().is_empty();
         match names.streams.values().find(has_runs) {
             None if !is_staged => Ok(()),
             found => Err(EngineError::InUse {
@@ -88,6 +90,11 @@ impl super::Streams {
             return Vec::new();
         }
         let mut left: FxHashSet<TermId> = terms.iter().copied().collect();
+        // What is staged no more is in its ring already.
+        for quad in self.staged.0.lock().iter().flat_map(|staged| staged.iter()) {
+            left.remove(&quad.subject);
+            left.remove(&quad.object);
+        }
         let rings: Vec<_> = {
             let names = self.names.read();
             let rings = names
@@ -100,10 +107,6 @@ impl super::Streams {
             run.for_each_term(&mut |id| {
                 left.remove(&id);
             });
-        }
-        for quad in self.staged.0.lock().iter().flat_map(|staged| staged.iter()) {
-            left.remove(&quad.subject);
-            left.remove(&quad.object);
         }
         let (free, held): (Vec<TermId>, Vec<TermId>) =
             terms.iter().copied().partition(|id| left.contains(id));
@@ -206,9 +209,11 @@ impl Database {
             let ids = run.absorb(tuples.iter().map(|(_, keys)| keys), is_stored, graph)?;
             Ok::<_, EngineError>((ids, run.done()))
         })??;
-        let appended = match is_stored.contains(&true) {
-            true => writer.append(working, done.into_stages())?,
-            false => writer.append_terms(working)?,
+        let stages = done.into_stages();
+        // Where all that is to be stored is there already, the others may have new terms all the same.
+        let appended = match stages.iter().all(Stage::is_empty) {
+            true => writer.append_terms(working)?,
+            false => writer.append(working, stages)?,
         };
         // Before anybody can think that nothing has the terms.
         let ids = streams.staged.add(ids);
@@ -261,5 +266,62 @@ fn append(stream: &Stream, tuples: &[StreamTuple]) -> Result<(), EngineError> {
         };
         let merged = merge.execute();
         stream.ring.lock().apply(merged);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use jindou_stream::{Predicates, StreamDefinition};
+
+    use crate::{Answer, Database, NextResult, TupleFormat};
+
+    fn push(database: &Database, text: &str) {
+        let text = text.as_bytes().to_vec();
+        let pushed = database.push("s", TupleFormat::Lines, None, text);
+        pushed.expect("it is sound");
+    }
+
+    fn database(timeless: Predicates) -> Database {
+        let database = Database::new();
+        let mut definition = StreamDefinition::new("http://e/s");
+        definition.timeless = Some(timeless);
+        database.create_stream("s", definition).expect("it is new");
+        database
+    }
+
+    #[test]
+    fn batches_that_nobody_reads_stage_nothing() {
+        let database = database(Predicates::ALL);
+        for batch in 0..5 {
+            let time = batch * 100;
+            let tuple = format!("<http://e/a> <http://e/b> <http://e/{batch}>");
+            push(&database, &format!("{time}\t{tuple} .\n"));
+        }
+        assert_eq!(database.quad_counts().triples, 4);
+        assert!(database.inner().streams.staged.0.lock().is_empty());
+    }
+
+    #[test]
+    fn terms_of_windows_are_kept_where_all_facts_of_the_batch_are_known() {
+        let database = database(Predicates::Some(vec!["http://e/fact".to_owned()]));
+        let text = "ASK FROM STREAM <http://e/s> [RANGE 100ms] \
+                    WHERE { <http://e/x> <http://e/new> \"a text\" }";
+        database.register("q", text).expect("it is sound");
+        push(
+            &database,
+            "10\t<http://e/a> <http://e/fact> <http://e/b> .\n",
+        );
+        let fact = "110\t<http://e/a> <http://e/fact> <http://e/b> .\n";
+        let other = "120\t<http://e/x> <http://e/new> \"a text\" .\n";
+        push(&database, &format!("{fact}{other}"));
+        database.heartbeat("s", 200).expect("it is sound");
+        let mut results = database.results_of("q", Some(1)).expect("it is there");
+        let NextResult::Result(result, _) = results.next_within(Duration::ZERO) else {
+            panic!("there are two");
+        };
+        let found = (result.instant_ms, &result.answer);
+        assert_eq!(found, (200, &Ok(Answer::Boolean(true))));
     }
 }

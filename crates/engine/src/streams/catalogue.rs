@@ -72,6 +72,7 @@ impl Database {
         name: &str,
         definition: StreamDefinition,
     ) -> Result<bool, EngineError> {
+        self.check_names_writable()?;
         let mut names = self.inner().streams.names.write();
         let is_new = add_stream(name, definition, &mut names)?;
         if is_new && let Err(error) = self.keep_names(&names) {
@@ -87,6 +88,7 @@ impl Database {
     /// [`EngineError::InUse`] while a continuous query reads or makes it; what the operating system
     /// says.
     pub fn drop_stream(&self, name: &str) -> Result<bool, EngineError> {
+        self.check_names_writable()?;
         let mut names = self.inner().streams.names.write();
         let Some(stream) = names.streams.get(name).cloned() else {
             return Ok(false);
@@ -121,6 +123,7 @@ impl Database {
     /// [`EngineError::NotFound`] for a stream that is not there; [`EngineError::InUse`] if the name is
     /// that of another query; what the operating system says.
     pub fn register(&self, name: &str, text: &str) -> Result<bool, EngineError> {
+        self.check_names_writable()?;
         let mut names = self.inner().streams.names.write();
         let is_new = self.add_query(name, text, Paused(false), &mut names)?;
         if is_new && let Err(error) = self.keep_names(&names) {
@@ -177,6 +180,7 @@ impl Database {
     /// # Errors
     /// [`EngineError::InUse`] while another query reads that stream; what the operating system says.
     pub fn unregister(&self, name: &str) -> Result<bool, EngineError> {
+        self.check_names_writable()?;
         let mut names = self.inner().streams.names.write();
         let Some(query) = names.queries.get(name).cloned() else {
             return Ok(false);
@@ -204,6 +208,7 @@ impl Database {
     /// [`EngineError::NotFound`]; what the operating system says.
     pub fn set_paused(&self, name: &str, is_paused: bool) -> Result<(), EngineError> {
         let query = self.known_query(name)?;
+        self.check_names_writable()?;
         let was_paused = query.is_paused.swap(is_paused, Relaxed);
         let kept = self.keep_names(&self.inner().streams.names.write());
         if let Err(error) = kept {

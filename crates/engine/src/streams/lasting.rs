@@ -31,13 +31,21 @@ struct LastingQuery {
 const VERSION: u32 = 1;
 
 impl Database {
+    /// That streams and queries may be changed: asked before their names are locked, which merges do
+    /// while they hold the writer's lock.
+    ///
+    /// # Errors
+    /// [`EngineError::ReadOnly`].
+    pub(super) fn check_names_writable(&self) -> Result<(), EngineError> {
+        self.inner().writer.lock().check_opened_to_write()
+    }
+
     /// Writes all streams and queries to the store's directory, if there is one.
     ///
     /// # Errors
     /// What the operating system says.
     pub(super) fn keep_names(&self, names: &Names) -> Result<(), EngineError> {
         let inner = self.inner();
-        inner.writer.lock().check_opened_to_write()?;
         let Some(directory) = &inner.directory else {
             return Ok(());
         };
