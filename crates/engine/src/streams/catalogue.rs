@@ -1,8 +1,8 @@
 //! Which streams and continuous queries are there, and what may be made or taken away?
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use jindou_plan::{ContinuousQuery, Extent, parse_continuous};
@@ -125,24 +125,31 @@ impl Database {
     pub fn register(&self, name: &str, text: &str) -> Result<bool, EngineError> {
         self.check_names_writable()?;
         let mut names = self.inner().streams.names.write();
-        let is_new = self.add_query(name, text, Paused(false), &mut names)?;
-        if is_new && let Err(error) = self.keep_names(&names) {
+        let query = self.add_query(name, text, Paused(false), &mut names)?;
+        let Some(query) = query else {
+            return Ok(false);
+        };
+        if let Err(error) = self.keep_names(&names) {
             names.remove_query(name);
             return Err(error);
         }
-        Ok(is_new)
+        // Batches under way may wait for what waits for the names.
+        drop(names);
+        query.begin();
+        Ok(true)
     }
 
+    /// Adds a query, which is yet to [begin](Continuous::begin); `None` if it is there.
     pub(super) fn add_query(
         &self,
         name: &str,
         text: &str,
         Paused(is_paused): Paused,
         names: &mut Names,
-    ) -> Result<bool, EngineError> {
+    ) -> Result<Option<Arc<Continuous>>, EngineError> {
         if let Some(known) = names.queries.get(name) {
             return match known.text == text {
-                true => Ok(false),
+                true => Ok(None),
                 false => Err(in_use(format!(
                     "the continuous query {name} is there, and another one"
                 ))),
@@ -152,8 +159,9 @@ impl Database {
         let publishes = published(name, &query, names)?;
         let continuous = continuous(name, text, query, publishes, names)?;
         continuous.is_paused.store(is_paused, Relaxed);
-        names.insert_query(Arc::new(continuous));
-        Ok(true)
+        let query = Arc::new(continuous);
+        names.insert_query(Arc::clone(&query));
+        Ok(Some(query))
     }
 
     fn parse_registration(
@@ -324,8 +332,6 @@ fn continuous(
         streams.push(Arc::clone(stream));
         windows.push(time_window(window.extent, query.every_ms)?);
     }
-    let stable: Vec<Option<i64>> = streams.iter().map(|stream| stream.stable_ms()).collect();
-    let last_ms = stable.iter().copied().flatten().max();
     Ok(Continuous {
         name: name.to_owned(),
         text: text.to_owned(),
@@ -333,23 +339,16 @@ fn continuous(
             windows,
             every_ms: query.every_ms,
         },
-        begins: stable
-            .iter()
-            .map(|stable| stable.unwrap_or(i64::MIN))
-            .collect(),
+        begins: OnceLock::new(),
         streams: streams.into(),
-        state: State {
-            last_ms,
-            ..State::default()
-        }
-        .into(),
+        state: State::default().into(),
         query,
         log: ResultLog::default(),
         is_paused: false.into(),
         is_gone: false.into(),
         wakes: 0.into(),
         publishes,
-        last_ms: last_ms.unwrap_or(i64::MIN).into(),
+        last_ms: i64::MIN.into(),
         figures: Figures::default(),
     })
 }
@@ -365,5 +364,39 @@ fn time_window(extent: Extent, every_ms: Option<u64>) -> Result<TimeWindow, Engi
             feature: "windows of a number of triples".to_owned(),
             place: None,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_begins_after_a_batch_that_was_under_way_before_it() {
+        let database = Database::new();
+        let definition = StreamDefinition::new("http://e/s");
+        database.create_stream("s", definition).expect("it is new");
+        let stream = database.known_stream("s").expect("it is there");
+        let batch = stream.closing.lock();
+        std::thread::scope(|scope| {
+            let text = "ASK FROM STREAM <http://e/s> [RANGE 1s] WHERE { ?x ?p ?y }";
+            let registering = scope.spawn(|| database.register("q", text));
+            while database.continuous_query("q").is_none() {
+                std::thread::yield_now();
+            }
+            let query = database.known_query("q").expect("it is there");
+            stream.set_stable(9_000);
+            assert_eq!(query.due(&query.state.lock()), None);
+            {
+                let mut intake = stream.intake.lock();
+                intake.heartbeat(5_000);
+                assert!(intake.take_complete().is_none());
+            }
+            drop(batch);
+            let registered = registering.join().expect("it does not panic");
+            assert!(registered.expect("it is sound"));
+            assert_eq!(query.begins.get().map(|begins| begins[0]), Some(5_000));
+            assert_eq!(query.state.lock().last_ms, Some(5_000));
+        });
     }
 }

@@ -1,8 +1,8 @@
 //! One continuous query: when is it due, what does it find, and who has been told?
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use jindou_plan::{ContinuousQuery, Output, Prepared};
@@ -25,8 +25,9 @@ pub(crate) struct Continuous {
     pub(super) query: ContinuousQuery,
     pub(super) schedule: Schedule,
     pub(super) streams: OfWindows,
-    /// Of each window, nothing before this: tuples were not kept for the query before it came.
-    pub(super) begins: Box<[i64]>,
+    /// Of each window, nothing before this: tuples were not kept for the query before it came. It is not
+    /// due before this is known.
+    pub(super) begins: OnceLock<Box<[i64]>>,
     /// The last instant at which it was evaluated.
     pub(super) last_ms: AtomicI64,
     /// Held while it is evaluated.
@@ -66,6 +67,7 @@ pub(super) struct Figures {
     pub(super) executions: AtomicU64,
     pub(super) failures: AtomicU64,
     pub(super) rows: AtomicU64,
+    pub(super) nanoseconds: AtomicU64,
     pub(super) took: Histogram,
     pub(super) longest: AtomicU64,
 }
@@ -109,6 +111,8 @@ pub struct ContinuousStatus {
     pub failures: u64,
     /// Rows that it gave.
     pub rows: u64,
+    /// Seconds that all evaluations took.
+    pub seconds: f64,
     /// Microseconds of half of all evaluations at most, and of 99 of 100.
     pub median_us: f64,
     /// See `median_us`.
@@ -122,8 +126,26 @@ pub struct ContinuousStatus {
 }
 
 impl Continuous {
+    /// Has it begin with the batches of its streams that no one has taken yet. It is among the readers
+    /// of these already, so that all of them keep what it needs.
+    pub(super) fn begin(&self) {
+        let stable = self.streams.iter().map(|stream| {
+            // A batch that is under way may have been found to be read by nobody.
+            let _no_batch = stream.closing.lock();
+            stream.intake.lock().stable_ms()
+        });
+        let stable: Vec<Option<i64>> = stable.collect();
+        let last_ms = stable.iter().copied().flatten().max();
+        self.state.lock().last_ms = last_ms;
+        self.last_ms.store(last_ms.unwrap_or(i64::MIN), Relaxed);
+        let begins = stable.iter().map(|stable| stable.unwrap_or(i64::MIN));
+        let is_first = self.begins.set(begins.collect()).is_ok();
+        assert!(is_first, "a query begins once");
+    }
+
     /// The next instant, if all its windows are complete then.
     pub(super) fn due(&self, state: &State) -> Option<i64> {
+        self.begins.get()?;
         let mut stable = i64::MAX;
         for stream in &self.streams {
             stable = stable.min(stream.stable_ms()?);
@@ -142,8 +164,9 @@ impl Continuous {
     /// What a window holds at an instant.
     pub(super) fn bounds(&self, window: usize, instant_ms: i64) -> Bounds {
         let bounds = self.schedule.windows[window].bounds(instant_ms);
+        let begins = self.begins.get().expect("it has begun");
         Bounds {
-            from_ms: bounds.from_ms.max(self.begins[window]),
+            from_ms: bounds.from_ms.max(begins[window]),
             ..bounds
         }
     }
@@ -172,6 +195,7 @@ impl Continuous {
         let figures = &self.figures;
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         figures.executions.fetch_add(1, Relaxed);
+        figures.nanoseconds.fetch_add(nanoseconds, Relaxed);
         figures.took.note(took);
         figures.longest.fetch_max(nanoseconds, Relaxed);
         match rows {
@@ -201,6 +225,7 @@ impl Continuous {
             executions,
             failures: figures.failures.load(Relaxed),
             rows: figures.rows.load(Relaxed),
+            seconds: figures.nanoseconds.load(Relaxed) as f64 / 1e9,
             median_us: us(figures.took.percentile(0.5)),
             p99_us: us(figures.took.percentile(0.99)),
             longest_us: figures.longest.load(Relaxed) as f64 / 1e3,

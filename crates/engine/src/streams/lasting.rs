@@ -107,7 +107,11 @@ impl Database {
             left.retain(|(name, query)| {
                 let paused = Paused(query.paused);
                 match self.add_query(name, &query.text, paused, &mut names) {
-                    Ok(_) => false,
+                    Ok(added) => {
+                        // Nobody else knows the database yet.
+                        added.iter().for_each(|query| query.begin());
+                        false
+                    }
                     Err(error) => {
                         failed = Some(error);
                         true
