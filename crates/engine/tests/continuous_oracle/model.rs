@@ -1,0 +1,280 @@
+//! What should continuous queries answer? Computed from plain lists, at each instant from the beginning.
+//!
+//! A stream is a list of tuples with their times, a window those of them whose time is in
+//! `[until - range, until)`, where `until` is the last multiple of its step. The windows are named
+//! graphs, beside everything stored, of a fresh database which is asked an ordinary query.
+
+use std::collections::BTreeSet;
+
+use jindou_engine::Database;
+use jindou_engine::LoadOptions;
+use jindou_engine::ingest::{Format, Progress, Source};
+
+use crate::answers::{Found, asked};
+
+/// Subject, predicate and object as N-Triples writes them.
+pub(crate) type Triple = [String; 3];
+
+/// The name of the graph as N-Quads writes it, empty for the default graph, and the triple.
+pub(crate) type Quad = (String, Triple);
+
+pub(crate) struct Stream {
+    pub(crate) interval_ms: i64,
+    pub(crate) lateness_ms: i64,
+    /// Predicates of tuples that are stored, if some are.
+    pub(crate) is_timeless: Box<dyn Fn(&str) -> bool>,
+    /// Where they go.
+    pub(crate) graph: String,
+    /// Whatever came in time.
+    pub(crate) tuples: Vec<(i64, Triple)>,
+    /// Of these, the ones that are to be stored once their batch is complete.
+    waiting: Vec<(i64, Triple)>,
+    watermark_ms: Option<i64>,
+    pub(crate) stable_ms: Option<i64>,
+    begin_ms: Option<i64>,
+}
+
+impl Stream {
+    pub(crate) fn new(interval_ms: i64, lateness_ms: i64) -> Self {
+        Self {
+            interval_ms,
+            lateness_ms,
+            is_timeless: Box::new(|_| false),
+            graph: String::new(),
+            tuples: Vec::new(),
+            waiting: Vec::new(),
+            watermark_ms: None,
+            stable_ms: None,
+            begin_ms: None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    pub(crate) stream: usize,
+    pub(crate) range_ms: i64,
+    pub(crate) step_ms: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    All,
+    New,
+    Gone,
+}
+
+/// A text, as which the oracle asks a query.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) text: String,
+    /// The order of rows matters.
+    pub(crate) is_ordered: bool,
+    pub(crate) output: Output,
+    /// The stored default graph is the union of all graphs.
+    pub(crate) is_union: bool,
+}
+
+pub(crate) struct Query {
+    pub(crate) name: String,
+    pub(crate) windows: Vec<Window>,
+    pub(crate) every_ms: Option<i64>,
+    pub(crate) asked: Asked,
+    pub(crate) is_paused: bool,
+    /// Of each window, what came before the query is not in it.
+    begins: Vec<i64>,
+    last_ms: Option<i64>,
+    before: Option<Found>,
+}
+
+#[derive(Default)]
+pub(crate) struct Model {
+    pub(crate) streams: Vec<Stream>,
+    pub(crate) stored: BTreeSet<Quad>,
+    pub(crate) queries: Vec<Query>,
+}
+
+/// What should be answered at an instant, and the bounds of the windows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Instant {
+    pub(crate) instant_ms: i64,
+    pub(crate) windows: Vec<(i64, i64)>,
+    pub(crate) found: Result<Found, String>,
+}
+
+/// The name of the graph that has a window in the oracle's database.
+pub(crate) fn window_graph(number: usize) -> String {
+    format!("<http://oracle/w{number}>")
+}
+
+impl Model {
+    /// How many of the tuples are late.
+    pub(crate) fn push(&mut self, stream: usize, tuples: &[(i64, Triple)]) -> usize {
+        let into = &mut self.streams[stream];
+        let mut late = 0;
+        for (time, triple) in tuples {
+            let is_timeless = (into.is_timeless)(&triple[1]);
+            if into.stable_ms.is_some_and(|stable| *time < stable) {
+                late += 1;
+                if is_timeless {
+                    self.stored.insert((into.graph.clone(), triple.clone()));
+                }
+                continue;
+            }
+            into.tuples.push((*time, triple.clone()));
+            if is_timeless {
+                into.waiting.push((*time, triple.clone()));
+            }
+            into.begin_ms = Some(into.begin_ms.map_or(*time, |begin| begin.min(*time)));
+            let watermark = time - into.lateness_ms;
+            into.watermark_ms = into.watermark_ms.max(Some(watermark));
+        }
+        self.close(stream);
+        late
+    }
+
+    pub(crate) fn heartbeat(&mut self, stream: usize, time_ms: i64) {
+        let into = &mut self.streams[stream];
+        into.watermark_ms = into.watermark_ms.max(Some(time_ms));
+        self.close(stream);
+    }
+
+    /// What is complete is stored.
+    fn close(&mut self, stream: usize) {
+        let into = &mut self.streams[stream];
+        let Some(watermark) = into.watermark_ms else {
+            return;
+        };
+        let stable = watermark.div_euclid(into.interval_ms) * into.interval_ms;
+        into.stable_ms = into.stable_ms.max(Some(stable));
+        let is_complete = |tuple: &(i64, Triple)| Some(tuple.0) < into.stable_ms;
+        let complete = into.waiting.iter().filter(|tuple| is_complete(tuple));
+        let complete = complete.map(|(_, triple)| (into.graph.clone(), triple.clone()));
+        self.stored.extend(complete);
+        let stable = into.stable_ms;
+        into.waiting.retain(|(time, _)| Some(*time) >= stable);
+    }
+
+    pub(crate) fn register(
+        &mut self,
+        name: &str,
+        windows: Vec<Window>,
+        every_ms: Option<i64>,
+        asked: Asked,
+    ) {
+        let stable = |window: &Window| self.streams[window.stream].stable_ms;
+        self.queries.push(Query {
+            name: name.to_owned(),
+            begins: windows
+                .iter()
+                .map(|window| stable(window).unwrap_or(i64::MIN))
+                .collect(),
+            last_ms: windows.iter().filter_map(stable).max(),
+            windows,
+            every_ms,
+            asked,
+            is_paused: false,
+            before: None,
+        });
+    }
+
+    /// What a query should have answered since it was asked last.
+    pub(crate) fn due(&mut self, query: usize) -> Vec<Instant> {
+        let mut query = self.queries.swap_remove(query);
+        let due = self.instants(&query);
+        let mut found = Vec::new();
+        for instant_ms in due {
+            query.last_ms = Some(instant_ms);
+            if !query.is_paused {
+                found.push(self.evaluate(&mut query, instant_ms));
+            }
+        }
+        self.queries.push(query);
+        found
+    }
+
+    /// The instants at which all windows are complete by now.
+    fn instants(&self, query: &Query) -> BTreeSet<i64> {
+        let streams = || query.windows.iter().map(|one| &self.streams[one.stream]);
+        let begin = streams().filter_map(|stream| stream.begin_ms).min();
+        // A stream that nothing is known of is stable before all times.
+        let stable = streams().map(|stream| stream.stable_ms).min().flatten();
+        let (Some(last), Some(stable)) = (query.last_ms.or(begin), stable) else {
+            return BTreeSet::new();
+        };
+        let periods: Vec<i64> = match query.every_ms {
+            Some(every) => vec![every],
+            None => query.windows.iter().map(|window| window.step_ms).collect(),
+        };
+        let mut instants = BTreeSet::new();
+        for period in periods {
+            let mut instant = last - last.rem_euclid(period) + period;
+            while instant <= stable {
+                instants.insert(instant);
+                instant += period;
+            }
+        }
+        instants
+    }
+
+    fn evaluate(&self, query: &mut Query, instant_ms: i64) -> Instant {
+        let mut quads = self.stored.clone();
+        if query.asked.is_union {
+            let named = self.stored.iter();
+            quads.extend(named.map(|(_, triple)| (String::new(), triple.clone())));
+        }
+        let mut windows = Vec::new();
+        for (number, window) in query.windows.iter().enumerate() {
+            let until = instant_ms - instant_ms.rem_euclid(window.step_ms);
+            let from = (until - window.range_ms).max(query.begins[number]);
+            windows.push((from, until));
+            let tuples = self.streams[window.stream].tuples.iter();
+            let tuples = tuples.filter(|(time, _)| from <= *time && *time < until);
+            quads.extend(tuples.map(|(_, triple)| (window_graph(number), triple.clone())));
+        }
+        let database = database(&quads);
+        // A window is there, be it empty.
+        let windows_there = (0..query.windows.len()).map(window_graph);
+        let create = windows_there.map(|graph| format!("CREATE SILENT GRAPH {graph} ; "));
+        database
+            .update(&create.collect::<String>())
+            .expect("it is sound");
+        let found = asked(&database, &query.asked.text);
+        let found = found.map(|found| {
+            let given = match query.asked.output {
+                Output::All => found.clone(),
+                Output::New => found.without(query.before.as_ref()),
+                Output::Gone => match &query.before {
+                    Some(before) => before.without(Some(&found)),
+                    None => Found::Rows(Vec::new()).without(None),
+                },
+            };
+            query.before = Some(found);
+            given
+        });
+        Instant {
+            instant_ms,
+            windows,
+            found: found.map(|found| found.comparable(query.asked.is_ordered)),
+        }
+    }
+}
+
+/// A database of these quads.
+pub(crate) fn database(quads: &BTreeSet<Quad>) -> Database {
+    let mut text = String::new();
+    for (graph, [subject, predicate, object]) in quads {
+        text.push_str(&format!("{subject} {predicate} {object} {graph} .\n"));
+    }
+    let database = Database::new();
+    load(&database, text);
+    database
+}
+
+/// Loads N-Quads.
+pub(crate) fn load(database: &Database, text: String) {
+    let source = Source::bytes("quads", text.into_bytes()).with_format(Format::NQuads);
+    database
+        .load(vec![source], &LoadOptions::default(), &Progress::default())
+        .expect("they are sound");
+}
