@@ -377,3 +377,36 @@ fn variables_range_over_windows_that_have_names() {
     let rows: &[&str] = &["<a> <x>", "<a> <x>", "<g> <x>"];
     assert_eq!(results(&database, "graphs"), found(&[(100, rows)]));
 }
+
+#[test]
+fn a_stream_may_leap_by_ages() {
+    let database = Database::new();
+    stream(&database, "s");
+    let text = "SELECT ?x FROM STREAM :s [RANGE 200ms STEP 100ms] WHERE { ?x :p ?y }";
+    for name in ["q", "paused"] {
+        database.register(name, &format!("{PREFIX}{text}")).unwrap();
+    }
+    database.set_paused("paused", true).unwrap();
+    push(&database, "s", &[(10, "x p y")]);
+    let far = 1_000_000_000_000_000;
+    push(&database, "s", &[(far + 10, "z p y"), (far + 150, "z p y")]);
+    database.heartbeat("s", far + 400).unwrap();
+    let mut reader = database.results_of("q", Some(0)).unwrap();
+    let mut last = Vec::new();
+    while let NextResult::Result(result, _) = reader.next_within(Duration::ZERO) {
+        last.push((result.instant_ms, rows(&result)));
+    }
+    let begin = last.iter().position(|(instant, _)| *instant > far).unwrap();
+    let z: &[&str] = &["<z>"];
+    let expected = [
+        (far + 100, z),
+        (far + 200, z),
+        (far + 300, z),
+        (far + 400, &[]),
+    ];
+    assert_eq!(last[begin..], found(&expected));
+    database.heartbeat("s", i64::MAX).unwrap();
+    let status = |name| database.continuous_query(name).unwrap().executions;
+    assert!((2_000..2_010).contains(&status("q")), "{}", status("q"));
+    assert_eq!(status("paused"), 0);
+}

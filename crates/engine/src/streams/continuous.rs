@@ -50,6 +50,8 @@ pub(super) struct State {
     /// All that was found at the last instant, where results are differences.
     pub(super) before: Option<Answer>,
     pub(super) sequence: u64,
+    /// How many instants in a row had nothing in any window.
+    pub(super) empty: u32,
 }
 
 /// A plan, and how much there was when it was made.
@@ -146,13 +148,19 @@ impl Continuous {
     /// The next instant, if all its windows are complete then.
     pub(super) fn due(&self, state: &State) -> Option<i64> {
         self.begins.get()?;
+        let stable = self.stable_ms()?;
+        let last = state.last_ms.or_else(|| self.begin_ms())?;
+        let next = self.schedule.next(last)?;
+        (next <= stable).then_some(next)
+    }
+
+    /// All its streams are stable up to here; `None` before all of them have begun.
+    pub(super) fn stable_ms(&self) -> Option<i64> {
         let mut stable = i64::MAX;
         for stream in &self.streams {
             stable = stable.min(stream.stable_ms()?);
         }
-        let last = state.last_ms.or_else(|| self.begin_ms())?;
-        let next = self.schedule.next(last)?;
-        (next <= stable).then_some(next)
+        Some(stable)
     }
 
     /// Its instants come after this time: when the first tuple of any of its streams came.

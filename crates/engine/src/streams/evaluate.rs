@@ -20,6 +20,9 @@ use crate::{Database, EngineError, QueryOptions};
 
 /// A plan is made anew when there is so many times as much, or as little, as when it was made.
 const REPLAN: u64 = 4;
+/// A result is given for so many instants in a row at which all windows are empty, and for none of those
+/// after them until a tuple comes: a stream may leap by years.
+const MOST_EMPTY: u32 = 1_000;
 /// So many more or less do not matter.
 const FEW: u64 = 64;
 
@@ -55,12 +58,21 @@ impl Database {
             if query.is_gone.load(Relaxed) {
                 return;
             }
-            if !query.is_paused.load(Relaxed) {
-                let answer = self.evaluate_at(query, &mut state, instant_ms);
+            let mut last_ms = instant_ms;
+            if query.is_paused.load(Relaxed) {
+                last_ms = last_ms.max(query.stable_ms().unwrap_or(last_ms));
+            } else {
+                let windows = windows_at(query, instant_ms);
+                let is_empty = windows.iter().all(|window| !has_runs(window));
+                let answer = self.evaluate_at(query, &mut state, instant_ms, &windows);
                 self.publish_answer(query, instant_ms, &answer);
+                state.empty = if is_empty { state.empty + 1 } else { 0 };
+                if state.empty >= MOST_EMPTY {
+                    last_ms = last_ms.max(end_of_gap(query, &windows));
+                }
             }
-            state.last_ms = Some(instant_ms);
-            query.last_ms.store(instant_ms, Relaxed);
+            state.last_ms = Some(last_ms);
+            query.last_ms.store(last_ms, Relaxed);
         }
     }
 
@@ -92,12 +104,12 @@ impl Database {
         query: &Continuous,
         state: &mut State,
         instant_ms: i64,
+        windows: &[(RingSnapshot, Bounds)],
     ) -> Arc<ContinuousResult> {
         let begun = Instant::now();
         // It has all that the windows have: these are complete.
         let graph = self.graph();
-        let windows = windows_at(query, instant_ms);
-        let found = self.find(query, state, &graph, &windows);
+        let found = self.find(query, state, &graph, windows);
         let found = found.map(|answer| query.output(state, answer));
         state.sequence += 1;
         let rows = found
@@ -182,6 +194,25 @@ fn windows_at(query: &Continuous, instant_ms: i64) -> Vec<(RingSnapshot, Bounds)
         (snapshot, query.bounds(window, instant_ms))
     });
     windows.collect()
+}
+
+/// True if a run may have tuples of a window.
+fn has_runs((snapshot, bounds): &(RingSnapshot, Bounds)) -> bool {
+    let from_ms = bounds.from_ms.max(snapshot.kept_from_ms());
+    let mut times = snapshot.runs().iter().filter_map(|run| run.times_ms());
+    times.any(|(first_ms, last_ms)| last_ms >= from_ms && first_ms < bounds.until_ms)
+}
+
+/// The time of the first tuple that comes after some windows, or up to which there is none.
+fn end_of_gap(query: &Continuous, windows: &[(RingSnapshot, Bounds)]) -> i64 {
+    let first = |(snapshot, bounds): &(RingSnapshot, Bounds)| {
+        let mut times = snapshot.runs().iter().filter_map(|run| run.times_ms());
+        let next = times.find(|(_, last_ms)| *last_ms >= bounds.until_ms);
+        next.map(|(first_ms, _)| first_ms.max(bounds.until_ms))
+    };
+    let stable_ms = query.stable_ms().unwrap_or(i64::MIN);
+    let next = windows.iter().filter_map(first).min();
+    next.map_or(stable_ms, |next| next.min(stable_ms))
 }
 
 /// The plan of a query: the last one, unless there is much more or less of everything now.
