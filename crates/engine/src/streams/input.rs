@@ -3,6 +3,7 @@
 use oxrdf::{BlankNode, NamedOrBlankNode, Term};
 
 use jindou_ingest::{Format, Source};
+use jindou_stream::TimeSource;
 
 use super::stream::{Stream, Timed, waiting_bytes};
 use crate::deadline::Deadline;
@@ -35,10 +36,11 @@ impl Database {
     /// Adds tuples to a stream: all of them, or none if something is wrong with one. What is complete
     /// thereby becomes part of the data, and queries that are due are evaluated.
     ///
-    /// `time_ms` is the time of a document's statements, where the stream has the times of events.
+    /// `time_ms` is the time of a document's statements, where the stream has the times of events. One
+    /// that has times of arrival takes none, and lines neither.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`]; what is wrong with the text; [`EngineError::StreamFull`], and the
+    /// [`EngineError::NotFound`]; what is wrong with the text or the time; [`EngineError::StreamFull`], and the
     /// source should wait; those of a transaction.
     pub fn push(
         &self,
@@ -48,6 +50,7 @@ impl Database {
         text: Vec<u8>,
     ) -> Result<PushReport, EngineError> {
         let stream = self.known_stream(name)?;
+        check_time(&stream, format, time_ms)?;
         let tuples = self.tuples(&stream, format, time_ms, text)?;
         self.push_tuples(&stream, tuples)
     }
@@ -55,11 +58,32 @@ impl Database {
     /// Says that nothing before a time will come any more.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`]; those of a transaction.
+    /// [`EngineError::NotFound`]; [`EngineError::InvalidQuery`] for a stream that has times of arrival,
+    /// see [`heartbeat_now`](Self::heartbeat_now); those of a transaction.
     pub fn heartbeat(&self, name: &str, time_ms: i64) -> Result<(), EngineError> {
         let stream = self.known_stream(name)?;
+        if stream.definition.time == TimeSource::Arrival {
+            return Err(has_arrival_times(&stream));
+        }
+        self.heartbeat_of(&stream, time_ms)
+    }
+
+    /// Says that nothing has come up to now, to a stream that has times of arrival.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]; [`EngineError::InvalidQuery`] for a stream that has times of events;
+    /// those of a transaction.
+    pub fn heartbeat_now(&self, name: &str) -> Result<(), EngineError> {
+        let stream = self.known_stream(name)?;
+        if stream.definition.time != TimeSource::Arrival {
+            return Err(needs_time(&stream));
+        }
+        self.heartbeat_of(&stream, self.inner().config.clock.now_ms())
+    }
+
+    fn heartbeat_of(&self, stream: &Stream, time_ms: i64) -> Result<(), EngineError> {
         stream.intake.lock().heartbeat(time_ms);
-        self.close_batches(&stream)?;
+        self.close_batches(stream)?;
         self.evaluate_due();
         Ok(())
     }
@@ -78,7 +102,13 @@ impl Database {
         let mut late = Vec::new();
         {
             let mut intake = stream.intake.lock();
-            for tuple in tuples {
+            // Asked while nothing else can come, and never back: no tuple is late for another.
+            let arrival = (stream.definition.time == TimeSource::Arrival).then(|| {
+                let now = self.inner().config.clock.now_ms();
+                intake.watermark_ms().map_or(now, |last| now.max(last))
+            });
+            for mut tuple in tuples {
+                tuple.0 = arrival.unwrap_or(tuple.0);
                 let bytes = waiting_bytes(&tuple.1);
                 match intake.batch_at(tuple.0) {
                     Ok(batch) => {
@@ -121,15 +151,8 @@ impl Database {
         let deadline = Deadline::new(std::time::Instant::now(), inner.config.query_timeout, None);
         let names = GraphNames::Any { otherwise: None };
         let document = read(vec![source], names, inner, &deadline)?;
-        let time = match (&times, time_ms) {
-            (Some(_), _) => 0,
-            (None, Some(time)) => time,
-            (None, None) => {
-                return Err(EngineError::InvalidQuery {
-                    message: format!("tuples of the stream {} need a time", stream.name),
-                });
-            }
-        };
+        // Of lines, each has its own; where times are of arrival, this one is replaced.
+        let time = time_ms.unwrap_or_default();
         if times
             .as_ref()
             .is_some_and(|times| times.len() != document.len())
@@ -165,6 +188,42 @@ impl Database {
             }
         }
         Ok(())
+    }
+}
+
+/// Refuses tuples that say their time where they must not, and those that do not where they must.
+fn check_time(
+    stream: &Stream,
+    format: TupleFormat,
+    time_ms: Option<i64>,
+) -> Result<(), EngineError> {
+    let is_lines = format == TupleFormat::Lines;
+    match (stream.definition.time, time_ms) {
+        (TimeSource::Arrival, _) if is_lines || time_ms.is_some() => Err(has_arrival_times(stream)),
+        (TimeSource::Arrival, _) => Ok(()),
+        (_, Some(_)) if is_lines => Err(EngineError::InvalidQuery {
+            message: "each line has a time of its own, and another one is given for all".to_owned(),
+        }),
+        (_, None) if !is_lines => Err(needs_time(stream)),
+        _ => Ok(()),
+    }
+}
+
+fn has_arrival_times(stream: &Stream) -> EngineError {
+    EngineError::InvalidQuery {
+        message: format!(
+            "the stream {} has times of arrival, which the clock of the database gives; none may be given",
+            stream.name
+        ),
+    }
+}
+
+fn needs_time(stream: &Stream) -> EngineError {
+    EngineError::InvalidQuery {
+        message: format!(
+            "the stream {} has times of events, and none is given",
+            stream.name
+        ),
     }
 }
 
