@@ -18,6 +18,7 @@ use crate::bench_args::{
     MergeBenchArguments, OperatorArguments, UpdateBenchArguments,
 };
 use crate::spill::SpillArguments;
+use crate::stream_args::StreamCommand;
 use crate::values::{
     parse_address, parse_cors_origin, parse_count, parse_duration, parse_format,
     parse_graph_format, parse_iri, parse_memory, parse_public_url, parse_seconds, parse_some_bytes,
@@ -55,6 +56,8 @@ pub(crate) enum Command {
     Restore(RestoreArguments),
     Verify(VerifyArguments),
     Compact(CompactArguments),
+    #[command(subcommand)]
+    Stream(StreamCommand),
     /// Generate benchmark data
     #[command(subcommand)]
     Generate(GenerateCommand),
@@ -257,6 +260,9 @@ pub(crate) struct LimitArguments {
         allow_negative_numbers = true
     )]
     pub(crate) max_body: Option<u64>,
+    /// Clients that read results of continuous queries at once; more are answered 503 [default: 1024]
+    #[arg(long, value_name = "N")]
+    pub(crate) result_readers: Option<usize>,
     /// Connections open at once; more wait [default: 4096]
     #[arg(
         long,

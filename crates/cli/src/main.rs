@@ -24,6 +24,7 @@ mod open;
 mod output;
 mod progress;
 mod spill;
+mod stream_args;
 mod target;
 mod values;
 
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Command::Verify(arguments) => commands::verify::run(&arguments),
         Command::Compact(arguments) => commands::compact::run(&arguments),
         Command::Stats(arguments) => commands::stats::run(&arguments),
+        Command::Stream(command) => commands::stream::run(command),
         Command::Generate(arguments) => commands::generate::run(arguments),
         Command::Bench(arguments) => commands::bench::run(arguments),
         Command::Demo(arguments) => commands::demo::run(arguments),

@@ -120,7 +120,7 @@ fn every_command_explains_itself() {
         &["jindou", env!("CARGO_PKG_VERSION")],
     );
     for name in [
-        "serve", "load", "query", "demo", "backup", "restore", "verify", "compact",
+        "serve", "load", "query", "demo", "backup", "restore", "verify", "compact", "stream",
     ] {
         assert_says(
             &stdout(folder.path(), &[name, "--help"]),

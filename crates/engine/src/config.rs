@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jindou_exec::{
     CancellationToken, GraphSource, MemoryPool, ServiceCaller, SpillLimits, Transport,
@@ -88,6 +88,8 @@ pub struct Config {
     pub service_response_bytes: u64,
     /// What calls endpoints, instead of the network. Default: none.
     pub service_caller: Option<Arc<dyn ServiceCaller>>,
+    /// What says when tuples come, to streams whose times are of arrival. Default: the system's clock.
+    pub clock: Clock,
 }
 
 /// Which files an update's LOAD may read.
@@ -184,7 +186,42 @@ impl Default for Config {
             service_connect_timeout: Duration::from_secs(10),
             service_response_bytes: 256 << 20,
             service_caller: None,
+            clock: Clock::default(),
         }
+    }
+}
+
+/// Tells the time, in milliseconds since 1970.
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Fn() -> i64 + Send + Sync>);
+
+impl Clock {
+    /// A clock that says what this function does.
+    #[must_use]
+    pub fn new(now_ms: impl Fn() -> i64 + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now_ms))
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        (self.0)()
+    }
+}
+
+impl Default for Clock {
+    /// That of the system.
+    fn default() -> Self {
+        Self::new(|| {
+            let since = SystemTime::now().duration_since(UNIX_EPOCH);
+            since.map_or(0, |since| {
+                i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+            })
+        })
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
     }
 }
 

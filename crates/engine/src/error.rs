@@ -300,6 +300,9 @@ impl From<PlanError> for EngineError {
                     column: column as u64,
                 }),
             },
+            PlanError::UnknownName { name, line, column } => Self::NotFound {
+                what: format!("stream or graph {name} (line {line}, column {column})"),
+            },
             PlanError::NoStack(error) => error.into(),
             other => Self::InvalidQuery {
                 message: other.to_string(),

@@ -62,7 +62,7 @@ mod writer;
 
 pub use backup::{BackupReport, StoreReport};
 pub use config::{
-    Between, BetweenShards, Config, DEFAULT_SPILL_BYTES, LoadPolicy, MakeBetween,
+    Between, BetweenShards, Clock, Config, DEFAULT_SPILL_BYTES, LoadPolicy, MakeBetween,
     MakeBetweenShards, QueryOptions, TransportOfTables,
 };
 pub use database::{DataMemory, Database};

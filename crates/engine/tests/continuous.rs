@@ -410,3 +410,66 @@ fn a_stream_may_leap_by_ages() {
     assert!((2_000..2_010).contains(&status("q")), "{}", status("q"));
     assert_eq!(status("paused"), 0);
 }
+
+/// Counts how often a task was woken.
+#[derive(Default)]
+struct Woken(std::sync::atomic::AtomicU64);
+
+impl std::task::Wake for Woken {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_task_that_waits_is_woken_by_a_result_and_by_the_end() {
+    use std::task::{Context, Poll, Waker};
+
+    let database = Database::new();
+    stream(&database, "s");
+    let text = format!("{PREFIX}SELECT ?x FROM STREAM :s [RANGE 100ms] WHERE {{ ?x :p ?y }}");
+    database.register("q", &text).unwrap();
+    let woken = std::sync::Arc::new(Woken::default());
+    let count = || woken.0.load(std::sync::atomic::Ordering::Relaxed);
+    let waker = Waker::from(std::sync::Arc::clone(&woken));
+    let mut context = Context::from_waker(&waker);
+    let mut reader = database.results_of("q", None).unwrap();
+    let mut gone = database.results_of("q", None).unwrap();
+    for _ in 0..2 {
+        assert_eq!(reader.poll_next(&mut context), Poll::Pending);
+    }
+    assert_eq!(gone.poll_next(&mut context), Poll::Pending);
+    drop(gone);
+    push(&database, "s", &[(10, "x p y")]);
+    assert_eq!(count(), 0);
+    database.heartbeat("s", 100).unwrap();
+    assert_eq!(count(), 1, "once, and nobody who is gone");
+    let Poll::Ready(NextResult::Result(result, 0)) = reader.poll_next(&mut context) else {
+        panic!("there is one");
+    };
+    assert_eq!(result.instant_ms, 100);
+    assert_eq!(reader.poll_next(&mut context), Poll::Pending);
+    assert!(database.results_of("q", Some(1)).is_ok());
+    assert!(
+        database.results_of("q", Some(2)).is_err(),
+        "it has given one"
+    );
+    assert!(database.unregister("q").unwrap());
+    assert_eq!(count(), 2);
+    assert_eq!(
+        reader.poll_next(&mut context),
+        Poll::Ready(NextResult::Over)
+    );
+}
+
+#[test]
+fn names_of_queries_can_be_written_in_addresses() {
+    let database = Database::new();
+    stream(&database, "s");
+    let text = format!("{PREFIX}SELECT ?x FROM STREAM :s [RANGE 100ms] WHERE {{ ?x :p ?y }}");
+    for name in ["", "a b", "a/b", "1"] {
+        let error = database.register(name, &text).unwrap_err().to_string();
+        assert!(error.contains("no name of a continuous query"), "{error}");
+    }
+    assert!(database.register("_q-1", &text).unwrap());
+}

@@ -60,6 +60,8 @@ pub(crate) enum Body {
         /// What the chunks may hold.
         _memory: Option<Reservation>,
     },
+    /// Events as they come.
+    Events(mpsc::Receiver<Chunk>),
 }
 
 impl Body {
@@ -80,11 +82,13 @@ impl http_body::Body for Body {
             Self::Unsent => Poll::Ready(None),
             Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Self::Stream { chunks, .. } => chunks.poll_recv(context).map(|chunk| match chunk {
-                Some(Chunk::Data(bytes)) => Some(Ok(Frame::data(bytes))),
-                Some(Chunk::End) => None,
-                None => Some(Err(CutShort)),
-            }),
+            Self::Stream { chunks, .. } | Self::Events(chunks) => {
+                chunks.poll_recv(context).map(|chunk| match chunk {
+                    Some(Chunk::Data(bytes)) => Some(Ok(Frame::data(bytes))),
+                    Some(Chunk::End) => None,
+                    None => Some(Err(CutShort)),
+                })
+            }
         }
     }
 
@@ -95,7 +99,7 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Self::Unsent | Self::Stream { .. } => SizeHint::default(),
+            Self::Unsent | Self::Stream { .. } | Self::Events(_) => SizeHint::default(),
         }
     }
 }

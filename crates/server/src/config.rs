@@ -35,6 +35,10 @@ pub struct ServerConfig {
     pub updates: usize,
     /// Updates that wait for their turn; one more is answered 503: 1024.
     pub queued_updates: usize,
+    /// Clients that read results of continuous queries at once; one more is answered 503: 1024.
+    pub result_readers: usize,
+    /// How often such a client hears something where no result comes: 15 s.
+    pub keep_alive: Duration,
     /// Refuse all that changes the database: no.
     pub read_only: bool,
     /// What clients see before the path of a URL, as in `https://example.org`, where that is not
@@ -104,6 +108,8 @@ impl Default for ServerConfig {
             stalled_queries: 64,
             updates: 64,
             queued_updates: 1024,
+            result_readers: 1024,
+            keep_alive: Duration::from_secs(15),
             read_only: false,
             public_url: None,
             max_body_bytes: 16 << 20,

@@ -13,6 +13,9 @@ use crate::queries::{QueryId, Reason};
 /// When to come again to a server whose memory is taken, in seconds.
 const MEMORY_SECONDS: u32 = 5;
 
+/// When to come again to a stream that is full, in seconds.
+const STREAM_SECONDS: u32 = 1;
+
 /// Why a server cannot run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -201,6 +204,11 @@ impl From<EngineError> for Refusal {
                 Self::new(status, error.to_string())
             }
             EngineError::PoolExhausted { limit_bytes } => Self::pool_exhausted(limit_bytes),
+            EngineError::InUse { .. } => Self::new(StatusCode::CONFLICT, said),
+            EngineError::NotFound { .. } => Self::new(StatusCode::NOT_FOUND, said),
+            EngineError::StreamFull { .. } => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, said).come_again(STREAM_SECONDS)
+            }
             EngineError::NoStack { .. } | EngineError::ShardLost { .. } => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
                     .come_again(MEMORY_SECONDS)

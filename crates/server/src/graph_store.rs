@@ -241,7 +241,7 @@ impl Service {
         Ok(response)
     }
 
-    fn write_of(&self, text: String, size: usize, client: &Arc<Client>) -> Write {
+    pub(crate) fn write_of(&self, text: String, size: usize, client: &Arc<Client>) -> Write {
         Write {
             text,
             size,

@@ -8,6 +8,14 @@
 //! | `/store` | the whole dataset: GET and HEAD as TriG, N-Quads, JSON-LD or columns; PUT replaces it by TriG or N-Quads, POST adds those to it |
 //! | `/queries` | queries and updates under way as JSON: GET |
 //! | `/queries/{id}` | one of them, or why it failed: GET; DELETE ends it |
+//! | `/streams` | streams as JSON: GET |
+//! | `/streams/{name}` | one of them: PUT of its definition makes it, POST of tuples feeds it, GET tells how it is, DELETE drops it |
+//! | `/streams/{name}/heartbeat?time=` | nothing before this time will come: POST |
+//! | `/streams/{name}/late` | the last tuples that came late: GET |
+//! | `/continuous` | continuous queries as JSON: GET |
+//! | `/continuous/{name}` | one of them: PUT of its text registers it, GET tells how it is, DELETE drops it |
+//! | `/continuous/{name}/pause`, `.../resume` | POST |
+//! | `/continuous/{name}/results` | its results as server-sent events: GET |
 //! | `/health` | 200, or 503 and why where the store takes no changes or cannot merge them |
 //! | `/metrics` | Prometheus text |
 //! | `/` | a page for people to try queries; with `?query=`, or by POST, as `/query` |
@@ -59,6 +67,17 @@
 //! settings do not allow, for a page of another origin, and for a server that is to read only, 400
 //! with the line for RDF that is wrong, 415 for a format that is not read, 413 for too much of it,
 //! and 503 while the store takes nothing, as when its disk is full.
+//!
+//! Tuples of a stream are `text/tab-separated-values`, lines of a time in milliseconds, a tab and a
+//! statement; or a document of RDF, whose time is the parameter `time` unless the stream has times of
+//! arrival. All of a request are taken or none: 200 with how many came in time and how many late, 400
+//! for what is wrong, 404 for a stream that is not there, and 503 with `Retry-After` where its windows
+//! have no room. Results of a continuous query are events `result` (or `error`, where one failed) with
+//! the id `INSTANT:SEQUENCE`; the header `Last-Event-ID`, or the parameter `after` with a number, has
+//! them go on after one that was seen. Their data is the object of SPARQL results with `query`,
+//! `instant`, `windows`, `snapshot`, `sequence`, and `missed` where the client was too slow for some;
+//! of CONSTRUCT it has `triples`, a string of N-Triples. An event `end` says that the query was
+//! dropped. What makes, feeds or drops anything is allowed to whom updates are.
 #![forbid(unsafe_code)]
 
 mod admission;
@@ -69,6 +88,7 @@ mod config;
 mod connections;
 mod description;
 mod error;
+mod events;
 mod execute;
 mod files;
 mod graph_store;
@@ -87,6 +107,7 @@ mod service;
 mod stall;
 mod strain;
 mod stream;
+mod streams;
 mod threads;
 mod update;
 

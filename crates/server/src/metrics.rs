@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
-use jindou_engine::{Failure, MemoryPool, UpdateReport};
+use jindou_engine::{ContinuousStatus, Failure, MemoryPool, StreamStatus, UpdateReport};
 
 use crate::admission::Figures;
 
@@ -119,6 +119,10 @@ pub(crate) struct Now {
     pub(crate) heavy: Figures,
     pub(crate) memory: Option<Arc<MemoryPool>>,
     pub(crate) failures: Vec<Failure>,
+    pub(crate) streams: Vec<StreamStatus>,
+    pub(crate) continuous: Vec<ContinuousStatus>,
+    /// Clients that read results of continuous queries.
+    pub(crate) readers: usize,
 }
 
 /// Counters, updated without locks.
@@ -242,6 +246,8 @@ impl Metrics {
         self.push_histogram(&mut text);
         self.push_limits(&mut text, now);
         self.push_writes(&mut text);
+        push_streams(&mut text, now);
+        push_continuous(&mut text, now);
         let mut one = |name: &str, kind: &str, help: &str, value: &dyn std::fmt::Display| {
             head(&mut text, name, kind, help);
             line(&mut text, name, value);
@@ -392,6 +398,92 @@ impl Metrics {
     }
 }
 
+/// What each stream has had. Names need no escapes.
+fn push_streams(text: &mut String, now: &Now) {
+    type Value = fn(&StreamStatus) -> u64;
+    let figures: [(&str, &str, &str, Value); 5] = [
+        (
+            "jindou_stream_tuples_total",
+            "counter",
+            "Tuples that came in time.",
+            |stream| stream.tuples,
+        ),
+        (
+            "jindou_stream_late_total",
+            "counter",
+            "Tuples that came late.",
+            |stream| stream.late,
+        ),
+        (
+            "jindou_stream_absorbed_total",
+            "counter",
+            "Tuples that were stored in a graph.",
+            |stream| stream.absorbed,
+        ),
+        (
+            "jindou_stream_window_bytes",
+            "gauge",
+            "Memory of the windows.",
+            |stream| stream.window_bytes,
+        ),
+        (
+            "jindou_stream_waiting_bytes",
+            "gauge",
+            "Memory of tuples whose batch is not complete.",
+            |stream| stream.waiting_bytes,
+        ),
+    ];
+    for (name, kind, help, value) in figures {
+        head(text, name, kind, help);
+        for stream in &now.streams {
+            let of = format!("{name}{{stream=\"{}\"}}", stream.name);
+            line(text, &of, value(stream));
+        }
+    }
+}
+
+/// What each continuous query has done.
+fn push_continuous(text: &mut String, now: &Now) {
+    type Value = fn(&ContinuousStatus) -> f64;
+    let figures: [(&str, &str, Value); 4] = [
+        (
+            "jindou_continuous_executions_total",
+            "Instants at which a continuous query was evaluated.",
+            |query| query.executions as f64,
+        ),
+        (
+            "jindou_continuous_failures_total",
+            "Evaluations that ended with an error.",
+            |query| query.failures as f64,
+        ),
+        (
+            "jindou_continuous_rows_total",
+            "Rows and triples found.",
+            |query| query.rows as f64,
+        ),
+        (
+            "jindou_continuous_seconds_total",
+            "Time that evaluations took.",
+            |query| query.seconds,
+        ),
+    ];
+    for (name, help, value) in figures {
+        head(text, name, "counter", help);
+        for query in &now.continuous {
+            let of = format!("{name}{{query=\"{}\"}}", query.name);
+            line(text, &of, value(query));
+        }
+    }
+    let name = "jindou_result_readers";
+    head(
+        text,
+        name,
+        "gauge",
+        "Clients that read results of continuous queries.",
+    );
+    line(text, name, now.readers);
+}
+
 fn head(text: &mut String, name: &str, kind: &str, help: &str) {
     writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}").expect("a String takes all");
 }
@@ -432,6 +524,9 @@ mod tests {
             },
             memory: Some(Arc::new(MemoryPool::new(99))),
             failures: Vec::new(),
+            streams: Vec::new(),
+            continuous: Vec::new(),
+            readers: 0,
         });
         for line in [
             "jindou_queries_total{status=\"ok\"} 3",

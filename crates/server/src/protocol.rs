@@ -151,7 +151,7 @@ impl GraphParameter {
 }
 
 /// Decodes the names of an `application/x-www-form-urlencoded` string, and values when asked.
-fn for_each(
+pub(crate) fn for_each(
     encoded: &str,
     mut each: impl FnMut(&str, &dyn Fn() -> Result<String, Refusal>) -> Result<(), Refusal>,
 ) -> Result<(), Refusal> {

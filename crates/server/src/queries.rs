@@ -67,6 +67,8 @@ pub(crate) enum Kind {
     Query,
     /// Something that changes the database: an update, or a write to the graph store.
     Update,
+    /// Something that changes or feeds a stream or a continuous query.
+    Stream,
 }
 
 impl Kind {
@@ -74,6 +76,7 @@ impl Kind {
         match self {
             Self::Query => "query",
             Self::Update => "update",
+            Self::Stream => "stream",
         }
     }
 }

@@ -185,7 +185,7 @@ impl Service {
         Ok(memory)
     }
 
-    fn pool(&self) -> Option<&Arc<MemoryPool>> {
+    pub(crate) fn pool(&self) -> Option<&Arc<MemoryPool>> {
         self.executor.database.config().memory_pool.as_ref()
     }
 }

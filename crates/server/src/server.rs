@@ -151,6 +151,7 @@ impl Server {
         }
         drop(listener);
         drop(stop);
+        self.service.readers.stop();
         let drained = async { while tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(self.config.shutdown_grace, drained)
             .await

@@ -18,6 +18,7 @@ use crate::config::{Cors, ServerConfig};
 use crate::connections::Peer;
 use crate::description::{self, Description};
 use crate::error::Refusal;
+use crate::events::Readers;
 use crate::execute::{Asked, Executor, Query};
 use crate::graph_store::{self, is_store};
 use crate::metrics::Now;
@@ -27,6 +28,7 @@ use crate::protocol::{
 };
 use crate::queries::{Client, QueryId, Reason};
 use crate::respond;
+use crate::streams::Endpoint;
 use crate::update::{Write, written};
 
 const PAGE: &str = include_str!("page.html");
@@ -37,7 +39,7 @@ const RUNNING: &str = "GET, HEAD, DELETE, OPTIONS";
 /// The list of queries under way; a query's id may follow.
 const QUERIES: &str = "/queries";
 /// Bytes of an update's text kept for the list of queries, at most.
-const SHOWN_BYTES: usize = 4096;
+pub(crate) const SHOWN_BYTES: usize = 4096;
 
 /// Answers requests of all connections.
 pub(crate) struct Service {
@@ -45,6 +47,7 @@ pub(crate) struct Service {
     pub(crate) config: ServerConfig,
     origins: Origins,
     connections: AtomicUsize,
+    pub(crate) readers: Readers,
 }
 
 impl Service {
@@ -52,6 +55,7 @@ impl Service {
         Self {
             executor,
             origins: Origins::new(&config),
+            readers: Readers::new(config.result_readers, config.keep_alive),
             config,
             connections: AtomicUsize::new(0),
         }
@@ -116,6 +120,9 @@ impl Service {
         self.check_uri(&request)?;
         check_names(&request)?;
         self.origins.check_read(&request)?;
+        if let Some(endpoint) = Endpoint::of(request.uri().path()) {
+            return self.streams(endpoint, request, client).await;
+        }
         let allow = match endpoint(&request) {
             "/query" | "/sparql" | "/" => QUERY,
             "/update" => UPDATE,
@@ -126,8 +133,8 @@ impl Service {
                 return Err(Refusal::new(
                     StatusCode::NOT_FOUND,
                     format!(
-                        "nothing at {path}; there are /query, /update, /store, /queries, /health, \
-                         /metrics and / (a page)"
+                        "nothing at {path}; there are /query, /update, /store, /streams, /continuous, \
+                         /queries, /health, /metrics and / (a page)"
                     ),
                 ));
             }
@@ -153,7 +160,7 @@ impl Service {
             "/update" => self.update(request, client).await,
             "/health" => Ok(self.health()),
             "/metrics" => {
-                let text = self.executor.metrics.text(&self.now());
+                let text = self.executor.metrics.text(&self.now().await?);
                 Ok(respond::whole("text/plain; version=0.0.4", text))
             }
             "/" if reads && !names_query(request.uri().query().unwrap_or_default()) => {
@@ -179,15 +186,20 @@ impl Service {
         response
     }
 
-    fn now(&self) -> Now {
-        Now {
+    async fn now(&self) -> Result<Now, Refusal> {
+        let streams = |database: &Database| Ok((database.streams(), database.continuous_queries()));
+        let (streams, continuous) = self.executor.ask(streams).await?;
+        Ok(Now {
+            streams,
+            continuous,
+            readers: self.readers.count(),
             triples: self.executor.database.quad_counts().triples,
             in_flight: self.executor.queries.len(),
             connections: self.connections.load(Relaxed),
             heavy: self.executor.admission.figures(),
             memory: self.executor.database.config().memory_pool.clone(),
             failures: self.executor.database.health(),
-        }
+        })
     }
 
     fn check_uri(&self, request: &Request<Incoming>) -> Result<(), Refusal> {
@@ -396,7 +408,7 @@ impl Service {
     }
 
     /// Refuses what may not change the database.
-    fn check_write(&self, request: &Request<Incoming>) -> Result<(), Refusal> {
+    pub(crate) fn check_write(&self, request: &Request<Incoming>) -> Result<(), Refusal> {
         if self.config.read_only {
             return Err(Refusal::new(
                 StatusCode::FORBIDDEN,
@@ -462,7 +474,8 @@ fn is_write<B>(request: &Request<B>) -> bool {
             .map_or(b"GET".as_slice(), HeaderValue::as_bytes),
         ref method => method.as_str().as_bytes(),
     };
-    path == "/update" || is_store(path) && !matches!(method, b"GET" | b"HEAD")
+    let reads = matches!(method, b"GET" | b"HEAD");
+    path == "/update" || (is_store(path) || Endpoint::of(path).is_some()) && !reads
 }
 
 fn is_about_queries(path: &str) -> bool {

@@ -75,7 +75,7 @@ impl Executor {
         }
     }
 
-    async fn write_listed<T: Send + 'static>(
+    pub(crate) async fn write_listed<T: Send + 'static>(
         self: &Arc<Self>,
         listed: Listed,
         size: usize,

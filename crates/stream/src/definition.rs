@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 const MOST_INTERVAL_MS: u32 = 24 * 60 * 60 * 1000;
 /// The longest name.
 const MOST_NAME_BYTES: usize = 200;
+/// What names of streams and continuous queries are, in words.
+pub const NAME_RULE: &str =
+    "up to 200 letters, digits, \"_\" and \"-\", of which the first is a letter or \"_\"";
 
 /// A stream. As JSON, what is not given is as [`StreamDefinition::new`] has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +55,10 @@ pub enum TimeSource {
 
 /// Some predicates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "timing and timeless are lists of IRIs, or \"all\""
+)]
 pub enum Predicates {
     /// Those of these IRIs.
     Some(Vec<String>),
@@ -93,10 +99,7 @@ fn default_memory() -> u64 {
 #[non_exhaustive]
 pub enum DefinitionError {
     /// The name cannot be written in a query or an address.
-    #[error(
-        "{name:?} is no name of a stream: up to {MOST_NAME_BYTES} letters, digits, \"_\" and \"-\", \
-         of which the first is a letter or \"_\""
-    )]
+    #[error("{name:?} is no name of a stream: {NAME_RULE}")]
     Name {
         /// The name.
         name: String,
@@ -197,10 +200,17 @@ impl StreamDefinition {
     }
 }
 
-fn check_name(name: &str) -> Result<(), DefinitionError> {
+/// Whether a stream or a continuous query may have this name: one that a query can write as a bare
+/// word, and an address as it is.
+#[must_use]
+pub fn is_name(name: &str) -> bool {
     let begins = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
     let is_part = |part: char| part.is_ascii_alphanumeric() || matches!(part, '_' | '-');
-    match begins && name.len() <= MOST_NAME_BYTES && name.chars().all(is_part) {
+    begins && name.len() <= MOST_NAME_BYTES && name.chars().all(is_part)
+}
+
+fn check_name(name: &str) -> Result<(), DefinitionError> {
+    match is_name(name) {
         true => Ok(()),
         false => Err(DefinitionError::Name {
             name: name.chars().take(MOST_NAME_BYTES).collect(),

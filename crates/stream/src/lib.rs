@@ -16,7 +16,9 @@ mod merged;
 mod schedule;
 mod windowed;
 
-pub use definition::{All, DefinitionError, Predicates, StreamDefinition, TimeSource};
+pub use definition::{
+    All, DefinitionError, NAME_RULE, Predicates, StreamDefinition, TimeSource, is_name,
+};
 pub use figures::WindowedFigures;
 pub use intake::{Intake, Late};
 pub use schedule::{Schedule, TimeWindow};

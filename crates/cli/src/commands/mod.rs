@@ -10,5 +10,6 @@ pub(crate) mod load;
 pub(crate) mod query;
 pub(crate) mod serve;
 pub(crate) mod stats;
+pub(crate) mod stream;
 pub(crate) mod update;
 pub(crate) mod verify;

@@ -110,6 +110,7 @@ pub(crate) fn config(address: SocketAddr, limits: &LimitArguments) -> ServerConf
             HeavyPriorityArgument::Low => HeavyPriority::Low,
             HeavyPriorityArgument::Same => HeavyPriority::Same,
         },
+        result_readers: limits.result_readers.unwrap_or(defaults.result_readers),
         queue_wait: limits.queue_wait.unwrap_or(defaults.queue_wait),
         write_timeout: limits.client_timeout.unwrap_or(defaults.write_timeout),
         ..defaults

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use jindou_plan::{ContinuousQuery, Extent, parse_continuous};
-use jindou_stream::{Schedule, StreamDefinition, TimeWindow};
+use jindou_stream::{NAME_RULE, Schedule, StreamDefinition, TimeWindow, is_name};
 use oxrdf::NamedNode;
 
 use super::continuous::{Continuous, Figures, ResultLog, State};
@@ -119,10 +119,15 @@ impl Database {
     /// the name or IRI in its header, which other queries may read.
     ///
     /// # Errors
-    /// What is wrong with the text; what it asks for and is not supported, by name;
+    /// What is wrong with the name or the text; what it asks for and is not supported, by name;
     /// [`EngineError::NotFound`] for a stream that is not there; [`EngineError::InUse`] if the name is
     /// that of another query; what the operating system says.
     pub fn register(&self, name: &str, text: &str) -> Result<bool, EngineError> {
+        if !is_name(name) {
+            return Err(EngineError::InvalidQuery {
+                message: format!("{name:?} is no name of a continuous query: {NAME_RULE}"),
+            });
+        }
         self.check_names_writable()?;
         let mut names = self.inner().streams.names.write();
         let query = self.add_query(name, text, Paused(false), &mut names)?;

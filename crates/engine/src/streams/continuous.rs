@@ -3,12 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use jindou_plan::{ContinuousQuery, Output, Prepared};
 use jindou_store::window::Bounds;
 use jindou_stream::Schedule;
 use parking_lot::{Condvar, Mutex};
+use rustc_hash::FxHashMap;
 
 use super::answer::Answer;
 use super::histogram::Histogram;
@@ -252,6 +254,7 @@ impl Continuous {
 pub(super) struct ResultLog {
     results: Mutex<Kept>,
     came: Condvar,
+    next_reader: AtomicU64,
 }
 
 #[derive(Default)]
@@ -259,6 +262,8 @@ struct Kept {
     results: VecDeque<Arc<ContinuousResult>>,
     bytes: usize,
     is_over: bool,
+    /// Tasks that wait for the next result, by the numbers of their readers.
+    waiting: FxHashMap<u64, Waker>,
 }
 
 /// What a reader of results gets next.
@@ -284,13 +289,32 @@ impl ResultLog {
             let gone = kept.results.pop_front();
             kept.bytes -= gone.map_or(0, |gone| gone.bytes());
         }
+        let waiting = std::mem::take(&mut kept.waiting);
         drop(kept);
+        self.wake(waiting);
+    }
+
+    fn wake(&self, waiting: FxHashMap<u64, Waker>) {
         self.came.notify_all();
+        waiting.into_values().for_each(Waker::wake);
     }
 
     pub(super) fn end(&self) {
-        self.results.lock().is_over = true;
-        self.came.notify_all();
+        let mut kept = self.results.lock();
+        kept.is_over = true;
+        let waiting = std::mem::take(&mut kept.waiting);
+        drop(kept);
+        self.wake(waiting);
+    }
+
+    /// A number that no other reader has.
+    pub(super) fn new_reader(&self) -> u64 {
+        self.next_reader.fetch_add(1, Relaxed)
+    }
+
+    /// Nobody waits as this reader any more.
+    pub(super) fn forget_reader(&self, reader: u64) {
+        self.results.lock().waiting.remove(&reader);
     }
 
     /// The number of the last result; 0 before the first.
@@ -304,18 +328,47 @@ impl ResultLog {
         let until = Instant::now() + wait;
         let mut kept = self.results.lock();
         loop {
-            let first = kept.results.front().map_or(0, |result| result.sequence);
-            let place = (after + 1).saturating_sub(first) as usize;
-            if let Some(result) = kept.results.get(place).filter(|_| first > 0) {
-                let missed = result.sequence - after - 1;
-                return NextResult::Result(Arc::clone(result), missed);
-            }
-            if kept.is_over {
-                return NextResult::Over;
+            match kept.next(after) {
+                NextResult::None if !wait.is_zero() => {}
+                next => return next,
             }
             if self.came.wait_until(&mut kept, until).timed_out() {
                 return NextResult::None;
             }
+        }
+    }
+}
+
+impl ResultLog {
+    /// The first result that is kept after a number; a task that finds none is woken when one comes.
+    pub(super) fn poll(
+        &self,
+        after: u64,
+        reader: u64,
+        context: &mut Context<'_>,
+    ) -> Poll<NextResult> {
+        let mut kept = self.results.lock();
+        match kept.next(after) {
+            NextResult::None => {
+                kept.waiting.insert(reader, context.waker().clone());
+                Poll::Pending
+            }
+            next => Poll::Ready(next),
+        }
+    }
+}
+
+impl Kept {
+    fn next(&self, after: u64) -> NextResult {
+        let first = self.results.front().map_or(0, |result| result.sequence);
+        let place = (after + 1).saturating_sub(first) as usize;
+        match self.results.get(place).filter(|_| first > 0) {
+            Some(result) => {
+                let missed = result.sequence - after - 1;
+                NextResult::Result(Arc::clone(result), missed)
+            }
+            None if self.is_over => NextResult::Over,
+            None => NextResult::None,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use jindou_ingest::{Format, Source, read_lines};
+use jindou_stream::TimeSource;
 use oxrdf::{BlankNode, NamedOrBlankNode, Quad, Term};
 
 use super::stream::Stream;
@@ -36,10 +37,11 @@ impl Database {
     /// Adds tuples to a stream: all of them, or none if something is wrong with one. What is complete
     /// thereby becomes part of the data, and queries that are due are evaluated.
     ///
-    /// `time_ms` is the time of a document's statements, where the stream has the times of events.
+    /// `time_ms` is the time of a document's statements, where the stream has the times of events. One
+    /// that has times of arrival takes none, and lines neither.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`]; what is wrong with the text; [`EngineError::StreamFull`], and the
+    /// [`EngineError::NotFound`]; what is wrong with the text or the time; [`EngineError::StreamFull`], and the
     /// source should wait; those of a transaction.
     pub fn push(
         &self,
@@ -49,6 +51,7 @@ impl Database {
         text: Vec<u8>,
     ) -> Result<PushReport, EngineError> {
         let stream = self.known_stream(name)?;
+        check_time(&stream, format, time_ms)?;
         let tuples = self.tuples(&stream, format, time_ms, text)?;
         self.push_tuples(&stream, tuples)
     }
@@ -56,10 +59,27 @@ impl Database {
     /// Says that nothing before a time will come any more.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`]; those of a transaction.
+    /// [`EngineError::NotFound`]; [`EngineError::InvalidQuery`] for a stream that has times of arrival,
+    /// see [`heartbeat_now`](Self::heartbeat_now); those of a transaction.
     pub fn heartbeat(&self, name: &str, time_ms: i64) -> Result<(), EngineError> {
         let stream = self.known_stream(name)?;
+        if stream.definition.time == TimeSource::Arrival {
+            return Err(has_arrival_times(&stream));
+        }
         self.heartbeat_of(&stream, time_ms)
+    }
+
+    /// Says that nothing has come up to now, to a stream that has times of arrival.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]; [`EngineError::InvalidQuery`] for a stream that has times of events;
+    /// those of a transaction.
+    pub fn heartbeat_now(&self, name: &str) -> Result<(), EngineError> {
+        let stream = self.known_stream(name)?;
+        if stream.definition.time != TimeSource::Arrival {
+            return Err(needs_time(&stream));
+        }
+        self.heartbeat_of(&stream, self.inner().config.clock.now_ms())
     }
 
     pub(super) fn heartbeat_of(&self, stream: &Stream, time_ms: i64) -> Result<(), EngineError> {
@@ -72,7 +92,7 @@ impl Database {
     pub(super) fn push_tuples(
         &self,
         stream: &Stream,
-        tuples: Tuples,
+        mut tuples: Tuples,
     ) -> Result<PushReport, EngineError> {
         if stream.is_full() {
             self.close_batches(stream)?;
@@ -87,6 +107,14 @@ impl Database {
         let mut late = Tuples::default();
         {
             let mut intake = stream.intake.lock();
+            // Asked while nothing else can come, and never back: no tuple is late for another.
+            let arrival = (stream.definition.time == TimeSource::Arrival).then(|| {
+                let now = self.inner().config.clock.now_ms();
+                intake.watermark_ms().map_or(now, |last| now.max(last))
+            });
+            if let Some(now) = arrival {
+                tuples.set_time(now);
+            }
             for (tuple, time_ms) in tuples.times().iter().enumerate() {
                 match intake.batch_at(*time_ms) {
                     Ok(batch) => {
@@ -129,19 +157,15 @@ impl Database {
                 }
                 tuples.set_times(times);
             }
-            (TupleFormat::Document(_), None) => {
-                return Err(EngineError::InvalidQuery {
-                    message: format!("tuples of the stream {name} need a time"),
-                });
-            }
-            (TupleFormat::Document(Format::NTriples | Format::NQuads), Some(time_ms)) => {
+            (TupleFormat::Document(Format::NTriples | Format::NQuads), time_ms) => {
                 let scope = self.blank_scope(&text)?;
                 read_lines(name, &text, scope, &mut tuples)?;
-                tuples.set_time(time_ms);
+                // Where times are of arrival, this one is replaced.
+                tuples.set_time(time_ms.unwrap_or_default());
             }
-            (TupleFormat::Document(format), Some(time_ms)) => {
+            (TupleFormat::Document(format), time_ms) => {
                 let source = Source::bytes(name, text).with_format(format);
-                self.read_document(source, time_ms, &mut tuples)?;
+                self.read_document(source, time_ms.unwrap_or_default(), &mut tuples)?;
             }
         }
         Ok(tuples)
@@ -192,6 +216,42 @@ impl Database {
             }
         }
         Ok(())
+    }
+}
+
+/// Refuses tuples that say their time where they must not, and those that do not where they must.
+fn check_time(
+    stream: &Stream,
+    format: TupleFormat,
+    time_ms: Option<i64>,
+) -> Result<(), EngineError> {
+    let is_lines = format == TupleFormat::Lines;
+    match (stream.definition.time, time_ms) {
+        (TimeSource::Arrival, _) if is_lines || time_ms.is_some() => Err(has_arrival_times(stream)),
+        (TimeSource::Arrival, _) => Ok(()),
+        (_, Some(_)) if is_lines => Err(EngineError::InvalidQuery {
+            message: "each line has a time of its own, and another one is given for all".to_owned(),
+        }),
+        (_, None) if !is_lines => Err(needs_time(stream)),
+        _ => Ok(()),
+    }
+}
+
+fn has_arrival_times(stream: &Stream) -> EngineError {
+    EngineError::InvalidQuery {
+        message: format!(
+            "the stream {} has times of arrival, which the clock of the database gives; none may be given",
+            stream.name
+        ),
+    }
+}
+
+fn needs_time(stream: &Stream) -> EngineError {
+    EngineError::InvalidQuery {
+        message: format!(
+            "the stream {} has times of events, and none is given",
+            stream.name
+        ),
     }
 }
 

@@ -18,6 +18,7 @@ mod tuples;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use jindou_model::TermId;
@@ -53,19 +54,42 @@ impl Streams {
 }
 
 /// A reader of a continuous query's results.
+///
+/// A thread waits with [`next_within`](Self::next_within), a task with [`poll_next`](Self::poll_next).
 pub struct ContinuousResults {
     query: Arc<Continuous>,
     after: u64,
+    /// Its number among the readers of the query.
+    reader: u64,
 }
 
 impl ContinuousResults {
     /// The next result, waited for as long as said.
     pub fn next_within(&mut self, wait: Duration) -> NextResult {
         let next = self.query.log.next(self.after, wait);
-        if let NextResult::Result(result, _) = &next {
-            self.after = result.sequence;
+        self.pass(&next);
+        next
+    }
+
+    /// The next result; never [`NextResult::None`]. A task that finds none is woken when there is one.
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<NextResult> {
+        let next = self.query.log.poll(self.after, self.reader, context);
+        if let Poll::Ready(next) = &next {
+            self.pass(next);
         }
         next
+    }
+
+    fn pass(&mut self, next: &NextResult) {
+        if let NextResult::Result(result, _) = next {
+            self.after = result.sequence;
+        }
+    }
+}
+
+impl Drop for ContinuousResults {
+    fn drop(&mut self) {
+        self.query.log.forget_reader(self.reader);
     }
 }
 
@@ -123,15 +147,29 @@ impl Database {
     /// The results of a continuous query after one that was seen, or from now on.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`].
+    /// [`EngineError::NotFound`]; [`EngineError::InvalidQuery`] if that one has not been yet, as when it
+    /// is of another query that had the name.
     pub fn results_of(
         &self,
         name: &str,
         after: Option<u64>,
     ) -> Result<ContinuousResults, EngineError> {
         let query = self.known_query(name)?;
-        let after = after.unwrap_or_else(|| query.log.last());
-        Ok(ContinuousResults { query, after })
+        let last = query.log.last();
+        let after = after.unwrap_or(last);
+        if after > last {
+            return Err(EngineError::InvalidQuery {
+                message: format!(
+                    "the continuous query {name} has given {last} results: none has the number {after}"
+                ),
+            });
+        }
+        let reader = query.log.new_reader();
+        Ok(ContinuousResults {
+            query,
+            after,
+            reader,
+        })
     }
 
     fn known_query(&self, name: &str) -> Result<Arc<Continuous>, EngineError> {

@@ -9,4 +9,5 @@ mod limits;
 mod page;
 mod protocol;
 mod queries;
+mod streams;
 mod updates;

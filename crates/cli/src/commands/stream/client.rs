@@ -1,0 +1,178 @@
+//! How is a running server asked over HTTP?
+
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use serde::Deserialize;
+use serde_json::Value;
+use ureq::http::{Request, Response, header};
+use ureq::{Agent, Body, BodyReader};
+
+use crate::failure::{WrongQuery, excerpt};
+use crate::stream_args::ServerArguments;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// What went wrong is told as a document that has the place of a mistake.
+const ACCEPT: &str = "application/json, text/event-stream, application/problem+json";
+/// Pause before something is sent again, where the server does not say how long.
+const DEFAULT_PAUSE: Duration = Duration::from_secs(1);
+
+/// A server.
+pub(super) struct Client {
+    agent: Agent,
+    url: String,
+}
+
+/// What a server refused.
+#[derive(Debug)]
+pub(super) struct Refused {
+    status: u16,
+    retry_after: Option<Duration>,
+    problem: Problem,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Problem {
+    detail: String,
+    line: Option<usize>,
+    column: Option<usize>,
+}
+
+/// What came of a request.
+pub(super) type Asked<T> = anyhow::Result<Result<T, Refused>>;
+
+impl Client {
+    pub(super) fn new(server: &ServerArguments) -> Self {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .proxy(None)
+            .build();
+        Self {
+            agent: config.new_agent(),
+            url: server.url.clone(),
+        }
+    }
+
+    /// # Errors
+    /// A server that cannot be reached, and what it refuses.
+    pub(super) fn get(&self, path: &str) -> anyhow::Result<Value> {
+        let reply = self.ask("GET", path, None)?.map_err(Refused::error)?;
+        serde_json::from_str(&reply).with_context(|| format!("{}{path}: no JSON", self.url))
+    }
+
+    /// Opens an answer that goes on.
+    ///
+    /// # Errors
+    /// A server that cannot be reached, and what it refuses.
+    pub(super) fn open(&self, path: &str) -> anyhow::Result<BodyReader<'static>> {
+        let response = self.send("GET", path, None)?;
+        let opened = self.refused(path, response)?.map_err(Refused::error)?;
+        Ok(opened
+            .into_body()
+            .into_with_config()
+            .limit(u64::MAX)
+            .reader())
+    }
+
+    /// Sends something, with its media type, and reads the answer.
+    ///
+    /// # Errors
+    /// A server that cannot be reached.
+    pub(super) fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<(&str, &[u8])>,
+    ) -> Asked<String> {
+        let response = self.send(method, path, body)?;
+        Ok(match self.refused(path, response)? {
+            Ok(mut response) => Ok(self.text(path, &mut response)?),
+            Err(refused) => Err(refused),
+        })
+    }
+
+    fn send(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<(&str, &[u8])>,
+    ) -> anyhow::Result<Response<Body>> {
+        let address = format!("{}{path}", self.url);
+        let mut request = Request::builder()
+            .method(method)
+            .uri(&address)
+            .header(header::ACCEPT, ACCEPT);
+        if let Some((media_type, _)) = body {
+            request = request.header(header::CONTENT_TYPE, media_type);
+        }
+        let wrong = || format!("{address}: no address of a server");
+        let sent = match (method, body) {
+            (_, Some((_, bytes))) => self.agent.run(request.body(bytes).with_context(wrong)?),
+            ("POST", None) => {
+                let nothing: &[u8] = &[];
+                self.agent.run(request.body(nothing).with_context(wrong)?)
+            }
+            (_, None) => self.agent.run(request.body(()).with_context(wrong)?),
+        };
+        // As text: a connection that breaks is not standard output's, whose reader wants no more.
+        sent.map_err(|error| {
+            anyhow!(
+                "{address}: {error}; start a server with `jindou serve`, or name its address with --url"
+            )
+        })
+    }
+
+    fn refused(
+        &self,
+        path: &str,
+        mut response: Response<Body>,
+    ) -> anyhow::Result<Result<Response<Body>, Refused>> {
+        let status = response.status();
+        if status.is_success() {
+            return Ok(Ok(response));
+        }
+        let seconds = response.headers().get(header::RETRY_AFTER);
+        let seconds = seconds.and_then(|seconds| seconds.to_str().ok()?.parse().ok());
+        let text = self.text(path, &mut response)?;
+        let problem = serde_json::from_str(&text).unwrap_or_else(|_| Problem {
+            detail: format!("{}{path}: {status}: {}", self.url, text.trim()),
+            ..Problem::default()
+        });
+        Ok(Err(Refused {
+            status: status.as_u16(),
+            retry_after: seconds.map(Duration::from_secs),
+            problem,
+        }))
+    }
+
+    fn text(&self, path: &str, response: &mut Response<Body>) -> anyhow::Result<String> {
+        let text = response.body_mut().with_config().limit(u64::MAX);
+        text.read_to_string()
+            .map_err(|error| anyhow!("{}{path}: {error}", self.url))
+    }
+}
+
+impl Refused {
+    pub(super) fn error(self) -> anyhow::Error {
+        anyhow!(self.problem.detail)
+    }
+
+    /// The same, where a text was refused that `name` has.
+    pub(super) fn error_in(self, text: &str, name: &str) -> anyhow::Error {
+        match (self.problem.line, self.problem.column) {
+            (Some(line), Some(column)) => WrongQuery {
+                said: format!("{name}, {}", self.problem.detail),
+                excerpt: excerpt(text, line, column),
+            }
+            .into(),
+            _ => self.error(),
+        }
+    }
+
+    /// How long to wait before the same is sent again, if that may help.
+    pub(super) fn pause(&self) -> Option<Duration> {
+        (self.status == 503).then(|| self.retry_after.unwrap_or(DEFAULT_PAUSE))
+    }
+}

@@ -1,0 +1,192 @@
+//! `jindou stream replay`: files of tuples, sent in batches as fast as asked.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, stdin};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, bail};
+use flate2::bufread::MultiGzDecoder;
+use jindou_bench::table::thousands;
+use serde_json::Value;
+
+use super::client::{Client, Refused};
+use super::{LINES, beat};
+use crate::progress::Watch;
+use crate::stream_args::{Pace, ReplayArguments};
+
+/// What is sent at once at most, well below the bodies that a server takes.
+const BATCH_BYTES: usize = 1 << 20;
+/// What is paced is sent this often at most.
+const TICK: Duration = Duration::from_millis(10);
+/// How long a server may refuse the same batch because it has no room.
+const MOST_WAIT: Duration = Duration::from_secs(60);
+/// A replay that takes less shows no progress.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// # Errors
+/// Files that cannot be read, a server that cannot be reached, and what it refuses.
+pub(super) fn run(arguments: &ReplayArguments) -> anyhow::Result<()> {
+    let client = Client::new(&arguments.server);
+    let stream = client.get(&format!("/streams/{}", arguments.name))?;
+    if stream["time"] == "arrival" {
+        bail!(
+            "the stream {} has times of arrival, and a replay has its own; push documents instead",
+            arguments.name
+        );
+    }
+    let sent = Arc::new(AtomicU64::new(0));
+    let begun = Instant::now();
+    let progress = Arc::clone(&sent);
+    let watch = Watch::after(PATIENCE, "replaying".to_owned(), move || {
+        let tuples = progress.load(Relaxed);
+        let rate = tuples as f64 / begun.elapsed().as_secs_f64();
+        let words = format!("{} tuples, {rate:.0} a second", thousands(tuples));
+        (tuples, None, words)
+    });
+    let mut replay = Replay {
+        client,
+        path: format!("/streams/{}", arguments.name),
+        pace: arguments.pace,
+        batch: Vec::new(),
+        batch_tuples: 0,
+        first: None,
+        latest: None,
+        sent,
+        late: 0,
+    };
+    for file in &arguments.files {
+        replay.file(file)?;
+    }
+    replay.send()?;
+    if let (Some(latest), false) = (replay.latest, arguments.no_heartbeat) {
+        let interval = stream["interval_ms"].as_i64().unwrap_or(1).max(1);
+        let end = (latest.div_euclid(interval) + 1).saturating_mul(interval);
+        beat(&replay.client, &arguments.name, Some(end))?;
+    }
+    drop(watch);
+    let (tuples, seconds) = (replay.sent.load(Relaxed), begun.elapsed().as_secs_f64());
+    note!(
+        "replayed {} tuples in {seconds:.2} s, {} of them late",
+        thousands(tuples),
+        thousands(replay.late)
+    );
+    Ok(())
+}
+
+struct Replay {
+    client: Client,
+    path: String,
+    pace: Pace,
+    /// Lines that are to be sent.
+    batch: Vec<u8>,
+    batch_tuples: u64,
+    /// The time of the first tuple, and when it was read.
+    first: Option<(i64, Instant)>,
+    /// The latest time of all tuples.
+    latest: Option<i64>,
+    sent: Arc<AtomicU64>,
+    late: u64,
+}
+
+impl Replay {
+    fn file(&mut self, path: &Path) -> anyhow::Result<()> {
+        let name = path.display();
+        let mut lines = open(path).with_context(|| format!("{name}: cannot read the file"))?;
+        let mut line = Vec::new();
+        for number in 1_u64.. {
+            line.clear();
+            let read = lines.read_until(b'\n', &mut line);
+            if read.with_context(|| format!("{name}: line {number}"))? == 0 {
+                break;
+            }
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            let time = time_of(&line).ok_or_else(|| {
+                anyhow!(
+                    "{name}: line {number}: a line has a time in milliseconds, a tab, and a statement"
+                )
+            })?;
+            let sent = self.line(time, &line);
+            sent.with_context(|| format!("{name}: up to line {number}"))?;
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, time: i64, line: &[u8]) -> anyhow::Result<()> {
+        self.wait_until_due(time)?;
+        if !self.batch.is_empty() && self.batch.len() + line.len() > BATCH_BYTES {
+            self.send()?;
+        }
+        self.batch.extend_from_slice(line);
+        if line.last() != Some(&b'\n') {
+            self.batch.push(b'\n');
+        }
+        self.batch_tuples += 1;
+        self.latest = self.latest.max(Some(time));
+        Ok(())
+    }
+
+    /// Waits until a tuple is to be sent, before which all others are.
+    fn wait_until_due(&mut self, time: i64) -> anyhow::Result<()> {
+        let Pace::Times(pace) = self.pace else {
+            return Ok(());
+        };
+        let (first, begun) = *self.first.get_or_insert_with(|| (time, Instant::now()));
+        let after = Duration::try_from_secs_f64((time - first).max(0) as f64 / 1e3 / pace);
+        let after = after.context("the time of a tuple is too far in the future")?;
+        if after > begun.elapsed() {
+            self.send()?;
+            // The next ones are sent together.
+            let left = after.saturating_sub(begun.elapsed());
+            std::thread::sleep(left.max(TICK));
+        }
+        Ok(())
+    }
+
+    /// Sends what is there; waits where the server has no room for it.
+    fn send(&mut self) -> anyhow::Result<()> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let report = loop {
+            let asked = self
+                .client
+                .ask("POST", &self.path, Some((LINES, &*self.batch)))?;
+            match asked {
+                Ok(report) => break report,
+                Err(refused) => match refused.pause() {
+                    Some(pause) if begun.elapsed() < MOST_WAIT => std::thread::sleep(pause),
+                    _ => return Err(Refused::error(refused)),
+                },
+            }
+        };
+        let report: Value = serde_json::from_str(&report).context("the answer is no JSON")?;
+        self.late += report["late"].as_u64().unwrap_or_default();
+        self.sent.fetch_add(self.batch_tuples, Relaxed);
+        self.batch.clear();
+        self.batch_tuples = 0;
+        Ok(())
+    }
+}
+
+fn time_of(line: &[u8]) -> Option<i64> {
+    let tab = line.iter().position(|byte| *byte == b'\t')?;
+    std::str::from_utf8(&line[..tab]).ok()?.parse().ok()
+}
+
+fn open(path: &Path) -> std::io::Result<Box<dyn BufRead>> {
+    if path.as_os_str() == "-" {
+        return Ok(Box::new(BufReader::new(stdin())));
+    }
+    let file = BufReader::with_capacity(256 << 10, File::open(path)?);
+    Ok(match path.extension().and_then(|ending| ending.to_str()) {
+        Some("gz") => Box::new(BufReader::new(MultiGzDecoder::new(file))),
+        Some("zst") => Box::new(BufReader::new(zstd::Decoder::with_buffer(file)?)),
+        _ => Box::new(file),
+    })
+}

@@ -1,0 +1,254 @@
+//! Which options have the commands about streams?
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use jindou_engine::ingest::Format;
+use oxrdf::NamedNode;
+
+use crate::values::{parse_duration, parse_format, parse_iri, parse_memory, parse_public_url};
+
+/// Make, feed and read streams and continuous queries of a running server
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  jindou serve &
+  jindou stream create readings --iri http://example.org/readings
+  jindou stream register warm warm.rq
+  jindou stream watch warm &
+  jindou stream replay readings readings.tsv.gz")]
+pub(crate) enum StreamCommand {
+    Create(CreateArguments),
+    List(ListArguments),
+    Drop(DropArguments),
+    Push(PushArguments),
+    Replay(ReplayArguments),
+    Heartbeat(HeartbeatArguments),
+    Register(RegisterArguments),
+    Unregister(DropArguments),
+    Watch(WatchArguments),
+}
+
+/// Which server is asked.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ServerArguments {
+    /// Where the server is
+    #[arg(
+        long,
+        value_name = "URL",
+        default_value = "http://127.0.0.1:7878",
+        value_parser = parse_public_url
+    )]
+    pub(crate) url: String,
+}
+
+/// Make a stream
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou stream create readings --iri http://example.org/readings
+  jindou stream create posts --iri http://example.org/posts --timeless all --graph http://example.org/social
+  jindou stream create posts --definition posts.json")]
+pub(crate) struct CreateArguments {
+    /// What queries call it: letters, digits, _ and -
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Its IRI, which queries may also call it
+    #[arg(long, value_name = "IRI", value_parser = parse_iri, required_unless_present = "definition")]
+    pub(crate) iri: Option<NamedNode>,
+    /// File with its definition as JSON, instead of options; `-` is standard input
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["iri", "time", "lateness", "interval", "timing", "timeless", "graph", "memory"]
+    )]
+    pub(crate) definition: Option<PathBuf>,
+    /// Where the time of a tuple comes from: `event`, it comes with the tuple; `arrival`, it is when the
+    /// tuple came [default: event]
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) time: Option<String>,
+    /// How much later than later ones a tuple may come, as in 500ms [default: it may not]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) lateness: Option<Duration>,
+    /// Time of a batch [default: 100ms]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) interval: Option<Duration>,
+    /// Predicates of tuples that are kept only while a window may need them, or `all`; may be given
+    /// more than once [default: all that are not timeless]
+    #[arg(long, value_name = "IRI")]
+    pub(crate) timing: Vec<String>,
+    /// Predicates of tuples that are stored in the graph, too, or `all`; may be given more than once
+    #[arg(long, value_name = "IRI")]
+    pub(crate) timeless: Vec<String>,
+    /// Graph that timeless tuples are stored in [default: the default graph]
+    #[arg(long, value_name = "IRI", value_parser = parse_iri)]
+    pub(crate) graph: Option<NamedNode>,
+    /// Memory that its windows may take [default: 256MiB]
+    #[arg(long, value_name = "BYTES", value_parser = parse_memory)]
+    pub(crate) memory: Option<u64>,
+    #[command(flatten)]
+    pub(crate) server: ServerArguments,
+}
+
+/// Print streams and continuous queries
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArguments,
+}
+
+/// Drop what has this name
+#[derive(Debug, Args)]
+pub(crate) struct DropArguments {
+    /// Its name
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) server: ServerArguments,
+}
+
+/// Add tuples to a stream: all of a file, or none
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou stream push readings now.ttl --time 1700000000000
+  printf '1700000000000\\t<http://e/a> <http://e/reads> \"21\" .\\n' | jindou stream push readings -")]
+pub(crate) struct PushArguments {
+    /// Name of the stream
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// File with tuples: lines of a time in milliseconds, a tab and a statement; or, if its name ends so
+    /// or by --format, a document of RDF. `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Time of a document's statements, in milliseconds since 1970
+    #[arg(long, value_name = "MS", allow_negative_numbers = true)]
+    pub(crate) time: Option<i64>,
+    /// Format of a document, whatever its name says: nt, nq, turtle, trig, rdfxml, jsonld
+    #[arg(long, value_name = "F", value_parser = parse_format)]
+    pub(crate) format: Option<Format>,
+    #[command(flatten)]
+    pub(crate) server: ServerArguments,
+}
+
+/// Send files of tuples to a stream, as if they happened now
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou stream replay readings readings.tsv.zst
+  jindou stream replay readings monday.tsv tuesday.tsv --pace 60    an hour a minute
+
+A line has a time in milliseconds since 1970, a tab, and a statement of N-Triples or N-Quads; files ending in
+.gz and .zst are read as such. At the end a heartbeat completes the last batch. Where the stream is full, the
+replay waits.")]
+pub(crate) struct ReplayArguments {
+    /// Name of the stream
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Files with lines in the order of time; `-` is standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// How many seconds of the tuples' time pass in one; `max` is as fast as it goes
+    #[arg(long, value_name = "FACTOR", default_value = "max", value_parser = parse_pace)]
+    pub(crate) pace: Pace,
+    /// Leave the last batch open
+    #[arg(long)]
+    pub(crate) no_heartbeat: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArguments,
+}
+
+/// How fast tuples are replayed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Pace {
+    /// As fast as it goes.
+    Max,
+    /// So many times as fast as they happened.
+    Times(f64),
+}
+
+fn parse_pace(text: &str) -> Result<Pace, String> {
+    if text == "max" {
+        return Ok(Pace::Max);
+    }
+    match text.parse::<f64>() {
+        Ok(times) if times.is_finite() && times > 0.0 => Ok(Pace::Times(times)),
+        _ => Err("give a number above 0, as in 1.0, or max".to_owned()),
+    }
+}
+
+/// Say that no tuples before a time will come any more
+#[derive(Debug, Args)]
+pub(crate) struct HeartbeatArguments {
+    /// Name of the stream
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// The time, in milliseconds since 1970; a stream that has times of arrival takes none
+    #[arg(value_name = "MS", allow_negative_numbers = true)]
+    pub(crate) time: Option<i64>,
+    #[command(flatten)]
+    pub(crate) server: ServerArguments,
+}
+
+/// Register a continuous query
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou stream register warm warm.rq
+  jindou stream watch warm
+
+docs/streams.md has the language. A query ends by `jindou stream unregister NAME`.")]
+pub(crate) struct RegisterArguments {
+    /// Name of the query: letters, digits, _ and -
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// File with its text; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) server: ServerArguments,
+}
+
+/// Print results of a continuous query as they come
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou stream watch warm
+  jindou stream watch warm --after 0 --json | jq .results
+
+It ends when the query is dropped, after --limit results, or by Ctrl-C.")]
+pub(crate) struct WatchArguments {
+    /// Name of the query
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Print each result as a line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Begin after the result of this number; 0 is with the oldest that the server has kept [default:
+    /// with the next one]
+    #[arg(long, value_name = "N")]
+    pub(crate) after: Option<u64>,
+    /// End after so many results
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    #[command(flatten)]
+    pub(crate) server: ServerArguments,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pace_is_a_number_or_max() {
+        assert_eq!(parse_pace("max"), Ok(Pace::Max));
+        assert_eq!(parse_pace("0.5"), Ok(Pace::Times(0.5)));
+        for wrong in ["0", "-1", "inf", "NaN", "fast", ""] {
+            assert!(parse_pace(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! What does a person see who makes, feeds and reads streams of a running server?
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// Rooms that are warm, each second.
+const WARM: &str = "PREFIX : <http://e/>
+SELECT ?sensor ?degrees
+FROM STREAM readings [RANGE 1s STEP 1s]
+WHERE { ?sensor :reads ?degrees FILTER(?degrees > 20) }
+";
+
+fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jindou"));
+    command.current_dir(folder).args(arguments);
+    command
+}
+
+/// A server that is ended with the test.
+struct Serving {
+    folder: TempDir,
+    child: Child,
+    url: String,
+}
+
+impl Serving {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = command(folder.path(), &["serve", "--bind", "127.0.0.1:0"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        let address = loop {
+            line.clear();
+            assert_ne!(said.read_line(&mut line).unwrap(), 0, "it ended");
+            if let Some((_, rest)) = line.split_once("http://") {
+                break rest.split('/').next().unwrap().to_owned();
+            }
+        };
+        // Nobody reads the rest, of which there is little.
+        std::thread::spawn(move || said.read_to_string(&mut String::new()));
+        Self {
+            folder,
+            child,
+            url: format!("http://{address}"),
+        }
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        std::fs::write(self.folder.path().join(name), bytes).unwrap();
+    }
+
+    /// A command `jindou stream` about this server.
+    fn stream(&self, arguments: &[&str]) -> Command {
+        let all = [&["stream"], arguments, &["--url", &self.url]].concat();
+        command(self.folder.path(), &all)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.stream(arguments).output().unwrap()
+    }
+
+    /// What it prints, on both outputs.
+    #[track_caller]
+    fn succeeds(&self, arguments: &[&str]) -> (String, String) {
+        let output = self.run(arguments);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{arguments:?}: {said}");
+        (String::from_utf8(output.stdout).unwrap(), said)
+    }
+
+    #[track_caller]
+    fn fails(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(output.stdout.is_empty());
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    /// With a stream and a query of it.
+    fn with_query() -> Self {
+        let server = Self::start();
+        server.write("warm.rq", WARM.as_bytes());
+        let iri = ["--iri", "http://e/readings"];
+        server.succeeds(&[&["create", "readings"], &iri[..]].concat());
+        server.succeeds(&["register", "warm", "warm.rq"]);
+        server
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ended = self.child.kill();
+        let _ended = self.child.wait();
+    }
+}
+
+/// Readings of three seconds.
+fn lines() -> String {
+    let line = |(time, sensor, degrees): (i64, &str, i64)| {
+        format!(
+            "{time}\t<http://e/{sensor}> <http://e/reads> \
+             \"{degrees}\"^^<http://www.w3.org/2001/XMLSchema#integer> .\n"
+        )
+    };
+    let readings = [
+        (100, "a", 19),
+        (200, "b", 21),
+        (1100, "a", 22),
+        (2900, "c", 25),
+    ];
+    readings.map(line).concat()
+}
+
+#[test]
+fn a_replay_gives_results_to_who_watches() {
+    let server = Serving::with_query();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(lines().as_bytes()).unwrap();
+    server.write("readings.tsv.gz", &gzip.finish().unwrap());
+    let watch = ["watch", "warm", "--after", "0", "--limit", "3"];
+    let watcher = server
+        .stream(&watch)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (_, said) = server.succeeds(&["replay", "readings", "readings.tsv.gz"]);
+    assert!(said.starts_with("replayed 4 tuples in "), "{said}");
+    assert!(said.ends_with(" s, 0 of them late\n"), "{said}");
+    let seen = watcher.wait_with_output().unwrap();
+    assert!(seen.status.success());
+    let seen = String::from_utf8(seen.stdout).unwrap();
+    let first = concat!(
+        "instant 1000\n ?sensor      | ?degrees\n--------------+----------\n",
+        " <http://e/b> | 21\n(1 row)\n",
+    );
+    assert!(seen.starts_with(first), "{seen}");
+    for part in [
+        "instant 2000\n",
+        "<http://e/a> | 22",
+        "instant 3000\n",
+        "<http://e/c> | 25",
+    ] {
+        assert!(seen.contains(part), "{part:?} is not in {seen}");
+    }
+    let json = ["watch", "warm", "--after", "2", "--limit", "1", "--json"];
+    let (line, _) = server.succeeds(&json);
+    let result: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(
+        (&result["instant"], &result["query"]),
+        (&3000.into(), &"warm".into())
+    );
+    let (list, _) = server.succeeds(&["list"]);
+    for part in ["readings", "http://e/readings", "warm", "3000"] {
+        assert!(list.contains(part), "{part:?} is not in {list}");
+    }
+    let (list, _) = server.succeeds(&["list", "--json"]);
+    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+    assert_eq!(list["streams"][0]["tuples"], 4);
+    assert_eq!(list["continuous"][0]["rows"], 3);
+}
+
+#[test]
+fn a_replay_is_paced_by_the_time_of_its_tuples() {
+    let server = Serving::with_query();
+    server.write(
+        "readings.tsv.zst",
+        &zstd::encode_all(lines().as_bytes(), 0).unwrap(),
+    );
+    let begun = std::time::Instant::now();
+    let pace = ["--pace", "20", "--no-heartbeat"];
+    server.succeeds(&[&["replay", "readings", "readings.tsv.zst"], &pace[..]].concat());
+    // 2.8 s of them, twenty times as fast: no less, whatever the machine does.
+    assert!(begun.elapsed() >= std::time::Duration::from_millis(140));
+    let (list, _) = server.succeeds(&["list", "--json"]);
+    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+    assert_eq!(list["streams"][0]["stable_ms"], 2900);
+    server.succeeds(&["heartbeat", "readings", "3000"]);
+    let (line, _) = server.succeeds(&["watch", "warm", "--after", "2", "--limit", "1", "--json"]);
+    assert!(line.contains("\"instant\":3000"), "{line}");
+}
+
+#[test]
+fn tuples_are_pushed_as_lines_and_as_documents() {
+    let server = Serving::with_query();
+    server.write("lines.tsv", lines().as_bytes());
+    let (report, _) = server.succeeds(&["push", "readings", "lines.tsv"]);
+    assert_eq!(report, "4 accepted, 0 late\n");
+    server.write("now.ttl", b"@prefix : <http://e/> . :d :reads 30 .");
+    let (report, _) = server.succeeds(&["push", "readings", "now.ttl", "--time", "50"]);
+    assert_eq!(report, "0 accepted, 1 late\n");
+    let said = server.fails(&["push", "readings", "now.ttl"]);
+    assert!(
+        said.contains("has times of events, and none is given"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_query_that_ends_ends_those_who_watch_it() {
+    let server = Serving::with_query();
+    let mut watcher = server.stream(&["watch", "warm", "--after", "0"]);
+    let watcher = watcher.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut watcher = watcher.spawn().unwrap();
+    server.write("lines.tsv", lines().as_bytes());
+    server.succeeds(&["replay", "readings", "lines.tsv"]);
+    // It reads by now.
+    let mut first = [0];
+    watcher
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut first)
+        .unwrap();
+    let said = server.fails(&["drop", "readings"]);
+    assert!(
+        said.contains("the continuous query warm reads readings"),
+        "{said}"
+    );
+    server.succeeds(&["unregister", "warm"]);
+    let seen = watcher.wait_with_output().unwrap();
+    assert!(seen.status.success());
+    assert_eq!(
+        String::from_utf8(seen.stderr).unwrap(),
+        "the query warm was dropped\n"
+    );
+    server.succeeds(&["drop", "readings"]);
+    let said = server.fails(&["drop", "readings"]);
+    assert!(said.contains("there is no stream readings"), "{said}");
+}
+
+#[test]
+fn what_is_wrong_is_said_in_its_place() {
+    let server = Serving::with_query();
+    server.write("wrong.rq", WARM.replace("FILTER", "FILTR").as_bytes());
+    let said = server.fails(&["register", "wrong", "wrong.rq"]);
+    let lines: Vec<&str> = said.lines().collect();
+    let [first, line, caret] = &*lines else {
+        panic!("{said}");
+    };
+    assert!(
+        first.starts_with("error: wrong.rq, line 4, column "),
+        "{first}"
+    );
+    assert!(line.contains("FILTR") && caret.trim() == "^", "{said}");
+    server.write(
+        "bad.tsv",
+        b"1\t<http://e/a> <http://e/p> \"1\" .\nsoon\t<a> <b> <c> .\n",
+    );
+    let said = server.fails(&["replay", "readings", "bad.tsv"]);
+    assert!(
+        said.contains("bad.tsv: line 2: a line has a time"),
+        "{said}"
+    );
+    let wrong = ["create", "x", "--iri", "http://e/x", "--time", "yesterday"];
+    let said = server.fails(&wrong);
+    assert!(said.contains("`event` or `arrival`"), "{said}");
+    server.succeeds(&[
+        "create",
+        "now",
+        "--iri",
+        "http://e/now",
+        "--time",
+        "arrival",
+    ]);
+    let said = server.fails(&["replay", "now", "bad.tsv"]);
+    assert!(said.contains("has times of arrival"), "{said}");
+    let output = command(
+        server.folder.path(),
+        &["stream", "list", "--url", "http://127.0.0.1:1"],
+    );
+    let output = { output }.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("start a server with `jindou serve`"),
+        "{said}"
+    );
+}

@@ -1,0 +1,348 @@
+//! How do results of continuous queries reach those who wait for them?
+//!
+//! As server-sent events: a task for each reader takes results from the log of its query, writes them
+//! and waits until the client has taken them. The engine waits for nobody; it drops the oldest results
+//! of its log, and a reader that was too slow for some is told how many it missed.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::header::{CACHE_CONTROL, HeaderName, HeaderValue};
+use hyper::{Request, Response, StatusCode};
+use jindou_engine::results::{
+    BooleanFormat, ResultsError, SolutionsFormat, SolutionsWriter, write_boolean, write_term,
+};
+use jindou_engine::{Answer, ContinuousResult, ContinuousResults, NextResult, Reservation};
+use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+
+use crate::body::{Body, Chunk};
+use crate::error::Refusal;
+use crate::protocol::for_each;
+use crate::respond;
+use crate::service::Service;
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// Tells a proxy of the kind of nginx to pass events on as they come.
+const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+/// Events are sent when there are so many bytes of them, or none follows at once.
+const CHUNK_BYTES: usize = 64 << 10;
+/// Chunks that wait for a slow client, at most.
+const QUEUED_CHUNKS: usize = 1;
+/// What a reader holds: chunks made, waiting and being written.
+const READER_BYTES: usize = (QUEUED_CHUNKS + 3) * CHUNK_BYTES;
+/// When to come again to a server that has as many readers as it may, in seconds.
+const COME_AGAIN_SECONDS: u32 = 5;
+
+/// All readers of results.
+pub(crate) struct Readers {
+    places: Arc<Semaphore>,
+    most: usize,
+    keep_alive: Duration,
+    stopping: watch::Sender<bool>,
+}
+
+impl Readers {
+    /// At most so many at once, each of which hears something so often.
+    pub(crate) fn new(most: usize, keep_alive: Duration) -> Self {
+        let most = most.min(Semaphore::MAX_PERMITS);
+        Self {
+            places: Arc::new(Semaphore::new(most)),
+            most,
+            keep_alive,
+            stopping: watch::Sender::new(false),
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.most - self.places.available_permits()
+    }
+
+    /// Ends all of them.
+    pub(crate) fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    fn place(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
+            let message = format!(
+                "{} clients read results of continuous queries, as many as --result-readers lets; \
+                 try again later",
+                self.most
+            );
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).come_again(COME_AGAIN_SECONDS)
+        })
+    }
+}
+
+impl Service {
+    /// The results of a continuous query as they come, after the last that the client has seen.
+    pub(crate) async fn results(
+        &self,
+        name: String,
+        request: &Request<Incoming>,
+    ) -> Result<Response<Body>, Refusal> {
+        let after = after(request)?;
+        let place = self.readers.place()?;
+        let memory = self.reserve_large(READER_BYTES)?;
+        let asked = name.clone();
+        let results = self
+            .executor
+            .ask(move |database| database.results_of(&asked, after))
+            .await?;
+        let (sender, chunks) = mpsc::channel(QUEUED_CHUNKS);
+        let reader = Reader {
+            name,
+            out: Vec::new(),
+            chunks: sender,
+            stopping: self.readers.stopping.subscribe(),
+            keep_alive: self.readers.keep_alive,
+            _place: place,
+            _memory: memory,
+        };
+        tokio::spawn(reader.run(results));
+        let mut response = respond::with_body("text/event-stream", Body::Events(chunks));
+        let headers = response.headers_mut();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
+        Ok(response)
+    }
+}
+
+/// The number of the last result that a client has seen: what a browser says that connects again goes
+/// before what its address says.
+fn after(request: &Request<Incoming>) -> Result<Option<u64>, Refusal> {
+    if let Some(id) = request.headers().get(LAST_EVENT_ID) {
+        let sequence = id.to_str().ok().and_then(sequence);
+        return match sequence {
+            Some(sequence) => Ok(Some(sequence)),
+            None => Err(Refusal::bad_request(
+                "the header Last-Event-ID is no id of a result, as in 1700000000000:7",
+            )),
+        };
+    }
+    let mut after = None;
+    for_each(request.uri().query().unwrap_or_default(), |name, value| {
+        if name != "after" {
+            return Ok(());
+        }
+        let value = value()?;
+        let parsed = value.parse().map_err(|_| {
+            Refusal::bad_request(format!(
+                "after is the number of a result (0: all that are kept), not {value:?}"
+            ))
+        })?;
+        match after.replace(parsed) {
+            None => Ok(()),
+            Some(_) => Err(Refusal::bad_request(
+                "the parameter after is given more than once",
+            )),
+        }
+    })?;
+    Ok(after)
+}
+
+/// The number in `INSTANT:SEQUENCE`.
+fn sequence(id: &str) -> Option<u64> {
+    let (instant, sequence) = id.trim().split_once(':')?;
+    instant.parse::<i64>().ok()?;
+    sequence.parse().ok()
+}
+
+/// One client that reads results.
+struct Reader {
+    name: String,
+    /// Events that are not sent yet.
+    out: Vec<u8>,
+    chunks: mpsc::Sender<Chunk>,
+    stopping: watch::Receiver<bool>,
+    keep_alive: Duration,
+    _place: OwnedSemaphorePermit,
+    _memory: Option<Reservation>,
+}
+
+/// The client went away, or the server stops.
+struct Gone;
+
+/// What a reader waits for.
+enum Event {
+    Next(NextResult),
+    KeepAlive,
+    Stop,
+}
+
+impl Reader {
+    async fn run(mut self, mut results: ContinuousResults) {
+        // Whoever is gone takes nothing, and what does not end as it should is cut.
+        if self.send_all(&mut results).await.is_ok() {
+            let _ = self.chunks.send(Chunk::End).await;
+        }
+    }
+
+    async fn send_all(&mut self, results: &mut ContinuousResults) -> Result<(), Gone> {
+        loop {
+            let next = match results.next_within(Duration::ZERO) {
+                NextResult::None => {
+                    self.flush().await?;
+                    self.wait(results).await?
+                }
+                next => Event::Next(next),
+            };
+            match next {
+                Event::Next(NextResult::Result(result, missed)) => {
+                    self.write(&result, missed).await?;
+                }
+                Event::Next(NextResult::Over) => {
+                    let end = json!({ "query": self.name });
+                    let event = format!("event: end\ndata: {end}\n\n");
+                    self.out.extend_from_slice(event.as_bytes());
+                    return self.flush().await;
+                }
+                Event::Next(_) => {}
+                Event::KeepAlive => self.out.extend_from_slice(b": \n\n"),
+                Event::Stop => return self.flush().await,
+            }
+        }
+    }
+
+    async fn wait(&mut self, results: &mut ContinuousResults) -> Result<Event, Gone> {
+        tokio::select! {
+            () = self.chunks.closed() => Err(Gone),
+            _ = self.stopping.wait_for(|stops| *stops) => Ok(Event::Stop),
+            next = poll_fn(|context| results.poll_next(context)) => Ok(Event::Next(next)),
+            () = tokio::time::sleep(self.keep_alive) => Ok(Event::KeepAlive),
+        }
+    }
+
+    /// Writes a result, and sends what there is of it whenever that is much.
+    async fn write(&mut self, result: &ContinuousResult, missed: u64) -> Result<(), Gone> {
+        let event = match &result.answer {
+            Ok(_) => "result",
+            Err(_) => "error",
+        };
+        let (instant, sequence) = (result.instant_ms, result.sequence);
+        let head = format!("event: {event}\nid: {instant}:{sequence}\ndata: ");
+        self.out.extend_from_slice(head.as_bytes());
+        self.out
+            .extend_from_slice(&members(&self.name, result, missed));
+        match &result.answer {
+            Ok(answer) => {
+                self.out.push(b',');
+                self.write_answer(answer).await?;
+            }
+            Err(error) => {
+                let error = format!(",\"error\":{}}}", json!(error));
+                self.out.extend_from_slice(error.as_bytes());
+            }
+        }
+        self.out.extend_from_slice(b"\n\n");
+        self.flush_if_full().await
+    }
+
+    /// Writes the members of an answer and the end of its object.
+    async fn write_answer(&mut self, answer: &Answer) -> Result<(), Gone> {
+        match answer {
+            Answer::Boolean(value) => {
+                let begin = self.out.len();
+                write_boolean(&mut self.out, BooleanFormat::Json, *value);
+                self.out.remove(begin);
+            }
+            Answer::Solutions { variables, rows } => {
+                let mut writer = SolutionsWriter::new(SolutionsFormat::Json, variables);
+                let begin = self.out.len();
+                expect_json(writer.start(&mut self.out));
+                self.out.remove(begin);
+                for row in rows.iter() {
+                    expect_json(writer.row(&mut self.out, row));
+                    self.flush_if_full().await?;
+                }
+                expect_json(writer.finish(&mut self.out));
+            }
+            Answer::Triples(rows) => {
+                self.out.extend_from_slice(b"\"triples\":\"");
+                for row in rows.iter() {
+                    let mut line = Vec::new();
+                    for term in row.into_iter().flatten() {
+                        write_term(&mut line, term, false);
+                        line.push(b' ');
+                    }
+                    line.extend_from_slice(b".\n");
+                    let line = String::from_utf8_lossy(&line);
+                    let escaped = json!(line).to_string();
+                    self.out
+                        .extend_from_slice(escaped.trim_matches('"').as_bytes());
+                    self.flush_if_full().await?;
+                }
+                self.out.extend_from_slice(b"\"}");
+            }
+            other => {
+                tracing::error!(?other, "an answer that this server does not know");
+                return Err(Gone);
+            }
+        }
+        Ok(())
+    }
+
+    async fn flush_if_full(&mut self) -> Result<(), Gone> {
+        match self.out.len() >= CHUNK_BYTES {
+            true => self.flush().await,
+            false => Ok(()),
+        }
+    }
+
+    async fn flush(&mut self) -> Result<(), Gone> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        let bytes = Bytes::from(std::mem::take(&mut self.out));
+        tokio::select! {
+            biased;
+            sent = self.chunks.send(Chunk::Data(bytes)) => sent.map_err(|_| Gone),
+            _ = self.stopping.wait_for(|stops| *stops) => Err(Gone),
+        }
+    }
+}
+
+/// The members of a result that come before its answer, with the bracket before them.
+fn members(name: &str, result: &ContinuousResult, missed: u64) -> Vec<u8> {
+    let windows = result
+        .windows
+        .iter()
+        .map(|(name, from, until)| json!({ "name": name, "from": from, "until": until }));
+    let mut members = json!({
+        "query": name,
+        "instant": result.instant_ms,
+        "windows": windows.collect::<Vec<_>>(),
+        "snapshot": result.snapshot,
+        "sequence": result.sequence,
+    });
+    if missed > 0 {
+        members["missed"] = missed.into();
+    }
+    let mut text = members.to_string().into_bytes();
+    text.pop();
+    text
+}
+
+/// JSON can hold every answer.
+fn expect_json(written: Result<(), ResultsError>) {
+    written.expect("JSON holds all terms");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_has_an_instant_and_a_number() {
+        assert_eq!(sequence("1700000000000:7"), Some(7));
+        assert_eq!(sequence("-5:1"), Some(1));
+        for wrong in ["", "7", ":7", "a:7", "5:", "5:-1", "5:7:8"] {
+            assert_eq!(sequence(wrong), None, "{wrong}");
+        }
+    }
+}

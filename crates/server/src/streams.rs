@@ -1,0 +1,424 @@
+//! How are streams and continuous queries made, fed and asked about?
+//!
+//! What makes, changes or feeds one passes the gate of updates and runs on a thread that it may
+//! block: tuples that complete a window have its queries evaluated before they are acknowledged. What
+//! only asks runs there, too, as it may wait for a lock that such a thread has.
+
+use std::sync::Arc;
+
+use hyper::body::Incoming;
+use hyper::header::HeaderMap;
+use hyper::{Method, Request, Response, StatusCode};
+use jindou_engine::ingest::Format;
+use jindou_engine::{
+    ContinuousStatus, Database, EngineError, StreamDefinition, StreamStatus, TupleFormat,
+};
+use serde::Serialize;
+use tokio::sync::oneshot;
+
+use crate::body::{Body, CancelOnDrop};
+use crate::error::Refusal;
+use crate::execute::{Executor, Stop, guarded, no_thread};
+use crate::protocol::for_each;
+use crate::queries::{Client, Kind};
+use crate::respond;
+use crate::service::{SHOWN_BYTES, Service, content_type, media_type};
+use crate::threads::Purpose;
+use crate::update::Write;
+
+const STREAMS: &str = "streams";
+const CONTINUOUS: &str = "continuous";
+const JSON: &str = "application/json";
+/// The media type of lines with times, and of those that came late.
+const LINES: &str = "text/tab-separated-values";
+/// The media types of texts of continuous queries.
+const TEXTS: [&str; 3] = [
+    "application/sparql-query",
+    "application/rsp-ql",
+    "text/plain",
+];
+/// What pushed tuples take, as a multiple of their text: that, a copy, and the terms of each.
+const PUSH_FACTOR: usize = 6;
+
+/// What a request is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    Streams,
+    Stream(String),
+    Heartbeat(String),
+    Late(String),
+    Queries,
+    Query(String),
+    Pause(String),
+    Resume(String),
+    Results(String),
+}
+
+impl Endpoint {
+    /// What a path names; `None` if it is none of these. Names need no escapes.
+    pub(crate) fn of(path: &str) -> Option<Self> {
+        let mut parts = path.strip_prefix('/')?.split('/');
+        let kind = parts.next()?;
+        if kind != STREAMS && kind != CONTINUOUS {
+            return None;
+        }
+        let is_stream = kind == STREAMS;
+        let name = parts.next().unwrap_or_default().to_owned();
+        let part = parts.next();
+        if parts.next().is_some() {
+            return None;
+        }
+        Some(match (is_stream, part) {
+            (true, None) if name.is_empty() => Self::Streams,
+            (false, None) if name.is_empty() => Self::Queries,
+            (true, None) => Self::Stream(name),
+            (false, None) => Self::Query(name),
+            (true, Some("heartbeat")) => Self::Heartbeat(name),
+            (true, Some("late")) => Self::Late(name),
+            (false, Some("pause")) => Self::Pause(name),
+            (false, Some("resume")) => Self::Resume(name),
+            (false, Some("results")) => Self::Results(name),
+            _ => return None,
+        })
+    }
+
+    fn methods(&self) -> &'static str {
+        match self {
+            Self::Streams | Self::Late(_) | Self::Queries => "GET, HEAD, OPTIONS",
+            Self::Stream(_) => "GET, HEAD, PUT, POST, DELETE, OPTIONS",
+            Self::Query(_) => "GET, HEAD, PUT, DELETE, OPTIONS",
+            Self::Heartbeat(_) | Self::Pause(_) | Self::Resume(_) => "POST, OPTIONS",
+            Self::Results(_) => "GET, OPTIONS",
+        }
+    }
+}
+
+impl Service {
+    /// Answers a request about streams and continuous queries.
+    pub(crate) async fn streams(
+        &self,
+        endpoint: Endpoint,
+        request: Request<Incoming>,
+        client: &Arc<Client>,
+    ) -> Result<Response<Body>, Refusal> {
+        let methods = endpoint.methods();
+        let method = request.method().clone();
+        if method == Method::OPTIONS {
+            return Ok(respond::options(methods, request.headers()));
+        }
+        let reads = matches!(method, Method::GET | Method::HEAD);
+        if !reads {
+            self.check_write(&request)?;
+        }
+        match endpoint {
+            Endpoint::Streams if reads => {
+                let all = self.executor.ask(|database| Ok(database.streams())).await?;
+                self.json(&all, request.headers())
+            }
+            Endpoint::Queries if reads => {
+                let all = |database: &Database| Ok(database.continuous_queries());
+                let all = self.executor.ask(all).await?;
+                self.json(&all, request.headers())
+            }
+            Endpoint::Stream(name) if reads => {
+                let one = self.executor.ask(move |database| stream(database, &name));
+                self.json(&one.await?, request.headers())
+            }
+            Endpoint::Query(name) if reads => {
+                let one = self.executor.ask(move |database| query(database, &name));
+                self.json(&one.await?, request.headers())
+            }
+            Endpoint::Late(name) if reads => {
+                let late = self
+                    .executor
+                    .ask(move |database| database.late_tuples(&name));
+                Ok(respond::whole(LINES, late.await?))
+            }
+            Endpoint::Results(name) if method == Method::GET => self.results(name, &request).await,
+            Endpoint::Stream(name) if method == Method::PUT => {
+                self.create_stream(name, request, client).await
+            }
+            Endpoint::Stream(name) if method == Method::POST => {
+                self.push(name, request, client).await
+            }
+            Endpoint::Stream(name) if method == Method::DELETE => {
+                let work = move |database: &Database| match database.drop_stream(&name)? {
+                    true => Ok(()),
+                    false => Err(absent("stream", &name)),
+                };
+                self.done(&request, client, work).await
+            }
+            Endpoint::Heartbeat(name) if method == Method::POST => {
+                let time_ms = time(&request)?;
+                let work = move |database: &Database| match time_ms {
+                    Some(time_ms) => database.heartbeat(&name, time_ms),
+                    None => database.heartbeat_now(&name),
+                };
+                self.done(&request, client, work).await
+            }
+            Endpoint::Query(name) if method == Method::PUT => {
+                self.register(name, request, client).await
+            }
+            Endpoint::Query(name) if method == Method::DELETE => {
+                let work = move |database: &Database| match database.unregister(&name)? {
+                    true => Ok(()),
+                    false => Err(absent("continuous query", &name)),
+                };
+                self.done(&request, client, work).await
+            }
+            Endpoint::Pause(name) if method == Method::POST => {
+                let work = move |database: &Database| database.set_paused(&name, true);
+                self.done(&request, client, work).await
+            }
+            Endpoint::Resume(name) if method == Method::POST => {
+                let work = move |database: &Database| database.set_paused(&name, false);
+                self.done(&request, client, work).await
+            }
+            _ => Err(Refusal::method(methods)),
+        }
+    }
+
+    async fn create_stream(
+        &self,
+        name: String,
+        request: Request<Incoming>,
+        client: &Arc<Client>,
+    ) -> Result<Response<Body>, Refusal> {
+        let kind = media_type(&content_type(request.headers())?);
+        if !matches!(&*kind, "" | JSON) {
+            let message = format!("a stream is described by {JSON}, not by {kind}");
+            return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        }
+        let write = self.write_of(described(&request), 0, client);
+        let body = self.receive(request).await?;
+        let definition: StreamDefinition = serde_json::from_slice(&body.bytes)
+            .map_err(|error| Refusal::bad_request(format!("this describes no stream: {error}")))?;
+        let work = move |database: &Database| {
+            let is_new = database.create_stream(&name, definition)?;
+            Ok((is_new, stream(database, &name)?))
+        };
+        created(self.executor.change(write, work).await?)
+    }
+
+    async fn register(
+        &self,
+        name: String,
+        request: Request<Incoming>,
+        client: &Arc<Client>,
+    ) -> Result<Response<Body>, Refusal> {
+        let kind = media_type(&content_type(request.headers())?);
+        if !kind.is_empty() && !TEXTS.contains(&&*kind) {
+            let known = TEXTS.join(", ");
+            let message = format!("a continuous query is no {kind}; it may be {known}");
+            return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        }
+        let (text, memory) = self.receive_text(request).await?;
+        let shown = &text[..text.floor_char_boundary(SHOWN_BYTES)];
+        let write = self.write_of(shown.to_owned(), text.len(), client);
+        let work = move |database: &Database| {
+            let _memory = memory;
+            let is_new = database.register(&name, &text)?;
+            Ok((is_new, query(database, &name)?))
+        };
+        created(self.executor.change(write, work).await?)
+    }
+
+    async fn push(
+        &self,
+        name: String,
+        request: Request<Incoming>,
+        client: &Arc<Client>,
+    ) -> Result<Response<Body>, Refusal> {
+        let format = format(&media_type(&content_type(request.headers())?))?;
+        let time_ms = time(&request)?;
+        // Tuples need no more stack than the runtime's threads have, and should not wait for a core.
+        let write = self.write_of(described(&request), 0, client);
+        let body = self.receive(request).await?;
+        let reserved = self.reserve_large(body.bytes.len() * PUSH_FACTOR)?;
+        let (bytes, memory) = (body.bytes, body.memory);
+        drop(memory);
+        let work = move |database: &Database| {
+            let _memory = reserved;
+            database.push(&name, format, time_ms, bytes)
+        };
+        let report = self.executor.change(write, work).await?;
+        Ok(respond::whole(JSON, text_of(&report)?))
+    }
+
+    /// Does what is answered by no content.
+    async fn done(
+        &self,
+        request: &Request<Incoming>,
+        client: &Arc<Client>,
+        work: impl FnOnce(&Database) -> Result<(), EngineError> + Send + 'static,
+    ) -> Result<Response<Body>, Refusal> {
+        let write = self.write_of(described(request), 0, client);
+        self.executor.change(write, work).await?;
+        Ok(respond::nothing())
+    }
+
+    fn json(&self, value: &impl Serialize, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
+        let gzip = self.config.gzip && respond::accepts_gzip(headers);
+        respond::results(JSON, text_of(value)?, gzip, self.pool())
+    }
+}
+
+impl Executor {
+    /// Runs something that changes streams or continuous queries to its end.
+    async fn change<T: Send + 'static>(
+        self: &Arc<Self>,
+        write: Write,
+        work: impl FnOnce(&Database) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let client = Some(write.client);
+        let listed = self
+            .queries
+            .list(Kind::Stream, &write.text, client, write.limit);
+        let id = listed.id;
+        // Whoever goes away while it waits for its turn takes it along.
+        let _cancel = CancelOnDrop::of(&listed);
+        let work = move |database: &Database, _| work(database);
+        let result = self.write_listed(listed, write.size, work).await;
+        result.map_err(|(_, refusal)| {
+            self.queries
+                .failed(id, refusal.status.as_u16(), &refusal.message);
+            refusal.of(id)
+        })
+    }
+
+    /// Asks the database something for which it may have to wait a moment.
+    pub(crate) async fn ask<T: Send + 'static>(
+        self: &Arc<Self>,
+        question: impl FnOnce(&Database) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let (sender, answered) = oneshot::channel();
+        let executor = Arc::clone(self);
+        let work = move || {
+            let answer = guarded(|| question(&executor.database).map_err(Stop::Engine));
+            // Nobody waits if the client is gone.
+            let _ = sender.send(answer);
+        };
+        let started = self.threads.spawn("streams", Purpose::LightWrite, work);
+        started.map_err(|error| no_thread(&error))?;
+        match answered.await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(Stop::Engine(error))) => Err(error.into()),
+            Ok(Err(_)) | Err(_) => Err(Refusal::internal()),
+        }
+    }
+}
+
+fn stream(database: &Database, name: &str) -> Result<StreamStatus, EngineError> {
+    let stream = database.stream(name);
+    stream.ok_or_else(|| absent("stream", name))
+}
+
+fn query(database: &Database, name: &str) -> Result<ContinuousStatus, EngineError> {
+    let query = database.continuous_query(name);
+    query.ok_or_else(|| absent("continuous query", name))
+}
+
+fn absent(what: &str, name: &str) -> EngineError {
+    EngineError::NotFound {
+        what: format!("{what} {name}"),
+    }
+}
+
+/// A request, for the list of queries.
+fn described(request: &Request<Incoming>) -> String {
+    format!("{} {}", request.method(), request.uri())
+}
+
+fn created<T: Serialize>((is_new, status): (bool, T)) -> Result<Response<Body>, Refusal> {
+    let mut response = respond::whole(JSON, text_of(&status)?);
+    if is_new {
+        *response.status_mut() = StatusCode::CREATED;
+    }
+    Ok(response)
+}
+
+fn text_of(value: &impl Serialize) -> Result<Vec<u8>, Refusal> {
+    serde_json::to_vec(value).map_err(|_| Refusal::internal())
+}
+
+/// The parameter `time`.
+fn time(request: &Request<Incoming>) -> Result<Option<i64>, Refusal> {
+    let mut time_ms = None;
+    for_each(request.uri().query().unwrap_or_default(), |name, value| {
+        if name != "time" {
+            return Ok(());
+        }
+        let value = value()?;
+        let parsed = value.parse().map_err(|_| {
+            Refusal::bad_request(format!(
+                "time is a whole number of milliseconds since 1970, not {value:?}"
+            ))
+        })?;
+        match time_ms.replace(parsed) {
+            None => Ok(()),
+            Some(_) => Err(Refusal::bad_request(
+                "the parameter time is given more than once",
+            )),
+        }
+    })?;
+    Ok(time_ms)
+}
+
+/// How tuples of a media type are written.
+fn format(media_type: &str) -> Result<TupleFormat, Refusal> {
+    if media_type == LINES {
+        return Ok(TupleFormat::Lines);
+    }
+    // As JSON-LD, members of plain JSON would be passed over.
+    let is_document = media_type.contains('/') && media_type != JSON;
+    let named = is_document.then(|| Format::from_name(media_type));
+    if let Some(Ok(format)) = named {
+        return Ok(TupleFormat::Document(format));
+    }
+    let said = match media_type {
+        "" => "no Content-Type says in which format the tuples are".to_owned(),
+        other => format!("tuples are not read as {other}"),
+    };
+    let known: Vec<&str> = Format::ALL
+        .iter()
+        .map(|format| format.media_type())
+        .collect();
+    let message = format!("{said}; they may be {LINES}, {}", known.join(", "));
+    Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_name_streams_and_queries() {
+        let of = |path: &str| Endpoint::of(path);
+        let name = || "a".to_owned();
+        for (path, endpoint) in [
+            ("/streams", Endpoint::Streams),
+            ("/streams/", Endpoint::Streams),
+            ("/streams/a", Endpoint::Stream(name())),
+            ("/streams/a/heartbeat", Endpoint::Heartbeat(name())),
+            ("/streams/a/late", Endpoint::Late(name())),
+            ("/continuous", Endpoint::Queries),
+            ("/continuous/a", Endpoint::Query(name())),
+            ("/continuous/a/pause", Endpoint::Pause(name())),
+            ("/continuous/a/resume", Endpoint::Resume(name())),
+            ("/continuous/a/results", Endpoint::Results(name())),
+        ] {
+            assert_eq!(of(path), Some(endpoint), "{path}");
+        }
+        for path in [
+            "/",
+            "/stream",
+            "/streamsx/a",
+            "/streams/a/results",
+            "/streams/a/late/b",
+            "/continuous/a/late",
+            "/continuous/a/",
+        ] {
+            assert_eq!(of(path), None, "{path}");
+        }
+    }
+}

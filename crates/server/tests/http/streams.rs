@@ -1,0 +1,756 @@
+//! Are streams made and fed, and continuous queries registered and read, as their chapter says?
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::time::Duration;
+
+use jindou_engine::{Clock, Config, Database, StreamDefinition};
+use jindou_server::Cors;
+use serde_json::{Value, json};
+
+use crate::client::{Answer, Connection, Running};
+
+const JSON: &str = "Content-Type: application/json\r\n";
+const LINES: &str = "Content-Type: text/tab-separated-values\r\n";
+const TURTLE: &str = "Content-Type: text/turtle\r\n";
+const QUERY: &str = "Content-Type: application/sparql-query\r\n";
+/// What each window has, every second.
+const LATEST: &str = "PREFIX : <http://e/> REGISTER QUERY q AS SELECT ?x ?y \
+                      FROM STREAM s [RANGE 1s STEP 1s] WHERE { ?x :p ?y }";
+
+fn put(server: &Running, target: &str, headers: &str, body: &str) -> Answer {
+    server.send("PUT", target, headers, body)
+}
+
+fn post(server: &Running, target: &str, headers: &str, body: &str) -> Answer {
+    server.send("POST", target, headers, body)
+}
+
+#[track_caller]
+fn assert_status(answer: &Answer, status: u16, part: &str) {
+    let text = String::from_utf8_lossy(&answer.body);
+    assert_eq!(answer.status, status, "{text}");
+    assert!(text.contains(part), "{part:?} is not in {text:?}");
+}
+
+/// A server with the stream `s`.
+fn with_stream() -> Running {
+    let server = Running::new();
+    let made = put(&server, "/streams/s", JSON, r#"{"iri":"http://e/s"}"#);
+    assert_status(&made, 201, "http://e/s");
+    server
+}
+
+/// A server with the stream `s` and the query `q`.
+fn with_query() -> Running {
+    let server = with_stream();
+    assert_status(&put(&server, "/continuous/q", QUERY, LATEST), 201, "");
+    server
+}
+
+/// Has so many windows of the query be complete; tuple `n` is in the middle of window `n`.
+fn feed(server: &Running, instants: std::ops::Range<i64>) {
+    let line = |n: i64| {
+        format!(
+            "{}\t<http://e/x{n}> <http://e/p> \"é\\n{n}\" .\n",
+            n * 1000 + 500
+        )
+    };
+    let lines: String = instants.clone().map(line).collect();
+    assert_status(&post(server, "/streams/s", LINES, &lines), 200, "accepted");
+    let beat = format!("/streams/s/heartbeat?time={}", instants.end * 1000);
+    assert_eq!(post(server, &beat, "", "").status, 204);
+}
+
+/// Server-sent events.
+struct Events {
+    connection: Connection,
+    text: String,
+}
+
+/// One of them, or a comment.
+#[derive(Debug, Default)]
+struct Event {
+    kind: String,
+    id: String,
+    data: Value,
+}
+
+impl Events {
+    fn of(server: &Running, target: &str, headers: &str) -> Self {
+        let mut connection = server.connect();
+        connection.send("GET", target, headers, "");
+        let head = connection.head();
+        assert_eq!(head.status, 200);
+        let kind = head.header("content-type").expect("a type");
+        assert!(kind.starts_with("text/event-stream"), "{kind}");
+        assert_eq!(head.header("cache-control"), Some("no-cache"));
+        Self {
+            connection,
+            text: String::new(),
+        }
+    }
+
+    /// The next event; `None` at the end.
+    fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some((event, rest)) = self.text.split_once("\n\n") {
+                let (event, rest) = (event.to_owned(), rest.to_owned());
+                self.text = rest;
+                return Some(parse(&event));
+            }
+            let chunk = self.connection.chunk().expect("events end as they should");
+            if chunk.is_empty() {
+                assert_eq!(self.text, "");
+                return None;
+            }
+            self.text.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+
+    fn ids(&mut self, count: usize) -> Vec<String> {
+        let next = |_| self.next().expect("another").id;
+        (0..count).map(next).collect()
+    }
+}
+
+fn parse(text: &str) -> Event {
+    let mut event = Event::default();
+    for line in text.lines() {
+        match line.split_once(": ").expect("a field") {
+            ("event", kind) => event.kind = kind.to_owned(),
+            ("id", id) => event.id = id.to_owned(),
+            ("data", data) => event.data = serde_json::from_str(data).expect("one line of JSON"),
+            ("", comment) => assert_eq!(comment, ""),
+            field => panic!("{field:?}"),
+        }
+    }
+    event
+}
+
+#[test]
+fn a_stream_is_made_once_told_about_and_dropped() {
+    let server = Running::new();
+    assert_eq!(server.get("/streams", "").json(), json!([]));
+    let definition = r#"{"iri":"http://e/s","timeless":["http://e/p"],"graph":"http://e/h",
+                         "interval_ms":50,"lateness_ms":20}"#;
+    let made = put(&server, "/streams/s", JSON, definition);
+    assert_eq!(
+        (made.status, &made.json()["interval_ms"]),
+        (201, &json!(50))
+    );
+    assert_eq!(put(&server, "/streams/s", JSON, definition).status, 200);
+    let other = put(&server, "/streams/s", JSON, r#"{"iri":"http://e/s"}"#);
+    assert_status(&other, 409, "the stream s");
+    let same_iri = put(&server, "/streams/t", JSON, r#"{"iri":"http://e/s"}"#);
+    assert_status(&same_iri, 409, "the stream s has the IRI");
+    let all = server.get("/streams", "").json();
+    assert_eq!(all[0]["name"], "s");
+    let one = server.get("/streams/s", "");
+    assert_eq!(one.json(), all[0]);
+    assert_eq!(one.json()["timeless"], json!(["http://e/p"]));
+    assert_eq!(server.get("/streams/t", "").status, 404);
+    assert_eq!(server.send("HEAD", "/streams/s", "", "").status, 200);
+    assert_eq!(server.send("DELETE", "/streams/s", "", "").status, 204);
+    assert_status(
+        &server.send("DELETE", "/streams/s", "", ""),
+        404,
+        "stream s",
+    );
+}
+
+#[test]
+fn a_definition_that_makes_no_sense_is_refused_by_its_field() {
+    let server = Running::new();
+    for (name, body, part) in [
+        (
+            "s",
+            r#"{"iri":"http://e/s","durable":true}"#,
+            "unknown field `durable`",
+        ),
+        (
+            "s",
+            r#"{"iri":"http://e/s","iri":"http://e/t"}"#,
+            "duplicate field `iri`",
+        ),
+        ("s", r#"{}"#, "missing field `iri`"),
+        ("s", r#"{"iri":"s"}"#, "no absolute IRI"),
+        (
+            "s",
+            r#"{"iri":"http://e/s","time":"http://e/at"}"#,
+            "`event` or `arrival`",
+        ),
+        (
+            "s",
+            r#"{"iri":"http://e/s","timing":"some"}"#,
+            "lists of IRIs, or \"all\"",
+        ),
+        (
+            "s",
+            r#"{"iri":"http://e/s","interval_ms":0}"#,
+            "interval_ms",
+        ),
+        ("s", r#"{"iri":"http://e/s""#, "line 1 column"),
+        ("1", r#"{"iri":"http://e/s"}"#, "no name of a stream"),
+        ("%61", r#"{"iri":"http://e/s"}"#, "no name of a stream"),
+    ] {
+        let answer = put(&server, &format!("/streams/{name}"), JSON, body);
+        assert_status(&answer, 400, part);
+    }
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let answer = put(&server, "/streams/s", form, r#"{"iri":"http://e/s"}"#);
+    assert_status(&answer, 415, "application/json");
+    assert_eq!(server.get("/streams", "").json(), json!([]));
+}
+
+#[test]
+fn tuples_come_as_lines_and_as_documents_of_all_formats() {
+    let server = with_query();
+    let lines = "500\t<http://e/a> <http://e/p> 1 .\n".replace(" 1 ", " \"1\" ");
+    let report = post(&server, "/streams/s", LINES, &lines);
+    assert_eq!(report.json(), json!({ "accepted": 1, "late": 0 }));
+    for (kind, body) in [
+        ("application/n-triples", "<http://e/b> <http://e/p> \"2\" ."),
+        (
+            "application/n-quads",
+            "<http://e/c> <http://e/p> \"2\" <http://e/g> .",
+        ),
+        ("text/turtle", "@prefix : <http://e/> . :d :p 2 ."),
+        ("application/trig", "@prefix : <http://e/> . { :e :p 2 }"),
+        (
+            "application/ld+json",
+            r#"{"@id":"http://e/f","http://e/p":2}"#,
+        ),
+        (
+            "application/rdf+xml",
+            "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns='http://e/'>\
+             <rdf:Description rdf:about='http://e/g'><p>2</p></rdf:Description></rdf:RDF>",
+        ),
+    ] {
+        let kind = format!("Content-Type: {kind}\r\n");
+        let report = post(&server, "/streams/s?time=700", &kind, body);
+        assert_eq!(report.status, 200, "{kind}{}", report.text());
+        assert_eq!(report.json()["accepted"], 1);
+    }
+    let mut events = Events::of(&server, "/continuous/q/results", "");
+    assert_eq!(
+        post(&server, "/streams/s/heartbeat?time=1000", "", "").status,
+        204
+    );
+    let result = events.next().unwrap();
+    let rows = result.data["results"]["bindings"].as_array().unwrap();
+    assert_eq!(rows.len(), 7, "{result:?}");
+    let late = post(&server, "/streams/s", LINES, &lines);
+    assert_eq!(late.json(), json!({ "accepted": 0, "late": 1 }));
+    let late = server.get("/streams/s/late", "");
+    assert_eq!(late.text(), lines);
+    let kind = late.header("content-type").unwrap();
+    assert!(kind.starts_with("text/tab-separated-values"), "{kind}");
+    assert_eq!(server.get("/streams/s", "").json()["tuples"], 7);
+}
+
+#[test]
+fn tuples_that_are_wrong_are_refused_all_together() {
+    let server = with_stream();
+    let good = "1\t<http://e/a> <http://e/p> <http://e/b> .\n";
+    for (target, kind, body, status, part) in [
+        ("/streams/t", LINES, good, 404, "stream t"),
+        (
+            "/streams/s",
+            LINES,
+            "<http://e/a> <http://e/p> <http://e/b> .\n",
+            400,
+            "line 1",
+        ),
+        (
+            "/streams/s",
+            LINES,
+            "1\t<http://e/a> <http://e/p> .\n",
+            400,
+            "line 1",
+        ),
+        ("/streams/s?time=5", LINES, good, 400, "a time of its own"),
+        (
+            "/streams/s",
+            TURTLE,
+            "<http://e/a> a <http://e/b> .",
+            400,
+            "none is given",
+        ),
+        (
+            "/streams/s?time=soon",
+            TURTLE,
+            "",
+            400,
+            "milliseconds since 1970",
+        ),
+        (
+            "/streams/s?time=1&time=2",
+            TURTLE,
+            "",
+            400,
+            "more than once",
+        ),
+        ("/streams/s?time=1", TURTLE, "<a> <b>", 400, ""),
+        ("/streams/s?time=1", "", "a", 415, "no Content-Type"),
+        (
+            "/streams/s?time=1",
+            JSON,
+            "{}",
+            415,
+            "text/tab-separated-values, application/n-triples",
+        ),
+    ] {
+        let lines = format!("{good}{body}");
+        let is_mixed = kind == LINES && status == 400 && body != good;
+        let answer = post(&server, target, kind, if is_mixed { &lines } else { body });
+        let part = if is_mixed {
+            part.replace("line 1", "line 2")
+        } else {
+            part.to_owned()
+        };
+        assert_status(&answer, status, &part);
+    }
+    let status = server.get("/streams/s", "").json();
+    assert_eq!(
+        (&status["tuples"], &status["waiting_bytes"]),
+        (&json!(0), &json!(0))
+    );
+    for (target, status, part) in [
+        ("/streams/s/heartbeat", 400, "none is given"),
+        ("/streams/t/heartbeat?time=1", 404, "stream t"),
+        ("/streams/s/heartbeat?time=1.5", 400, "milliseconds"),
+    ] {
+        assert_status(&post(&server, target, "", ""), status, part);
+    }
+    assert_status(&server.get("/streams/t/late", ""), 404, "stream t");
+}
+
+#[test]
+fn a_body_may_be_as_large_as_that_of_an_update() {
+    let server = Running::with(|config| config.max_body_bytes = 100);
+    assert_eq!(
+        put(&server, "/streams/s", JSON, r#"{"iri":"http://e/s"}"#).status,
+        201
+    );
+    let line = "1\t<http://e/a> <http://e/p> <http://e/b> .\n";
+    assert_eq!(post(&server, "/streams/s", LINES, line).status, 200);
+    assert_status(
+        &post(&server, "/streams/s", LINES, &line.repeat(4)),
+        413,
+        "100 bytes",
+    );
+    let gzip = format!("{LINES}Content-Encoding: gzip\r\n");
+    assert_status(
+        &post(&server, "/streams/s", &gzip, line),
+        415,
+        "Content-Encoding",
+    );
+}
+
+#[test]
+fn a_full_stream_says_when_to_come_again() {
+    let server = Running::new();
+    let definition = r#"{"iri":"http://e/s","memory":1000}"#;
+    assert_eq!(put(&server, "/streams/s", JSON, definition).status, 201);
+    let line = "1\t<http://e/a> <http://e/p> <http://e/b> .\n".repeat(50);
+    assert_eq!(post(&server, "/streams/s", LINES, &line).status, 200);
+    let full = post(&server, "/streams/s", LINES, &line);
+    assert_status(&full, 503, "the stream s is full");
+    assert_eq!(full.header("retry-after"), Some("1"));
+    // What nobody reads is dropped with its batch.
+    assert_eq!(
+        post(&server, "/streams/s/heartbeat?time=100", "", "").status,
+        204
+    );
+    assert_eq!(post(&server, "/streams/s", LINES, &line).json()["late"], 50);
+}
+
+#[test]
+fn times_of_arrival_are_those_of_the_clock() {
+    let now = Arc::new(AtomicI64::new(5_000));
+    let mut engine = Config::default();
+    let clock = Arc::clone(&now);
+    engine.clock = Clock::new(move || clock.load(Relaxed));
+    let server = Running::with_engine(engine, |_| {});
+    let definition = r#"{"iri":"http://e/s","time":"arrival"}"#;
+    assert_eq!(put(&server, "/streams/s", JSON, definition).status, 201);
+    assert_eq!(put(&server, "/continuous/q", QUERY, LATEST).status, 201);
+    let mut events = Events::of(&server, "/continuous/q/results", "");
+    let body = "<http://e/a> <http://e/p> 1 .";
+    assert_eq!(post(&server, "/streams/s", TURTLE, body).status, 200);
+    // A clock that goes back makes nothing late.
+    now.store(4_000, Relaxed);
+    let report = post(&server, "/streams/s", TURTLE, body);
+    assert_eq!(report.json(), json!({ "accepted": 1, "late": 0 }));
+    now.store(6_100, Relaxed);
+    assert_eq!(post(&server, "/streams/s/heartbeat", "", "").status, 204);
+    let result = events.next().unwrap();
+    assert_eq!((&*result.kind, &*result.id), ("result", "6000:1"));
+    for (target, kind, body) in [
+        ("/streams/s?time=7", TURTLE, body),
+        (
+            "/streams/s",
+            LINES,
+            "7\t<http://e/a> <http://e/p> <http://e/b> .",
+        ),
+        ("/streams/s/heartbeat?time=7", "", ""),
+    ] {
+        let answer = post(&server, target, kind, body);
+        assert_status(&answer, 400, "times of arrival");
+    }
+}
+
+#[test]
+fn a_query_is_registered_once_told_about_and_dropped() {
+    let server = with_stream();
+    assert_eq!(server.get("/continuous", "").json(), json!([]));
+    let made = put(
+        &server,
+        "/continuous/q",
+        "Content-Type: application/rsp-ql\r\n",
+        LATEST,
+    );
+    assert_eq!((made.status, &made.json()["streams"]), (201, &json!(["s"])));
+    let again = put(
+        &server,
+        "/continuous/q",
+        "Content-Type: text/plain\r\n",
+        LATEST,
+    );
+    assert_eq!(again.status, 200, "{}", again.text());
+    let other = put(&server, "/continuous/q", QUERY, &LATEST.replace("1s", "2s"));
+    assert_status(&other, 409, "the continuous query q");
+    assert_status(
+        &server.send("DELETE", "/streams/s", "", ""),
+        409,
+        "the continuous query q reads s",
+    );
+    feed(&server, 0..2);
+    let status = server.get("/continuous/q", "").json();
+    assert_eq!(
+        (&status["name"], &status["text"]),
+        (&json!("q"), &json!(LATEST))
+    );
+    assert_eq!(
+        (&status["executions"], &status["rows"]),
+        (&json!(2), &json!(2))
+    );
+    assert_eq!(server.get("/continuous", "").json()[0], status);
+    assert_eq!(server.get("/continuous/r", "").status, 404);
+    assert_eq!(server.send("DELETE", "/continuous/q", "", "").status, 204);
+    assert_status(
+        &server.send("DELETE", "/continuous/q", "", ""),
+        404,
+        "query q",
+    );
+    assert_eq!(server.send("DELETE", "/streams/s", "", "").status, 204);
+}
+
+#[test]
+fn a_text_that_is_wrong_is_refused_with_its_place() {
+    let server = with_stream();
+    for (name, headers, text, status, part) in [
+        (
+            "q",
+            QUERY,
+            "SELECT ?x\nFROM STREAM s [RANGE 1s] WHERE { ?x }",
+            400,
+            "line 2, column ",
+        ),
+        (
+            "q",
+            QUERY,
+            "SELECT ?x\nFROM STREAM t [RANGE 1s] WHERE { ?x ?y ?z }",
+            404,
+            "line 2, column 13",
+        ),
+        (
+            "q",
+            QUERY,
+            "SELECT * FROM STREAM <http://e/t> [RANGE 1s] { ?x ?y ?z }",
+            404,
+            "http://e/t",
+        ),
+        (
+            "q",
+            QUERY,
+            "SELECT * FROM STREAM s [RANGE TRIPLES 3] { ?x ?y ?z }",
+            501,
+            "number of triples",
+        ),
+        ("q", QUERY, "SELECT * { ?x ?y ?z }", 501, "without a window"),
+        ("a.b", QUERY, LATEST, 400, "no name of a continuous query"),
+        ("q", TURTLE, LATEST, 415, "application/rsp-ql"),
+    ] {
+        let answer = put(&server, &format!("/continuous/{name}"), headers, text);
+        assert_status(&answer, status, part);
+    }
+    let problem = format!("{QUERY}Accept: application/problem+json\r\n");
+    let text = "SELECT ?x FROM STREAM s [RANGE 1] WHERE { ?x ?y ?z }";
+    let answer = put(&server, "/continuous/q", &problem, text);
+    assert_eq!((answer.status, &answer.json()["line"]), (400, &json!(1)));
+    assert_eq!(server.get("/continuous", "").json(), json!([]));
+}
+
+#[test]
+fn results_are_events_that_can_be_resumed() {
+    let server = with_query();
+    let mut events = Events::of(&server, "/continuous/q/results", "");
+    feed(&server, 0..3);
+    let first = events.next().unwrap();
+    assert_eq!((&*first.kind, &*first.id), ("result", "1000:1"));
+    let snapshot = first.data["snapshot"].as_u64().expect("a number");
+    assert_eq!(
+        first.data,
+        json!({
+            "query": "q",
+            "instant": 1000,
+            "windows": [{ "name": "http://e/s", "from": 0, "until": 1000 }],
+            "snapshot": snapshot,
+            "sequence": 1,
+            "head": { "vars": ["x", "y"] },
+            "results": { "bindings": [{
+                "x": { "type": "uri", "value": "http://e/x0" },
+                "y": { "type": "literal", "value": "é\n0" },
+            }] },
+        })
+    );
+    assert_eq!(events.ids(2), ["2000:2", "3000:3"]);
+    // Another one that was there before, or says that it was.
+    let resumed = "Last-Event-ID: 1000:1\r\n";
+    let mut others = [
+        Events::of(&server, "/continuous/q/results?after=1", ""),
+        Events::of(&server, "/continuous/q/results", resumed),
+        Events::of(&server, "/continuous/q/results?after=0", resumed),
+    ];
+    for other in &mut others {
+        assert_eq!(other.ids(2), ["2000:2", "3000:3"]);
+    }
+    let mut all = Events::of(&server, "/continuous/q/results?after=0", "");
+    assert_eq!(all.ids(3), ["1000:1", "2000:2", "3000:3"]);
+    feed(&server, 3..4);
+    for other in &mut others {
+        assert_eq!(other.ids(1), ["4000:4"]);
+    }
+    assert_eq!(events.ids(1), ["4000:4"]);
+    for (target, headers, status) in [
+        ("/continuous/r/results", "", 404),
+        ("/continuous/q/results?after=5", "", 400),
+        ("/continuous/q/results?after=x", "", 400),
+        ("/continuous/q/results", "Last-Event-ID: 4\r\n", 400),
+        ("/continuous/q/results", "Last-Event-ID: 9000:9\r\n", 400),
+    ] {
+        let answer = server.get(target, headers);
+        assert_eq!(answer.status, status, "{}", answer.text());
+    }
+    let head = server.send("HEAD", "/continuous/q/results", "", "");
+    assert_eq!(head.status, 405);
+}
+
+#[test]
+fn results_of_all_forms_have_their_members() {
+    let server = with_stream();
+    let from = "FROM STREAM s [RANGE 1s STEP 1s] WHERE { ?x <http://e/p> ?y }";
+    for (name, text) in [
+        ("a", format!("ASK {from}")),
+        ("c", format!("CONSTRUCT {{ ?x <http://e/q> ?y }} {from}")),
+        ("w", format!("SELECT (1/0 AS ?none) {from}")),
+    ] {
+        assert_status(
+            &put(&server, &format!("/continuous/{name}"), QUERY, &text),
+            201,
+            "",
+        );
+    }
+    let names = ["a", "c", "w"];
+    let read = |name: &str| Events::of(&server, &format!("/continuous/{name}/results"), "");
+    let mut readers = names.map(read);
+    feed(&server, 0..1);
+    feed(&server, 1..2);
+    let [ask, construct, unbound] = readers.each_mut().map(|reader| reader.next().unwrap().data);
+    assert_eq!(ask["boolean"], true);
+    let triple = "<http://e/x0> <http://e/q> \"é\\n0\" .\n";
+    assert_eq!(construct["triples"], triple);
+    assert_eq!(unbound["results"]["bindings"], json!([{}]));
+}
+
+#[test]
+fn events_end_with_their_query_and_with_the_server() {
+    let mut server = with_query();
+    let mut events = Events::of(&server, "/continuous/q/results", "");
+    server.wait_for_metric("jindou_result_readers 1");
+    feed(&server, 0..1);
+    assert_eq!(server.send("DELETE", "/continuous/q", "", "").status, 204);
+    assert_eq!(events.ids(1), ["1000:1"]);
+    let end = events.next().unwrap();
+    assert_eq!((&*end.kind, &end.data), ("end", &json!({ "query": "q" })));
+    assert!(events.next().is_none());
+    server.wait_for_metric("jindou_result_readers 0");
+    assert_eq!(put(&server, "/continuous/q", QUERY, LATEST).status, 201);
+    let mut events = Events::of(&server, "/continuous/q/results", "");
+    server.stop();
+    assert!(events.next().is_none());
+}
+
+#[test]
+fn readers_hear_something_and_are_few() {
+    let server = Running::with(|config| {
+        config.result_readers = 1;
+        config.keep_alive = Duration::from_millis(5);
+    });
+    assert_eq!(
+        put(&server, "/streams/s", JSON, r#"{"iri":"http://e/s"}"#).status,
+        201
+    );
+    assert_eq!(put(&server, "/continuous/q", QUERY, LATEST).status, 201);
+    let mut events = Events::of(&server, "/continuous/q/results", "");
+    for _ in 0..2 {
+        assert_eq!(events.next().unwrap().kind, "");
+    }
+    let refused = server.get("/continuous/q/results", "");
+    assert_status(&refused, 503, "--result-readers");
+    assert_eq!(refused.header("retry-after"), Some("5"));
+    events.connection.hang_up();
+    server.wait_for_metric("jindou_result_readers 0");
+    Events::of(&server, "/continuous/q/results", "");
+}
+
+#[test]
+fn a_reader_that_does_not_read_holds_nobody_and_is_told_what_it_missed() {
+    let server = with_query();
+    let mut slow = Events::of(&server, "/continuous/q/results", "");
+    // Windows of a megabyte each: far more than is under way to anyone.
+    let value = "x".repeat(1 << 20);
+    for n in 0..40 {
+        let line = format!(
+            "{}\t<http://e/x{n}> <http://e/p> \"{value}\" .\n",
+            n * 1000 + 500
+        );
+        assert_status(&post(&server, "/streams/s", LINES, &line), 200, "accepted");
+        let beat = format!("/streams/s/heartbeat?time={}", (n + 1) * 1000);
+        assert_eq!(post(&server, &beat, "", "").status, 204);
+    }
+    assert_eq!(server.get("/continuous/q", "").json()["executions"], 40);
+    let (mut seen, mut missed) = (0, 0);
+    while seen + missed < 40 {
+        let event = slow.next().unwrap().data;
+        seen += 1;
+        missed += event["missed"].as_u64().unwrap_or_default();
+        assert_eq!(event["sequence"], seen + missed);
+    }
+    assert!(missed > 0 && seen > 1, "{seen} seen, {missed} missed");
+}
+
+#[test]
+fn a_paused_query_passes_over_instants() {
+    let server = with_query();
+    assert_eq!(post(&server, "/continuous/q/pause", "", "").status, 204);
+    assert_eq!(server.get("/continuous/q", "").json()["paused"], true);
+    feed(&server, 0..2);
+    assert_eq!(post(&server, "/continuous/q/resume", "", "").status, 204);
+    feed(&server, 2..3);
+    let mut events = Events::of(&server, "/continuous/q/results?after=0", "");
+    assert_eq!(events.ids(1), ["3000:1"]);
+    assert_status(
+        &post(&server, "/continuous/r/pause", "", ""),
+        404,
+        "query r",
+    );
+}
+
+#[test]
+fn streams_are_changed_by_whom_updates_are() {
+    let database = Database::new();
+    database
+        .create_stream("s", StreamDefinition::new("http://e/s"))
+        .unwrap();
+    database.register("q", LATEST).unwrap();
+    let server = Running::with_database(database, |config| {
+        config.read_only = true;
+        config.cors = Cors::Any;
+    });
+    let changes = [
+        ("PUT", "/streams/t"),
+        ("POST", "/streams/s"),
+        ("POST", "/streams/s/heartbeat?time=1"),
+        ("DELETE", "/streams/s"),
+        ("PUT", "/continuous/r"),
+        ("POST", "/continuous/q/pause"),
+        ("POST", "/continuous/q/resume"),
+        ("DELETE", "/continuous/q"),
+    ];
+    let origin = "Host: localhost\r\nOrigin: http://other.example\r\n";
+    for (method, target) in changes {
+        assert_status(&server.send(method, target, "", ""), 403, "read only");
+    }
+    for target in ["/streams", "/streams/s", "/continuous", "/continuous/q"] {
+        let answer = server.get(target, origin);
+        assert_eq!(answer.status, 200, "{target}");
+        assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
+    }
+    drop(server);
+    let server = with_query();
+    for (method, target) in changes {
+        let answer = server.send(method, target, origin, "");
+        assert_status(&answer, 403, "pages of other servers");
+        assert_eq!(answer.header("access-control-allow-origin"), None);
+    }
+    let asked = format!("{origin}Access-Control-Request-Method: PUT\r\n");
+    let preflight = server.send("OPTIONS", "/streams/t", &asked, "");
+    assert_eq!(preflight.status, 204);
+    assert_eq!(preflight.header("access-control-allow-origin"), None);
+}
+
+#[test]
+fn paths_answer_to_their_methods() {
+    let server = with_query();
+    for (method, target, allow) in [
+        ("POST", "/streams", "GET, HEAD, OPTIONS"),
+        (
+            "PATCH",
+            "/streams/s",
+            "GET, HEAD, PUT, POST, DELETE, OPTIONS",
+        ),
+        ("GET", "/streams/s/heartbeat", "POST, OPTIONS"),
+        ("POST", "/streams/s/late", "GET, HEAD, OPTIONS"),
+        ("DELETE", "/continuous", "GET, HEAD, OPTIONS"),
+        ("POST", "/continuous/q", "GET, HEAD, PUT, DELETE, OPTIONS"),
+        ("GET", "/continuous/q/pause", "POST, OPTIONS"),
+        ("POST", "/continuous/q/results", "GET, OPTIONS"),
+    ] {
+        let answer = server.send(method, target, "", "");
+        assert_eq!(answer.status, 405, "{method} {target}");
+        assert_eq!(answer.header("allow"), Some(allow));
+        let options = server.send("OPTIONS", target, "", "");
+        assert_eq!(
+            (options.status, options.header("allow")),
+            (204, Some(allow))
+        );
+    }
+    assert_status(&server.get("/streams/s/more", ""), 404, "/continuous");
+}
+
+#[test]
+fn metrics_tell_about_streams_and_queries() {
+    let server = with_query();
+    feed(&server, 0..2);
+    feed(&server, 1..2);
+    let text = server.get("/metrics", "").text();
+    for line in [
+        "jindou_stream_tuples_total{stream=\"s\"} 2",
+        "jindou_stream_late_total{stream=\"s\"} 1",
+        "jindou_continuous_executions_total{query=\"q\"} 2",
+        "jindou_continuous_failures_total{query=\"q\"} 0",
+        "jindou_continuous_rows_total{query=\"q\"} 2",
+        "jindou_result_readers 0",
+    ] {
+        assert!(text.lines().any(|l| l == line), "no {line} in\n{text}");
+    }
+    for name in [
+        "jindou_stream_window_bytes{",
+        "jindou_continuous_seconds_total{",
+    ] {
+        assert!(text.contains(name), "no {name} in\n{text}");
+    }
+}
