@@ -79,7 +79,8 @@ impl<B: Default> Intake<B> {
             Some(batch) => {
                 let (number, batch) = batch.remove_entry();
                 self.first_open = Some(number + 1);
-                Some((number * self.interval_ms, batch))
+                // A batch may begin before all times that a number holds.
+                Some((number.saturating_mul(self.interval_ms), batch))
             }
             None => {
                 self.first_open = self.first_open.max(Some(complete));
@@ -178,5 +179,15 @@ mod tests {
         }
         assert_eq!(taken(&mut intake), [(-30, vec![-25]), (-10, vec![-1])]);
         assert_eq!(intake.stable_ms(), Some(0));
+    }
+    #[test]
+    fn batches_at_the_ends_of_time_leave_and_come_back() {
+        let mut intake = Intake::new(100, 0);
+        push(&mut intake, i64::MIN).unwrap();
+        push(&mut intake, i64::MAX).unwrap();
+        let (begin_ms, batch) = intake.take_complete().unwrap();
+        assert_eq!((begin_ms, &batch), (i64::MIN, &vec![i64::MIN]));
+        intake.put_back(begin_ms, batch);
+        assert_eq!(taken(&mut intake), [(i64::MIN, vec![i64::MIN])]);
     }
 }
