@@ -1,10 +1,12 @@
 //! Which data do the tests and benchmarks run on? Generators of benchmark data, written from
 //! published descriptions, deterministic by seed, so that nobody has to download a data set.
 //!
+//! - [`lsbench`]: the Linked Stream Benchmark, a social graph and five streams.
 //! - [`lubm`]: the Lehigh University Benchmark, with its queries and its mixed light load.
 
 #![forbid(unsafe_code)]
 
+pub mod lsbench;
 pub mod lubm;
 
 /// What a generator refuses.
@@ -21,5 +23,14 @@ pub enum DatagenError {
         first: u32,
         /// How many were asked for.
         universities: u32,
+    },
+    /// A social graph needs somebody.
+    #[error("a social graph needs at least one user")]
+    NoUsers,
+    /// A stream has from 0 to 10^8 tuples a second.
+    #[error("{rate} is no number of tuples a second; a stream has from 0 to 10^8")]
+    NoRate {
+        /// What was given.
+        rate: String,
     },
 }
