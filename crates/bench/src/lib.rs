@@ -18,6 +18,7 @@ pub mod graphs;
 pub mod hostile;
 pub mod http;
 mod light;
+pub mod lsbench;
 pub mod lubm;
 pub mod machine;
 pub mod merges;

@@ -437,3 +437,70 @@ pub(crate) struct BenchChildArguments {
     #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
     pub(crate) arguments: Vec<OsString>,
 }
+
+/// Measure continuous queries over the streams of LSBench, beside stored data
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench lsbench
+  jindou bench lsbench --only L5 --range 10000
+
+The social graph and the streams are generated in memory, at the rates of the Wukong+S paper, and pushed
+as fast as they are taken; one thread does everything.")]
+pub(crate) struct LsbenchArguments {
+    /// Users of the social graph, each with about a hundred stored triples
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1000",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) users: NonZeroU32,
+    /// Seconds of the streams
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "20",
+        value_parser = parse_count::<NonZeroU64>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) seconds: NonZeroU64,
+    /// How many times the paper's 133,500 tuples a second
+    #[arg(long, value_name = "TIMES", default_value = "1", value_parser = parse_rate)]
+    pub(crate) rate: f64,
+    /// How many of each of L1, L2 and L3, which start at other users
+    #[arg(long, value_name = "N", default_value = "100")]
+    pub(crate) selective: u32,
+    /// The range of windows, in milliseconds
+    #[arg(
+        long,
+        value_name = "MS",
+        default_value = "1000",
+        value_parser = parse_count::<NonZeroU64>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) range: NonZeroU64,
+    /// How far they slide each time, in milliseconds
+    #[arg(
+        long,
+        value_name = "MS",
+        default_value = "100",
+        value_parser = parse_count::<NonZeroU64>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) step: NonZeroU64,
+    /// Only this query; `none` for streams alone
+    #[arg(long, value_name = "QUERY", value_parser = ["L1", "L2", "L3", "L4", "L5", "L6", "none"])]
+    pub(crate) only: Option<String>,
+    /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if rate > 0.0 && rate <= 1e6 => Ok(rate),
+        _ => Err("a number above zero, up to a million".to_owned()),
+    }
+}

@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use jindou_bench::child::{self, ChildProgram};
 use jindou_bench::graphs;
 use jindou_bench::hostile;
+use jindou_bench::lsbench;
 use jindou_bench::lubm::{Options, measure};
 use jindou_bench::merges;
 use jindou_bench::operators::{self, Jindou};
@@ -16,7 +17,7 @@ use serde::Serialize;
 
 use crate::args::BenchCommand;
 use crate::bench_args::{
-    BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments,
+    BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments, LsbenchArguments,
     MergeBenchArguments, OperatorArguments, UpdateBenchArguments,
 };
 use crate::output;
@@ -31,6 +32,7 @@ pub(crate) fn run(command: BenchCommand) -> anyhow::Result<()> {
         BenchCommand::Hostile(arguments) => hostile(&arguments),
         BenchCommand::Graphs(arguments) => graphs(arguments),
         BenchCommand::Merges(arguments) => merges(arguments),
+        BenchCommand::Lsbench(arguments) => lsbench(&arguments),
     }
 }
 
@@ -136,6 +138,24 @@ fn merges(arguments: MergeBenchArguments) -> anyhow::Result<()> {
     };
     let report = merges::measure(&options, note)?;
     print_report(&report, arguments.json.as_deref())
+}
+
+fn lsbench(arguments: &LsbenchArguments) -> anyhow::Result<()> {
+    let options = lsbench::Options {
+        users: arguments.users.get(),
+        seconds: arguments.seconds.get(),
+        rate: arguments.rate,
+        selective: arguments.selective,
+        range_ms: arguments.range.get(),
+        step_ms: arguments.step.get(),
+        only: arguments.only.clone(),
+    };
+    let report = lsbench::measure(&options, note)?;
+    print_report(&report, arguments.json.as_deref())?;
+    match report.queries.iter().find(|query| query.failures > 0) {
+        None => Ok(()),
+        Some(query) => bail!("{} evaluations of {} failed", query.failures, query.name),
+    }
 }
 
 /// Says what is being done to whoever watches.

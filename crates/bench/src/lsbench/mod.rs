@@ -1,0 +1,234 @@
+//! How fast are continuous queries over streams joined with stored data?
+//!
+//! [`measure`] generates the social graph of LSBench and its five streams at the rates of the Wukong+S
+//! paper, registers its queries, the selective ones many times with other users, and pushes the tuples as
+//! fast as they are taken, one batch of a tenth of a second after the other. Everything happens in one
+//! process and on one thread, so what an execution takes is what a consumer waits for after the window is
+//! complete, and what is left of the whole time is what tuples cost to come in.
+
+mod queries;
+mod report;
+
+use std::time::{Duration, Instant};
+
+use jindou_datagen::lsbench::{Load, Lsbench, Pace, Rates, Stream};
+use jindou_engine::ingest::{Format, Progress, Source};
+use jindou_engine::{Database, LoadOptions, Predicates, StreamDefinition, TupleFormat};
+use oxrdf::NamedNode;
+
+pub use report::{LsbenchReport, QueryFigures};
+
+use crate::BenchError;
+use crate::machine::Machine;
+use queries::{QUERIES, Query, STREAMS, iri};
+
+/// Milliseconds of a batch.
+const BATCH_MS: u64 = 100;
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Users of the social graph, whose seed is 0: each has about a hundred stored triples.
+    pub users: u32,
+    /// Seconds of the streams.
+    pub seconds: u64,
+    /// How many times the paper's 133,500 tuples a second.
+    pub rate: f64,
+    /// How many of each selective query, which start at users of their own.
+    pub selective: u32,
+    /// The range of windows, in milliseconds.
+    pub range_ms: u64,
+    /// How far they slide each time, in milliseconds.
+    pub step_ms: u64,
+    /// The query of this name only, or none.
+    pub only: Option<String>,
+}
+
+impl Options {
+    /// The usual measurement.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            users: 1_000,
+            seconds: 20,
+            rate: 1.0,
+            selective: 100,
+            range_ms: 1_000,
+            step_ms: 100,
+            only: None,
+        }
+    }
+
+    fn wants(&self, query: &Query) -> bool {
+        self.only.as_deref().is_none_or(|only| only == query.name)
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Measures; `note` is given what is being done, a few words at a time.
+///
+/// # Errors
+/// Data that cannot be generated or loaded, a query that is refused.
+pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<LsbenchReport, BenchError> {
+    let data = Lsbench::new(options.users, 0);
+    note("loading the social graph");
+    let database = Database::new();
+    load(&database, &data)?;
+    let stored = database.quad_counts().total();
+    for stream in STREAMS {
+        let mut definition = StreamDefinition::new(iri(stream));
+        if stream != "gps" {
+            definition.timeless = Some(Predicates::ALL);
+        }
+        database.create_stream(stream, definition)?;
+    }
+    for query in QUERIES.iter().filter(|query| options.wants(query)) {
+        let many = if query.is_selective {
+            options.selective
+        } else {
+            1
+        };
+        for number in 0..many {
+            // Users far from each other.
+            let user = number.wrapping_mul(2_654_435_761) % options.users;
+            let text = query.text(options.range_ms, options.step_ms, user);
+            database.register(&format!("{}_{number}", query.name), &text)?;
+        }
+    }
+    note(&format!("{} s of streams", options.seconds));
+    let run = replay(&database, &data, options)?;
+    Ok(report(&database, options, stored, &run))
+}
+
+fn load(database: &Database, data: &Lsbench) -> Result<(), BenchError> {
+    let mut text = Vec::new();
+    data.write_stored(&mut text)
+        .map_err(|source| BenchError::Io {
+            path: "social graph".into(),
+            source,
+        })?;
+    let source = Source::bytes("static.nt", text).with_format(Format::NTriples);
+    let options = LoadOptions {
+        graph: Some(NamedNode::new_unchecked(iri("static"))),
+        ..LoadOptions::default()
+    };
+    database.load(vec![source], &options, &Progress::default())?;
+    Ok(())
+}
+
+/// What was pushed, and how long that took.
+#[derive(Default)]
+struct Run {
+    tuples: u64,
+    batches: u64,
+    /// Of calls that parse tuples,
+    parsing: Duration,
+    /// and of those that complete batches and evaluate queries.
+    completing: Duration,
+}
+
+fn replay(database: &Database, data: &Lsbench, options: &Options) -> Result<Run, BenchError> {
+    let load = Load {
+        rates: Rates::PAPER.times(options.rate),
+        pace: Pace::Even,
+        duration_ms: options.seconds * 1_000,
+    };
+    let mut events = data.streams(&load, &Stream::ALL)?;
+    let mut texts: [String; 5] = Default::default();
+    let mut run = Run::default();
+    let mut end_ms = BATCH_MS;
+    while let Some(event) = events.next_event() {
+        while event.time_ms >= end_ms {
+            complete(database, &mut texts, end_ms, &mut run)?;
+            end_ms += BATCH_MS;
+        }
+        event.push_lines(&mut texts[event.stream as usize]);
+        run.tuples += event.tuples().len() as u64;
+    }
+    complete(database, &mut texts, end_ms, &mut run)?;
+    Ok(run)
+}
+
+/// Pushes a batch of each stream, and says that they are complete.
+fn complete(
+    database: &Database,
+    texts: &mut [String; 5],
+    end_ms: u64,
+    run: &mut Run,
+) -> Result<(), BenchError> {
+    let begun = Instant::now();
+    for (stream, text) in STREAMS.iter().zip(texts) {
+        let lines = std::mem::take(text).into_bytes();
+        if !lines.is_empty() {
+            run.batches += 1;
+            database.push(stream, TupleFormat::Lines, None, lines)?;
+        }
+    }
+    run.parsing += begun.elapsed();
+    let begun = Instant::now();
+    for stream in STREAMS {
+        database.heartbeat(stream, end_ms as i64)?;
+    }
+    run.completing += begun.elapsed();
+    Ok(())
+}
+
+fn report(database: &Database, options: &Options, stored: u64, run: &Run) -> LsbenchReport {
+    let all = database.continuous_queries();
+    let seconds: f64 = all.iter().map(|query| query.seconds).sum();
+    let whole = (run.parsing + run.completing).as_secs_f64();
+    let figures = QUERIES.iter().filter_map(|query| {
+        let prefix = format!("{}_", query.name);
+        let own = all.iter().filter(|one| one.name.starts_with(&prefix));
+        QueryFigures::of(query.name, own.collect())
+    });
+    LsbenchReport {
+        machine: Machine::here(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        optimized: !cfg!(debug_assertions),
+        users: options.users,
+        stored,
+        seconds: options.seconds,
+        range_ms: options.range_ms,
+        step_ms: options.step_ms,
+        tuples: run.tuples,
+        batches: run.batches,
+        whole_seconds: whole,
+        evaluating_seconds: seconds,
+        window_bytes: database
+            .streams()
+            .iter()
+            .map(|stream| stream.window_bytes)
+            .sum(),
+        queries: figures.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_query_finds_something() {
+        let options = Options {
+            users: 200,
+            seconds: 2,
+            rate: 0.2,
+            selective: 20,
+            ..Options::new()
+        };
+        let report = measure(&options, |_| {}).unwrap();
+        assert_eq!(report.queries.len(), 6);
+        for query in &report.queries {
+            assert!(query.executions > 0 && query.rows > 0, "{query:?}");
+            assert_eq!(query.failures, 0, "{query:?}");
+        }
+        let text = report.to_string();
+        assert!(text.contains("L6") && text.contains("tuples/s"), "{text}");
+    }
+}

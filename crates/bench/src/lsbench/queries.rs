@@ -1,0 +1,105 @@
+//! The continuous queries of LSBench as the Wukong+S paper uses them, with windows of a second that
+//! slide by a tenth.
+
+use std::fmt::Write as _;
+
+/// A continuous query: its name, what it reads, and its pattern.
+pub(super) struct Query {
+    pub(super) name: &'static str,
+    /// Streams.
+    windows: &'static [&'static str],
+    is_joined_with_stored: bool,
+    select: &'static str,
+    /// `USER` and `PERSON` stand for where it starts.
+    pattern: &'static str,
+    /// It starts at one user, so that there may be many of it.
+    pub(super) is_selective: bool,
+}
+
+pub(super) const STREAMS: [&str; 5] = ["post", "postlike", "photo", "photolike", "gps"];
+
+pub(super) const QUERIES: [Query; 6] = [
+    Query {
+        name: "L1",
+        windows: &["post", "gps"],
+        is_joined_with_stored: false,
+        select: "?p ?o",
+        pattern: "USER ?p ?o .",
+        is_selective: true,
+    },
+    Query {
+        name: "L2",
+        windows: &["post"],
+        is_joined_with_stored: true,
+        select: "?post",
+        pattern: "?user sioc:account_of PERSON . ?user sioc:creator_of ?post .",
+        is_selective: true,
+    },
+    Query {
+        name: "L3",
+        windows: &["post"],
+        is_joined_with_stored: true,
+        select: "?friend ?post",
+        pattern: "?user sioc:account_of PERSON . ?user foaf:knows ?friend . \
+                  ?friend sioc:creator_of ?post .",
+        is_selective: true,
+    },
+    Query {
+        name: "L4",
+        windows: &["post"],
+        is_joined_with_stored: false,
+        select: "?one ?other ?tag",
+        pattern: "?one sib:hashtag ?tag . ?user sioc:creator_of ?one . \
+                  ?user sioc:creator_of ?other . ?other sib:hashtag ?tag . FILTER(?one != ?other)",
+        is_selective: false,
+    },
+    Query {
+        name: "L5",
+        windows: &["photo", "photolike"],
+        is_joined_with_stored: true,
+        select: "?one ?other ?photo",
+        pattern: "?photo sib:usertag ?one . ?one foaf:knows ?other . ?other sib:like ?photo .",
+        is_selective: false,
+    },
+    Query {
+        name: "L6",
+        windows: &["post", "postlike"],
+        is_joined_with_stored: true,
+        select: "?user ?friend ?post ?channel",
+        pattern: "?channel sioc:container_of ?post . ?user sioc:subscriber_of ?channel . \
+                  ?user foaf:knows ?friend . ?friend sib:like ?post .",
+        is_selective: false,
+    },
+];
+
+/// The IRI of a stream or of the stored graph.
+pub(super) fn iri(name: &str) -> String {
+    format!("http://example.org/lsbench/{name}")
+}
+
+impl Query {
+    /// Its text; a selective one starts at this user.
+    pub(super) fn text(&self, range_ms: u64, step_ms: u64, user: u32) -> String {
+        let mut text = format!(
+            "PREFIX sib: <http://www.ins.cwi.nl/sib/vocabulary/> \
+             PREFIX sioc: <http://rdfs.org/sioc/ns#> \
+             PREFIX foaf: <http://xmlns.com/foaf/0.1/> SELECT {} ",
+            self.select
+        );
+        for stream in self.windows {
+            let window = format!("[RANGE {range_ms}ms STEP {step_ms}ms]");
+            let _ = write!(text, "FROM STREAM <{}> {window} ", iri(stream));
+        }
+        if self.is_joined_with_stored {
+            let _ = write!(text, "FROM <{}> ", iri("static"));
+        }
+        let user_iri = format!("<http://www.ins.cwi.nl/sib/user/u{user}>");
+        let person = format!("<http://www.ins.cwi.nl/sib/person/p{user}>");
+        let pattern = self
+            .pattern
+            .replace("USER", &user_iri)
+            .replace("PERSON", &person);
+        let _ = write!(text, "WHERE {{ {pattern} }}");
+        text
+    }
+}

@@ -1,0 +1,140 @@
+//! What does the measurement of continuous queries say, and how is it printed?
+
+use std::fmt::{self, Display, Formatter};
+
+use jindou_engine::ContinuousStatus;
+use serde::{Deserialize, Serialize};
+
+use crate::machine::Machine;
+use crate::table::{Table, bytes, thousands};
+
+/// All figures. `Display` is aligned tables, serde gives JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LsbenchReport {
+    /// Where it was measured.
+    pub machine: Machine,
+    /// Version of this program.
+    pub version: String,
+    /// Whether the program was built with optimization; figures without it say little.
+    pub optimized: bool,
+    /// Users of the social graph, whose seed is 0.
+    pub users: u32,
+    /// Stored triples before the streams began.
+    pub stored: u64,
+    /// Seconds of the streams.
+    pub seconds: u64,
+    /// The range of windows, in milliseconds.
+    pub range_ms: u64,
+    /// How far they slide each time, in milliseconds.
+    pub step_ms: u64,
+    /// Tuples pushed.
+    pub tuples: u64,
+    /// Batches of all streams.
+    pub batches: u64,
+    /// Time that all of it took on one thread,
+    pub whole_seconds: f64,
+    /// and executions of queries among that.
+    pub evaluating_seconds: f64,
+    /// Bytes of windows at the end.
+    pub window_bytes: u64,
+    /// The queries.
+    pub queries: Vec<QueryFigures>,
+}
+
+/// One query, or all of one pattern that differ in where they start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QueryFigures {
+    /// Its name.
+    pub name: String,
+    /// How many of it were registered.
+    pub registered: u64,
+    /// Evaluations of all of these.
+    pub executions: u64,
+    /// Those that failed.
+    pub failures: u64,
+    /// Rows found.
+    pub rows: u64,
+    /// Time of all evaluations.
+    pub seconds: f64,
+    /// Microseconds of an evaluation, the median over those registered of their medians,
+    pub median_us: f64,
+    /// and of their 99th percentiles.
+    pub p99_us: f64,
+}
+
+impl QueryFigures {
+    pub(super) fn of(name: &str, all: Vec<&ContinuousStatus>) -> Option<Self> {
+        let median = |figure: fn(&ContinuousStatus) -> f64| {
+            let mut figures: Vec<f64> = all.iter().map(|query| figure(query)).collect();
+            figures.sort_by(f64::total_cmp);
+            figures.get(figures.len() / 2).copied()
+        };
+        Some(Self {
+            name: name.to_owned(),
+            registered: all.len() as u64,
+            executions: all.iter().map(|query| query.executions).sum(),
+            failures: all.iter().map(|query| query.failures).sum(),
+            rows: all.iter().map(|query| query.rows).sum(),
+            seconds: all.iter().map(|query| query.seconds).sum(),
+            median_us: median(|query| query.median_us)?,
+            p99_us: median(|query| query.p99_us)?,
+        })
+    }
+}
+
+impl LsbenchReport {
+    /// Tuples a second that come in on one thread beside nothing else: what is left of the time
+    /// without executions.
+    #[must_use]
+    pub fn tuples_per_second(&self) -> f64 {
+        self.tuples as f64 / (self.whole_seconds - self.evaluating_seconds).max(1e-9)
+    }
+}
+
+impl Display for LsbenchReport {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.machine)?;
+        writeln!(
+            f,
+            "LSBench of {} users, {} stored triples; {} s of streams, {} tuples in {} batches; \
+             windows of {} ms by {} ms; one thread\n",
+            thousands(u64::from(self.users)),
+            thousands(self.stored),
+            self.seconds,
+            thousands(self.tuples),
+            thousands(self.batches),
+            self.range_ms,
+            self.step_ms,
+        )?;
+        let mut table = Table::new([
+            "query",
+            "registered",
+            "executions",
+            "rows",
+            "median, us",
+            "p99, us",
+            "executions/s",
+        ]);
+        for query in &self.queries {
+            table.row([
+                query.name.clone(),
+                thousands(query.registered),
+                thousands(query.executions),
+                thousands(query.rows),
+                format!("{:.1}", query.median_us),
+                format!("{:.1}", query.p99_us),
+                thousands((query.executions as f64 / query.seconds.max(1e-9)) as u64),
+            ]);
+        }
+        writeln!(f, "{table}")?;
+        writeln!(
+            f,
+            "tuples come in at {} tuples/s, parsed, in batches, stored and indexed; {:.2} s of {:.2} s \
+             were executions; windows take {}",
+            thousands(self.tuples_per_second() as u64),
+            self.evaluating_seconds,
+            self.whole_seconds,
+            bytes(self.window_bytes),
+        )
+    }
+}
