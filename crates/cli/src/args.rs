@@ -22,6 +22,7 @@ use crate::stream_args::StreamCommand;
 use crate::values::{
     parse_address, parse_cors_origin, parse_count, parse_duration, parse_format,
     parse_graph_format, parse_iri, parse_memory, parse_public_url, parse_seconds, parse_some_bytes,
+    parse_stream_rate,
 };
 
 const EXAMPLES: &str = "\
@@ -33,6 +34,7 @@ Examples:
   jindou query --location store --query-file q.rq --results-format csv
   jindou dump --location store --output store.nq.zst
   jindou generate lubm --universities 10 --output lubm10.nt.zst
+  jindou generate lsbench --users 1000 --seconds 60 --output lsbench
 ";
 
 /// An in-memory RDF graph database that answers SPARQL by exploring the graph.
@@ -589,6 +591,7 @@ pub(crate) struct CompactArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum GenerateCommand {
     Lubm(GenerateArguments),
+    Lsbench(LsbenchArguments),
 }
 
 /// Generate data of the Lehigh University Benchmark as N-Triples
@@ -614,6 +617,82 @@ pub(crate) struct GenerateArguments {
     /// File to write, compressed if it ends in .gz or .zst; `-` is standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: PathBuf,
+}
+
+/// Generate the Linked Stream Benchmark: a stored social graph and five streams
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou generate lsbench --users 1000 --seconds 60 --output lsbench
+  jindou generate lsbench --users 1000 --seconds 240 --rate data --pace daily --output as-given
+  jindou generate lsbench --users 1000000 --seconds 0 --compress zst --output stored-only
+
+The folder gets static.nt, N-Triples of about 102 statements a user, and post.tnt, postlike.tnt,
+photo.tnt, photolike.tnt and gps.tnt, whose lines are `time_ms TAB N-Triples statement` in the order of
+time. The same arguments always give the same bytes; the same users and seed the same static.nt. Memory
+depends on --rate alone. At --rate 1 a second takes 18 MB.")]
+pub(crate) struct LsbenchArguments {
+    /// How many users
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) users: NonZeroU32,
+    /// Seed
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// How long the streams are, in seconds of stream time; 0 writes the stored graph alone
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub(crate) seconds: u32,
+    /// Tuples a second: times 133,500, the rates of the paper on Wukong+S (posts 10,000, their likes
+    /// 86,000, photos 10,000, their likes 7,500, GPS 20,000), whatever the number of users; or `data`,
+    /// those of the benchmark's own data, which are 1,958 for each 1,000 users
+    #[arg(
+        long,
+        value_name = "FACTOR|data",
+        value_parser = parse_stream_rate,
+        default_value = "1",
+        allow_negative_numbers = true
+    )]
+    pub(crate) rate: StreamRate,
+    /// How tuples are spread over time: `even`, or `daily`, in days of 24 s with twice the rate in the
+    /// first half and nothing in the second, as in the benchmark's own data
+    #[arg(long, value_name = "PACE", value_enum, default_value_t)]
+    pub(crate) pace: PaceArgument,
+    /// Compress each file, whose name then ends in .gz or .zst
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub(crate) compress: Option<CompressArgument>,
+    /// Folder to write to, made if it is not there; files of the same names are overwritten
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) output: PathBuf,
+}
+
+/// How many tuples a second streams have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum StreamRate {
+    /// So many times the paper's.
+    OfPaper(f64),
+    /// As many for each user as in the benchmark's data.
+    OfData,
+}
+
+/// How tuples are spread over time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PaceArgument {
+    /// As evenly as events allow
+    #[default]
+    Even,
+    /// In days of 24 s, of which half is night
+    Daily,
+}
+
+/// How files are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CompressArgument {
+    Gz,
+    Zst,
 }
 
 #[derive(Debug, Subcommand)]
@@ -745,6 +824,7 @@ mod tests {
         for line in [
             "generate lubm --output - --universities 0",
             "generate lubm --output - --universities -1",
+            "generate lsbench --output d --users 0",
             "serve --heavy-queries 0",
             "bench lubm --universities 1 --runs x",
             "bench graphs --universities 0",
@@ -752,6 +832,12 @@ mod tests {
         ] {
             let said = said(line);
             assert!(said.contains("give a whole number from 1 on"), "{said}");
+        }
+        for rate in ["0", "-1", "NaN", "1001", "papers"] {
+            let said = said(&format!(
+                "generate lsbench --output d --users 1 --rate {rate}"
+            ));
+            assert!(said.contains("give a factor over 0"), "{said}");
         }
         for line in ["serve --query-timeout -1", "serve --memory -1"] {
             let said = said(line);

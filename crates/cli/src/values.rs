@@ -8,7 +8,7 @@ use jindou_engine::ingest::Format;
 use jindou_engine::results::GraphFormat;
 use oxrdf::NamedNode;
 
-use crate::args::CorsOrigin;
+use crate::args::{CorsOrigin, StreamRate};
 
 /// An address with a port. The loopback's may be missing or go by its name: a server that was to be
 /// reached from this machine only should not be open to others.
@@ -104,6 +104,20 @@ pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
     match Duration::try_from_secs_f64(seconds) {
         Ok(duration) if !duration.is_zero() => Ok(duration),
         _ => Err("give more than 0 seconds".to_owned()),
+    }
+}
+
+/// Times the rates of more than this, a stream has more tuples a second than are generated.
+const MOST_TIMES_PAPER: f64 = 1000.;
+
+/// `data`, or a factor.
+pub(crate) fn parse_stream_rate(text: &str) -> Result<StreamRate, String> {
+    if text == "data" {
+        return Ok(StreamRate::OfData);
+    }
+    match text.parse() {
+        Ok(factor) if factor > 0. && factor <= MOST_TIMES_PAPER => Ok(StreamRate::OfPaper(factor)),
+        _ => Err("give a factor over 0 and up to 1000, or `data`".to_owned()),
     }
 }
 

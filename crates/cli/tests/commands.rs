@@ -213,6 +213,9 @@ fn mistakes_are_told_in_one_line() {
         "no/such.nt",
     ]);
     assert_says(&written, &["no/such.nt"]);
+    let generate = ["generate", "lsbench", "--users", "2", "--output"];
+    let over_a_file = error(&[&generate[..], &["people.ttl"]].concat());
+    assert_says(&over_a_file, &["people.ttl: it is a file"]);
 }
 
 #[test]
@@ -475,6 +478,60 @@ fn generated_files_hold_what_was_counted_in_every_compression() {
         &["generate", "lubm", "--universities", "1", "--output", "-"],
     );
     assert!(piped.as_bytes() == plain, "the piped text differs");
+}
+
+#[test]
+fn generated_streams_are_a_file_each_in_every_compression() {
+    let folder = folder();
+    let path = folder.path();
+    let generate = |output: &str, more: &[&str]| {
+        let line = "generate lsbench --users 50 --seconds 1 --rate 0.1 --output";
+        let line: Vec<&str> = line.split(' ').chain([output]).collect();
+        let output = run(path, &[&line[..], more].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        said
+    };
+    let said = generate("plain", &[]);
+    assert_says(
+        &said,
+        &["of 50 users", "postlike: 8,6", "gps: 2,000 tuples"],
+    );
+    generate("gz", &["--compress", "gz"]);
+    generate("zst", &["--compress", "zst"]);
+    for name in [
+        "static.nt",
+        "post.tnt",
+        "postlike.tnt",
+        "photo.tnt",
+        "photolike.tnt",
+        "gps.tnt",
+    ] {
+        let plain = std::fs::read(path.join("plain").join(name)).unwrap();
+        let zst = std::fs::File::open(path.join("zst").join(format!("{name}.zst"))).unwrap();
+        assert!(
+            zstd::decode_all(zst).unwrap() == plain,
+            "{name}.zst differs"
+        );
+        let gz = std::fs::File::open(path.join("gz").join(format!("{name}.gz"))).unwrap();
+        let mut text = Vec::new();
+        flate2::read::MultiGzDecoder::new(gz)
+            .read_to_end(&mut text)
+            .unwrap();
+        assert!(text == plain, "{name}.gz differs");
+        let lines = String::from_utf8(plain).unwrap();
+        assert!(lines.lines().all(|line| line.ends_with(" .")), "{name}");
+    }
+    stdout(path, &["load", "--location", "store", "plain/static.nt"]);
+
+    let no_streams = ["--seconds", "0"];
+    let line = ["generate", "lsbench", "--users", "3", "--output", "stored"];
+    stdout(path, &[&line[..], &no_streams].concat());
+    let files = std::fs::read_dir(path.join("stored")).unwrap().count();
+    assert_eq!(files, 1, "no streams of 0 s");
+    let daily = ["--seconds", "24", "--rate", "data", "--pace", "daily"];
+    let said = run(path, &[&line[..], &daily].concat());
+    assert_says(&String::from_utf8_lossy(&said.stderr), &["photo: "]);
 }
 
 #[test]

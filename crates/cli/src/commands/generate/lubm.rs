@@ -1,27 +1,19 @@
-//! `jindou generate`: benchmark data as a file.
+//! `jindou generate lubm`: universities as N-Triples.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, bail};
-use flate2::write::GzEncoder;
 use jindou_bench::table::thousands;
 use jindou_datagen::lubm::{Counts, Lubm};
 
-use crate::args::{GenerateArguments, GenerateCommand};
+use super::output::{Compression, OutputFile};
+use crate::args::GenerateArguments;
 use crate::progress::Watch;
 
-/// # Errors
-/// What keeps the file from being written; a part of it may be left.
-pub(crate) fn run(command: GenerateCommand) -> anyhow::Result<()> {
-    let GenerateCommand::Lubm(arguments) = command;
-    lubm(&arguments)
-}
-
-fn lubm(arguments: &GenerateArguments) -> anyhow::Result<()> {
+pub(super) fn run(arguments: &GenerateArguments) -> anyhow::Result<()> {
     let data = Lubm::new(arguments.universities.get(), arguments.seed);
     let path = &arguments.output;
     let counts = if path.as_os_str() == "-" {
@@ -52,22 +44,14 @@ fn to_file(data: Lubm, path: &Path) -> anyhow::Result<Counts> {
     ) {
         bail!("N-Triples are written plain, or compressed to .gz or .zst; choose such a name");
     }
-    let file = BufWriter::new(File::create(path)?);
-    let (counts, mut file) = match ending {
-        Some("gz") => {
-            let mut out = GzEncoder::new(file, flate2::Compression::default());
-            (write(data, &mut out)?, out.finish()?)
-        }
-        Some("zst") => {
-            let mut out = zstd::Encoder::new(file, 0)?;
-            (write(data, &mut out)?, out.finish()?)
-        }
-        _ => {
-            let mut out = file;
-            (write(data, &mut out)?, out)
-        }
+    let compression = match ending {
+        Some("gz") => Compression::Gzip,
+        Some("zst") => Compression::Zstandard,
+        _ => Compression::None,
     };
-    file.flush()?;
+    let mut file = OutputFile::create(path, compression)?;
+    let counts = write(data, &mut file)?;
+    file.finish()?;
     Ok(counts)
 }
 
