@@ -15,7 +15,7 @@ use oxrdf::NamedNode;
 use crate::allow::{AllowLoad, AllowService, parse_load, parse_service};
 use crate::bench_args::{
     BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments,
-    LsbenchArguments, MergeBenchArguments, OperatorArguments, UpdateBenchArguments,
+    LsbenchBenchArguments, MergeBenchArguments, OperatorArguments, UpdateBenchArguments,
 };
 use crate::spill::SpillArguments;
 use crate::stream_args::StreamCommand;
@@ -703,7 +703,7 @@ pub(crate) enum BenchCommand {
     Updates(UpdateBenchArguments),
     Graphs(GraphBenchArguments),
     Merges(MergeBenchArguments),
-    Lsbench(LsbenchArguments),
+    Lsbench(LsbenchBenchArguments),
 }
 
 /// Generate LUBM data in memory, run its seven queries, then serve it

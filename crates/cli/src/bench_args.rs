@@ -447,7 +447,7 @@ Examples:
 
 The social graph and the streams are generated in memory, at the rates of the Wukong+S paper, and pushed
 as fast as they are taken; one thread does everything.")]
-pub(crate) struct LsbenchArguments {
+pub(crate) struct LsbenchBenchArguments {
     /// Users of the social graph, each with about a hundred stored triples
     #[arg(
         long,

@@ -17,8 +17,8 @@ use serde::Serialize;
 
 use crate::args::BenchCommand;
 use crate::bench_args::{
-    BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments, LsbenchArguments,
-    MergeBenchArguments, OperatorArguments, UpdateBenchArguments,
+    BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments,
+    LsbenchBenchArguments, MergeBenchArguments, OperatorArguments, UpdateBenchArguments,
 };
 use crate::output;
 
@@ -140,7 +140,7 @@ fn merges(arguments: MergeBenchArguments) -> anyhow::Result<()> {
     print_report(&report, arguments.json.as_deref())
 }
 
-fn lsbench(arguments: &LsbenchArguments) -> anyhow::Result<()> {
+fn lsbench(arguments: &LsbenchBenchArguments) -> anyhow::Result<()> {
     let options = lsbench::Options {
         users: arguments.users.get(),
         seconds: arguments.seconds.get(),
