@@ -473,3 +473,33 @@ fn names_of_queries_can_be_written_in_addresses() {
     }
     assert!(database.register("_q-1", &text).unwrap());
 }
+
+#[test]
+fn graph_with_a_variable_ranges_over_no_graph_that_is_only_named() {
+    let database = Database::new();
+    let stored = "<http://e/x> <http://e/p> <http://e/y> <http://e/one> .\n\
+                  <http://e/x> <http://e/p> <http://e/z> <http://e/other> .\n\
+                  <http://e/z> <http://e/q> <http://e/z> <http://e/other> .\n";
+    let source = Source::bytes("s", stored.as_bytes()).with_format(Format::NQuads);
+    database
+        .load(vec![source], &LoadOptions::default(), &Progress::default())
+        .unwrap();
+    stream(&database, "s");
+    let dataset = "FROM STREAM :s [RANGE 100ms] FROM NAMED :one";
+    for (name, pattern) in [
+        ("pattern", "{ :x :p ?y }"),
+        ("path", "{ :x :p+ ?y }"),
+        ("optional", "{ ?x :p ?y OPTIONAL { ?y :q ?z } }"),
+        ("nullable", "{ :x :p/:q* ?y }"),
+    ] {
+        let text = format!(
+            "{PREFIX}SELECT ?y ?w {dataset} WHERE {{ GRAPH ?g {pattern} GRAPH :other {{ ?w :q ?w }} }}"
+        );
+        database.register(name, &text).unwrap();
+    }
+    push(&database, "s", &[(10, "a b c"), (100, "a b c")]);
+    for name in ["pattern", "path", "optional", "nullable"] {
+        let expected = found(&[(100, &["<y> <z>"])]);
+        assert_eq!(results(&database, name), expected, "{name}");
+    }
+}

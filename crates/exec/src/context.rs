@@ -202,9 +202,9 @@ pub(crate) struct ActiveDataset {
     pub(crate) default: Vec<TermId>,
     /// These are all named graphs that there are.
     pub(crate) default_is_all: bool,
-    /// What `GRAPH` ranges over.
+    /// What `GRAPH` ranges over, sorted.
     pub(crate) named: Vec<TermId>,
-    /// What `GRAPH` may name beside windows.
+    /// What `GRAPH` may name beside windows, sorted: more than it ranges over.
     within: Vec<TermId>,
 }
 
@@ -326,7 +326,13 @@ impl Context {
         self.expressions.terms()
     }
 
-    /// True if a named graph may be looked into: it need not exist.
+    /// True if GRAPH with a variable ranges over a graph: it need not exist.
+    pub(crate) fn ranges_over(&self, graph: TermId) -> bool {
+        let dataset = self.dataset.as_ref();
+        dataset.is_none_or(|dataset| dataset.named.binary_search(&graph).is_ok())
+    }
+
+    /// True if GRAPH with the name of a graph looks into it: it need not exist.
     pub(crate) fn is_in_dataset(&self, graph: TermId) -> bool {
         let dataset = self.dataset.as_ref();
         dataset.is_none_or(|dataset| {

@@ -1,7 +1,7 @@
 //! GRAPH with a variable around a plan that looks at one graph at a time.
 
 use jindou_model::TermId;
-use jindou_plan::physical::Var;
+use jindou_plan::physical::{Slot, Var};
 
 use crate::ExecError;
 use crate::context::{Booked, Context};
@@ -38,7 +38,7 @@ impl EachGraph {
 
     fn all_graphs(&self, cx: &Context) -> Vec<TermId> {
         match self.template.given(self.name) {
-            Some(graph) if is_named_graph(cx, graph) => vec![graph],
+            Some(graph) if is_named_graph(cx, Slot::Var(self.name), graph) => vec![graph],
             Some(_) => Vec::new(),
             None => named_graphs(cx),
         }

@@ -109,7 +109,7 @@ impl Bind {
                 Some((last, ids)) if *last == graph => ids,
                 _ => {
                     cx.check()?;
-                    let ids = match cx.is_in_dataset(graph) && !nothing {
+                    let ids = match cx.ranges_over(graph) && !nothing {
                         true => {
                             cx.members(GraphRef::One(graph), &self.traits, Precision::Exact, None)?
                         }

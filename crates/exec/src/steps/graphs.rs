@@ -51,9 +51,13 @@ pub(crate) fn named_graphs(cx: &Context) -> Vec<TermId> {
     graphs
 }
 
-/// True if the graph is a named graph of the query's dataset.
-pub(crate) fn is_named_graph(cx: &Context, graph: TermId) -> bool {
-    cx.is_in_dataset(graph) && cx.source.has_graph(graph)
+/// True if the graph is a named graph of the query's dataset, for what GRAPH has: a name, or a variable.
+pub(crate) fn is_named_graph(cx: &Context, slot: Slot, graph: TermId) -> bool {
+    let is_in_dataset = match slot {
+        Slot::Const(_) => cx.is_in_dataset(graph),
+        Slot::Var(_) => cx.ranges_over(graph),
+    };
+    is_in_dataset && cx.source.has_graph(graph)
 }
 
 impl Operator for EachGraph {
@@ -73,7 +77,10 @@ impl Operator for EachGraph {
             };
             let Some(var) = unbound else {
                 let rows: Vec<u32> = (0..table.rows() as u32)
-                    .filter(|row| is_named_graph(cx, cx.slot(self.graph, &table, *row as usize)))
+                    .filter(|row| {
+                        let graph = cx.slot(self.graph, &table, *row as usize);
+                        is_named_graph(cx, self.graph, graph)
+                    })
                     .collect();
                 table.retain_columns(&self.keep);
                 table.retain_rows(&rows);

@@ -189,7 +189,7 @@ fn in_dataset<'g>(graphs: &'g [TermId], cx: &Context) -> Cow<'g, [TermId]> {
     if cx.dataset.is_none() {
         return Cow::Borrowed(graphs);
     }
-    let known = graphs.iter().map(|graph| match cx.is_in_dataset(*graph) {
+    let known = graphs.iter().map(|graph| match cx.ranges_over(*graph) {
         true => *graph,
         false => TermId::NONE,
     });
@@ -224,7 +224,7 @@ pub(crate) fn graphs_of(
     cx.graphs_of(list, to, &mut rows, &mut graphs)?;
     if cx.dataset.is_some() {
         let kept: Vec<usize> = (0..graphs.len())
-            .filter(|index| cx.is_in_dataset(graphs[*index]))
+            .filter(|index| cx.ranges_over(graphs[*index]))
             .collect();
         rows = kept.iter().map(|index| rows[*index]).collect();
         graphs = kept.iter().map(|index| graphs[*index]).collect();
@@ -348,7 +348,7 @@ pub(crate) fn typed_by_row(
     cx: &Context,
 ) -> Result<(), ExecError> {
     let members = |graph: TermId| -> Result<IdRanges, ExecError> {
-        if !cx.is_in_dataset(graph) {
+        if !cx.ranges_over(graph) {
             return Ok(IdRanges::new());
         }
         let asked = [Membership::Type(class)];

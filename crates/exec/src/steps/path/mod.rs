@@ -238,7 +238,7 @@ impl FollowPath {
         let graph = match self.scope {
             Scope::Default => Some(Graph::default_of(cx)),
             Scope::Named => Some(Graph::all_named(cx)),
-            Scope::Graph(_) => is_named_graph(cx, asked).then_some(Graph::One(asked)),
+            Scope::Graph(slot) => is_named_graph(cx, slot, asked).then_some(Graph::One(asked)),
         };
         let view = graph.map(View::new);
         self.view = Some((asked, view.clone()));
