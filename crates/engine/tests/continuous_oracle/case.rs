@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use jindou_engine::ingest::Format;
@@ -101,9 +102,37 @@ pub(crate) fn play(seed: u64) -> Result<Tally, String> {
         tally: Tally::default(),
         history: String::new(),
     };
-    case.live()
-        .map_err(|error| format!("seed {seed}: {error}\n{}", case.history))?;
-    Ok(case.tally)
+    let is_merged_beside = case.random.percent(10);
+    let database = case.database.clone();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // It ends with a panic of the case, too.
+        let _ends = Ends(&is_over);
+        if is_merged_beside {
+            scope.spawn(|| merge_until(&database, &is_over));
+        }
+        case.live()
+            .map_err(|error| format!("seed {seed}: {error}\n{}", case.history))?;
+        Ok(case.tally)
+    })
+}
+
+/// Sets it when dropped.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// Merges at any moment whatever has changed.
+fn merge_until(database: &Database, is_over: &AtomicBool) {
+    while !is_over.load(Relaxed) {
+        database.compact().expect("there is room");
+        database.fold().expect("there is room");
+        std::thread::yield_now();
+    }
 }
 
 impl Drop for Case {

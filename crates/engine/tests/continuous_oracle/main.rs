@@ -48,5 +48,9 @@ fn continuous_queries_answer_as_ordinary_ones_do_at_every_instant() {
     }
     println!("{tally:?}");
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
-    assert!(tally.with_rows * 6 > tally.instants, "{tally:?}");
+    let is_sample = cases >= DEFAULT_CASES;
+    assert!(
+        !is_sample || tally.with_rows * 6 > tally.instants,
+        "{tally:?}"
+    );
 }
