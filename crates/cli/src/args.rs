@@ -262,6 +262,10 @@ pub(crate) struct LimitArguments {
         allow_negative_numbers = true
     )]
     pub(crate) max_body: Option<u64>,
+    /// Threads for continuous queries that take more than some milliseconds; with 0, whoever pushes
+    /// tuples waits for them [default: half of the cores]
+    #[arg(long, value_name = "N")]
+    pub(crate) continuous_threads: Option<usize>,
     /// Clients that read results of continuous queries at once; more are answered 503 [default: 1024]
     #[arg(long, value_name = "N")]
     pub(crate) result_readers: Option<usize>,

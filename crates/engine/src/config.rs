@@ -88,6 +88,10 @@ pub struct Config {
     pub service_response_bytes: u64,
     /// What calls endpoints, instead of the network. Default: none.
     pub service_caller: Option<Arc<dyn ServiceCaller>>,
+    /// Threads for continuous queries that take more than some milliseconds, so that those who push
+    /// tuples do not wait for them. Without any, whoever completes a window evaluates its queries
+    /// before it goes on. Default: none.
+    pub continuous_threads: usize,
     /// What says when tuples come, to streams whose times are of arrival. Default: the system's clock.
     pub clock: Clock,
 }
@@ -186,6 +190,7 @@ impl Default for Config {
             service_connect_timeout: Duration::from_secs(10),
             service_response_bytes: 256 << 20,
             service_caller: None,
+            continuous_threads: 0,
             clock: Clock::default(),
         }
     }

@@ -26,7 +26,7 @@ use crate::query::{QueryResults, Running};
 use crate::request_memory::RequestMemory;
 use crate::shards::LastShards;
 use crate::statistics::{DatabaseStatistics, QuadCounts};
-use crate::streams::Streams;
+use crate::streams::{Pool, Streams};
 use crate::turn::Turn;
 use crate::writer::Writer;
 
@@ -43,14 +43,16 @@ pub struct Database {
     _open: Arc<Open>,
 }
 
-/// Ends the maintenance thread with the last clone of a database: a merge under way is given up at
-/// its next step, and its directory is free when the clone is gone.
+/// Ends the threads of a database with its last clone: a merge under way is given up at its next step,
+/// and its directory is free when the clone is gone.
 struct Open {
     signal: Arc<Signal>,
+    pool: Arc<Pool>,
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
+        self.pool.stop();
         self.signal.stop();
     }
 }
@@ -295,11 +297,12 @@ impl Database {
             seed: AtomicU64::new(now.as_nanos() as u64),
         };
         let signal = Arc::clone(&inner.signal);
+        let pool = Arc::clone(&inner.streams.pool);
         let inner = Arc::new(inner);
         inner.note_opening();
         Self {
             inner,
-            _open: Arc::new(Open { signal }),
+            _open: Arc::new(Open { signal, pool }),
         }
     }
 

@@ -503,3 +503,66 @@ fn graph_with_a_variable_ranges_over_no_graph_that_is_only_named() {
         assert_eq!(results(&database, name), expected, "{name}");
     }
 }
+
+#[test]
+fn a_long_query_has_a_thread_of_its_own_and_finds_the_same() {
+    let long = "SELECT (COUNT(*) AS ?n) (MAX(?x) AS ?last) FROM STREAM :s [RANGE 300ms STEP 100ms] \
+                WHERE { ?x :p ?a . ?y :p ?b . ?z :p ?c FILTER(?a <= ?b && ?b != ?c) }";
+    let light = "SELECT ?x FROM STREAM :s [RANGE 100ms STEP 100ms] WHERE { ?x :p 7 }";
+    let run = |threads: usize| {
+        let mut config = jindou_engine::Config::default();
+        config.continuous_threads = threads;
+        let database = Database::with_config(config);
+        stream(&database, "s");
+        for (name, text) in [("long", long), ("light", light)] {
+            database.register(name, &format!("{PREFIX}{text}")).unwrap();
+        }
+        let mut reader = database.results_of("long", Some(0)).unwrap();
+        for batch in 0..8 {
+            let tuple = |n: i64| (100 * batch + n, format!("x{batch}_{n} p {n}"));
+            let lines: Vec<(i64, String)> = (0..40).map(tuple).collect();
+            let lines: Vec<(i64, &str)> =
+                lines.iter().map(|(time, text)| (*time, &**text)).collect();
+            push(&database, "s", &lines);
+        }
+        database.heartbeat("s", 800).unwrap();
+        let of_light = results(&database, "light");
+        let mut of_long = Vec::new();
+        while of_long.len() < 8 {
+            match reader.next_within(Duration::from_secs(120)) {
+                NextResult::Result(result, 0) => of_long.push((result.instant_ms, rows(&result))),
+                other => panic!("{other:?}"),
+            }
+        }
+        (of_light, of_long)
+    };
+    let (of_light, of_long) = run(0);
+    assert_eq!((of_light.len(), of_long.len()), (8, 8));
+    for threads in [1, 3] {
+        let (with_threads, long_with_threads) = run(threads);
+        assert_eq!(long_with_threads, of_long);
+        assert!(with_threads.len() <= of_light.len());
+    }
+}
+
+#[test]
+fn a_database_ends_while_a_long_query_is_under_way() {
+    let mut config = jindou_engine::Config::default();
+    config.continuous_threads = 1;
+    let database = Database::with_config(config);
+    stream(&database, "s");
+    let text = "SELECT (COUNT(*) AS ?n) FROM STREAM :s [RANGE 1s STEP 100ms] \
+                WHERE { ?a :p ?b . ?c :p ?d . ?e :p ?f . ?g :p ?h . ?i :p ?j FILTER(?b + ?d + ?f + ?h + ?j = 1) }";
+    database.register("q", &format!("{PREFIX}{text}")).unwrap();
+    let mut reader = database.results_of("q", Some(0)).unwrap();
+    for batch in 0..3 {
+        let tuple = |n: i64| (100 * batch + n, format!("x{n} p {n}"));
+        let lines: Vec<(i64, String)> = (0..1 + 99 * batch.min(1)).map(tuple).collect();
+        let lines: Vec<(i64, &str)> = lines.iter().map(|(time, text)| (*time, &**text)).collect();
+        push(&database, "s", &lines);
+    }
+    let first = reader.next_within(Duration::from_secs(120));
+    assert!(matches!(first, NextResult::Result(..)), "{first:?}");
+    // The next one has ten thousand million rows to look at, and somebody else has them in hand.
+    drop(database);
+}

@@ -11,10 +11,11 @@ use rustc_hash::FxHashSet;
 
 use super::stream::Stream;
 use super::tuples::Tuples;
+use crate::EngineError;
+use crate::database::Inner;
 use crate::deadline::Deadline;
 use crate::graph::read_whole;
 use crate::update::{Run, UpdateOptions};
-use crate::{Database, EngineError};
 
 /// Tuples whose terms have ids, on their way into a ring: they hold their terms as a ring does.
 #[derive(Default)]
@@ -115,12 +116,12 @@ impl super::Streams {
     }
 }
 
-impl Database {
+impl Inner {
     /// Makes all complete batches of a stream part of the data.
     ///
     /// # Errors
     /// Those of a transaction; the batch that met it waits, and so do those after it.
-    pub(super) fn close_batches(&self, stream: &Stream) -> Result<(), EngineError> {
+    pub(super) fn close_batches(self: &Arc<Self>, stream: &Stream) -> Result<(), EngineError> {
         let _one = stream.closing.lock();
         loop {
             let Some((begin_ms, tuples)) = stream.intake.lock().take_complete() else {
@@ -140,14 +141,14 @@ impl Database {
     }
 
     /// Makes a batch part of the data.
-    fn absorb(&self, stream: &Stream, tuples: &Tuples) -> Result<(), EngineError> {
+    fn absorb(self: &Arc<Self>, stream: &Stream, tuples: &Tuples) -> Result<(), EngineError> {
         let stored = stored(stream, tuples);
         let absorbed = stored.iter().filter(|is_stored| **is_stored).count() as u64;
         if stream.readers.read().is_empty() {
             // Nobody can read the others.
             let facts = only(tuples, &stored);
             let ids = self.insert(stream, &facts, &vec![true; facts.len()])?;
-            self.inner().streams.staged.remove(&ids);
+            self.streams.staged.remove(&ids);
             stream.counts.absorbed.fetch_add(absorbed, Relaxed);
             let unread = tuples.len() as u64 - absorbed;
             stream.counts.unread.fetch_add(unread, Relaxed);
@@ -164,18 +165,22 @@ impl Database {
         });
         let timed: Vec<StreamTuple> = timed.collect();
         let appended = append(stream, &timed);
-        self.inner().streams.staged.remove(&ids);
+        self.streams.staged.remove(&ids);
         appended
     }
 
     /// Late tuples enter no window; those that are facts are stored.
-    pub(super) fn absorb_late(&self, stream: &Stream, late: &Tuples) -> Result<(), EngineError> {
+    pub(super) fn absorb_late(
+        self: &Arc<Self>,
+        stream: &Stream,
+        late: &Tuples,
+    ) -> Result<(), EngineError> {
         if late.is_empty() {
             return Ok(());
         }
         let facts = only(late, &stored(stream, late));
         let ids = self.insert(stream, &facts, &vec![true; facts.len()])?;
-        self.inner().streams.staged.remove(&ids);
+        self.streams.staged.remove(&ids);
         stream
             .counts
             .absorbed
@@ -188,24 +193,23 @@ impl Database {
 
     /// One transaction: gives tuples their ids, and stores some. The ids are staged.
     fn insert(
-        &self,
+        self: &Arc<Self>,
         stream: &Stream,
         tuples: &Tuples,
         is_stored: &[bool],
     ) -> Result<Arc<Vec<IdQuad>>, EngineError> {
-        let inner = self.inner();
-        let streams = &inner.streams;
+        let streams = &self.streams;
         if tuples.is_empty() {
             return Ok(streams.staged.add(Vec::new()));
         }
         let deadline = Deadline::never();
         let options = UpdateOptions::default();
         let graph = stream.definition.graph.as_deref();
-        inner.wait_for_merge(&deadline)?;
-        let mut writer = inner.take_turn(&deadline)?;
+        self.wait_for_merge(&deadline)?;
+        let mut writer = self.take_turn(&deadline)?;
         let mut working = writer.begin_transaction()?;
         let (ids, done) = read_whole(&writer.latest, || {
-            let mut run = Run::new(inner, &options, &deadline, &mut working);
+            let mut run = Run::new(self, &options, &deadline, &mut working);
             let ids = run.absorb(tuples.iter().map(|(_, keys)| keys), is_stored, graph)?;
             Ok::<_, EngineError>((ids, run.done()))
         })??;
@@ -218,11 +222,11 @@ impl Database {
         // Before anybody can think that nothing has the terms.
         let ids = streams.staged.add(ids);
         drop(writer);
-        if let Err(error) = inner.publish(appended) {
+        if let Err(error) = self.publish(appended) {
             streams.staged.remove(&ids);
             return Err(error);
         }
-        inner.note_transaction();
+        self.note_transaction();
         Ok(ids)
     }
 }

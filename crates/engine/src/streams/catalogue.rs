@@ -228,7 +228,7 @@ impl Database {
             query.is_paused.store(was_paused, Relaxed);
             return Err(error);
         }
-        self.wake(&query);
+        self.inner().wake(&query);
         Ok(())
     }
 }
@@ -352,6 +352,7 @@ fn continuous(
         is_paused: false.into(),
         is_gone: false.into(),
         wakes: 0.into(),
+        is_long: false.into(),
         publishes,
         last_ms: i64::MIN.into(),
         figures: Figures::default(),

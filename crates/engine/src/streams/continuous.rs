@@ -39,6 +39,8 @@ pub(crate) struct Continuous {
     pub(super) is_gone: AtomicBool,
     /// Reasons to look whether it is due that nobody has looked into; whoever adds the first one does.
     pub(super) wakes: AtomicU64,
+    /// The last evaluation took long.
+    pub(super) is_long: AtomicBool,
     /// Where its results go, if they are a stream.
     pub(super) publishes: Option<Arc<Stream>>,
     pub(super) figures: Figures,

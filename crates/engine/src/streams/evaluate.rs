@@ -1,8 +1,9 @@
 //! Evaluates what is due.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jindou_exec::GraphSource;
 use jindou_plan::Prepared;
@@ -14,9 +15,10 @@ use super::answer::{Answer, Rows};
 use super::continuous::{Continuous, ContinuousResult, Planned, State};
 use super::stream::Stream;
 use super::tuples::Tuples;
+use crate::database::Inner;
 use crate::graph::StoredGraph;
 use crate::query::Running;
-use crate::{Database, EngineError, QueryOptions};
+use crate::{EngineError, QueryOptions};
 
 /// A plan is made anew when there is so many times as much, or as little, as when it was made.
 const REPLAN: u64 = 4;
@@ -26,10 +28,24 @@ const MOST_EMPTY: u32 = 1_000;
 /// So many more or less do not matter.
 const FEW: u64 = 64;
 
-impl Database {
+/// An evaluation that takes longer is long: those that follow are made by threads of their own.
+const LONG: Duration = Duration::from_millis(2);
+/// One that proves to be long is given up after this time, and made by such a thread.
+const GIVEN_UP: Duration = Duration::from_millis(10);
+
+/// How long a thread is at a query.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Turn {
+    /// Evaluations that begin after this time are left to the next turn.
+    pub(super) most: Option<Duration>,
+    /// An evaluation that takes longer is given up; otherwise it has the limit of any query.
+    pub(super) limit: Option<Duration>,
+}
+
+impl Inner {
     /// Has all queries that read a stream evaluated at all instants at which their windows are
     /// complete, and forgets what none of them will read any more.
-    pub(super) fn wake_readers(&self, stream: &Stream) {
+    pub(super) fn wake_readers(self: &Arc<Self>, stream: &Stream) {
         let readers: Vec<Arc<Continuous>> = stream.readers.read().clone();
         for query in &readers {
             self.wake(query);
@@ -37,26 +53,63 @@ impl Database {
         forget_read(stream);
     }
 
-    /// Has a query evaluated, by this thread unless another one is at it.
-    pub(super) fn wake(&self, query: &Continuous) {
+    /// Has a query evaluated: by this thread, unless another one is at it or it takes long and there
+    /// are threads for that.
+    pub(super) fn wake(self: &Arc<Self>, query: &Arc<Continuous>) {
         if query.wakes.fetch_add(1, SeqCst) > 0 {
             return;
         }
-        loop {
-            let wakes = query.wakes.load(SeqCst);
-            self.evaluate_query(query);
-            let settled = query.wakes.compare_exchange(wakes, 0, SeqCst, SeqCst);
-            if settled.is_ok() {
-                return;
-            }
+        let threads = self.config.continuous_threads;
+        if threads == 0 {
+            self.take_turn_of(query, Turn::default());
+            return;
+        }
+        let is_light = !query.is_long.load(Relaxed);
+        let short = Turn {
+            most: Some(LONG),
+            limit: Some(GIVEN_UP),
+        };
+        if is_light && self.take_turn_of(query, short) {
+            return;
+        }
+        if !self.streams.pool.submit(self, threads, query) {
+            self.take_turn_of(query, Turn::default());
         }
     }
 
-    fn evaluate_query(&self, query: &Continuous) {
+    /// Evaluates a query that is nobody else's for about so long; false if it is not done then, and it
+    /// is this thread's still.
+    pub(super) fn take_turn_of(self: &Arc<Self>, query: &Continuous, turn: Turn) -> bool {
+        let begun = Instant::now();
+        let is_over = || turn.most.is_some_and(|most| begun.elapsed() >= most);
+        loop {
+            let wakes = query.wakes.load(SeqCst);
+            if !self.evaluate_query(query, turn.limit, &is_over) {
+                return false;
+            }
+            let settled = query.wakes.compare_exchange(wakes, 0, SeqCst, SeqCst);
+            if settled.is_ok() {
+                break;
+            }
+        }
+        if turn.most.is_some() {
+            // Whoever pushed them did not wait for this one.
+            query.streams.iter().for_each(|stream| forget_read(stream));
+        }
+        true
+    }
+
+    /// Evaluates a query at the instants that are due; false if it ended before, as its time was over.
+    fn evaluate_query(
+        self: &Arc<Self>,
+        query: &Continuous,
+        limit: Option<Duration>,
+        is_over: &dyn Fn() -> bool,
+    ) -> bool {
         let mut state = query.state.lock();
         while let Some(instant_ms) = query.due(&state) {
             if query.is_gone.load(Relaxed) {
-                return;
+                return true;
             }
             let mut last_ms = instant_ms;
             if query.is_paused.load(Relaxed) {
@@ -64,7 +117,11 @@ impl Database {
             } else {
                 let windows = windows_at(query, instant_ms);
                 let is_empty = windows.iter().all(|window| !has_runs(window));
-                let answer = self.evaluate_at(query, &mut state, instant_ms, &windows);
+                let at = (instant_ms, windows.as_slice());
+                let Some(answer) = self.evaluate_at(query, &mut state, at, limit) else {
+                    query.is_long.store(true, Relaxed);
+                    return false;
+                };
                 self.publish_answer(query, instant_ms, &answer);
                 state.empty = if is_empty { state.empty + 1 } else { 0 };
                 if state.empty >= MOST_EMPTY {
@@ -73,11 +130,20 @@ impl Database {
             }
             state.last_ms = Some(last_ms);
             query.last_ms.store(last_ms, Relaxed);
+            if is_over() {
+                return query.due(&state).is_none();
+            }
         }
+        true
     }
 
     /// Makes an answer tuples of the stream that the query makes, if it makes one.
-    fn publish_answer(&self, query: &Continuous, instant_ms: i64, answer: &ContinuousResult) {
+    fn publish_answer(
+        self: &Arc<Self>,
+        query: &Continuous,
+        instant_ms: i64,
+        answer: &ContinuousResult,
+    ) {
         let Some(stream) = &query.publishes else {
             return;
         };
@@ -99,24 +165,32 @@ impl Database {
         }
     }
 
+    /// The result at an instant; `None` if it is given up, as it takes longer than it may here.
     fn evaluate_at(
         &self,
         query: &Continuous,
         state: &mut State,
-        instant_ms: i64,
-        windows: &[(RingSnapshot, Bounds)],
-    ) -> Arc<ContinuousResult> {
+        (instant_ms, windows): (i64, &[(RingSnapshot, Bounds)]),
+        limit: Option<Duration>,
+    ) -> Option<Arc<ContinuousResult>> {
         let begun = Instant::now();
         // It has all that the windows have: these are complete.
-        let graph = self.graph();
-        let found = self.find(query, state, &graph, windows);
+        let graph = self.graph.load_full();
+        let find = AssertUnwindSafe(|| self.find(query, state, (&graph, windows), limit));
+        // Whoever pushes tuples is not to end with a query of others.
+        let found = catch_unwind(find).unwrap_or(Err(EngineError::Internal));
+        if limit.is_some() && matches!(found, Err(EngineError::Timeout { .. })) {
+            return None;
+        }
         let found = found.map(|answer| query.output(state, answer));
         state.sequence += 1;
         let rows = found
             .as_ref()
             .ok()
             .map(|answer| answer.rows().map_or(1, Rows::len));
-        query.note(rows, begun.elapsed());
+        let took = begun.elapsed();
+        query.note(rows, took);
+        query.is_long.store(took >= LONG, Relaxed);
         let names = query
             .query
             .windows
@@ -136,32 +210,35 @@ impl Database {
             answer: found.map_err(|error| error.to_string()),
         });
         query.log.push(Arc::clone(&result));
-        result
+        Some(result)
     }
 
     fn find(
         &self,
         query: &Continuous,
         state: &mut State,
-        graph: &Arc<StoredGraph>,
-        windows: &[(RingSnapshot, Bounds)],
+        (graph, windows): (&Arc<StoredGraph>, &[(RingSnapshot, Bounds)]),
+        limit: Option<Duration>,
     ) -> Result<Answer, EngineError> {
-        let inner = self.inner();
         graph.read(|| {
-            let stored = inner.shards.source(graph, &inner.config)?;
+            let stored = self.shards.source(graph, &self.config)?;
             let default = query.query.default_windows();
             let windowed = Arc::new(WindowedGraph::new(stored, windows, default));
-            let forgotten = inner.streams.forgotten.load(Relaxed);
+            let forgotten = self.streams.forgotten.load(Relaxed);
             let prepared = plan(query, state, forgotten, (graph, &windowed))?;
-            let options = QueryOptions::default();
+            let options = QueryOptions {
+                timeout: limit,
+                cancellation: Some(self.streams.pool.cancellation().clone()),
+                ..QueryOptions::default()
+            };
             let source: Arc<dyn GraphSource> = windowed;
-            let place = (Instant::now(), inner.next_seed());
+            let place = (Instant::now(), self.next_seed());
             let running = Running::start(
                 (Arc::clone(graph), source),
                 prepared,
                 &options,
-                &inner.config,
-                &inner.workers,
+                &self.config,
+                &self.workers,
                 place,
             )?;
             Answer::read(running.into_results()?)

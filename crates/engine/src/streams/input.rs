@@ -1,5 +1,6 @@
 //! What comes into a stream: tuples with their times.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
@@ -9,6 +10,7 @@ use oxrdf::{BlankNode, NamedOrBlankNode, Quad, Term};
 
 use super::stream::Stream;
 use super::tuples::Tuples;
+use crate::database::Inner;
 use crate::deadline::Deadline;
 use crate::document::{GraphNames, read};
 use crate::{Database, EngineError};
@@ -53,7 +55,7 @@ impl Database {
         let stream = self.known_stream(name)?;
         check_time(&stream, format, time_ms)?;
         let tuples = self.tuples(&stream, format, time_ms, text)?;
-        self.push_tuples(&stream, tuples)
+        self.inner().push_tuples(&stream, tuples)
     }
 
     /// Says that nothing before a time will come any more.
@@ -66,7 +68,7 @@ impl Database {
         if stream.definition.time == TimeSource::Arrival {
             return Err(has_arrival_times(&stream));
         }
-        self.heartbeat_of(&stream, time_ms)
+        self.inner().heartbeat_of(&stream, time_ms)
     }
 
     /// Says that nothing has come up to now, to a stream that has times of arrival.
@@ -79,60 +81,8 @@ impl Database {
         if stream.definition.time != TimeSource::Arrival {
             return Err(needs_time(&stream));
         }
-        self.heartbeat_of(&stream, self.inner().config.clock.now_ms())
-    }
-
-    pub(super) fn heartbeat_of(&self, stream: &Stream, time_ms: i64) -> Result<(), EngineError> {
-        stream.intake.lock().heartbeat(time_ms);
-        self.close_batches(stream)?;
-        self.wake_readers(stream);
-        Ok(())
-    }
-
-    pub(super) fn push_tuples(
-        &self,
-        stream: &Stream,
-        mut tuples: Tuples,
-    ) -> Result<PushReport, EngineError> {
-        if stream.is_full() {
-            self.close_batches(stream)?;
-            if stream.is_full() {
-                return Err(EngineError::StreamFull {
-                    name: stream.name.clone(),
-                    limit_bytes: stream.definition.memory,
-                });
-            }
-        }
-        let mut report = PushReport::default();
-        let mut late = Tuples::default();
-        {
-            let mut intake = stream.intake.lock();
-            // Asked while nothing else can come, and never back: no tuple is late for another.
-            let arrival = (stream.definition.time == TimeSource::Arrival).then(|| {
-                let now = self.inner().config.clock.now_ms();
-                intake.watermark_ms().map_or(now, |last| now.max(last))
-            });
-            if let Some(now) = arrival {
-                tuples.set_time(now);
-            }
-            for (tuple, time_ms) in tuples.times().iter().enumerate() {
-                match intake.batch_at(*time_ms) {
-                    Ok(batch) => {
-                        batch.copy(&tuples, tuple);
-                        let bytes = tuples.size_of(tuple);
-                        stream.waiting_bytes.fetch_add(bytes, Relaxed);
-                        report.accepted += 1;
-                    }
-                    Err(jindou_stream::Late) => late.copy(&tuples, tuple),
-                }
-            }
-        }
-        report.late = late.len() as u64;
-        stream.counts.tuples.fetch_add(report.accepted, Relaxed);
-        self.absorb_late(stream, &late)?;
-        self.close_batches(stream)?;
-        self.wake_readers(stream);
-        Ok(report)
+        self.inner()
+            .heartbeat_of(&stream, self.inner().config.clock.now_ms())
     }
 
     /// Tuples of a text, whose blank nodes have labels that no other text has.
@@ -182,7 +132,7 @@ impl Database {
         let names = GraphNames::Any { otherwise: None };
         let document = read(vec![source], names, inner, &deadline)?;
         let mut quads: Vec<Quad> = document.quads().collect();
-        self.name_blank_nodes(&mut quads)?;
+        self.inner().name_blank_nodes(&mut quads)?;
         quads
             .iter()
             .for_each(|quad| tuples.push(time_ms, quad.as_ref()));
@@ -196,6 +146,65 @@ impl Database {
             Some(_) => self.inner().writer.lock().reserve_documents(1, 0),
         }
     }
+}
+
+impl Inner {
+    pub(super) fn heartbeat_of(
+        self: &Arc<Self>,
+        stream: &Stream,
+        time_ms: i64,
+    ) -> Result<(), EngineError> {
+        stream.intake.lock().heartbeat(time_ms);
+        self.close_batches(stream)?;
+        self.wake_readers(stream);
+        Ok(())
+    }
+
+    pub(super) fn push_tuples(
+        self: &Arc<Self>,
+        stream: &Stream,
+        mut tuples: Tuples,
+    ) -> Result<PushReport, EngineError> {
+        if stream.is_full() {
+            self.close_batches(stream)?;
+            if stream.is_full() {
+                return Err(EngineError::StreamFull {
+                    name: stream.name.clone(),
+                    limit_bytes: stream.definition.memory,
+                });
+            }
+        }
+        let mut report = PushReport::default();
+        let mut late = Tuples::default();
+        {
+            let mut intake = stream.intake.lock();
+            // Asked while nothing else can come, and never back: no tuple is late for another.
+            let arrival = (stream.definition.time == TimeSource::Arrival).then(|| {
+                let now = self.config.clock.now_ms();
+                intake.watermark_ms().map_or(now, |last| now.max(last))
+            });
+            if let Some(now) = arrival {
+                tuples.set_time(now);
+            }
+            for (tuple, time_ms) in tuples.times().iter().enumerate() {
+                match intake.batch_at(*time_ms) {
+                    Ok(batch) => {
+                        batch.copy(&tuples, tuple);
+                        let bytes = tuples.size_of(tuple);
+                        stream.waiting_bytes.fetch_add(bytes, Relaxed);
+                        report.accepted += 1;
+                    }
+                    Err(jindou_stream::Late) => late.copy(&tuples, tuple),
+                }
+            }
+        }
+        report.late = late.len() as u64;
+        stream.counts.tuples.fetch_add(report.accepted, Relaxed);
+        self.absorb_late(stream, &late)?;
+        self.close_batches(stream)?;
+        self.wake_readers(stream);
+        Ok(report)
+    }
 
     /// Gives blank nodes labels that no other document has.
     pub(super) fn name_blank_nodes(&self, quads: &mut [Quad]) -> Result<(), EngineError> {
@@ -206,7 +215,7 @@ impl Database {
         if !has_some {
             return Ok(());
         }
-        let number = self.inner().writer.lock().reserve_documents(1, 0)?;
+        let number = self.writer.lock().reserve_documents(1, 0)?;
         for quad in quads {
             if let NamedOrBlankNode::BlankNode(node) = &mut quad.subject {
                 *node = scoped(number, node);

@@ -13,6 +13,7 @@ mod evaluate;
 mod histogram;
 mod input;
 mod lasting;
+mod pool;
 mod stream;
 mod tuples;
 
@@ -29,6 +30,7 @@ use catalogue::Names;
 use continuous::Continuous;
 pub use continuous::{ContinuousResult, ContinuousStatus, NextResult};
 pub use input::{PushReport, TupleFormat};
+pub(crate) use pool::Pool;
 use stream::Stream;
 pub use stream::StreamStatus;
 pub(crate) use tuples::{ObjectKey, TupleKeys};
@@ -40,6 +42,7 @@ use crate::{Database, EngineError};
 pub(crate) struct Streams {
     names: RwLock<Names>,
     staged: absorb::Staged,
+    pub(crate) pool: Arc<Pool>,
     /// Terms that only streams have.
     candidates: Mutex<Vec<TermId>>,
     /// How often ids were taken from terms, which plans remember.
