@@ -272,9 +272,9 @@ impl Reader {
                     }
                     line.extend_from_slice(b".\n");
                     let line = String::from_utf8_lossy(&line);
-                    let escaped = json!(line).to_string();
-                    self.out
-                        .extend_from_slice(escaped.trim_matches('"').as_bytes());
+                    let quoted = json!(line).to_string();
+                    let escaped = &quoted[1..quoted.len() - 1];
+                    self.out.extend_from_slice(escaped.as_bytes());
                     self.flush_if_full().await?;
                 }
                 self.out.extend_from_slice(b"\"}");
@@ -312,7 +312,7 @@ fn members(name: &str, result: &ContinuousResult, missed: u64) -> Vec<u8> {
     let windows = result
         .windows
         .iter()
-        .map(|(name, from, until)| json!({ "name": name, "from": from, "until": until }));
+        .map(|(name, from, until)| json!({ "name": &**name, "from": from, "until": until }));
     let mut members = json!({
         "query": name,
         "instant": result.instant_ms,

@@ -90,7 +90,6 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// A ring for windows of a few minutes.
 fn ring() -> Ring {
     Ring::new(RingOptions {
-        budget_bytes: usize::MAX,
         longest_run_ms: 60_000,
     })
 }

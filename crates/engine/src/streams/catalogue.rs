@@ -344,6 +344,11 @@ fn continuous(
             windows,
             every_ms: query.every_ms,
         },
+        window_names: query
+            .windows
+            .iter()
+            .map(|window| window.name.as_str().into())
+            .collect(),
         begins: OnceLock::new(),
         streams: streams.into(),
         state: State::default().into(),

@@ -26,6 +26,8 @@ pub(crate) struct Continuous {
     pub(super) text: String,
     pub(super) query: ContinuousQuery,
     pub(super) schedule: Schedule,
+    /// The names of its windows, by number.
+    pub(super) window_names: Box<[Arc<str>]>,
     pub(super) streams: OfWindows,
     /// Of each window, nothing before this: tuples were not kept for the query before it came. It is not
     /// due before this is known.
@@ -87,7 +89,7 @@ pub struct ContinuousResult {
     /// Counts the instants of the query, from 1.
     pub sequence: u64,
     /// Each window's name, and what it held: from a time on, and before another one.
-    pub windows: Arc<[(String, i64, i64)]>,
+    pub windows: Arc<[(Arc<str>, i64, i64)]>,
     /// The number of the snapshot of the stored graph.
     pub snapshot: u64,
     /// What was found, or why nothing could be.

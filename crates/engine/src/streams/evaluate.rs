@@ -191,21 +191,13 @@ impl Inner {
         let took = begun.elapsed();
         query.note(rows, took);
         query.is_long.store(took >= LONG, Relaxed);
-        let names = query
-            .query
-            .windows
-            .iter()
-            .map(|window| window.name.as_str().to_owned());
-        let bounds = windows
-            .iter()
-            .map(|(_, bounds)| (bounds.from_ms, bounds.until_ms));
+        let bounds = query.window_names.iter().zip(windows);
+        let bounds =
+            bounds.map(|(name, (_, bounds))| (Arc::clone(name), bounds.from_ms, bounds.until_ms));
         let result = Arc::new(ContinuousResult {
             instant_ms,
             sequence: state.sequence,
-            windows: names
-                .zip(bounds)
-                .map(|(name, (from, until))| (name, from, until))
-                .collect(),
+            windows: bounds.collect(),
             snapshot: graph.snapshot.number().0,
             answer: found.map_err(|error| error.to_string()),
         });

@@ -91,15 +91,15 @@ impl Database {
         stream: &Stream,
         format: TupleFormat,
         time_ms: Option<i64>,
-        text: Vec<u8>,
+        mut text: Vec<u8>,
     ) -> Result<Tuples, EngineError> {
         let mut tuples = Tuples::default();
         let name = &*stream.name;
         match (format, time_ms) {
             (TupleFormat::Lines, _) => {
-                let (times, statements) = split(name, &text)?;
-                let scope = self.blank_scope(&statements)?;
-                read_lines(name, &statements, scope, &mut tuples)?;
+                let times = take_times(name, &mut text)?;
+                let scope = self.blank_scope(&text)?;
+                read_lines(name, &text, scope, &mut tuples)?;
                 if times.len() != tuples.len() {
                     return Err(EngineError::InvalidQuery {
                         message: "each line has a time, a tab and one statement".to_owned(),
@@ -175,7 +175,7 @@ impl Inner {
             }
         }
         let mut report = PushReport::default();
-        let mut late = Tuples::default();
+        let (mut late, mut bytes) = (Tuples::default(), 0);
         {
             let mut intake = stream.intake.lock();
             // Asked while nothing else can come, and never back: no tuple is late for another.
@@ -190,13 +190,14 @@ impl Inner {
                 match intake.batch_at(*time_ms) {
                     Ok(batch) => {
                         batch.copy(&tuples, tuple);
-                        let bytes = tuples.size_of(tuple);
-                        stream.waiting_bytes.fetch_add(bytes, Relaxed);
+                        bytes += tuples.size_of(tuple);
                         report.accepted += 1;
                     }
                     Err(jindou_stream::Late) => late.copy(&tuples, tuple),
                 }
             }
+            // While no batch can be taken, which is to be subtracted.
+            stream.waiting_bytes.fetch_add(bytes, Relaxed);
         }
         report.late = late.len() as u64;
         stream.counts.tuples.fetch_add(report.accepted, Relaxed);
@@ -268,13 +269,11 @@ fn scoped(number: u64, node: &BlankNode) -> BlankNode {
     BlankNode::new_unchecked(format!("f{number}_{}", node.as_str()))
 }
 
-/// The times of lines, and the lines without them.
-fn split(name: &str, text: &[u8]) -> Result<(Vec<i64>, Vec<u8>), EngineError> {
-    let (mut times, mut statements) = (Vec::new(), Vec::with_capacity(text.len()));
-    for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
+/// The times of lines, in the place of which they get blanks: so errors have the right columns.
+fn take_times(name: &str, text: &mut [u8]) -> Result<Vec<i64>, EngineError> {
+    let mut times = Vec::new();
+    for (number, line) in text.split_mut(|byte| *byte == b'\n').enumerate() {
         if line.iter().all(u8::is_ascii_whitespace) {
-            // Lines keep their numbers.
-            statements.push(b'\n');
             continue;
         }
         let tab = line.iter().position(|byte| *byte == b'\t');
@@ -288,10 +287,9 @@ fn split(name: &str, text: &[u8]) -> Result<(Vec<i64>, Vec<u8>), EngineError> {
             });
         };
         times.push(time);
-        statements.extend_from_slice(&line[tab + 1..]);
-        statements.push(b'\n');
+        line[..=tab].fill(b' ');
     }
-    Ok((times, statements))
+    Ok(times)
 }
 
 #[cfg(test)]
@@ -299,14 +297,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_split_from_statements() {
-        let (times, statements) = split("s", b"12\t<a> <b> <c> .\n\n-3\t<d> <e> <f> .").unwrap();
-        assert_eq!(times, [12, -3]);
-        assert_eq!(statements, b"<a> <b> <c> .\n\n<d> <e> <f> .\n");
+    fn times_are_taken_from_lines() {
+        let mut text = b"12\t<a> <b> <c> .\n\n-3\t<d> <e> <f> .".to_vec();
+        assert_eq!(take_times("s", &mut text).unwrap(), [12, -3]);
+        assert_eq!(text, b"   <a> <b> <c> .\n\n   <d> <e> <f> .");
         for wrong in ["<a> <b> <c> .", "x\t<a> <b> <c> .", "1.5\t<a> <b> <c> ."] {
-            let text = format!("1\t<a> <b> <c> .\n{wrong}\n");
-            let error = split("s", text.as_bytes()).unwrap_err().to_string();
+            let mut text = format!("1\t<a> <b> <c> .\n{wrong}\n").into_bytes();
+            let error = take_times("s", &mut text).unwrap_err().to_string();
             assert!(error.starts_with("s: line 2: "), "{error}");
         }
+    }
+
+    #[test]
+    fn an_error_has_the_column_that_the_line_has_it_in() {
+        let database = Database::new();
+        let definition = jindou_stream::StreamDefinition::new("http://e/s");
+        database.create_stream("s", definition).unwrap();
+        let text = b"1\t<http://e/a> <http://e/b> <http://e/c> .\n1234\t<http://e/a> x".to_vec();
+        let pushed = database.push("s", TupleFormat::Lines, None, text);
+        let error = pushed.unwrap_err().to_string();
+        assert!(error.starts_with("s:2:19:"), "{error}");
     }
 }

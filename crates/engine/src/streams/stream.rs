@@ -83,7 +83,6 @@ pub struct StreamStatus {
 impl Stream {
     pub(super) fn new(name: &str, definition: StreamDefinition) -> Self {
         let options = RingOptions {
-            budget_bytes: usize::try_from(definition.memory).unwrap_or(usize::MAX),
             longest_run_ms: LONGEST_RUN_MS,
         };
         Self {

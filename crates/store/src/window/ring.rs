@@ -9,8 +9,6 @@ use super::run::{MOST_ROWS, Run};
 /// How a ring keeps its runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingOptions {
-    /// Bytes that it should take at most.
-    pub budget_bytes: usize,
     /// The longest time from first to last tuple that a merge makes of several runs. Expired tuples
     /// stay as long as a run has others, so a part of the longest window is a good choice.
     pub longest_run_ms: u64,
@@ -231,18 +229,6 @@ impl Ring {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
-    }
-
-    /// Bytes that it should take at most.
-    #[must_use]
-    pub fn budget_bytes(&self) -> usize {
-        self.options.budget_bytes
-    }
-
-    /// Bytes that it takes beyond its budget: whoever appends forgets something or waits.
-    #[must_use]
-    pub fn excess_bytes(&self) -> usize {
-        self.bytes.saturating_sub(self.options.budget_bytes)
     }
 }
 

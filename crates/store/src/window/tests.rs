@@ -16,7 +16,6 @@ use super::{Bounds, Ring, RingOptions, Run, StreamTuple, Window, WindowError};
 /// A ring without limits.
 fn ring() -> Ring {
     Ring::new(RingOptions {
-        budget_bytes: usize::MAX,
         longest_run_ms: u64::MAX,
     })
 }
@@ -180,10 +179,7 @@ fn a_merge_is_installed_once_and_only_where_its_runs_are() {
 
 #[test]
 fn a_merged_run_is_no_longer_than_it_may_be() {
-    let mut ring = Ring::new(RingOptions {
-        budget_bytes: 300,
-        longest_run_ms: 30,
-    });
+    let mut ring = Ring::new(RingOptions { longest_run_ms: 30 });
     for time in 0..16 {
         ring.append(run(&[tuple(10 * time, 1, 1, 1)])).unwrap();
         while let Some(merge) = ring.merge_due() {
@@ -193,7 +189,6 @@ fn a_merged_run_is_no_longer_than_it_may_be() {
     let snapshot = ring.snapshot();
     let lengths: Vec<usize> = snapshot.runs().iter().map(|run| run.len()).collect();
     assert_eq!(lengths, [4, 4, 4, 4]);
-    assert_eq!(ring.excess_bytes(), ring.bytes() - ring.budget_bytes());
 }
 
 #[test]

@@ -25,7 +25,7 @@ use super::side::Side;
 ///     predicate: likes,
 ///     object: TermId::vertex(object),
 /// };
-/// let mut ring = Ring::new(RingOptions { budget_bytes: 1 << 20, longest_run_ms: 60_000 });
+/// let mut ring = Ring::new(RingOptions { longest_run_ms: 60_000 });
 /// ring.append(Run::from_batch(&[tuple(802, 1, 15), tuple(806, 2, 15)])?)?;
 /// ring.append(Run::from_batch(&[tuple(810, 3, 15), tuple(811, 2, 15)])?)?;
 ///

@@ -109,10 +109,7 @@ impl Fed {
         let longest_run_ms = [u64::MAX, u64::MAX, 50][random.below(3) as usize];
         Self {
             stream: Stream::default(),
-            ring: Ring::new(RingOptions {
-                budget_bytes: 1 << 20,
-                longest_run_ms,
-            }),
+            ring: Ring::new(RingOptions { longest_run_ms }),
             now_ms: -50,
             merge: None,
         }
