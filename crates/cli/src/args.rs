@@ -262,8 +262,8 @@ pub(crate) struct LimitArguments {
         allow_negative_numbers = true
     )]
     pub(crate) max_body: Option<u64>,
-    /// Threads for continuous queries that take more than some milliseconds; with 0, whoever pushes
-    /// tuples waits for them [default: half of the cores]
+    /// Threads for continuous queries that take more than 10 ms; with 0, a push is answered after all
+    /// queries that it makes due [default: half of the cores]
     #[arg(long, value_name = "N")]
     pub(crate) continuous_threads: Option<usize>,
     /// Clients that read results of continuous queries at once; more are answered 503 [default: 1024]

@@ -21,11 +21,13 @@ Examples:
 pub(crate) enum StreamCommand {
     Create(CreateArguments),
     List(ListArguments),
+    /// Drop a stream; what was stored of it stays
     Drop(DropArguments),
     Push(PushArguments),
     Replay(ReplayArguments),
     Heartbeat(HeartbeatArguments),
     Register(RegisterArguments),
+    /// Drop a continuous query
     Unregister(DropArguments),
     Watch(WatchArguments),
 }
@@ -232,7 +234,7 @@ pub(crate) struct WatchArguments {
     /// with the next one]
     #[arg(long, value_name = "N")]
     pub(crate) after: Option<u64>,
-    /// End after so many results
+    /// End after N results
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
     #[command(flatten)]

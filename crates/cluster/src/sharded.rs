@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use jindou_exec::{Catalogue, GraphSource, Keys, TermSource, TextOrder};
+use jindou_exec::{Catalogue, GraphSource};
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, Precision,
-    PredicateId, ShardId, TermId, Unavailable, Visit,
+    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, PredicateId,
+    ShardId, TermId, Unavailable, Visit,
 };
 use jindou_partition::Shards;
 
@@ -92,40 +92,6 @@ impl Sharded {
             Direction::Out => (graph, false),
             Direction::In => (GraphRef::Named, true),
         }
-    }
-}
-
-impl TermSource for Sharded {
-    fn epoch(&self) -> IdEpoch {
-        self.catalogue.epoch()
-    }
-
-    fn has(&self, id: TermId) -> bool {
-        self.catalogue.has(id)
-    }
-
-    fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
-        self.catalogue.push_key(id, key);
-    }
-
-    fn lookup(&self, key: &[u8], literal: bool) -> Option<TermId> {
-        self.catalogue.lookup(key, literal)
-    }
-
-    fn text_order(&self) -> Option<Arc<dyn TextOrder>> {
-        self.catalogue.text_order()
-    }
-
-    fn end_number(&self, id: TermId) -> Option<u8> {
-        self.catalogue.end_number(id)
-    }
-
-    fn push_keys(&self, ids: &[TermId], most_bytes: usize, keys: &mut Keys) -> usize {
-        self.catalogue.push_keys(ids, most_bytes, keys)
-    }
-
-    fn lookup_keys(&self, keys: &Keys, ids: &mut Vec<Option<TermId>>) {
-        self.catalogue.lookup_keys(keys, ids);
     }
 }
 

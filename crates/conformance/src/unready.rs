@@ -1,10 +1,10 @@
 //! A graph that is not ready half of the time, answers in small pieces, and may lose a shard.
 
 use crate::random::Random;
-use jindou_exec::{Catalogue, GraphSource, Keys, TermSource, TextOrder};
+use jindou_exec::{Catalogue, GraphSource};
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, Precision,
-    PredicateId, ShardId, TermId, Unavailable, Visit,
+    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, PredicateId,
+    ShardId, TermId, Unavailable, Visit,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -68,40 +68,6 @@ impl Unready {
             true => Err(Unavailable::NotNow),
             false => Ok(state.random.between(1, MOST_AT_ONCE)),
         }
-    }
-}
-
-impl TermSource for Unready {
-    fn epoch(&self) -> IdEpoch {
-        self.graph.epoch()
-    }
-
-    fn has(&self, id: TermId) -> bool {
-        self.graph.has(id)
-    }
-
-    fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
-        self.graph.push_key(id, key);
-    }
-
-    fn lookup(&self, key: &[u8], literal: bool) -> Option<TermId> {
-        self.graph.lookup(key, literal)
-    }
-
-    fn text_order(&self) -> Option<Arc<dyn TextOrder>> {
-        self.graph.text_order()
-    }
-
-    fn end_number(&self, id: TermId) -> Option<u8> {
-        self.graph.end_number(id)
-    }
-
-    fn push_keys(&self, ids: &[TermId], most_bytes: usize, keys: &mut Keys) -> usize {
-        self.graph.push_keys(ids, most_bytes, keys)
-    }
-
-    fn lookup_keys(&self, keys: &Keys, ids: &mut Vec<Option<TermId>>) {
-        self.graph.lookup_keys(keys, ids);
     }
 }
 

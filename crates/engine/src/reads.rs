@@ -9,10 +9,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use jindou_exec::{Catalogue, GraphSource, Keys, TermSource, TextOrder};
+use jindou_exec::{Catalogue, GraphSource};
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, Precision,
-    PredicateId, TermId, TermKind, Unavailable, Visit,
+    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, PredicateId,
+    TermId, TermKind, Unavailable, Visit,
 };
 use jindou_store::{Changed, Snapshot};
 use parking_lot::RwLock;
@@ -293,40 +293,6 @@ pub(crate) struct WatchedGraph {
 
 /// Terms are no part of what is read: one that nobody knew is in no quad, and that is noted where
 /// quads are asked for.
-impl TermSource for WatchedGraph {
-    fn epoch(&self) -> IdEpoch {
-        self.graph.epoch()
-    }
-
-    fn has(&self, id: TermId) -> bool {
-        self.graph.has(id)
-    }
-
-    fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
-        self.graph.push_key(id, key);
-    }
-
-    fn lookup(&self, key: &[u8], literal: bool) -> Option<TermId> {
-        self.graph.lookup(key, literal)
-    }
-
-    fn text_order(&self) -> Option<Arc<dyn TextOrder>> {
-        self.graph.text_order()
-    }
-
-    fn end_number(&self, id: TermId) -> Option<u8> {
-        self.graph.end_number(id)
-    }
-
-    fn push_keys(&self, ids: &[TermId], most_bytes: usize, keys: &mut Keys) -> usize {
-        self.graph.push_keys(ids, most_bytes, keys)
-    }
-
-    fn lookup_keys(&self, keys: &Keys, ids: &mut Vec<Option<TermId>>) {
-        self.graph.lookup_keys(keys, ids);
-    }
-}
-
 impl Catalogue for WatchedGraph {
     fn predicate(&self, term: TermId) -> Option<PredicateId> {
         let predicate = Catalogue::predicate(&*self.graph, term);

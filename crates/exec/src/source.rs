@@ -7,8 +7,6 @@ use jindou_model::{
     TermId, Unavailable, Visit,
 };
 
-use crate::TermSource;
-
 /// A graph with its named graphs, at one snapshot.
 ///
 /// Calls are made for batches of keys, so that an implementation may overlap its loads or its
@@ -123,7 +121,7 @@ pub trait GraphSource: Catalogue {
 }
 
 /// What every machine knows of the whole graph: it cannot wait.
-pub trait Catalogue: TermSource {
+pub trait Catalogue: Send + Sync {
     /// The predicate that a term is, if any edge has it.
     fn predicate(&self, term: TermId) -> Option<PredicateId>;
 

@@ -21,7 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use crate::body::{Body, Chunk};
 use crate::error::Refusal;
-use crate::protocol::for_each;
+use crate::protocol;
 use crate::respond;
 use crate::service::Service;
 
@@ -125,25 +125,9 @@ fn after(request: &Request<Incoming>) -> Result<Option<u64>, Refusal> {
             )),
         };
     }
-    let mut after = None;
-    for_each(request.uri().query().unwrap_or_default(), |name, value| {
-        if name != "after" {
-            return Ok(());
-        }
-        let value = value()?;
-        let parsed = value.parse().map_err(|_| {
-            Refusal::bad_request(format!(
-                "after is the number of a result (0: all that are kept), not {value:?}"
-            ))
-        })?;
-        match after.replace(parsed) {
-            None => Ok(()),
-            Some(_) => Err(Refusal::bad_request(
-                "the parameter after is given more than once",
-            )),
-        }
-    })?;
-    Ok(after)
+    let parameters = request.uri().query().unwrap_or_default();
+    let what = "the number of a result (0: all that are kept)";
+    protocol::number(parameters, "after", what)
 }
 
 /// The number in `INSTANT:SEQUENCE`.

@@ -1,5 +1,6 @@
 //! What does a request ask for, by the SPARQL 1.1 Protocol?
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use oxrdf::NamedNode;
@@ -167,6 +168,32 @@ pub(crate) fn for_each(
         each(&name, &value)?;
     }
     Ok(())
+}
+
+/// The number that a parameter of a URL has, which is `what`, if it is given.
+pub(crate) fn number<T: FromStr>(
+    encoded: &str,
+    wanted: &str,
+    what: &str,
+) -> Result<Option<T>, Refusal> {
+    let mut number = None;
+    for_each(encoded, |name, value| {
+        if name != wanted {
+            return Ok(());
+        }
+        let value = value()?;
+        let parsed = value
+            .parse()
+            .map_err(|_| Refusal::bad_request(format!("{wanted} is {what}, not {value:?}")))?;
+        match number.replace(parsed) {
+            None => Ok(()),
+            Some(_) => {
+                let message = format!("the parameter {wanted} is given more than once");
+                Err(Refusal::bad_request(message))
+            }
+        }
+    })?;
+    Ok(number)
 }
 
 /// Whether the parameters of a URL have a query.

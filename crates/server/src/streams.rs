@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use crate::body::{Body, CancelOnDrop};
 use crate::error::Refusal;
 use crate::execute::{Executor, Stop, guarded, no_thread};
-use crate::protocol::for_each;
+use crate::protocol;
 use crate::queries::{Client, Kind};
 use crate::respond;
 use crate::service::{SHOWN_BYTES, Service, content_type, media_type};
@@ -343,25 +343,9 @@ fn text_of(value: &impl Serialize) -> Result<Vec<u8>, Refusal> {
 
 /// The parameter `time`.
 fn time(request: &Request<Incoming>) -> Result<Option<i64>, Refusal> {
-    let mut time_ms = None;
-    for_each(request.uri().query().unwrap_or_default(), |name, value| {
-        if name != "time" {
-            return Ok(());
-        }
-        let value = value()?;
-        let parsed = value.parse().map_err(|_| {
-            Refusal::bad_request(format!(
-                "time is a whole number of milliseconds since 1970, not {value:?}"
-            ))
-        })?;
-        match time_ms.replace(parsed) {
-            None => Ok(()),
-            Some(_) => Err(Refusal::bad_request(
-                "the parameter time is given more than once",
-            )),
-        }
-    })?;
-    Ok(time_ms)
+    let parameters = request.uri().query().unwrap_or_default();
+    let what = "a whole number of milliseconds since 1970";
+    protocol::number(parameters, "time", what)
 }
 
 /// How tuples of a media type are written.

@@ -22,7 +22,6 @@ mod side;
 mod terms;
 #[cfg(test)]
 mod tests;
-mod times;
 mod view;
 mod walk;
 

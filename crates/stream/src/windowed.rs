@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use jindou_exec::{Catalogue, GraphSource, Keys, TermSource, TextOrder};
+use jindou_exec::{Catalogue, GraphSource};
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, Precision,
-    PredicateId, TermId, TermKind, Unavailable, Visit,
+    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, PredicateId,
+    TermId, TermKind, Unavailable, Visit,
 };
 use jindou_store::window::{Bounds, RingSnapshot, Window};
 
@@ -82,40 +82,6 @@ impl WindowedGraph {
             stored,
             window: &self.default,
         })
-    }
-}
-
-impl TermSource for WindowedGraph {
-    fn epoch(&self) -> IdEpoch {
-        self.stored.epoch()
-    }
-
-    fn has(&self, id: TermId) -> bool {
-        self.stored.has(id)
-    }
-
-    fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
-        self.stored.push_key(id, key);
-    }
-
-    fn lookup(&self, key: &[u8], literal: bool) -> Option<TermId> {
-        self.stored.lookup(key, literal)
-    }
-
-    fn text_order(&self) -> Option<Arc<dyn TextOrder>> {
-        self.stored.text_order()
-    }
-
-    fn end_number(&self, id: TermId) -> Option<u8> {
-        self.stored.end_number(id)
-    }
-
-    fn push_keys(&self, ids: &[TermId], most_bytes: usize, keys: &mut Keys) -> usize {
-        self.stored.push_keys(ids, most_bytes, keys)
-    }
-
-    fn lookup_keys(&self, keys: &Keys, ids: &mut Vec<Option<TermId>>) {
-        self.stored.lookup_keys(keys, ids);
     }
 }
 

@@ -64,7 +64,7 @@ pub(super) struct Likes {
 }
 
 impl Likes {
-    /// Likes of what there are so many of in a second.
+    /// Likes of posts or photos, of which `liked_a_second` come in a second.
     pub(super) fn new(society: &Society, clock: Clock, kind: Kind, liked_a_second: f64) -> Self {
         let (likes_each, purpose, slack) = match kind {
             Kind::Post => (POST_LIKES, Purpose::PostLikes, POST_SLACK),

@@ -12,7 +12,7 @@ use crate::failure::{WrongQuery, excerpt};
 use crate::stream_args::ServerArguments;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// What went wrong is told as a document that has the place of a mistake.
+/// Errors come as problem documents (RFC 9457), which have line and column.
 const ACCEPT: &str = "application/json, text/event-stream, application/problem+json";
 /// Pause before something is sent again, where the server does not say how long.
 const DEFAULT_PAUSE: Duration = Duration::from_secs(1);
