@@ -490,8 +490,13 @@ pub(crate) struct LsbenchBenchArguments {
         allow_negative_numbers = true
     )]
     pub(crate) step: NonZeroU64,
-    /// Only this query; `none` for streams alone
-    #[arg(long, value_name = "QUERY", value_parser = ["L1", "L2", "L3", "L4", "L5", "L6", "none"])]
+    /// Find all solutions again at each instant, instead of keeping those that have not expired
+    #[arg(long)]
+    pub(crate) recompute: bool,
+    /// Only this query; `none` for streams alone, C4 to C6 count what L4 to L6 find
+    #[arg(long, value_name = "QUERY", value_parser = [
+        "L1", "L2", "L3", "L4", "L5", "L6", "C4", "C5", "C6", "none",
+    ])]
     pub(crate) only: Option<String>,
     /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
     #[arg(long, value_name = "FILE")]

@@ -92,6 +92,9 @@ pub struct Config {
     /// tuples do not wait for them. Without any, whoever completes a window evaluates its queries
     /// before it goes on. Default: none.
     pub continuous_threads: usize,
+    /// Whether continuous queries keep solutions from one instant to the next. Default: where that is
+    /// expected to cost less.
+    pub keep_solutions: KeepSolutions,
     /// What says when tuples come, to streams whose times are of arrival. Default: the system's clock.
     pub clock: Clock,
 }
@@ -191,9 +194,24 @@ impl Default for Config {
             service_response_bytes: 256 << 20,
             service_caller: None,
             continuous_threads: 0,
+            keep_solutions: KeepSolutions::default(),
             clock: Clock::default(),
         }
     }
+}
+
+/// Whether a continuous query whose windows overlap keeps its solutions until the first of their tuples
+/// expires, and looks for new ones only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KeepSolutions {
+    /// Where it is expected to cost less than to find all of them again.
+    #[default]
+    ByCost,
+    /// Wherever it can be done.
+    Always,
+    /// All are found again at each instant.
+    Never,
 }
 
 /// Tells the time, in milliseconds since 1970.

@@ -62,8 +62,8 @@ mod writer;
 
 pub use backup::{BackupReport, StoreReport};
 pub use config::{
-    Between, BetweenShards, Clock, Config, DEFAULT_SPILL_BYTES, LoadPolicy, MakeBetween,
-    MakeBetweenShards, QueryOptions, TransportOfTables,
+    Between, BetweenShards, Clock, Config, DEFAULT_SPILL_BYTES, KeepSolutions, LoadPolicy,
+    MakeBetween, MakeBetweenShards, QueryOptions, TransportOfTables,
 };
 pub use database::{DataMemory, Database};
 pub use error::{EngineError, TextPlace};

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use jindou_exec::{Context, ContextParts, Execution, GraphSource, Limits, Table, Terms, Workers};
+use jindou_exec::{
+    Context, ContextParts, Execution, GraphSource, Limits, MaterializedRows, Table, Terms, Workers,
+};
 use jindou_model::{TermId, TermKind};
 use jindou_plan::Prepared;
 use jindou_plan::physical::{ConstId, Constant, Form, Operator, Plan};
@@ -37,8 +39,21 @@ pub(crate) struct Running {
 impl Running {
     /// Starts a query of `graph`, which is asked by way of `source`: itself, or what watches it.
     pub(crate) fn start(
-        (graph, source): (Arc<StoredGraph>, Arc<dyn GraphSource>),
+        graph: (Arc<StoredGraph>, Arc<dyn GraphSource>),
         prepared: Prepared<'_>,
+        options: &QueryOptions,
+        config: &Config,
+        workers: &Arc<Workers>,
+        place: (Instant, u64),
+    ) -> Result<Self, EngineError> {
+        let rows = Arc::default();
+        Self::start_over(graph, (prepared, rows), options, config, workers, place)
+    }
+
+    /// The same of a plan over rows that are kept.
+    pub(crate) fn start_over(
+        (graph, source): (Arc<StoredGraph>, Arc<dyn GraphSource>),
+        (prepared, materialized): (Prepared<'_>, Arc<MaterializedRows>),
         options: &QueryOptions,
         config: &Config,
         workers: &Arc<Workers>,
@@ -77,6 +92,7 @@ impl Running {
             threads: options.threads.unwrap_or(config.threads),
             seed,
             transport: config.transport.as_ref().map(|by| Arc::clone(&by.0)),
+            materialized,
         };
         let cx = Arc::new(Context::new(&plan, parts)?);
         let execution = Execution::new(&plan, cx, workers)?;

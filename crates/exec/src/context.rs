@@ -12,7 +12,7 @@ use crate::account::Account;
 use crate::spill::{self, Space, SpillLimits};
 use crate::table::Table;
 use crate::terms::QueryOrder;
-use crate::{ExecError, GraphSource, Services, Terms, Transport, expr};
+use crate::{ExecError, GraphSource, MaterializedRows, Services, Terms, Transport, expr};
 
 /// A table of so few bytes is not booked: the operator that holds it takes about as much itself,
 /// and light queries have no others.
@@ -189,6 +189,8 @@ pub struct Context {
     pub(crate) threads: usize,
     /// How tables get from one operator to the next, where they are not handed over as they are.
     pub(crate) transport: Option<Arc<dyn Transport>>,
+    /// What [`Operator::Materialized`](jindou_plan::physical::Operator::Materialized) hands over.
+    pub(crate) materialized: Arc<MaterializedRows>,
     /// What a thread does whose rows nobody has room for.
     meanwhile: OnceLock<Meanwhile>,
 }
@@ -228,6 +230,9 @@ pub struct ContextParts {
     pub seed: u64,
     /// How tables get from one operator to the next; without it they are handed over as they are.
     pub transport: Option<Arc<dyn Transport>>,
+    /// The rows of [`Operator::Materialized`](jindou_plan::physical::Operator::Materialized), for a
+    /// plan that has it.
+    pub materialized: Arc<MaterializedRows>,
 }
 
 impl Context {
@@ -246,6 +251,7 @@ impl Context {
             threads,
             seed,
             transport,
+            materialized,
         } = parts;
         let dataset = plan
             .dataset
@@ -290,6 +296,7 @@ impl Context {
             profile: profile.then(|| Profile::new(plan.ids)),
             threads,
             transport,
+            materialized,
             meanwhile: OnceLock::new(),
         })
     }

@@ -33,6 +33,7 @@ pub use context::{CancellationToken, Context, ContextParts, Held, Limits, Measur
 pub use error::ExecError;
 pub use execution::Execution;
 pub use keys::{KeyKind, Keys};
+pub use operators::MaterializedRows;
 pub use service::{ServiceCall, ServiceCaller, ServiceError, ServiceNext, ServiceRows, Services};
 pub use source::{Catalogue, GraphSource};
 pub use spill::SpillLimits;

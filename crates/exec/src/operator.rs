@@ -381,6 +381,7 @@ fn count_hidden(node: &Node) -> usize {
         }
         Planned::Minus { left, right, .. } => count_hidden(left) + count_hidden(right),
         Planned::Union(inputs) => inputs.iter().map(count_hidden).sum(),
+        Planned::Materialized { .. } => 0,
         Planned::EachGraph { input, .. }
         | Planned::Group { input, .. }
         | Planned::OrderBy { input, .. }

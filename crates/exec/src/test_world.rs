@@ -212,6 +212,7 @@ impl World {
             threads: 1,
             seed: 1,
             transport: None,
+            materialized: Arc::default(),
         };
         Self {
             cx: Context::new(&plan, parts).expect("a shallow plan"),

@@ -82,6 +82,12 @@ pub(crate) enum Pattern {
         vars: Vec<Var>,
         rows: Vec<Vec<Option<ConstId>>>,
     },
+    /// Solutions that are given with each execution: they bind all of these variables.
+    Materialized {
+        vars: Vec<Var>,
+        /// About how many.
+        rows: u64,
+    },
     /// Two parts at least.
     Join(Vec<Self>),
     LeftJoin {
@@ -171,6 +177,7 @@ impl Pattern {
             Self::Graphs(Slot::Var(var)) => [*var].into_iter().collect(),
             Self::Graphs(Slot::Const(_)) => VarSet::default(),
             Self::Values { vars, rows } => certain_of_values(vars, rows),
+            Self::Materialized { vars, .. } => vars.iter().copied().collect(),
             Self::Join(parts) => {
                 let mut set = VarSet::default();
                 for part in parts {
@@ -223,7 +230,9 @@ impl Pattern {
     pub(crate) fn possible(&self) -> VarSet {
         match self {
             Self::Unit | Self::Quads(_) | Self::Path(_) | Self::Graphs(_) => self.certain(),
-            Self::Values { vars, .. } => vars.iter().copied().collect(),
+            Self::Values { vars, .. } | Self::Materialized { vars, .. } => {
+                vars.iter().copied().collect()
+            }
             Self::LeftJoin { left, right, .. } => left.possible().union(&right.possible()),
             Self::Minus { left, .. } => left.possible(),
             Self::Exists { inner, outcome, .. } => {
@@ -273,6 +282,7 @@ impl Pattern {
             | Self::Path(_)
             | Self::Graphs(_)
             | Self::Values { .. }
+            | Self::Materialized { .. }
             | Self::Service(_) => {}
             Self::Minus { left, right, .. } => {
                 left.for_each_mut(visit);
@@ -323,7 +333,9 @@ impl Pattern {
             Self::Quads(quads) => set.extend(&quads.iter().flat_map(Quad::variables).collect()),
             Self::Path(path) => set.extend(&path.variables().collect()),
             Self::Graphs(slot) => set.extend(&Self::Graphs(*slot).certain()),
-            Self::Values { vars, .. } => set.extend(&vars.iter().copied().collect()),
+            Self::Values { vars, .. } | Self::Materialized { vars, .. } => {
+                set.extend(&vars.iter().copied().collect());
+            }
             Self::Minus { left, right, .. } => {
                 left.add_mentioned(set);
                 right.add_mentioned(set);

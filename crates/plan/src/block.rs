@@ -129,9 +129,10 @@ impl Block {
             }),
             Pattern::Union(branches) => Self::from_item(Item::Union(branches.clone())),
             Pattern::Service(service) => Self::from_item(Item::Service(service.clone())),
-            Pattern::Group { .. } | Pattern::Subquery(_) | Pattern::EachGraph { .. } => {
-                Self::from_item(Item::Apart(pattern.clone()))
-            }
+            Pattern::Group { .. }
+            | Pattern::Subquery(_)
+            | Pattern::EachGraph { .. }
+            | Pattern::Materialized { .. } => Self::from_item(Item::Apart(pattern.clone())),
             Pattern::Join(parts) => Self::join(parts, given, patience),
             Pattern::LeftJoin {
                 left,

@@ -177,6 +177,7 @@ impl Numbering<'_> {
                     self.node(input);
                 }
             }
+            Operator::Materialized { .. } => {}
             Operator::Union(inputs) => {
                 for input in inputs {
                     self.node(input);

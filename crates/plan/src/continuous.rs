@@ -148,6 +148,10 @@ impl ContinuousQuery {
         Ok(without_arguments(Arc::new(plan), ""))
     }
 
+    pub(crate) fn logical(&self) -> &Query {
+        &self.query
+    }
+
     /// True if its results are triples.
     #[must_use]
     pub fn is_construct(&self) -> bool {

@@ -247,6 +247,7 @@ impl Tree<'_> {
                 }
                 return;
             }
+            Operator::Materialized { .. } => ("solutions that are kept".to_owned(), Vec::new()),
             Operator::Union(inputs) => ("union".to_owned(), inputs.iter().collect()),
             Operator::Group {
                 input,

@@ -145,6 +145,12 @@ impl<'a> Grouper<'a> {
             Pattern::EachGraph { scope, name, inner } => {
                 return self.each_graph(*scope, *name, inner);
             }
+            Pattern::Materialized { vars, rows } => {
+                let operator = Operator::Materialized { vars: vars.clone() };
+                let rows = *rows as f64;
+                let bound = pattern.certain();
+                return self.rows_of(node(operator, rows), rows, &bound, &bound);
+            }
             _ => (),
         }
         self.group(pattern, self.start(), Place::Free, Vec::new())

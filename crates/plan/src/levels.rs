@@ -33,6 +33,7 @@ pub(crate) fn levels(node: &Node) -> usize {
             input.max(of_steps(marks)).max(of_any(condition))
         }
         Operator::Union(inputs) => most(inputs.iter().map(levels)),
+        Operator::Materialized { .. } => 0,
         Operator::Group {
             input, aggregates, ..
         } => {

@@ -438,6 +438,11 @@ pub enum Operator {
         /// The filter of the left join; sees both sides.
         condition: Option<Expression>,
     },
+    /// Rows that are given with the execution: they bind all of these variables, in this order.
+    Materialized {
+        /// Columns.
+        vars: Vec<Var>,
+    },
     /// The rows of each input in turn; a variable that an input lacks is unbound.
     Union(Vec<Node>),
     /// Groups by the values of `by` (no variable: one group, also of no rows).

@@ -125,7 +125,9 @@ impl Service {
                 self.json(&one.await?, request.headers())
             }
             Endpoint::Query(name) if reads => {
-                let one = self.executor.ask(move |database| query(database, &name));
+                let one = self
+                    .executor
+                    .ask(move |database| explained(database, &name));
                 self.json(&one.await?, request.headers())
             }
             Endpoint::Late(name) if reads => {
@@ -316,6 +318,22 @@ fn stream(database: &Database, name: &str) -> Result<StreamStatus, EngineError> 
 fn query(database: &Database, name: &str) -> Result<ContinuousStatus, EngineError> {
     let query = database.continuous_query(name);
     query.ok_or_else(|| absent("continuous query", name))
+}
+
+/// A continuous query with its plan.
+#[derive(Serialize)]
+struct Explained {
+    #[serde(flatten)]
+    status: ContinuousStatus,
+    /// Absent before the first instant.
+    plan: Option<String>,
+}
+
+fn explained(database: &Database, name: &str) -> Result<Explained, EngineError> {
+    Ok(Explained {
+        status: query(database, name)?,
+        plan: database.explain_continuous(name)?,
+    })
 }
 
 fn absent(what: &str, name: &str) -> EngineError {

@@ -22,6 +22,7 @@ mod side;
 mod terms;
 #[cfg(test)]
 mod tests;
+mod times;
 mod view;
 mod walk;
 

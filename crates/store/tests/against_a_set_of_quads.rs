@@ -731,6 +731,16 @@ fn compare_changes(before: &Snapshot, now: &Snapshot) {
     let (old, new) = (graphs(before), graphs(now));
     expected.extend(old.symmetric_difference(&new).map(|g| Changed::Graph(*g)));
     let mut said = HashSet::new();
+    for changed in &expected {
+        let (layer, predicate) = match changed {
+            Changed::Predicate(predicate) => (LayerKind::Default, *predicate),
+            Changed::Class(_) => (LayerKind::Default, PredicateId::TYPE),
+            Changed::Named(_, predicate) => (LayerKind::Named, *predicate),
+            Changed::Graph(_) => continue,
+        };
+        let [new, old] = [now, before].map(|one| one.version_of(layer, predicate));
+        assert_ne!(new, old, "{changed:?}");
+    }
     let flow = now.for_each_changed_since(before, &mut |changed| {
         said.insert(changed);
         ControlFlow::Continue(())

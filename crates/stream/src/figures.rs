@@ -34,6 +34,82 @@ impl StoredPart<'_> {
     fn part(&self, of_all: u64) -> u64 {
         (of_all as f64 * self.share()).ceil() as u64
     }
+
+    fn vertices_with(&self, memberships: &[Membership]) -> f64 {
+        self.statistics.vertices_with(self.graph, memberships) * self.share()
+    }
+
+    fn edges_from(
+        &self,
+        predicate: PredicateId,
+        direction: Direction,
+        memberships: &[Membership],
+    ) -> f64 {
+        let statistics = self.statistics;
+        statistics.edges_from(self.graph, predicate, direction, memberships) * self.share()
+    }
+}
+
+/// Windows and stored graphs whose merge a graph is.
+struct Both<'a> {
+    window: &'a Window,
+    stored: StoredPart<'a>,
+}
+
+impl Both<'_> {
+    /// Vertices of each part that have one trait.
+    fn each(&self, membership: Membership) -> (f64, f64) {
+        let stored = self.stored.vertices_with(&[membership]);
+        (vertices(self.window, membership), stored)
+    }
+
+    /// True if each part lacks a trait that the other has: then vertices have all of them only with
+    /// edges of both.
+    fn are_split(&self, memberships: impl Iterator<Item = Membership>) -> bool {
+        let (mut window_lacks, mut stored_lacks) = (false, false);
+        for membership in memberships {
+            let (window, stored) = self.each(membership);
+            window_lacks |= window == 0.0 && stored > 0.0;
+            stored_lacks |= stored == 0.0 && window > 0.0;
+        }
+        window_lacks && stored_lacks
+    }
+
+    /// Vertices that have all of some traits.
+    fn vertices_with(&self, memberships: &[Membership]) -> f64 {
+        match self.are_split(memberships.iter().copied()) {
+            true => self.rarest(memberships).unwrap_or(0.0),
+            false => {
+                vertices_with(self.window, memberships) + self.stored.vertices_with(memberships)
+            }
+        }
+    }
+
+    /// No more vertices have all of some traits than have the rarest; `None` without any.
+    fn rarest(&self, memberships: &[Membership]) -> Option<f64> {
+        let each = memberships.iter().map(|one| {
+            let (window, stored) = self.each(*one);
+            window + stored
+        });
+        each.reduce(f64::min)
+    }
+
+    /// Edges from vertices that have all of some traits, of `all` of the predicate.
+    fn edges_from(
+        &self,
+        (predicate, direction): (PredicateId, Direction),
+        all: SegmentStatistics,
+        memberships: &[Membership],
+    ) -> f64 {
+        let own = Membership::Has(predicate, direction);
+        if !self.are_split(memberships.iter().copied().chain([own])) {
+            return edges_from(self.window, predicate, direction, memberships)
+                + self.stored.edges_from(predicate, direction, memberships);
+        }
+        let (edges, keys) = (all.edges as f64, all.keys.max(1) as f64);
+        let asked = self.rarest(memberships).unwrap_or(keys);
+        edges * asked.min(keys) / keys
+    }
 }
 
 impl<'a> WindowedFigures<'a> {
@@ -165,11 +241,12 @@ impl Statistics for WindowedFigures<'_> {
 
     fn vertices_with(&self, graph: GraphRef<'_>, memberships: &[Membership]) -> f64 {
         let (window, stored) = self.parts(graph);
-        let of_stored = |part: &StoredPart<'_>| {
-            part.statistics.vertices_with(part.graph, memberships) * part.share()
-        };
-        window.map_or(0.0, |window| vertices_with(window, memberships))
-            + stored.as_ref().map_or(0.0, of_stored)
+        match (window, stored) {
+            (None, None) => 0.0,
+            (Some(window), None) => vertices_with(window, memberships),
+            (None, Some(stored)) => stored.vertices_with(memberships),
+            (Some(window), Some(stored)) => Both { window, stored }.vertices_with(memberships),
+        }
     }
 
     fn edges_from(
@@ -180,13 +257,16 @@ impl Statistics for WindowedFigures<'_> {
         memberships: &[Membership],
     ) -> f64 {
         let (window, stored) = self.parts(graph);
-        let of_stored = |part: &StoredPart<'_>| {
-            let all = (part.statistics).edges_from(part.graph, predicate, direction, memberships);
-            all * part.share()
-        };
-        window.map_or(0.0, |window| {
-            edges_from(window, predicate, direction, memberships)
-        }) + stored.as_ref().map_or(0.0, of_stored)
+        match (window, stored) {
+            (None, None) => 0.0,
+            (Some(window), None) => edges_from(window, predicate, direction, memberships),
+            (None, Some(stored)) => stored.edges_from(predicate, direction, memberships),
+            (Some(window), Some(stored)) => {
+                let both = Both { window, stored };
+                let all = self.segment(graph, predicate, direction);
+                both.edges_from((predicate, direction), all, memberships)
+            }
+        }
     }
 
     fn edges_between(

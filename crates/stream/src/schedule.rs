@@ -25,6 +25,19 @@ impl TimeWindow {
             until_ms,
         }
     }
+
+    /// The first instant from which on it does not hold a tuple of this time any more.
+    #[must_use]
+    pub fn leaves_at(self, time_ms: i64) -> i64 {
+        let last = time_ms.saturating_add_unsigned(self.range_ms);
+        floor(last, self.step_ms).saturating_add_unsigned(self.step_ms.max(1))
+    }
+
+    /// True if it has tuples that it had one step before.
+    #[must_use]
+    pub fn overlaps(self) -> bool {
+        self.range_ms > self.step_ms
+    }
 }
 
 /// The instants of a query.
@@ -97,6 +110,25 @@ mod tests {
         assert_eq!(schedule.next(-1), Some(0));
         assert_eq!(schedule.next(0), Some(250));
         assert_eq!(schedule.windows[0].bounds(250).until_ms, 200);
+    }
+
+    #[test]
+    fn tuples_leave_when_no_slide_holds_them_any_more() {
+        for (range, step) in [(10, 3), (10, 10), (3, 10), (1, 1), (7, 2)] {
+            let window = window(range, step);
+            for time in -25..25 {
+                let has = |instant: i64| {
+                    let bounds = window.bounds(instant);
+                    (bounds.from_ms..bounds.until_ms).contains(&time)
+                };
+                let last = (-60..60).rev().find(|instant| has(*instant));
+                let expected = last.map(|last| last + 1);
+                if let Some(expected) = expected {
+                    assert_eq!(window.leaves_at(time), expected, "{range} {step} {time}");
+                }
+            }
+        }
+        assert_eq!(window(u64::MAX, 5).leaves_at(3), i64::MAX);
     }
 
     #[test]

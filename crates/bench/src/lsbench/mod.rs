@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 
 use jindou_datagen::lsbench::{Load, Lsbench, Pace, Rates, Stream};
 use jindou_engine::ingest::{Format, Progress, Source};
-use jindou_engine::{Database, LoadOptions, Predicates, StreamDefinition, TupleFormat};
+use jindou_engine::{
+    Config, Database, KeepSolutions, LoadOptions, Predicates, StreamDefinition, TupleFormat,
+};
 use oxrdf::NamedNode;
 
 pub use report::{LsbenchReport, QueryFigures};
@@ -40,6 +42,8 @@ pub struct Options {
     pub range_ms: u64,
     /// How far they slide each time, in milliseconds.
     pub step_ms: u64,
+    /// All solutions are found again at each instant.
+    pub recompute: bool,
     /// The query of this name only, or none.
     pub only: Option<String>,
 }
@@ -55,6 +59,7 @@ impl Options {
             selective: 100,
             range_ms: 1_000,
             step_ms: 100,
+            recompute: false,
             only: None,
         }
     }
@@ -77,7 +82,11 @@ impl Default for Options {
 pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<LsbenchReport, BenchError> {
     let data = Lsbench::new(options.users, 0);
     note("loading the social graph");
-    let database = Database::new();
+    let mut config = Config::default();
+    if options.recompute {
+        config.keep_solutions = KeepSolutions::Never;
+    }
+    let database = Database::with_config(config);
     load(&database, &data)?;
     let stored = database.quad_counts().total();
     for stream in STREAMS {
@@ -223,7 +232,7 @@ mod tests {
             ..Options::new()
         };
         let report = measure(&options, |_| {}).unwrap();
-        assert_eq!(report.queries.len(), 6);
+        assert_eq!(report.queries.len(), QUERIES.len());
         for query in &report.queries {
             assert!(query.executions > 0 && query.rows > 0, "{query:?}");
             assert_eq!(query.failures, 0, "{query:?}");

@@ -1,5 +1,5 @@
 //! The continuous queries of LSBench as the Wukong+S paper uses them, with windows of a second that
-//! slide by a tenth.
+//! slide by a tenth; C4 to C6 count what L4 to L6 find.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ pub(super) struct Query {
 
 pub(super) const STREAMS: [&str; 5] = ["post", "postlike", "photo", "photolike", "gps"];
 
-pub(super) const QUERIES: [Query; 6] = [
+pub(super) const QUERIES: [Query; 9] = [
     Query {
         name: "L1",
         windows: &["post", "gps"],
@@ -66,6 +66,32 @@ pub(super) const QUERIES: [Query; 6] = [
         windows: &["post", "postlike"],
         is_joined_with_stored: true,
         select: "?user ?friend ?post ?channel",
+        pattern: "?channel sioc:container_of ?post . ?user sioc:subscriber_of ?channel . \
+                  ?user foaf:knows ?friend . ?friend sib:like ?post .",
+        is_selective: false,
+    },
+    Query {
+        name: "C4",
+        windows: &["post"],
+        is_joined_with_stored: false,
+        select: "(COUNT(*) AS ?count)",
+        pattern: "?one sib:hashtag ?tag . ?user sioc:creator_of ?one . \
+                  ?user sioc:creator_of ?other . ?other sib:hashtag ?tag . FILTER(?one != ?other)",
+        is_selective: false,
+    },
+    Query {
+        name: "C5",
+        windows: &["photo", "photolike"],
+        is_joined_with_stored: true,
+        select: "(COUNT(*) AS ?count)",
+        pattern: "?photo sib:usertag ?one . ?one foaf:knows ?other . ?other sib:like ?photo .",
+        is_selective: false,
+    },
+    Query {
+        name: "C6",
+        windows: &["post", "postlike"],
+        is_joined_with_stored: true,
+        select: "(COUNT(*) AS ?count)",
         pattern: "?channel sioc:container_of ?post . ?user sioc:subscriber_of ?channel . \
                   ?user foaf:knows ?friend . ?friend sib:like ?post .",
         is_selective: false,

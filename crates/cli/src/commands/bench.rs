@@ -148,6 +148,7 @@ fn lsbench(arguments: &LsbenchBenchArguments) -> anyhow::Result<()> {
         selective: arguments.selective,
         range_ms: arguments.range.get(),
         step_ms: arguments.step.get(),
+        recompute: arguments.recompute,
         only: arguments.only.clone(),
     };
     let report = lsbench::measure(&options, note)?;

@@ -337,6 +337,7 @@ fn continuous(
         streams.push(Arc::clone(stream));
         windows.push(time_window(window.extent, query.every_ms)?);
     }
+    let incremental = query.incremental(&|window| windows[usize::from(window)].overlaps());
     Ok(Continuous {
         name: name.to_owned(),
         text: text.to_owned(),
@@ -358,6 +359,8 @@ fn continuous(
         is_gone: false.into(),
         wakes: 0.into(),
         is_long: false.into(),
+        incremental,
+        plans: None.into(),
         publishes,
         last_ms: i64::MIN.into(),
         figures: Figures::default(),

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use jindou_plan::{ContinuousQuery, Output, Prepared};
+use jindou_plan::{ContinuousQuery, Incremental, Output, Recomputed};
 use jindou_store::window::Bounds;
 use jindou_stream::Schedule;
 use parking_lot::{Condvar, Mutex};
@@ -14,6 +14,8 @@ use rustc_hash::FxHashMap;
 
 use super::answer::Answer;
 use super::histogram::Histogram;
+use super::incremental::Keeping;
+use super::plans::Plans;
 use super::stream::{OfWindows, Stream};
 
 /// Results that are kept for those who come later, and bytes of these.
@@ -25,6 +27,10 @@ pub(crate) struct Continuous {
     pub(super) name: String,
     pub(super) text: String,
     pub(super) query: ContinuousQuery,
+    /// Its solutions can be kept, or why they cannot.
+    pub(super) incremental: Result<Incremental, Recomputed>,
+    /// Its last plans.
+    pub(super) plans: Mutex<Option<Arc<Plans>>>,
     pub(super) schedule: Schedule,
     /// The names of its windows, by number.
     pub(super) window_names: Box<[Arc<str>]>,
@@ -52,7 +58,7 @@ pub(crate) struct Continuous {
 pub(super) struct State {
     /// It was evaluated up to here; `None` before it is known when its streams begin.
     pub(super) last_ms: Option<i64>,
-    pub(super) plan: Option<Planned>,
+    pub(super) keeping: Keeping,
     /// All that was found at the last instant, where results are differences.
     pub(super) before: Option<Answer>,
     pub(super) sequence: u64,
@@ -60,19 +66,11 @@ pub(super) struct State {
     pub(super) empty: u32,
 }
 
-/// A plan, and how much there was when it was made.
-pub(super) struct Planned {
-    pub(super) prepared: Prepared<'static>,
-    pub(super) tuples: u64,
-    pub(super) quads: u64,
-    pub(super) generation: u64,
-    /// How often ids had been taken from terms, which it remembers.
-    pub(super) forgotten: u64,
-}
-
 #[derive(Default)]
 pub(super) struct Figures {
     pub(super) executions: AtomicU64,
+    /// Those for which solutions had been kept.
+    pub(super) incremental: AtomicU64,
     pub(super) failures: AtomicU64,
     pub(super) rows: AtomicU64,
     pub(super) nanoseconds: AtomicU64,
@@ -115,6 +113,8 @@ pub struct ContinuousStatus {
     pub paused: bool,
     /// How often it was evaluated.
     pub executions: u64,
+    /// How often solutions of the instant before were used.
+    pub incremental: u64,
     /// How often that ended with an error.
     pub failures: u64,
     /// Rows that it gave.
@@ -237,6 +237,7 @@ impl Continuous {
             text: self.text.clone(),
             paused: self.is_paused(),
             executions,
+            incremental: figures.incremental.load(Relaxed),
             failures: figures.failures.load(Relaxed),
             rows: figures.rows.load(Relaxed),
             seconds: figures.nanoseconds.load(Relaxed) as f64 / 1e9,

@@ -5,28 +5,27 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::{Duration, Instant};
 
-use jindou_exec::GraphSource;
+use jindou_exec::{GraphSource, MaterializedRows};
 use jindou_plan::Prepared;
 use jindou_store::window::{Bounds, RingSnapshot};
-use jindou_stream::{WindowedFigures, WindowedGraph};
+use jindou_stream::WindowedGraph;
 use oxrdf::Quad;
 
 use super::answer::{Answer, Rows};
-use super::continuous::{Continuous, ContinuousResult, Planned, State};
+use super::continuous::{Continuous, ContinuousResult, State};
+use super::incremental::{At, Keeping};
+use super::plans::{Figures, Plans};
 use super::stream::Stream;
 use super::tuples::Tuples;
 use crate::database::Inner;
 use crate::graph::StoredGraph;
 use crate::query::Running;
+use crate::request_memory::RequestMemory;
 use crate::{EngineError, QueryOptions};
 
-/// A plan is made anew when there is so many times as much, or as little, as when it was made.
-const REPLAN: u64 = 4;
 /// A result is given for so many instants in a row at which all windows are empty, and for none of those
 /// after them until a tuple comes: a stream may leap by years.
 const MOST_EMPTY: u32 = 1_000;
-/// So many more or less do not matter.
-const FEW: u64 = 64;
 
 /// An evaluation that takes longer is long: those that follow are made by threads of their own.
 const LONG: Duration = Duration::from_millis(2);
@@ -176,7 +175,8 @@ impl Inner {
         let begun = Instant::now();
         // It has all that the windows have: these are complete.
         let graph = self.graph.load_full();
-        let find = AssertUnwindSafe(|| self.find(query, state, (&graph, windows), limit));
+        let at = (&graph, windows, instant_ms);
+        let find = AssertUnwindSafe(|| self.find(query, state, at, limit));
         // Whoever pushes tuples is not to end with a query of others.
         let found = catch_unwind(find).unwrap_or(Err(EngineError::Internal));
         if limit.is_some() && matches!(found, Err(EngineError::Timeout { .. })) {
@@ -209,32 +209,89 @@ impl Inner {
         &self,
         query: &Continuous,
         state: &mut State,
-        (graph, windows): (&Arc<StoredGraph>, &[(RingSnapshot, Bounds)]),
+        (graph, windows, instant_ms): (&Arc<StoredGraph>, &[(RingSnapshot, Bounds)], i64),
         limit: Option<Duration>,
     ) -> Result<Answer, EngineError> {
         graph.read(|| {
             let stored = self.shards.source(graph, &self.config)?;
             let default = query.query.default_windows();
-            let windowed = Arc::new(WindowedGraph::new(stored, windows, default));
-            let forgotten = self.streams.forgotten.load(Relaxed);
-            let prepared = plan(query, state, forgotten, (graph, &windowed))?;
-            let options = QueryOptions {
-                timeout: limit,
-                cancellation: Some(self.streams.pool.cancellation().clone()),
-                ..QueryOptions::default()
+            let keeping = &mut state.keeping;
+            let mut all = windows.to_vec();
+            if query.incremental.is_ok() {
+                all.append(&mut keeping.new_tuples(query, windows));
+            }
+            let windowed = Arc::new(WindowedGraph::new(stored, &all, default));
+            let at = At {
+                graph,
+                windowed: &windowed,
+                windows,
+                instant_ms,
+                forgotten: self.streams.forgotten.load(Relaxed),
             };
-            let source: Arc<dyn GraphSource> = windowed;
-            let place = (Instant::now(), self.next_seed());
-            let running = Running::start(
-                (Arc::clone(graph), source),
-                prepared,
-                &options,
-                &self.config,
-                &self.workers,
-                place,
-            )?;
-            Answer::read(running.into_results()?)
+            let plans = self.plans(query, keeping, &at)?;
+            let source: Arc<dyn GraphSource> = Arc::clone(&windowed) as _;
+            let graph = (Arc::clone(graph), source);
+            if let Ok(incremental) = &plans.incremental {
+                let memory = || {
+                    let memory = RequestMemory::new(self.config.memory_pool.as_ref());
+                    (memory, self.config.query_memory_bytes)
+                };
+                let mut execute = |plan: &Prepared<'static>| {
+                    let plan = (plan.clone(), Arc::default());
+                    self.start(graph.clone(), plan, limit)?.into_results()
+                };
+                if keeping.advance(query, incremental, &at, &memory, &mut execute)? {
+                    let rows = keeping.kept.as_ref().map(|kept| kept.solutions.rows());
+                    let rest = (incremental.rest.clone(), rows.unwrap_or_default());
+                    return Answer::read(self.start(graph, rest, limit)?.into_results()?);
+                }
+            }
+            let whole = (plans.whole.clone(), Arc::default());
+            Answer::read(self.start(graph, whole, limit)?.into_results()?)
         })?
+    }
+
+    /// The plans of a query: the last ones, unless there is much more or less of everything now.
+    fn plans(
+        &self,
+        query: &Continuous,
+        keeping: &mut Keeping,
+        at: &At<'_>,
+    ) -> Result<Arc<Plans>, EngineError> {
+        let ruled_out = keeping.ruled_out();
+        let figures = Figures {
+            graph: at.graph,
+            windowed: at.windowed,
+            forgotten: at.forgotten,
+            solutions: keeping.solutions(),
+        };
+        let known = query.plans.lock().clone();
+        let known = known.filter(|plans| plans.fit(query, &figures) && plans.agree_with(ruled_out));
+        if let Some(plans) = known {
+            return Ok(plans);
+        }
+        let plans = Plans::new(query, &figures, self.config.keep_solutions, ruled_out)?;
+        if plans.incremental.is_err() {
+            keeping.kept = None;
+        }
+        let plans = Arc::new(plans);
+        *query.plans.lock() = Some(Arc::clone(&plans));
+        Ok(plans)
+    }
+
+    fn start(
+        &self,
+        graph: (Arc<StoredGraph>, Arc<dyn GraphSource>),
+        plan: (Prepared<'static>, Arc<MaterializedRows>),
+        limit: Option<Duration>,
+    ) -> Result<Running, EngineError> {
+        let options = QueryOptions {
+            timeout: limit,
+            cancellation: Some(self.streams.pool.cancellation().clone()),
+            ..QueryOptions::default()
+        };
+        let place = (Instant::now(), self.next_seed());
+        Running::start_over(graph, plan, &options, &self.config, &self.workers, place)
     }
 }
 
@@ -282,35 +339,4 @@ fn end_of_gap(query: &Continuous, windows: &[(RingSnapshot, Bounds)]) -> i64 {
     let stable_ms = query.stable_ms().unwrap_or(i64::MIN);
     let next = windows.iter().filter_map(first).min();
     next.map_or(stable_ms, |next| next.min(stable_ms))
-}
-
-/// The plan of a query: the last one, unless there is much more or less of everything now.
-fn plan(
-    query: &Continuous,
-    state: &mut State,
-    forgotten: u64,
-    (graph, windowed): (&Arc<StoredGraph>, &Arc<WindowedGraph>),
-) -> Result<Prepared<'static>, EngineError> {
-    let numbers = 0..query.streams.len() as u16;
-    let tuples = numbers.map(|number| windowed.window(number).tuples()).sum();
-    let quads = graph.snapshot.triples() + graph.snapshot.named_quads();
-    let generation = graph.snapshot.generation();
-    let is_like = |now: u64, then: u64| now <= REPLAN * then + FEW && then <= REPLAN * now + FEW;
-    if let Some(planned) = &state.plan
-        && is_like(tuples, planned.tuples)
-        && is_like(quads, planned.quads)
-        && (generation, forgotten) == (planned.generation, planned.forgotten)
-    {
-        return Ok(planned.prepared.clone());
-    }
-    let figures = WindowedFigures::new(&**graph, windowed);
-    let prepared = query.query.plan_until(&figures, &|| false)?;
-    state.plan = Some(Planned {
-        prepared: prepared.clone(),
-        tuples,
-        quads,
-        generation,
-        forgotten,
-    });
-    Ok(prepared)
 }

@@ -11,9 +11,12 @@ mod catalogue;
 mod continuous;
 mod evaluate;
 mod histogram;
+mod incremental;
 mod input;
 mod lasting;
+mod plans;
 mod pool;
+mod solutions;
 mod stream;
 mod tuples;
 
@@ -145,6 +148,17 @@ impl Database {
     #[must_use]
     pub fn continuous_query(&self, name: &str) -> Option<ContinuousStatus> {
         self.known_query(name).ok().map(|query| query.status())
+    }
+
+    /// How a continuous query is evaluated, as its last plans have it: which part of it is incremental,
+    /// or why none is. `None` before its first instant.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]; [`EngineError::NoStack`].
+    pub fn explain_continuous(&self, name: &str) -> Result<Option<String>, EngineError> {
+        let query = self.known_query(name)?;
+        let plans = query.plans.lock().clone();
+        plans.map(|plans| plans.explain()).transpose()
     }
 
     /// The results of a continuous query after one that was seen, or from now on.

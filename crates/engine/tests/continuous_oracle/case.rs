@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use jindou_engine::ingest::Format;
 use jindou_engine::{
-    Config, ContinuousResult, Database, EngineError, MergePolicy, NextResult, Predicates, Shards,
-    StreamDefinition, TupleFormat,
+    Config, ContinuousResult, Database, EngineError, KeepSolutions, MergePolicy, NextResult,
+    Predicates, Shards, StreamDefinition, TupleFormat,
 };
 
 use crate::answers::{Found, of_answer};
@@ -24,6 +24,8 @@ pub(crate) struct Tally {
     pub(crate) with_rows: u64,
     pub(crate) late: u64,
     pub(crate) refused: u64,
+    /// Instants whose solutions had been kept.
+    pub(crate) incremental: u64,
 }
 
 impl Tally {
@@ -33,6 +35,7 @@ impl Tally {
         self.with_rows += other.with_rows;
         self.late += other.late;
         self.refused += other.refused;
+        self.incremental += other.incremental;
     }
 }
 
@@ -69,6 +72,11 @@ pub(crate) fn play(seed: u64) -> Result<Tally, String> {
     config.threads = 1 + random.below(2);
     config.union_default_graph = is_union;
     config.merge = MergePolicy::never();
+    config.keep_solutions = match random.below(10) {
+        0..6 => KeepSolutions::Always,
+        6..8 => KeepSolutions::ByCost,
+        _ => KeepSolutions::Never,
+    };
     if random.percent(12) {
         config.shards = Shards::new(random.one_of(&[2, 4])).expect("a power of two");
     }
@@ -164,6 +172,8 @@ impl Case {
             self.heartbeat(stream, self.now_ms);
             self.compare()?;
         }
+        let queries = self.database.continuous_queries();
+        self.tally.incremental = queries.iter().map(|query| query.incremental).sum();
         Ok(())
     }
 

@@ -6,6 +6,7 @@ mod each_graph;
 mod group;
 mod join;
 mod kept;
+mod materialized;
 mod minus;
 mod order;
 mod ordering;
@@ -21,6 +22,7 @@ use jindou_plan::physical::{Node, Operator as Planned, Slot, Var};
 
 use two_sided::TwoSided;
 
+pub use self::materialized::MaterializedRows;
 pub(crate) use self::service::can_be_written;
 use crate::ExecError;
 use crate::context::Context;
@@ -148,6 +150,11 @@ pub(crate) fn build(
                 *name,
                 needed.clone(),
             ))
+        }
+        Planned::Materialized { vars } => {
+            let rows = Arc::clone(&builder.cx.materialized);
+            let width = builder.width();
+            Box::new(materialized::Materialized::new(rows, vars, needed, width))
         }
         Planned::Union(inputs) => Box::new(Concatenation {
             inputs: inputs

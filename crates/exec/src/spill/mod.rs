@@ -148,6 +148,7 @@ fn count(node: &Node, threads: u64, copies: u64) -> u64 {
             copies + input.as_deref().map_or(0, below) + count_in_steps(marks, threads)
         }
         Planned::Union(inputs) => inputs.iter().map(below).sum(),
+        Planned::Materialized { .. } => 0,
         // Rows that are found again must be put in order again, where they had one.
         Planned::Distinct { input } => 2 * copies + below(input),
         Planned::Group {

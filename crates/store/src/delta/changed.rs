@@ -62,6 +62,19 @@ impl Snapshot {
         self.for_each_changed_graph(before, visit)
     }
 
+    /// Numbers that are others once quads of a predicate have changed in a layer, within one
+    /// generation; of the named graphs, in any of them.
+    #[must_use]
+    pub fn version_of(&self, layer: LayerKind, predicate: PredicateId) -> [u64; 2] {
+        let edges = self.delta.layers[layer as usize].segment(predicate, Direction::Out);
+        let edges = edges.map_or(0, |edges| edges.version);
+        match layer {
+            LayerKind::Default => [edges, 0],
+            // Edges of named graphs beside that of their subject are apart.
+            LayerKind::Named => [edges, self.delta.named.version(predicate)],
+        }
+    }
+
     /// The graphs that were let exist without quads since an earlier snapshot, or no longer are.
     pub(crate) fn declared_since(&self, before: &Self) -> Vec<(u64, Change)> {
         self.delta.declared.changes_since(&before.delta.declared)

@@ -45,10 +45,10 @@ pub struct Window {
 
 /// A run of which at least the stretch of time meets the window.
 #[derive(Debug)]
-struct Part {
-    run: Arc<Run>,
+pub(super) struct Part {
+    pub(super) run: Arc<Run>,
     /// First and last time inside, in milliseconds since the run's first.
-    inside: (u64, u64),
+    pub(super) inside: (u64, u64),
 }
 
 /// What the planner is told of a predicate and direction of a window.
@@ -81,6 +81,11 @@ impl Window {
     #[must_use]
     pub fn runs(&self) -> usize {
         self.parts.len()
+    }
+
+    /// The runs that it reads.
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
     }
 
     /// The rows of a predicate in each run that may have some inside, from one end.

@@ -337,6 +337,7 @@ impl World {
             threads: 1,
             seed: 1,
             transport: None,
+            materialized: std::sync::Arc::default(),
         };
         Context::new(&plan, parts).expect("a shallow plan")
     }

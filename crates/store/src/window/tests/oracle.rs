@@ -26,12 +26,14 @@ impl Default for Stream {
 
 pub(super) struct Oracle {
     pub(super) triples: BTreeSet<Triple>,
+    /// The latest of each.
+    pub(super) times: BTreeMap<Triple, i64>,
     neighbours: BTreeMap<(PredicateId, Direction, TermId), BTreeSet<TermId>>,
 }
 
 impl Oracle {
     pub(super) fn new<'a>(streams: impl Iterator<Item = (&'a Stream, Bounds)>) -> Self {
-        let mut triples = BTreeSet::new();
+        let mut times = BTreeMap::new();
         for (stream, bounds) in streams {
             let inside = stream.tuples.iter().filter(|tuple| {
                 let time_ms = tuple.time_ms;
@@ -39,8 +41,13 @@ impl Oracle {
                     && time_ms >= bounds.from_ms
                     && time_ms < bounds.until_ms
             });
-            triples.extend(inside.map(|tuple| (tuple.subject, tuple.predicate, tuple.object)));
+            for tuple in inside {
+                let triple = (tuple.subject, tuple.predicate, tuple.object);
+                let last = times.entry(triple).or_insert(tuple.time_ms);
+                *last = tuple.time_ms.max(*last);
+            }
         }
+        let triples: BTreeSet<Triple> = times.keys().copied().collect();
         let mut neighbours: BTreeMap<_, BTreeSet<TermId>> = BTreeMap::new();
         for (s, p, o) in &triples {
             neighbours
@@ -54,6 +61,7 @@ impl Oracle {
         }
         Self {
             triples,
+            times,
             neighbours,
         }
     }

@@ -270,6 +270,7 @@ fn check(streams: &[Fed], shape: &Shape, random: &mut Random) {
         case.members(random);
         case.matches(random);
         case.catalogue(random);
+        case.times(random);
     }
 }
 
@@ -504,6 +505,19 @@ impl Case<'_> {
         });
         assert_eq!(visited, expected.len().min(stop + 1));
         assert_eq!(flow.is_break(), expected.len() > stop);
+    }
+
+    fn times(&self, random: &mut Random) {
+        let (s, p, o) = match self.oracle.times.iter().nth(random.below(50) as usize) {
+            Some((triple, _)) if !random.chance(4) => *triple,
+            _ => (
+                self.shape.asked(random),
+                Shape::predicate(random),
+                self.shape.asked(random),
+            ),
+        };
+        let expected = self.oracle.times.get(&(s, p, o)).copied();
+        assert_eq!(self.window.time_of(s, p, o), expected, "{s:?} {p:?} {o:?}");
     }
 
     fn catalogue(&self, random: &mut Random) {

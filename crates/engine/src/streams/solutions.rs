@@ -1,0 +1,190 @@
+//! Solutions that are kept from one instant to the next: which are there, and until when?
+
+use std::collections::BTreeMap;
+use std::hash::Hasher as _;
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+use jindou_exec::MaterializedRows;
+use jindou_model::TermId;
+use rustc_hash::FxHasher;
+
+/// A set of rows, each with the first instant at which it is not there any more.
+///
+/// An insertion and an expiry cost a hash lookup each, whatever else is there.
+#[derive(Default)]
+pub(super) struct Solutions {
+    rows: Arc<MaterializedRows>,
+    expires: Vec<i64>,
+    /// Numbers of rows by the hashes of their values.
+    index: HashTable<u32>,
+    /// Hashes of rows by the instants at which they expire; a row that came again meanwhile has a later
+    /// one.
+    due: BTreeMap<i64, Vec<u64>>,
+}
+
+/// The last instant: what is there then is there for ever.
+const FOR_EVER: i64 = i64::MAX;
+
+impl Solutions {
+    pub(super) fn new(columns: usize) -> Self {
+        let rows = MaterializedRows {
+            columns: vec![Vec::new(); columns],
+            rows: 0,
+        };
+        Self {
+            rows: rows.into(),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.expires.len()
+    }
+
+    /// About the bytes that they take.
+    pub(super) fn bytes(&self) -> usize {
+        // Values, expiry, number and hash, and what tables leave free.
+        let row = self.rows.columns.len() * size_of::<TermId>() + 4 * size_of::<u64>();
+        2 * row * self.len()
+    }
+
+    /// The rows as they are now.
+    pub(super) fn rows(&self) -> Arc<MaterializedRows> {
+        Arc::clone(&self.rows)
+    }
+
+    /// Inserts a row; one that is there stays at least as long as this one would.
+    pub(super) fn insert(&mut self, row: &[TermId], expires_at: i64) {
+        let hash = hash_of(row.iter().copied());
+        let is_it = |number: &u32| is_row(&self.rows, *number as usize, row);
+        match self.index.find(hash, is_it) {
+            Some(number) => {
+                let expires = &mut self.expires[*number as usize];
+                if *expires >= expires_at {
+                    return;
+                }
+                *expires = expires_at;
+            }
+            None => self.push(hash, row, expires_at),
+        }
+        if expires_at < FOR_EVER {
+            self.due.entry(expires_at).or_default().push(hash);
+        }
+    }
+
+    fn push(&mut self, hash: u64, row: &[TermId], expires_at: i64) {
+        let number = u32::try_from(self.len()).expect("rows are bounded by their bytes");
+        let rows = Arc::make_mut(&mut self.rows);
+        for (column, id) in rows.columns.iter_mut().zip(row) {
+            column.push(*id);
+        }
+        rows.rows += 1;
+        self.expires.push(expires_at);
+        let rows = &self.rows;
+        let rehash = |number: &u32| hash_at(rows, *number as usize);
+        self.index.insert_unique(hash, number, rehash);
+    }
+
+    /// Removes the rows that are not there at an instant any more.
+    pub(super) fn expire(&mut self, instant_ms: i64) {
+        while let Some(entry) = self.due.first_entry()
+            && *entry.key() <= instant_ms
+        {
+            for hash in entry.remove() {
+                self.remove_expired(hash, instant_ms);
+            }
+        }
+    }
+
+    /// Removes a row of this hash that is not there any more, if there is one.
+    fn remove_expired(&mut self, hash: u64, instant_ms: i64) {
+        let expires = &self.expires;
+        let is_over = |number: &u32| expires[*number as usize] <= instant_ms;
+        // Another row with the same hash that is over, too, has an entry of its own.
+        let Ok(found) = self.index.find_entry(hash, is_over) else {
+            return;
+        };
+        let (number, _) = found.remove();
+        let (place, last) = (number as usize, self.len() - 1);
+        if place < last {
+            let moved = hash_at(&self.rows, last);
+            let is_last = |number: &u32| *number as usize == last;
+            let moved = self.index.find_mut(moved, is_last);
+            *moved.expect("all rows are in the index") = number;
+        }
+        let rows = Arc::make_mut(&mut self.rows);
+        for column in &mut rows.columns {
+            column.swap_remove(place);
+        }
+        rows.rows -= 1;
+        self.expires.swap_remove(place);
+    }
+}
+
+fn is_row(rows: &MaterializedRows, number: usize, row: &[TermId]) -> bool {
+    let values = rows.columns.iter().map(|column| column[number]);
+    values.eq(row.iter().copied())
+}
+
+fn hash_at(rows: &MaterializedRows, number: usize) -> u64 {
+    hash_of(rows.columns.iter().map(|column| column[number]))
+}
+
+fn hash_of(row: impl Iterator<Item = TermId>) -> u64 {
+    let mut hasher = FxHasher::default();
+    row.for_each(|id| hasher.write_u64(id.raw()));
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn sorted(solutions: &Solutions) -> Vec<Vec<u64>> {
+        let rows = solutions.rows();
+        let row = |number: usize| {
+            let ids = rows.columns.iter().map(|column| column[number].number());
+            ids.collect()
+        };
+        let mut sorted: Vec<Vec<u64>> = (0..rows.rows).map(row).collect();
+        sorted.sort_unstable();
+        sorted
+    }
+
+    #[test]
+    fn rows_are_there_until_the_latest_of_their_ends() {
+        let mut solutions = Solutions::new(2);
+        let mut model: BTreeMap<Vec<u64>, i64> = BTreeMap::new();
+        let mut seed = 7_u64;
+        let mut random = move |most: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) % most
+        };
+        for instant in 0..2_000 {
+            solutions.expire(instant);
+            model.retain(|_, expires| *expires > instant);
+            for _ in 0..random(6) {
+                let row = [random(9), random(5)];
+                let until = match random(40) {
+                    0 => FOR_EVER,
+                    _ => instant + 1 + random(30) as i64,
+                };
+                solutions.insert(&row.map(TermId::vertex), until);
+                let expires = model.entry(row.to_vec()).or_insert(until);
+                *expires = until.max(*expires);
+            }
+            // What is handed out is as it was then.
+            let handed_out = (instant % 7 == 0).then(|| solutions.rows());
+            let rows: Vec<Vec<u64>> = model.keys().cloned().collect();
+            assert_eq!(sorted(&solutions), rows, "instant {instant}");
+            if model.len() > 30 {
+                solutions = Solutions::new(2);
+                model.clear();
+            }
+            drop(handed_out);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+use oxrdf::NamedNode;
+
+use super::*;
+use crate::continuous::parse_continuous;
+use crate::limits::Limits;
+
+fn query(from: &str, pattern: &str) -> ContinuousQuery {
+    let text = format!("PREFIX : <http://e/> SELECT * {from} WHERE {{ {pattern} }}");
+    let resolve = |_: &str| -> Option<NamedNode> { None };
+    let limits = Limits {
+        reserve: &mut |_| true,
+        is_over: &|| false,
+    };
+    parse_continuous(&text, None, &resolve, false, limits).expect("it is sound")
+}
+
+const TWO: &str = "FROM NAMED WINDOW :a ON :s [RANGE 2s STEP 1s] \
+                   FROM NAMED WINDOW :b ON :t [RANGE 1s]";
+
+fn windows_of(incremental: &Incremental) -> Vec<u16> {
+    incremental.deltas().map(|(window, _)| window).collect()
+}
+
+#[test]
+fn each_pattern_of_a_window_is_followed_by_itself() {
+    let made = query(
+        TWO,
+        "?x :stored ?z . WINDOW :a { ?x :p ?y } WINDOW :b { ?y :q ?z . ?y :r 1 }",
+    );
+    let incremental = made
+        .incremental(&|window| window == 0)
+        .expect("it has a core");
+    assert_eq!(windows_of(&incremental), [0, 1, 1]);
+    assert_eq!(incremental.columns(), 3);
+    assert_eq!(incremental.patterns().len(), 3);
+    let read = StoredRead {
+        predicate: Some(NamedNode::new_unchecked("http://e/stored")),
+        default: true,
+        named: false,
+    };
+    assert_eq!(incremental.reads(), [read]);
+}
+
+#[test]
+fn windows_of_the_default_graph_are_followed_each() {
+    let made = query(
+        "FROM STREAM :s [RANGE 2s STEP 1s] FROM STREAM :t [RANGE 1s] FROM :g",
+        "?x :p ?y . ?y a ?z FILTER(?y != :no)",
+    );
+    let incremental = made.incremental(&|_| true).expect("it has a core");
+    assert_eq!(windows_of(&incremental), [0, 1, 0, 1]);
+    let graph = NamedNode::new_unchecked("http://e/g");
+    assert!(
+        incremental
+            .patterns()
+            .iter()
+            .all(|one| one.stored == [graph.clone()])
+    );
+    assert!(
+        incremental
+            .reads()
+            .iter()
+            .all(|one| one.named && !one.default)
+    );
+}
+
+#[test]
+fn what_stands_above_a_core_is_done_anew() {
+    for above in [
+        "{ SELECT ?x (COUNT(*) AS ?n) { WINDOW :a { ?x :p ?y } } GROUP BY ?x }",
+        "WINDOW :a { ?x :p ?y } OPTIONAL { ?y :q ?z }",
+        "WINDOW :a { ?x :p ?y } OPTIONAL { WINDOW :b { ?y :q ?z } }",
+        "WINDOW :a { ?x :p ?y } MINUS { ?y :q ?z }",
+        "WINDOW :a { ?x :p ?y } FILTER NOT EXISTS { ?y :q ?z }",
+        "WINDOW :a { ?x :p ?y } BIND(STR(?y) AS ?z)",
+        "WINDOW :a { ?x :p ?y } FILTER(RAND() < 0.5)",
+        "WINDOW :a { ?x :p ?y } { ?y :q ?z } UNION { ?y :r ?z }",
+    ] {
+        let made = query(TWO, above);
+        let incremental = made.incremental(&|_| true);
+        let incremental = incremental.unwrap_or_else(|reason| panic!("{above}: {reason}"));
+        assert_eq!(windows_of(&incremental), [0], "{above}");
+        assert_eq!(incremental.columns(), 2, "{above}");
+    }
+}
+
+#[test]
+fn a_path_over_stored_edges_is_part_of_a_core() {
+    let made = query(TWO, "WINDOW :a { ?x :p ?y } ?y (:q|:r)+ ?z");
+    let incremental = made.incremental(&|_| true).expect("it has a core");
+    assert_eq!(incremental.columns(), 3);
+    let reads: Vec<_> = incremental
+        .reads()
+        .iter()
+        .filter_map(|read| read.predicate.clone())
+        .collect();
+    assert_eq!(reads.len(), 2);
+    let made = query(TWO, "WINDOW :a { ?x :p ?y } ?y :q* ?z");
+    let incremental = made.incremental(&|_| true).expect("it has a core");
+    assert!(
+        incremental
+            .reads()
+            .iter()
+            .all(|read| read.predicate.is_none())
+    );
+}
+
+#[test]
+fn reasons_are_given_for_what_is_not_kept() {
+    let reason = |pattern: &str| query(TWO, pattern).incremental(&|window| window == 0).err();
+    assert_eq!(
+        reason("WINDOW :b { ?x :p ?y }"),
+        Some(Recomputed::NoOverlap)
+    );
+    assert_eq!(reason("?x :p ?y"), Some(Recomputed::NoCore));
+    assert_eq!(reason("WINDOW :a { ?x :p+ ?y }"), Some(Recomputed::NoCore));
+    assert_eq!(reason("WINDOW ?w { ?x :p ?y }"), Some(Recomputed::NoCore));
+    let apart = "WINDOW :a { ?x :p ?y . ?z :q ?u }";
+    assert_eq!(reason(apart), Some(Recomputed::NotConnected));
+    let many: String = (0..40).map(|n| format!("?x :p{n} ?y . ")).collect();
+    let many = format!("WINDOW :a {{ {many} }}");
+    assert_eq!(reason(&many), Some(Recomputed::TooLarge));
+    let windows = query(TWO, "WINDOW :a { ?x :p ?y }");
+    assert_eq!(
+        windows.incremental(&|_| false).err(),
+        Some(Recomputed::NoOverlap)
+    );
+}
