@@ -16,6 +16,7 @@ use crate::allow::{AllowLoad, AllowService, parse_load, parse_service};
 use crate::bench_args::{
     BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments,
     LsbenchBenchArguments, MergeBenchArguments, OperatorArguments, UpdateBenchArguments,
+    parse_rate,
 };
 use crate::spill::SpillArguments;
 use crate::stream_args::StreamCommand;
@@ -712,11 +713,17 @@ pub(crate) enum BenchCommand {
 
 /// Generate LUBM data in memory, run its seven queries, then serve it
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Examples:
   jindou demo
-  jindou demo --universities 40 --no-serve")]
+  jindou demo --universities 40 --no-serve
+  jindou demo streams"
+)]
 pub(crate) struct DemoArguments {
+    #[command(subcommand)]
+    pub(crate) command: Option<DemoCommand>,
     /// How many universities
     #[arg(
         long,
@@ -729,6 +736,41 @@ pub(crate) struct DemoArguments {
     /// End after the queries
     #[arg(long)]
     pub(crate) no_serve: bool,
+    /// Address and port to listen at; without an address, as in :8080, at 127.0.0.1
+    #[arg(
+        long,
+        value_name = "ADDR:PORT",
+        default_value = "127.0.0.1:7878",
+        value_parser = parse_address
+    )]
+    pub(crate) bind: SocketAddr,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DemoCommand {
+    Streams(DemoStreamsArguments),
+}
+
+/// Generate a social graph and five streams of what its people do, ask three continuous queries, and
+/// serve a page that shows them
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou demo streams
+  jindou demo streams --rate 1")]
+pub(crate) struct DemoStreamsArguments {
+    /// People, each with about a hundred stored triples
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1000",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) users: NonZeroU32,
+    /// How many times 133,500 facts a second, the rates of the Wukong+S paper
+    #[arg(long, value_name = "TIMES", default_value = "0.05", value_parser = parse_rate)]
+    pub(crate) rate: f64,
     /// Address and port to listen at; without an address, as in :8080, at 127.0.0.1
     #[arg(
         long,

@@ -503,7 +503,7 @@ pub(crate) struct LsbenchBenchArguments {
     pub(crate) json: Option<PathBuf>,
 }
 
-fn parse_rate(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_rate(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if rate > 0.0 && rate <= 1e6 => Ok(rate),
         _ => Err("a number above zero, up to a million".to_owned()),

@@ -32,6 +32,8 @@ use crate::streams::Endpoint;
 use crate::update::{Write, written};
 
 const PAGE: &str = include_str!("page.html");
+/// Streams and continuous queries as they are.
+const LIVE: &str = include_str!("live.html");
 const READ: &str = "GET, HEAD, OPTIONS";
 const QUERY: &str = "GET, HEAD, POST, OPTIONS";
 const UPDATE: &str = "POST, OPTIONS";
@@ -126,7 +128,7 @@ impl Service {
         let allow = match endpoint(&request) {
             "/query" | "/sparql" | "/" => QUERY,
             "/update" => UPDATE,
-            "/health" | "/metrics" => READ,
+            "/health" | "/metrics" | "/live" => READ,
             path if is_about_queries(path) => RUNNING,
             path if is_store(path) => graph_store::METHODS,
             path => {
@@ -134,7 +136,7 @@ impl Service {
                     StatusCode::NOT_FOUND,
                     format!(
                         "nothing at {path}; there are /query, /update, /store, /streams, /continuous, \
-                         /queries, /health, /metrics and / (a page)"
+                         /queries, /health, /metrics and the pages / and /live"
                     ),
                 ));
             }
@@ -158,6 +160,7 @@ impl Service {
         }
         match endpoint(&request) {
             "/update" => self.update(request, client).await,
+            "/live" => Ok(respond::whole("text/html", LIVE)),
             "/health" => Ok(self.health()),
             "/metrics" => {
                 let text = self.executor.metrics.text(&self.now().await?);
@@ -459,7 +462,7 @@ impl Drop for Connected {
 fn endpoint<B>(request: &Request<B>) -> &str {
     let path = request.uri().path();
     match path.strip_suffix('/') {
-        Some(name @ ("/query" | "/sparql" | "/update" | "/health" | "/metrics")) => name,
+        Some(name @ ("/query" | "/sparql" | "/update" | "/health" | "/metrics" | "/live")) => name,
         _ => path,
     }
 }

@@ -54,12 +54,14 @@ impl Schedule {
     /// slides.
     #[must_use]
     pub fn next(&self, after_ms: i64) -> Option<i64> {
-        let periods = match &self.every_ms {
-            Some(every) => vec![*every],
-            None => self.windows.iter().map(|window| window.step_ms).collect(),
-        };
         let next = |period: u64| floor(after_ms, period).checked_add_unsigned(period);
-        periods.into_iter().filter_map(next).min()
+        match self.every_ms {
+            Some(every_ms) => next(every_ms),
+            None => {
+                let steps = self.windows.iter().map(|window| window.step_ms);
+                steps.filter_map(next).min()
+            }
+        }
     }
 
     /// The longest time that a window needs tuples for, from an instant back.

@@ -33,6 +33,8 @@ pub struct LsbenchReport {
     pub batches: u64,
     /// Time that all of it took on one thread,
     pub whole_seconds: f64,
+    /// Milliseconds of the longest completion of batches, with all executions that it began.
+    pub longest_completion_ms: f64,
     /// and executions of queries among that.
     pub evaluating_seconds: f64,
     /// Bytes of windows at the end.
@@ -130,10 +132,12 @@ impl Display for LsbenchReport {
         writeln!(
             f,
             "tuples come in at {} tuples/s, parsed, in batches, stored and indexed; {:.2} s of {:.2} s \
-             were executions; windows take {}",
+             were executions, and the longest completion of a batch took {:.1} ms with all executions; \
+             windows take {}",
             thousands(self.tuples_per_second() as u64),
             self.evaluating_seconds,
             self.whole_seconds,
+            self.longest_completion_ms,
             bytes(self.window_bytes),
         )
     }

@@ -1,5 +1,6 @@
 //! An instant of a query whose solutions are kept: what is new, what has gone, and what follows?
 
+use std::collections::hash_map::Entry;
 use std::sync::atomic::Ordering::Relaxed;
 
 use jindou_exec::{Catalogue, GraphSource};
@@ -8,6 +9,7 @@ use jindou_plan::{Incremental, Position, Prepared, Statistics, WindowPattern};
 use jindou_store::window::{Bounds, RingSnapshot};
 use jindou_stream::WindowedGraph;
 use oxrdf::NamedNode;
+use rustc_hash::FxHashMap;
 
 use super::continuous::Continuous;
 use super::plans::{IncrementalPlans, NotKept, ReadVersions};
@@ -188,9 +190,9 @@ impl Kept {
         }
     }
 
-    /// True if what they take may be taken.
-    fn fits(&mut self, most_bytes: u64) -> bool {
-        let bytes = self.solutions.bytes() as u64;
+    /// True if what they take may be taken, and so many bytes beside.
+    fn fits(&mut self, beside: usize, most_bytes: u64) -> bool {
+        let bytes = (self.solutions.bytes() + beside) as u64;
         if bytes > most_bytes {
             return false;
         }
@@ -202,10 +204,16 @@ impl Kept {
 
 /// Inserts solutions, each until it expires.
 struct Insertion<'a> {
+    columns: usize,
+    kept: Kept,
+    ends: Ends<'a>,
+}
+
+/// When do solutions expire?
+struct Ends<'a> {
     query: &'a Continuous,
     incremental: &'a Incremental,
     at: &'a At<'a>,
-    kept: Kept,
     /// Known once there is a solution: it has all constants.
     patterns: Option<Vec<Resolved>>,
 }
@@ -215,6 +223,8 @@ struct Resolved {
     triple: [ResolvedPosition; 3],
     /// Sorted.
     stored: Vec<TermId>,
+    /// When triples that were asked for expire: many solutions have the same.
+    known: FxHashMap<(TermId, TermId, TermId), i64>,
 }
 
 #[derive(Clone, Copy)]
@@ -228,14 +238,18 @@ impl<'a> Insertion<'a> {
         query: &'a Continuous,
         incremental: &'a Incremental,
         at: &'a At<'a>,
-        kept: Kept,
+        mut kept: Kept,
     ) -> Self {
+        kept.solutions.begin_round();
         Self {
-            query,
-            incremental,
-            at,
+            columns: incremental.columns(),
             kept,
-            patterns: None,
+            ends: Ends {
+                query,
+                incremental,
+                at,
+                patterns: None,
+            },
         }
     }
 
@@ -244,42 +258,56 @@ impl<'a> Insertion<'a> {
         let QueryResults::Solutions(mut solutions) = results else {
             unreachable!("plans of the core select its columns");
         };
-        let mut row = vec![TermId::NONE; self.incremental.columns()];
+        let mut row = vec![TermId::NONE; self.columns];
         while let Some(batch) = solutions.next_batch()? {
             for number in 0..batch.rows() {
                 for (value, column) in row.iter_mut().zip(batch.columns()) {
                     *value = column[number];
                 }
-                let expires_at = self.expires_at(&row)?;
-                self.kept.solutions.insert(&row, expires_at);
+                let ends = &mut self.ends;
+                self.kept.solutions.insert(&row, || ends.expires_at(&row))?;
             }
-            if !self.kept.fits(most_bytes) {
+            if !self.kept.fits(self.ends.bytes(), most_bytes) {
                 return Ok(false);
             }
         }
         Ok(true)
     }
+}
+
+impl Ends<'_> {
+    /// About the bytes that it takes.
+    fn bytes(&self) -> usize {
+        let known = self.patterns.iter().flatten().map(|one| one.known.len());
+        known.sum::<usize>() * 2 * size_of::<((TermId, TermId, TermId), i64)>()
+    }
 
     /// The first instant at which a solution is not there any more: when the first of its triples has
     /// left all windows that it is in.
     fn expires_at(&mut self, row: &[TermId]) -> Result<i64, EngineError> {
-        let (at, incremental) = (self.at, self.incremental);
+        let (query, at, incremental) = (self.query, self.at, self.incremental);
         let patterns = self
             .patterns
             .get_or_insert_with(|| resolved(incremental, at.graph));
         let mut expires_at = i64::MAX;
-        for (pattern, resolved) in incremental.patterns().iter().zip(&*patterns) {
+        for (pattern, resolved) in incremental.patterns().iter().zip(patterns) {
             let [subject, predicate, object] = resolved.triple.map(|position| match position {
                 ResolvedPosition::Column(column) => row[column],
                 ResolvedPosition::Id(id) => id,
             });
-            let predicate = Catalogue::predicate(at.graph, predicate);
-            let predicate = predicate.expect("a triple has a predicate");
-            let triple = (subject, predicate, object);
-            if !resolved.stored.is_empty() && is_stored(at.graph, &resolved.stored, triple)? {
-                continue;
-            }
-            expires_at = expires_at.min(leaves_at(self.query, at.windowed, pattern, triple));
+            let ends = match resolved.known.entry((subject, predicate, object)) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(new) => {
+                    let predicate = Catalogue::predicate(at.graph, predicate);
+                    let predicate = predicate.expect("a triple has a predicate");
+                    let triple = (subject, predicate, object);
+                    *new.insert(match is_stored(at.graph, &resolved.stored, triple)? {
+                        true => i64::MAX,
+                        false => leaves_at(query, at.windowed, pattern, triple),
+                    })
+                }
+            };
+            expires_at = expires_at.min(ends);
         }
         Ok(expires_at)
     }
@@ -307,6 +335,7 @@ fn is_stored(
     (subject, predicate, object): (TermId, PredicateId, TermId),
 ) -> Result<bool, EngineError> {
     let graphs = match graphs {
+        [] => return Ok(false),
         [only] => GraphRef::One(*only),
         several => GraphRef::Some(several),
     };
@@ -334,6 +363,7 @@ fn resolved(incremental: &Incremental, graph: &StoredGraph) -> Vec<Resolved> {
         Resolved {
             stored: stored_graphs(pattern, triple[1], graph),
             triple,
+            known: FxHashMap::default(),
         }
     };
     incremental.patterns().iter().map(pattern).collect()

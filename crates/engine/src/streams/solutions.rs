@@ -16,6 +16,9 @@ use rustc_hash::FxHasher;
 pub(super) struct Solutions {
     rows: Arc<MaterializedRows>,
     expires: Vec<i64>,
+    /// The rounds in which rows were inserted last.
+    rounds: Vec<u32>,
+    round: u32,
     /// Numbers of rows by the hashes of their values.
     index: HashTable<u32>,
     /// Hashes of rows by the instants at which they expire; a row that came again meanwhile has a later
@@ -54,15 +57,32 @@ impl Solutions {
         Arc::clone(&self.rows)
     }
 
-    /// Inserts a row; one that is there stays at least as long as this one would.
-    pub(super) fn insert(&mut self, row: &[TermId], expires_at: i64) {
+    /// Begins a round: a row that is inserted several times in one expires at the same instant each
+    /// time.
+    pub(super) fn begin_round(&mut self) {
+        self.round = self.round.wrapping_add(1);
+    }
+
+    /// Inserts a row; one that is there stays at least as long as this one would. When it expires is
+    /// asked once in a round.
+    pub(super) fn insert<E>(
+        &mut self,
+        row: &[TermId],
+        expires_at: impl FnOnce() -> Result<i64, E>,
+    ) -> Result<(), E> {
         let hash = hash_of(row.iter().copied());
         let is_it = |number: &u32| is_row(&self.rows, *number as usize, row);
-        match self.index.find(hash, is_it) {
+        let found = self.index.find(hash, is_it).map(|number| *number as usize);
+        if found.is_some_and(|number| self.rounds[number] == self.round) {
+            return Ok(());
+        }
+        let expires_at = expires_at()?;
+        match found {
             Some(number) => {
-                let expires = &mut self.expires[*number as usize];
+                self.rounds[number] = self.round;
+                let expires = &mut self.expires[number];
                 if *expires >= expires_at {
-                    return;
+                    return Ok(());
                 }
                 *expires = expires_at;
             }
@@ -71,6 +91,7 @@ impl Solutions {
         if expires_at < FOR_EVER {
             self.due.entry(expires_at).or_default().push(hash);
         }
+        Ok(())
     }
 
     fn push(&mut self, hash: u64, row: &[TermId], expires_at: i64) {
@@ -81,6 +102,7 @@ impl Solutions {
         }
         rows.rows += 1;
         self.expires.push(expires_at);
+        self.rounds.push(self.round);
         let rows = &self.rows;
         let rehash = |number: &u32| hash_at(rows, *number as usize);
         self.index.insert_unique(hash, number, rehash);
@@ -119,6 +141,7 @@ impl Solutions {
         }
         rows.rows -= 1;
         self.expires.swap_remove(place);
+        self.rounds.swap_remove(place);
     }
 }
 
@@ -172,7 +195,10 @@ mod tests {
                     0 => FOR_EVER,
                     _ => instant + 1 + random(30) as i64,
                 };
-                solutions.insert(&row.map(TermId::vertex), until);
+                solutions.begin_round();
+                let inserted: Result<(), ()> =
+                    solutions.insert(&row.map(TermId::vertex), || Ok(until));
+                inserted.expect("there is no error");
                 let expires = model.entry(row.to_vec()).or_insert(until);
                 *expires = until.max(*expires);
             }

@@ -83,6 +83,12 @@ impl Window {
         self.parts.len()
     }
 
+    /// True if each run has nothing before what the one before it has.
+    pub(super) fn is_ordered(&self) -> bool {
+        let mut pairs = self.parts.windows(2);
+        pairs.all(|pair| pair[0].run.last_ms <= pair[1].run.first_ms)
+    }
+
     /// The runs that it reads.
     pub(super) fn parts(&self) -> &[Part] {
         &self.parts

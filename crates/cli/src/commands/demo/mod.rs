@@ -1,5 +1,7 @@
 //! `jindou demo`: what does it do, in one command and without any file?
 
+mod streams;
+
 use std::io::{self, Read};
 use std::time::Instant;
 
@@ -12,7 +14,7 @@ use jindou_engine::ingest::{Format, LoadOptions, Progress, Source};
 use jindou_server::{HeavyPriority, MemoryLimits};
 
 use crate::allow::load_policies;
-use crate::args::{DemoArguments, LimitArguments};
+use crate::args::{DemoArguments, DemoCommand, LimitArguments};
 use crate::commands::serve;
 use crate::progress::Watch;
 use crate::{open, output};
@@ -23,6 +25,9 @@ const WARM_RUNS: u32 = 5;
 /// # Errors
 /// A port that is taken; anything else is our own fault.
 pub(crate) fn run(arguments: DemoArguments) -> anyhow::Result<()> {
+    if let Some(DemoCommand::Streams(arguments)) = &arguments.command {
+        return streams::run(arguments);
+    }
     if !arguments.no_serve {
         serve::check_address(arguments.bind)?;
     }
