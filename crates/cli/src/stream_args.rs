@@ -67,7 +67,7 @@ pub(crate) struct CreateArguments {
     )]
     pub(crate) definition: Option<PathBuf>,
     /// Where the time of a tuple comes from: `event`, it comes with the tuple; `arrival`, it is when the
-    /// tuple came [default: event]
+    /// tuple came; or the IRI of a predicate whose value it is in the tuple's event [default: event]
     #[arg(long, value_name = "SOURCE")]
     pub(crate) time: Option<String>,
     /// How much later than later ones a tuple may come, as in 500ms [default: it may not]
@@ -124,7 +124,8 @@ pub(crate) struct PushArguments {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// File with tuples: lines of a time in milliseconds, a tab and a statement; or, if its name ends so
-    /// or by --format, a document of RDF. `-` is standard input
+    /// or by --format, a document of RDF, lines of JSON (.ndjson, .jsonl), JSON (.json) or RDF Patch
+    /// (.rdfp). `-` is standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Time of a document's statements, in milliseconds since 1970

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use hyper::body::Incoming;
 use hyper::header::HeaderMap;
 use hyper::{Method, Request, Response, StatusCode};
-use jindou_engine::ingest::Format;
 use jindou_engine::{
     ContinuousStatus, Database, EngineError, StreamDefinition, StreamStatus, TupleFormat,
 };
@@ -231,7 +230,7 @@ impl Service {
         request: Request<Incoming>,
         client: &Arc<Client>,
     ) -> Result<Response<Body>, Refusal> {
-        let format = format(&media_type(&content_type(request.headers())?))?;
+        let format = format(&content_type(request.headers())?)?;
         let time_ms = time(&request)?;
         // Tuples need no more stack than the runtime's threads have, and should not wait for a core.
         let write = self.write_of(described(&request), 0, client);
@@ -367,25 +366,16 @@ fn time(request: &Request<Incoming>) -> Result<Option<i64>, Refusal> {
 }
 
 /// How tuples of a media type are written.
-fn format(media_type: &str) -> Result<TupleFormat, Refusal> {
-    if media_type == LINES {
-        return Ok(TupleFormat::Lines);
-    }
-    // As JSON-LD, members of plain JSON would be passed over.
-    let is_document = media_type.contains('/') && media_type != JSON;
-    let named = is_document.then(|| Format::from_name(media_type));
-    if let Some(Ok(format)) = named {
-        return Ok(TupleFormat::Document(format));
+pub(crate) fn format(media_type: &str) -> Result<TupleFormat, Refusal> {
+    if let Some(format) = TupleFormat::from_media_type(media_type) {
+        return Ok(format);
     }
     let said = match media_type {
         "" => "no Content-Type says in which format the tuples are".to_owned(),
         other => format!("tuples are not read as {other}"),
     };
-    let known: Vec<&str> = Format::ALL
-        .iter()
-        .map(|format| format.media_type())
-        .collect();
-    let message = format!("{said}; they may be {LINES}, {}", known.join(", "));
+    let known = TupleFormat::MEDIA_TYPES.join(", ");
+    let message = format!("{said}; they may be {known}");
     Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
 }
 

@@ -2,6 +2,7 @@
 
 mod client;
 mod columns;
+mod events;
 mod federation;
 mod graph_store;
 mod hostile;

@@ -10,31 +10,31 @@ use serde_json::{Value, json};
 
 use crate::client::{Answer, Connection, Running};
 
-const JSON: &str = "Content-Type: application/json\r\n";
-const LINES: &str = "Content-Type: text/tab-separated-values\r\n";
-const TURTLE: &str = "Content-Type: text/turtle\r\n";
-const QUERY: &str = "Content-Type: application/sparql-query\r\n";
+pub(crate) const JSON: &str = "Content-Type: application/json\r\n";
+pub(crate) const LINES: &str = "Content-Type: text/tab-separated-values\r\n";
+pub(crate) const TURTLE: &str = "Content-Type: text/turtle\r\n";
+pub(crate) const QUERY: &str = "Content-Type: application/sparql-query\r\n";
 /// What each window has, every second.
-const LATEST: &str = "PREFIX : <http://e/> REGISTER QUERY q AS SELECT ?x ?y \
+pub(crate) const LATEST: &str = "PREFIX : <http://e/> REGISTER QUERY q AS SELECT ?x ?y \
                       FROM STREAM s [RANGE 1s STEP 1s] WHERE { ?x :p ?y }";
 
-fn put(server: &Running, target: &str, headers: &str, body: &str) -> Answer {
+pub(crate) fn put(server: &Running, target: &str, headers: &str, body: &str) -> Answer {
     server.send("PUT", target, headers, body)
 }
 
-fn post(server: &Running, target: &str, headers: &str, body: &str) -> Answer {
+pub(crate) fn post(server: &Running, target: &str, headers: &str, body: &str) -> Answer {
     server.send("POST", target, headers, body)
 }
 
 #[track_caller]
-fn assert_status(answer: &Answer, status: u16, part: &str) {
+pub(crate) fn assert_status(answer: &Answer, status: u16, part: &str) {
     let text = String::from_utf8_lossy(&answer.body);
     assert_eq!(answer.status, status, "{text}");
     assert!(text.contains(part), "{part:?} is not in {text:?}");
 }
 
 /// A server with the stream `s`.
-fn with_stream() -> Running {
+pub(crate) fn with_stream() -> Running {
     let server = Running::new();
     let made = put(&server, "/streams/s", JSON, r#"{"iri":"http://e/s"}"#);
     assert_status(&made, 201, "http://e/s");
@@ -42,14 +42,14 @@ fn with_stream() -> Running {
 }
 
 /// A server with the stream `s` and the query `q`.
-fn with_query() -> Running {
+pub(crate) fn with_query() -> Running {
     let server = with_stream();
     assert_status(&put(&server, "/continuous/q", QUERY, LATEST), 201, "");
     server
 }
 
 /// Has so many windows of the query be complete; tuple `n` is in the middle of window `n`.
-fn feed(server: &Running, instants: std::ops::Range<i64>) {
+pub(crate) fn feed(server: &Running, instants: std::ops::Range<i64>) {
     let line = |n: i64| {
         format!(
             "{}\t<http://e/x{n}> <http://e/p> \"é\\n{n}\" .\n",
@@ -63,21 +63,21 @@ fn feed(server: &Running, instants: std::ops::Range<i64>) {
 }
 
 /// Server-sent events.
-struct Events {
+pub(crate) struct Events {
     connection: Connection,
     text: String,
 }
 
 /// One of them, or a comment.
 #[derive(Debug, Default)]
-struct Event {
-    kind: String,
-    id: String,
-    data: Value,
+pub(crate) struct Event {
+    pub(crate) kind: String,
+    pub(crate) id: String,
+    pub(crate) data: Value,
 }
 
 impl Events {
-    fn of(server: &Running, target: &str, headers: &str) -> Self {
+    pub(crate) fn of(server: &Running, target: &str, headers: &str) -> Self {
         let mut connection = server.connect();
         connection.send("GET", target, headers, "");
         let head = connection.head();
@@ -92,7 +92,7 @@ impl Events {
     }
 
     /// The next event; `None` at the end.
-    fn next(&mut self) -> Option<Event> {
+    pub(crate) fn next(&mut self) -> Option<Event> {
         loop {
             if let Some((event, rest)) = self.text.split_once("\n\n") {
                 let (event, rest) = (event.to_owned(), rest.to_owned());
@@ -177,8 +177,8 @@ fn a_definition_that_makes_no_sense_is_refused_by_its_field() {
         ("s", r#"{"iri":"s"}"#, "no absolute IRI"),
         (
             "s",
-            r#"{"iri":"http://e/s","time":"http://e/at"}"#,
-            "`event` or `arrival`",
+            r#"{"iri":"http://e/s","time":"at"}"#,
+            "`event` or `arrival` or the absolute IRI of a predicate",
         ),
         (
             "s",
@@ -295,7 +295,7 @@ fn tuples_that_are_wrong_are_refused_all_together() {
         ("/streams/s?time=1", "", "a", 415, "no Content-Type"),
         (
             "/streams/s?time=1",
-            JSON,
+            "Content-Type: text/csv\r\n",
             "{}",
             415,
             "text/tab-separated-values, application/n-triples",
