@@ -63,7 +63,7 @@ pub(crate) struct CreateArguments {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["iri", "time", "lateness", "interval", "timing", "timeless", "graph", "memory"]
+        conflicts_with_all = ["iri", "time", "lateness", "interval", "idle", "timing", "timeless", "graph", "memory"]
     )]
     pub(crate) definition: Option<PathBuf>,
     /// Where the time of a tuple comes from: `event`, it comes with the tuple; `arrival`, it is when the
@@ -76,6 +76,9 @@ pub(crate) struct CreateArguments {
     /// Time of a batch [default: 100ms]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) interval: Option<Duration>,
+    /// After so long without a tuple the stream goes on with the server's clock [default: it waits]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) idle: Option<Duration>,
     /// Predicates of tuples that are kept only while a window may need them, or `all`; may be given
     /// more than once [default: all that are not timeless]
     #[arg(long, value_name = "IRI")]

@@ -45,6 +45,9 @@ pub struct StreamDefinition {
     /// The JSON-LD context of plain JSON: without one, plain JSON is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Value>,
+    /// After so many milliseconds without a tuple, the stream goes on with the clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_ms: Option<u64>,
 }
 
 /// Where the time of a tuple comes from. As JSON: `"event"`, `"arrival"` or the IRI of a predicate.
@@ -160,6 +163,11 @@ pub enum DefinitionError {
     /// The context of plain JSON is none.
     #[error("context: a context is an object, or an array of objects")]
     NoContext,
+    /// A stream with times of arrival goes on with the clock anyway.
+    #[error(
+        "idle_ms is for times of events: a stream with times of arrival goes on with the clock anyway"
+    )]
+    Idle,
     /// A batch takes no time, or more than a day.
     #[error("interval_ms is {interval_ms}, and must be from 1 to {MOST_INTERVAL_MS}")]
     Interval {
@@ -192,6 +200,7 @@ impl StreamDefinition {
             graph: None,
             memory: default_memory(),
             context: None,
+            idle_ms: None,
         }
     }
 
@@ -226,6 +235,9 @@ impl StreamDefinition {
         }
         if let (Some(timing), Some(timeless)) = (&self.timing, &self.timeless) {
             check_disjoint(timing, timeless)?;
+        }
+        if self.idle_ms.is_some() && self.time == TimeSource::Arrival {
+            return Err(DefinitionError::Idle);
         }
         if let Some(context) = &self.context {
             check_context(context)?;

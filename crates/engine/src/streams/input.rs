@@ -116,7 +116,11 @@ impl Inner {
         stream: &Stream,
         time_ms: i64,
     ) -> Result<(), EngineError> {
-        stream.intake.lock().heartbeat(time_ms);
+        {
+            let mut intake = stream.intake.lock();
+            intake.heartbeat(time_ms);
+            stream.hear(&intake, &self.config.clock);
+        }
         self.close_batches(stream)?;
         self.wake_readers(stream);
         Ok(())
@@ -158,6 +162,7 @@ impl Inner {
                     Err(jindou_stream::Late) => late.copy(&tuples, tuple),
                 }
             }
+            stream.hear(&intake, &self.config.clock);
             // While no batch can be taken, which is to be subtracted.
             stream.waiting_bytes.fetch_add(bytes, Relaxed);
         }

@@ -20,6 +20,7 @@ mod plans;
 mod pool;
 mod solutions;
 mod stream;
+mod tick;
 mod tuples;
 
 use std::sync::Arc;

@@ -72,6 +72,7 @@ fn definition(arguments: &CreateArguments) -> Value {
             "interval_ms",
             arguments.interval.map(|time| json!(ms(time))),
         ),
+        ("idle_ms", arguments.idle.map(|time| json!(ms(time)))),
         ("timing", predicates(&arguments.timing)),
         ("timeless", predicates(&arguments.timeless)),
         (

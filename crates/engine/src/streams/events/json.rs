@@ -63,7 +63,7 @@ pub(super) fn read(reading: &mut Reading<'_>, text: &[u8]) -> Result<(), EngineE
             };
             reading.wrong(Places::default().of(text, at).line, error)
         })?,
-        _ => vec![0..text.len()],
+        _ => std::iter::once(0..text.len()).collect(),
     };
     let first = reading.blank_scopes(objects.len())?;
     let of_stream = stream_context(reading);
@@ -246,7 +246,7 @@ fn elements(text: &[u8]) -> Result<Vec<Range<usize>>, (usize, &'static str)> {
             }
             is_over = is_end;
         }
-        if *byte == b'[' && depth == 1 || *byte == b',' && depth == 1 {
+        if matches!(byte, b'[' | b',') && depth == 1 {
             begin = at + 1;
         }
     }
