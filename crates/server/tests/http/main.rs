@@ -12,3 +12,4 @@ mod protocol;
 mod queries;
 mod streams;
 mod updates;
+mod websocket;
