@@ -249,6 +249,21 @@ fn a_wrong_event_is_refused_by_its_place_and_nothing_is_kept() {
 }
 
 #[test]
+fn many_events_on_one_line_take_time_in_proportion() {
+    let server = with_definition(r#"{"iri":"http://e/s","context":{"p":"http://e/p"}}"#);
+    let array = format!("[{}{{\"p\":1,}}]", "{\"p\":1},".repeat(20_000));
+    let answer = post(&server, "/streams/s?time=1", JSON, &array);
+    assert_status(
+        &answer,
+        400,
+        "line 1: event 20001: no JSON: trailing comma (column 160009)",
+    );
+    let log = format!("VERSION \"1.2-messages\" {}", "MESSAGE ".repeat(100_000));
+    let empty = post(&server, "/streams/s?time=1", TURTLE, &log);
+    assert_eq!(empty.json(), json!({ "accepted": 0, "late": 0 }));
+}
+
+#[test]
 fn many_events_are_read_in_bounded_memory() {
     // What a parser of JSON-LD takes for all of them at once would be more than a request may hold.
     let mut engine = jindou_engine::Config::default();

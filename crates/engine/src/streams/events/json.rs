@@ -265,24 +265,28 @@ fn trimmed(text: &[u8], range: Range<usize>) -> Range<usize> {
 /// Says where in a text something is, which comes after what was asked before.
 #[derive(Default)]
 struct Places {
-    /// Up to here lines were counted: their number, and where the last begins.
+    /// Up to here lines were counted, and the characters of the last one.
     at: usize,
     line: u64,
-    line_begin: usize,
+    column: u64,
 }
 
 impl Places {
     fn of(&mut self, text: &[u8], at: usize) -> Place {
         let passed = &text[self.at..at];
-        self.line += memchr::memchr_iter(b'\n', passed).count() as u64;
+        let mut last = passed;
         if let Some(end) = memchr::memrchr(b'\n', passed) {
-            self.line_begin = self.at + end + 1;
+            self.line += memchr::memchr_iter(b'\n', passed).count() as u64;
+            last = &passed[end + 1..];
+            self.column = 0;
         }
+        // A byte that continues a character is none.
+        let is_first = |byte: &&u8| **byte & 0xc0 != 0x80;
+        self.column += last.iter().filter(is_first).count() as u64;
         self.at = at;
-        let before = String::from_utf8_lossy(&text[self.line_begin..at]);
         Place {
             line: self.line + 1,
-            column: before.chars().count() as u64 + 1,
+            column: self.column + 1,
         }
     }
 }

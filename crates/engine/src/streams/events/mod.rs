@@ -13,7 +13,7 @@ mod split;
 mod time;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jindou_ingest::with_parser_stack;
 use jindou_ingest::{
@@ -33,6 +33,10 @@ use crate::background::SHORT_TEXT_BYTES;
 use crate::database::Inner;
 use crate::deadline::Deadline;
 use crate::document::{Ledger, of_sink};
+
+/// How long it may take to read a text, where the database has no limit for queries: many small events may
+/// each have an expensive context.
+const MOST_TIME: Duration = Duration::from_secs(60);
 
 /// The tuples of a text's events, with their times. Where times are of arrival, those are yet to be
 /// set.
@@ -94,7 +98,8 @@ struct Reading<'a> {
 
 impl<'a> Reading<'a> {
     fn new(inner: &'a Inner, stream: &'a Stream, time_ms: Option<i64>) -> Self {
-        let deadline = Deadline::new(Instant::now(), inner.config.query_timeout, None);
+        let limit = inner.config.query_timeout.unwrap_or(MOST_TIME);
+        let deadline = Deadline::new(Instant::now(), Some(limit), None);
         Self {
             inner,
             stream,
