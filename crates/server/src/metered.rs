@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use jindou_engine::{MemoryPool, Reservation};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use crate::receive::{UNRESERVED_BYTES, reserve};
 
@@ -43,6 +43,12 @@ impl Metered {
     pub(crate) fn settle(&mut self) -> Option<Reservation> {
         (self.received_bytes, self.reserved_bytes) = (0, 0);
         self.memory.take()
+    }
+
+    /// Reads to the end of what the client sends, and keeps nothing.
+    pub(crate) async fn discard(&mut self) {
+        let mut part = [0; 4096];
+        while let Ok(1..) = self.stream.read(&mut part).await {}
     }
 
     fn count(&mut self, bytes: usize) -> io::Result<()> {

@@ -270,7 +270,12 @@ impl Socket {
     }
 
     async fn close(mut self, close: Close) {
+        let mut is_cut = false;
         if let Close::Because(code, reason) = close {
+            is_cut = matches!(
+                code,
+                CloseCode::Size | CloseCode::Again | CloseCode::Protocol | CloseCode::Invalid
+            );
             let end = reason.floor_char_boundary(REASON_BYTES);
             let frame = CloseFrame {
                 code,
@@ -280,8 +285,14 @@ impl Socket {
                 return;
             }
         }
-        // The client's own close frame, so that it does not find its connection cut.
-        let last = async { while let Some(Ok(_)) = self.stream.next().await {} };
+        // What is still under way, so that the client does not find its connection cut: its own close
+        // frame, or the rest of what was refused.
+        let last = async {
+            match is_cut {
+                true => self.stream.get_mut().discard().await,
+                false => while let Some(Ok(_)) = self.stream.next().await {},
+            }
+        };
         let _ = tokio::time::timeout(CLOSE_GRACE, last).await;
     }
 }

@@ -1,8 +1,10 @@
 //! Do sockets feed streams and give results, and does each end say why?
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
+use jindou_engine::{Config, MemoryPool};
 use jindou_server::Cors;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -189,6 +191,26 @@ fn limits_hold_for_sockets() {
     cut.assert_closed(CloseCode::Policy, "nothing whole came");
     assert_eq!(server.get("/streams/s", "").json()["tuples"], 0);
     server.wait_for_metric("jindou_connections 1");
+}
+
+#[test]
+fn what_comes_in_is_reserved_before_it_is_whole() {
+    let mut engine = Config::default();
+    let pool = Arc::new(MemoryPool::new(256 << 10));
+    engine.memory_pool = Some(Arc::clone(&pool));
+    let server = Running::with_engine(engine, |_| {});
+    put(&server, "/streams/s", JSON, r#"{"iri":"http://e/s"}"#);
+    let mut socket = Socket::of(&server, "/streams/s");
+    // A frame of a megabyte, half of which comes.
+    let mut frame = vec![0x81, 0x80 | 127, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0];
+    frame.resize(512 << 10, b'x');
+    let stream = socket.stream.get_mut();
+    let sent = async { tokio::io::AsyncWriteExt::write_all(stream, &frame).await };
+    // The server may have closed before all of it was sent.
+    let _ = socket.runtime.block_on(sent);
+    socket.assert_closed(CloseCode::Again, "memory");
+    server.wait_for_metric("jindou_connections 1");
+    assert_eq!(pool.held_bytes(), 0);
 }
 
 #[test]
