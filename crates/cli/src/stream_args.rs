@@ -63,11 +63,11 @@ pub(crate) struct CreateArguments {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["iri", "time", "lateness", "interval", "timing", "timeless", "graph", "memory"]
+        conflicts_with_all = ["iri", "time", "lateness", "interval", "idle", "timing", "timeless", "graph", "memory"]
     )]
     pub(crate) definition: Option<PathBuf>,
     /// Where the time of a tuple comes from: `event`, it comes with the tuple; `arrival`, it is when the
-    /// tuple came [default: event]
+    /// tuple came; or the IRI of a predicate whose value it is in the tuple's event [default: event]
     #[arg(long, value_name = "SOURCE")]
     pub(crate) time: Option<String>,
     /// How much later than later ones a tuple may come, as in 500ms [default: it may not]
@@ -76,6 +76,9 @@ pub(crate) struct CreateArguments {
     /// Time of a batch [default: 100ms]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) interval: Option<Duration>,
+    /// After so long without a tuple the stream goes on with the server's clock [default: it waits]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) idle: Option<Duration>,
     /// Predicates of tuples that are kept only while a window may need them, or `all`; may be given
     /// more than once [default: all that are not timeless]
     #[arg(long, value_name = "IRI")]
@@ -124,7 +127,8 @@ pub(crate) struct PushArguments {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// File with tuples: lines of a time in milliseconds, a tab and a statement; or, if its name ends so
-    /// or by --format, a document of RDF. `-` is standard input
+    /// or by --format, a document of RDF, lines of JSON (.ndjson, .jsonl), JSON (.json) or RDF Patch
+    /// (.rdfp). `-` is standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Time of a document's statements, in milliseconds since 1970

@@ -60,14 +60,7 @@ pub(crate) fn read(
     inner: &Inner,
     deadline: &Deadline,
 ) -> Result<Document, EngineError> {
-    let ledger = Arc::new(Ledger {
-        deadline: deadline.clone(),
-        limit_bytes: inner.config.query_memory_bytes,
-        held: Mutex::new(Held {
-            memory: RequestMemory::new(inner.config.memory_pool.as_ref()),
-            refusal: None,
-        }),
-    });
+    let ledger = Ledger::new(inner, deadline);
     let is_short = sources.iter().all(|source| {
         let bytes = source.bytes_in_memory();
         bytes.is_some_and(|bytes| bytes <= SHORT_TEXT_BYTES)
@@ -75,7 +68,7 @@ pub(crate) fn read(
     let thread_start = inner.config.reading_start.as_ref().filter(|_| !is_short);
     let sources = sources
         .into_iter()
-        .map(|source| source.with_guard(Arc::new(Watch(Arc::clone(&ledger)))))
+        .map(|source| source.with_guard(ledger.guard()))
         .collect();
     let (graph, one_graph) = match graphs {
         GraphNames::Any { otherwise } => (otherwise, None),
@@ -109,18 +102,12 @@ pub(crate) fn read(
             // Without a source there is none.
             Ok(documents.next().unwrap_or_default())
         }
-        Err(error) => {
-            if let Some(refusal) = ledger.held.lock().refusal.take() {
-                return Err(refusal);
-            }
-            deadline.left()?;
-            Err(of_sink(error))
-        }
+        Err(error) => Err(ledger.refusal(error)),
     }
 }
 
 /// Takes a sink's own error out of the loader's.
-fn of_sink(error: IngestError) -> EngineError {
+pub(crate) fn of_sink(error: IngestError) -> EngineError {
     match error {
         IngestError::Sink { source, file } => match source.downcast::<EngineError>() {
             Ok(error) => *error,
@@ -131,7 +118,7 @@ fn of_sink(error: IngestError) -> EngineError {
 }
 
 /// What a document takes, and how long it may.
-struct Ledger {
+pub(crate) struct Ledger {
     deadline: Deadline,
     limit_bytes: u64,
     held: Mutex<Held>,
@@ -145,8 +132,35 @@ struct Held {
 }
 
 impl Ledger {
+    pub(crate) fn new(inner: &Inner, deadline: &Deadline) -> Arc<Self> {
+        Arc::new(Self {
+            deadline: deadline.clone(),
+            limit_bytes: inner.config.query_memory_bytes,
+            held: Mutex::new(Held {
+                memory: RequestMemory::new(inner.config.memory_pool.as_ref()),
+                refusal: None,
+            }),
+        })
+    }
+
+    /// Watches readers and parsers.
+    pub(crate) fn guard(self: &Arc<Self>) -> Arc<dyn Guard> {
+        Arc::new(Watch(Arc::clone(self)))
+    }
+
+    /// What an error of a reader that it watches is about.
+    pub(crate) fn refusal(&self, error: IngestError) -> EngineError {
+        if let Some(refusal) = self.held.lock().refusal.take() {
+            return refusal;
+        }
+        match self.deadline.left() {
+            Ok(_) => of_sink(error),
+            Err(over) => over,
+        }
+    }
+
     /// Counts bytes before they are used.
-    fn hold(&self, bytes: u64) -> Result<(), EngineError> {
+    pub(crate) fn hold(&self, bytes: u64) -> Result<(), EngineError> {
         let memory = &mut self.held.lock().memory;
         if memory.held_bytes().saturating_add(bytes) > self.limit_bytes {
             let reason = format!(

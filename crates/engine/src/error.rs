@@ -10,7 +10,7 @@ use jindou_ingest::IngestError;
 use jindou_plan::{NoStack, PlanError, Span, SyntaxError, position};
 use jindou_store::StoreError;
 
-use crate::{Occupation, WebError};
+use crate::{EventError, Occupation, WebError};
 
 /// A place in the text of a query or an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -236,6 +236,18 @@ pub enum EngineError {
         /// What it is, and its name.
         what: String,
     },
+    /// An event of a stream is not what it should be.
+    #[error("{stream}: {}event {event}: {source}", line_of(*.line))]
+    Event {
+        /// The stream's name.
+        stream: String,
+        /// The number of the event in its text, from 1.
+        event: u64,
+        /// The line that it begins or goes wrong on, from 1, where that is known.
+        line: Option<u64>,
+        /// What is wrong.
+        source: EventError,
+    },
     /// The windows of a stream, with what waits to enter them, take all that they may.
     #[error("the stream {name} is full: its windows may take {limit_bytes} bytes")]
     StreamFull {
@@ -252,6 +264,10 @@ pub enum EngineError {
 /// A hint as it stands after a message.
 fn after(hint: Option<&str>) -> String {
     hint.map_or_else(String::new, |hint| format!("; {hint}"))
+}
+
+fn line_of(line: Option<u64>) -> String {
+    line.map_or_else(String::new, |line| format!("line {line}: "))
 }
 
 /// A place as it stands after what is there.

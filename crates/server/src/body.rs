@@ -18,6 +18,8 @@ pub(crate) const QUEUED_CHUNKS: usize = 4;
 /// A part of a streamed body.
 pub(crate) enum Chunk {
     Data(Bytes),
+    /// Data that ends a message, where the body has such.
+    Last(Bytes),
     /// The body is whole. A channel that closes without it was cut short.
     End,
 }
@@ -84,7 +86,7 @@ impl http_body::Body for Body {
             Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Self::Stream { chunks, .. } | Self::Events(chunks) => {
                 chunks.poll_recv(context).map(|chunk| match chunk {
-                    Some(Chunk::Data(bytes)) => Some(Ok(Frame::data(bytes))),
+                    Some(Chunk::Data(bytes) | Chunk::Last(bytes)) => Some(Ok(Frame::data(bytes))),
                     Some(Chunk::End) => None,
                     None => Some(Err(CutShort)),
                 })

@@ -5,10 +5,12 @@
 //! when it is full.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use crate::service::Service;
 use hyper::Version;
 use jindou_fabric::pace::LongWork;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -107,6 +109,7 @@ impl Connections {
             idle_since: AtomicU64::new(number),
             is_leaving: AtomicBool::new(false),
             receives_long: AtomicBool::new(false),
+            session: Mutex::new(None),
             leave: Notify::new(),
         });
         self.lock().insert(number, Arc::clone(&peer));
@@ -150,6 +153,10 @@ pub(crate) enum Activity {
     Answering,
 }
 
+/// What follows on a connection that left HTTP.
+pub(crate) type Session =
+    Box<dyn FnOnce(Arc<Service>, Arc<Peer>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
+
 /// One connection, as the others see it.
 pub(crate) struct Peer {
     connections: Arc<Connections>,
@@ -162,9 +169,20 @@ pub(crate) struct Peer {
     is_leaving: AtomicBool,
     leave: Notify,
     receives_long: AtomicBool,
+    session: Mutex<Option<Session>>,
 }
 
 impl Peer {
+    /// What is to be done with the connection after its last answer, which leaves HTTP.
+    pub(crate) fn set_session(&self, session: Session) {
+        *self.session.lock().expect("nobody panics while it has it") = Some(session);
+    }
+
+    pub(crate) fn take_session(&self) -> Option<Session> {
+        let mut session = self.session.lock().expect("nobody panics while it has it");
+        session.take()
+    }
+
     pub(crate) fn activity(&self) -> Activity {
         match self.activity.load(Relaxed) {
             0 => Activity::Idle,

@@ -7,7 +7,7 @@ use jindou_engine::ingest::Format;
 use jindou_engine::results::{
     BooleanFormat, GraphFormat, GraphWriter, Offer, SolutionsFormat, negotiate,
 };
-use oxrdf::vocab::{rdf, xsd};
+use oxrdf::vocab::{rdf, rdfs, xsd};
 use oxrdf::{BlankNode, Literal, NamedNode, NamedOrBlankNode, Term, Triple};
 
 use crate::body::Body;
@@ -110,6 +110,9 @@ impl Description<'_> {
         for format in formats(solutions.chain(booleans).chain(graphs)) {
             graph.add(&query, "resultFormat", format);
         }
+        // What they are is described there.
+        let streams = NamedNode::new_unchecked(self.url("/streams"));
+        graph.push(&query, rdfs::SEE_ALSO.into_owned(), streams);
         if self.writes {
             let update = graph.service(&self.url("/update"), &dataset);
             graph.add(&update, "supportedLanguage", sd("SPARQL11Update"));

@@ -1,6 +1,6 @@
 //! How do results of continuous queries reach those who wait for them?
 //!
-//! As server-sent events: a task for each reader takes results from the log of its query, writes them
+//! As server-sent events, or as messages of a socket: a task for each reader takes results from the log of its query, writes them
 //! and waits until the client has taken them. The engine waits for nobody; it drops the oldest results
 //! of its log, and a reader that was too slow for some is told how many it missed.
 
@@ -42,7 +42,7 @@ pub(crate) struct Readers {
     places: Arc<Semaphore>,
     most: usize,
     keep_alive: Duration,
-    stopping: watch::Sender<bool>,
+    pub(crate) stopping: watch::Sender<bool>,
 }
 
 impl Readers {
@@ -86,7 +86,23 @@ impl Service {
         name: String,
         request: &Request<Incoming>,
     ) -> Result<Response<Body>, Refusal> {
+        let chunks = self.read_results(name, request, Framing::Events).await?;
+        let mut response = respond::with_body("text/event-stream", Body::Events(chunks));
+        let headers = response.headers_mut();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
+        Ok(response)
+    }
+
+    /// Begins to read results for a client.
+    pub(crate) async fn read_results(
+        &self,
+        name: String,
+        request: &Request<Incoming>,
+        framing: Framing,
+    ) -> Result<mpsc::Receiver<Chunk>, Refusal> {
         let after = after(request)?;
+        let slow = Slow::of(request.uri().query().unwrap_or_default())?;
         let place = self.readers.place()?;
         let memory = self.reserve_large(READER_BYTES)?;
         let asked = name.clone();
@@ -97,6 +113,8 @@ impl Service {
         let (sender, chunks) = mpsc::channel(QUEUED_CHUNKS);
         let reader = Reader {
             name,
+            framing,
+            slow,
             out: Vec::new(),
             chunks: sender,
             stopping: self.readers.stopping.subscribe(),
@@ -105,11 +123,44 @@ impl Service {
             _memory: memory,
         };
         tokio::spawn(reader.run(results));
-        let mut response = respond::with_body("text/event-stream", Body::Events(chunks));
-        let headers = response.headers_mut();
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
-        Ok(response)
+        Ok(chunks)
+    }
+}
+
+/// How results are told from one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// As server-sent events.
+    Events,
+    /// As messages of a socket.
+    Messages,
+}
+
+/// What becomes of a reader that is too slow for some results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slow {
+    /// It misses them.
+    Drop,
+    /// It is told, and nothing more.
+    Disconnect,
+}
+
+impl Slow {
+    /// The parameter `slow`.
+    fn of(parameters: &str) -> Result<Self, Refusal> {
+        let slow: Option<String> = protocol::number(parameters, "slow", "drop or disconnect")?;
+        match slow.as_deref() {
+            None | Some("drop") => Ok(Self::Drop),
+            Some("disconnect") => Ok(Self::Disconnect),
+            Some("wait") => Err(Refusal::new(
+                StatusCode::NOT_IMPLEMENTED,
+                "slow=wait is not supported: queries wait for no reader; slow is drop or disconnect",
+            )),
+            Some(other) => {
+                let message = format!("slow is drop or disconnect, not {other:?}");
+                Err(Refusal::bad_request(message))
+            }
+        }
     }
 }
 
@@ -140,6 +191,8 @@ fn sequence(id: &str) -> Option<u64> {
 /// One client that reads results.
 struct Reader {
     name: String,
+    framing: Framing,
+    slow: Slow,
     /// Events that are not sent yet.
     out: Vec<u8>,
     chunks: mpsc::Sender<Chunk>,
@@ -177,16 +230,25 @@ impl Reader {
                 next => Event::Next(next),
             };
             match next {
+                Event::Next(NextResult::Result(_, missed))
+                    if missed > 0 && self.slow == Slow::Disconnect =>
+                {
+                    return self.end_slow(missed).await;
+                }
                 Event::Next(NextResult::Result(result, missed)) => {
                     self.write(&result, missed).await?;
                 }
                 Event::Next(NextResult::Over) => {
                     let end = json!({ "query": self.name });
-                    let event = format!("event: end\ndata: {end}\n\n");
-                    self.out.extend_from_slice(event.as_bytes());
+                    if self.framing == Framing::Events {
+                        self.begin("end", None);
+                        self.out.extend_from_slice(end.to_string().as_bytes());
+                        self.end().await?;
+                    }
                     return self.flush().await;
                 }
                 Event::Next(_) => {}
+                Event::KeepAlive if self.framing == Framing::Messages => {}
                 Event::KeepAlive => self.out.extend_from_slice(b": \n\n"),
                 Event::Stop => return self.flush().await,
             }
@@ -209,8 +271,7 @@ impl Reader {
             Err(_) => "error",
         };
         let (instant, sequence) = (result.instant_ms, result.sequence);
-        let head = format!("event: {event}\nid: {instant}:{sequence}\ndata: ");
-        self.out.extend_from_slice(head.as_bytes());
+        self.begin(event, Some(&format!("{instant}:{sequence}")));
         self.out
             .extend_from_slice(&members(&self.name, result, missed));
         match &result.answer {
@@ -223,8 +284,41 @@ impl Reader {
                 self.out.extend_from_slice(error.as_bytes());
             }
         }
-        self.out.extend_from_slice(b"\n\n");
-        self.flush_if_full().await
+        self.end().await
+    }
+
+    /// Tells the reader that it was too slow.
+    async fn end_slow(&mut self, missed: u64) -> Result<(), Gone> {
+        let error =
+            "the reader was too slow for some results, and asked by slow=disconnect to miss none";
+        let data = json!({ "query": self.name, "missed": missed, "error": error });
+        self.begin("error", None);
+        self.out.extend_from_slice(data.to_string().as_bytes());
+        self.end().await?;
+        self.flush().await
+    }
+
+    /// Writes what stands before the data of an event.
+    fn begin(&mut self, event: &str, id: Option<&str>) {
+        if self.framing == Framing::Events {
+            let id = id.map_or_else(String::new, |id| format!("id: {id}\n"));
+            let head = format!("event: {event}\n{id}data: ");
+            self.out.extend_from_slice(head.as_bytes());
+        }
+    }
+
+    /// Ends an event.
+    async fn end(&mut self) -> Result<(), Gone> {
+        match self.framing {
+            Framing::Events => {
+                self.out.extend_from_slice(b"\n\n");
+                self.flush_if_full().await
+            }
+            Framing::Messages => {
+                let bytes = Bytes::from(std::mem::take(&mut self.out));
+                self.send(Chunk::Last(bytes)).await
+            }
+        }
     }
 
     /// Writes the members of an answer and the end of its object.
@@ -283,9 +377,13 @@ impl Reader {
             return Ok(());
         }
         let bytes = Bytes::from(std::mem::take(&mut self.out));
+        self.send(Chunk::Data(bytes)).await
+    }
+
+    async fn send(&mut self, chunk: Chunk) -> Result<(), Gone> {
         tokio::select! {
             biased;
-            sent = self.chunks.send(Chunk::Data(bytes)) => sent.map_err(|_| Gone),
+            sent = self.chunks.send(chunk) => sent.map_err(|_| Gone),
             _ = self.stopping.wait_for(|stops| *stops) => Err(Gone),
         }
     }

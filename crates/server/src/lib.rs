@@ -77,7 +77,8 @@
 //! them go on after one that was seen. Their data is the object of SPARQL results with `query`,
 //! `instant`, `windows`, `snapshot`, `sequence`, and `missed` where the client was too slow for some;
 //! of CONSTRUCT it has `triples`, a string of N-Triples. An event `end` says that the query was
-//! dropped. What makes, feeds or drops anything is allowed to whom updates are.
+//! dropped. What makes, feeds or drops anything is allowed to whom updates are. Both are there as
+//! WebSockets, too. docs/streams.md has all formats of tuples.
 #![forbid(unsafe_code)]
 
 mod admission;
@@ -94,6 +95,7 @@ mod files;
 mod graph_store;
 mod heavy_texts;
 mod memory;
+mod metered;
 mod metrics;
 mod multipart;
 mod origin;
@@ -109,7 +111,10 @@ mod strain;
 mod stream;
 mod streams;
 mod threads;
+mod ticker;
 mod update;
+mod vocals;
+mod websocket;
 
 pub use config::{Cors, ServerConfig};
 pub use error::ServerError;

@@ -77,6 +77,14 @@ impl Origins {
         ))
     }
 
+    /// Refuses the socket of a page that may not read answers: no browser looks at that itself.
+    pub(crate) fn check_socket<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
+        match self.cors {
+            Cors::Any => Ok(()),
+            _ => self.check_change(request),
+        }
+    }
+
     /// Whether an origin is this server's, which the request reached as `host`.
     fn is_own(&self, origin: &HeaderValue, host: Option<&str>) -> bool {
         let Ok(origin) = origin.to_str() else {

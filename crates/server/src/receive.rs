@@ -18,7 +18,7 @@ use crate::metrics::Rejected;
 use crate::service::{Service, content_type};
 
 /// Buffers up to this size, in bytes, are not reserved: the number of connections bounds them.
-const UNRESERVED_BYTES: usize = 16 << 10;
+pub(crate) const UNRESERVED_BYTES: usize = 16 << 10;
 /// The next size of a buffer, after which it is as long as the body may be.
 const FEW_BYTES: usize = 512 << 10;
 /// Bodies up to this size, in bytes, come in on the threads that read light requests.
@@ -72,7 +72,7 @@ impl Received {
 }
 
 /// Takes bytes from the pool, beside those of a reservation that is there.
-fn reserve(
+pub(crate) fn reserve(
     memory: &mut Option<Reservation>,
     bytes: usize,
     pool: Option<&Arc<MemoryPool>>,

@@ -30,6 +30,7 @@ use crate::service::Service;
 use crate::stall::StallGuard;
 use crate::strain;
 use crate::threads::HeavyPriority;
+use crate::ticker::Ticker;
 
 /// Bytes of an answer that the system takes before it has sent those before them.
 const UNSENT_BYTES: u32 = 128 << 10;
@@ -132,6 +133,10 @@ impl Server {
     ) {
         let _memory = self.watch_memory();
         let apart = self.start_apart();
+        let ticker = Ticker::start(self.service.executor.database.clone());
+        if let Some(thread) = ticker.thread() {
+            self.service.set_ticker(thread);
+        }
         let connections = Arc::new(Connections::new(self.config.max_connections));
         let (stop, stopping) = watch::channel(());
         let mut tasks = JoinSet::new();
@@ -224,6 +229,7 @@ impl Server {
             bound_unsent(&stream);
             let io = TokioIo::new(StallGuard::new(stream, write_timeout, Arc::clone(&peer)));
             let (answering, asking) = (Arc::clone(&client), Arc::clone(&peer));
+            let answered_by = Arc::clone(&service);
             let connection = http.serve_connection(
                 io,
                 service_fn(move |request| {
@@ -240,6 +246,7 @@ impl Server {
                     }
                 }),
             );
+            let connection = connection.with_upgrades();
             tokio::pin!(connection);
             let mut serving = true;
             // Set once the connection is to give way to another.
@@ -273,6 +280,14 @@ impl Server {
             };
             if let Err(error) = ended {
                 tracing::debug!(%error, "a connection ended early");
+            }
+            if let Some(session) = peer.take_session() {
+                tokio::select! {
+                    () = session(answered_by, peer) => {}
+                    () = client.until_cut() => {
+                        tracing::debug!(%address, "cut while a socket was open");
+                    }
+                }
             }
         }
     }

@@ -1,7 +1,8 @@
 //! Which request gets which answer?
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
 
 use hyper::body::Incoming;
 use hyper::header::{
@@ -50,6 +51,7 @@ pub(crate) struct Service {
     origins: Origins,
     connections: AtomicUsize,
     pub(crate) readers: Readers,
+    ticker: OnceLock<Thread>,
 }
 
 impl Service {
@@ -60,7 +62,19 @@ impl Service {
             readers: Readers::new(config.result_readers, config.keep_alive),
             config,
             connections: AtomicUsize::new(0),
+            ticker: OnceLock::new(),
         }
+    }
+
+    /// Names the thread that has streams go on with the clock.
+    pub(crate) fn set_ticker(&self, thread: Thread) {
+        // The first one is that of this server.
+        let _ = self.ticker.set(thread);
+    }
+
+    /// A stream was made, which may go on with the clock.
+    pub(crate) fn wake_ticker(&self) {
+        self.ticker.get().inspect(|thread| thread.unpark());
     }
 
     /// Counts a connection for as long as what this returns lives.
@@ -419,6 +433,11 @@ impl Service {
             ));
         }
         self.origins.check_change(request)
+    }
+
+    /// Refuses the socket of a page that may not read: a browser opens one for any page.
+    pub(crate) fn check_socket(&self, request: &Request<Incoming>) -> Result<(), Refusal> {
+        self.origins.check_socket(request)
     }
 
     /// The service description, for programs; people are sent to the page.

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use hyper::body::Incoming;
 use hyper::header::HeaderMap;
 use hyper::{Method, Request, Response, StatusCode};
-use jindou_engine::ingest::Format;
 use jindou_engine::{
     ContinuousStatus, Database, EngineError, StreamDefinition, StreamStatus, TupleFormat,
 };
@@ -25,6 +24,8 @@ use crate::respond;
 use crate::service::{SHOWN_BYTES, Service, content_type, media_type};
 use crate::threads::Purpose;
 use crate::update::Write;
+use crate::vocals;
+use crate::websocket;
 
 const STREAMS: &str = "streams";
 const CONTINUOUS: &str = "continuous";
@@ -38,7 +39,7 @@ const TEXTS: [&str; 3] = [
     "text/plain",
 ];
 /// What pushed tuples take, as a multiple of their text: that, a copy, and the terms of each.
-const PUSH_FACTOR: usize = 6;
+pub(crate) const PUSH_FACTOR: usize = 6;
 
 /// What a request is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,11 +108,16 @@ impl Service {
             return Ok(respond::options(methods, request.headers()));
         }
         let reads = matches!(method, Method::GET | Method::HEAD);
+        let is_socket = websocket::is_asked_for(&request);
         if !reads {
             self.check_write(&request)?;
         }
         match endpoint {
             Endpoint::Streams if reads => {
+                if let Some(offer) = vocals::preferred(request.headers()) {
+                    let all = self.executor.ask(|database| Ok(database.streams())).await?;
+                    return vocals::respond(&self.base_url(&request)?, &all, &offer);
+                }
                 let all = self.executor.ask(|database| Ok(database.streams())).await?;
                 self.json(&all, request.headers())
             }
@@ -120,7 +126,13 @@ impl Service {
                 let all = self.executor.ask(all).await?;
                 self.json(&all, request.headers())
             }
+            Endpoint::Stream(name) if is_socket => self.push_socket(name, request, client),
+            Endpoint::Results(name) if is_socket => self.results_socket(name, request).await,
             Endpoint::Stream(name) if reads => {
+                if let Some(offer) = vocals::preferred(request.headers()) {
+                    let one = self.executor.ask(move |database| stream(database, &name));
+                    return vocals::respond(&self.base_url(&request)?, &[one.await?], &offer);
+                }
                 let one = self.executor.ask(move |database| stream(database, &name));
                 self.json(&one.await?, request.headers())
             }
@@ -199,7 +211,9 @@ impl Service {
             let is_new = database.create_stream(&name, definition)?;
             Ok((is_new, stream(database, &name)?))
         };
-        created(self.executor.change(write, work).await?)
+        let made = self.executor.change(write, work).await?;
+        self.wake_ticker();
+        created(made)
     }
 
     async fn register(
@@ -231,7 +245,7 @@ impl Service {
         request: Request<Incoming>,
         client: &Arc<Client>,
     ) -> Result<Response<Body>, Refusal> {
-        let format = format(&media_type(&content_type(request.headers())?))?;
+        let format = format(&content_type(request.headers())?)?;
         let time_ms = time(&request)?;
         // Tuples need no more stack than the runtime's threads have, and should not wait for a core.
         let write = self.write_of(described(&request), 0, client);
@@ -267,7 +281,7 @@ impl Service {
 
 impl Executor {
     /// Runs something that changes streams or continuous queries to its end.
-    async fn change<T: Send + 'static>(
+    pub(crate) async fn change<T: Send + 'static>(
         self: &Arc<Self>,
         write: Write,
         work: impl FnOnce(&Database) -> Result<T, EngineError> + Send + 'static,
@@ -343,7 +357,7 @@ fn absent(what: &str, name: &str) -> EngineError {
 }
 
 /// A request, for the list of queries.
-fn described(request: &Request<Incoming>) -> String {
+pub(crate) fn described(request: &Request<Incoming>) -> String {
     format!("{} {}", request.method(), request.uri())
 }
 
@@ -360,32 +374,23 @@ fn text_of(value: &impl Serialize) -> Result<Vec<u8>, Refusal> {
 }
 
 /// The parameter `time`.
-fn time(request: &Request<Incoming>) -> Result<Option<i64>, Refusal> {
+pub(crate) fn time(request: &Request<Incoming>) -> Result<Option<i64>, Refusal> {
     let parameters = request.uri().query().unwrap_or_default();
     let what = "a whole number of milliseconds since 1970";
     protocol::number(parameters, "time", what)
 }
 
 /// How tuples of a media type are written.
-fn format(media_type: &str) -> Result<TupleFormat, Refusal> {
-    if media_type == LINES {
-        return Ok(TupleFormat::Lines);
-    }
-    // As JSON-LD, members of plain JSON would be passed over.
-    let is_document = media_type.contains('/') && media_type != JSON;
-    let named = is_document.then(|| Format::from_name(media_type));
-    if let Some(Ok(format)) = named {
-        return Ok(TupleFormat::Document(format));
+pub(crate) fn format(media_type: &str) -> Result<TupleFormat, Refusal> {
+    if let Some(format) = TupleFormat::from_media_type(media_type) {
+        return Ok(format);
     }
     let said = match media_type {
         "" => "no Content-Type says in which format the tuples are".to_owned(),
         other => format!("tuples are not read as {other}"),
     };
-    let known: Vec<&str> = Format::ALL
-        .iter()
-        .map(|format| format.media_type())
-        .collect();
-    let message = format!("{said}; they may be {LINES}, {}", known.join(", "));
+    let known = TupleFormat::MEDIA_TYPES.join(", ");
+    let message = format!("{said}; they may be {known}");
     Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
 }
 

@@ -2,6 +2,9 @@
 
 use oxrdf::NamedNode;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::context::check_context;
 
 /// The longest interval of a batch: a day.
 const MOST_INTERVAL_MS: u32 = 24 * 60 * 60 * 1000;
@@ -39,11 +42,17 @@ pub struct StreamDefinition {
     /// Bytes that its windows may take.
     #[serde(default = "default_memory")]
     pub memory: u64,
+    /// The JSON-LD context of plain JSON: without one, plain JSON is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Value>,
+    /// After so many milliseconds without a tuple, the stream goes on with the clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_ms: Option<u64>,
 }
 
-/// Where the time of a tuple comes from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+/// Where the time of a tuple comes from. As JSON: `"event"`, `"arrival"` or the IRI of a predicate.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 #[non_exhaustive]
 pub enum TimeSource {
     /// It comes with the tuple.
@@ -51,6 +60,31 @@ pub enum TimeSource {
     Event,
     /// It is when the tuple came.
     Arrival,
+    /// It is the value that the predicate of this IRI has in the tuple's event.
+    Predicate(String),
+}
+
+impl TryFrom<String> for TimeSource {
+    type Error = DefinitionError;
+
+    fn try_from(text: String) -> Result<Self, DefinitionError> {
+        match &*text {
+            "event" => Ok(Self::Event),
+            "arrival" => Ok(Self::Arrival),
+            _ if NamedNode::new(&*text).is_ok() => Ok(Self::Predicate(text)),
+            _ => Err(DefinitionError::Time { time: text }),
+        }
+    }
+}
+
+impl From<TimeSource> for String {
+    fn from(time: TimeSource) -> Self {
+        match time {
+            TimeSource::Event => "event".to_owned(),
+            TimeSource::Arrival => "arrival".to_owned(),
+            TimeSource::Predicate(iri) => iri,
+        }
+    }
 }
 
 /// Some predicates.
@@ -112,6 +146,28 @@ pub enum DefinitionError {
         /// What it has.
         iri: String,
     },
+    /// The time comes from nowhere that is known.
+    #[error("time is `event` or `arrival` or the absolute IRI of a predicate, not {time:?}")]
+    Time {
+        /// What it says.
+        time: String,
+    },
+    /// The context of plain JSON refers to what is elsewhere.
+    #[error(
+        "context: {reference:?} is elsewhere, and contexts are not fetched; write out what it says"
+    )]
+    RemoteContext {
+        /// What it refers to.
+        reference: String,
+    },
+    /// The context of plain JSON is none.
+    #[error("context: a context is an object, or an array of objects")]
+    NoContext,
+    /// A stream with times of arrival goes on with the clock anyway.
+    #[error(
+        "idle_ms is for times of events: a stream with times of arrival goes on with the clock anyway"
+    )]
+    Idle,
     /// A batch takes no time, or more than a day.
     #[error("interval_ms is {interval_ms}, and must be from 1 to {MOST_INTERVAL_MS}")]
     Interval {
@@ -143,6 +199,8 @@ impl StreamDefinition {
             timeless: None,
             graph: None,
             memory: default_memory(),
+            context: None,
+            idle_ms: None,
         }
     }
 
@@ -152,7 +210,15 @@ impl StreamDefinition {
     /// [`DefinitionError`].
     pub fn check(&self, name: &str) -> Result<(), DefinitionError> {
         check_name(name)?;
-        let iris = [("iri", Some(&self.iri)), ("graph", self.graph.as_ref())];
+        let time = match &self.time {
+            TimeSource::Predicate(iri) => Some(iri),
+            TimeSource::Event | TimeSource::Arrival => None,
+        };
+        let iris = [
+            ("iri", Some(&self.iri)),
+            ("graph", self.graph.as_ref()),
+            ("time", time),
+        ];
         for (field, iri) in iris {
             check_iri(field, iri)?;
         }
@@ -169,6 +235,12 @@ impl StreamDefinition {
         }
         if let (Some(timing), Some(timeless)) = (&self.timing, &self.timeless) {
             check_disjoint(timing, timeless)?;
+        }
+        if self.idle_ms.is_some() && self.time == TimeSource::Arrival {
+            return Err(DefinitionError::Idle);
+        }
+        if let Some(context) = &self.context {
+            check_context(context)?;
         }
         if self.graph.is_some() && !self.has_timeless() {
             return Err(DefinitionError::GraphOfNothing);

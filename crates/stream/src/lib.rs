@@ -9,6 +9,7 @@
 //! [`TermId::window`]: jindou_model::TermId::window
 #![forbid(unsafe_code)]
 
+mod context;
 mod definition;
 mod figures;
 mod intake;

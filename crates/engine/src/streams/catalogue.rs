@@ -10,6 +10,7 @@ use jindou_stream::{NAME_RULE, Schedule, StreamDefinition, TimeWindow, is_name};
 use oxrdf::NamedNode;
 
 use super::continuous::{Continuous, Figures, ResultLog, State};
+use super::events::check_context;
 use super::stream::Stream;
 use crate::deadline::Deadline;
 use crate::request_memory::RequestMemory;
@@ -73,6 +74,8 @@ impl Database {
         definition: StreamDefinition,
     ) -> Result<bool, EngineError> {
         self.check_names_writable()?;
+        check_definition(name, &definition)?;
+        check_context(self.inner(), &definition)?;
         let mut names = self.inner().streams.names.write();
         let is_new = add_stream(name, definition, &mut names)?;
         if is_new && let Err(error) = self.keep_names(&names) {
@@ -238,11 +241,7 @@ pub(super) fn add_stream(
     definition: StreamDefinition,
     names: &mut Names,
 ) -> Result<bool, EngineError> {
-    definition
-        .check(name)
-        .map_err(|error| EngineError::InvalidQuery {
-            message: error.to_string(),
-        })?;
+    check_definition(name, &definition)?;
     if let Some(known) = names.streams.get(name) {
         return match known.definition == definition {
             true => Ok(false),
@@ -258,6 +257,13 @@ pub(super) fn add_stream(
     let stream = Arc::new(Stream::new(name, definition));
     names.streams.insert(name.to_owned(), stream);
     Ok(true)
+}
+
+fn check_definition(name: &str, definition: &StreamDefinition) -> Result<(), EngineError> {
+    let checked = definition.check(name);
+    checked.map_err(|error| EngineError::InvalidQuery {
+        message: error.to_string(),
+    })
 }
 
 fn in_use(message: String) -> EngineError {
@@ -304,11 +310,7 @@ fn published(
     let mut definition = StreamDefinition::new(iri);
     // Its tuples have the times of instants, and nothing comes between them.
     definition.interval_ms = 1;
-    definition
-        .check(name)
-        .map_err(|error| EngineError::InvalidQuery {
-            message: error.to_string(),
-        })?;
+    check_definition(name, &definition)?;
     Ok(Some(Arc::new(Stream::new(name, definition))))
 }
 

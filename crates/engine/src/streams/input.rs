@@ -2,28 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
 
-use jindou_ingest::{Format, Source, read_lines};
+use jindou_ingest::read_lines;
 use jindou_stream::TimeSource;
 use oxrdf::{BlankNode, NamedOrBlankNode, Quad, Term};
 
+use super::events;
+use super::formats::TupleFormat;
 use super::stream::Stream;
 use super::tuples::Tuples;
 use crate::database::Inner;
-use crate::deadline::Deadline;
-use crate::document::{GraphNames, read};
 use crate::{Database, EngineError};
-
-/// How tuples are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TupleFormat {
-    /// Lines of a time in milliseconds, a tab, and a statement of N-Triples or N-Quads.
-    Lines,
-    /// A document, all of whose statements have the time that comes with it.
-    Document(Format),
-}
 
 /// What became of tuples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -39,8 +28,8 @@ impl Database {
     /// Adds tuples to a stream: all of them, or none if something is wrong with one. What is complete
     /// thereby becomes part of the data, and queries that are due are evaluated.
     ///
-    /// `time_ms` is the time of a document's statements, where the stream has the times of events. One
-    /// that has times of arrival takes none, and lines neither.
+    /// `time_ms` is the time of all events of the text, where the stream has the times of events. One
+    /// that has times of arrival or of a predicate takes none, and lines neither.
     ///
     /// # Errors
     /// [`EngineError::NotFound`]; what is wrong with the text or the time; [`EngineError::StreamFull`], and the
@@ -93,10 +82,10 @@ impl Database {
         time_ms: Option<i64>,
         mut text: Vec<u8>,
     ) -> Result<Tuples, EngineError> {
-        let mut tuples = Tuples::default();
-        let name = &*stream.name;
         match (format, time_ms) {
             (TupleFormat::Lines, _) => {
+                let mut tuples = Tuples::default();
+                let name = &*stream.name;
                 let times = take_times(name, &mut text)?;
                 let scope = self.blank_scope(&text)?;
                 read_lines(name, &text, scope, &mut tuples)?;
@@ -106,37 +95,10 @@ impl Database {
                     });
                 }
                 tuples.set_times(times);
+                Ok(tuples)
             }
-            (TupleFormat::Document(Format::NTriples | Format::NQuads), time_ms) => {
-                let scope = self.blank_scope(&text)?;
-                read_lines(name, &text, scope, &mut tuples)?;
-                // Where times are of arrival, this one is replaced.
-                tuples.set_time(time_ms.unwrap_or_default());
-            }
-            (TupleFormat::Document(format), time_ms) => {
-                let source = Source::bytes(name, text).with_format(format);
-                self.read_document(source, time_ms.unwrap_or_default(), &mut tuples)?;
-            }
+            (format, time_ms) => events::read(self.inner(), stream, format, time_ms, text),
         }
-        Ok(tuples)
-    }
-
-    fn read_document(
-        &self,
-        source: Source,
-        time_ms: i64,
-        tuples: &mut Tuples,
-    ) -> Result<(), EngineError> {
-        let inner = self.inner();
-        let deadline = Deadline::new(Instant::now(), inner.config.query_timeout, None);
-        let names = GraphNames::Any { otherwise: None };
-        let document = read(vec![source], names, inner, &deadline)?;
-        let mut quads: Vec<Quad> = document.quads().collect();
-        self.inner().name_blank_nodes(&mut quads)?;
-        quads
-            .iter()
-            .for_each(|quad| tuples.push(time_ms, quad.as_ref()));
-        Ok(())
     }
 
     /// A number for the blank nodes of a text that is no other text's, if it has some.
@@ -154,7 +116,11 @@ impl Inner {
         stream: &Stream,
         time_ms: i64,
     ) -> Result<(), EngineError> {
-        stream.intake.lock().heartbeat(time_ms);
+        {
+            let mut intake = stream.intake.lock();
+            intake.heartbeat(time_ms);
+            stream.hear(&intake, &self.config.clock);
+        }
         self.close_batches(stream)?;
         self.wake_readers(stream);
         Ok(())
@@ -184,7 +150,7 @@ impl Inner {
                 intake.watermark_ms().map_or(now, |last| now.max(last))
             });
             if let Some(now) = arrival {
-                tuples.set_time(now);
+                tuples.set_time(.., now);
             }
             for (tuple, time_ms) in tuples.times().iter().enumerate() {
                 match intake.batch_at(*time_ms) {
@@ -196,6 +162,7 @@ impl Inner {
                     Err(jindou_stream::Late) => late.copy(&tuples, tuple),
                 }
             }
+            stream.hear(&intake, &self.config.clock);
             // While no batch can be taken, which is to be subtracted.
             stream.waiting_bytes.fetch_add(bytes, Relaxed);
         }
@@ -236,7 +203,16 @@ fn check_time(
     time_ms: Option<i64>,
 ) -> Result<(), EngineError> {
     let is_lines = format == TupleFormat::Lines;
-    match (stream.definition.time, time_ms) {
+    match (&stream.definition.time, time_ms) {
+        (TimeSource::Predicate(predicate), _) if is_lines || time_ms.is_some() => {
+            Err(EngineError::InvalidQuery {
+                message: format!(
+                    "the stream {} has the times that <{predicate}> says; none may be given",
+                    stream.name
+                ),
+            })
+        }
+        (TimeSource::Predicate(_), _) => Ok(()),
         (TimeSource::Arrival, _) if is_lines || time_ms.is_some() => Err(has_arrival_times(stream)),
         (TimeSource::Arrival, _) => Ok(()),
         (_, Some(_)) if is_lines => Err(EngineError::InvalidQuery {

@@ -9,7 +9,9 @@ use jindou_stream::{Intake, StreamDefinition};
 use parking_lot::{Mutex, RwLock};
 
 use super::continuous::Continuous;
+use super::tick::Heard;
 use super::tuples::Tuples;
+use crate::Clock;
 
 /// Runs are merged up to this length: a minute of expired tuples is kept at most.
 const LONGEST_RUN_MS: u64 = 60_000;
@@ -24,6 +26,8 @@ pub(crate) struct Stream {
     pub(super) definition: StreamDefinition,
     /// Held while tuples are put into batches.
     pub(super) intake: Mutex<Intake<Tuples>>,
+    /// When something last came, where that matters; locked after the intake.
+    pub(super) heard: Mutex<Option<Heard>>,
     /// Held while complete batches become part of the data, one after the other.
     pub(super) closing: Mutex<()>,
     pub(super) ring: Mutex<Ring>,
@@ -88,6 +92,7 @@ impl Stream {
         Self {
             name: name.to_owned(),
             intake: Mutex::new(Intake::new(definition.interval_ms, definition.lateness_ms)),
+            heard: Mutex::default(),
             closing: Mutex::default(),
             ring: Mutex::new(Ring::new(options)),
             stable_ms: AtomicI64::new(NEVER),
@@ -96,6 +101,13 @@ impl Stream {
             late: Mutex::default(),
             waiting_bytes: AtomicU64::new(0),
             definition,
+        }
+    }
+
+    /// Notes that something came, at a time of the clock.
+    pub(super) fn hear(&self, intake: &Intake<Tuples>, clock: &Clock) {
+        if self.definition.idle_ms.is_some() {
+            *self.heard.lock() = Heard::new(clock.now_ms(), intake.watermark_ms());
         }
     }
 

@@ -1,6 +1,7 @@
 //! Tuples that wait: text that takes few bytes, until they get their ids.
 
 use std::convert::Infallible;
+use std::ops::RangeBounds;
 
 use jindou_ingest::QuadSink;
 use jindou_model::{TermId, inline, key};
@@ -83,8 +84,17 @@ impl Tuples {
         self.times = times;
     }
 
-    pub(super) fn set_time(&mut self, time_ms: i64) {
-        self.times.fill(time_ms);
+    /// Sets the time of some.
+    pub(super) fn set_time(&mut self, tuples: impl RangeBounds<usize>, time_ms: i64) {
+        let bounds = (tuples.start_bound().cloned(), tuples.end_bound().cloned());
+        self.times[bounds].fill(time_ms);
+    }
+
+    /// Takes away all from one on.
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.times.truncate(len);
+        self.ends.truncate(len);
+        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
     }
 
     pub(super) fn times(&self) -> &[i64] {

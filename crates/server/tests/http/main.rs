@@ -2,6 +2,7 @@
 
 mod client;
 mod columns;
+mod events;
 mod federation;
 mod graph_store;
 mod hostile;
@@ -11,3 +12,4 @@ mod protocol;
 mod queries;
 mod streams;
 mod updates;
+mod websocket;

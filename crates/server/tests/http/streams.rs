@@ -10,31 +10,33 @@ use serde_json::{Value, json};
 
 use crate::client::{Answer, Connection, Running};
 
-const JSON: &str = "Content-Type: application/json\r\n";
-const LINES: &str = "Content-Type: text/tab-separated-values\r\n";
-const TURTLE: &str = "Content-Type: text/turtle\r\n";
-const QUERY: &str = "Content-Type: application/sparql-query\r\n";
+/// What streams are described in where nobody asks for RDF.
+const JSON_TYPE: &str = "application/json";
+pub(crate) const JSON: &str = "Content-Type: application/json\r\n";
+pub(crate) const LINES: &str = "Content-Type: text/tab-separated-values\r\n";
+pub(crate) const TURTLE: &str = "Content-Type: text/turtle\r\n";
+pub(crate) const QUERY: &str = "Content-Type: application/sparql-query\r\n";
 /// What each window has, every second.
-const LATEST: &str = "PREFIX : <http://e/> REGISTER QUERY q AS SELECT ?x ?y \
+pub(crate) const LATEST: &str = "PREFIX : <http://e/> REGISTER QUERY q AS SELECT ?x ?y \
                       FROM STREAM s [RANGE 1s STEP 1s] WHERE { ?x :p ?y }";
 
-fn put(server: &Running, target: &str, headers: &str, body: &str) -> Answer {
+pub(crate) fn put(server: &Running, target: &str, headers: &str, body: &str) -> Answer {
     server.send("PUT", target, headers, body)
 }
 
-fn post(server: &Running, target: &str, headers: &str, body: &str) -> Answer {
+pub(crate) fn post(server: &Running, target: &str, headers: &str, body: &str) -> Answer {
     server.send("POST", target, headers, body)
 }
 
 #[track_caller]
-fn assert_status(answer: &Answer, status: u16, part: &str) {
+pub(crate) fn assert_status(answer: &Answer, status: u16, part: &str) {
     let text = String::from_utf8_lossy(&answer.body);
     assert_eq!(answer.status, status, "{text}");
     assert!(text.contains(part), "{part:?} is not in {text:?}");
 }
 
 /// A server with the stream `s`.
-fn with_stream() -> Running {
+pub(crate) fn with_stream() -> Running {
     let server = Running::new();
     let made = put(&server, "/streams/s", JSON, r#"{"iri":"http://e/s"}"#);
     assert_status(&made, 201, "http://e/s");
@@ -42,14 +44,14 @@ fn with_stream() -> Running {
 }
 
 /// A server with the stream `s` and the query `q`.
-fn with_query() -> Running {
+pub(crate) fn with_query() -> Running {
     let server = with_stream();
     assert_status(&put(&server, "/continuous/q", QUERY, LATEST), 201, "");
     server
 }
 
 /// Has so many windows of the query be complete; tuple `n` is in the middle of window `n`.
-fn feed(server: &Running, instants: std::ops::Range<i64>) {
+pub(crate) fn feed(server: &Running, instants: std::ops::Range<i64>) {
     let line = |n: i64| {
         format!(
             "{}\t<http://e/x{n}> <http://e/p> \"é\\n{n}\" .\n",
@@ -63,21 +65,21 @@ fn feed(server: &Running, instants: std::ops::Range<i64>) {
 }
 
 /// Server-sent events.
-struct Events {
+pub(crate) struct Events {
     connection: Connection,
     text: String,
 }
 
 /// One of them, or a comment.
 #[derive(Debug, Default)]
-struct Event {
-    kind: String,
-    id: String,
-    data: Value,
+pub(crate) struct Event {
+    pub(crate) kind: String,
+    pub(crate) id: String,
+    pub(crate) data: Value,
 }
 
 impl Events {
-    fn of(server: &Running, target: &str, headers: &str) -> Self {
+    pub(crate) fn of(server: &Running, target: &str, headers: &str) -> Self {
         let mut connection = server.connect();
         connection.send("GET", target, headers, "");
         let head = connection.head();
@@ -92,7 +94,7 @@ impl Events {
     }
 
     /// The next event; `None` at the end.
-    fn next(&mut self) -> Option<Event> {
+    pub(crate) fn next(&mut self) -> Option<Event> {
         loop {
             if let Some((event, rest)) = self.text.split_once("\n\n") {
                 let (event, rest) = (event.to_owned(), rest.to_owned());
@@ -177,8 +179,8 @@ fn a_definition_that_makes_no_sense_is_refused_by_its_field() {
         ("s", r#"{"iri":"s"}"#, "no absolute IRI"),
         (
             "s",
-            r#"{"iri":"http://e/s","time":"http://e/at"}"#,
-            "`event` or `arrival`",
+            r#"{"iri":"http://e/s","time":"at"}"#,
+            "`event` or `arrival` or the absolute IRI of a predicate",
         ),
         (
             "s",
@@ -295,7 +297,7 @@ fn tuples_that_are_wrong_are_refused_all_together() {
         ("/streams/s?time=1", "", "a", 415, "no Content-Type"),
         (
             "/streams/s?time=1",
-            JSON,
+            "Content-Type: text/csv\r\n",
             "{}",
             415,
             "text/tab-separated-values, application/n-triples",
@@ -427,7 +429,7 @@ fn a_query_is_registered_once_told_about_and_dropped() {
         "the continuous query q reads s",
     );
     feed(&server, 0..2);
-    let status = server.get("/continuous/q", "").json();
+    let mut status = server.get("/continuous/q", "").json();
     assert_eq!(
         (&status["name"], &status["text"]),
         (&json!("q"), &json!(LATEST))
@@ -436,6 +438,8 @@ fn a_query_is_registered_once_told_about_and_dropped() {
         (&status["executions"], &status["rows"]),
         (&json!(2), &json!(2))
     );
+    // Of one alone the plan is told, too.
+    status.as_object_mut().unwrap().remove("plan");
     assert_eq!(server.get("/continuous", "").json()[0], status);
     assert_eq!(server.get("/continuous/r", "").status, 404);
     assert_eq!(server.send("DELETE", "/continuous/q", "", "").status, 204);
@@ -753,4 +757,96 @@ fn metrics_tell_about_streams_and_queries() {
     ] {
         assert!(text.contains(name), "no {name} in\n{text}");
     }
+}
+
+#[test]
+fn a_slow_reader_may_ask_to_be_told_instead_of_missing_results() {
+    let server = with_query();
+    // The log keeps 1,000.
+    feed(&server, 0..1_010);
+    let mut drops = Events::of(&server, "/continuous/q/results?after=1&slow=drop", "");
+    assert_eq!(drops.next().unwrap().data["missed"], 9);
+    let mut ends = Events::of(&server, "/continuous/q/results?after=1&slow=disconnect", "");
+    let error = ends.next().unwrap();
+    assert_eq!((&*error.kind, &error.data["missed"]), ("error", &json!(9)));
+    assert!(ends.next().is_none());
+    let mut keeps_up = Events::of(
+        &server,
+        "/continuous/q/results?after=1009&slow=disconnect",
+        "",
+    );
+    assert_eq!(keeps_up.ids(1), ["1010000:1010"]);
+    let wait = server.get("/continuous/q/results?slow=wait", "");
+    assert_status(&wait, 501, "slow=wait is not supported");
+    let wrong = server.get("/continuous/q/results?slow=down", "");
+    assert_status(&wrong, 400, "drop or disconnect");
+}
+
+#[test]
+fn streams_go_on_with_the_clock_while_nothing_comes() {
+    let now = Arc::new(AtomicI64::new(5_000));
+    let mut engine = Config::default();
+    let clock = Arc::clone(&now);
+    engine.clock = Clock::new(move || clock.load(Relaxed));
+    let server = Running::with_engine(engine, |_| {});
+    let arrival = r#"{"iri":"http://e/s","time":"arrival","interval_ms":10}"#;
+    assert_eq!(put(&server, "/streams/s", JSON, arrival).status, 201);
+    assert_eq!(put(&server, "/continuous/q", QUERY, LATEST).status, 201);
+    let mut events = Events::of(&server, "/continuous/q/results", "");
+    let body = "<http://e/a> <http://e/p> 1 .";
+    assert_eq!(post(&server, "/streams/s", TURTLE, body).status, 200);
+    now.store(6_005, Relaxed);
+    let result = events.next().unwrap();
+    assert_eq!(result.id, "6000:1");
+    assert_eq!(
+        result.data["results"]["bindings"].as_array().unwrap().len(),
+        1
+    );
+    let idle = r#"{"iri":"http://e/t","idle_ms":300,"interval_ms":10}"#;
+    assert_eq!(put(&server, "/streams/t", JSON, idle).status, 201);
+    let of_t = LATEST.replace("STREAM s", "STREAM t");
+    assert_eq!(put(&server, "/continuous/r", QUERY, &of_t).status, 201);
+    let mut events = Events::of(&server, "/continuous/r/results", "");
+    let line = "500\t<http://e/a> <http://e/p> <http://e/b> .\n";
+    assert_eq!(post(&server, "/streams/t", LINES, line).status, 200);
+    // The watermark is 500 + 810 - 300.
+    now.store(6_815, Relaxed);
+    assert_eq!(events.next().unwrap().id, "1000:1");
+    let late = post(&server, "/streams/t", LINES, line);
+    assert_eq!(late.json(), json!({ "accepted": 0, "late": 1 }));
+    let wrong = r#"{"iri":"http://e/u","time":"arrival","idle_ms":300}"#;
+    assert_status(&put(&server, "/streams/u", JSON, wrong), 400, "idle_ms");
+}
+
+#[test]
+fn streams_are_described_in_rdf() {
+    let server = with_stream();
+    for target in ["/streams", "/streams/s"] {
+        let turtle = server.get(target, "Host: localhost:1\r\nAccept: text/turtle\r\n");
+        let kind = turtle.header("content-type").unwrap();
+        assert!(kind.starts_with("text/turtle"), "{kind}");
+        let lines = server.get(
+            target,
+            "Host: localhost:1\r\nAccept: application/n-triples\r\n",
+        );
+        let endpoint = "<http://localhost:1/streams/s#endpoint>";
+        for line in [
+            "<http://localhost:1/streams/s> <http://www.w3.org/ns/dcat#dataset> <http://e/s> ."
+                .to_owned(),
+            format!("<http://e/s> <http://w3id.org/rsp/vocals#hasEndpoint> {endpoint} ."),
+            format!(
+                "{endpoint} <http://www.w3.org/ns/dcat#accessURL> <http://localhost:1/streams/s> ."
+            ),
+        ] {
+            assert!(
+                lines.text().lines().any(|l| l == line),
+                "{line}: {}",
+                lines.text()
+            );
+        }
+        let json = server.get(target, "Accept: */*\r\n");
+        assert!(json.header("content-type").unwrap().starts_with(JSON_TYPE));
+    }
+    let absent = server.get("/streams/t", "Accept: text/turtle\r\n");
+    assert_eq!(absent.status, 404);
 }

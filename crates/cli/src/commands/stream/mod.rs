@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use jindou_bench::table::{Table, bytes, thousands};
+use jindou_engine::TupleFormat;
 use jindou_engine::ingest::Format;
 use serde_json::{Value, json};
 
@@ -71,6 +72,7 @@ fn definition(arguments: &CreateArguments) -> Value {
             "interval_ms",
             arguments.interval.map(|time| json!(ms(time))),
         ),
+        ("idle_ms", arguments.idle.map(|time| json!(ms(time)))),
         ("timing", predicates(&arguments.timing)),
         ("timeless", predicates(&arguments.timeless)),
         (
@@ -169,9 +171,11 @@ fn push(arguments: &PushArguments) -> anyhow::Result<()> {
         .file
         .extension()
         .and_then(|ending| ending.to_str());
-    let named = || ending.and_then(Format::from_extension);
-    let format = arguments.format.or_else(named);
-    let media_type = format.map_or(LINES, Format::media_type);
+    let given = arguments.format.map(Format::media_type);
+    let of_events = || ending.and_then(TupleFormat::media_type_of_ending);
+    let of_document = || Some(Format::from_extension(ending?)?.media_type());
+    let media_type = given.or_else(of_events).or_else(of_document);
+    let media_type = media_type.unwrap_or(LINES);
     let mut path = format!("/streams/{}", arguments.name);
     if let Some(time) = arguments.time {
         path += &format!("?time={time}");

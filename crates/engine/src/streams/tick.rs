@@ -1,0 +1,129 @@
+//! How do streams go on while nothing comes: those with times of arrival, and those that may be idle?
+//!
+//! The time of arrival is that of the clock, so a batch is complete when the clock has passed its end. A
+//! stream with times of events waits for later ones, unless its definition has `idle_ms`: when its last
+//! tuple or heartbeat is longer ago than that, its watermark goes on with the clock, and stays so long
+//! behind. With the watermark `w` at the clock's time `c` of the last tuple or heartbeat, it is at the
+//! clock's time `t` at least `w + (t - c) - idle_ms`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jindou_stream::TimeSource;
+
+use super::stream::Stream;
+use crate::{Database, EngineError};
+
+/// No stream is looked at more often.
+const LEAST_INTERVAL_MS: u32 = 10;
+
+/// When a stream last heard of its source.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heard {
+    /// By the clock.
+    clock_ms: i64,
+    /// The watermark then.
+    watermark_ms: i64,
+}
+
+impl Heard {
+    pub(super) fn new(clock_ms: i64, watermark_ms: Option<i64>) -> Option<Self> {
+        let watermark_ms = watermark_ms?;
+        Some(Self {
+            clock_ms,
+            watermark_ms,
+        })
+    }
+
+    /// The watermark at a time of the clock, if the source has been idle for longer than it may.
+    fn watermark_at(self, now_ms: i64, idle_ms: u64) -> Option<i64> {
+        let idle_ms = i64::try_from(idle_ms).unwrap_or(i64::MAX);
+        let over = now_ms.saturating_sub(self.clock_ms).saturating_sub(idle_ms);
+        (over > 0).then(|| self.watermark_ms.saturating_add(over))
+    }
+}
+
+impl Database {
+    /// Has all streams go on that go with the [clock](crate::Config::clock): batches that are complete
+    /// become part of the data, and queries that are due are evaluated. To be called again after the time
+    /// that it gives; `None` if there is no such stream.
+    ///
+    /// A server does so by itself.
+    ///
+    /// # Errors
+    /// Those of a transaction, after all streams had their turn: the first.
+    pub fn tick(&self) -> Result<Option<Duration>, EngineError> {
+        let streams: Vec<Arc<Stream>> = {
+            let names = self.inner().streams.names.read();
+            let all = names.streams.values();
+            all.filter(|stream| goes_with_clock(stream))
+                .cloned()
+                .collect()
+        };
+        let shortest = streams.iter().map(|it| it.definition.interval_ms).min();
+        let mut failed = None;
+        for stream in &streams {
+            if let Err(error) = self.inner().tick(stream) {
+                failed.get_or_insert(error);
+            }
+        }
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(shortest.map(|interval_ms| {
+                Duration::from_millis(interval_ms.max(LEAST_INTERVAL_MS).into())
+            })),
+        }
+    }
+}
+
+impl crate::database::Inner {
+    fn tick(self: &Arc<Self>, stream: &Stream) -> Result<(), EngineError> {
+        let now_ms = self.config.clock.now_ms();
+        {
+            let mut intake = stream.intake.lock();
+            let watermark_ms = match (&stream.definition.time, stream.definition.idle_ms) {
+                (TimeSource::Arrival, _) => Some(now_ms),
+                (_, Some(idle_ms)) => {
+                    let heard = *stream.heard.lock();
+                    heard.and_then(|heard| heard.watermark_at(now_ms, idle_ms))
+                }
+                _ => None,
+            };
+            let interval_ms = i64::from(stream.definition.interval_ms);
+            let batch = |time_ms: i64| time_ms.div_euclid(interval_ms);
+            // What ends no batch changes nothing.
+            let watermark_ms = watermark_ms.filter(|watermark_ms| {
+                let before = intake.watermark_ms().map(batch);
+                before.is_none_or(|before| before < batch(*watermark_ms))
+            });
+            let Some(watermark_ms) = watermark_ms else {
+                return Ok(());
+            };
+            intake.heartbeat(watermark_ms);
+        }
+        self.close_batches(stream)?;
+        self.wake_readers(stream);
+        Ok(())
+    }
+}
+
+fn goes_with_clock(stream: &Stream) -> bool {
+    stream.definition.time == TimeSource::Arrival || stream.definition.idle_ms.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_watermark_stays_behind_the_clock() {
+        let heard = Heard::new(1_000, Some(50)).expect("there is a watermark");
+        let at = |now_ms| heard.watermark_at(now_ms, 200);
+        assert_eq!(at(1_200), None);
+        assert_eq!(at(1_201), Some(51));
+        assert_eq!(at(2_200), Some(1_050));
+        assert_eq!(at(500), None);
+        assert_eq!(heard.watermark_at(i64::MAX, u64::MAX), None);
+        assert!(Heard::new(1, None).is_none());
+    }
+}
