@@ -40,6 +40,7 @@ mod prepared;
 mod remote;
 mod rows;
 mod service;
+mod shared;
 mod stack;
 mod statistics;
 mod update;
@@ -58,6 +59,7 @@ pub use jindou_syntax::tree::Span;
 pub use limits::Limits;
 pub use planner::{Planner, PlannerConfig, plan, plan_within};
 pub use prepared::Prepared;
+pub use shared::SharedQuery;
 pub use stack::{NoStack, Stack};
 pub use statistics::{Membership, SegmentStatistics, Statistics};
 pub use update::{
