@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use jindou_engine::{Database, EngineError, Producer, PushReport, QueryResults, TupleFormat};
 
@@ -12,6 +13,8 @@ use crate::{config, durable, environment, results, with_facts};
 
 /// What the source does with one store.
 const STEPS: u64 = 60;
+/// And where it is killed at each operation in turn.
+const FEW_STEPS: u64 = 14;
 /// Facts of each push.
 const FACTS: u64 = 3;
 /// A store is left after so many kills.
@@ -147,7 +150,7 @@ impl Seen {
     }
 }
 
-fn uninterrupted(seed: u64) -> Seen {
+fn uninterrupted(seed: u64, steps: u64) -> Seen {
     let folder = tempfile::tempdir().expect("there is room");
     let mut settings = config();
     settings.durability.fsync = jindou_store::log::Fsync::Never;
@@ -155,7 +158,7 @@ fn uninterrupted(seed: u64) -> Seen {
     let database = database.expect("there is room");
     prepare(&database);
     let mut seen = Seen::default();
-    for number in 1..=STEPS {
+    for number in 1..=steps {
         (Step::of(seed, number).take(&database, number)).expect("nothing is wrong");
         seen.read(&database);
     }
@@ -254,13 +257,16 @@ fn run(seed: u64, most_kills: u64, location: &Path) -> (Seen, u64) {
         // So that states are written all the time.
         settings.stream_log_bytes = 6 << 10;
         match Database::open(location, settings) {
-            Ok(database) => live(
-                seed,
-                &database,
-                &mut next,
-                (&mut seen, &mut facts),
-                &mut random,
-            ),
+            Ok(database) => {
+                let (seen, random) = (&mut seen, Some(&mut random));
+                live(
+                    (seed, STEPS),
+                    &database,
+                    &mut next,
+                    (seen, &mut facts),
+                    random,
+                );
+            }
             Err(error) => assert!(life.has_ended(), "{error}"),
         }
         kills += u64::from(life.has_ended());
@@ -273,24 +279,86 @@ fn run(seed: u64, most_kills: u64, location: &Path) -> (Seen, u64) {
 
 /// Takes steps until all are taken or the process is killed.
 fn live(
-    seed: u64,
+    (seed, steps): (u64, u64),
     database: &Database,
     next: &mut u64,
     (seen, facts): (&mut Seen, &mut Facts),
-    random: &mut Random,
+    mut random: Option<&mut Random>,
 ) {
-    // What a killed process still knows, nobody hears: so nothing is asked of it but what it says.
     facts.check(database);
     seen.read(database);
-    while *next <= STEPS {
+    while *next <= steps {
         if Step::of(seed, *next).take(database, *next).is_err() {
             return;
         }
         *next += 1;
         seen.read(database);
         facts.check(database);
-        if !disturb(database, facts, random) {
+        if let Some(random) = &mut random
+            && !disturb(database, facts, random)
+        {
             return;
+        }
+    }
+}
+
+fn compare(seen: &Seen, expected: &Seen, at: &str) {
+    for (query, expected) in &expected.0 {
+        let seen = &seen.0[query];
+        for (seen, expected) in seen.iter().zip(expected) {
+            assert_eq!(seen, expected, "{query}, {at}");
+        }
+        assert_eq!(seen.len(), expected.len(), "{query}, {at}");
+    }
+}
+
+#[test]
+fn a_kill_at_any_operation_changes_nothing() {
+    let seed = environment("JINDOU_SEED", 1);
+    println!("seed {seed} (JINDOU_SEED)");
+    let expected = uninterrupted(seed, FEW_STEPS);
+    let prepared = tempfile::tempdir().expect("there is room");
+    prepare(&crate::open(&prepared.path().join("store")));
+    for operation in 1.. {
+        let folder = tempfile::tempdir().expect("there is room");
+        let location = folder.path().join("store");
+        copy(&prepared.path().join("store"), &location);
+        let (mut seen, mut facts, mut next) = (Seen::default(), Facts::default(), 1);
+        let life = Life::of(operation);
+        for life in [Arc::clone(&life), Life::of(u64::MAX)] {
+            let mut settings = config();
+            life.configure(&mut settings);
+            settings.stream_log_bytes = 8 << 10;
+            match Database::open(&location, settings) {
+                Ok(database) => {
+                    let known = (&mut seen, &mut facts);
+                    live((seed, FEW_STEPS), &database, &mut next, known, None);
+                }
+                Err(error) => assert!(life.has_ended(), "{error}"),
+            }
+        }
+        assert!(next > FEW_STEPS);
+        compare(
+            &seen,
+            &expected,
+            &format!("JINDOU_SEED={seed}, operation {operation}"),
+        );
+        if !life.has_ended() {
+            println!("{operation} operations");
+            return;
+        }
+    }
+}
+
+/// Copies a folder with those in it.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).expect("it is new");
+    for entry in std::fs::read_dir(from).expect("it can be read") {
+        let entry = entry.expect("it can be read");
+        let to = to.join(entry.file_name());
+        match entry.file_type().expect("it has one").is_dir() {
+            true => copy(&entry.path(), &to),
+            false => drop(std::fs::copy(entry.path(), to).expect("there is room")),
         }
     }
 }
@@ -303,7 +371,7 @@ fn consumers_see_each_result_once_and_what_they_would_have_seen_without_kills() 
     let (mut kills, mut seed) = (0, first);
     while kills < most {
         let folder = tempfile::tempdir().expect("there is room");
-        let expected = uninterrupted(seed);
+        let expected = uninterrupted(seed, STEPS);
         let of_store = KILLS_OF_A_STORE.min(most - kills);
         let attempt = || run(seed, of_store, &folder.path().join("store"));
         let outcome = std::panic::catch_unwind(attempt);
@@ -314,17 +382,9 @@ fn consumers_see_each_result_once_and_what_they_would_have_seen_without_kills() 
             );
             std::panic::resume_unwind(panic)
         });
-        for (query, expected) in &expected.0 {
-            let seen = &seen.0[query];
-            assert!(expected.len() > 5, "{query} gives results");
-            for (number, (seen, expected)) in seen.iter().zip(expected).enumerate() {
-                assert_eq!(
-                    seen, expected,
-                    "{query}, result {number}, JINDOU_SEED={seed}"
-                );
-            }
-            assert_eq!(seen.len(), expected.len(), "{query}, JINDOU_SEED={seed}");
-        }
+        let lengths = expected.0.values().map(Vec::len);
+        assert!(lengths.min() > Some(5), "all queries give results");
+        compare(&seen, &expected, &format!("JINDOU_SEED={seed}"));
         kills += done.max(1);
         seed += 1;
     }
