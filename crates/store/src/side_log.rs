@@ -451,11 +451,10 @@ mod tests {
         Ok((log.map(|(log, _)| log), found))
     }
 
-    fn state(
-        records: &[&str],
-    ) -> impl FnMut(&mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        let records: Vec<String> = records.iter().map(|one| (*one).to_owned()).collect();
-        move |put| records.iter().try_for_each(|one| put(one.as_bytes()))
+    fn created(directory: &Directory, record: &str) -> SideLog {
+        let options = DurabilityOptions::default();
+        let mut state = |put: &mut dyn FnMut(&[u8]) -> io::Result<()>| put(record.as_bytes());
+        SideLog::create(directory, &options, &mut state).unwrap()
     }
 
     #[test]
@@ -463,8 +462,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let directory = Directory::create(folder.path()).unwrap();
         assert!(opened(&directory).unwrap().0.is_none());
-        let options = DurabilityOptions::default();
-        let log = SideLog::create(&directory, &options, &mut state(&["a"])).unwrap();
+        let log = created(&directory, "a");
         log.sync(log.append(b"b").unwrap()).unwrap();
         let number = log.begin_state().unwrap();
         log.append(b"c").unwrap();
@@ -475,8 +473,11 @@ mod tests {
         let log = log.unwrap();
         assert_eq!(log.begin_state().unwrap(), number + 1);
         log.append(b"d").unwrap();
-        log.write_state(number + 1, &mut state(&["abc", ""]))
-            .unwrap();
+        let mut state = |put: &mut dyn FnMut(&[u8]) -> io::Result<()>| {
+            put(b"abc")?;
+            put(b"")
+        };
+        log.write_state(number + 1, &mut state).unwrap();
         drop(log);
         let (log, found) = opened(&directory).unwrap();
         assert_eq!(found, [&b"abc"[..], b"", b"d"]);

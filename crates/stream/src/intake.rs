@@ -248,7 +248,9 @@ mod tests {
     #[test]
     fn a_batch_that_was_put_back_takes_nothing_more() {
         let mut intake = Intake::new(10, 0);
-        [1, 11, 25].map(|time| push(&mut intake, time).unwrap());
+        for time in [1, 11, 25] {
+            push(&mut intake, time).unwrap();
+        }
         let (begin_ms, batch) = intake.take_complete().unwrap();
         intake.put_back(begin_ms, batch);
         assert_eq!(push(&mut intake, 5), Err(Late));

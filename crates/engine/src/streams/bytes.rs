@@ -118,9 +118,13 @@ mod tests {
     fn numbers_are_read_as_written() {
         let numbers = [0, 1, 0x7f, 0x80, 1 << 35, u64::MAX >> 1, u64::MAX];
         let mut out = Vec::new();
-        numbers.map(|number| put_number(&mut out, number));
+        numbers
+            .iter()
+            .for_each(|number| put_number(&mut out, *number));
         let signed = numbers.map(|number| number as i64);
-        signed.map(|number| put_signed(&mut out, number));
+        signed
+            .iter()
+            .for_each(|number| put_signed(&mut out, *number));
         put_option(&mut out, Some(i64::MIN));
         put_option(&mut out, None);
         put_bytes(&mut out, b"text");

@@ -124,9 +124,9 @@ impl Inner {
                 if is_empty && state.empty >= MOST_EMPTY {
                     last_ms = last_ms.max(end_of_gap(query, &windows));
                 } else {
-                    let at = (instant_ms, windows.as_slice());
                     let empty = if is_empty { state.empty + 1 } else { 0 };
-                    let answer = match self.evaluate_at(query, &mut state, (at, empty), limit) {
+                    let at = (instant_ms, empty, windows.as_slice());
+                    let answer = match self.evaluate_at(query, &mut state, at, limit) {
                         Evaluated::Result(answer) => answer,
                         Evaluated::GivenUp => {
                             query.is_long.store(true, Relaxed);
@@ -184,7 +184,7 @@ impl Inner {
         &self,
         query: &Continuous,
         state: &mut State,
-        ((instant_ms, windows), empty): ((i64, &[(RingSnapshot, Bounds)]), u32),
+        (instant_ms, empty, windows): (i64, u32, &[(RingSnapshot, Bounds)]),
         limit: Option<Duration>,
     ) -> Evaluated {
         let begun = Instant::now();
