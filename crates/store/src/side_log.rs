@@ -37,7 +37,6 @@ pub struct SideLog {
     storage: Box<dyn Storage>,
     identity: Identity,
     log: Log,
-    fsync: Fsync,
     last: Mutex<Option<Ticket>>,
 }
 
@@ -127,7 +126,6 @@ impl SideLog {
             storage,
             identity,
             log,
-            fsync: options.fsync,
             last: Mutex::default(),
         };
         opened.remove_states(first)?;
@@ -237,12 +235,6 @@ impl SideLog {
     #[must_use]
     pub fn syncs(&self) -> u64 {
         self.log.syncs()
-    }
-
-    /// Whether somebody waits until records are on the device.
-    #[must_use]
-    pub fn is_synced(&self) -> bool {
-        self.fsync == Fsync::Always
     }
 
     /// Begins another file, whose number the next state has: it says what was appended before.

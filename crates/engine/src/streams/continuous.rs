@@ -201,6 +201,15 @@ impl Continuous {
         (next <= stable).then_some(next)
     }
 
+    /// The earliest time of which its next instant needs tuples of a stream; `None` before its first one.
+    pub(super) fn next_needs(&self, stream: &Stream) -> Option<i64> {
+        let last_ms = Some(self.last_ms.load(Relaxed)).filter(|last| *last > i64::MIN)?;
+        let next_ms = self.schedule.next(last_ms)?;
+        let windows = self.schedule.windows.iter().zip(&self.streams);
+        let its = windows.filter(|(_, of)| of.number == stream.number);
+        its.map(|(window, _)| window.bounds(next_ms).from_ms).min()
+    }
+
     /// All its streams are stable up to here; `None` before all of them have begun.
     pub(super) fn stable_ms(&self) -> Option<i64> {
         let mut stable = i64::MAX;

@@ -220,6 +220,8 @@ impl Inner {
             state.before = before;
             query.figures.failures.fetch_add(1, Relaxed);
             tracing::warn!(query = query.name, %error, "a result is not kept");
+            // These are ahead of what is known.
+            state.keeping.kept = None;
             return Evaluated::NotKept;
         }
         state.sequence += 1;

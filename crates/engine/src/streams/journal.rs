@@ -159,9 +159,11 @@ impl Inner {
     /// As [`Journal::sync`].
     pub(super) fn settle_change(&self, ticket: Option<Ticket>) -> Result<(), EngineError> {
         match (self.streams.journal.get(), ticket) {
-            (Some(journal), Some(ticket)) => journal.sync(ticket),
-            _ => Ok(()),
+            (Some(journal), Some(ticket)) => journal.sync(ticket)?,
+            _ => return Ok(()),
         }
+        self.limit_journal();
+        Ok(())
     }
 
     /// Has a query begin, and notes from when on its windows are whole.

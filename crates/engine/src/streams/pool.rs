@@ -81,6 +81,7 @@ impl Pool {
             };
             let is_done = inner.take_turn_of(&query, turn);
             inner.let_results_leave(&query);
+            inner.limit_journal();
             if !is_done {
                 self.state.lock().queue.push_back(query);
             }

@@ -217,16 +217,17 @@ impl QueryState {
 
 impl StreamsState {
     /// The streams that have ones are between batches, and nobody appends to the log.
-    fn of(graph: Arc<StoredGraph>, names: &Names) -> io::Result<Self> {
+    fn of(graph: Arc<StoredGraph>, names: &Names) -> Self {
         let mut catalogue = Vec::new();
-        put_catalogue(names, &mut |record| {
+        let put = put_catalogue(names, &mut |record| {
             catalogue.push(record.to_vec());
             Ok(())
-        })?;
+        });
+        put.expect("memory takes it");
         let durable = names.queries.values().filter(|query| query.is_durable);
         let queries: Vec<&Arc<Continuous>> = durable.collect();
         let share = (RESULT_BYTES / queries.len().max(1)).min(MOST_BYTES_OF_QUERY);
-        Ok(Self {
+        Self {
             graph,
             catalogue,
             streams: names
@@ -238,7 +239,7 @@ impl StreamsState {
                 .into_iter()
                 .map(|query| QueryState::of(query, share))
                 .collect(),
-        })
+        }
     }
 
     pub(crate) fn write(&self, put: &mut Put<'_>) -> io::Result<()> {
@@ -352,7 +353,7 @@ impl Inner {
         let taken = self.between_batches(|names| {
             let number = journal.log.begin_state()?;
             let state = StreamsState::of(self.graph.load_full(), names);
-            Ok::<_, EngineError>((number, state.map_err(|source| self.no_state(source))?))
+            Ok::<_, EngineError>((number, state))
         });
         let (number, state) = taken?;
         let written = journal
@@ -362,14 +363,6 @@ impl Inner {
         Ok(())
     }
 
-    fn no_state(&self, source: io::Error) -> EngineError {
-        let directory = self.directory.as_ref();
-        EngineError::Io {
-            path: directory.map_or_else(Default::default, |one| one.path().join("streams")),
-            source,
-        }
-    }
-
     /// The graph as it is at a moment, and what streams and queries are then, where they have a log.
     pub(crate) fn graph_and_streams(&self) -> (Arc<StoredGraph>, Option<StreamsState>) {
         if self.streams.journal.get().is_none() {
@@ -377,8 +370,8 @@ impl Inner {
         }
         self.between_batches(|names| {
             let graph = self.graph.load_full();
-            let state = StreamsState::of(Arc::clone(&graph), names).ok();
-            (graph, state)
+            let state = StreamsState::of(Arc::clone(&graph), names);
+            (graph, Some(state))
         })
     }
 

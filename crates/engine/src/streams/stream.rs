@@ -9,7 +9,6 @@ use jindou_stream::{Intake, Producers, StreamDefinition};
 use parking_lot::{Mutex, RwLock};
 
 use super::continuous::Continuous;
-use super::evaluate::needed_from;
 use super::tick::Heard;
 use super::tuples::Tuples;
 use crate::Clock;
@@ -88,7 +87,7 @@ pub struct StreamStatus {
     /// Everything before this time is part of the data.
     pub stable_ms: Option<i64>,
     /// Where a source that sends again after the database was started anew should begin: windows and
-    /// batches that are not complete need nothing before this time. Absent before the first tuple.
+    /// batches that are not complete need nothing before this time. Absent where nothing is known.
     pub needed_from_ms: Option<i64>,
     /// Continuous queries that read it.
     pub queries: u64,
@@ -139,20 +138,17 @@ impl Stream {
         self.stable_ms.fetch_max(stable_ms, SeqCst);
     }
 
-    /// Nothing before this time is needed by a window, or by a batch that is not complete.
+    /// Nothing before this time is needed by a window, or by a batch that is not complete. Known before
+    /// the first tuple where a query goes on from before the database was opened.
     fn needed_from_ms(&self) -> Option<i64> {
-        let (stable_ms, begin_ms) = {
+        let intake = {
             let intake = self.intake.lock();
-            (intake.stable_ms(), intake.begin_ms()?)
+            intake.stable_ms().or_else(|| intake.begin_ms())
         };
+        let open = self.stable_ms().or(intake);
         let readers = self.readers.read();
-        let needed = readers.iter().map(|query| needed_from(query)).min();
-        let open_ms = self.stable_ms().or(stable_ms).unwrap_or(begin_ms);
-        Some(
-            needed
-                .map_or(open_ms, |needed| needed.min(open_ms))
-                .max(begin_ms),
-        )
+        let needed = readers.iter().filter_map(|query| query.next_needs(self));
+        needed.chain(open).min()
     }
 
     pub(super) fn keep_late(&self, line: String) {

@@ -32,7 +32,7 @@ fn windows_go_on_and_results_are_there_still() {
     assert!(results(&database, "q", 1).is_empty());
     let status = database.stream("s").unwrap();
     assert_eq!((status.tuples, status.watermark_ms), (3, Some(700)));
-    assert_eq!(status.needed_from_ms, Some(100));
+    assert_eq!(status.needed_from_ms, Some(0));
     push(&database, "s", &line(1600, 4));
     let after = results(&database, "q", 1);
     assert!(
@@ -325,4 +325,37 @@ fn a_database_in_memory_takes_durable_streams() {
     database.register("q", COUNT).unwrap();
     push(&database, "s", &(line(100, 1) + &line(600, 2)));
     assert_eq!(results(&database, "q", 0).len(), 1);
+}
+
+#[test]
+fn a_source_that_can_go_back_is_told_from_where() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = folder.path().join("store");
+    let database = open(&location);
+    database.create_stream("d", durable("http://e/d")).unwrap();
+    let other = jindou_engine::StreamDefinition::new("http://e/s");
+    database.create_stream("s", other).unwrap();
+    let text = "PREFIX : <http://e/> REGISTER QUERY q AS SELECT ?x ?y \
+                FROM NAMED WINDOW :a ON :s [RANGE 1s STEP 500ms] \
+                FROM NAMED WINDOW :b ON :d [RANGE 500ms STEP 500ms] \
+                WHERE { WINDOW :a { ?x :p ?z } WINDOW :b { ?y :p ?w } }";
+    database.register("q", text).unwrap();
+    assert_eq!(database.stream("s").unwrap().needed_from_ms, None);
+    let feed = |database: &Database, stream, times: std::ops::Range<i64>| {
+        times.for_each(|part| push(database, stream, &line(part * 100 + 50, part as u64)));
+    };
+    for stream in ["s", "d"] {
+        feed(&database, stream, 0..22);
+    }
+    assert_eq!(results(&database, "q", 0).len(), 4);
+    drop(database);
+    let database = open(&location);
+    // The next instant is 2500.
+    assert_eq!(database.stream("s").unwrap().needed_from_ms, Some(1500));
+    feed(&database, "s", 15..27);
+    feed(&database, "d", 22..27);
+    let found = results(&database, "q", 4);
+    let pairs = found[0].matches("http://e/").count() - 2;
+    // Ten of one window with five of the other.
+    assert_eq!((found.len(), pairs), (1, 2 * 10 * 5), "{found:?}");
 }
