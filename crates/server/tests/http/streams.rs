@@ -167,8 +167,8 @@ fn a_definition_that_makes_no_sense_is_refused_by_its_field() {
     for (name, body, part) in [
         (
             "s",
-            r#"{"iri":"http://e/s","durable":true}"#,
-            "unknown field `durable`",
+            r#"{"iri":"http://e/s","lasting":true}"#,
+            "unknown field `lasting`",
         ),
         (
             "s",

@@ -80,7 +80,7 @@ fn definition(arguments: &CreateArguments) -> Value {
             arguments.graph.as_ref().map(|graph| json!(graph.as_str())),
         ),
         ("memory", arguments.memory.map(|bytes| json!(bytes))),
-        ("durable", arguments.durable.then(|| json!(true))),
+        ("durable", arguments.durable.then_some(json!(true))),
     ];
     for (field, value) in fields {
         if let Some(value) = value {
