@@ -6,6 +6,7 @@ mod damage;
 mod kills;
 mod mortal;
 mod restarts;
+mod threads;
 
 use std::path::Path;
 use std::time::Duration;
