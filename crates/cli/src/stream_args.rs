@@ -63,7 +63,7 @@ pub(crate) struct CreateArguments {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["iri", "time", "lateness", "interval", "idle", "timing", "timeless", "graph", "memory"]
+        conflicts_with_all = ["iri", "time", "lateness", "interval", "idle", "timing", "timeless", "graph", "memory", "durable"]
     )]
     pub(crate) definition: Option<PathBuf>,
     /// Where the time of a tuple comes from: `event`, it comes with the tuple; `arrival`, it is when the
@@ -92,6 +92,9 @@ pub(crate) struct CreateArguments {
     /// Memory that its windows may take [default: 256MiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_memory)]
     pub(crate) memory: Option<u64>,
+    /// Log its tuples before they are acknowledged, so that windows and results come back with the store
+    #[arg(long)]
+    pub(crate) durable: bool,
     #[command(flatten)]
     pub(crate) server: ServerArguments,
 }
@@ -137,6 +140,12 @@ pub(crate) struct PushArguments {
     /// Format of a document, whatever its name says: nt, nq, turtle, trig, rdfxml, jsonld
     #[arg(long, value_name = "F", value_parser = parse_format)]
     pub(crate) format: Option<Format>,
+    /// Name of who sends it: what it has sent before, by its number, changes nothing
+    #[arg(long, value_name = "NAME", requires = "sequence")]
+    pub(crate) producer: Option<String>,
+    /// Number of this file, greater than those of files that the producer sent before
+    #[arg(long, value_name = "N", requires = "producer")]
+    pub(crate) sequence: Option<u64>,
     #[command(flatten)]
     pub(crate) server: ServerArguments,
 }
@@ -161,6 +170,10 @@ pub(crate) struct ReplayArguments {
     /// How many seconds of the tuples' time pass in one; `max` is as fast as it goes
     #[arg(long, value_name = "FACTOR", default_value = "max", value_parser = parse_pace)]
     pub(crate) pace: Pace,
+    /// Name of this replay: one of the same files that broke off goes on where the server has it. Only
+    /// as fast as it goes, since what is sent together must be the same
+    #[arg(long, value_name = "NAME", conflicts_with = "pace")]
+    pub(crate) producer: Option<String>,
     /// Leave the last batch open
     #[arg(long)]
     pub(crate) no_heartbeat: bool,

@@ -115,8 +115,10 @@ impl Database {
         if let Some(directory) = locked.filter(|directory| directory.is_locked()) {
             // What is current stays so; what readers see is on the device.
             let _one = inner.turn.take(Occupation::Backup, deadline)?;
-            let snapshot = self.graph().snapshot.clone();
+            let (graph, streams) = inner.graph_and_streams();
+            let snapshot = graph.snapshot.clone();
             let copied = DurableStore::copy(directory, &snapshot, place.directory())?;
+            inner.copy_streams(streams.as_ref(), place.directory())?;
             return Ok((snapshot, copied.is_linked));
         }
         let snapshot = self.graph().snapshot.clone();
@@ -157,6 +159,7 @@ impl Database {
 
 fn report(directory: &Directory) -> Result<StoreReport, EngineError> {
     let (snapshot, recovery) = DurableStore::verify(directory)?;
+    Database::check_streams(directory)?;
     let (vertices, literals) = snapshot.dictionary_terms();
     Ok(StoreReport {
         snapshot: snapshot.number(),

@@ -95,6 +95,9 @@ pub struct Config {
     /// Whether continuous queries keep solutions from one instant to the next. Default: where that is
     /// expected to cost less.
     pub keep_solutions: KeepSolutions,
+    /// Bytes of the log of streams after which what it says is put together, unless that was longer the
+    /// last time. Default: 64 MiB.
+    pub stream_log_bytes: u64,
     /// What says when tuples come, to streams whose times are of arrival. Default: the system's clock.
     pub clock: Clock,
 }
@@ -195,6 +198,7 @@ impl Default for Config {
             service_caller: None,
             continuous_threads: 0,
             keep_solutions: KeepSolutions::default(),
+            stream_log_bytes: 64 << 20,
             clock: Clock::default(),
         }
     }

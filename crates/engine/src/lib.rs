@@ -91,7 +91,7 @@ pub use solutions::{Batch, Solution, Solutions, TermDecoder};
 pub use statistics::{DatabaseStatistics, PredicateStatistics, QuadCounts};
 pub use streams::{
     Answer, ContinuousResult, ContinuousResults, ContinuousStatus, EventError, NextResult,
-    PushReport, Rows, StreamStatus, TupleFormat,
+    Producer, PushReport, Rows, StreamStatus, TupleFormat,
 };
 pub use triples::Graph;
 pub use turn::Occupation;

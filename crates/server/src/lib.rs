@@ -104,6 +104,7 @@ mod protocol;
 mod queries;
 mod receive;
 mod respond;
+mod sender;
 mod server;
 mod service;
 mod stall;

@@ -21,6 +21,7 @@ use crate::execute::{Executor, Stop, guarded, no_thread};
 use crate::protocol;
 use crate::queries::{Client, Kind};
 use crate::respond;
+use crate::sender::Sender;
 use crate::service::{SHOWN_BYTES, Service, content_type, media_type};
 use crate::threads::Purpose;
 use crate::update::Write;
@@ -247,6 +248,7 @@ impl Service {
     ) -> Result<Response<Body>, Refusal> {
         let format = format(&content_type(request.headers())?)?;
         let time_ms = time(&request)?;
+        let sender = Sender::of(request.headers())?;
         // Tuples need no more stack than the runtime's threads have, and should not wait for a core.
         let write = self.write_of(described(&request), 0, client);
         let body = self.receive(request).await?;
@@ -255,7 +257,10 @@ impl Service {
         drop(memory);
         let work = move |database: &Database| {
             let _memory = reserved;
-            database.push(&name, format, time_ms, bytes)
+            match &sender {
+                None => database.push(&name, format, time_ms, bytes),
+                Some(by) => database.push_once(&name, by.producer(), format, time_ms, bytes),
+            }
         };
         let report = self.executor.change(write, work).await?;
         Ok(respond::whole(JSON, text_of(&report)?))

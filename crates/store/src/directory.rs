@@ -12,8 +12,9 @@
 //! without `CURRENT` therefore are a store that lost it. `LOCK` is locked for as long as a process
 //! has the store open to write it, or copies its files, which several may do at the same time. Those
 //! that only read lock nothing: what they have mapped stays when its name goes, and where a name went
-//! before they had it they begin anew (see `DurableStore::read`). `STREAMS` has the streams and the
-//! continuous queries, of which no other file knows.
+//! before they had it they begin anew (see `DurableStore::read`). `streams/` has
+//! the streams and the continuous queries, of which no other file knows (see `side_log`); `STREAMS` has
+//! them in stores of which these were not changed since a version before.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -30,6 +31,7 @@ use crate::identity::Identity;
 use crate::image::{ImageReader, ImageWriter};
 use crate::log::{Folder, Storage, write_file};
 use crate::side_file::STREAMS;
+use crate::side_log::SideLog;
 
 const CURRENT: &str = "CURRENT";
 const CURRENT_NEW: &str = "CURRENT.new";
@@ -341,7 +343,11 @@ impl Directory {
                 Err(source) => Some(Err(failed(&path, source))),
             }
         };
-        names.into_iter().filter_map(file).collect()
+        let files: Result<Vec<StoreFile>, StoreError> =
+            names.into_iter().filter_map(file).collect();
+        let mut files = files?;
+        files.extend(SideLog::files(self)?);
+        Ok(files)
     }
 
     /// Copies the files that the store is made of into another directory, which holds none. They
@@ -352,7 +358,9 @@ impl Directory {
     /// is no store yet.
     pub fn copy_to(&self, to: &Self) -> Result<(), StoreError> {
         to.begin()?;
-        for file in self.files()?.iter().filter(|file| file.name != CURRENT) {
+        SideLog::copy(self, to)?;
+        let is_copied = |file: &&StoreFile| file.name != CURRENT && !SideLog::has(&file.name);
+        for file in self.files()?.iter().filter(is_copied) {
             copy_file(&self.path.join(&file.name), &to.path.join(&file.name))?;
         }
         Ok(to.make_current(self.current()?)?)
@@ -577,7 +585,7 @@ fn no_current(path: &Path) -> StoreError {
 }
 
 /// Copies a file; the bytes are lasting when this returns.
-fn copy_file(from: &Path, to: &Path) -> Result<(), StoreError> {
+pub(crate) fn copy_file(from: &Path, to: &Path) -> Result<(), StoreError> {
     let failed = |path: &Path, source| StoreError::Io {
         path: path.to_owned(),
         source,

@@ -16,6 +16,22 @@ use crate::log::write_file;
 pub(crate) const STREAMS: &str = "STREAMS";
 
 impl Directory {
+    /// Removes what is known of streams, which is known elsewhere now.
+    ///
+    /// # Errors
+    /// What the operating system says; it may be there or not.
+    pub fn remove_streams(&self) -> Result<(), StoreError> {
+        let failed = |source| StoreError::Io {
+            path: self.path().join(STREAMS),
+            source,
+        };
+        match self.storage().remove(STREAMS) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
+            Err(_) => Ok(()),
+            Ok(()) => self.storage().sync().map_err(failed),
+        }
+    }
+
     /// Replaces what is known of streams, which is lasting when this returns.
     ///
     /// # Errors

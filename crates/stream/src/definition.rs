@@ -48,6 +48,10 @@ pub struct StreamDefinition {
     /// After so many milliseconds without a tuple, the stream goes on with the clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_ms: Option<u64>,
+    /// Its tuples come back with the store, as do the results of queries that read it: what was
+    /// acknowledged is logged before.
+    #[serde(default)]
+    pub durable: bool,
 }
 
 /// Where the time of a tuple comes from. As JSON: `"event"`, `"arrival"` or the IRI of a predicate.
@@ -201,6 +205,7 @@ impl StreamDefinition {
             memory: default_memory(),
             context: None,
             idle_ms: None,
+            durable: false,
         }
     }
 

@@ -78,7 +78,7 @@ impl<B: Default> Intake<B> {
         match first {
             Some(batch) => {
                 let (number, batch) = batch.remove_entry();
-                self.first_open = Some(number + 1);
+                self.first_open = self.first_open.max(Some(number + 1));
                 // A batch may begin before all times that a number holds.
                 Some((number.saturating_mul(self.interval_ms), batch))
             }
@@ -89,10 +89,10 @@ impl<B: Default> Intake<B> {
         }
     }
 
-    /// Puts a batch back that [`Intake::take_complete`] gave last.
+    /// Puts a batch back that [`Intake::take_complete`] gave last. What comes for it is late all the
+    /// same, so that it never changes again.
     pub fn put_back(&mut self, begin_ms: i64, batch: B) {
         let number = begin_ms.div_euclid(self.interval_ms);
-        self.first_open = Some(number);
         self.open.insert(number, batch);
     }
 
@@ -100,8 +100,11 @@ impl<B: Default> Intake<B> {
     /// `None` before that.
     #[must_use]
     pub fn stable_ms(&self) -> Option<i64> {
-        self.first_open
-            .map(|first| first.saturating_mul(self.interval_ms))
+        // The oldest one may have been put back.
+        let waits = self.open.first_key_value().map(|(number, _)| *number);
+        let first = self.first_open?;
+        let first = waits.map_or(first, |waits| first.min(waits));
+        Some(first.saturating_mul(self.interval_ms))
     }
 
     /// Everything before this time has come, as far as is known; `None` at the beginning.
@@ -126,6 +129,57 @@ impl<B: Default> Intake<B> {
     pub fn open(&self) -> impl Iterator<Item = &B> {
         self.open.values()
     }
+
+    /// What decides of tuples to come, which with the batches is all there is.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        Position {
+            watermark_ms: self.watermark_ms(),
+            first_open: self.first_open,
+            begin_ms: self.begin_ms,
+            late: self.late,
+        }
+    }
+
+    /// Goes on where another intake of this stream was.
+    pub fn resume(&mut self, at: Position) {
+        self.watermark_ms = at.watermark_ms.unwrap_or(i64::MIN);
+        self.first_open = at.first_open;
+        self.begin_ms = at.begin_ms;
+        self.late = at.late;
+    }
+
+    /// Says that all batches before this one had been taken when what comes next came: those that are
+    /// still here are taken in their turn, but what comes for them is late.
+    pub fn close_before(&mut self, first_open: Option<i64>) {
+        self.first_open = self.first_open.max(first_open);
+    }
+
+    /// When the batch of a time begins.
+    #[must_use]
+    pub fn batch_begin(&self, time_ms: i64) -> i64 {
+        let number = time_ms.div_euclid(self.interval_ms);
+        number.saturating_mul(self.interval_ms)
+    }
+
+    /// A batch of this time, whether it was taken before or not.
+    pub fn batch_again(&mut self, time_ms: i64) -> &mut B {
+        let number = time_ms.div_euclid(self.interval_ms);
+        self.open.entry(number).or_default()
+    }
+}
+
+/// How far an intake is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// See [`Intake::watermark_ms`].
+    pub watermark_ms: Option<i64>,
+    /// The number of the first batch that was not taken yet.
+    pub first_open: Option<i64>,
+    /// See [`Intake::begin_ms`].
+    pub begin_ms: Option<i64>,
+    /// See [`Intake::late`].
+    pub late: u64,
 }
 
 #[cfg(test)]
@@ -189,5 +243,35 @@ mod tests {
         assert_eq!((begin_ms, &batch), (i64::MIN, &vec![i64::MIN]));
         intake.put_back(begin_ms, batch);
         assert_eq!(taken(&mut intake), [(i64::MIN, vec![i64::MIN])]);
+    }
+
+    #[test]
+    fn a_batch_that_was_put_back_takes_nothing_more() {
+        let mut intake = Intake::new(10, 0);
+        for time in [1, 11, 25] {
+            push(&mut intake, time).unwrap();
+        }
+        let (begin_ms, batch) = intake.take_complete().unwrap();
+        intake.put_back(begin_ms, batch);
+        assert_eq!(push(&mut intake, 5), Err(Late));
+        assert_eq!(intake.stable_ms(), Some(0));
+        assert_eq!(taken(&mut intake), [(0, vec![1]), (10, vec![11])]);
+        assert_eq!(intake.stable_ms(), Some(20));
+    }
+
+    #[test]
+    fn what_came_is_late_again_where_it_was_late_before() {
+        let mut before = Intake::new(10, 0);
+        let mut again = Intake::new(10, 0);
+        let mut taken_before = Vec::new();
+        for time in [1, 12, 3, 25, 14, 26, 19, 47] {
+            let first_open = before.position().first_open;
+            let is_late = push(&mut before, time).is_err();
+            taken_before.extend(taken(&mut before));
+            again.close_before(first_open);
+            assert_eq!(push(&mut again, time).is_err(), is_late, "{time}");
+        }
+        assert_eq!(taken(&mut again), taken_before);
+        assert_eq!(again.position(), before.position());
     }
 }

@@ -14,6 +14,7 @@ mod definition;
 mod figures;
 mod intake;
 mod merged;
+mod producers;
 mod schedule;
 mod windowed;
 
@@ -21,6 +22,7 @@ pub use definition::{
     All, DefinitionError, NAME_RULE, Predicates, StreamDefinition, TimeSource, is_name,
 };
 pub use figures::WindowedFigures;
-pub use intake::{Intake, Late};
+pub use intake::{Intake, Late, Position};
+pub use producers::{MOST_PRODUCERS, Producers};
 pub use schedule::{Schedule, TimeWindow};
 pub use windowed::WindowedGraph;

@@ -9,6 +9,7 @@ use jindou_store::window::{Run as WindowRun, StreamTuple};
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
+use super::records::Facts;
 use super::stream::Stream;
 use super::tuples::Tuples;
 use crate::EngineError;
@@ -123,11 +124,12 @@ impl Inner {
     /// Those of a transaction; the batch that met it waits, and so do those after it.
     pub(super) fn close_batches(self: &Arc<Self>, stream: &Stream) -> Result<(), EngineError> {
         let _one = stream.closing.lock();
+        self.absorb_late(stream)?;
         loop {
             let Some((begin_ms, tuples)) = stream.intake.lock().take_complete() else {
                 break;
             };
-            if let Err(error) = self.absorb(stream, &tuples) {
+            if let Err(error) = self.absorb(stream, begin_ms, &tuples) {
                 stream.intake.lock().put_back(begin_ms, tuples);
                 return Err(error);
             }
@@ -141,54 +143,76 @@ impl Inner {
     }
 
     /// Makes a batch part of the data.
-    fn absorb(self: &Arc<Self>, stream: &Stream, tuples: &Tuples) -> Result<(), EngineError> {
+    pub(super) fn absorb(
+        self: &Arc<Self>,
+        stream: &Stream,
+        begin_ms: i64,
+        tuples: &Tuples,
+    ) -> Result<(), EngineError> {
+        let facts_of = Facts::Batch(begin_ms);
         let stored = stored(stream, tuples);
         let absorbed = stored.iter().filter(|is_stored| **is_stored).count() as u64;
         if stream.readers.read().is_empty() {
             // Nobody can read the others.
             let facts = only(tuples, &stored);
-            let ids = self.insert(stream, &facts, &vec![true; facts.len()])?;
+            let ids = self.insert(stream, &facts, &vec![true; facts.len()], facts_of)?;
             self.streams.staged.remove(&ids);
             stream.counts.absorbed.fetch_add(absorbed, Relaxed);
             let unread = tuples.len() as u64 - absorbed;
             stream.counts.unread.fetch_add(unread, Relaxed);
             return Ok(());
         }
-        let ids = self.insert(stream, tuples, &stored)?;
+        let ids = self.insert(stream, tuples, &stored, facts_of)?;
         stream.counts.absorbed.fetch_add(absorbed, Relaxed);
-        let timed = tuples.times().iter().zip(ids.iter());
-        let timed = timed.map(|(time_ms, quad)| StreamTuple {
-            time_ms: *time_ms,
-            subject: quad.subject,
-            predicate: quad.predicate,
-            object: quad.object,
-        });
-        let timed: Vec<StreamTuple> = timed.collect();
-        let appended = append(stream, &timed);
+        let appended = append(stream, &timed(tuples, &ids));
         self.streams.staged.remove(&ids);
         appended
     }
 
-    /// Late tuples enter no window; those that are facts are stored.
-    pub(super) fn absorb_late(
+    /// Stores the facts that came late. Late tuples enter no window.
+    ///
+    /// # Errors
+    /// Those of a transaction; facts that met it wait.
+    pub(super) fn absorb_late(self: &Arc<Self>, stream: &Stream) -> Result<(), EngineError> {
+        loop {
+            // Nobody else takes one away.
+            let Some((name, late)) = stream.late_facts.lock().first().cloned() else {
+                return Ok(());
+            };
+            let facts = only(&late, &stored(stream, &late));
+            let all = vec![true; facts.len()];
+            let ids = self.insert(stream, &facts, &all, Facts::Late(name))?;
+            self.streams.staged.remove(&ids);
+            let count = facts.len() as u64;
+            stream.counts.absorbed.fetch_add(count, Relaxed);
+            stream.late_facts.lock().remove(0);
+        }
+    }
+
+    /// Gives tuples their ids again whose facts are stored already, and puts them into the ring: those
+    /// of several batches.
+    pub(super) fn absorb_again(
         self: &Arc<Self>,
         stream: &Stream,
-        late: &Tuples,
+        batches: &[Tuples],
     ) -> Result<(), EngineError> {
-        if late.is_empty() {
+        if stream.readers.read().is_empty() {
             return Ok(());
         }
-        let facts = only(late, &stored(stream, late));
-        let ids = self.insert(stream, &facts, &vec![true; facts.len()])?;
-        self.streams.staged.remove(&ids);
-        stream
-            .counts
-            .absorbed
-            .fetch_add(facts.len() as u64, Relaxed);
-        for (time_ms, tuple) in late.iter() {
-            stream.keep_late(format!("{time_ms}\t{} .\n", tuple.text()));
+        let mut all = Tuples::default();
+        for batch in batches {
+            (0..batch.len()).for_each(|tuple| all.copy(batch, tuple));
         }
-        Ok(())
+        let ids = self.insert(stream, &all, &vec![false; all.len()], Facts::Late(0))?;
+        let timed = timed(&all, &ids);
+        let mut rest = timed.as_slice();
+        let appended = batches.iter().try_for_each(|batch| {
+            let (of_batch, others) = rest.split_at(batch.len());
+            rest = others;
+            append(stream, of_batch)
+        });
+        self.streams.staged.remove(&ids);
+        appended
     }
 
     /// One transaction: gives tuples their ids, and stores some. The ids are staged.
@@ -197,6 +221,7 @@ impl Inner {
         stream: &Stream,
         tuples: &Tuples,
         is_stored: &[bool],
+        facts: Facts,
     ) -> Result<Arc<Vec<IdQuad>>, EngineError> {
         let streams = &self.streams;
         if tuples.is_empty() {
@@ -217,7 +242,15 @@ impl Inner {
         // Where all that is to be stored is there already, the others may have new terms all the same.
         let appended = match stages.iter().all(Stage::is_empty) {
             true => writer.append_terms(working)?,
-            false => writer.append(working, stages)?,
+            false => match self.journal_of(stream) {
+                None => writer.append(working, stages)?,
+                Some(journal) => {
+                    let next = writer.latest.number().0 + 1;
+                    journal.intend(stream, facts, next)?;
+                    let appended = writer.append(working, stages);
+                    appended.inspect_err(|_| journal.revoke((stream, facts), &writer.failed))?
+                }
+            },
         };
         // Before anybody can think that nothing has the terms.
         let ids = streams.staged.add(ids);
@@ -231,8 +264,20 @@ impl Inner {
     }
 }
 
+/// Tuples with their ids.
+fn timed(tuples: &Tuples, ids: &[IdQuad]) -> Vec<StreamTuple> {
+    let timed = tuples.times().iter().zip(ids);
+    let timed = timed.map(|(time_ms, quad)| StreamTuple {
+        time_ms: *time_ms,
+        subject: quad.subject,
+        predicate: quad.predicate,
+        object: quad.object,
+    });
+    timed.collect()
+}
+
 /// Whether each of some tuples is a fact.
-fn stored(stream: &Stream, tuples: &Tuples) -> Vec<bool> {
+pub(super) fn stored(stream: &Stream, tuples: &Tuples) -> Vec<bool> {
     let definition = &stream.definition;
     if !definition.has_timeless() {
         return vec![false; tuples.len()];

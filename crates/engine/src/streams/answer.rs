@@ -5,6 +5,7 @@ use std::sync::Arc;
 use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 use rustc_hash::FxHashMap;
 
+use super::bytes::{BadRecord, Input, put_bytes, put_number};
 use crate::results::TermText;
 use crate::{EngineError, QueryResults, TermId};
 
@@ -66,6 +67,42 @@ impl Answer {
         }
     }
 
+    /// Appends bytes from which [`Answer::decode`] makes the same.
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Solutions { variables, rows } => {
+                out.push(SOLUTIONS);
+                put_number(out, variables.len() as u64);
+                variables
+                    .iter()
+                    .for_each(|name| put_bytes(out, name.as_bytes()));
+                rows.encode(out);
+            }
+            Self::Boolean(value) => out.extend([BOOLEAN, u8::from(*value)]),
+            Self::Triples(rows) => {
+                out.push(TRIPLES);
+                rows.encode(out);
+            }
+        }
+    }
+
+    /// # Errors
+    /// [`BadRecord`] for bytes that are no answer.
+    pub(super) fn decode(input: &mut Input<'_>) -> Result<Self, BadRecord> {
+        Ok(match input.byte()? {
+            SOLUTIONS => {
+                let count = input.count()?;
+                let variables = (0..count).map(|_| input.text().map(str::to_owned));
+                let variables: Arc<[String]> = variables.collect::<Result<_, _>>()?;
+                let rows = Rows::decode(variables.len(), input)?;
+                Self::Solutions { variables, rows }
+            }
+            BOOLEAN => Self::Boolean(input.flag()?),
+            TRIPLES => Self::Triples(Rows::decode(3, input)?),
+            _ => return Err(BadRecord("an answer is of no known kind")),
+        })
+    }
+
     /// The same with other rows.
     pub(crate) fn with_rows(&self, new: Rows) -> Self {
         match self {
@@ -89,6 +126,11 @@ pub struct Rows {
     /// Where each row ends.
     ends: Vec<usize>,
 }
+
+/// What an answer is.
+const SOLUTIONS: u8 = 0;
+const BOOLEAN: u8 = 1;
+const TRIPLES: u8 = 2;
 
 /// What a cell is.
 const UNBOUND: u8 = 0;
@@ -122,6 +164,38 @@ impl Rows {
     fn push_row(&mut self, row: &[u8]) {
         self.bytes.extend_from_slice(row);
         self.ends.push(self.bytes.len());
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_number(out, self.len() as u64);
+        let mut end = 0;
+        for next in &self.ends {
+            put_number(out, (next - end) as u64);
+            end = *next;
+        }
+        put_bytes(out, &self.bytes);
+    }
+
+    fn decode(columns: usize, input: &mut Input<'_>) -> Result<Self, BadRecord> {
+        const BAD: BadRecord = BadRecord("a row of an answer is not whole");
+        let count = input.count()?;
+        let mut rows = Self::new(columns);
+        rows.ends.reserve(count);
+        let mut end = 0_usize;
+        for _ in 0..count {
+            end = end.checked_add(input.number()? as usize).ok_or(BAD)?;
+            rows.ends.push(end);
+        }
+        rows.bytes = input.bytes()?.to_vec();
+        if end != rows.bytes.len() {
+            return Err(BAD);
+        }
+        for row in rows.each() {
+            let mut row = Input(row);
+            (0..columns).try_for_each(|_| check_cell(&mut row))?;
+            row.end()?;
+        }
+        Ok(rows)
     }
 
     /// Number of rows.
@@ -249,6 +323,25 @@ fn push_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend_from_slice(text.as_bytes());
 }
 
+/// Refuses bytes of which [`take_cell`] would make no cell.
+fn check_cell(row: &mut Input<'_>) -> Result<(), BadRecord> {
+    let texts = match row.byte()? {
+        UNBOUND => 0,
+        IRI | BLANK | STRING => 1,
+        TAGGED | TYPED => 2,
+        _ => return Err(BadRecord("a cell of an answer is of no known kind")),
+    };
+    for _ in 0..texts {
+        let mut length = [0; 4];
+        length.copy_from_slice(row.take(4)?);
+        let text = row.take(u32::from_le_bytes(length) as usize)?;
+        if std::str::from_utf8(text).is_err() {
+            return Err(BadRecord("a cell of an answer is no text"));
+        }
+    }
+    Ok(())
+}
+
 fn take_cell<'a>(rest: &mut &'a [u8]) -> Option<TermText<'a>> {
     let kind = rest[0];
     *rest = &rest[1..];
@@ -277,6 +370,21 @@ fn take_text<'a>(rest: &mut &'a [u8]) -> &'a str {
     let (text, after) = after.split_at(u32::from_le_bytes(*length) as usize);
     *rest = after;
     std::str::from_utf8(text).expect("it was written from a text")
+}
+
+#[cfg(test)]
+impl Answer {
+    /// Solutions that are IRIs.
+    pub(super) fn of_iris(variables: &[&str], solutions: &[&[Option<&str>]]) -> Self {
+        let mut rows = Rows::new(variables.len());
+        for row in solutions {
+            rows.push(row.iter(), |cell, put| put(cell.map(TermText::Iri)));
+        }
+        Self::Solutions {
+            variables: variables.iter().map(|name| (*name).to_owned()).collect(),
+            rows,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Which streams and continuous queries are there, and what may be made or taken away?
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
@@ -8,9 +9,11 @@ use std::time::Instant;
 use jindou_plan::{ContinuousQuery, Extent, parse_continuous};
 use jindou_stream::{NAME_RULE, Schedule, StreamDefinition, TimeWindow, is_name};
 use oxrdf::NamedNode;
+use parking_lot::Mutex;
 
 use super::continuous::{Continuous, Figures, ResultLog, State};
 use super::events::check_context;
+use super::records::Record;
 use super::stream::Stream;
 use crate::deadline::Deadline;
 use crate::request_memory::RequestMemory;
@@ -21,6 +24,8 @@ use crate::{Database, EngineError};
 pub(super) struct Names {
     pub(super) streams: BTreeMap<String, Arc<Stream>>,
     pub(super) queries: BTreeMap<String, Arc<Continuous>>,
+    /// The number of the last stream or query that was made.
+    pub(super) last_number: u64,
 }
 
 /// Whether a query is not evaluated for the time being.
@@ -36,6 +41,13 @@ impl Names {
         self.streams.get(name).or_else(by_iri)
     }
 
+    /// The durable ones.
+    pub(super) fn durable_streams(&self) -> Vec<Arc<Stream>> {
+        let streams = self.streams.values();
+        let durable = streams.filter(|stream| stream.definition.durable);
+        durable.map(Arc::clone).collect()
+    }
+
     fn insert_query(&mut self, query: Arc<Continuous>) {
         for stream in distinct(&query.streams) {
             stream.readers.write().push(Arc::clone(&query));
@@ -47,7 +59,7 @@ impl Names {
         self.queries.insert(query.name.clone(), query);
     }
 
-    fn remove_query(&mut self, name: &str) {
+    pub(super) fn remove_query(&mut self, name: &str) {
         let Some(query) = self.queries.remove(name) else {
             return;
         };
@@ -76,13 +88,24 @@ impl Database {
         self.check_names_writable()?;
         check_definition(name, &definition)?;
         check_context(self.inner(), &definition)?;
-        let mut names = self.inner().streams.names.write();
-        let is_new = add_stream(name, definition, &mut names)?;
-        if is_new && let Err(error) = self.keep_names(&names) {
-            names.streams.remove(name);
-            return Err(error);
-        }
-        Ok(is_new)
+        let streams = &self.inner().streams;
+        let noted = {
+            let _cut = streams.cut.read();
+            let mut names = streams.names.write();
+            let number = names.last_number + 1;
+            let Some(stream) = add_stream(name, number, definition, &mut names)? else {
+                return Ok(false);
+            };
+            let change = Record::CreateStream {
+                stream: number,
+                name,
+                definition: Cow::Borrowed(&stream.definition),
+            };
+            let noted = self.inner().note_change(&names, &change);
+            noted.inspect_err(|_| drop(names.streams.remove(name)))?
+        };
+        self.inner().settle_change(noted)?;
+        Ok(true)
     }
 
     /// Takes a stream away; false if there is none of this name. What was absorbed stays.
@@ -92,7 +115,9 @@ impl Database {
     /// says.
     pub fn drop_stream(&self, name: &str) -> Result<bool, EngineError> {
         self.check_names_writable()?;
-        let mut names = self.inner().streams.names.write();
+        let streams = &self.inner().streams;
+        let cut = streams.cut.read();
+        let mut names = streams.names.write();
         let Some(stream) = names.streams.get(name).cloned() else {
             return Ok(false);
         };
@@ -110,10 +135,15 @@ impl Database {
             )));
         }
         names.streams.remove(name);
-        if let Err(error) = self.keep_names(&names) {
+        let change = Record::DropStream {
+            stream: stream.number,
+        };
+        let noted = self.inner().note_change(&names, &change);
+        let noted = noted.inspect_err(|_| {
             names.streams.insert(name.to_owned(), stream);
-            return Err(error);
-        }
+        })?;
+        drop((names, cut));
+        self.inner().settle_change(noted)?;
         Ok(true)
     }
 
@@ -132,54 +162,52 @@ impl Database {
             });
         }
         self.check_names_writable()?;
-        let mut names = self.inner().streams.names.write();
-        let query = self.add_query(name, text, Paused(false), &mut names)?;
-        let Some(query) = query else {
-            return Ok(false);
-        };
-        if let Err(error) = self.keep_names(&names) {
-            names.remove_query(name);
-            return Err(error);
+        let streams = &self.inner().streams;
+        if let Some(is_known) = known(name, text, &streams.names.read()) {
+            return is_known.map(|()| false);
         }
+        // Others register theirs meanwhile.
+        let parsed = self.parse_registration(text)?;
+        let (query, noted) = {
+            let _cut = streams.cut.read();
+            let mut names = streams.names.write();
+            let number = names.last_number + 1;
+            let named = (number, name, text);
+            let Some(query) = add_parsed(named, parsed, Paused(false), &mut names)? else {
+                return Ok(false);
+            };
+            let change = Record::Register {
+                query: number,
+                name,
+                text,
+                is_paused: false,
+            };
+            let noted = self.inner().note_change(&names, &change);
+            let noted = noted.inspect_err(|_| names.remove_query(name))?;
+            (query, noted)
+        };
+        self.inner().settle_change(noted)?;
         // Batches under way may wait for what waits for the names.
-        drop(names);
-        query.begin();
+        self.inner().begin_query(&query)?;
         Ok(true)
     }
 
     /// Adds a query, which is yet to [begin](Continuous::begin); `None` if it is there.
     pub(super) fn add_query(
         &self,
-        name: &str,
-        text: &str,
-        Paused(is_paused): Paused,
-        names: &mut Names,
+        (number, name, text): (u64, &str, &str),
+        is_paused: Paused,
     ) -> Result<Option<Arc<Continuous>>, EngineError> {
-        if let Some(known) = names.queries.get(name) {
-            return match known.text == text {
-                true => Ok(None),
-                false => Err(in_use(format!(
-                    "the continuous query {name} is there, and another one"
-                ))),
-            };
-        }
-        let query = self.parse_registration(text, names)?;
-        let publishes = published(name, &query, names)?;
-        let continuous = continuous(name, text, query, publishes, names)?;
-        continuous.is_paused.store(is_paused, Relaxed);
-        let query = Arc::new(continuous);
-        names.insert_query(Arc::clone(&query));
-        Ok(Some(query))
+        let parsed = self.parse_registration(text)?;
+        let mut names = self.inner().streams.names.write();
+        add_parsed((number, name, text), parsed, is_paused, &mut names)
     }
 
-    fn parse_registration(
-        &self,
-        text: &str,
-        names: &Names,
-    ) -> Result<ContinuousQuery, EngineError> {
+    fn parse_registration(&self, text: &str) -> Result<ContinuousQuery, EngineError> {
         let inner = self.inner();
         let deadline = Deadline::new(Instant::now(), inner.config.query_timeout, None);
         let resolve = |name: &str| {
+            let names = inner.streams.names.read();
             let stream = names.stream(name)?;
             Some(NamedNode::new_unchecked(&stream.definition.iri))
         };
@@ -197,7 +225,9 @@ impl Database {
     /// [`EngineError::InUse`] while another query reads that stream; what the operating system says.
     pub fn unregister(&self, name: &str) -> Result<bool, EngineError> {
         self.check_names_writable()?;
-        let mut names = self.inner().streams.names.write();
+        let streams = &self.inner().streams;
+        let cut = streams.cut.read();
+        let mut names = streams.names.write();
         let Some(query) = names.queries.get(name).cloned() else {
             return Ok(false);
         };
@@ -209,10 +239,13 @@ impl Database {
             }
         }
         names.remove_query(name);
-        if let Err(error) = self.keep_names(&names) {
-            names.insert_query(query);
-            return Err(error);
-        }
+        let change = Record::Unregister {
+            query: query.number,
+        };
+        let noted = self.inner().note_change(&names, &change);
+        let noted = noted.inspect_err(|_| names.insert_query(Arc::clone(&query)))?;
+        drop((names, cut));
+        self.inner().settle_change(noted)?;
         query.is_gone.store(true, Relaxed);
         query.log.end();
         Ok(true)
@@ -225,26 +258,66 @@ impl Database {
     pub fn set_paused(&self, name: &str, is_paused: bool) -> Result<(), EngineError> {
         let query = self.known_query(name)?;
         self.check_names_writable()?;
-        let was_paused = query.is_paused.swap(is_paused, Relaxed);
-        let kept = self.keep_names(&self.inner().streams.names.write());
-        if let Err(error) = kept {
-            query.is_paused.store(was_paused, Relaxed);
-            return Err(error);
-        }
+        let streams = &self.inner().streams;
+        let noted = {
+            let _cut = streams.cut.read();
+            let names = streams.names.write();
+            let was_paused = query.is_paused.swap(is_paused, Relaxed);
+            let change = Record::Pause {
+                query: query.number,
+                is_paused,
+                last_ms: query.reached.lock().last_ms,
+            };
+            let noted = self.inner().note_change(&names, &change);
+            noted.inspect_err(|_| query.is_paused.store(was_paused, Relaxed))?
+        };
+        self.inner().settle_change(noted)?;
         self.inner().wake(&query);
+        self.inner().let_results_leave(&query);
         Ok(())
     }
 }
 
+/// Whether a query is there, if one has its name.
+fn known(name: &str, text: &str, names: &Names) -> Option<Result<(), EngineError>> {
+    let known = names.queries.get(name)?;
+    Some(match known.text == text {
+        true => Ok(()),
+        false => Err(in_use(format!(
+            "the continuous query {name} is there, and another one"
+        ))),
+    })
+}
+
+fn add_parsed(
+    (number, name, text): (u64, &str, &str),
+    parsed: ContinuousQuery,
+    Paused(is_paused): Paused,
+    names: &mut Names,
+) -> Result<Option<Arc<Continuous>>, EngineError> {
+    if let Some(is_known) = known(name, text, names) {
+        return is_known.map(|()| None);
+    }
+    let mut continuous = continuous((number, name, text), parsed, names)?;
+    continuous.publishes = published(&continuous, names)?;
+    continuous.is_paused.store(is_paused, Relaxed);
+    let query = Arc::new(continuous);
+    names.last_number = names.last_number.max(number);
+    names.insert_query(Arc::clone(&query));
+    Ok(Some(query))
+}
+
+/// Adds a stream; `None` if it is there.
 pub(super) fn add_stream(
     name: &str,
+    number: u64,
     definition: StreamDefinition,
     names: &mut Names,
-) -> Result<bool, EngineError> {
+) -> Result<Option<Arc<Stream>>, EngineError> {
     check_definition(name, &definition)?;
     if let Some(known) = names.streams.get(name) {
         return match known.definition == definition {
-            true => Ok(false),
+            true => Ok(None),
             false => Err(in_use(format!(
                 "the stream {name} is there, and another one"
             ))),
@@ -254,9 +327,10 @@ pub(super) fn add_stream(
         let message = format!("the stream {} has the IRI <{}>", other.name, definition.iri);
         return Err(in_use(message));
     }
-    let stream = Arc::new(Stream::new(name, definition));
-    names.streams.insert(name.to_owned(), stream);
-    Ok(true)
+    let stream = Arc::new(Stream::new(number, name, definition));
+    names.last_number = names.last_number.max(number);
+    names.streams.insert(name.to_owned(), Arc::clone(&stream));
+    Ok(Some(stream))
 }
 
 fn check_definition(name: &str, definition: &StreamDefinition) -> Result<(), EngineError> {
@@ -286,11 +360,8 @@ fn distinct(streams: &[Arc<Stream>]) -> impl Iterator<Item = &Arc<Stream>> {
 
 /// The stream that the results of a query are, if they are one: that of the name in its header, or else
 /// of the name that it is registered as.
-fn published(
-    name: &str,
-    query: &ContinuousQuery,
-    names: &Names,
-) -> Result<Option<Arc<Stream>>, EngineError> {
+fn published(continuous: &Continuous, names: &Names) -> Result<Option<Arc<Stream>>, EngineError> {
+    let (name, query) = (&*continuous.name, &continuous.query);
     if !query.publishes || !query.is_construct() {
         return Ok(None);
     }
@@ -310,16 +381,16 @@ fn published(
     let mut definition = StreamDefinition::new(iri);
     // Its tuples have the times of instants, and nothing comes between them.
     definition.interval_ms = 1;
+    definition.durable = continuous.is_durable;
     check_definition(name, &definition)?;
-    Ok(Some(Arc::new(Stream::new(name, definition))))
+    let number = continuous.number;
+    Ok(Some(Arc::new(Stream::new(number, name, definition))))
 }
 
 /// A query over the streams that there are.
 fn continuous(
-    name: &str,
-    text: &str,
+    (number, name, text): (u64, &str, &str),
     query: ContinuousQuery,
-    publishes: Option<Arc<Stream>>,
     names: &Names,
 ) -> Result<Continuous, EngineError> {
     if query.windows.is_empty() {
@@ -342,6 +413,8 @@ fn continuous(
     let incremental = query.incremental(&|window| windows[usize::from(window)].overlaps());
     Ok(Continuous {
         name: name.to_owned(),
+        number,
+        is_durable: streams.iter().any(|stream| stream.definition.durable),
         text: text.to_owned(),
         schedule: Schedule {
             windows,
@@ -357,13 +430,16 @@ fn continuous(
         state: State::default().into(),
         query,
         log: ResultLog::default(),
+        reached: Mutex::default(),
+        leaving: Mutex::default(),
+        handing_out: Mutex::default(),
         is_paused: false.into(),
         is_gone: false.into(),
         wakes: 0.into(),
         is_long: false.into(),
         incremental,
         plans: None.into(),
-        publishes,
+        publishes: None,
         last_ms: i64::MIN.into(),
         figures: Figures::default(),
     })

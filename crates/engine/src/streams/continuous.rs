@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use jindou_plan::{ContinuousQuery, Incremental, Output, Recomputed};
+use jindou_store::log::Ticket;
 use jindou_store::window::Bounds;
 use jindou_stream::Schedule;
 use parking_lot::{Condvar, Mutex};
@@ -25,6 +26,10 @@ const MOST_BYTES: usize = 16 << 20;
 /// A continuous query that is registered.
 pub(crate) struct Continuous {
     pub(super) name: String,
+    /// No other query of the store ever has it.
+    pub(super) number: u64,
+    /// It reads a durable stream, so its results are kept with the store.
+    pub(super) is_durable: bool,
     pub(super) text: String,
     pub(super) query: ContinuousQuery,
     /// Its solutions can be kept, or why they cannot.
@@ -43,6 +48,12 @@ pub(crate) struct Continuous {
     /// Held while it is evaluated.
     pub(super) state: Mutex<State>,
     pub(super) log: ResultLog,
+    /// How far it is by the log of streams, if it is durable.
+    pub(super) reached: Mutex<Reached>,
+    /// Results that are in that log, perhaps not on the device yet: nobody has heard of them.
+    pub(super) leaving: Mutex<VecDeque<(Ticket, Arc<ContinuousResult>)>>,
+    /// Held while these are given to readers.
+    pub(super) handing_out: Mutex<()>,
     pub(super) is_paused: AtomicBool,
     pub(super) is_gone: AtomicBool,
     /// Reasons to look whether it is due that nobody has looked into; whoever adds the first one does.
@@ -60,9 +71,18 @@ pub(super) struct State {
     pub(super) last_ms: Option<i64>,
     pub(super) keeping: Keeping,
     /// All that was found at the last instant, where results are differences.
-    pub(super) before: Option<Answer>,
+    pub(super) before: Option<Arc<Answer>>,
     pub(super) sequence: u64,
     /// How many instants in a row had nothing in any window.
+    pub(super) empty: u32,
+}
+
+/// What of a [`State`] is to be known after a crash.
+#[derive(Clone, Default)]
+pub(super) struct Reached {
+    pub(super) last_ms: Option<i64>,
+    pub(super) before: Option<Arc<Answer>>,
+    pub(super) sequence: u64,
     pub(super) empty: u32,
 }
 
@@ -134,9 +154,9 @@ pub struct ContinuousStatus {
 }
 
 impl Continuous {
-    /// Has it begin with the batches of its streams that no one has taken yet. It is among the readers
-    /// of these already, so that all of them keep what it needs.
-    pub(super) fn begin(&self) {
+    /// Where it is to begin: with the batches of its streams that no one has taken yet. It is among the
+    /// readers of these already, so that all of them keep what it needs.
+    pub(super) fn beginning(&self) -> (Option<i64>, Box<[i64]>) {
         let stable = self.streams.iter().map(|stream| {
             // A batch that is under way may have been found to be read by nobody.
             let _no_batch = stream.closing.lock();
@@ -144,11 +164,32 @@ impl Continuous {
         });
         let stable: Vec<Option<i64>> = stable.collect();
         let last_ms = stable.iter().copied().flatten().max();
-        self.state.lock().last_ms = last_ms;
-        self.last_ms.store(last_ms.unwrap_or(i64::MIN), Relaxed);
         let begins = stable.iter().map(|stable| stable.unwrap_or(i64::MIN));
-        let is_first = self.begins.set(begins.collect()).is_ok();
+        (last_ms, begins.collect())
+    }
+
+    /// Has it begin.
+    pub(super) fn begin(&self, last_ms: Option<i64>, begins: Box<[i64]>) {
+        {
+            // Nobody evaluates it yet.
+            let mut state = self.state.lock();
+            state.last_ms = last_ms;
+            self.reached.lock().last_ms = last_ms;
+        }
+        self.last_ms.store(last_ms.unwrap_or(i64::MIN), Relaxed);
+        let is_first = self.begins.set(begins).is_ok();
         assert!(is_first, "a query begins once");
+    }
+
+    /// Has it go on from where it was.
+    pub(super) fn resume(&self, at: Reached) {
+        let mut state = self.state.lock();
+        state.last_ms = at.last_ms;
+        state.before.clone_from(&at.before);
+        state.sequence = at.sequence;
+        state.empty = at.empty;
+        self.last_ms.store(at.last_ms.unwrap_or(i64::MIN), Relaxed);
+        *self.reached.lock() = at;
     }
 
     /// The next instant, if all its windows are complete then.
@@ -158,6 +199,15 @@ impl Continuous {
         let last = state.last_ms.or_else(|| self.begin_ms())?;
         let next = self.schedule.next(last)?;
         (next <= stable).then_some(next)
+    }
+
+    /// The earliest time of which its next instant needs tuples of a stream; `None` before its first one.
+    pub(super) fn next_needs(&self, stream: &Stream) -> Option<i64> {
+        let last_ms = Some(self.last_ms.load(Relaxed)).filter(|last| *last > i64::MIN)?;
+        let next_ms = self.schedule.next(last_ms)?;
+        let windows = self.schedule.windows.iter().zip(&self.streams);
+        let its = windows.filter(|(_, of)| of.number == stream.number);
+        its.map(|(window, _)| window.bounds(next_ms).from_ms).min()
     }
 
     /// All its streams are stable up to here; `None` before all of them have begun.
@@ -194,14 +244,14 @@ impl Continuous {
         };
         let empty = super::answer::Rows::default();
         let before = state.before.take();
-        let before_rows = before.as_ref().and_then(Answer::rows).unwrap_or(&empty);
+        let before_rows = before.as_deref().and_then(Answer::rows).unwrap_or(&empty);
         let given = answer.rows().map(|rows| match is_insert {
             true => rows.without(before_rows),
             false => before_rows.without(rows),
         });
         let given = given.map(|rows| answer.with_rows(rows));
         let given = given.unwrap_or_else(|| answer.clone());
-        state.before = Some(answer);
+        state.before = Some(Arc::new(answer));
         given
     }
 
@@ -216,6 +266,32 @@ impl Continuous {
             Some(rows) => figures.rows.fetch_add(rows as u64, Relaxed),
             None => figures.failures.fetch_add(1, Relaxed),
         };
+    }
+
+    /// Whether what is given is a part of what was found.
+    pub(super) fn gives_changes(&self) -> bool {
+        matches!(self.query.output, Some(Output::IStream | Output::DStream))
+    }
+
+    /// The last results that are kept, up to so many bytes, and one at least; oldest first.
+    pub(super) fn last_results(&self, most_bytes: usize) -> Vec<Arc<ContinuousResult>> {
+        let leaving = self.leaving.lock();
+        let left = self.log.results.lock();
+        let all = left
+            .results
+            .iter()
+            .chain(leaving.iter().map(|(_, result)| result));
+        let mut bytes = 0;
+        let mut last: Vec<Arc<ContinuousResult>> = Vec::new();
+        for result in all.rev() {
+            bytes += result.bytes();
+            if bytes > most_bytes && !last.is_empty() {
+                break;
+            }
+            last.push(Arc::clone(result));
+        }
+        last.reverse();
+        last
     }
 
     pub(super) fn is_paused(&self) -> bool {
@@ -244,7 +320,7 @@ impl Continuous {
             median_us: us(figures.took.percentile(0.5)),
             p99_us: us(figures.took.percentile(0.99)),
             longest_us: figures.longest.load(Relaxed) as f64 / 1e3,
-            last_instant_ms: (executions > 0).then(|| self.last_ms.load(Relaxed)),
+            last_instant_ms: (self.log.last() > 0).then(|| self.last_ms.load(Relaxed)),
             streams: self
                 .streams
                 .iter()

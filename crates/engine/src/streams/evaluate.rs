@@ -13,6 +13,7 @@ use oxrdf::Quad;
 
 use super::answer::{Answer, Rows};
 use super::continuous::{Continuous, ContinuousResult, State};
+use super::gap::{end_of_gap, is_empty};
 use super::incremental::{At, Keeping};
 use super::plans::{Figures, Plans};
 use super::stream::Stream;
@@ -24,7 +25,7 @@ use crate::request_memory::RequestMemory;
 use crate::{EngineError, QueryOptions};
 
 /// A result is given for so many instants in a row at which all windows are empty, and for none of those
-/// after them until a tuple comes: a stream may leap by years.
+/// after them until a window has a tuple: a stream may leap by years.
 const MOST_EMPTY: u32 = 1_000;
 
 /// An evaluation that takes longer is long: those that follow are made by threads of their own.
@@ -49,6 +50,10 @@ impl Inner {
         for query in &readers {
             self.wake(query);
         }
+        // All together: what the first of them waits for, the device has done for the others.
+        readers
+            .iter()
+            .for_each(|query| self.let_results_leave(query));
         forget_read(stream);
     }
 
@@ -115,20 +120,30 @@ impl Inner {
                 last_ms = last_ms.max(query.stable_ms().unwrap_or(last_ms));
             } else {
                 let windows = windows_at(query, instant_ms);
-                let is_empty = windows.iter().all(|window| !has_runs(window));
-                let at = (instant_ms, windows.as_slice());
-                let Some(answer) = self.evaluate_at(query, &mut state, at, limit) else {
-                    query.is_long.store(true, Relaxed);
-                    return false;
-                };
-                self.publish_answer(query, instant_ms, &answer);
-                state.empty = if is_empty { state.empty + 1 } else { 0 };
-                if state.empty >= MOST_EMPTY {
+                let is_empty = windows.iter().all(is_empty);
+                if is_empty && state.empty >= MOST_EMPTY {
                     last_ms = last_ms.max(end_of_gap(query, &windows));
+                } else {
+                    let empty = if is_empty { state.empty + 1 } else { 0 };
+                    let at = (instant_ms, empty, windows.as_slice());
+                    let answer = match self.evaluate_at(query, &mut state, at, limit) {
+                        Evaluated::Result(answer) => answer,
+                        Evaluated::GivenUp => {
+                            query.is_long.store(true, Relaxed);
+                            return false;
+                        }
+                        // It is tried again when something comes.
+                        Evaluated::NotKept => return true,
+                    };
+                    self.publish_answer(query, &answer);
+                    state.empty = empty;
                 }
             }
             state.last_ms = Some(last_ms);
             query.last_ms.store(last_ms, Relaxed);
+            if query.is_durable {
+                query.reached.lock().last_ms = Some(last_ms);
+            }
             if is_over() {
                 return query.due(&state).is_none();
             }
@@ -137,25 +152,25 @@ impl Inner {
     }
 
     /// Makes an answer tuples of the stream that the query makes, if it makes one.
-    fn publish_answer(
-        self: &Arc<Self>,
-        query: &Continuous,
-        instant_ms: i64,
-        answer: &ContinuousResult,
-    ) {
+    pub(super) fn publish_answer(self: &Arc<Self>, query: &Continuous, answer: &ContinuousResult) {
         let Some(stream) = &query.publishes else {
             return;
         };
+        let instant_ms = answer.instant_ms;
         let rows = answer.answer.as_ref().ok().and_then(Answer::rows);
         let mut triples: Vec<Quad> = rows.into_iter().flat_map(Rows::triples).collect();
-        let pushed = self.name_blank_nodes(&mut triples).and_then(|()| {
+        let pushed = self.name_blank_nodes(&mut triples).and_then(|scope| {
             let mut tuples = Tuples::default();
+            tuples.set_scope(scope);
             for triple in &triples {
                 tuples.push(instant_ms, triple.as_ref());
             }
+            let name = publisher(query);
+            let by = query.is_durable.then_some((&*name, answer.sequence));
+            if !tuples.is_empty() {
+                self.put_tuples(stream, tuples, by)?;
+            }
             // What comes next has a later time.
-            stream.intake.lock().heartbeat(instant_ms);
-            self.push_tuples(stream, tuples)?;
             self.heartbeat_of(stream, instant_ms.saturating_add(1))
         });
         if let Err(error) = pushed {
@@ -164,14 +179,14 @@ impl Inner {
         }
     }
 
-    /// The result at an instant; `None` if it is given up, as it takes longer than it may here.
+    /// The result at an instant, which is the last of so many at which no window had anything.
     fn evaluate_at(
         &self,
         query: &Continuous,
         state: &mut State,
-        (instant_ms, windows): (i64, &[(RingSnapshot, Bounds)]),
+        (instant_ms, empty, windows): (i64, u32, &[(RingSnapshot, Bounds)]),
         limit: Option<Duration>,
-    ) -> Option<Arc<ContinuousResult>> {
+    ) -> Evaluated {
         let begun = Instant::now();
         // It has all that the windows have: these are complete.
         let graph = self.graph.load_full();
@@ -180,10 +195,10 @@ impl Inner {
         // Whoever pushes tuples is not to end with a query of others.
         let found = catch_unwind(find).unwrap_or(Err(EngineError::Internal));
         if limit.is_some() && matches!(found, Err(EngineError::Timeout { .. })) {
-            return None;
+            return Evaluated::GivenUp;
         }
+        let before = state.before.clone();
         let found = found.map(|answer| query.output(state, answer));
-        state.sequence += 1;
         let rows = found
             .as_ref()
             .ok()
@@ -196,13 +211,21 @@ impl Inner {
             bounds.map(|(name, (_, bounds))| (Arc::clone(name), bounds.from_ms, bounds.until_ms));
         let result = Arc::new(ContinuousResult {
             instant_ms,
-            sequence: state.sequence,
+            sequence: state.sequence + 1,
             windows: bounds.collect(),
             snapshot: graph.snapshot.number().0,
             answer: found.map_err(|error| error.to_string()),
         });
-        query.log.push(Arc::clone(&result));
-        Some(result)
+        if let Err(error) = self.note_result(query, state, empty, &result) {
+            state.before = before;
+            query.figures.failures.fetch_add(1, Relaxed);
+            tracing::warn!(query = query.name, %error, "a result is not kept");
+            // These are ahead of what is known.
+            state.keeping.kept = None;
+            return Evaluated::NotKept;
+        }
+        state.sequence += 1;
+        Evaluated::Result(result)
     }
 
     fn find(
@@ -295,8 +318,22 @@ impl Inner {
     }
 }
 
+/// What became of an evaluation.
+enum Evaluated {
+    Result(Arc<ContinuousResult>),
+    /// It takes longer than it may here.
+    GivenUp,
+    /// The log does not take the result.
+    NotKept,
+}
+
+/// As whom a query pushes its results.
+pub(super) fn publisher(query: &Continuous) -> String {
+    format!("query:{}", query.name)
+}
+
 /// Forgets tuples of a stream that no query will read any more.
-fn forget_read(stream: &Stream) {
+pub(super) fn forget_read(stream: &Stream) {
     let Some(stable_ms) = stream.stable_ms() else {
         return;
     };
@@ -307,7 +344,7 @@ fn forget_read(stream: &Stream) {
 }
 
 /// The earliest time that the next instant of a query needs.
-fn needed_from(query: &Continuous) -> i64 {
+pub(super) fn needed_from(query: &Continuous) -> i64 {
     // An instant that is being evaluated is not the last one yet.
     let last = query.last_ms.load(Relaxed);
     last.saturating_sub_unsigned(query.schedule.reach_ms())
@@ -320,23 +357,4 @@ fn windows_at(query: &Continuous, instant_ms: i64) -> Vec<(RingSnapshot, Bounds)
         (snapshot, query.bounds(window, instant_ms))
     });
     windows.collect()
-}
-
-/// True if a run may have tuples of a window.
-fn has_runs((snapshot, bounds): &(RingSnapshot, Bounds)) -> bool {
-    let from_ms = bounds.from_ms.max(snapshot.kept_from_ms());
-    let mut times = snapshot.runs().iter().filter_map(|run| run.times_ms());
-    times.any(|(first_ms, last_ms)| last_ms >= from_ms && first_ms < bounds.until_ms)
-}
-
-/// The time of the first tuple that comes after some windows, or up to which there is none.
-fn end_of_gap(query: &Continuous, windows: &[(RingSnapshot, Bounds)]) -> i64 {
-    let first = |(snapshot, bounds): &(RingSnapshot, Bounds)| {
-        let mut times = snapshot.runs().iter().filter_map(|run| run.times_ms());
-        let next = times.find(|(_, last_ms)| *last_ms >= bounds.until_ms);
-        next.map(|(first_ms, _)| first_ms.max(bounds.until_ms))
-    };
-    let stable_ms = query.stable_ms().unwrap_or(i64::MIN);
-    let next = windows.iter().filter_map(first).min();
-    next.map_or(stable_ms, |next| next.min(stable_ms))
 }

@@ -1,14 +1,16 @@
 //! What comes into a stream: tuples with their times.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use jindou_ingest::read_lines;
-use jindou_stream::TimeSource;
+use jindou_stream::{Intake, TimeSource};
 use oxrdf::{BlankNode, NamedOrBlankNode, Quad, Term};
 
 use super::events;
 use super::formats::TupleFormat;
+use super::records::{Push, Record};
 use super::stream::Stream;
 use super::tuples::Tuples;
 use crate::database::Inner;
@@ -22,6 +24,18 @@ pub struct PushReport {
     pub accepted: u64,
     /// Those that came late.
     pub late: u64,
+    /// The producer had sent this before: nothing was done now.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub repeated: bool,
+}
+
+/// Who pushes something, and the how-manyth thing of theirs it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Producer<'a> {
+    /// Whom no other producer of the stream is called like.
+    pub name: &'a str,
+    /// Greater than that of anything the producer has pushed to the stream before.
+    pub sequence: u64,
 }
 
 impl Database {
@@ -44,7 +58,29 @@ impl Database {
         let stream = self.known_stream(name)?;
         check_time(&stream, format, time_ms)?;
         let tuples = self.tuples(&stream, format, time_ms, text)?;
-        self.inner().push_tuples(&stream, tuples)
+        self.inner().push_tuples(&stream, tuples, None)
+    }
+
+    /// [`Database::push`] that does nothing if the producer has pushed something of this number or of
+    /// a greater one: so what was not acknowledged can be sent again. The last number of each of the
+    /// last [`MOST_PRODUCERS`](jindou_stream::MOST_PRODUCERS) producers of a stream is known, and
+    /// survives with a durable stream.
+    ///
+    /// # Errors
+    /// As [`Database::push`].
+    pub fn push_once(
+        &self,
+        name: &str,
+        producer: Producer<'_>,
+        format: TupleFormat,
+        time_ms: Option<i64>,
+        text: Vec<u8>,
+    ) -> Result<PushReport, EngineError> {
+        let stream = self.known_stream(name)?;
+        check_time(&stream, format, time_ms)?;
+        let tuples = self.tuples(&stream, format, time_ms, text)?;
+        let by = Some((producer.name, producer.sequence));
+        self.inner().push_tuples(&stream, tuples, by)
     }
 
     /// Says that nothing before a time will come any more.
@@ -57,7 +93,9 @@ impl Database {
         if stream.definition.time == TimeSource::Arrival {
             return Err(has_arrival_times(&stream));
         }
-        self.inner().heartbeat_of(&stream, time_ms)
+        self.inner().heartbeat_of(&stream, time_ms)?;
+        self.inner().limit_journal();
+        Ok(())
     }
 
     /// Says that nothing has come up to now, to a stream that has times of arrival.
@@ -71,7 +109,9 @@ impl Database {
             return Err(needs_time(&stream));
         }
         self.inner()
-            .heartbeat_of(&stream, self.inner().config.clock.now_ms())
+            .heartbeat_of(&stream, self.inner().config.clock.now_ms())?;
+        self.inner().limit_journal();
+        Ok(())
     }
 
     /// Tuples of a text, whose blank nodes have labels that no other text has.
@@ -88,7 +128,8 @@ impl Database {
                 let name = &*stream.name;
                 let times = take_times(name, &mut text)?;
                 let scope = self.blank_scope(&text)?;
-                read_lines(name, &text, scope, &mut tuples)?;
+                read_lines(name, &text, scope.unwrap_or(0), &mut tuples)?;
+                tuples.set_scope(documents(scope));
                 if times.len() != tuples.len() {
                     return Err(EngineError::InvalidQuery {
                         message: "each line has a time, a tab and one statement".to_owned(),
@@ -102,10 +143,10 @@ impl Database {
     }
 
     /// A number for the blank nodes of a text that is no other text's, if it has some.
-    fn blank_scope(&self, text: &[u8]) -> Result<u64, EngineError> {
+    fn blank_scope(&self, text: &[u8]) -> Result<Option<u64>, EngineError> {
         match memchr::memmem::find(text, b"_:") {
-            None => Ok(0),
-            Some(_) => self.inner().writer.lock().reserve_documents(1, 0),
+            None => Ok(None),
+            Some(_) => self.inner().writer.lock().reserve_documents(1, 0).map(Some),
         }
     }
 }
@@ -117,7 +158,13 @@ impl Inner {
         time_ms: i64,
     ) -> Result<(), EngineError> {
         {
+            let journal = self.journal_of(stream);
+            let _cut = journal.map(|_| self.streams.cut.read());
             let mut intake = stream.intake.lock();
+            let is_new = intake.watermark_ms().is_none_or(|last| last < time_ms);
+            if let (Some(journal), true) = (journal, is_new) {
+                journal.beat(stream, time_ms)?;
+            }
             intake.heartbeat(time_ms);
             stream.hear(&intake, &self.config.clock);
         }
@@ -126,10 +173,28 @@ impl Inner {
         Ok(())
     }
 
-    pub(super) fn push_tuples(
+    /// Adds tuples, which are lasting when this returns if the stream is durable.
+    fn push_tuples(
+        self: &Arc<Self>,
+        stream: &Stream,
+        tuples: Tuples,
+        by: Option<(&str, u64)>,
+    ) -> Result<PushReport, EngineError> {
+        let report = self.put_tuples(stream, tuples, by)?;
+        if let Some(journal) = self.journal_of(stream) {
+            // Those that were pushed before, too: their push may not have waited yet.
+            journal.sync_all()?;
+            self.limit_journal();
+        }
+        Ok(report)
+    }
+
+    /// Adds tuples, which are lasting when whatever follows from them is.
+    pub(super) fn put_tuples(
         self: &Arc<Self>,
         stream: &Stream,
         mut tuples: Tuples,
+        by: Option<(&str, u64)>,
     ) -> Result<PushReport, EngineError> {
         if stream.is_full() {
             self.close_batches(stream)?;
@@ -140,48 +205,67 @@ impl Inner {
                 });
             }
         }
-        let mut report = PushReport::default();
-        let (mut late, mut bytes) = (Tuples::default(), 0);
-        {
-            let mut intake = stream.intake.lock();
-            // Asked while nothing else can come, and never back: no tuple is late for another.
-            let arrival = (stream.definition.time == TimeSource::Arrival).then(|| {
-                let now = self.config.clock.now_ms();
-                intake.watermark_ms().map_or(now, |last| now.max(last))
-            });
-            if let Some(now) = arrival {
-                tuples.set_time(.., now);
-            }
-            for (tuple, time_ms) in tuples.times().iter().enumerate() {
-                match intake.batch_at(*time_ms) {
-                    Ok(batch) => {
-                        batch.copy(&tuples, tuple);
-                        bytes += tuples.size_of(tuple);
-                        report.accepted += 1;
-                    }
-                    Err(jindou_stream::Late) => late.copy(&tuples, tuple),
-                }
-            }
-            stream.hear(&intake, &self.config.clock);
-            // While no batch can be taken, which is to be subtracted.
-            stream.waiting_bytes.fetch_add(bytes, Relaxed);
+        let report = self.take_in(stream, &mut tuples, by)?;
+        if !report.repeated {
+            self.close_batches(stream)?;
+            self.wake_readers(stream);
         }
-        report.late = late.len() as u64;
-        stream.counts.tuples.fetch_add(report.accepted, Relaxed);
-        self.absorb_late(stream, &late)?;
-        self.close_batches(stream)?;
-        self.wake_readers(stream);
+        Ok(report)
+    }
+
+    /// Puts tuples into their batches.
+    fn take_in(
+        &self,
+        stream: &Stream,
+        tuples: &mut Tuples,
+        by: Option<(&str, u64)>,
+    ) -> Result<PushReport, EngineError> {
+        let journal = self.journal_of(stream);
+        let _cut = journal.map(|_| self.streams.cut.read());
+        let mut intake = stream.intake.lock();
+        let mut producers = by.map(|by| (stream.producers.lock(), by));
+        if let Some((producers, (name, sequence))) = &producers
+            && producers.has_sent(name, *sequence)
+        {
+            return Ok(PushReport {
+                repeated: true,
+                ..PushReport::default()
+            });
+        }
+        // Asked while nothing else can come, and never back: no tuple is late for another.
+        if stream.definition.time == TimeSource::Arrival {
+            let now = self.config.clock.now_ms();
+            let now = intake.watermark_ms().map_or(now, |last| now.max(last));
+            tuples.set_time(.., now);
+        }
+        let late = self.next_seed();
+        if let Some(journal) = journal {
+            journal.append(&Record::Push(Push {
+                stream: stream.number,
+                producer: by,
+                first_open: intake.position().first_open,
+                late,
+                tuples: Cow::Borrowed(tuples),
+            }))?;
+        }
+        if let Some((producers, (name, sequence))) = &mut producers {
+            producers.note(name, *sequence);
+        }
+        let report = stream.put(&mut intake, tuples, late);
+        stream.hear(&intake, &self.config.clock);
         Ok(report)
     }
 
     /// Gives blank nodes labels that no other document has.
-    pub(super) fn name_blank_nodes(&self, quads: &mut [Quad]) -> Result<(), EngineError> {
+    ///
+    /// Returns how many documents have numbers then; 0 if there are no blank nodes.
+    pub(super) fn name_blank_nodes(&self, quads: &mut [Quad]) -> Result<u64, EngineError> {
         let has_some = quads.iter().any(|quad| {
             matches!(quad.subject, NamedOrBlankNode::BlankNode(_))
                 || matches!(quad.object, Term::BlankNode(_))
         });
         if !has_some {
-            return Ok(());
+            return Ok(0);
         }
         let number = self.writer.lock().reserve_documents(1, 0)?;
         for quad in quads {
@@ -192,8 +276,48 @@ impl Inner {
                 *node = scoped(number, node);
             }
         }
-        Ok(())
+        Ok(documents(Some(number)))
     }
+}
+
+impl Stream {
+    /// Puts tuples into their batches; those that come too late are kept aside, and their facts wait to
+    /// be stored.
+    pub(super) fn put(
+        &self,
+        intake: &mut Intake<Tuples>,
+        tuples: &Tuples,
+        name: u64,
+    ) -> PushReport {
+        let mut report = PushReport::default();
+        let (mut late, mut bytes) = (Tuples::default(), 0);
+        for (tuple, time_ms) in tuples.times().iter().enumerate() {
+            match intake.batch_at(*time_ms) {
+                Ok(batch) => {
+                    batch.copy(tuples, tuple);
+                    bytes += tuples.size_of(tuple);
+                    report.accepted += 1;
+                }
+                Err(jindou_stream::Late) => late.copy(tuples, tuple),
+            }
+        }
+        // While no batch can be taken, which is to be subtracted.
+        self.waiting_bytes.fetch_add(bytes, Relaxed);
+        self.counts.tuples.fetch_add(report.accepted, Relaxed);
+        report.late = late.len() as u64;
+        if !late.is_empty() {
+            for (time_ms, tuple) in late.iter() {
+                self.keep_late(format!("{time_ms}\t{} .\n", tuple.text()));
+            }
+            self.late_facts.lock().push((name, late));
+        }
+        report
+    }
+}
+
+/// How many documents have numbers, of which this is the last one.
+fn documents(last: Option<u64>) -> u64 {
+    last.map_or(0, |last| last + 1)
 }
 
 /// Refuses tuples that say their time where they must not, and those that do not where they must.

@@ -1,17 +1,17 @@
-//! Streams and continuous queries come back when a store is opened again.
+//! Streams and continuous queries come back when a store is opened again: from the log of streams, or
+//! from the text in which versions before that log kept their names.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
+use jindou_store::SideLog;
 use jindou_stream::StreamDefinition;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::catalogue::{Names, Paused, add_stream};
-use super::stream::Stream;
+use super::catalogue::{Paused, add_stream};
 use crate::{Database, EngineError};
 
-/// What a store's directory has of streams, as JSON.
-#[derive(Default, Serialize, Deserialize)]
+/// What a store's directory had of streams before they had a log, as JSON.
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Lasting {
     version: u32,
@@ -19,7 +19,7 @@ struct Lasting {
     queries: BTreeMap<String, LastingQuery>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LastingQuery {
     text: String,
@@ -27,7 +27,7 @@ struct LastingQuery {
     paused: bool,
 }
 
-/// Raised with every change that a build before cannot read.
+/// The only one there was.
 const VERSION: u32 = 1;
 
 impl Database {
@@ -40,39 +40,7 @@ impl Database {
         self.inner().writer.lock().check_opened_to_write()
     }
 
-    /// Writes all streams and queries to the store's directory, if there is one.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    pub(super) fn keep_names(&self, names: &Names) -> Result<(), EngineError> {
-        let inner = self.inner();
-        let Some(directory) = &inner.directory else {
-            return Ok(());
-        };
-        let made = |stream: &Arc<Stream>| names.queries.values().any(|query| query.makes(stream));
-        let streams = names.streams.iter().filter(|(_, stream)| !made(stream));
-        let queries = names.queries.iter().map(|(name, query)| {
-            let query = LastingQuery {
-                text: query.text.clone(),
-                paused: query.is_paused(),
-            };
-            (name.clone(), query)
-        });
-        let lasting = Lasting {
-            version: VERSION,
-            streams: streams
-                .map(|(name, stream)| (name.clone(), stream.definition.clone()))
-                .collect(),
-            queries: queries.collect(),
-        };
-        let text =
-            serde_json::to_string_pretty(&lasting).map_err(|error| EngineError::InvalidQuery {
-                message: error.to_string(),
-            })?;
-        Ok(directory.write_streams(&text)?)
-    }
-
-    /// Makes the streams and registers the queries that the store's directory has.
+    /// Makes the streams and queries what they were when the store was open last.
     ///
     /// # Errors
     /// [`EngineError::Corrupt`]; what is wrong with a query, which a build before took.
@@ -80,6 +48,12 @@ impl Database {
         let Some(directory) = &self.inner().directory else {
             return Ok(self);
         };
+        if SideLog::is_in(directory) {
+            self.recover_streams()?;
+            // The log was made of it, and has gone on since.
+            directory.remove_streams()?;
+            return Ok(self);
+        }
         let Some(text) = directory.read_streams()? else {
             return Ok(self);
         };
@@ -95,35 +69,43 @@ impl Database {
                 lasting.version
             )));
         }
-        let mut names = self.inner().streams.names.write();
         for (name, definition) in lasting.streams {
-            add_stream(&name, definition, &mut names)?;
+            let mut names = self.inner().streams.names.write();
+            let number = names.last_number + 1;
+            add_stream(&name, number, definition, &mut names)?;
         }
-        let mut left: Vec<(String, LastingQuery)> = lasting.queries.into_iter().collect();
-        // Some read streams that others make.
+        self.register_all(lasting.queries)
+            .map_err(|(name, error)| corrupt(format!("continuous query {name}: {error}")))?;
+        Ok(self)
+    }
+
+    /// Registers queries of which some read streams that others make.
+    fn register_all(
+        &self,
+        queries: BTreeMap<String, LastingQuery>,
+    ) -> Result<(), (String, EngineError)> {
+        let mut left: Vec<(String, LastingQuery)> = queries.into_iter().collect();
         while !left.is_empty() {
             let before = left.len();
             let mut failed = None;
             left.retain(|(name, query)| {
-                let paused = Paused(query.paused);
-                match self.add_query(name, &query.text, paused, &mut names) {
-                    Ok(added) => {
-                        // Nobody else knows the database yet.
-                        added.iter().for_each(|query| query.begin());
-                        false
-                    }
-                    Err(error) => {
-                        failed = Some(error);
-                        true
-                    }
-                }
+                let number = self.inner().streams.names.read().last_number + 1;
+                let named = (number, &**name, &*query.text);
+                let added = self.add_query(named, Paused(query.paused));
+                let begun = added.and_then(|added| {
+                    // Nobody else knows the database yet.
+                    let mut added = added.iter();
+                    added.try_for_each(|query| self.inner().begin_query(query))
+                });
+                let error = begun.err();
+                let is_left = error.is_some();
+                failed = error.map(|error| (name.clone(), error)).or(failed.take());
+                is_left
             });
-            if let Some(error) = failed.filter(|_| left.len() == before) {
-                let (name, _) = &left[0];
-                return Err(corrupt(format!("continuous query {name}: {error}")));
+            if let Some(failed) = failed.filter(|_| left.len() == before) {
+                return Err(failed);
             }
         }
-        drop(names);
-        Ok(self)
+        Ok(())
     }
 }

@@ -7,24 +7,31 @@
 
 mod absorb;
 mod answer;
+mod bytes;
 mod catalogue;
 mod continuous;
 mod evaluate;
 mod events;
 mod formats;
+mod gap;
 mod histogram;
 mod incremental;
 mod input;
+mod journal;
 mod lasting;
+mod leaving;
 mod plans;
 mod pool;
+mod records;
+mod recover;
 mod solutions;
+mod state;
 mod stream;
 mod tick;
 mod tuples;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -37,7 +44,7 @@ use continuous::Continuous;
 pub use continuous::{ContinuousResult, ContinuousStatus, NextResult};
 pub use events::EventError;
 pub use formats::TupleFormat;
-pub use input::PushReport;
+pub use input::{Producer, PushReport};
 pub(crate) use pool::Pool;
 use stream::Stream;
 pub use stream::StreamStatus;
@@ -55,6 +62,13 @@ pub(crate) struct Streams {
     candidates: Mutex<Vec<TermId>>,
     /// How often ids were taken from terms, which plans remember.
     forgotten: AtomicU64,
+    /// What was done, for the store to be opened again.
+    journal: OnceLock<journal::Journal>,
+    /// Held to read while something that a state has is said in the journal and done in memory. Taken
+    /// before `names`, and after any [`Stream::closing`].
+    cut: RwLock<()>,
+    /// Held while a state is written.
+    writing_state: Mutex<()>,
 }
 
 impl Streams {

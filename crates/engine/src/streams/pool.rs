@@ -79,7 +79,10 @@ impl Pool {
                 most: Some(TURN),
                 limit: None,
             };
-            if !inner.take_turn_of(&query, turn) {
+            let is_done = inner.take_turn_of(&query, turn);
+            inner.let_results_leave(&query);
+            inner.limit_journal();
+            if !is_done {
                 self.state.lock().queue.push_back(query);
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
 use jindou_store::window::{Ring, RingOptions};
-use jindou_stream::{Intake, StreamDefinition};
+use jindou_stream::{Intake, Producers, StreamDefinition};
 use parking_lot::{Mutex, RwLock};
 
 use super::continuous::Continuous;
@@ -23,11 +23,17 @@ const NEVER: i64 = i64::MIN;
 
 pub(crate) struct Stream {
     pub(super) name: String,
+    /// No other stream of the store ever has it.
+    pub(super) number: u64,
     pub(super) definition: StreamDefinition,
     /// Held while tuples are put into batches.
     pub(super) intake: Mutex<Intake<Tuples>>,
     /// When something last came, where that matters; locked after the intake.
     pub(super) heard: Mutex<Option<Heard>>,
+    /// What each producer sent last. Locked while the intake is.
+    pub(super) producers: Mutex<Producers>,
+    /// Facts that came late and are not stored yet, by what the log calls them.
+    pub(super) late_facts: Mutex<Vec<(u64, Tuples)>>,
     /// Held while complete batches become part of the data, one after the other.
     pub(super) closing: Mutex<()>,
     pub(super) ring: Mutex<Ring>,
@@ -49,6 +55,12 @@ pub(super) struct Counts {
     /// Timing tuples that no query could read.
     pub(super) unread: AtomicU64,
     pub(super) batches: AtomicU64,
+}
+
+impl Counts {
+    pub(super) fn all(&self) -> [&AtomicU64; 4] {
+        [&self.tuples, &self.absorbed, &self.unread, &self.batches]
+    }
 }
 
 /// What a stream has had and has.
@@ -74,6 +86,9 @@ pub struct StreamStatus {
     pub watermark_ms: Option<i64>,
     /// Everything before this time is part of the data.
     pub stable_ms: Option<i64>,
+    /// Where a source that sends again after the database was started anew should begin: windows and
+    /// batches that are not complete need nothing before this time. Absent where nothing is known.
+    pub needed_from_ms: Option<i64>,
     /// Continuous queries that read it.
     pub queries: u64,
     /// Bytes of its windows.
@@ -85,12 +100,15 @@ pub struct StreamStatus {
 }
 
 impl Stream {
-    pub(super) fn new(name: &str, definition: StreamDefinition) -> Self {
+    pub(super) fn new(number: u64, name: &str, definition: StreamDefinition) -> Self {
         let options = RingOptions {
             longest_run_ms: LONGEST_RUN_MS,
         };
         Self {
             name: name.to_owned(),
+            number,
+            producers: Mutex::default(),
+            late_facts: Mutex::default(),
             intake: Mutex::new(Intake::new(definition.interval_ms, definition.lateness_ms)),
             heard: Mutex::default(),
             closing: Mutex::default(),
@@ -118,6 +136,19 @@ impl Stream {
 
     pub(super) fn set_stable(&self, stable_ms: i64) {
         self.stable_ms.fetch_max(stable_ms, SeqCst);
+    }
+
+    /// Nothing before this time is needed by a window, or by a batch that is not complete. Known before
+    /// the first tuple where a query goes on from before the database was opened.
+    fn needed_from_ms(&self) -> Option<i64> {
+        let intake = {
+            let intake = self.intake.lock();
+            intake.stable_ms().or_else(|| intake.begin_ms())
+        };
+        let open = self.stable_ms().or(intake);
+        let readers = self.readers.read();
+        let needed = readers.iter().filter_map(|query| query.next_needs(self));
+        needed.chain(open).min()
     }
 
     pub(super) fn keep_late(&self, line: String) {
@@ -152,6 +183,7 @@ impl Stream {
             batches: self.counts.batches.load(Relaxed),
             watermark_ms,
             stable_ms: self.stable_ms(),
+            needed_from_ms: self.needed_from_ms(),
             queries: self.readers.read().len() as u64,
             window_bytes,
             window_runs,

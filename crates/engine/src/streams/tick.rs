@@ -80,6 +80,8 @@ impl crate::database::Inner {
     fn tick(self: &Arc<Self>, stream: &Stream) -> Result<(), EngineError> {
         let now_ms = self.config.clock.now_ms();
         {
+            let journal = self.journal_of(stream);
+            let _cut = journal.map(|_| self.streams.cut.read());
             let mut intake = stream.intake.lock();
             let watermark_ms = match (&stream.definition.time, stream.definition.idle_ms) {
                 (TimeSource::Arrival, _) => Some(now_ms),
@@ -99,10 +101,14 @@ impl crate::database::Inner {
             let Some(watermark_ms) = watermark_ms else {
                 return Ok(());
             };
+            if let Some(journal) = journal {
+                journal.beat(stream, watermark_ms)?;
+            }
             intake.heartbeat(watermark_ms);
         }
         self.close_batches(stream)?;
         self.wake_readers(stream);
+        self.limit_journal();
         Ok(())
     }
 }

@@ -7,15 +7,18 @@ use jindou_ingest::QuadSink;
 use jindou_model::{TermId, inline, key};
 use oxrdf::{LiteralRef, NamedOrBlankNodeRef, QuadRef, TermRef};
 
+use super::bytes::{BadRecord, Input, put_bytes, put_number, put_signed};
 use crate::gather::inline_id;
 
 /// Tuples with their times, each as the keys of its terms.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Tuples {
     times: Vec<i64>,
     bytes: Vec<u8>,
     /// Where each ends.
     ends: Vec<usize>,
+    /// Documents up to this number have given names to blank nodes; 0 without any.
+    scope: u64,
 }
 
 /// A tuple.
@@ -78,6 +81,76 @@ impl Tuples {
         self.ends.push(self.bytes.len());
     }
 
+    /// How many documents have numbers once its blank nodes are called by that of their own.
+    pub(super) fn scope(&self) -> u64 {
+        self.scope
+    }
+
+    pub(super) fn set_scope(&mut self, scope: u64) {
+        self.scope = scope;
+    }
+
+    /// Adds a tuple of these keys.
+    pub(super) fn push_keys(&mut self, time_ms: i64, tuple: TupleKeys<'_>) {
+        let bytes = &mut self.bytes;
+        push_text(bytes, |bytes| bytes.extend_from_slice(tuple.subject));
+        let predicate = tuple.predicate.as_bytes();
+        push_text(bytes, |bytes| bytes.extend_from_slice(predicate));
+        let raw;
+        let (kind, object): (u8, &[u8]) = match tuple.object {
+            ObjectKey::Inline(id) => {
+                raw = id.raw().to_le_bytes();
+                (INLINE, &raw)
+            }
+            ObjectKey::Node(key) => (NODE, key),
+            ObjectKey::Literal(key) => (LITERAL, key),
+        };
+        bytes.push(kind);
+        bytes.extend_from_slice(object);
+        self.times.push(time_ms);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Appends bytes from which [`Tuples::decode`] makes the same.
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        put_number(out, self.scope);
+        put_number(out, self.len() as u64);
+        let (mut time, mut end) = (0_i64, 0);
+        for (next, next_end) in self.times.iter().zip(&self.ends) {
+            put_signed(out, next.wrapping_sub(time));
+            put_number(out, (next_end - end) as u64);
+            (time, end) = (*next, *next_end);
+        }
+        put_bytes(out, &self.bytes);
+    }
+
+    /// # Errors
+    /// [`BadRecord`] for bytes of which the terms of tuples cannot be read.
+    pub(super) fn decode(input: &mut Input<'_>) -> Result<Self, BadRecord> {
+        let scope = input.number()?;
+        let count = input.count()?;
+        let mut tuples = Self {
+            scope,
+            times: Vec::with_capacity(count),
+            ends: Vec::with_capacity(count),
+            ..Self::default()
+        };
+        let (mut time, mut end) = (0_i64, 0_usize);
+        for _ in 0..count {
+            time = time.wrapping_add(input.signed()?);
+            let length = input.number()? as usize;
+            end = end.checked_add(length).ok_or(BAD_TUPLE)?;
+            tuples.times.push(time);
+            tuples.ends.push(end);
+        }
+        tuples.bytes = input.bytes()?.to_vec();
+        if end != tuples.bytes.len() {
+            return Err(BAD_TUPLE);
+        }
+        (0..count).try_for_each(|tuple| check(tuples.bytes_of(tuple)))?;
+        Ok(tuples)
+    }
+
     /// Moves the times by as much as is given for each, in order.
     pub(super) fn set_times(&mut self, times: Vec<i64>) {
         debug_assert_eq!(times.len(), self.times.len());
@@ -109,6 +182,7 @@ impl Tuples {
     /// Adds one of other tuples.
     pub(super) fn copy(&mut self, from: &Self, tuple: usize) {
         self.bytes.extend_from_slice(from.bytes_of(tuple));
+        self.scope = self.scope.max(from.scope);
         self.times.push(from.times[tuple]);
         self.ends.push(self.bytes.len());
     }
@@ -144,6 +218,33 @@ impl Tuples {
 
 /// What a tuple takes beside its terms.
 const TUPLE_BYTES: u64 = (size_of::<i64>() + size_of::<usize>()) as u64;
+
+const BAD_TUPLE: BadRecord = BadRecord("a tuple is not whole");
+
+/// Refuses bytes of which [`Tuples::get`] would make no tuple.
+fn check(bytes: &[u8]) -> Result<(), BadRecord> {
+    let mut input = Input(bytes);
+    let mut text = || {
+        let length = input.take(4)?.try_into().map_err(|_| BAD_TUPLE)?;
+        input.take(u32::from_le_bytes(length) as usize)
+    };
+    let (subject, predicate) = (text()?, text()?);
+    let is_text = |bytes: &[u8]| std::str::from_utf8(bytes).is_ok();
+    let (kind, object) = (input.byte()?, input.0);
+    let is_sound = match kind {
+        INLINE => {
+            let raw = object.try_into().map_err(|_| BAD_TUPLE)?;
+            TermId::from_raw(u64::from_le_bytes(raw)).is_inline()
+        }
+        NODE => is_text(object),
+        LITERAL => key::literal_parts(object).is_some(),
+        _ => false,
+    };
+    match is_sound && is_text(subject) && is_text(predicate) {
+        true => Ok(()),
+        false => Err(BAD_TUPLE),
+    }
+}
 
 const KEPT: &str = "a tuple is kept whole";
 
@@ -245,6 +346,10 @@ mod tests {
             .map(|(time, keys)| (time, keys.text()))
             .collect();
         assert_eq!(of_some, [texts[3].clone(), texts[2].clone()]);
+        let mut same = Tuples::default();
+        all.iter()
+            .for_each(|(time, keys)| same.push_keys(time, keys));
+        assert_eq!(same, all);
         let sizes: u64 = (0..all.len()).map(|tuple| all.size_of(tuple)).sum();
         assert_eq!(all.size(), sizes);
     }

@@ -167,8 +167,8 @@ fn a_definition_that_makes_no_sense_is_refused_by_its_field() {
     for (name, body, part) in [
         (
             "s",
-            r#"{"iri":"http://e/s","durable":true}"#,
-            "unknown field `durable`",
+            r#"{"iri":"http://e/s","lasting":true}"#,
+            "unknown field `lasting`",
         ),
         (
             "s",
@@ -849,4 +849,28 @@ fn streams_are_described_in_rdf() {
     }
     let absent = server.get("/streams/t", "Accept: text/turtle\r\n");
     assert_eq!(absent.status, 404);
+}
+
+#[test]
+fn what_a_producer_sends_again_is_taken_once() {
+    let server = with_stream();
+    let send = |headers: &str| {
+        let headers = format!("{LINES}{headers}");
+        let line = "100\t<http://e/x> <http://e/p> \"1\" .\n";
+        post(&server, "/streams/s", &headers, line)
+    };
+    let first = "Producer: a\r\nSequence: 7\r\n";
+    assert_status(&send(first), 200, r#"{"accepted":1,"late":0}"#);
+    let again = r#"{"accepted":0,"late":0,"repeated":true}"#;
+    assert_status(&send(first), 200, again);
+    assert_status(&send("Producer: a\r\nSequence: 6\r\n"), 200, again);
+    assert_status(
+        &send("Producer: b\r\nSequence: 6\r\n"),
+        200,
+        r#""accepted":1"#,
+    );
+    assert_status(&send("Producer: a\r\n"), 400, "come together");
+    assert_status(&send("Producer: a\r\nSequence: x\r\n"), 400, "Sequence");
+    let status = server.send("GET", "/streams/s", "", "");
+    assert_status(&status, 200, r#""tuples":2"#);
 }

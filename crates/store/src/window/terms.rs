@@ -1,7 +1,9 @@
-//! Which ids does a run use?
+//! Which ids does a run use, and which tuples does it have?
 
 use jindou_model::{Narrow, TermId, with_narrow};
 
+use super::StreamTuple;
+use super::pack::Slot;
 use super::ring::RingSnapshot;
 use super::run::Run;
 
@@ -13,6 +15,26 @@ impl Run {
             for slot in [rows.subjects, rows.objects] {
                 let items = slot.narrow(self.region(), rows.len());
                 visit_column(slot.base, items, visit);
+            }
+        }
+    }
+
+    /// Calls `visit` with each tuple, predicate by predicate.
+    pub fn for_each_tuple(&self, visit: &mut dyn FnMut(StreamTuple)) {
+        for rows in self.predicates() {
+            let column = |slot: Slot| (slot.base, slot.narrow(self.region(), rows.len()));
+            let [subjects, objects, times] = [rows.subjects, rows.objects, rows.times].map(column);
+            let id =
+                |(base, items): (u64, Narrow<'_>), row| TermId::from_raw(base + items.get(row));
+            for row in 0..rows.len() {
+                let (base, items) = times;
+                let after = base + if items.is_empty() { 0 } else { items.get(row) };
+                visit(StreamTuple {
+                    time_ms: self.first_ms.wrapping_add_unsigned(after),
+                    subject: id(subjects, row),
+                    predicate: rows.predicate,
+                    object: id(objects, row),
+                });
             }
         }
     }

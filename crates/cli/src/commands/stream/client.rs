@@ -67,7 +67,7 @@ impl Client {
     /// # Errors
     /// A server that cannot be reached, and what it refuses.
     pub(super) fn open(&self, path: &str) -> anyhow::Result<BodyReader<'static>> {
-        let response = self.send("GET", path, None)?;
+        let response = self.send(("GET", path), None, None)?;
         let opened = self.refused(path, response)?.map_err(Refused::error)?;
         Ok(opened
             .into_body()
@@ -86,7 +86,20 @@ impl Client {
         path: &str,
         body: Option<(&str, &[u8])>,
     ) -> Asked<String> {
-        let response = self.send(method, path, body)?;
+        self.ask_as(None, (method, path), body)
+    }
+
+    /// As [`Client::ask`], as the how-manyth thing of a producer.
+    ///
+    /// # Errors
+    /// A server that cannot be reached.
+    pub(super) fn ask_as(
+        &self,
+        producer: Option<(&str, u64)>,
+        (method, path): (&str, &str),
+        body: Option<(&str, &[u8])>,
+    ) -> Asked<String> {
+        let response = self.send((method, path), body, producer)?;
         Ok(match self.refused(path, response)? {
             Ok(mut response) => Ok(self.text(path, &mut response)?),
             Err(refused) => Err(refused),
@@ -95,9 +108,9 @@ impl Client {
 
     fn send(
         &self,
-        method: &str,
-        path: &str,
+        (method, path): (&str, &str),
         body: Option<(&str, &[u8])>,
+        producer: Option<(&str, u64)>,
     ) -> anyhow::Result<Response<Body>> {
         let address = format!("{}{path}", self.url);
         let mut request = Request::builder()
@@ -106,6 +119,10 @@ impl Client {
             .header(header::ACCEPT, ACCEPT);
         if let Some((media_type, _)) = body {
             request = request.header(header::CONTENT_TYPE, media_type);
+        }
+        if let Some((name, sequence)) = producer {
+            request = request.header("Producer", name);
+            request = request.header("Sequence", sequence);
         }
         let wrong = || format!("{address}: no address of a server");
         let sent = match (method, body) {

@@ -80,6 +80,7 @@ fn definition(arguments: &CreateArguments) -> Value {
             arguments.graph.as_ref().map(|graph| json!(graph.as_str())),
         ),
         ("memory", arguments.memory.map(|bytes| json!(bytes))),
+        ("durable", arguments.durable.then_some(json!(true))),
     ];
     for (field, value) in fields {
         if let Some(value) = value {
@@ -181,8 +182,13 @@ fn push(arguments: &PushArguments) -> anyhow::Result<()> {
         path += &format!("?time={time}");
     }
     let body = read(&arguments.file)?;
-    let report = Client::new(&arguments.server).ask("POST", &path, Some((media_type, &*body)))?;
+    let producer = arguments.producer.as_deref().zip(arguments.sequence);
+    let client = Client::new(&arguments.server);
+    let report = client.ask_as(producer, ("POST", &*path), Some((media_type, &*body)))?;
     let report: Value = serde_json::from_str(&report.map_err(Refused::error)?)?;
+    if report["repeated"] == true {
+        return output::print("accepted before\n");
+    }
     output::print(&format!(
         "{} accepted, {} late\n",
         report["accepted"], report["late"]

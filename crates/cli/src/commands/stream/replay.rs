@@ -50,6 +50,9 @@ pub(super) fn run(arguments: &ReplayArguments) -> anyhow::Result<()> {
         client,
         path: format!("/streams/{}", arguments.name),
         pace: arguments.pace,
+        producer: arguments.producer.clone(),
+        batches: 0,
+        repeated: 0,
         batch: Vec::new(),
         batch_tuples: 0,
         first: None,
@@ -67,6 +70,9 @@ pub(super) fn run(arguments: &ReplayArguments) -> anyhow::Result<()> {
         beat(&replay.client, &arguments.name, Some(end))?;
     }
     drop(watch);
+    if replay.repeated > 0 {
+        note!("{} tuples were there before", thousands(replay.repeated));
+    }
     let (tuples, seconds) = (replay.sent.load(Relaxed), begun.elapsed().as_secs_f64());
     note!(
         "replayed {} tuples in {seconds:.2} s, {} of them late",
@@ -80,6 +86,12 @@ struct Replay {
     client: Client,
     path: String,
     pace: Pace,
+    /// As whom it sends, if a replay that broke off is to go on.
+    producer: Option<String>,
+    /// Batches sent: the same ones each time, as their bytes alone say where they end.
+    batches: u64,
+    /// Tuples that were there before.
+    repeated: u64,
     /// Lines that are to be sent.
     batch: Vec<u8>,
     batch_tuples: u64,
@@ -153,11 +165,12 @@ impl Replay {
             return Ok(());
         }
         let begun = Instant::now();
+        self.batches += 1;
+        let producer = self.producer.as_deref().map(|name| (name, self.batches));
         let report = loop {
-            let asked = self
-                .client
-                .ask("POST", &self.path, Some((LINES, &*self.batch)))?;
-            match asked {
+            let to = ("POST", &*self.path);
+            let body = Some((LINES, &*self.batch));
+            match self.client.ask_as(producer, to, body)? {
                 Ok(report) => break report,
                 Err(refused) => match refused.pause() {
                     Some(pause) if begun.elapsed() < MOST_WAIT => std::thread::sleep(pause),
@@ -168,6 +181,9 @@ impl Replay {
         let report: Value = serde_json::from_str(&report).context("the answer is no JSON")?;
         self.late += report["late"].as_u64().unwrap_or_default();
         self.sent.fetch_add(self.batch_tuples, Relaxed);
+        if report["repeated"] == true {
+            self.repeated += self.batch_tuples;
+        }
         self.batch.clear();
         self.batch_tuples = 0;
         Ok(())

@@ -135,11 +135,11 @@ impl<'a> Reading<'a> {
     }
 
     /// The first of so many numbers for blank nodes that are no other text's.
-    fn blank_scopes(&self, count: usize) -> Result<u64, EngineError> {
-        self.inner
-            .writer
-            .lock()
-            .reserve_documents(count.max(1) as u64, 0)
+    fn blank_scopes(&mut self, count: usize) -> Result<u64, EngineError> {
+        let count = count.max(1) as u64;
+        let first = self.inner.writer.lock().reserve_documents(count, 0)?;
+        self.tuples.set_scope(first + count);
+        Ok(first)
     }
 
     /// Adds the statements of lines, the first of which has this number.

@@ -1,0 +1,193 @@
+//! The log of streams: what was done is said there before anybody hears of it.
+
+use std::borrow::Cow;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+use jindou_store::log::Ticket;
+use jindou_store::{SideLog, StoreError};
+
+use super::catalogue::Names;
+use super::continuous::Continuous;
+use super::records::{Facts, Record};
+use super::state::put_catalogue;
+use super::stream::Stream;
+use crate::EngineError;
+use crate::database::Inner;
+
+/// The log of the streams of a store.
+///
+/// Whoever appends what a state says, too (all but intents), does that and changes what is in memory
+/// accordingly while it holds [`Streams::cut`](super::Streams) to read.
+pub(crate) struct Journal {
+    pub(super) log: SideLog,
+    /// Bytes of the last state that was written.
+    pub(super) state_bytes: AtomicU64,
+}
+
+impl Journal {
+    pub(super) fn new(log: SideLog) -> Self {
+        Self {
+            log,
+            state_bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// # Errors
+    /// [`EngineError::ReadOnly`] if the log takes nothing more, or there is no space.
+    pub(super) fn append(&self, record: &Record<'_>) -> Result<Ticket, EngineError> {
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes);
+        self.log.append(&bytes).map_err(refused)
+    }
+
+    /// # Errors
+    /// [`EngineError::ReadOnly`]: nobody may hear of what was appended.
+    pub(super) fn sync(&self, ticket: Ticket) -> Result<(), EngineError> {
+        self.log.sync(ticket).map_err(refused)
+    }
+
+    /// # Errors
+    /// As [`Journal::sync`].
+    pub(super) fn sync_all(&self) -> Result<(), EngineError> {
+        self.log.sync_all().map_err(refused)
+    }
+
+    /// Says how far a stream is, which is lasting with whatever follows from it.
+    ///
+    /// # Errors
+    /// As [`Journal::append`].
+    pub(super) fn beat(&self, stream: &Stream, time_ms: i64) -> Result<(), EngineError> {
+        let stream = stream.number;
+        self.append(&Record::Heartbeat { stream, time_ms })?;
+        Ok(())
+    }
+
+    /// Says that the next transaction stores facts, which is known after a crash when it is.
+    ///
+    /// # Errors
+    /// As [`Journal::append`] and [`Journal::sync`].
+    pub(super) fn intend(
+        &self,
+        stream: &Stream,
+        facts: Facts,
+        snapshot: u64,
+    ) -> Result<(), EngineError> {
+        let ticket = self.append(&Record::Intent {
+            stream: stream.number,
+            facts,
+            snapshot,
+        })?;
+        self.sync(ticket)
+    }
+
+    /// Takes an intent back whose transaction the store has not taken. Where that cannot be said,
+    /// nothing may be written any more: another transaction would be taken for that one.
+    pub(super) fn revoke(&self, (stream, facts): (&Stream, Facts), failed: &OnceLock<String>) {
+        if let Err(error) = self.intend(stream, facts, NEVER) {
+            failed.get_or_init(|| error.to_string());
+        }
+    }
+}
+
+/// The number of no snapshot.
+pub(super) const NEVER: u64 = u64::MAX;
+
+fn refused(error: StoreError) -> EngineError {
+    match error {
+        StoreError::DiskFull { .. }
+        | StoreError::LogFailed { .. }
+        | StoreError::Uncertain { .. } => EngineError::ReadOnly {
+            reason: error.to_string(),
+        },
+        other => other.into(),
+    }
+}
+
+impl Inner {
+    /// The log that a stream's tuples are in, if it is durable.
+    pub(super) fn journal_of(&self, stream: &Stream) -> Option<&Journal> {
+        let journal = self.streams.journal.get();
+        journal.filter(|_| stream.definition.durable)
+    }
+
+    /// The log that a query's results are in, if it reads a durable stream.
+    pub(super) fn journal_of_query(&self, query: &Continuous) -> Option<&Journal> {
+        let journal = self.streams.journal.get();
+        journal.filter(|_| query.is_durable)
+    }
+
+    /// Notes a change of the catalogue, which is `names` after it; `None` for a database in memory. The
+    /// first one makes the log.
+    ///
+    /// # Errors
+    /// As [`Journal::append`]; what the operating system says.
+    pub(super) fn note_change(
+        &self,
+        names: &Names,
+        change: &Record<'_>,
+    ) -> Result<Option<Ticket>, EngineError> {
+        if let Some(journal) = self.streams.journal.get() {
+            return journal.append(change).map(Some);
+        }
+        if self.directory.is_some() {
+            self.make_journal(names)?;
+        }
+        Ok(None)
+    }
+
+    /// Begins the log with what is in the catalogue.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub(super) fn make_journal(&self, names: &Names) -> Result<(), EngineError> {
+        let Some(directory) = &self.directory else {
+            return Ok(());
+        };
+        let mut state = |put: &mut dyn FnMut(&[u8]) -> io::Result<()>| put_catalogue(names, put);
+        let log = SideLog::create(directory, &self.config.durability, &mut state)?;
+        let is_first = self.streams.journal.set(Journal::new(log)).is_ok();
+        assert!(is_first, "the names are locked, so nobody else makes it");
+        // From now on it says what no reader of a version before would know.
+        Ok(directory.remove_streams()?)
+    }
+
+    /// Waits until a change is lasting.
+    ///
+    /// # Errors
+    /// As [`Journal::sync`].
+    pub(super) fn settle_change(&self, ticket: Option<Ticket>) -> Result<(), EngineError> {
+        match (self.streams.journal.get(), ticket) {
+            (Some(journal), Some(ticket)) => journal.sync(ticket)?,
+            _ => return Ok(()),
+        }
+        self.limit_journal();
+        Ok(())
+    }
+
+    /// Has a query begin, and notes from when on its windows are whole.
+    ///
+    /// # Errors
+    /// As [`Journal::append`].
+    pub(super) fn begin_query(&self, query: &Arc<Continuous>) -> Result<(), EngineError> {
+        let (last_ms, begins) = query.beginning();
+        let _cut = self.streams.cut.read();
+        if let Some(journal) = self.journal_of_query(query) {
+            journal.append(&Record::Begin {
+                query: query.number,
+                last_ms,
+                begins: Cow::Borrowed(&begins),
+            })?;
+        }
+        query.begin(last_ms, begins);
+        Ok(())
+    }
+
+    /// Bytes of the log of streams, and how often it was synced; `None` if there is none.
+    pub(crate) fn journal_figures(&self) -> Option<(u64, u64)> {
+        let journal = self.streams.journal.get()?;
+        let state = journal.state_bytes.load(Relaxed);
+        Some((journal.log.bytes() + state, journal.log.syncs()))
+    }
+}

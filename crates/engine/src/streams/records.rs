@@ -1,0 +1,638 @@
+//! What the log of streams says, as bytes.
+//!
+//! Streams and queries have numbers there, which no other of the same store ever had: so a record that
+//! comes after its stream was dropped is about no other one of the same name. The bytes are checked by
+//! the log; reading them never panics all the same, whatever they are.
+
+use std::borrow::Cow;
+
+use jindou_stream::{Position, StreamDefinition};
+
+use super::answer::Answer;
+use super::bytes::{BadRecord, Input, put_bytes, put_number, put_option, put_signed};
+use super::tuples::Tuples;
+
+/// One thing that was done, or in a state, one that is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Record<'a> {
+    CreateStream {
+        stream: u64,
+        name: &'a str,
+        definition: Cow<'a, StreamDefinition>,
+    },
+    DropStream {
+        stream: u64,
+    },
+    /// The stream that it makes, if it makes one, has the same number.
+    Register {
+        query: u64,
+        name: &'a str,
+        text: &'a str,
+        is_paused: bool,
+    },
+    Unregister {
+        query: u64,
+    },
+    Pause {
+        query: u64,
+        is_paused: bool,
+        last_ms: Option<i64>,
+    },
+    Begin {
+        query: u64,
+        last_ms: Option<i64>,
+        begins: Cow<'a, [i64]>,
+    },
+    Push(Push<'a>),
+    Heartbeat {
+        stream: u64,
+        time_ms: i64,
+    },
+    /// The next transaction, of this snapshot, stores facts: they are in the graph if it is.
+    Intent {
+        stream: u64,
+        facts: Facts,
+        snapshot: u64,
+    },
+    Result(ResultRecord<'a>),
+    // Of a state only.
+    StreamState {
+        stream: u64,
+        position: Position,
+        /// Tuples, absorbed, unread, batches.
+        counts: [u64; 4],
+    },
+    Producer {
+        stream: u64,
+        producer: &'a str,
+        sequence: u64,
+    },
+    Tuples {
+        stream: u64,
+        kind: TuplesKind,
+        tuples: Cow<'a, Tuples>,
+    },
+    QueryState {
+        query: u64,
+        last_ms: Option<i64>,
+        sequence: u64,
+        empty: u32,
+        before: Option<Cow<'a, Answer>>,
+    },
+}
+
+/// Tuples that came together.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Push<'a> {
+    pub(super) stream: u64,
+    pub(super) producer: Option<(&'a str, u64)>,
+    /// Batches before this one had been taken.
+    pub(super) first_open: Option<i64>,
+    /// What those that came late are called.
+    pub(super) late: u64,
+    pub(super) tuples: Cow<'a, Tuples>,
+}
+
+/// Which facts a transaction stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Facts {
+    /// Those of the batch that begins at a time.
+    Batch(i64),
+    /// Those that came late in a push, by what it calls them.
+    Late(u64),
+}
+
+/// What tuples of a state are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TuplesKind {
+    /// They wait for their batch to be complete.
+    Open,
+    /// Windows have them, and the graph their facts.
+    Absorbed,
+    /// They came late, and their facts are not in the graph yet.
+    Late(u64),
+}
+
+/// What was found at an instant.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ResultRecord<'a> {
+    pub(super) query: u64,
+    pub(super) instant_ms: i64,
+    pub(super) sequence: u64,
+    /// Of each window by its number, from a time on and before another.
+    pub(super) bounds: Cow<'a, [(i64, i64)]>,
+    pub(super) snapshot: u64,
+    pub(super) empty: u32,
+    /// All that was found then, of which ISTREAM and DSTREAM give a part; in a state, what was given.
+    pub(super) is_given: bool,
+    pub(super) answer: Result<Cow<'a, Answer>, Cow<'a, str>>,
+}
+
+const CREATE_STREAM: u8 = 1;
+const DROP_STREAM: u8 = 2;
+const REGISTER: u8 = 3;
+const UNREGISTER: u8 = 4;
+const PAUSE: u8 = 5;
+const BEGIN: u8 = 6;
+const PUSH: u8 = 7;
+const HEARTBEAT: u8 = 8;
+const INTENT: u8 = 9;
+const RESULT: u8 = 10;
+const STREAM_STATE: u8 = 11;
+const PRODUCER: u8 = 12;
+const TUPLES: u8 = 13;
+const QUERY_STATE: u8 = 14;
+
+impl Record<'_> {
+    /// Appends its bytes.
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::CreateStream {
+                stream,
+                name,
+                definition,
+            } => {
+                put_head(out, CREATE_STREAM, *stream);
+                put_bytes(out, name.as_bytes());
+                let text = serde_json::to_vec(definition).expect("a definition is plain data");
+                put_bytes(out, &text);
+            }
+            Self::DropStream { stream } => put_head(out, DROP_STREAM, *stream),
+            Self::Register {
+                query,
+                name,
+                text,
+                is_paused,
+            } => {
+                put_head(out, REGISTER, *query);
+                put_bytes(out, name.as_bytes());
+                put_bytes(out, text.as_bytes());
+                out.push(u8::from(*is_paused));
+            }
+            Self::Unregister { query } => put_head(out, UNREGISTER, *query),
+            Self::Pause {
+                query,
+                is_paused,
+                last_ms,
+            } => {
+                put_head(out, PAUSE, *query);
+                out.push(u8::from(*is_paused));
+                put_option(out, *last_ms);
+            }
+            Self::Begin {
+                query,
+                last_ms,
+                begins,
+            } => {
+                put_head(out, BEGIN, *query);
+                put_option(out, *last_ms);
+                put_number(out, begins.len() as u64);
+                begins.iter().for_each(|begin| put_signed(out, *begin));
+            }
+            Self::Push(push) => push.encode(out),
+            Self::Heartbeat { stream, time_ms } => {
+                put_head(out, HEARTBEAT, *stream);
+                put_signed(out, *time_ms);
+            }
+            Self::Intent {
+                stream,
+                facts,
+                snapshot,
+            } => {
+                put_head(out, INTENT, *stream);
+                match facts {
+                    Facts::Batch(begin_ms) => {
+                        out.push(0);
+                        put_signed(out, *begin_ms);
+                    }
+                    Facts::Late(late) => {
+                        out.push(1);
+                        put_number(out, *late);
+                    }
+                }
+                put_number(out, *snapshot);
+            }
+            Self::Result(result) => result.encode(out),
+            _ => self.encode_of_state(out),
+        }
+    }
+
+    fn encode_of_state(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::StreamState {
+                stream,
+                position,
+                counts,
+            } => {
+                put_head(out, STREAM_STATE, *stream);
+                put_option(out, position.watermark_ms);
+                put_option(out, position.first_open);
+                put_option(out, position.begin_ms);
+                put_number(out, position.late);
+                counts.iter().for_each(|count| put_number(out, *count));
+            }
+            Self::Producer {
+                stream,
+                producer,
+                sequence,
+            } => {
+                put_head(out, PRODUCER, *stream);
+                put_bytes(out, producer.as_bytes());
+                put_number(out, *sequence);
+            }
+            Self::Tuples {
+                stream,
+                kind,
+                tuples,
+            } => {
+                put_head(out, TUPLES, *stream);
+                match kind {
+                    TuplesKind::Open => out.push(0),
+                    TuplesKind::Absorbed => out.push(1),
+                    TuplesKind::Late(late) => {
+                        out.push(2);
+                        put_number(out, *late);
+                    }
+                }
+                tuples.encode(out);
+            }
+            Self::QueryState {
+                query,
+                last_ms,
+                sequence,
+                empty,
+                before,
+            } => {
+                put_head(out, QUERY_STATE, *query);
+                put_option(out, *last_ms);
+                put_number(out, *sequence);
+                put_number(out, u64::from(*empty));
+                out.push(u8::from(before.is_some()));
+                if let Some(before) = before {
+                    before.encode(out);
+                }
+            }
+            other => unreachable!("{other:?} is not only of a state"),
+        }
+    }
+}
+
+fn put_head(out: &mut Vec<u8>, kind: u8, number: u64) {
+    out.push(kind);
+    put_number(out, number);
+}
+
+impl Push<'_> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_head(out, PUSH, self.stream);
+        out.push(u8::from(self.producer.is_some()));
+        if let Some((producer, sequence)) = self.producer {
+            put_bytes(out, producer.as_bytes());
+            put_number(out, sequence);
+        }
+        put_option(out, self.first_open);
+        put_number(out, self.late);
+        self.tuples.encode(out);
+    }
+}
+
+impl ResultRecord<'_> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_head(out, RESULT, self.query);
+        put_signed(out, self.instant_ms);
+        put_number(out, self.sequence);
+        put_number(out, self.bounds.len() as u64);
+        for (from_ms, until_ms) in &*self.bounds {
+            put_signed(out, *from_ms);
+            put_signed(out, *until_ms);
+        }
+        put_number(out, self.snapshot);
+        put_number(out, u64::from(self.empty));
+        out.push(u8::from(self.is_given));
+        out.push(u8::from(self.answer.is_ok()));
+        match &self.answer {
+            Ok(answer) => answer.encode(out),
+            Err(error) => put_bytes(out, error.as_bytes()),
+        }
+    }
+
+    fn decode<'a>(query: u64, input: &mut Input<'a>) -> Result<ResultRecord<'a>, BadRecord> {
+        let (instant_ms, sequence) = (input.signed()?, input.number()?);
+        let windows = input.count()?;
+        let bounds = (0..windows).map(|_| Ok((input.signed()?, input.signed()?)));
+        let bounds: Vec<(i64, i64)> = bounds.collect::<Result<_, _>>()?;
+        Ok(ResultRecord {
+            query,
+            instant_ms,
+            sequence,
+            bounds: bounds.into(),
+            snapshot: input.number()?,
+            empty: small(input.number()?)?,
+            is_given: input.flag()?,
+            answer: match input.flag()? {
+                true => Ok(Cow::Owned(Answer::decode(input)?)),
+                false => Err(input.text()?.into()),
+            },
+        })
+    }
+}
+
+fn small(number: u64) -> Result<u32, BadRecord> {
+    u32::try_from(number).map_err(|_| BadRecord("a number is too large"))
+}
+
+impl<'a> Record<'a> {
+    /// Reads what [`Record::encode`] writes.
+    ///
+    /// # Errors
+    /// [`BadRecord`] for anything else.
+    pub(super) fn decode(bytes: &'a [u8]) -> Result<Self, BadRecord> {
+        let mut input = Input(bytes);
+        let kind = input.byte()?;
+        let number = input.number()?;
+        let record = match kind {
+            STREAM_STATE..=QUERY_STATE => Self::decode_of_state(kind, number, &mut input)?,
+            _ => Self::decode_done(kind, number, &mut input)?,
+        };
+        input.end()?;
+        Ok(record)
+    }
+
+    fn decode_done(kind: u8, number: u64, input: &mut Input<'a>) -> Result<Self, BadRecord> {
+        let (stream, query) = (number, number);
+        Ok(match kind {
+            CREATE_STREAM => Self::CreateStream {
+                stream,
+                name: input.text()?,
+                definition: {
+                    let definition = serde_json::from_slice(input.bytes()?);
+                    let bad = |_| BadRecord("a definition of a stream makes no sense");
+                    Cow::Owned(definition.map_err(bad)?)
+                },
+            },
+            DROP_STREAM => Self::DropStream { stream },
+            REGISTER => Self::Register {
+                query,
+                name: input.text()?,
+                text: input.text()?,
+                is_paused: input.flag()?,
+            },
+            UNREGISTER => Self::Unregister { query },
+            PAUSE => Self::Pause {
+                query,
+                is_paused: input.flag()?,
+                last_ms: input.option()?,
+            },
+            BEGIN => Self::Begin {
+                query,
+                last_ms: input.option()?,
+                begins: {
+                    let count = input.count()?;
+                    let begins = (0..count).map(|_| input.signed());
+                    Cow::Owned(begins.collect::<Result<_, _>>()?)
+                },
+            },
+            PUSH => Self::Push(Push {
+                stream,
+                producer: match input.flag()? {
+                    true => Some((input.text()?, input.number()?)),
+                    false => None,
+                },
+                first_open: input.option()?,
+                late: input.number()?,
+                tuples: Cow::Owned(Tuples::decode(input)?),
+            }),
+            HEARTBEAT => Self::Heartbeat {
+                stream,
+                time_ms: input.signed()?,
+            },
+            INTENT => Self::Intent {
+                stream,
+                facts: match input.flag()? {
+                    false => Facts::Batch(input.signed()?),
+                    true => Facts::Late(input.number()?),
+                },
+                snapshot: input.number()?,
+            },
+            RESULT => Self::Result(ResultRecord::decode(query, input)?),
+            _ => return Err(BadRecord("its kind is not known")),
+        })
+    }
+
+    fn decode_of_state(kind: u8, number: u64, input: &mut Input<'a>) -> Result<Self, BadRecord> {
+        let (stream, query) = (number, number);
+        Ok(match kind {
+            STREAM_STATE => Self::StreamState {
+                stream,
+                position: Position {
+                    watermark_ms: input.option()?,
+                    first_open: input.option()?,
+                    begin_ms: input.option()?,
+                    late: input.number()?,
+                },
+                counts: {
+                    let mut counts = [0; 4];
+                    for count in &mut counts {
+                        *count = input.number()?;
+                    }
+                    counts
+                },
+            },
+            PRODUCER => Self::Producer {
+                stream,
+                producer: input.text()?,
+                sequence: input.number()?,
+            },
+            TUPLES => Self::Tuples {
+                stream,
+                kind: match input.byte()? {
+                    0 => TuplesKind::Open,
+                    1 => TuplesKind::Absorbed,
+                    2 => TuplesKind::Late(input.number()?),
+                    _ => return Err(BadRecord("tuples are of no known kind")),
+                },
+                tuples: Cow::Owned(Tuples::decode(input)?),
+            },
+            QUERY_STATE => Self::QueryState {
+                query,
+                last_ms: input.option()?,
+                sequence: input.number()?,
+                empty: small(input.number()?)?,
+                before: match input.flag()? {
+                    true => Some(Cow::Owned(Answer::decode(input)?)),
+                    false => None,
+                },
+            },
+            _ => return Err(BadRecord("its kind is not known")),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use oxrdf::{GraphName, Literal, NamedNode, Quad, Term};
+
+    use super::*;
+
+    fn tuples() -> Tuples {
+        let node = |iri: &str| NamedNode::new_unchecked(format!("http://e/{iri}"));
+        let objects: [Term; 4] = [
+            node("o").into(),
+            Literal::from(7).into(),
+            Literal::new_simple_literal("a text").into(),
+            Literal::new_language_tagged_literal_unchecked("x", "en").into(),
+        ];
+        let mut tuples = Tuples::default();
+        for (time, object) in [-5, 100, 99, i64::MAX].into_iter().zip(objects) {
+            let quad = Quad::new(node("s"), node("p"), object, GraphName::DefaultGraph);
+            tuples.push(time, quad.as_ref());
+        }
+        tuples.set_scope(12);
+        tuples
+    }
+
+    fn answer() -> Answer {
+        let rows: [&[Option<&str>]; 2] = [&[Some("http://e/a"), None], &[None, Some("http://e/b")]];
+        Answer::of_iris(&["x", "y"], &rows)
+    }
+
+    fn samples(tuples: &Tuples, answer: &Answer) -> Vec<Record<'static>> {
+        let mut definition = StreamDefinition::new("http://e/s");
+        definition.durable = true;
+        let tuples = || Cow::Owned(tuples.clone());
+        let push = |producer, first_open| {
+            Record::Push(Push {
+                stream: 300,
+                producer,
+                first_open,
+                late: 9,
+                tuples: tuples(),
+            })
+        };
+        let result = |answer| {
+            Record::Result(ResultRecord {
+                query: 2,
+                instant_ms: -1000,
+                sequence: 1 << 40,
+                bounds: vec![(i64::MIN, 5), (0, 0)].into(),
+                snapshot: 8,
+                empty: 3,
+                is_given: false,
+                answer,
+            })
+        };
+        let of_batch = |facts| Record::Intent {
+            stream: 1,
+            facts,
+            snapshot: u64::MAX,
+        };
+        let of_kind = |kind| Record::Tuples {
+            stream: 1,
+            kind,
+            tuples: tuples(),
+        };
+        let position = Position {
+            watermark_ms: Some(-7),
+            first_open: None,
+            begin_ms: Some(3),
+            late: 4,
+        };
+        vec![
+            Record::CreateStream {
+                stream: 1,
+                name: "s",
+                definition: Cow::Owned(definition),
+            },
+            Record::DropStream { stream: 1 },
+            Record::Register {
+                query: 2,
+                name: "q",
+                text: "ASK { }",
+                is_paused: true,
+            },
+            Record::Unregister { query: 2 },
+            Record::Pause {
+                query: 2,
+                is_paused: false,
+                last_ms: Some(9),
+            },
+            Record::Begin {
+                query: 2,
+                last_ms: None,
+                begins: vec![i64::MIN, 4].into(),
+            },
+            push(Some(("p", 77)), Some(-3)),
+            push(None, None),
+            Record::Heartbeat {
+                stream: 1,
+                time_ms: -1,
+            },
+            of_batch(Facts::Batch(-100)),
+            of_batch(Facts::Late(3)),
+            result(Ok(Cow::Owned(answer.clone()))),
+            result(Ok(Cow::Owned(Answer::Boolean(true)))),
+            result(Err("it failed".into())),
+            Record::StreamState {
+                stream: 1,
+                position,
+                counts: [1, 2, 3, 400],
+            },
+            Record::Producer {
+                stream: 1,
+                producer: "é",
+                sequence: 1,
+            },
+            of_kind(TuplesKind::Open),
+            of_kind(TuplesKind::Absorbed),
+            of_kind(TuplesKind::Late(6)),
+            Record::QueryState {
+                query: 2,
+                last_ms: Some(0),
+                sequence: 4,
+                empty: 1,
+                before: Some(Cow::Owned(answer.clone())),
+            },
+        ]
+    }
+
+    #[test]
+    fn records_are_read_as_written_and_others_are_refused_without_a_panic() {
+        let (tuples, answer) = (tuples(), answer());
+        let mut random = 1_u64;
+        let mut refused = 0;
+        for record in samples(&tuples, &answer) {
+            let mut bytes = Vec::new();
+            record.encode(&mut bytes);
+            assert_eq!(Record::decode(&bytes).unwrap(), record);
+            for length in 0..bytes.len() {
+                assert!(
+                    Record::decode(&bytes[..length]).is_err(),
+                    "{record:?} {length}"
+                );
+            }
+            let mut longer = bytes.clone();
+            longer.push(0);
+            assert!(Record::decode(&longer).is_err());
+            for _ in 0..2000 {
+                random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                let mut damaged = bytes.clone();
+                let place = (random >> 33) as usize % bytes.len();
+                damaged[place] ^= (random >> 25) as u8 | 1;
+                match Record::decode(&damaged) {
+                    Err(_) => refused += 1,
+                    // What is read can be used.
+                    Ok(Record::Push(push)) => push.tuples.iter().for_each(|(_, keys)| {
+                        let _ = keys.text();
+                    }),
+                    Ok(Record::Result(result)) => {
+                        let rows = result.answer.ok();
+                        let rows = rows.as_ref().and_then(|answer| answer.rows());
+                        let _ = rows.map(|rows| rows.iter().count());
+                    }
+                    Ok(_) => {}
+                }
+            }
+        }
+        assert!(refused > 1000, "{refused}");
+    }
+}

@@ -1,0 +1,428 @@
+//! Streams and queries come back as the log says they were: what waited waits, windows have their
+//! tuples, and no result is found twice.
+//!
+//! The log is read to its end first. What comes then is what would have come next: batches are taken as
+//! they were, since each record says which had been taken before it; those whose facts the graph has are
+//! only given their ids again; and queries go on with the instant after their last result.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use jindou_store::SideLog;
+use rustc_hash::FxHashMap;
+
+use super::absorb::stored;
+use super::catalogue::{Paused, add_stream};
+use super::continuous::{Continuous, ContinuousResult, Reached};
+use super::evaluate::{forget_read, publisher};
+use super::journal::{Journal, NEVER};
+use super::records::{Facts, Push, Record, ResultRecord, TuplesKind};
+use super::stream::Stream;
+use super::tuples::Tuples;
+use crate::{Database, EngineError};
+
+/// Tuples that are given ids together.
+const TUPLES: usize = 64 << 10;
+/// The snapshot of facts that were in the graph when a state was written.
+const BEFORE: u64 = 0;
+
+/// What was read so far.
+struct Reading<'d> {
+    database: &'d Database,
+    streams: BTreeMap<u64, Arc<Stream>>,
+    queries: BTreeMap<u64, Arc<Continuous>>,
+    /// The snapshot that would have some facts.
+    intents: FxHashMap<(u64, Facts), u64>,
+    /// Documents that have numbers.
+    documents: u64,
+}
+
+impl Database {
+    /// Makes the streams and queries what the log of the store says that they were.
+    ///
+    /// # Errors
+    /// [`EngineError::Corrupt`] with the file; those of a transaction.
+    pub(super) fn recover_streams(&self) -> Result<(), EngineError> {
+        let inner = self.inner();
+        let Some(directory) = &inner.directory else {
+            return Ok(());
+        };
+        let mut reading = Reading {
+            database: self,
+            streams: BTreeMap::new(),
+            queries: BTreeMap::new(),
+            intents: FxHashMap::default(),
+            documents: 0,
+        };
+        let path = directory.path().join("streams");
+        let corrupt = |reason: String| EngineError::Corrupt {
+            path: path.clone(),
+            reason,
+        };
+        let opened = SideLog::open(directory, &inner.config.durability, &mut |bytes| {
+            let record = Record::decode(bytes).map_err(|bad| corrupt(bad.to_string()))?;
+            reading.apply(record).map_err(|error| match error {
+                EngineError::Io { .. } | EngineError::Corrupt { .. } => error,
+                other => corrupt(other.to_string()),
+            })
+        })?;
+        let Some((log, _)) = opened else {
+            return Ok(());
+        };
+        let is_first = inner.streams.journal.set(Journal::new(log)).is_ok();
+        assert!(is_first, "nobody else knows the database");
+        reading.go_on()
+    }
+
+    /// Reads what the log of the streams in a directory says, and alters nothing.
+    ///
+    /// # Errors
+    /// [`EngineError::Corrupt`] with the file that is not as it was written.
+    pub(crate) fn check_streams(directory: &jindou_store::Directory) -> Result<(), EngineError> {
+        SideLog::read(directory, &mut |bytes| match Record::decode(bytes) {
+            Ok(_) => Ok(()),
+            Err(bad) => Err(EngineError::Corrupt {
+                path: directory.path().join("streams"),
+                reason: bad.to_string(),
+            }),
+        })
+    }
+}
+
+impl Reading<'_> {
+    fn apply(&mut self, record: Record<'_>) -> Result<(), EngineError> {
+        match record {
+            Record::CreateStream {
+                stream,
+                name,
+                definition,
+            } => {
+                let mut names = self.database.inner().streams.names.write();
+                let added = add_stream(name, stream, definition.into_owned(), &mut names)?;
+                self.streams.extend(added.map(|added| (stream, added)));
+            }
+            Record::DropStream { stream } => {
+                if let Some(stream) = self.streams.remove(&stream) {
+                    let mut names = self.database.inner().streams.names.write();
+                    names.streams.remove(&stream.name);
+                }
+            }
+            Record::Register {
+                query,
+                name,
+                text,
+                is_paused,
+            } => self.register((query, name, text), Paused(is_paused))?,
+            Record::Unregister { query } => {
+                if let Some(query) = self.queries.remove(&query) {
+                    self.streams.retain(|_, stream| !query.makes(stream));
+                    let mut names = self.database.inner().streams.names.write();
+                    names.remove_query(&query.name);
+                }
+            }
+            Record::Push(push) => self.push(&push),
+            Record::Heartbeat { stream, time_ms } => {
+                if let Some(stream) = self.streams.get(&stream) {
+                    stream.intake.lock().heartbeat(time_ms);
+                }
+            }
+            Record::Intent {
+                stream,
+                facts,
+                snapshot,
+            } => {
+                self.intents.insert((stream, facts), snapshot);
+            }
+            Record::Result(result) => self.result(result),
+            other => self.apply_of_query(other)?,
+        }
+        Ok(())
+    }
+
+    fn apply_of_query(&mut self, record: Record<'_>) -> Result<(), EngineError> {
+        match record {
+            Record::Begin {
+                query,
+                last_ms,
+                begins,
+            } => {
+                if let Some(query) = self.queries.get(&query)
+                    && query.begins.get().is_none()
+                    && begins.len() == query.streams.len()
+                {
+                    query.begin(last_ms, begins.into_owned().into());
+                }
+            }
+            Record::Pause {
+                query,
+                is_paused,
+                last_ms,
+            } => {
+                if let Some(query) = self.queries.get(&query) {
+                    query.is_paused.store(is_paused, Relaxed);
+                    let reached = query.reached.lock().clone();
+                    query.resume(Reached {
+                        last_ms: last_ms.max(reached.last_ms),
+                        ..reached
+                    });
+                }
+            }
+            Record::QueryState {
+                query,
+                last_ms,
+                sequence,
+                empty,
+                before,
+            } => {
+                if let Some(query) = self.queries.get(&query) {
+                    query.resume(Reached {
+                        last_ms,
+                        sequence,
+                        empty,
+                        before: before.map(|before| Arc::new(before.into_owned())),
+                    });
+                }
+            }
+            other => self.apply_of_stream(other),
+        }
+        Ok(())
+    }
+
+    fn apply_of_stream(&mut self, record: Record<'_>) {
+        match record {
+            Record::StreamState {
+                stream,
+                position,
+                counts,
+            } => {
+                if let Some(stream) = self.streams.get(&stream) {
+                    stream.intake.lock().resume(position);
+                    let all = stream.counts.all().into_iter().zip(counts);
+                    all.for_each(|(count, value)| count.store(value, Relaxed));
+                }
+            }
+            Record::Producer {
+                stream,
+                producer,
+                sequence,
+            } => {
+                if let Some(stream) = self.streams.get(&stream) {
+                    stream.producers.lock().note(producer, sequence);
+                }
+            }
+            Record::Tuples {
+                stream,
+                kind,
+                tuples,
+            } => self.tuples(stream, kind, &tuples),
+            other => unreachable!("{other:?} was applied"),
+        }
+    }
+
+    fn register(
+        &mut self,
+        (number, name, text): (u64, &str, &str),
+        is_paused: Paused,
+    ) -> Result<(), EngineError> {
+        let added = self.database.add_query((number, name, text), is_paused);
+        let added = added.map_err(|error| EngineError::InvalidQuery {
+            message: format!("continuous query {name}: {error}"),
+        })?;
+        if let Some(query) = added {
+            let made = query
+                .publishes
+                .iter()
+                .map(|made| (number, Arc::clone(made)));
+            self.streams.extend(made);
+            self.queries.insert(number, query);
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, push: &Push<'_>) {
+        self.documents = self.documents.max(push.tuples.scope());
+        let Some(stream) = self.streams.get(&push.stream) else {
+            return;
+        };
+        if let Some((producer, sequence)) = push.producer {
+            stream.producers.lock().note(producer, sequence);
+        }
+        let mut intake = stream.intake.lock();
+        // What was late is late again.
+        intake.close_before(push.first_open);
+        stream.put(&mut intake, &push.tuples, push.late);
+    }
+
+    fn tuples(&mut self, number: u64, kind: TuplesKind, tuples: &Tuples) {
+        self.documents = self.documents.max(tuples.scope());
+        let Some(stream) = self.streams.get(&number) else {
+            return;
+        };
+        if let TuplesKind::Late(name) = kind {
+            stream.late_facts.lock().push((name, tuples.clone()));
+            return;
+        }
+        let mut intake = stream.intake.lock();
+        for (tuple, time_ms) in tuples.times().iter().enumerate() {
+            intake.batch_again(*time_ms).copy(tuples, tuple);
+            if kind == TuplesKind::Absorbed {
+                let facts = Facts::Batch(intake.batch_begin(*time_ms));
+                self.intents.insert((number, facts), BEFORE);
+            }
+        }
+    }
+
+    /// What was found is what is given, but for differences.
+    fn result(&self, record: ResultRecord<'_>) {
+        let Some(query) = self.queries.get(&record.query) else {
+            return;
+        };
+        let answer = record.answer.map(Cow::into_owned);
+        let answer = match record.is_given {
+            true => answer,
+            false => {
+                let mut state = query.state.lock();
+                let answer = answer.map(|answer| query.output(&mut state, answer));
+                let before = state.before.clone();
+                drop(state);
+                query.resume(Reached {
+                    last_ms: Some(record.instant_ms),
+                    before,
+                    sequence: record.sequence,
+                    empty: record.empty,
+                });
+                answer
+            }
+        };
+        let windows = query.window_names.iter().zip(&*record.bounds);
+        query.log.push(Arc::new(ContinuousResult {
+            instant_ms: record.instant_ms,
+            sequence: record.sequence,
+            windows: windows
+                .map(|(name, (from_ms, until_ms))| (Arc::clone(name), *from_ms, *until_ms))
+                .collect(),
+            snapshot: record.snapshot,
+            answer: answer.map_err(Cow::into_owned),
+        }));
+    }
+
+    /// Does what was to be done next when the log ended.
+    fn go_on(mut self) -> Result<(), EngineError> {
+        let inner = self.database.inner();
+        // Blank nodes of texts to come must not be called as those that wait are.
+        if self.documents > 0 {
+            inner.writer.lock().reserve_documents(0, self.documents)?;
+        }
+        self.revoke_intents()?;
+        let durable = |stream: &&Arc<Stream>| stream.definition.durable;
+        for stream in self.streams.values().filter(durable) {
+            self.settle(stream)?;
+        }
+        for query in self.queries.values() {
+            if query.begins.get().is_none() {
+                inner.begin_query(query)?;
+            }
+        }
+        // A query comes after those whose results it reads.
+        for query in self.queries.values().filter(|query| query.is_durable) {
+            self.publish_again(query);
+            inner.wake(query);
+            inner.let_results_leave(query);
+        }
+        self.streams.values().for_each(|stream| forget_read(stream));
+        Ok(())
+    }
+
+    /// True if the graph has some facts.
+    fn is_stored(&self, stream: &Stream, facts: Facts) -> bool {
+        let snapshot = self.database.snapshot_number().0;
+        let intent = self.intents.get(&(stream.number, facts));
+        intent.is_some_and(|intended| *intended <= snapshot)
+    }
+
+    /// Other transactions will have the numbers of those that did not come about.
+    fn revoke_intents(&mut self) -> Result<(), EngineError> {
+        let snapshot = self.database.snapshot_number().0;
+        let Some(journal) = self.database.inner().streams.journal.get() else {
+            return Ok(());
+        };
+        for ((stream, facts), intended) in &mut self.intents {
+            if *intended > snapshot && *intended != NEVER {
+                journal.append(&Record::Intent {
+                    stream: *stream,
+                    facts: *facts,
+                    snapshot: NEVER,
+                })?;
+                *intended = NEVER;
+            }
+        }
+        journal.sync_all()
+    }
+
+    /// Makes all complete batches of a stream part of the data, as far as they are not.
+    fn settle(&self, stream: &Arc<Stream>) -> Result<(), EngineError> {
+        let inner = self.database.inner();
+        let _one = stream.closing.lock();
+        stream.late_facts.lock().retain(|(name, late)| {
+            let is_stored = self.is_stored(stream, Facts::Late(*name));
+            let facts = if is_stored { facts_of(stream, late) } else { 0 };
+            stream.counts.absorbed.fetch_add(facts, Relaxed);
+            !is_stored
+        });
+        inner.absorb_late(stream)?;
+        let (mut again, mut count) = (Vec::new(), 0);
+        loop {
+            let next = stream.intake.lock().take_complete();
+            let Some((begin_ms, tuples)) = next else {
+                break;
+            };
+            let facts = facts_of(stream, &tuples);
+            let place = Facts::Batch(begin_ms);
+            let is_new = facts > 0 && !self.is_stored(stream, place);
+            if self.intents.get(&(stream.number, place)) != Some(&BEFORE) {
+                stream.counts.batches.fetch_add(1, Relaxed);
+                let absorbed = if is_new { 0 } else { facts };
+                stream.counts.absorbed.fetch_add(absorbed, Relaxed);
+            }
+            count += tuples.len();
+            if is_new || count > TUPLES {
+                inner.absorb_again(stream, &std::mem::take(&mut again))?;
+                count = 0;
+            }
+            match is_new {
+                true => inner.absorb(stream, begin_ms, &tuples)?,
+                false => again.push(tuples),
+            }
+        }
+        inner.absorb_again(stream, &again)?;
+        let intake = stream.intake.lock();
+        let waiting = intake.open().map(Tuples::size).sum();
+        stream.waiting_bytes.store(waiting, Relaxed);
+        stream.hear(&intake, &inner.config.clock);
+        if let Some(stable_ms) = intake.stable_ms() {
+            stream.set_stable(stable_ms);
+        }
+        Ok(())
+    }
+
+    /// Results that were found, and had not become tuples of the query's stream.
+    fn publish_again(&self, query: &Arc<Continuous>) {
+        let Some(made) = &query.publishes else {
+            return;
+        };
+        let last = made.producers.lock().last_of(&publisher(query));
+        for result in query.last_results(usize::MAX) {
+            if result.sequence > last.unwrap_or(0) {
+                self.database.inner().publish_answer(query, &result);
+            }
+        }
+    }
+}
+
+/// How many of some tuples are facts.
+fn facts_of(stream: &Stream, tuples: &Tuples) -> u64 {
+    let stored = stored(stream, tuples);
+    stored.iter().filter(|is_fact| **is_fact).count() as u64
+}

@@ -1,0 +1,414 @@
+//! What are all streams and queries at one moment, so that what the log said before may be forgotten?
+//!
+//! A state is taken between batches, while nobody appends: it refers to windows and answers, and copies
+//! what waits. It is written afterwards, while all goes on.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use jindou_exec::{Catalogue as _, TermSource as _};
+use jindou_model::{PredicateId, TermKind};
+use jindou_store::window::{RingSnapshot, StreamTuple};
+use jindou_store::{Directory, SideLog};
+use jindou_stream::Position;
+use parking_lot::MutexGuard;
+
+use super::answer::Answer;
+use super::catalogue::Names;
+use super::continuous::{Continuous, ContinuousResult, Reached};
+use super::evaluate::needed_from;
+use super::records::{Record, ResultRecord, TuplesKind};
+use super::stream::Stream;
+use super::tuples::{ObjectKey, TupleKeys, Tuples};
+use crate::database::Inner;
+use crate::graph::StoredGraph;
+use crate::{Database, EngineError};
+
+/// Bytes of the results of all queries that a state has; a query has its share.
+const RESULT_BYTES: usize = 64 << 20;
+/// And no more of one.
+const MOST_BYTES_OF_QUERY: usize = 16 << 20;
+/// Tuples of one record.
+const TUPLES: usize = 16 << 10;
+
+type Put<'a> = dyn FnMut(&[u8]) -> io::Result<()> + 'a;
+
+/// All streams and queries at a moment.
+pub(crate) struct StreamsState {
+    graph: Arc<StoredGraph>,
+    /// Catalogue records, ready to be written.
+    catalogue: Vec<Vec<u8>>,
+    streams: Vec<StreamState>,
+    queries: Vec<QueryState>,
+}
+
+struct StreamState {
+    stream: Arc<Stream>,
+    position: Position,
+    counts: [u64; 4],
+    producers: Vec<(String, u64)>,
+    open: Vec<Tuples>,
+    late: Vec<(u64, Tuples)>,
+    windows: RingSnapshot,
+    needed_from_ms: i64,
+}
+
+struct QueryState {
+    query: Arc<Continuous>,
+    reached: Reached,
+    results: Vec<Arc<ContinuousResult>>,
+}
+
+fn put_record(record: &Record<'_>, put: &mut Put<'_>) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    record.encode(&mut bytes);
+    put(&bytes)
+}
+
+/// Writes what makes the same streams and queries, each after what it needs.
+pub(super) fn put_catalogue(names: &Names, put: &mut Put<'_>) -> io::Result<()> {
+    let made = |stream: &Arc<Stream>| names.queries.values().any(|query| query.makes(stream));
+    let is_own = |(_, stream): &(&String, &Arc<Stream>)| !made(stream);
+    for (name, stream) in names.streams.iter().filter(is_own) {
+        let record = Record::CreateStream {
+            stream: stream.number,
+            name,
+            definition: Cow::Borrowed(&stream.definition),
+        };
+        put_record(&record, put)?;
+    }
+    // What one reads was there before it.
+    let by_number = names.queries.values().map(|query| (query.number, query));
+    for query in BTreeMap::from_iter(by_number).into_values() {
+        let record = Record::Register {
+            query: query.number,
+            name: &query.name,
+            text: &query.text,
+            is_paused: query.is_paused(),
+        };
+        put_record(&record, put)?;
+        if let (true, Some(begins)) = (query.is_durable, query.begins.get()) {
+            let record = Record::Begin {
+                query: query.number,
+                last_ms: query.reached.lock().last_ms,
+                begins: Cow::Borrowed(begins),
+            };
+            put_record(&record, put)?;
+        }
+    }
+    Ok(())
+}
+
+impl StreamState {
+    /// The stream is between batches, and nothing comes.
+    fn of(stream: &Arc<Stream>) -> Self {
+        let intake = stream.intake.lock();
+        let readers = stream.readers.read();
+        let needed = readers.iter().map(|query| needed_from(query)).min();
+        let producers = stream.producers.lock();
+        Self {
+            position: intake.position(),
+            counts: stream.counts.all().map(|count| count.load(Relaxed)),
+            producers: producers
+                .iter()
+                .map(|(name, sequence)| (name.to_owned(), sequence))
+                .collect(),
+            open: intake.open().cloned().collect(),
+            late: stream.late_facts.lock().clone(),
+            windows: stream.ring.lock().snapshot(),
+            needed_from_ms: needed.unwrap_or(i64::MAX),
+            stream: Arc::clone(stream),
+        }
+    }
+
+    fn write(&self, graph: &StoredGraph, put: &mut Put<'_>) -> io::Result<()> {
+        let stream = self.stream.number;
+        let state = Record::StreamState {
+            stream,
+            position: self.position,
+            counts: self.counts,
+        };
+        put_record(&state, put)?;
+        for (producer, sequence) in &self.producers {
+            let producer = Record::Producer {
+                stream,
+                producer,
+                sequence: *sequence,
+            };
+            put_record(&producer, put)?;
+        }
+        let mut put_tuples = |kind, tuples: &Tuples| {
+            let tuples = Cow::Borrowed(tuples);
+            let record = Record::Tuples {
+                stream,
+                kind,
+                tuples,
+            };
+            put_record(&record, put)
+        };
+        for tuples in &self.open {
+            put_tuples(TuplesKind::Open, tuples)?;
+        }
+        for (late, tuples) in &self.late {
+            put_tuples(TuplesKind::Late(*late), tuples)?;
+        }
+        let mut reader = KeyReader::new(graph);
+        for run in self.windows.runs() {
+            let mut some: Vec<StreamTuple> = Vec::with_capacity(run.len());
+            let from_ms = self.needed_from_ms.max(self.windows.kept_from_ms());
+            run.for_each_tuple(&mut |tuple| {
+                some.extend((tuple.time_ms >= from_ms).then_some(tuple))
+            });
+            // In the order of time, so that differences are short.
+            some.sort_by_key(|tuple| tuple.time_ms);
+            for some in some.chunks(TUPLES) {
+                let mut tuples = Tuples::default();
+                some.iter()
+                    .for_each(|tuple| reader.push(*tuple, &mut tuples));
+                put_tuples(TuplesKind::Absorbed, &tuples)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl QueryState {
+    fn of(query: &Arc<Continuous>, share_bytes: usize) -> Self {
+        Self {
+            reached: query.reached.lock().clone(),
+            results: query.last_results(share_bytes),
+            query: Arc::clone(query),
+        }
+    }
+
+    fn write(&self, put: &mut Put<'_>) -> io::Result<()> {
+        let query = self.query.number;
+        for result in &self.results {
+            let bounds = result.windows.iter();
+            let record = ResultRecord {
+                query,
+                instant_ms: result.instant_ms,
+                sequence: result.sequence,
+                bounds: bounds.map(|(_, from, until)| (*from, *until)).collect(),
+                snapshot: result.snapshot,
+                empty: 0,
+                is_given: true,
+                answer: match &result.answer {
+                    Ok(answer) => Ok(Cow::Borrowed(answer)),
+                    Err(error) => Err(Cow::Borrowed(error)),
+                },
+            };
+            put_record(&Record::Result(record), put)?;
+        }
+        let before: Option<&Answer> = self.reached.before.as_deref();
+        let state = Record::QueryState {
+            query,
+            last_ms: self.reached.last_ms,
+            sequence: self.reached.sequence,
+            empty: self.reached.empty,
+            before: before.map(Cow::Borrowed),
+        };
+        put_record(&state, put)
+    }
+}
+
+impl StreamsState {
+    /// The streams that have ones are between batches, and nobody appends to the log.
+    fn of(graph: Arc<StoredGraph>, names: &Names) -> Self {
+        let mut catalogue = Vec::new();
+        let put = put_catalogue(names, &mut |record| {
+            catalogue.push(record.to_vec());
+            Ok(())
+        });
+        put.expect("memory takes it");
+        let durable = names.queries.values().filter(|query| query.is_durable);
+        let queries: Vec<&Arc<Continuous>> = durable.collect();
+        let share = (RESULT_BYTES / queries.len().max(1)).min(MOST_BYTES_OF_QUERY);
+        Self {
+            graph,
+            catalogue,
+            streams: names
+                .durable_streams()
+                .iter()
+                .map(StreamState::of)
+                .collect(),
+            queries: queries
+                .into_iter()
+                .map(|query| QueryState::of(query, share))
+                .collect(),
+        }
+    }
+
+    pub(crate) fn write(&self, put: &mut Put<'_>) -> io::Result<()> {
+        self.catalogue.iter().try_for_each(|record| put(record))?;
+        let mut streams = || {
+            let mut streams = self.streams.iter();
+            streams.try_for_each(|stream| stream.write(&self.graph, put))
+        };
+        // Terms may lie in files that lost bytes.
+        self.graph.read(&mut streams).map_err(io::Error::other)??;
+        self.queries.iter().try_for_each(|query| query.write(put))
+    }
+}
+
+/// Turns ids of tuples into the keys of their terms.
+struct KeyReader<'g> {
+    graph: &'g StoredGraph,
+    predicate: Option<(PredicateId, String)>,
+    keys: [Vec<u8>; 2],
+}
+
+impl<'g> KeyReader<'g> {
+    fn new(graph: &'g StoredGraph) -> Self {
+        Self {
+            graph,
+            predicate: None,
+            keys: Default::default(),
+        }
+    }
+
+    fn push(&mut self, tuple: StreamTuple, to: &mut Tuples) {
+        if self
+            .predicate
+            .as_ref()
+            .is_none_or(|(id, _)| *id != tuple.predicate)
+        {
+            let mut key = Vec::new();
+            let term = self.graph.predicate_term(tuple.predicate);
+            self.graph.push_key(term, &mut key);
+            let iri = String::from_utf8(key).expect("an IRI is text");
+            self.predicate = Some((tuple.predicate, iri));
+        }
+        let [subject, object] = &mut self.keys;
+        subject.clear();
+        object.clear();
+        self.graph.push_key(tuple.subject, subject);
+        if !tuple.object.is_inline() {
+            self.graph.push_key(tuple.object, object);
+        }
+        let (_, predicate) = self.predicate.as_ref().expect("it was read");
+        let keys = TupleKeys {
+            subject,
+            predicate,
+            object: match tuple.object.kind() {
+                TermKind::Literal => ObjectKey::Literal(object),
+                TermKind::Vertex => ObjectKey::Node(object),
+                _ => ObjectKey::Inline(tuple.object),
+            },
+        };
+        to.push_keys(tuple.time_ms, keys);
+    }
+}
+
+impl Inner {
+    /// Calls a function at a moment between batches of all durable streams, at which nobody appends.
+    fn between_batches<T>(&self, then: impl FnOnce(&Names) -> T) -> T {
+        let streams = &self.streams;
+        loop {
+            let durable = streams.names.read().durable_streams();
+            // Before the cut: who has one of these locks appends.
+            let closing: Vec<MutexGuard<'_, ()>> =
+                durable.iter().map(|stream| stream.closing.lock()).collect();
+            let cut = streams.cut.write();
+            let names = streams.names.read();
+            let now = names.durable_streams();
+            let is_same = now.len() == durable.len()
+                && now
+                    .iter()
+                    .zip(&durable)
+                    .all(|(one, other)| Arc::ptr_eq(one, other));
+            if is_same {
+                return then(&names);
+            }
+            drop((names, cut, closing));
+        }
+    }
+
+    /// Writes a state once much was logged since the last one, by this thread.
+    ///
+    /// What cannot be written is tried again later.
+    pub(super) fn limit_journal(&self) {
+        let Some(journal) = self.streams.journal.get() else {
+            return;
+        };
+        let least = self.config.stream_log_bytes;
+        if journal.log.bytes() <= least.max(journal.state_bytes.load(Relaxed)) {
+            return;
+        }
+        let Some(_one) = self.streams.writing_state.try_lock() else {
+            return;
+        };
+        if let Err(error) = self.write_state() {
+            tracing::warn!(%error, "the log of streams is not cut");
+        }
+    }
+
+    fn write_state(&self) -> Result<(), EngineError> {
+        let Some(journal) = self.streams.journal.get() else {
+            return Ok(());
+        };
+        let taken = self.between_batches(|names| {
+            let number = journal.log.begin_state()?;
+            let state = StreamsState::of(self.graph.load_full(), names);
+            Ok::<_, EngineError>((number, state))
+        });
+        let (number, state) = taken?;
+        let written = journal
+            .log
+            .write_state(number, &mut |put| state.write(put))?;
+        journal.state_bytes.store(written, Relaxed);
+        Ok(())
+    }
+
+    /// The graph as it is at a moment, and what streams and queries are then, where they have a log.
+    pub(crate) fn graph_and_streams(&self) -> (Arc<StoredGraph>, Option<StreamsState>) {
+        if self.streams.journal.get().is_none() {
+            return (self.graph.load_full(), None);
+        }
+        self.between_batches(|names| {
+            let graph = self.graph.load_full();
+            let state = StreamsState::of(Arc::clone(&graph), names);
+            (graph, Some(state))
+        })
+    }
+
+    /// Puts a state into a copy of the store.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub(crate) fn copy_streams(
+        &self,
+        state: Option<&StreamsState>,
+        to: &Directory,
+    ) -> Result<(), EngineError> {
+        if let Some(state) = state {
+            let options = jindou_store::DurabilityOptions::default();
+            SideLog::create(to, &options, &mut |put| state.write(put))?;
+        } else if let Some(directory) = &self.directory {
+            SideLog::copy(directory, to)?;
+        }
+        Ok(())
+    }
+}
+
+impl Database {
+    /// Has what the log of streams says put together, so that it can be forgotten: what happens by
+    /// itself when it has become long. Does nothing where there is none.
+    ///
+    /// # Errors
+    /// What the operating system says; nothing is lost then.
+    pub fn cut_stream_log(&self) -> Result<(), EngineError> {
+        let _one = self.inner().streams.writing_state.lock();
+        self.inner().write_state()
+    }
+
+    /// Bytes that the streams of a stored database take on disk, and how often their log was synced;
+    /// `None` if there are none.
+    #[must_use]
+    pub fn stream_log(&self) -> Option<(u64, u64)> {
+        self.inner().journal_figures()
+    }
+}
