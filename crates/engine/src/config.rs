@@ -92,6 +92,9 @@ pub struct Config {
     /// tuples do not wait for them. Without any, whoever completes a window evaluates its queries
     /// before it goes on. Default: none.
     pub continuous_threads: usize,
+    /// Continuous queries that differ in constants only are one execution where at least so many of them
+    /// are due together. Default: 8.
+    pub together_from: usize,
     /// Whether continuous queries keep solutions from one instant to the next. Default: where that is
     /// expected to cost less.
     pub keep_solutions: KeepSolutions,
@@ -197,6 +200,7 @@ impl Default for Config {
             service_response_bytes: 256 << 20,
             service_caller: None,
             continuous_threads: 0,
+            together_from: 8,
             keep_solutions: KeepSolutions::default(),
             stream_log_bytes: 64 << 20,
             clock: Clock::default(),

@@ -58,6 +58,42 @@ impl Answer {
         })
     }
 
+    /// Reads all results of a query for several others: of so many columns, of which the others say for
+    /// which of these, by number, a row is.
+    pub(crate) fn read_together<'w>(
+        results: QueryResults,
+        (queries, columns): (usize, usize),
+        whose: impl Fn(&[TermId]) -> Option<&'w Vec<u32>>,
+    ) -> Result<Vec<Self>, EngineError> {
+        let mut all = vec![Rows::new(columns); queries];
+        let QueryResults::Solutions(mut solutions) = results else {
+            unreachable!("queries that are evaluated together are SELECT");
+        };
+        let variables: Arc<[String]> = solutions.variables()[..columns].into();
+        let mut by = Vec::new();
+        let mut row = Rows::new(columns);
+        while let Some(batch) = solutions.next_batch()? {
+            let ids: Vec<&[TermId]> = batch.columns().collect();
+            let mut decoder = solutions.decoder();
+            for number in 0..batch.rows() {
+                by.clear();
+                by.extend(ids[columns..].iter().map(|column| column[number]));
+                row.clear();
+                row.push(ids[..columns].iter(), |column, put| {
+                    put(decoder.text(column[number]))
+                });
+                for query in whose(&by).into_iter().flatten() {
+                    all[*query as usize].push_row(&row.bytes);
+                }
+            }
+        }
+        let answer = |rows| Self::Solutions {
+            variables: Arc::clone(&variables),
+            rows,
+        };
+        Ok(all.into_iter().map(answer).collect())
+    }
+
     /// The rows, if it has some.
     #[must_use]
     pub fn rows(&self) -> Option<&Rows> {
@@ -159,6 +195,11 @@ impl Rows {
             cell(item, &mut |text| push_cell(bytes, text));
         }
         self.ends.push(self.bytes.len());
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
     }
 
     fn push_row(&mut self, row: &[u8]) {

@@ -3,17 +3,19 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
 use jindou_plan::{ContinuousQuery, Extent, parse_continuous};
 use jindou_stream::{NAME_RULE, Schedule, StreamDefinition, TimeWindow, is_name};
 use oxrdf::NamedNode;
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 
 use super::continuous::{Continuous, Figures, ResultLog, State};
 use super::events::check_context;
 use super::records::Record;
+use super::shapes::{Shape, Shaped};
 use super::stream::Stream;
 use crate::deadline::Deadline;
 use crate::request_memory::RequestMemory;
@@ -24,6 +26,8 @@ use crate::{Database, EngineError};
 pub(super) struct Names {
     pub(super) streams: BTreeMap<String, Arc<Stream>>,
     pub(super) queries: BTreeMap<String, Arc<Continuous>>,
+    /// By what queries have in common, as long as there is one of it.
+    shapes: FxHashMap<Arc<str>, Weak<Shape>>,
     /// The number of the last stream or query that was made.
     pub(super) last_number: u64,
 }
@@ -57,6 +61,22 @@ impl Names {
             self.streams.insert(stream.name.clone(), made);
         }
         self.queries.insert(query.name.clone(), query);
+    }
+
+    /// The shape of a query, which it shares with others that have it.
+    fn shaped(&mut self, query: &ContinuousQuery) -> Option<Shaped> {
+        let (shared, constants) = query.shared()?;
+        let known = self.shapes.get(shared.key()).and_then(Weak::upgrade);
+        let shape = known.unwrap_or_else(|| {
+            if self.shapes.len() > 2 * self.queries.len() {
+                self.shapes.retain(|_, shape| shape.strong_count() > 0);
+            }
+            let key = Arc::clone(shared.key());
+            let shape = Arc::new(Shape::new(shared));
+            self.shapes.insert(key, Arc::downgrade(&shape));
+            shape
+        });
+        Some(Shaped::new(shape, constants))
     }
 
     pub(super) fn remove_query(&mut self, name: &str) {
@@ -300,6 +320,7 @@ fn add_parsed(
     }
     let mut continuous = continuous((number, name, text), parsed, names)?;
     continuous.publishes = published(&continuous, names)?;
+    continuous.shaped = names.shaped(&continuous.query);
     continuous.is_paused.store(is_paused, Relaxed);
     let query = Arc::new(continuous);
     names.last_number = names.last_number.max(number);
@@ -410,7 +431,7 @@ fn continuous(
         streams.push(Arc::clone(stream));
         windows.push(time_window(window.extent, query.every_ms)?);
     }
-    let incremental = query.incremental(&|window| windows[usize::from(window)].overlaps());
+    let overlaps = windows.iter().any(|window| window.overlaps());
     Ok(Continuous {
         name: name.to_owned(),
         number,
@@ -437,7 +458,9 @@ fn continuous(
         is_gone: false.into(),
         wakes: 0.into(),
         is_long: false.into(),
-        incremental,
+        overlaps,
+        incremental: OnceLock::new(),
+        shaped: None,
         plans: None.into(),
         publishes: None,
         last_ms: i64::MIN.into(),

@@ -17,6 +17,7 @@ use super::answer::Answer;
 use super::histogram::Histogram;
 use super::incremental::Keeping;
 use super::plans::Plans;
+use super::shapes::Shaped;
 use super::stream::{OfWindows, Stream};
 
 /// Results that are kept for those who come later, and bytes of these.
@@ -32,8 +33,12 @@ pub(crate) struct Continuous {
     pub(super) is_durable: bool,
     pub(super) text: String,
     pub(super) query: ContinuousQuery,
-    /// Its solutions can be kept, or why they cannot.
-    pub(super) incremental: Result<Incremental, Recomputed>,
+    /// Some window has tuples of the instant before.
+    pub(super) overlaps: bool,
+    /// Its solutions can be kept, or why they cannot: known once that is of interest.
+    pub(super) incremental: OnceLock<Result<Incremental, Recomputed>>,
+    /// What others have in common with it.
+    pub(super) shaped: Option<Shaped>,
     /// Its last plans.
     pub(super) plans: Mutex<Option<Arc<Plans>>>,
     pub(super) schedule: Schedule,
@@ -91,6 +96,8 @@ pub(super) struct Figures {
     pub(super) executions: AtomicU64,
     /// Those for which solutions had been kept.
     pub(super) incremental: AtomicU64,
+    /// Those that were one execution with others.
+    pub(super) together: AtomicU64,
     pub(super) failures: AtomicU64,
     pub(super) rows: AtomicU64,
     pub(super) nanoseconds: AtomicU64,
@@ -135,6 +142,8 @@ pub struct ContinuousStatus {
     pub executions: u64,
     /// How often solutions of the instant before were used.
     pub incremental: u64,
+    /// How often it was evaluated together with queries that differ in constants.
+    pub together: u64,
     /// How often that ended with an error.
     pub failures: u64,
     /// Rows that it gave.
@@ -190,6 +199,41 @@ impl Continuous {
         state.empty = at.empty;
         self.last_ms.store(at.last_ms.unwrap_or(i64::MIN), Relaxed);
         *self.reached.lock() = at;
+    }
+
+    /// Its core, whose solutions can be kept, or why there is none.
+    pub(super) fn incremental(&self) -> &Result<Incremental, Recomputed> {
+        self.incremental.get_or_init(|| {
+            let overlaps = |window: u16| self.schedule.windows[usize::from(window)].overlaps();
+            self.query.incremental(&overlaps)
+        })
+    }
+
+    /// Has it gone on to an instant.
+    pub(super) fn pass(&self, state: &mut State, last_ms: i64) {
+        state.last_ms = Some(last_ms);
+        self.last_ms.store(last_ms, Relaxed);
+        if self.is_durable {
+            self.reached.lock().last_ms = Some(last_ms);
+        }
+    }
+
+    /// True unless it keeps solutions, takes long or is paused.
+    pub(super) fn may_be_together(&self) -> bool {
+        let keeps = |plans: &Arc<Plans>| plans.incremental.is_ok();
+        !self.is_paused.load(Relaxed)
+            && !self.is_long.load(Relaxed)
+            && !self.plans.lock().as_ref().is_some_and(keeps)
+    }
+
+    /// True if it may be due, as far as is known without its state.
+    pub(super) fn seems_due(&self) -> bool {
+        let last_ms = Some(self.last_ms.load(Relaxed)).filter(|last| *last > i64::MIN);
+        let next_ms = last_ms.and_then(|last| self.schedule.next(last));
+        let stable_ms = self.stable_ms();
+        next_ms
+            .zip(stable_ms)
+            .is_some_and(|(next, stable)| next <= stable)
     }
 
     /// The next instant, if all its windows are complete then.
@@ -314,6 +358,7 @@ impl Continuous {
             paused: self.is_paused(),
             executions,
             incremental: figures.incremental.load(Relaxed),
+            together: figures.together.load(Relaxed),
             failures: figures.failures.load(Relaxed),
             rows: figures.rows.load(Relaxed),
             seconds: figures.nanoseconds.load(Relaxed) as f64 / 1e9,

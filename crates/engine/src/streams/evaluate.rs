@@ -47,6 +47,7 @@ impl Inner {
     /// complete, and forgets what none of them will read any more.
     pub(super) fn wake_readers(self: &Arc<Self>, stream: &Stream) {
         let readers: Vec<Arc<Continuous>> = stream.readers.read().clone();
+        self.evaluate_shapes(&readers);
         for query in &readers {
             self.wake(query);
         }
@@ -96,10 +97,6 @@ impl Inner {
                 break;
             }
         }
-        if turn.most.is_some() {
-            // Whoever pushed them did not wait for this one.
-            query.streams.iter().for_each(|stream| forget_read(stream));
-        }
         true
     }
 
@@ -139,11 +136,7 @@ impl Inner {
                     state.empty = empty;
                 }
             }
-            state.last_ms = Some(last_ms);
-            query.last_ms.store(last_ms, Relaxed);
-            if query.is_durable {
-                query.reached.lock().last_ms = Some(last_ms);
-            }
+            query.pass(&mut state, last_ms);
             if is_over() {
                 return query.due(&state).is_none();
             }
@@ -197,15 +190,28 @@ impl Inner {
         if limit.is_some() && matches!(found, Err(EngineError::Timeout { .. })) {
             return Evaluated::GivenUp;
         }
+        let took = begun.elapsed();
+        query.is_long.store(took >= LONG, Relaxed);
+        let at = (instant_ms, empty, windows);
+        self.deliver(query, state, at, (&graph, found, took))
+    }
+
+    /// Makes what was found in some time a result, which is the last of so many at which no window had
+    /// anything, and gives it to readers.
+    pub(super) fn deliver(
+        &self,
+        query: &Continuous,
+        state: &mut State,
+        (instant_ms, empty, windows): (i64, u32, &[(RingSnapshot, Bounds)]),
+        (graph, found, took): (&StoredGraph, Result<Answer, EngineError>, Duration),
+    ) -> Evaluated {
         let before = state.before.clone();
         let found = found.map(|answer| query.output(state, answer));
         let rows = found
             .as_ref()
             .ok()
             .map(|answer| answer.rows().map_or(1, Rows::len));
-        let took = begun.elapsed();
         query.note(rows, took);
-        query.is_long.store(took >= LONG, Relaxed);
         let bounds = query.window_names.iter().zip(windows);
         let bounds =
             bounds.map(|(name, (_, bounds))| (Arc::clone(name), bounds.from_ms, bounds.until_ms));
@@ -240,7 +246,7 @@ impl Inner {
             let default = query.query.default_windows();
             let keeping = &mut state.keeping;
             let mut all = windows.to_vec();
-            if query.incremental.is_ok() {
+            if query.overlaps {
                 all.append(&mut keeping.new_tuples(query, windows));
             }
             let windowed = Arc::new(WindowedGraph::new(stored, &all, default));
@@ -302,7 +308,7 @@ impl Inner {
         Ok(plans)
     }
 
-    fn start(
+    pub(super) fn start(
         &self,
         graph: (Arc<StoredGraph>, Arc<dyn GraphSource>),
         plan: (Prepared<'static>, Arc<MaterializedRows>),
@@ -319,7 +325,7 @@ impl Inner {
 }
 
 /// What became of an evaluation.
-enum Evaluated {
+pub(super) enum Evaluated {
     Result(Arc<ContinuousResult>),
     /// It takes longer than it may here.
     GivenUp,
@@ -350,7 +356,7 @@ pub(super) fn needed_from(query: &Continuous) -> i64 {
     last.saturating_sub_unsigned(query.schedule.reach_ms())
 }
 
-fn windows_at(query: &Continuous, instant_ms: i64) -> Vec<(RingSnapshot, Bounds)> {
+pub(super) fn windows_at(query: &Continuous, instant_ms: i64) -> Vec<(RingSnapshot, Bounds)> {
     let streams = query.streams.iter().enumerate();
     let windows = streams.map(|(window, stream)| {
         let snapshot = stream.ring.lock().snapshot();

@@ -119,7 +119,7 @@ impl Keeping {
         memory: &dyn Fn() -> (RequestMemory, u64),
         execute: &mut Execute<'_>,
     ) -> Result<bool, EngineError> {
-        let Ok(incremental) = &query.incremental else {
+        let Ok(incremental) = query.incremental() else {
             return Ok(false);
         };
         let versions = ReadVersions::of(incremental, at.graph);

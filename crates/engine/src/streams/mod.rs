@@ -24,6 +24,7 @@ mod plans;
 mod pool;
 mod records;
 mod recover;
+mod shapes;
 mod solutions;
 mod state;
 mod stream;

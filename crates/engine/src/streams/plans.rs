@@ -23,10 +23,30 @@ pub(super) struct Plans {
     pub(super) whole: Prepared<'static>,
     /// Where solutions are kept, otherwise why not.
     pub(super) incremental: Result<IncrementalPlans, NotKept>,
+    size: Size,
+}
+
+/// How much there was when a plan was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Size {
     tuples: u64,
     quads: u64,
+    /// Rows that are given.
+    rows: u64,
     /// Of the stored graph's ids, which plans remember, and how often some had been taken from terms.
     place: (u64, u64),
+}
+
+impl Size {
+    /// True while there is about as much as then.
+    pub(super) fn is_like(&self, then: &Self) -> bool {
+        let is_like =
+            |now: u64, then: u64| now <= REPLAN * then + FEW && then <= REPLAN * now + FEW;
+        self.place == then.place
+            && is_like(self.tuples, then.tuples)
+            && is_like(self.quads, then.quads)
+            && is_like(self.rows, then.rows)
+    }
 }
 
 /// The plans of a query whose solutions are kept.
@@ -66,20 +86,17 @@ pub(super) struct Figures<'a> {
 }
 
 impl Figures<'_> {
-    fn tuples(&self, windows: usize) -> u64 {
-        let numbers = 0..windows as u16;
-        numbers
-            .map(|number| self.windowed.window(number).tuples())
-            .sum()
-    }
-
-    fn quads(&self) -> u64 {
+    /// How much there is, in so many windows, with so many rows that are given.
+    pub(super) fn size(&self, windows: usize, rows: u64) -> Size {
         let snapshot = &self.graph.snapshot;
-        snapshot.triples() + snapshot.named_quads()
-    }
-
-    fn place(&self) -> (u64, u64) {
-        (self.graph.snapshot.generation(), self.forgotten)
+        let numbers = 0..windows as u16;
+        let tuples = numbers.map(|number| self.windowed.window(number).tuples());
+        Size {
+            tuples: tuples.sum(),
+            quads: snapshot.triples() + snapshot.named_quads(),
+            rows,
+            place: (snapshot.generation(), self.forgotten),
+        }
     }
 }
 
@@ -93,35 +110,29 @@ impl Plans {
     ) -> Result<Self, EngineError> {
         let statistics = WindowedFigures::new(figures.graph, figures.windowed);
         let whole = query.query.plan_until(&statistics, &|| false)?;
+        let always = keep == KeepSolutions::Always;
         let incremental = match (ruled_out, keep) {
             (Some(reason), _) => Err(reason),
             (None, KeepSolutions::Never) => Err(NotKept::Configured),
-            (None, keep) => incremental(query, figures.solutions, &statistics)?.and_then(|plans| {
-                let is_worth =
-                    keep == KeepSolutions::Always || plans.are_worth(query, &whole, figures);
-                if is_worth {
-                    Ok(plans)
-                } else {
-                    Err(NotKept::Cost)
+            (None, _) if !query.overlaps => Err(NotKept::Query(Recomputed::NoOverlap)),
+            (None, _) if !always && whole.plan.cost <= SMALL_COST => Err(NotKept::Cost),
+            (None, _) => incremental(query, figures.solutions, &statistics)?.and_then(|plans| {
+                match always || plans.are_worth(query, &whole, figures) {
+                    true => Ok(plans),
+                    false => Err(NotKept::Cost),
                 }
             }),
         };
         Ok(Self {
             whole,
             incremental,
-            tuples: figures.tuples(query.streams.len()),
-            quads: figures.quads(),
-            place: figures.place(),
+            size: figures.size(query.streams.len(), 0),
         })
     }
 
     /// True while there is about as much as when they were made.
     pub(super) fn fit(&self, query: &Continuous, figures: &Figures<'_>) -> bool {
-        let is_like =
-            |now: u64, then: u64| now <= REPLAN * then + FEW && then <= REPLAN * now + FEW;
-        self.place == figures.place()
-            && is_like(figures.tuples(query.streams.len()), self.tuples)
-            && is_like(figures.quads(), self.quads)
+        figures.size(query.streams.len(), 0).is_like(&self.size)
     }
 
     /// True if solutions are kept unless something rules that out for now.
@@ -161,7 +172,7 @@ fn incremental(
     solutions: u64,
     statistics: &dyn Statistics,
 ) -> Result<Result<IncrementalPlans, NotKept>, EngineError> {
-    let incremental = match &query.incremental {
+    let incremental = match query.incremental() {
         Ok(incremental) => incremental,
         Err(reason) => return Ok(Err(NotKept::Query(*reason))),
     };
@@ -179,7 +190,7 @@ fn incremental(
 impl IncrementalPlans {
     fn are_worth(&self, query: &Continuous, whole: &Prepared<'_>, figures: &Figures<'_>) -> bool {
         let windows = query.streams.len() as u16;
-        let read = query.incremental.iter().flat_map(Incremental::deltas);
+        let read = query.incremental().iter().flat_map(Incremental::deltas);
         let deltas = self
             .deltas
             .iter()
@@ -193,7 +204,7 @@ impl IncrementalPlans {
                 )
             });
         let deltas: f64 = deltas.map(|(delta, _)| delta.plan.cost).sum();
-        whole.plan.cost > SMALL_COST && whole.plan.cost > GAIN * deltas
+        whole.plan.cost > GAIN * deltas
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Tally {
     pub(crate) refused: u64,
     /// Instants whose solutions had been kept.
     pub(crate) incremental: u64,
+    /// Instants at which a query was evaluated as one of a shape.
+    pub(crate) together: u64,
 }
 
 impl Tally {
@@ -36,6 +38,7 @@ impl Tally {
         self.late += other.late;
         self.refused += other.refused;
         self.incremental += other.incremental;
+        self.together += other.together;
     }
 }
 
@@ -72,6 +75,7 @@ pub(crate) fn play(seed: u64) -> Result<Tally, String> {
     config.threads = 1 + random.below(2);
     config.union_default_graph = is_union;
     config.merge = MergePolicy::never();
+    config.together_from = random.one_of(&[1, 1, 8]);
     config.keep_solutions = match random.below(10) {
         0..6 => KeepSolutions::Always,
         6..8 => KeepSolutions::ByCost,
@@ -174,6 +178,7 @@ impl Case {
         }
         let queries = self.database.continuous_queries();
         self.tally.incremental = queries.iter().map(|query| query.incremental).sum();
+        self.tally.together = queries.iter().map(|query| query.together).sum();
         Ok(())
     }
 
