@@ -1,6 +1,12 @@
 //! What is there when a store is opened again without a kill, and in its copies.
 
-use jindou_engine::{Answer, Config, Database, NextResult, Producer, TupleFormat};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
+
+use jindou_engine::ingest::Format;
+use jindou_engine::{
+    Answer, Clock, Config, Database, NextResult, Producer, TimeSource, TupleFormat,
+};
 use jindou_store::Directory;
 
 use crate::{config, durable, open, push, results, with_facts};
@@ -358,4 +364,49 @@ fn a_source_that_can_go_back_is_told_from_where() {
     let pairs = found[0].matches("http://e/").count() - 2;
     // Ten of one window with five of the other.
     assert_eq!((found.len(), pairs), (1, 2 * 10 * 5), "{found:?}");
+}
+
+#[test]
+fn times_of_arrival_and_ticks_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = folder.path().join("store");
+    let now = Arc::new(AtomicI64::new(100));
+    let with_clock = || {
+        let (mut settings, now) = (config(), Arc::clone(&now));
+        settings.clock = Clock::new(move || now.load(SeqCst));
+        Database::open_or_create(&location, settings).unwrap()
+    };
+    let arrives = |database: &Database, time, name| {
+        now.store(time, SeqCst);
+        let text = format!("<http://e/{name}> <http://e/p> _:b .").into_bytes();
+        let format = TupleFormat::Document(Format::Turtle);
+        database.push("s", format, None, text).unwrap();
+    };
+    let mut definition = durable("http://e/s");
+    definition.time = TimeSource::Arrival;
+    let database = with_clock();
+    database.create_stream("s", definition).unwrap();
+    database.register("q", COUNT).unwrap();
+    arrives(&database, 100, 1);
+    arrives(&database, 400, 2);
+    now.store(650, SeqCst);
+    database.tick().unwrap();
+    let before = results(&database, "q", 0);
+    assert!(
+        before[0].starts_with("1 at 500") && before[0].ends_with("\"2\" "),
+        "{before:?}"
+    );
+    drop(database);
+    let database = with_clock();
+    assert_eq!(results(&database, "q", 0), before);
+    assert_eq!(database.stream("s").unwrap().watermark_ms, Some(650));
+    // The clock went back.
+    arrives(&database, 300, 3);
+    now.store(1_100, SeqCst);
+    database.tick().unwrap();
+    let found = results(&database, "q", 1);
+    assert!(
+        found[0].starts_with("2 at 1000") && found[0].ends_with("\"3\" "),
+        "{found:?}"
+    );
 }
