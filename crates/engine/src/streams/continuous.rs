@@ -228,12 +228,14 @@ impl Continuous {
 
     /// True if it may be due, as far as is known without its state.
     pub(super) fn seems_due(&self) -> bool {
-        let last_ms = Some(self.last_ms.load(Relaxed)).filter(|last| *last > i64::MIN);
-        let next_ms = last_ms.and_then(|last| self.schedule.next(last));
-        let stable_ms = self.stable_ms();
-        next_ms
-            .zip(stable_ms)
-            .is_some_and(|(next, stable)| next <= stable)
+        let Some(stable_ms) = self.stable_ms() else {
+            return false;
+        };
+        match self.last_ms.load(Relaxed) {
+            // Its first instant depends on when its streams began.
+            i64::MIN => true,
+            last_ms => (self.schedule.next(last_ms)).is_some_and(|next| next <= stable_ms),
+        }
     }
 
     /// The next instant, if all its windows are complete then.
