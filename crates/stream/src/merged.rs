@@ -16,10 +16,6 @@ use jindou_store::window::Window;
 
 /// Keys of which the windows are asked together.
 const KEYS_AT_ONCE: usize = 256;
-/// So few are looked up one by one.
-const FEW_FOUND: usize = 64;
-/// A list is followed beside what was found unless it is so many times as long.
-const LONGER: usize = 4;
 
 /// Windows and a stored graph.
 #[derive(Clone, Copy)]
@@ -155,8 +151,14 @@ impl Merged<'_> {
             (Home::Both, [first, others @ ..]) => {
                 let (mut found_rows, mut found) = (Vec::new(), Vec::new());
                 let room = budget.saturating_sub(out.len()).max(1);
-                let done =
-                    self.expand(&[*first], cursor, allowed, room, &mut found_rows, &mut found);
+                let done = self.expand(
+                    &[*first],
+                    cursor,
+                    allowed,
+                    room,
+                    &mut found_rows,
+                    &mut found,
+                );
                 // What was found before is not found again.
                 for other in others {
                     self.keep_contained(other, &mut found_rows, &mut found)?;
@@ -169,53 +171,6 @@ impl Merged<'_> {
         }
     }
 
-    /// What a list of the row has, too, by following the list beside what was found: some nanoseconds each
-    /// instead of a search. `None` where the list is much longer, or not sorted.
-    fn intersected(
-        &self,
-        list: &Lists<'_>,
-        rows: &[u32],
-        found: &[TermId],
-    ) -> Result<Option<(Vec<u32>, Vec<TermId>)>, Unavailable> {
-        let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
-            return Ok(None);
-        };
-        let is_sorted = |rows: &[u32], ids: &[TermId]| rows.iter().zip(ids).is_sorted();
-        if found.len() < FEW_FOUND || !is_sorted(rows, found) {
-            return Ok(None);
-        }
-        let keys = &list.keys[*first as usize..=*last as usize];
-        let part = Lists { keys, ..*list };
-        let (mut other_rows, mut others) = (Vec::new(), Vec::new());
-        let mut cursor = Cursor::default();
-        let budget = LONGER * found.len();
-        self.expand(
-            &[part],
-            &mut cursor,
-            None,
-            budget,
-            &mut other_rows,
-            &mut others,
-        )?;
-        if cursor.key < keys.len() || !is_sorted(&other_rows, &others) {
-            return Ok(None);
-        }
-        let (mut kept_rows, mut kept) = (Vec::new(), Vec::new());
-        let mut others = other_rows.iter().zip(&others).peekable();
-        for (row, id) in rows.iter().zip(found) {
-            let place = (row - first, *id);
-            while others.next_if(|(row, id)| (**row, **id) < place).is_some() {}
-            if others
-                .peek()
-                .is_some_and(|(row, id)| (**row, **id) == place)
-            {
-                kept_rows.push(*row);
-                kept.push(*id);
-            }
-        }
-        Ok(Some((kept_rows, kept)))
-    }
-
     /// Keeps what a list of the row has, too.
     fn keep_contained(
         &self,
@@ -223,10 +178,6 @@ impl Merged<'_> {
         rows: &mut Vec<u32>,
         found: &mut Vec<TermId>,
     ) -> Result<(), Unavailable> {
-        if let Some(kept) = self.intersected(list, rows, found)? {
-            (*rows, *found) = kept;
-            return Ok(());
-        }
         let keys: Vec<TermId> = rows.iter().map(|row| list.keys[*row as usize]).collect();
         let of_rows = Lists {
             keys: &keys,
