@@ -1237,3 +1237,41 @@ fn quads_of_the_base_and_newer_ones_go_together() {
         compare_access(&now, GraphRef::One(graph), &rows);
     }
 }
+
+#[test]
+fn a_key_that_comes_again_has_its_neighbours_again() {
+    let iri = |text: String| NamedNode::new_unchecked(text);
+    let quad = |subject: String, graph: &str| {
+        let graph = iri(format!("http://e/{graph}"));
+        Quad::new(
+            iri(format!("http://e/{subject}")),
+            iri("http://e/p".to_owned()),
+            iri("http://e/o".to_owned()),
+            graph,
+        )
+    };
+    let few = (0..20).map(|number| quad(format!("s{number}"), "g"));
+    let many = (0..3_000).map(|number| quad(format!("x{number}"), "h"));
+    let quads: Vec<Quad> = few.chain(many).collect();
+    let snapshot = snapshot(load(&quads, 1));
+    let id = |text: &str| snapshot.find_node(text.as_bytes()).expect("it is there");
+    let key = id("http://e/o");
+    let graph = id("http://e/g");
+    let predicate = snapshot.find_predicate("http://e/p").expect("it is there");
+    for keys in [vec![key], vec![key; 2], vec![key; 10]] {
+        let list = Lists {
+            predicate,
+            direction: Direction::In,
+            keys: &keys,
+        };
+        for graphs in [GraphRef::One(graph), GraphRef::Some(&[graph])] {
+            let (mut rows, mut out) = (Vec::new(), Vec::new());
+            let mut cursor = Cursor::default();
+            while cursor.key < keys.len() {
+                snapshot.expand(graphs, &[list], &mut cursor, None, 1000, &mut rows, &mut out);
+            }
+            assert_eq!(out.len(), 20 * keys.len(), "{} keys", keys.len());
+            assert_eq!(rows.iter().max(), Some(&(keys.len() as u32 - 1)));
+        }
+    }
+}
