@@ -179,6 +179,7 @@ impl Database {
                 effect,
                 memory: RequestMemory::default(),
                 calls_services: false,
+                returns_delta: false,
             })
         };
         let search = Search {
