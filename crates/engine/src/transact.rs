@@ -300,6 +300,7 @@ impl Database {
         drop(memory);
         inner.publish(appended)?;
         inner.note_transaction();
+        inner.tell_subscriptions();
         let delta = delta.map(|(memory, before, after)| memory.delta(&before, after));
         Ok(UpdateReport {
             inserted: effect.added,
