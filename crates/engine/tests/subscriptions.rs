@@ -86,7 +86,6 @@ fn ask(database: &Database, query: &str) -> Multiset {
                 }
             }
         }
-        _ => unreachable!("there are three forms"),
     }
     all
 }
@@ -371,7 +370,7 @@ fn what_the_query_does_not_read_costs_no_evaluation() {
 #[test]
 fn transactions_of_many_writers_are_told_one_by_one() {
     let directory = tempfile::tempdir().unwrap();
-    let database = Database::open(directory.path(), config()).unwrap();
+    let database = Database::open_or_create(directory.path(), config()).unwrap();
     database
         .register("q", &format!("{PREFIX}SELECT ?w ?n {{ ?w :did ?n }}"))
         .unwrap();
@@ -469,12 +468,12 @@ fn subscriptions_come_back_and_begin_anew() {
     let directory = tempfile::tempdir().unwrap();
     let query = format!("{PREFIX}SELECT ?a {{ ?a :p ?b }}");
     {
-        let database = Database::open(directory.path(), config()).unwrap();
+        let database = Database::open_or_create(directory.path(), config()).unwrap();
         database.register("q", &query).unwrap();
         update(&database, "INSERT DATA { :a :p 1 . :b :p 1 }");
         assert_eq!(results(&database, "q", 0).len(), 2);
     }
-    let database = Database::open(directory.path(), config()).unwrap();
+    let database = Database::open_or_create(directory.path(), config()).unwrap();
     let first = results(&database, "q", 0);
     assert_eq!(first.len(), 1);
     assert_eq!(

@@ -391,3 +391,64 @@ fn difference(
         Some(Output::DStream) => (now.with_rows(removed), None),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Database, NextResult};
+
+    #[test]
+    fn a_subscription_that_falls_far_behind_says_what_it_skips() {
+        let database = Database::new();
+        let text = "SELECT ?o { <http://e/s> <http://e/p> ?o }";
+        database.register("q", text).expect("it is sound");
+        let query = database.known_query("q").expect("it is there");
+        // Somebody is at it who takes long.
+        query.wakes.store(1, SeqCst);
+        for number in 0..MOST_WAITING + 10 {
+            let text = format!("INSERT DATA {{ <http://e/s> <http://e/p> {number} }}");
+            database.update(&text).expect("it is sound");
+        }
+        query.wakes.store(0, SeqCst);
+        database.inner().wake(&query);
+        let mut results = database.results_of("q", Some(1)).expect("it is there");
+        let mut next = || match results.next_within(Duration::ZERO) {
+            NextResult::Result(result, 0) => Some(result.answer.clone()),
+            _ => None,
+        };
+        let skipped = next().and_then(Result::err).expect("it says so");
+        assert!(
+            skipped.starts_with("257 transactions were skipped"),
+            "{skipped}"
+        );
+        let rows = |answer: Result<Answer, String>| answer.ok()?.rows().map(Rows::len);
+        assert_eq!(next().and_then(rows), Some(MOST_WAITING + 1));
+        for _ in 0..9 {
+            assert_eq!(next().and_then(rows), Some(1));
+        }
+        assert_eq!(next(), None);
+    }
+
+    #[test]
+    fn what_is_given_up_waits_before_all_others() {
+        let snapshot = |number| {
+            let mut snapshot = Database::new().graph().snapshot.clone();
+            snapshot.set_number(SnapshotNumber(number));
+            Arc::new(StoredGraph { snapshot })
+        };
+        let number =
+            |next: Option<Next>| next.map(|next| (next.graph.snapshot.number().0, next.skipped));
+        let mut waiting = Waiting::default();
+        waiting
+            .graphs
+            .extend([snapshot(1), snapshot(2), snapshot(3)]);
+        let first = waiting.take().expect("there are three");
+        waiting.put_back(first);
+        let first = waiting.take().expect("there are three");
+        assert_eq!(first.graph.snapshot.number().0, 1);
+        waiting.fold(true);
+        waiting.put_back(first);
+        assert_eq!(number(waiting.take()), Some((3, 3)));
+        assert_eq!(number(waiting.take()), None);
+    }
+}
