@@ -200,7 +200,7 @@ impl Subscribed {
         let is_boolean = self.query.contains(" ASK");
         let expected = match self.gives {
             Gives::Both if is_boolean => has_changed.then(|| (now.clone(), None)),
-            Gives::Both => (has_changed || is_first).then(|| (added, Some(removed))),
+            Gives::Both => (has_changed || is_first).then_some((added, Some(removed))),
             Gives::Added => (!added.is_empty() || is_first).then_some((added, None)),
             Gives::Removed => (!removed.is_empty() || is_first).then_some((removed, None)),
             Gives::All => (has_changed || is_first).then(|| (now.clone(), None)),
