@@ -435,6 +435,9 @@ pub(crate) struct UpdateArguments {
         allow_negative_numbers = true
     )]
     pub(crate) timeout: Option<Duration>,
+    /// Print the quads that were really removed and added, as an RDF Patch
+    #[arg(long)]
+    pub(crate) return_delta: bool,
 }
 
 /// Where the request is.

@@ -305,3 +305,29 @@ fn a_load_that_fails_leaves_the_place_of_a_new_store_as_it_was() {
     );
     assert_eq!(run(path, &["dump", "--location", "empty"]), loaded);
 }
+
+#[test]
+fn an_update_prints_what_it_changed() {
+    let folder = store();
+    let update = "INSERT DATA { <http://e/a> <http://e/p> <http://e/b> , <http://e/c> } ;
+                  CLEAR GRAPH <http://e/g> ; DELETE DATA { <http://e/a> <http://e/p> <http://e/d> }";
+    let update = [
+        "update",
+        "--location",
+        "store",
+        "--return-delta",
+        "-u",
+        update,
+    ];
+    let patch = String::from_utf8(run(folder.path(), &update)).unwrap();
+    let mut lines: Vec<&str> = patch.lines().collect();
+    lines[1..3].sort_unstable();
+    let expected = [
+        "TX .",
+        "D <http://e/a> <http://e/n> \"plain\" <http://e/g> .",
+        "D <http://e/a> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://e/T> <http://e/g> .",
+        "A <http://e/a> <http://e/p> <http://e/c> .",
+        "TC .",
+    ];
+    assert_eq!(lines, expected);
+}

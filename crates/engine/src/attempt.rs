@@ -52,6 +52,8 @@ pub(crate) struct Done {
     pub(crate) memory: RequestMemory,
     /// It called other endpoints, for which nobody shall wait with the writer's lock.
     pub(crate) calls_services: bool,
+    /// Its client wants to know which quads it changes.
+    pub(crate) returns_delta: bool,
 }
 
 impl Done {

@@ -265,6 +265,7 @@ impl Database {
         let stored = store.as_ref().map(|store| Arc::clone(store.directory()));
         let directory = stored.or_else(|| read_from.clone());
         let log_failure: Arc<OnceLock<String>> = Arc::default();
+        let streams = Streams::default();
         let inner = Inner {
             graph: ArcSwap::from_pointee(StoredGraph {
                 snapshot: snapshot.clone(),
@@ -276,6 +277,7 @@ impl Database {
                 last: None,
                 failed: Arc::clone(&log_failure),
                 read_from,
+                published: Arc::clone(&streams.published),
             }),
             log_failure,
             turn: Turn::default(),
@@ -291,7 +293,7 @@ impl Database {
             planned_quads: AtomicU64::new(quads),
             workers: Arc::new(Workers::with_start(config.threads.saturating_sub(1), start)),
             shards: LastShards::default(),
-            streams: Streams::default(),
+            streams,
             config,
             recovery,
             seed: AtomicU64::new(now.as_nanos() as u64),

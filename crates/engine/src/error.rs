@@ -90,6 +90,17 @@ pub enum EngineError {
         /// The budget.
         limit_bytes: u64,
     },
+    /// An update was to return the quads that it changes, and these are too many. Nothing was changed.
+    #[error(
+        "the update changes {changes} quads, and to return as many takes more than its memory budget \
+         of {limit_bytes} bytes; nothing was changed"
+    )]
+    DeltaTooLarge {
+        /// Quads that it adds and removes, by operation, summed.
+        changes: u64,
+        /// The budget.
+        limit_bytes: u64,
+    },
     /// The query needs more memory than it may hold, and more temporary files than it may write.
     #[error("the query needs more than its {limit_bytes} bytes of temporary files")]
     SpillExceeded {

@@ -18,7 +18,7 @@ use crate::update::Run;
 use crate::{Database, EngineError, UpdateOptions, UpdateReport, document};
 
 /// What was done to a graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct GraphReport {
     /// Whether the graph was there before. The default graph always is.
@@ -30,7 +30,7 @@ pub struct GraphReport {
 impl GraphReport {
     /// What was done to all graphs: the dataset always is there.
     #[must_use]
-    pub const fn of_dataset(update: UpdateReport) -> Self {
+    pub fn of_dataset(update: UpdateReport) -> Self {
         Self {
             existed: true,
             update,

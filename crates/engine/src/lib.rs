@@ -27,6 +27,7 @@ mod backup;
 mod config;
 mod database;
 mod deadline;
+mod delta;
 mod distinct;
 mod document;
 mod error;
@@ -66,6 +67,7 @@ pub use config::{
     MakeBetween, MakeBetweenShards, QueryOptions, TransportOfTables,
 };
 pub use database::{DataMemory, Database};
+pub use delta::UpdateDelta;
 pub use error::{EngineError, TextPlace};
 pub use graph_store::GraphReport;
 pub use health::Failure;

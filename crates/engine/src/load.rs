@@ -163,6 +163,7 @@ impl Database {
             false => inner.load_at_turn(collected.sinks)?,
         }
         release_free_memory();
+        inner.tell_subscriptions();
         let graph = &self.graph().snapshot;
         let quads = [graph.triples(), graph.named_quads()];
         let times = [collected.read_time, begin.elapsed()];
@@ -179,6 +180,7 @@ impl Database {
                 effect,
                 memory: RequestMemory::default(),
                 calls_services: false,
+                returns_delta: false,
             })
         };
         let search = Search {
@@ -225,7 +227,9 @@ impl Inner {
         let base = build(sinks, latest.documents())?;
         let base = base.with_union(latest.base().is_union());
         let number = SnapshotNumber(latest.number().0 + 1);
-        self.replace_all(writer, base, number)
+        self.replace_all(writer, base, number)?;
+        writer.published.note(latest, &writer.latest);
+        Ok(())
     }
 }
 

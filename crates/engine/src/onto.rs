@@ -98,6 +98,7 @@ impl Inner {
             (next, !unused.is_empty())
         })?;
         writer.advance(next.clone())?;
+        writer.published.note(&latest, &next);
         if forgets {
             self.forget_plans();
         }

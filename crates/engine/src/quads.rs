@@ -13,7 +13,7 @@ use crate::solutions::TermDecoder;
 use crate::{Database, EngineError};
 
 /// Quads visited between two looks whether the store's files are whole.
-const QUADS_BETWEEN_CHECKS: u64 = 1024;
+pub(crate) const QUADS_BETWEEN_CHECKS: u64 = 1024;
 
 /// Graphs to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -162,7 +162,7 @@ fn for_each_id(
 
 /// Turns ids into text. Each place has a decoder of its own, so that all four texts can be
 /// borrowed at once and each decoder sees ids that are near each other.
-struct QuadReader<'g> {
+pub(crate) struct QuadReader<'g> {
     graph: &'g StoredGraph,
     subjects: TermDecoder<'g>,
     objects: TermDecoder<'g>,
@@ -178,7 +178,7 @@ enum Node {
 }
 
 impl<'g> QuadReader<'g> {
-    fn new(graph: &'g Arc<StoredGraph>, terms: &'g Terms) -> Self {
+    pub(crate) fn new(graph: &'g Arc<StoredGraph>, terms: &'g Terms) -> Self {
         let decoder = || TermDecoder::new(graph, terms);
         Self {
             graph,
@@ -190,7 +190,7 @@ impl<'g> QuadReader<'g> {
         }
     }
 
-    fn text(
+    pub(crate) fn text(
         &mut self,
         subject: TermId,
         predicate: PredicateId,

@@ -21,6 +21,7 @@ use parking_lot::MutexGuard;
 use crate::attempt::{Attempt, Done};
 use crate::database::Inner;
 use crate::deadline::{Deadline, wait_for_lock};
+use crate::delta::DeltaMemory;
 use crate::graph::read_whole;
 use crate::reads::Reads;
 use crate::writer::Writer;
@@ -283,18 +284,29 @@ impl Database {
         mut done: Done,
     ) -> Result<UpdateReport, EngineError> {
         let (effect, memory) = (done.effect, std::mem::take(&mut done.memory));
+        let inner = self.inner();
+        let delta = match done.returns_delta {
+            true => {
+                let memory = DeltaMemory::reserve(effect, &inner.config)?;
+                Some((memory, writer.latest.clone()))
+            }
+            false => None,
+        };
         let appended = writer.append(working, done.into_stages())?;
         let snapshot = writer.latest.number();
+        let delta = delta.map(|(memory, before)| (memory, before, writer.latest.clone()));
         drop(writer);
         // What was changed is the database's now.
         drop(memory);
-        let inner = self.inner();
         inner.publish(appended)?;
         inner.note_transaction();
+        inner.tell_subscriptions();
+        let delta = delta.map(|(memory, before, after)| memory.delta(&before, after));
         Ok(UpdateReport {
             inserted: effect.added,
             deleted: effect.removed,
             snapshot,
+            delta,
         })
     }
 }

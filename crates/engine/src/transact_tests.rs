@@ -228,7 +228,9 @@ fn one_after_another(requests: [&str; 2], report: usize) -> (BTreeSet<String>, O
     let database = database();
     update(&database, START).unwrap();
     let reports = requests.map(|text| update(&database, text).ok());
-    let report = reports[report].map(|report| [report.inserted, report.deleted]);
+    let report = reports[report]
+        .as_ref()
+        .map(|report| [report.inserted, report.deleted]);
     (contents(&database), report)
 }
 

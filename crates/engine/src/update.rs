@@ -32,7 +32,7 @@ use crate::reads::{Reads, WatchedGraph};
 use crate::request_memory::RequestMemory;
 use crate::streams::TupleKeys;
 use crate::transact::{Execution, Search};
-use crate::{AddressPolicy, Database, EngineError, QueryOptions, TextPlace, document};
+use crate::{AddressPolicy, Database, EngineError, QueryOptions, TextPlace, UpdateDelta, document};
 
 /// Quads that place is made for at once, at most, or a part of those that there are.
 const MOST_ROOM: usize = 1 << 14;
@@ -58,6 +58,9 @@ pub struct UpdateOptions {
     pub services: Option<AddressPolicy>,
     /// Tells others how far the WHERE clause at work is.
     pub progress: Option<QueryProgress>,
+    /// The report has the quads that were really added and removed. Takes memory for each, within
+    /// what a query may hold.
+    pub return_delta: bool,
 }
 
 impl UpdateOptions {
@@ -69,7 +72,7 @@ impl UpdateOptions {
 }
 
 /// What an update did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UpdateReport {
     /// Quads that were not there before, by operation, summed.
@@ -78,6 +81,8 @@ pub struct UpdateReport {
     pub deleted: u64,
     /// The first snapshot that has what was done.
     pub snapshot: SnapshotNumber,
+    /// The quads that it added and removed, if its [options](UpdateOptions::return_delta) ask for them.
+    pub delta: Option<UpdateDelta>,
 }
 
 impl Database {
@@ -351,6 +356,7 @@ impl<'a> Run<'a> {
             effect: self.effect,
             memory: self.memory,
             calls_services: self.calls_services,
+            returns_delta: self.options.return_delta,
         }
     }
 

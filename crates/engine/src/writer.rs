@@ -14,6 +14,7 @@ use jindou_store::{Directory, DurableStore, Snapshot, Stage, StoreError, Transac
 use crate::EngineError;
 use crate::database::Inner;
 use crate::graph::StoredGraph;
+use crate::streams::Published;
 
 /// What the thread that holds the writer's lock may change.
 pub(crate) struct Writer {
@@ -28,6 +29,8 @@ pub(crate) struct Writer {
     /// The directory of a stored database that was opened to be read only, locked against others
     /// that would write it.
     pub(crate) read_from: Option<Arc<Directory>>,
+    /// Who hears of each transaction.
+    pub(crate) published: Arc<Published>,
 }
 
 /// A transaction that was appended to the log, or had nothing to append.
@@ -149,6 +152,8 @@ impl Writer {
         changed.set_number(SnapshotNumber(self.latest.number().0 + 1));
         // Others may use the numbers that they have meanwhile.
         changed.set_documents(changed.documents().max(self.latest.documents()));
+        // New terms alone change no answer.
+        let has_changes = !stages.is_empty();
         let transaction = Transaction::between(&self.latest, &changed, stages);
         if let Some(store) = &self.store {
             match store.append(&transaction) {
@@ -157,6 +162,9 @@ impl Writer {
             }
         }
         changed.keep_terms();
+        if has_changes {
+            self.published.note(&self.latest, &changed);
+        }
         self.latest = changed.clone();
         Ok(Appended {
             snapshot: changed,

@@ -234,8 +234,8 @@ fn planned(
 }
 
 /// Finds the core of a query.
-struct Cores<'q> {
-    query: &'q Query,
+pub(crate) struct Cores<'q> {
+    pub(crate) query: &'q Query,
 }
 
 /// Who answers the quad patterns of a scope.
@@ -438,21 +438,8 @@ impl Cores<'_> {
     fn reads(&self, parts: &Parts) -> Vec<StoredRead> {
         let mut reads: Vec<StoredRead> = Vec::new();
         let mut add = |scope: Scope, predicate: Option<NamedNode>| {
-            let (default, named) = match self.home(scope) {
-                Home::Stored { default, named } => (default, named),
-                Home::Windows(_) => {
-                    let dataset = self.query.dataset.as_ref();
-                    let merged = dataset.is_some_and(|dataset| !dataset.default.is_empty());
-                    (false, scope == Scope::Default && merged)
-                }
-                Home::Unknown => (true, true),
-            };
-            let read = StoredRead {
-                predicate,
-                default,
-                named,
-            };
-            if (default || named) && !reads.contains(&read) {
+            let read = self.stored_read(scope, predicate);
+            if (read.default || read.named) && !reads.contains(&read) {
                 reads.push(read);
             }
         };
@@ -473,7 +460,25 @@ impl Cores<'_> {
         reads
     }
 
-    fn iri(&self, id: ConstId) -> Option<NamedNode> {
+    /// What of stored graphs answers for a predicate in a scope, if any does.
+    pub(crate) fn stored_read(&self, scope: Scope, predicate: Option<NamedNode>) -> StoredRead {
+        let (default, named) = match self.home(scope) {
+            Home::Stored { default, named } => (default, named),
+            Home::Windows(_) => {
+                let dataset = self.query.dataset.as_ref();
+                let merged = dataset.is_some_and(|dataset| !dataset.default.is_empty());
+                (false, scope == Scope::Default && merged)
+            }
+            Home::Unknown => (true, true),
+        };
+        StoredRead {
+            predicate,
+            default,
+            named,
+        }
+    }
+
+    pub(crate) fn iri(&self, id: ConstId) -> Option<NamedNode> {
         match &self.query.constants[id.index()] {
             Constant::Fixed(Term::NamedNode(iri)) => Some(iri.clone()),
             _ => None,
@@ -482,7 +487,7 @@ impl Cores<'_> {
 }
 
 /// The predicates of a path; false if it has edges of others.
-fn edges(path: &PathExpression, out: &mut Vec<ConstId>) -> bool {
+pub(crate) fn edges(path: &PathExpression, out: &mut Vec<ConstId>) -> bool {
     match path {
         PathExpression::Edge(predicate, _) => {
             out.push(*predicate);

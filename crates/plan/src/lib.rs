@@ -43,6 +43,7 @@ mod service;
 mod shared;
 mod stack;
 mod statistics;
+mod stored_reads;
 mod update;
 mod update_convert;
 mod varset;

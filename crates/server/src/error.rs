@@ -162,6 +162,7 @@ impl From<EngineError> for Refusal {
                 StatusCode::SERVICE_UNAVAILABLE,
                 format!("the query needs more memory than its limit of {limit_bytes} bytes"),
             ),
+            EngineError::DeltaTooLarge { .. } => Self::new(StatusCode::UNPROCESSABLE_ENTITY, said),
             EngineError::SpillExceeded { limit_bytes } => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 format!(

@@ -15,7 +15,7 @@ use hyper::{Request, Response, StatusCode};
 use jindou_engine::results::{
     BooleanFormat, ResultsError, SolutionsFormat, SolutionsWriter, write_boolean, write_term,
 };
-use jindou_engine::{Answer, ContinuousResult, ContinuousResults, NextResult, Reservation};
+use jindou_engine::{Answer, ContinuousResult, ContinuousResults, NextResult, Reservation, Rows};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
@@ -277,6 +277,9 @@ impl Reader {
         match &result.answer {
             Ok(answer) => {
                 self.out.push(b',');
+                if let Some(removed) = &result.removed {
+                    self.write_removed(answer, removed).await?;
+                }
                 self.write_answer(answer).await?;
             }
             Err(error) => {
@@ -341,27 +344,59 @@ impl Reader {
                 expect_json(writer.finish(&mut self.out));
             }
             Answer::Triples(rows) => {
-                self.out.extend_from_slice(b"\"triples\":\"");
-                for row in rows.iter() {
-                    let mut line = Vec::new();
-                    for term in row.into_iter().flatten() {
-                        write_term(&mut line, term, false);
-                        line.push(b' ');
-                    }
-                    line.extend_from_slice(b".\n");
-                    let line = String::from_utf8_lossy(&line);
-                    let quoted = json!(line).to_string();
-                    let escaped = &quoted[1..quoted.len() - 1];
-                    self.out.extend_from_slice(escaped.as_bytes());
-                    self.flush_if_full().await?;
-                }
-                self.out.extend_from_slice(b"\"}");
+                self.out.extend_from_slice(b"\"triples\":");
+                self.write_triples(rows).await?;
+                self.out.push(b'}');
             }
             other => {
                 tracing::error!(?other, "an answer that this server does not know");
                 return Err(Gone);
             }
         }
+        Ok(())
+    }
+
+    /// Writes the member with the rows that are gone, in the form of those that came, and a comma.
+    async fn write_removed(&mut self, answer: &Answer, removed: &Rows) -> Result<(), Gone> {
+        self.out.extend_from_slice(b"\"removed\":");
+        match answer {
+            Answer::Solutions { variables, .. } => {
+                let mut writer = SolutionsWriter::new(SolutionsFormat::Json, variables);
+                let begin = self.out.len();
+                expect_json(writer.start(&mut self.out));
+                // It is beside a head already.
+                let bindings = b"{\"bindings\":[";
+                self.out.truncate(begin);
+                self.out.extend_from_slice(bindings);
+                for row in removed.iter() {
+                    expect_json(writer.row(&mut self.out, row));
+                    self.flush_if_full().await?;
+                }
+                self.out.extend_from_slice(b"]}");
+            }
+            _ => self.write_triples(removed).await?,
+        }
+        self.out.push(b',');
+        Ok(())
+    }
+
+    /// Writes triples as a string of N-Triples.
+    async fn write_triples(&mut self, rows: &Rows) -> Result<(), Gone> {
+        self.out.push(b'"');
+        for row in rows.iter() {
+            let mut line = Vec::new();
+            for term in row.into_iter().flatten() {
+                write_term(&mut line, term, false);
+                line.push(b' ');
+            }
+            line.extend_from_slice(b".\n");
+            let line = String::from_utf8_lossy(&line);
+            let quoted = json!(line).to_string();
+            let escaped = &quoted[1..quoted.len() - 1];
+            self.out.extend_from_slice(escaped.as_bytes());
+            self.flush_if_full().await?;
+        }
+        self.out.push(b'"');
         Ok(())
     }
 

@@ -87,6 +87,7 @@ mod body;
 mod choice;
 mod config;
 mod connections;
+mod delta;
 mod description;
 mod error;
 mod events;

@@ -33,6 +33,7 @@ pub(crate) struct UpdateParameters {
     pub(crate) using_graphs: Vec<NamedNode>,
     pub(crate) using_named_graphs: Vec<NamedNode>,
     pub(crate) union_default_graph: Option<bool>,
+    pub(crate) return_delta: Option<bool>,
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -92,6 +93,9 @@ impl UpdateParameters {
                         name,
                         switch(name, &value()?)?,
                     )?;
+                }
+                "return-delta" => {
+                    set(&mut self.return_delta, name, switch(name, &value()?)?)?;
                 }
                 "timeout" => set_timeout(&mut self.timeout, &value()?)?,
                 "query" => {
@@ -398,6 +402,8 @@ mod tests {
             "update=a&update=b",
             "default-graph-uri=http://e/a",
             "using-graph-uri=a",
+            "return-delta=json",
+            "return-delta=true&return-delta=true",
         ] {
             let refusal = UpdateParameters::default().add(wrong).expect_err(wrong);
             assert_eq!(refusal.status, StatusCode::BAD_REQUEST, "{wrong}");

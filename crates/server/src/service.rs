@@ -17,6 +17,7 @@ use serde_json::json;
 use crate::body::Body;
 use crate::config::{Cors, ServerConfig};
 use crate::connections::Peer;
+use crate::delta::DeltaFormat;
 use crate::description::{self, Description};
 use crate::error::Refusal;
 use crate::events::Readers;
@@ -30,7 +31,7 @@ use crate::protocol::{
 use crate::queries::{Client, QueryId, Reason};
 use crate::respond;
 use crate::streams::Endpoint;
-use crate::update::{Write, written};
+use crate::update::{Write, written, written_with};
 
 const PAGE: &str = include_str!("page.html");
 /// Streams and continuous queries as they are.
@@ -357,6 +358,7 @@ impl Service {
         client: &Arc<Client>,
     ) -> Result<Response<Body>, Refusal> {
         let mut parameters = UpdateParameters::default();
+        let accepted = accept(request.headers());
         if let Some(encoded) = request.uri().query() {
             parameters.add(encoded)?;
         }
@@ -401,6 +403,11 @@ impl Service {
             limit: limit.min(self.config.max_timeout),
             client: Arc::clone(client),
         };
+        // What cannot be answered is not executed.
+        let format = match parameters.return_delta {
+            Some(true) => Some(DeltaFormat::of(&accepted)?),
+            _ => None,
+        };
         let is_query = begins_as_query(&text);
         let base = NamedNode::new_unchecked(base);
         let work = move |database: &Database, options| {
@@ -410,13 +417,20 @@ impl Service {
                 using_named_graphs: parameters.using_named_graphs,
                 union_default_graph: parameters.union_default_graph,
                 base: Some(base),
+                return_delta: format.is_some(),
                 ..options
             };
             database.update_with(&text, options)
         };
         let done = self.executor.write(write, |report| report, work).await;
         match done {
-            Ok((report, id)) => Ok(written(&report, id)),
+            Ok((mut report, id)) => Ok(match report.delta.take().zip(format) {
+                None => written(&report, id),
+                Some((delta, format)) => {
+                    let response = self.executor.delta(delta, format, report.snapshot);
+                    written_with(response, &report, id)
+                }
+            }),
             Err(refusal) if is_query && refusal.status == StatusCode::BAD_REQUEST => {
                 Err(refusal.with_advice("this is a query; it goes to /query"))
             }

@@ -179,7 +179,15 @@ fn document(error: &IngestError) -> Refusal {
 
 /// The answer to a write: no content, and in its head what was done.
 pub(crate) fn written(report: &UpdateReport, query: QueryId) -> Response<Body> {
-    let mut response = respond::nothing();
+    written_with(respond::nothing(), report, query)
+}
+
+/// An answer to a write, with what was done in its head.
+pub(crate) fn written_with(
+    mut response: Response<Body>,
+    report: &UpdateReport,
+    query: QueryId,
+) -> Response<Body> {
     let headers = response.headers_mut();
     headers.insert(INSERTED, report.inserted.into());
     headers.insert(DELETED, report.deleted.into());

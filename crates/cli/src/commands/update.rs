@@ -1,9 +1,11 @@
 //! `jindou update`: changes a store in a folder by SPARQL Update.
 
+use std::io::{BufWriter, Write};
 use std::time::{Duration, Instant};
 
 use jindou_bench::table::thousands;
-use jindou_engine::{Config, UpdateOptions};
+use jindou_engine::results::{QuadText, TermText, write_term};
+use jindou_engine::{Config, UpdateDelta, UpdateOptions};
 
 use super::query::in_query;
 use crate::args::UpdateArguments;
@@ -20,6 +22,7 @@ pub(crate) fn run(arguments: UpdateArguments) -> anyhow::Result<()> {
         timeout: arguments.timeout,
         base: arguments.base,
         union_default_graph: arguments.union_default_graph.then_some(true),
+        return_delta: arguments.return_delta,
         ..UpdateOptions::default()
     };
     let report = database
@@ -31,5 +34,30 @@ pub(crate) fn run(arguments: UpdateArguments) -> anyhow::Result<()> {
         thousands(report.deleted),
         Duration::from_micros(begin.elapsed().as_micros() as u64),
     );
-    Ok(())
+    match &report.delta {
+        Some(delta) => print_patch(delta),
+        None => Ok(()),
+    }
+}
+
+/// Prints what changed as an RDF Patch.
+fn print_patch(delta: &UpdateDelta) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    out.write_all(b"TX .\n")?;
+    delta.for_each_removed(0..delta.removed(), |quad| print_line(&mut out, b'D', quad))?;
+    delta.for_each_added(0..delta.added(), |quad| print_line(&mut out, b'A', quad))?;
+    out.write_all(b"TC .\n")?;
+    Ok(out.flush()?)
+}
+
+fn print_line(out: &mut impl Write, what: u8, quad: QuadText<'_>) -> anyhow::Result<()> {
+    let mut line = vec![what, b' '];
+    let predicate = TermText::Iri(quad.predicate);
+    let terms = [quad.subject, predicate, quad.object];
+    for term in terms.into_iter().chain(quad.graph) {
+        write_term(&mut line, term, false);
+        line.push(b' ');
+    }
+    line.extend_from_slice(b".\n");
+    Ok(out.write_all(&line)?)
 }

@@ -260,6 +260,7 @@ impl Inner {
             return Err(error);
         }
         self.note_transaction();
+        self.tell_subscriptions();
         Ok(ids)
     }
 }

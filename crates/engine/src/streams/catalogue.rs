@@ -17,6 +17,7 @@ use super::events::check_context;
 use super::records::Record;
 use super::shapes::{Shape, Shaped};
 use super::stream::Stream;
+use super::subscription::Subscription;
 use crate::deadline::Deadline;
 use crate::request_memory::RequestMemory;
 use crate::{Database, EngineError};
@@ -267,6 +268,7 @@ impl Database {
         drop((names, cut));
         self.inner().settle_change(noted)?;
         query.is_gone.store(true, Relaxed);
+        self.inner().streams.published.remove(&query);
         query.log.end();
         Ok(true)
     }
@@ -320,7 +322,9 @@ fn add_parsed(
     }
     let mut continuous = continuous((number, name, text), parsed, names)?;
     continuous.publishes = published(&continuous, names)?;
-    continuous.shaped = names.shaped(&continuous.query);
+    if continuous.subscription.is_none() {
+        continuous.shaped = names.shaped(&continuous.query);
+    }
     continuous.is_paused.store(is_paused, Relaxed);
     let query = Arc::new(continuous);
     names.last_number = names.last_number.max(number);
@@ -414,13 +418,10 @@ fn continuous(
     query: ContinuousQuery,
     names: &Names,
 ) -> Result<Continuous, EngineError> {
-    if query.windows.is_empty() {
-        let feature = "continuous queries without a window of a stream".to_owned();
-        return Err(EngineError::Unsupported {
-            feature,
-            place: None,
-        });
-    }
+    let subscription = match query.windows.is_empty() {
+        true => Some(Subscription::new(&query)?),
+        false => None,
+    };
     let mut windows = Vec::with_capacity(query.windows.len());
     let mut streams = Vec::with_capacity(query.windows.len());
     for window in &query.windows {
@@ -461,6 +462,7 @@ fn continuous(
         overlaps,
         incremental: OnceLock::new(),
         shaped: None,
+        subscription,
         plans: None.into(),
         publishes: None,
         last_ms: i64::MIN.into(),

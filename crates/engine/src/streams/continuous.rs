@@ -13,12 +13,13 @@ use jindou_stream::Schedule;
 use parking_lot::{Condvar, Mutex};
 use rustc_hash::FxHashMap;
 
-use super::answer::Answer;
+use super::answer::{Answer, Rows};
 use super::histogram::Histogram;
 use super::incremental::Keeping;
 use super::plans::Plans;
 use super::shapes::Shaped;
 use super::stream::{OfWindows, Stream};
+use super::subscription::Subscription;
 
 /// Results that are kept for those who come later, and bytes of these.
 const MOST_RESULTS: usize = 1_000;
@@ -39,6 +40,8 @@ pub(crate) struct Continuous {
     pub(super) incremental: OnceLock<Result<Incremental, Recomputed>>,
     /// What others have in common with it.
     pub(super) shaped: Option<Shaped>,
+    /// It has no windows, and hears of transactions.
+    pub(super) subscription: Option<Subscription>,
     /// Its last plans.
     pub(super) plans: Mutex<Option<Arc<Plans>>>,
     pub(super) schedule: Schedule,
@@ -109,22 +112,26 @@ pub(super) struct Figures {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContinuousResult {
-    /// The instant.
+    /// The instant; of a query without windows, the time of the clock.
     pub instant_ms: i64,
-    /// Counts the instants of the query, from 1.
+    /// Counts the results of the query, from 1.
     pub sequence: u64,
     /// Each window's name, and what it held: from a time on, and before another one.
     pub windows: Arc<[(Arc<str>, i64, i64)]>,
     /// The number of the snapshot of the stored graph.
     pub snapshot: u64,
-    /// What was found, or why nothing could be.
+    /// What was found, or why nothing could be. Of a query without windows, what a transaction added,
+    /// unless its text says otherwise.
     pub answer: Result<Answer, String>,
+    /// Of a query without windows, the rows that the transaction removed.
+    pub removed: Option<Rows>,
 }
 
 impl ContinuousResult {
     fn bytes(&self) -> usize {
         let rows = self.answer.as_ref().ok().and_then(Answer::rows);
-        size_of::<Self>() + rows.map_or(0, super::answer::Rows::bytes)
+        let rows = rows.into_iter().chain(&self.removed);
+        size_of::<Self>() + rows.map(Rows::bytes).sum::<usize>()
     }
 }
 
@@ -288,7 +295,7 @@ impl Continuous {
             Some(Output::IStream) => true,
             Some(Output::DStream) => false,
         };
-        let empty = super::answer::Rows::default();
+        let empty = Rows::default();
         let before = state.before.take();
         let before_rows = before.as_deref().and_then(Answer::rows).unwrap_or(&empty);
         let given = answer.rows().map(|rows| match is_insert {

@@ -29,7 +29,7 @@ use crate::{EngineError, QueryOptions};
 const MOST_EMPTY: u32 = 1_000;
 
 /// An evaluation that takes longer is long: those that follow are made by threads of their own.
-const LONG: Duration = Duration::from_millis(2);
+pub(super) const LONG: Duration = Duration::from_millis(2);
 /// One that proves to be long is given up after this time, and made by such a thread.
 const GIVEN_UP: Duration = Duration::from_millis(10);
 
@@ -107,6 +107,9 @@ impl Inner {
         limit: Option<Duration>,
         is_over: &dyn Fn() -> bool,
     ) -> bool {
+        if let Some(subscription) = &query.subscription {
+            return self.evaluate_subscription((query, subscription), limit, is_over);
+        }
         let mut state = query.state.lock();
         while let Some(instant_ms) = query.due(&state) {
             if query.is_gone.load(Relaxed) {
@@ -221,6 +224,7 @@ impl Inner {
             windows: bounds.collect(),
             snapshot: graph.snapshot.number().0,
             answer: found.map_err(|error| error.to_string()),
+            removed: None,
         });
         if let Err(error) = self.note_result(query, state, empty, &result) {
             state.before = before;
@@ -234,7 +238,7 @@ impl Inner {
         Evaluated::Result(result)
     }
 
-    fn find(
+    pub(super) fn find(
         &self,
         query: &Continuous,
         state: &mut State,
@@ -255,7 +259,11 @@ impl Inner {
                 windowed: &windowed,
                 windows,
                 instant_ms,
-                forgotten: self.streams.forgotten.load(Relaxed),
+                forgotten: match query.subscription {
+                    // Its snapshot may be an old one.
+                    Some(_) => graph.snapshot.times_forgotten(),
+                    None => self.streams.forgotten.load(Relaxed),
+                },
             };
             let plans = self.plans(query, keeping, &at)?;
             let source: Arc<dyn GraphSource> = Arc::clone(&windowed) as _;

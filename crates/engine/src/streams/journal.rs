@@ -170,9 +170,12 @@ impl Inner {
     ///
     /// # Errors
     /// As [`Journal::append`].
-    pub(super) fn begin_query(&self, query: &Arc<Continuous>) -> Result<(), EngineError> {
+    pub(super) fn begin_query(
+        self: &Arc<Self>,
+        query: &Arc<Continuous>,
+    ) -> Result<(), EngineError> {
         let (last_ms, begins) = query.beginning();
-        let _cut = self.streams.cut.read();
+        let cut = self.streams.cut.read();
         if let Some(journal) = self.journal_of_query(query) {
             journal.append(&Record::Begin {
                 query: query.number,
@@ -181,7 +184,8 @@ impl Inner {
             })?;
         }
         query.begin(last_ms, begins);
-        Ok(())
+        drop(cut);
+        self.begin_subscription(query)
     }
 
     /// Bytes of the log of streams, and how often it was synced; `None` if there is none.

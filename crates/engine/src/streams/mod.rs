@@ -28,6 +28,7 @@ mod shapes;
 mod solutions;
 mod state;
 mod stream;
+mod subscription;
 mod tick;
 mod tuples;
 
@@ -49,6 +50,7 @@ pub use input::{Producer, PushReport};
 pub(crate) use pool::Pool;
 use stream::Stream;
 pub use stream::StreamStatus;
+pub(crate) use subscription::Published;
 pub(crate) use tuples::{ObjectKey, TupleKeys};
 
 use crate::{Database, EngineError};
@@ -59,6 +61,8 @@ pub(crate) struct Streams {
     names: RwLock<Names>,
     staged: absorb::Staged,
     pub(crate) pool: Arc<Pool>,
+    /// Transactions of which queries without windows are yet to hear.
+    pub(crate) published: Arc<Published>,
     /// Terms that only streams have.
     candidates: Mutex<Vec<TermId>>,
     /// How often ids were taken from terms, which plans remember.
@@ -178,7 +182,16 @@ impl Database {
     pub fn explain_continuous(&self, name: &str) -> Result<Option<String>, EngineError> {
         let query = self.known_query(name)?;
         let plans = query.plans.lock().clone();
-        plans.map(|plans| plans.explain()).transpose()
+        let text = plans.map(|plans| match &query.subscription {
+            None => plans.explain(),
+            Some(subscription) => {
+                let plan = plans.whole.explain()?;
+                Ok(format!(
+                    "computed after each transaction that changes {subscription}\n{plan}"
+                ))
+            }
+        });
+        text.transpose()
     }
 
     /// The results of a continuous query after one that was seen, or from now on.

@@ -305,6 +305,7 @@ impl Reading<'_> {
                 .collect(),
             snapshot: record.snapshot,
             answer: answer.map_err(Cow::into_owned),
+            removed: None,
         }));
     }
 

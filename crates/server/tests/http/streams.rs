@@ -483,7 +483,13 @@ fn a_text_that_is_wrong_is_refused_with_its_place() {
             501,
             "number of triples",
         ),
-        ("q", QUERY, "SELECT * { ?x ?y ?z }", 501, "without a window"),
+        (
+            "q",
+            QUERY,
+            "REGISTER QUERY q COMPUTED EVERY 1s AS SELECT * { ?x ?y ?z }",
+            501,
+            "without windows",
+        ),
         ("a.b", QUERY, LATEST, 400, "no name of a continuous query"),
         ("q", TURTLE, LATEST, 415, "application/rsp-ql"),
     ] {
@@ -495,6 +501,65 @@ fn a_text_that_is_wrong_is_refused_with_its_place() {
     let answer = put(&server, "/continuous/q", &problem, text);
     assert_eq!((answer.status, &answer.json()["line"]), (400, &json!(1)));
     assert_eq!(server.get("/continuous", "").json(), json!([]));
+}
+
+#[test]
+fn a_query_without_windows_tells_what_updates_change() {
+    let server = Running::new();
+    let update = |text: &str| {
+        let kind = "Content-Type: application/sparql-update\r\n";
+        let answer = post(&server, "/update", kind, text);
+        assert_eq!(answer.status, 204, "{}", answer.text());
+        let number = answer.header("jindou-snapshot").expect("one");
+        number.parse::<u64>().expect("a number")
+    };
+    let select = "SELECT ?o { <http://e/new> <http://e/is> ?o }";
+    assert_status(&put(&server, "/continuous/q", QUERY, select), 201, "");
+    let construct = "CONSTRUCT WHERE { <http://e/new> <http://e/is> ?o }";
+    assert_status(&put(&server, "/continuous/c", QUERY, construct), 201, "");
+    let mut events = Events::of(&server, "/continuous/q/results?after=0", "");
+    let first = events.next().unwrap().data;
+    assert_eq!(
+        (&first["windows"], &first["sequence"]),
+        (&json!([]), &json!(1))
+    );
+    assert_eq!(first["results"]["bindings"], json!([]));
+    update("INSERT DATA { <http://e/new> <http://e/is> <http://e/a> }");
+    assert_eq!(events.next().unwrap().data["sequence"], json!(2));
+    update("INSERT DATA { <http://e/other> <http://e/was> <http://e/a> }");
+    let snapshot = update(
+        "DELETE { ?s ?p <http://e/a> } INSERT { ?s ?p <http://e/b> , <http://e/c> } \
+         WHERE { ?s ?p <http://e/a> FILTER(?p = <http://e/is>) }",
+    );
+    let told = events.next().unwrap().data;
+    assert_eq!(
+        (&told["sequence"], &told["snapshot"], &told["query"]),
+        (&json!(3), &json!(snapshot), &json!("q"))
+    );
+    let iri = |name: &str| json!({ "o": { "type": "uri", "value": format!("http://e/{name}") } });
+    assert_eq!(told["removed"], json!({ "bindings": [iri("a")] }));
+    assert_eq!(told["head"], json!({ "vars": ["o"] }));
+    assert_eq!(
+        told["results"]["bindings"].as_array().map(Vec::len),
+        Some(2)
+    );
+    let mut events = Events::of(&server, "/continuous/c/results?after=2", "");
+    let told = events.next().unwrap().data;
+    assert_eq!(
+        told["removed"],
+        json!("<http://e/new> <http://e/is> <http://e/a> .\n")
+    );
+    assert_eq!(
+        told["triples"]
+            .as_str()
+            .map(|triples| triples.lines().count()),
+        Some(2)
+    );
+    let plan = server.get("/continuous/q", "").text();
+    assert!(
+        plan.contains("after each transaction that changes"),
+        "{plan}"
+    );
 }
 
 #[test]

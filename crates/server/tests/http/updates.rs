@@ -341,3 +341,125 @@ fn many_clients_write_at_once() {
     let count = "SELECT (COUNT(*) AS ?n) { ?s <http://e/wrote> ?o }";
     assert_eq!(server.query(count, "&format=csv").text(), "n\r\n40\r\n");
 }
+
+#[test]
+fn what_an_update_changed_is_returned_to_whoever_asks() {
+    let server = Running::new();
+    let update = |parameters: &str, headers: &str, text: &str| {
+        let target = format!("/update?{parameters}");
+        server.send("POST", &target, &format!("{UPDATE}{headers}"), text)
+    };
+    let insert = "INSERT DATA { <a> <p> 1 , \"x\\ny\"@en GRAPH <g> { <b> <p> <c> } } ;
+                  INSERT DATA { <a> <p> 2 } ; DELETE DATA { <a> <p> 2 }";
+    let answer = update("return-delta=true", "", insert);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    assert_eq!(answer.header("jindou-inserted"), Some("4"));
+    let json = answer.json();
+    let number = answer.header("jindou-snapshot").expect("one").parse().ok();
+    assert_eq!(json["snapshot"].as_u64(), number);
+    let mut added: Vec<&str> = (json["added"].as_array().unwrap().iter())
+        .map(|line| line.as_str().unwrap())
+        .collect();
+    added.sort_unstable();
+    let integer = "<http://www.w3.org/2001/XMLSchema#integer>";
+    let expected = [
+        format!("<http://e/a> <http://e/p> \"1\"^^{integer} ."),
+        "<http://e/a> <http://e/p> \"x\\ny\"@en .".to_owned(),
+        "<http://e/b> <http://e/p> <http://e/c> <http://e/g> .".to_owned(),
+    ];
+    assert_eq!(added, expected);
+    assert_eq!(json["removed"], serde_json::json!([]));
+
+    let patch = "Accept: application/rdf-patch\r\n";
+    let delete = "DELETE WHERE { GRAPH <g> { <b> ?p ?o } } ; INSERT DATA { <d> <p> <e> }";
+    let answer = update("return-delta=true", patch, delete);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(answer.header("content-type"), Some("application/rdf-patch"));
+    assert_eq!(
+        answer.text(),
+        "TX .\nD <http://e/b> <http://e/p> <http://e/c> <http://e/g> .\n\
+         A <http://e/d> <http://e/p> <http://e/e> .\nTC .\n"
+    );
+    // Again, it changes nothing.
+    assert_eq!(
+        update("return-delta=true", patch, delete).text(),
+        "TX .\nTC .\n"
+    );
+    let empty = update("return-delta=true", "", delete).json();
+    assert_eq!(
+        (&empty["added"], &empty["removed"]),
+        (&json["removed"], &json["removed"])
+    );
+
+    assert_eq!(update("return-delta=false", patch, "CLEAR ALL").status, 204);
+    for (parameters, headers, status) in [
+        ("return-delta=json", "", 400),
+        ("return-delta=true", "Accept: text/turtle\r\n", 406),
+    ] {
+        let answer = update(parameters, headers, "INSERT DATA { <refused> <p> 1 }");
+        assert_eq!(answer.status, status, "{}", answer.text());
+    }
+    assert!(!asks(&server, "?refused <http://e/p> 1"));
+}
+
+#[test]
+fn a_long_delta_comes_in_parts() {
+    let server = Running::new();
+    let lines = |value: &serde_json::Value| -> Vec<String> {
+        let lines = value.as_array().unwrap().iter();
+        lines
+            .map(|line| line.as_str().unwrap().to_owned())
+            .collect()
+    };
+    // Around the bounds of parts.
+    let mut before: Vec<String> = Vec::new();
+    for many in [511, 512, 513, 1024, 3000] {
+        let quads: String = (0..many)
+            .map(|number| format!("<s{many}> <q{many}> {number} . "))
+            .collect();
+        let text = format!(
+            "DELETE {{ ?s ?p ?o }} WHERE {{ ?s ?p ?o FILTER(STRSTARTS(STR(?p), 'http://e/q')) }} ;
+             INSERT DATA {{ {quads} }}"
+        );
+        let answer = server.send("POST", "/update?return-delta=true", UPDATE, &text);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let json = answer.json();
+        let (mut added, mut removed) = (lines(&json["added"]), lines(&json["removed"]));
+        added.sort_unstable();
+        added.dedup();
+        removed.sort_unstable();
+        assert_eq!(added.len(), many);
+        assert_eq!(removed, before);
+        before = added;
+    }
+    let answer = server.send(
+        "POST",
+        "/update?return-delta=true",
+        &format!("{UPDATE}Accept: application/rdf-patch\r\n"),
+        "CLEAR ALL",
+    );
+    let text = answer.text();
+    assert!(text.ends_with("TC .\n"));
+    assert_eq!(text.matches("\nD <http://e/s3000>").count(), 3000);
+}
+
+#[test]
+fn a_delta_that_is_too_large_is_refused_and_nothing_is_changed() {
+    let mut engine = Config::default();
+    engine.query_memory_bytes = 1 << 20;
+    let server = Running::with_engine(engine, |_| {});
+    let quads: String = (0..10_000)
+        .map(|number| format!("<s> <many> {number} . "))
+        .collect();
+    let insert = format!("INSERT DATA {{ {quads} }}");
+    let answer = server.send("POST", "/update?return-delta=true", UPDATE, &insert);
+    assert_eq!(answer.status, 422, "{}", answer.text());
+    assert!(
+        answer.text().contains("nothing was changed"),
+        "{}",
+        answer.text()
+    );
+    assert!(!asks(&server, "?s <http://e/many> ?o"));
+    assert_eq!(server.send("POST", "/update", UPDATE, &insert).status, 204);
+}

@@ -7,13 +7,13 @@
 //! base is merged; what others committed meanwhile is made in it, too, at the end.
 
 use jindou_dictionary::Interner;
-use jindou_model::{Change, Direction, IdQuad, PredicateId, TermId, TermKind};
+use jindou_model::{Change, IdQuad, PredicateId, TermId, TermKind};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::sink::BulkSink;
 use crate::delta::{Changes, NewIds, Stage, TermCounts, TermKey};
-use crate::{LayerKind, Merged, Snapshot, StoreError};
+use crate::{Merged, Snapshot, StoreError};
 
 /// Terms looked up together: the parts of the index that they need are still cached when those that
 /// were not found are added.
@@ -295,51 +295,13 @@ impl Loaded {
 
 /// The step that leads from one snapshot to a later one of the same base.
 fn changes_between(before: &Snapshot, after: &Snapshot) -> Stage {
-    assert!(
-        after.is_of_generation_of(before),
-        "ids of another generation mean something else"
-    );
-    let mut changes = Changes::default();
-    let mut note = |change, graph, number, subject, object| {
-        let quad = IdQuad {
-            subject: TermId::from_raw(subject),
-            predicate: PredicateId(number),
-            object: TermId::from_raw(object),
-            graph,
-        };
-        match change {
-            Change::Add => changes.add.push(quad),
-            Change::Remove => changes.remove.push(quad),
-        }
-    };
-    let kind = LayerKind::Default as usize;
-    let segments = &after.delta.layers[kind].segments[Direction::Out as usize];
-    for (number, segment) in segments.iter() {
-        let old = before.delta.layers[kind].segment(PredicateId(number as u32), Direction::Out);
-        let nothing = Default::default();
-        for ((subject, object), change) in segment.edges_since(old.unwrap_or(&nothing)) {
-            note(change, TermId::NONE, number as u32, subject, object);
-        }
-    }
-    let (now, then) = (&after.delta.named, &before.delta.named);
-    let inverse = |change| match change {
-        Change::Add => Change::Remove,
-        Change::Remove => Change::Add,
-    };
-    for ((graph, number, subject, object), change) in now.added.changes_since(&then.added) {
-        note(change, TermId::from_raw(graph), number, subject, object);
-    }
-    for ((graph, number, subject, object), change) in now.removed.changes_since(&then.removed) {
-        let change = inverse(change);
-        note(change, TermId::from_raw(graph), number, subject, object);
-    }
     let declared = after.declared_since(before);
     let of = |wanted: Change| {
         let graphs = declared.iter().filter(move |(_, change)| *change == wanted);
         graphs.map(|(graph, _)| TermId::from_raw(*graph)).collect()
     };
     Stage {
-        changes,
+        changes: after.quads_since(before),
         forget: of(Change::Remove),
         declare: of(Change::Add),
     }

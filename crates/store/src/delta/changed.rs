@@ -5,9 +5,10 @@
 
 use std::ops::ControlFlow;
 
-use jindou_model::{Change, Direction, PredicateId, SortedSet, TermId};
+use jindou_model::{Change, Direction, IdQuad, PredicateId, SortedSet, TermId};
 use rustc_hash::FxHashSet;
 
+use super::apply::Changes;
 use super::named::GraphQuad;
 use super::segment::SegmentDelta;
 use super::snapshot::Snapshot;
@@ -60,6 +61,66 @@ impl Snapshot {
             }
         }
         self.for_each_changed_graph(before, visit)
+    }
+
+    /// The quads that were removed and added since an earlier snapshot of the same generation; what
+    /// changed and changed back is in neither list. Those of the default graph come first, predicate
+    /// by predicate.
+    ///
+    /// Costs the predicates with changes since the last merge, and the changes between the two
+    /// snapshots.
+    ///
+    /// # Panics
+    /// If the other one is of another generation.
+    #[must_use]
+    pub fn quads_since(&self, before: &Self) -> Changes {
+        assert!(
+            self.is_of_generation_of(before),
+            "ids of another generation mean something else"
+        );
+        let mut changes = Changes::default();
+        let mut note = |change, graph, predicate, (subject, object)| {
+            let quad = IdQuad {
+                subject: TermId::from_raw(subject),
+                predicate,
+                object: TermId::from_raw(object),
+                graph,
+            };
+            match change {
+                Change::Add => changes.add.push(quad),
+                Change::Remove => changes.remove.push(quad),
+            }
+        };
+        let kind = LayerKind::Default as usize;
+        let nothing = SegmentDelta::default();
+        for (number, now) in self.delta.layers[kind].segments[Direction::Out as usize].iter() {
+            let predicate = PredicateId(number as u32);
+            let old = before.delta.layers[kind].segment(predicate, Direction::Out);
+            // Overlays come and go without a new version.
+            if old.map_or(0, |old| old.version) == now.version {
+                continue;
+            }
+            for (edge, change) in now.edges_since(old.unwrap_or(&nothing)) {
+                note(change, TermId::NONE, predicate, edge);
+            }
+        }
+        let (now, then) = (&self.delta.named, &before.delta.named);
+        let of_graph = |(graph, predicate, ..): &GraphQuad| {
+            (TermId::from_raw(*graph), PredicateId(*predicate))
+        };
+        for (quad, change) in now.added.changes_since(&then.added) {
+            let (graph, predicate) = of_graph(&quad);
+            note(change, graph, predicate, (quad.2, quad.3));
+        }
+        for (quad, change) in now.removed.changes_since(&then.removed) {
+            let (graph, predicate) = of_graph(&quad);
+            let inverse = match change {
+                Change::Add => Change::Remove,
+                Change::Remove => Change::Add,
+            };
+            note(inverse, graph, predicate, (quad.2, quad.3));
+        }
+        changes
     }
 
     /// Numbers that are others once quads of a predicate have changed in a layer, within one

@@ -434,6 +434,13 @@ impl Snapshot {
         forgotten.times += 1;
     }
 
+    /// How often ids were taken from terms before this snapshot: a plan made for one with another number
+    /// may have ids that mean nothing here.
+    #[must_use]
+    pub fn times_forgotten(&self) -> u64 {
+        self.delta.forgotten.times
+    }
+
     /// The terms that are forgotten and whose strings may still be there.
     pub(super) fn forgotten_terms(&self) -> Vec<TermId> {
         let gone = &self.delta.forgotten;

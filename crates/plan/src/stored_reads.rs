@@ -1,0 +1,78 @@
+//! What does a continuous query read of stored graphs, windows aside?
+
+use crate::algebra::{LogicalForm, Pattern};
+use crate::continuous::ContinuousQuery;
+use crate::incremental::{Cores, StoredRead, edges};
+use crate::physical::{Scope, Slot};
+
+impl ContinuousQuery {
+    /// All that the query reads of stored graphs: while nothing of it changes, neither does its answer.
+    ///
+    /// What cannot be told by predicates reads everything: variable predicates, paths that may be of no
+    /// length, the names of graphs, DESCRIBE.
+    #[must_use]
+    pub fn stored_reads(&self) -> Vec<StoredRead> {
+        let query = self.logical();
+        let mut found = Vec::new();
+        let mut add = |read: StoredRead| {
+            if (read.default || read.named) && !found.contains(&read) {
+                found.push(read);
+            }
+        };
+        if matches!(query.form, LogicalForm::Describe(_)) {
+            add(EVERYTHING);
+        }
+        let cores = Cores { query };
+        let mut pattern = query.pattern.clone();
+        pattern.for_each_mut(&mut |pattern| reads_of(&cores, pattern, &mut add));
+        found
+    }
+
+    /// True if it calls other endpoints.
+    #[must_use]
+    pub fn calls_services(&self) -> bool {
+        self.logical().calls_services
+    }
+}
+
+const EVERYTHING: StoredRead = StoredRead {
+    predicate: None,
+    default: true,
+    named: true,
+};
+
+fn reads_of(cores: &Cores<'_>, pattern: &Pattern, add: &mut dyn FnMut(StoredRead)) {
+    let read = |scope: Scope, predicate| cores.stored_read(scope, predicate);
+    match pattern {
+        Pattern::Quads(quads) => {
+            for quad in quads {
+                let predicate = match quad.predicate {
+                    Slot::Const(id) => cores.iri(id),
+                    Slot::Var(_) => None,
+                };
+                add(read(quad.scope, predicate));
+            }
+        }
+        Pattern::Path(path) => {
+            let mut predicates = Vec::new();
+            match !path.path.is_nullable() && edges(&path.path, &mut predicates) {
+                true => (predicates.iter()).for_each(|id| add(read(path.scope, cores.iri(*id)))),
+                false => add(read(path.scope, None)),
+            }
+        }
+        // Which graphs there are is told by no predicate.
+        Pattern::Graphs(_) | Pattern::EachGraph { .. } | Pattern::Service(_) => add(EVERYTHING),
+        Pattern::Unit
+        | Pattern::Values { .. }
+        | Pattern::Materialized { .. }
+        | Pattern::Join(_)
+        | Pattern::LeftJoin { .. }
+        | Pattern::Minus { .. }
+        | Pattern::Exists { .. }
+        | Pattern::Subquery(_)
+        | Pattern::Union(_)
+        | Pattern::Filter { .. }
+        | Pattern::Extend { .. }
+        | Pattern::Group { .. } => {}
+    }
+}
