@@ -129,6 +129,41 @@ pub enum BenchError {
         /// What it said.
         reason: String,
     },
+    /// Data that someone else publishes are not there.
+    #[error(
+        "{} is not there: give the folder of the data set, which has its parts under their own names",
+        path.display()
+    )]
+    NoData {
+        /// The folder or file.
+        path: PathBuf,
+    },
+    /// There is no query of this name.
+    #[error("there is no query {name}; there are {known}")]
+    NoQuery {
+        /// What was asked for.
+        name: String,
+        /// All names.
+        known: String,
+    },
+    /// The text of a query cannot be read.
+    #[error("{name}: {source}")]
+    QueryText {
+        /// The query's name.
+        name: String,
+        /// What is wrong with it.
+        source: Box<jindou_syntax::Error>,
+    },
+    /// A line of a file is not what it should be.
+    #[error("{}: line {line}: {reason}", path.display())]
+    BadLine {
+        /// The file.
+        path: PathBuf,
+        /// The line's number, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// A measuring thread ended early.
     #[error("a measuring thread panicked")]
     Thread,

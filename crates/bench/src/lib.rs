@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod child;
+pub mod citybench;
 pub mod data;
 mod error;
 pub mod figure;

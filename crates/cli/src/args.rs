@@ -14,7 +14,7 @@ use oxrdf::NamedNode;
 
 use crate::allow::{AllowLoad, AllowService, parse_load, parse_service};
 use crate::bench_args::{
-    BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments,
+    BenchArguments, BenchChildArguments, CitybenchArguments, GraphBenchArguments, HostileArguments,
     LsbenchBenchArguments, MergeBenchArguments, OperatorArguments, UpdateBenchArguments,
     parse_rate,
 };
@@ -709,6 +709,7 @@ pub(crate) enum BenchCommand {
     Graphs(GraphBenchArguments),
     Merges(MergeBenchArguments),
     Lsbench(LsbenchBenchArguments),
+    Citybench(CitybenchArguments),
 }
 
 /// Generate LUBM data in memory, run its seven queries, then serve it

@@ -503,6 +503,37 @@ pub(crate) struct LsbenchBenchArguments {
     pub(crate) json: Option<PathBuf>,
 }
 
+/// Measure the published queries of CityBench over the observations of a city
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench citybench --data citybench
+  jindou bench citybench --data citybench --only Q10_5 --json report.json
+
+The folder has queries/csparql/NAME.txt, whose texts are registered as they are, and what these name:
+streams/NAME.tnt.zst, lines of time, tab and statement, and static/NAME.n3. Observations are pushed as fast
+as they are taken; a stream that ends begins anew at later times. One thread does everything.")]
+pub(crate) struct CitybenchArguments {
+    /// Folder of CityBench's data
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// Seconds of the streams
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "300",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) seconds: NonZeroU32,
+    /// Only this query, such as Q1
+    #[arg(long, value_name = "NAME")]
+    pub(crate) only: Option<String>,
+    /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
 pub(crate) fn parse_rate(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if rate > 0.0 && rate <= 1e6 => Ok(rate),

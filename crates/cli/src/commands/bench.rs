@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use jindou_bench::child::{self, ChildProgram};
+use jindou_bench::citybench;
 use jindou_bench::graphs;
 use jindou_bench::hostile;
 use jindou_bench::lsbench;
@@ -17,7 +18,7 @@ use serde::Serialize;
 
 use crate::args::BenchCommand;
 use crate::bench_args::{
-    BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments,
+    BenchArguments, BenchChildArguments, CitybenchArguments, GraphBenchArguments, HostileArguments,
     LsbenchBenchArguments, MergeBenchArguments, OperatorArguments, UpdateBenchArguments,
 };
 use crate::output;
@@ -33,6 +34,7 @@ pub(crate) fn run(command: BenchCommand) -> anyhow::Result<()> {
         BenchCommand::Graphs(arguments) => graphs(arguments),
         BenchCommand::Merges(arguments) => merges(arguments),
         BenchCommand::Lsbench(arguments) => lsbench(&arguments),
+        BenchCommand::Citybench(arguments) => citybench(&arguments),
     }
 }
 
@@ -152,6 +154,20 @@ fn lsbench(arguments: &LsbenchBenchArguments) -> anyhow::Result<()> {
         only: arguments.only.clone(),
     };
     let report = lsbench::measure(&options, note)?;
+    print_report(&report, arguments.json.as_deref())?;
+    match report.queries.iter().find(|query| query.failures > 0) {
+        None => Ok(()),
+        Some(query) => bail!("{} evaluations of {} failed", query.failures, query.name),
+    }
+}
+
+fn citybench(arguments: &CitybenchArguments) -> anyhow::Result<()> {
+    let options = citybench::Options {
+        seconds: arguments.seconds.get().into(),
+        only: arguments.only.clone(),
+        ..citybench::Options::new(&arguments.data)
+    };
+    let report = citybench::measure(&options, note)?;
     print_report(&report, arguments.json.as_deref())?;
     match report.queries.iter().find(|query| query.failures > 0) {
         None => Ok(()),
