@@ -109,6 +109,14 @@ pub enum BenchError {
         /// The number found.
         found: u64,
     },
+    /// Streams took another number of tuples than were pushed.
+    #[error("streams took {found} tuples in time, but {expected} were pushed")]
+    TuplesDiffer {
+        /// The number pushed.
+        expected: u64,
+        /// The number that the streams report.
+        found: u64,
+    },
     /// There is nothing to merge.
     #[error("a merge found no changes, though {changes} triples were inserted before it")]
     NothingMerged {

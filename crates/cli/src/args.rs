@@ -15,8 +15,8 @@ use oxrdf::NamedNode;
 use crate::allow::{AllowLoad, AllowService, parse_load, parse_service};
 use crate::bench_args::{
     BenchArguments, BenchChildArguments, CitybenchArguments, GraphBenchArguments, HostileArguments,
-    LsbenchBenchArguments, MergeBenchArguments, OperatorArguments, UpdateBenchArguments,
-    parse_rate,
+    IngestBenchArguments, LsbenchBenchArguments, MergeBenchArguments, OperatorArguments,
+    UpdateBenchArguments, parse_rate,
 };
 use crate::spill::SpillArguments;
 use crate::stream_args::StreamCommand;
@@ -710,6 +710,7 @@ pub(crate) enum BenchCommand {
     Merges(MergeBenchArguments),
     Lsbench(LsbenchBenchArguments),
     Citybench(CitybenchArguments),
+    Ingest(IngestBenchArguments),
 }
 
 /// Generate LUBM data in memory, run its seven queries, then serve it

@@ -9,6 +9,7 @@ use jindou_bench::child::{self, ChildProgram};
 use jindou_bench::citybench;
 use jindou_bench::graphs;
 use jindou_bench::hostile;
+use jindou_bench::ingest;
 use jindou_bench::lsbench;
 use jindou_bench::lubm::{Options, measure};
 use jindou_bench::merges;
@@ -19,7 +20,8 @@ use serde::Serialize;
 use crate::args::BenchCommand;
 use crate::bench_args::{
     BenchArguments, BenchChildArguments, CitybenchArguments, GraphBenchArguments, HostileArguments,
-    LsbenchBenchArguments, MergeBenchArguments, OperatorArguments, UpdateBenchArguments,
+    IngestBenchArguments, LsbenchBenchArguments, MergeBenchArguments, OperatorArguments,
+    UpdateBenchArguments,
 };
 use crate::output;
 
@@ -35,6 +37,7 @@ pub(crate) fn run(command: BenchCommand) -> anyhow::Result<()> {
         BenchCommand::Merges(arguments) => merges(arguments),
         BenchCommand::Lsbench(arguments) => lsbench(&arguments),
         BenchCommand::Citybench(arguments) => citybench(&arguments),
+        BenchCommand::Ingest(arguments) => ingest(arguments),
     }
 }
 
@@ -173,6 +176,21 @@ fn citybench(arguments: &CitybenchArguments) -> anyhow::Result<()> {
         None => Ok(()),
         Some(query) => bail!("{} evaluations of {} failed", query.failures, query.name),
     }
+}
+
+fn ingest(arguments: IngestBenchArguments) -> anyhow::Result<()> {
+    let mut options = ingest::Options::new(arguments.seconds);
+    options.only = arguments.only;
+    if let Some(seconds) = arguments.stream_seconds {
+        options.stream_seconds = seconds.get().into();
+    }
+    if let Some(threads) = arguments.threads {
+        options.threads = threads.get();
+    }
+    options.http = arguments.http;
+    options.location = arguments.location;
+    let report = ingest::measure(&options, note)?;
+    print_report(&report, arguments.json.as_deref())
 }
 
 /// Says what is being done to whoever watches.
