@@ -109,6 +109,14 @@ pub enum BenchError {
         /// The number found.
         found: u64,
     },
+    /// Streams took another number of tuples than were pushed.
+    #[error("streams took {found} tuples in time, but {expected} were pushed")]
+    TuplesDiffer {
+        /// The number pushed.
+        expected: u64,
+        /// The number that the streams report.
+        found: u64,
+    },
     /// There is nothing to merge.
     #[error("a merge found no changes, though {changes} triples were inserted before it")]
     NothingMerged {
@@ -128,6 +136,41 @@ pub enum BenchError {
     Peer {
         /// What it said.
         reason: String,
+    },
+    /// Data that someone else publishes are not there.
+    #[error(
+        "{} is not there: give the folder of the data set, which has its parts under their own names",
+        path.display()
+    )]
+    NoData {
+        /// The folder or file.
+        path: PathBuf,
+    },
+    /// There is no query of this name.
+    #[error("there is no query {name}; there are {known}")]
+    NoQuery {
+        /// What was asked for.
+        name: String,
+        /// All names.
+        known: String,
+    },
+    /// The text of a query cannot be read.
+    #[error("{name}: {source}")]
+    QueryText {
+        /// The query's name.
+        name: String,
+        /// What is wrong with it.
+        source: Box<jindou_syntax::Error>,
+    },
+    /// A line of a file is not what it should be.
+    #[error("{}: line {line}: {reason}", path.display())]
+    BadLine {
+        /// The file.
+        path: PathBuf,
+        /// The line's number, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: &'static str,
     },
     /// A measuring thread ended early.
     #[error("a measuring thread panicked")]

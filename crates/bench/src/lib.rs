@@ -11,12 +11,14 @@
 #![forbid(unsafe_code)]
 
 pub mod child;
+pub mod citybench;
 pub mod data;
 mod error;
 pub mod figure;
 pub mod graphs;
 pub mod hostile;
 pub mod http;
+pub mod ingest;
 mod light;
 pub mod lsbench;
 pub mod lubm;
@@ -26,6 +28,8 @@ pub mod operators;
 pub mod report;
 pub mod run;
 mod serving;
+mod settle;
+mod store_folder;
 pub mod table;
 pub mod timing;
 pub mod turns;

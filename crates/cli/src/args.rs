@@ -14,9 +14,9 @@ use oxrdf::NamedNode;
 
 use crate::allow::{AllowLoad, AllowService, parse_load, parse_service};
 use crate::bench_args::{
-    BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments,
-    LsbenchBenchArguments, MergeBenchArguments, OperatorArguments, UpdateBenchArguments,
-    parse_rate,
+    BenchArguments, BenchChildArguments, CitybenchArguments, GraphBenchArguments, HostileArguments,
+    IngestBenchArguments, LsbenchBenchArguments, MergeBenchArguments, OperatorArguments,
+    UpdateBenchArguments, parse_rate,
 };
 use crate::spill::SpillArguments;
 use crate::stream_args::StreamCommand;
@@ -712,6 +712,8 @@ pub(crate) enum BenchCommand {
     Graphs(GraphBenchArguments),
     Merges(MergeBenchArguments),
     Lsbench(LsbenchBenchArguments),
+    Citybench(CitybenchArguments),
+    Ingest(IngestBenchArguments),
 }
 
 /// Generate LUBM data in memory, run its seven queries, then serve it

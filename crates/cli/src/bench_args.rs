@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use jindou_bench::graphs::Layout;
+use jindou_bench::ingest::Case;
 use jindou_bench::merges::Scenario;
 use jindou_bench::operators::{DEFAULT_SETS, Family, UNIVERSITIES};
 
@@ -498,6 +499,93 @@ pub(crate) struct LsbenchBenchArguments {
         "L1", "L2", "L3", "L4", "L5", "L6", "C4", "C5", "C6", "none",
     ])]
     pub(crate) only: Option<String>,
+    /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Measure the published queries of CityBench over the observations of a city
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench citybench --data citybench
+  jindou bench citybench --data citybench --only Q10_5 --json report.json
+
+The folder has queries/csparql/NAME.txt, whose texts are registered as they are, and what these name:
+streams/NAME.tnt.zst, lines of time, tab and statement, and static/NAME.n3. Observations are pushed as fast
+as they are taken; a stream that ends begins anew at later times. One thread does everything.")]
+pub(crate) struct CitybenchArguments {
+    /// Folder of CityBench's data
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// Seconds of the streams
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "300",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) seconds: NonZeroU32,
+    /// Only this query, such as Q1
+    #[arg(long, value_name = "NAME")]
+    pub(crate) only: Option<String>,
+    /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Measure how many tuples a second streams take
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench ingest
+  jindou bench ingest --only stored --threads 1 --location /tmp
+  jindou bench ingest --http --json report.json
+
+Cases: timing (into windows of a second that one query reads), memory (timeless tuples into a graph in
+memory), stored (timeless tuples into a graph in a folder, with an fsync a transaction). The five streams of
+LSBench are generated in memory before, at the rates of the Wukong+S paper; each thread owns some of them,
+and none goes more than a second of the streams ahead. Merges after the end are those until none is
+pending, the last of which begins after five quiet seconds. CPU is all of the process; with --http
+that has clients and server.")]
+pub(crate) struct IngestBenchArguments {
+    /// Only this case: timing, memory or stored
+    #[arg(long, value_name = "CASE")]
+    pub(crate) only: Option<Case>,
+    /// How long each case is pushed to, in seconds
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = parse_seconds,
+        allow_negative_numbers = true,
+        default_value = "10"
+    )]
+    pub(crate) seconds: Duration,
+    /// Seconds of the streams, after which a case ends, too; each has 133,500 tuples and takes about 20 MB
+    /// [default: six times --seconds]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) stream_seconds: Option<NonZeroU32>,
+    /// Threads that push, of which five have a stream [default: cores]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_count::<NonZeroUsize>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Push over a loopback HTTP server
+    #[arg(long)]
+    pub(crate) http: bool,
+    /// Where the folder of the stored case is made, which decides what an fsync costs; it is removed
+    /// afterwards
+    #[arg(long, value_name = "DIR", default_value = jindou_bench::data::DEFAULT_FOLDER)]
+    pub(crate) location: PathBuf,
     /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

@@ -30,17 +30,17 @@ pub(super) fn measure(options: &Options, note: &mut impl FnMut(&str)) -> Result<
     note("generating");
     let universities = options.universities;
     let file = data::lubm_file(&options.folder, Lubm::new(universities, 0))?;
-    let folder = StoreFolder::new(&options.folder, "birth");
+    let folder = StoreFolder::new(&options.folder, "merges-birth");
     note("committing");
     let database = Database::open_or_create(folder.path(), options.config())?;
     let (transactions, took) = run::once(|| commit(&database, &file))?;
     note("waiting for the background");
     let begin = Instant::now();
-    let has_settled = settle(&database, options.merge.idle + BEYOND_IDLE);
+    let has_settled = settle(&database, options.merge.idle + BEYOND_IDLE).is_at_rest;
     let settle_seconds = begin.elapsed().as_secs_f64();
     check_held(&database, "once all was typed", file.counts.distinct())?;
     note("loading afresh");
-    let fresh_folder = StoreFolder::new(&options.folder, "birth-fresh");
+    let fresh_folder = StoreFolder::new(&options.folder, "merges-birth-fresh");
     let (fresh, _) = fresh_folder.load_lubm(&file, options.config())?;
     let way = ("once all was typed", Check::Rows);
     Ok(Birth {

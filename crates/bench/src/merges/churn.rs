@@ -24,7 +24,7 @@ pub(super) fn measure(
     universities: Option<u32>,
     note: &mut impl FnMut(&str),
 ) -> Result<Churn, BenchError> {
-    let folder = StoreFolder::new(&options.folder, "churn");
+    let folder = StoreFolder::new(&options.folder, "merges-churn");
     let (database, triples) = match universities {
         None => (
             Database::open_or_create(folder.path(), options.config())?,

@@ -27,7 +27,7 @@ use std::fmt::{self, Display, Formatter};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jindou_engine::ingest::{LoadOptions, Progress, Source};
 use jindou_engine::{Config, Database, MergePolicy};
@@ -42,6 +42,8 @@ pub use tenths::{Extent, Tenth};
 
 use crate::data::{self, DataFile};
 use crate::machine::Machine;
+use crate::settle::settle;
+use crate::store_folder::StoreFolder;
 use crate::{BenchError, run};
 
 /// What is measured.
@@ -213,18 +215,7 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<MergeRep
     Ok(report)
 }
 
-/// A folder for one store, removed with all that is in it when this is dropped.
-struct StoreFolder(PathBuf);
-
 impl StoreFolder {
-    fn new(folder: &Path, name: &str) -> Self {
-        Self(folder.join(format!("merges-{name}-{}", std::process::id())))
-    }
-
-    fn path(&self) -> &Path {
-        &self.0
-    }
-
     /// A new store with the triples of a file; gives the time of the load as well.
     fn load(&self, file: &Path, config: Config) -> Result<(Database, Duration), BenchError> {
         jindou_fabric::allocator::release_free_memory();
@@ -257,13 +248,6 @@ impl StoreFolder {
     }
 }
 
-impl Drop for StoreFolder {
-    fn drop(&mut self) {
-        // A folder that cannot be removed costs space only; its name has the process that made it.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Whether the store holds as many triples as it should.
 fn check_held(database: &Database, when: &'static str, expected: u64) -> Result<(), BenchError> {
     let found = database.quad_counts().total();
@@ -285,31 +269,4 @@ fn merges_since(before: (u64, u64), database: &Database) -> u64 {
         // Merges of a generation that went are not known any more.
         false => now.0 - before.0 + now.1,
     }
-}
-
-/// Longest wait for the background.
-const SETTLES_WITHIN: Duration = Duration::from_secs(300);
-/// Time between two looks whether it works.
-const LOOK: Duration = Duration::from_millis(10);
-
-/// Waits until the background has had nothing to do for so long; false if it never rests.
-fn settle(database: &Database, quiet: Duration) -> bool {
-    let begin = Instant::now();
-    let state = || {
-        let memory = database.data_memory(None);
-        (memory.generation, memory.change_bytes, memory.is_in_work)
-    };
-    let mut last = state();
-    let mut since = Instant::now();
-    while begin.elapsed() < SETTLES_WITHIN + quiet {
-        std::thread::sleep(LOOK);
-        let now = state();
-        if now != last || now.2 {
-            (last, since) = (now, Instant::now());
-        }
-        if since.elapsed() >= quiet {
-            return true;
-        }
-    }
-    false
 }

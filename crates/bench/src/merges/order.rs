@@ -70,11 +70,11 @@ pub(super) fn measure(options: &Options, note: &mut impl FnMut(&str)) -> Result<
     for (texts, behind) in [("between", false), ("behind", true)] {
         let data = Data::new(options.literals, behind);
         note("loading afresh");
-        let fresh_folder = StoreFolder::new(&options.folder, "order-fresh");
+        let fresh_folder = StoreFolder::new(&options.folder, "merges-order-fresh");
         let fresh = data.load(&fresh_folder, &options.folder, 0..options.literals)?;
         for merges in [&[][..], &MERGES[..]] {
             note("loading and appending");
-            let folder = StoreFolder::new(&options.folder, "order");
+            let folder = StoreFolder::new(&options.folder, "merges-order");
             let database = data.load(&folder, &options.folder, 0..data.loaded())?;
             data.append(&database, merges)?;
             let way = match merges.is_empty() {

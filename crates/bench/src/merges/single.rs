@@ -35,7 +35,7 @@ pub(super) fn measure(
 ) -> Result<Single, BenchError> {
     note("generating");
     let file = data::lubm_file(&options.folder, Lubm::new(options.universities, 0))?;
-    let folder = StoreFolder::new(&options.folder, "single");
+    let folder = StoreFolder::new(&options.folder, "merges-single");
     note("loading");
     let mut config = Config::default();
     config.merge = MergePolicy::never();

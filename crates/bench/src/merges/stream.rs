@@ -45,7 +45,7 @@ pub(super) fn measure(
 ) -> Result<Stream, BenchError> {
     note("generating");
     let file = data::lubm_file(&options.folder, Lubm::new(options.stream_universities, 0))?;
-    let folder = StoreFolder::new(&options.folder, "stream");
+    let folder = StoreFolder::new(&options.folder, "merges-stream");
     note("loading");
     let (database, _) = folder.load_lubm(&file, options.config())?;
     let generation = database.data_memory(None).generation;
@@ -53,7 +53,7 @@ pub(super) fn measure(
     figures.merges = merges_since(generation, &database);
     note("waiting for the background");
     let begin = Instant::now();
-    figures.has_settled = settle(&database, options.merge.idle + BEYOND_IDLE);
+    figures.has_settled = settle(&database, options.merge.idle + BEYOND_IDLE).is_at_rest;
     figures.settle_seconds = begin.elapsed().as_secs_f64();
     let statistics = database.statistics();
     figures.merges_after = merges_since(generation, &database).saturating_sub(figures.merges);
@@ -77,7 +77,7 @@ fn beside_fresh(
     note: &mut impl FnMut(&str),
 ) -> Result<(), BenchError> {
     note("dumping");
-    let fresh_folder = StoreFolder::new(&options.folder, "fresh");
+    let fresh_folder = StoreFolder::new(&options.folder, "merges-fresh");
     let dump = Dump::write(database, &options.folder)?;
     note("loading afresh");
     let (fresh, load) = fresh_folder.load(&dump.0, options.config())?;

@@ -6,8 +6,10 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use jindou_bench::child::{self, ChildProgram};
+use jindou_bench::citybench;
 use jindou_bench::graphs;
 use jindou_bench::hostile;
+use jindou_bench::ingest;
 use jindou_bench::lsbench;
 use jindou_bench::lubm::{Options, measure};
 use jindou_bench::merges;
@@ -17,8 +19,9 @@ use serde::Serialize;
 
 use crate::args::BenchCommand;
 use crate::bench_args::{
-    BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments,
-    LsbenchBenchArguments, MergeBenchArguments, OperatorArguments, UpdateBenchArguments,
+    BenchArguments, BenchChildArguments, CitybenchArguments, GraphBenchArguments, HostileArguments,
+    IngestBenchArguments, LsbenchBenchArguments, MergeBenchArguments, OperatorArguments,
+    UpdateBenchArguments,
 };
 use crate::output;
 
@@ -33,6 +36,8 @@ pub(crate) fn run(command: BenchCommand) -> anyhow::Result<()> {
         BenchCommand::Graphs(arguments) => graphs(arguments),
         BenchCommand::Merges(arguments) => merges(arguments),
         BenchCommand::Lsbench(arguments) => lsbench(&arguments),
+        BenchCommand::Citybench(arguments) => citybench(&arguments),
+        BenchCommand::Ingest(arguments) => ingest(arguments),
     }
 }
 
@@ -157,6 +162,35 @@ fn lsbench(arguments: &LsbenchBenchArguments) -> anyhow::Result<()> {
         None => Ok(()),
         Some(query) => bail!("{} evaluations of {} failed", query.failures, query.name),
     }
+}
+
+fn citybench(arguments: &CitybenchArguments) -> anyhow::Result<()> {
+    let options = citybench::Options {
+        seconds: arguments.seconds.get().into(),
+        only: arguments.only.clone(),
+        ..citybench::Options::new(&arguments.data)
+    };
+    let report = citybench::measure(&options, note)?;
+    print_report(&report, arguments.json.as_deref())?;
+    match report.queries.iter().find(|query| query.failures > 0) {
+        None => Ok(()),
+        Some(query) => bail!("{} evaluations of {} failed", query.failures, query.name),
+    }
+}
+
+fn ingest(arguments: IngestBenchArguments) -> anyhow::Result<()> {
+    let mut options = ingest::Options::new(arguments.seconds);
+    options.only = arguments.only;
+    if let Some(seconds) = arguments.stream_seconds {
+        options.stream_seconds = seconds.get().into();
+    }
+    if let Some(threads) = arguments.threads {
+        options.threads = threads.get();
+    }
+    options.http = arguments.http;
+    options.location = arguments.location;
+    let report = ingest::measure(&options, note)?;
+    print_report(&report, arguments.json.as_deref())
 }
 
 /// Says what is being done to whoever watches.
