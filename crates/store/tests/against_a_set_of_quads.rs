@@ -1268,7 +1268,15 @@ fn a_key_that_comes_again_has_its_neighbours_again() {
             let (mut rows, mut out) = (Vec::new(), Vec::new());
             let mut cursor = Cursor::default();
             while cursor.key < keys.len() {
-                snapshot.expand(graphs, &[list], &mut cursor, None, 1000, &mut rows, &mut out);
+                snapshot.expand(
+                    graphs,
+                    &[list],
+                    &mut cursor,
+                    None,
+                    1000,
+                    &mut rows,
+                    &mut out,
+                );
             }
             assert_eq!(out.len(), 20 * keys.len(), "{} keys", keys.len());
             assert_eq!(rows.iter().max(), Some(&(keys.len() as u32 - 1)));

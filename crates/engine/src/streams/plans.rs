@@ -137,10 +137,10 @@ impl Plans {
 
     /// True if solutions are kept unless something rules that out for now.
     pub(super) fn agree_with(&self, ruled_out: Option<NotKept>) -> bool {
-        match (&self.incremental, ruled_out) {
-            (Err(NotKept::Changes | NotKept::Memory), None) | (Ok(_), Some(_)) => false,
-            _ => true,
-        }
+        !matches!(
+            (&self.incremental, ruled_out),
+            (Err(NotKept::Changes | NotKept::Memory), None) | (Ok(_), Some(_))
+        )
     }
 
     /// What is done at an instant, for people.
