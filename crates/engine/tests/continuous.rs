@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use jindou_engine::ingest::{Format, Progress, Source};
 use jindou_engine::{
-    Answer, ContinuousResult, Database, LoadOptions, NextResult, StreamDefinition, TupleFormat,
+    Answer, Config, ContinuousResult, Database, LoadOptions, MemoryPool, NextResult,
+    StreamDefinition, TupleFormat,
 };
 
 const PREFIX: &str = "PREFIX : <http://e/> ";
@@ -234,6 +235,106 @@ fn timeless_tuples_are_stored_once_their_batch_is_complete() {
             .unwrap()
             .starts_with("60\t<http://e/z> ")
     );
+}
+
+#[test]
+fn a_key_that_several_rows_have_is_followed_for_each_in_windows_and_a_small_graph() {
+    let database = Database::new();
+    let few = (0..20)
+        .map(|number| format!("<http://e/s{number}> <http://e/p> <http://e/o> <http://e/g> .\n"));
+    let many = (0..3000)
+        .map(|number| format!("<http://e/x{number}> <http://e/p> <http://e/o> <http://e/h> .\n"));
+    let text: String = few.chain(many).collect();
+    let source = Source::bytes("stored.nq", text.into_bytes()).with_format(Format::NQuads);
+    let loaded = database.load(vec![source], &LoadOptions::default(), &Progress::default());
+    loaded.unwrap();
+    stream(&database, "s");
+    let text = "SELECT ?i (COUNT(?s) AS ?n) FROM STREAM <http://e/s> [RANGE 1s] FROM <http://e/g> \
+                WHERE { ?i <http://e/q> ?o . ?s <http://e/p> ?o . ?s <http://e/p> ?o2 } GROUP BY ?i";
+    database.register("q", text).unwrap();
+    let lines = [
+        "1\t<http://e/i1> <http://e/q> <http://e/o> .\n",
+        "1\t<http://e/i2> <http://e/q> <http://e/o> .\n",
+        "1\t<http://e/i3> <http://e/q> <http://e/o> .\n",
+        "1\t<http://e/z> <http://e/p> <http://e/o> .\n",
+        "1\t<http://e/s1> <http://e/p> <http://e/other> .\n",
+    ];
+    let pushed = database.push("s", TupleFormat::Lines, None, lines.concat().into());
+    pushed.unwrap();
+    database.heartbeat("s", 1000).unwrap();
+    let mut results = database.results_of("q", Some(0)).unwrap();
+    let NextResult::Result(result, _) = results.next_within(Duration::ZERO) else {
+        panic!("there is one");
+    };
+    let answer = result.answer.as_ref().unwrap();
+    let counts: Vec<String> = answer
+        .rows()
+        .unwrap()
+        .iter()
+        .map(|row| format!("{:?}", row[1]))
+        .collect();
+    // Twenty stored ones and one of the window, of which one has two.
+    assert_eq!(counts.len(), 3);
+    assert!(
+        counts.iter().all(|count| count.contains("\"22\"")),
+        "{counts:?}"
+    );
+}
+
+#[test]
+fn results_that_wait_for_readers_are_bounded_together() {
+    let mut config = Config::default();
+    config.memory_pool = Some(std::sync::Arc::new(MemoryPool::new(16 << 20)));
+    let database = Database::with_config(config);
+    database
+        .create_stream("s", StreamDefinition::new("http://e/s"))
+        .unwrap();
+    let text = |number: usize| {
+        format!(
+            "SELECT * FROM STREAM <http://e/s> [RANGE 1s] WHERE {{ ?s ?p ?o FILTER({number} = {number}) }}"
+        )
+    };
+    for number in 0..40 {
+        database
+            .register(&format!("q{number}"), &text(number))
+            .unwrap();
+    }
+    let long = "x".repeat(1000);
+    let push = |time_ms: i64, count: i64| {
+        let line =
+            |number: i64| format!("{time_ms}\t<http://e/{number}> <http://e/p> \"{long}\" .\n");
+        let lines: String = (0..count).map(line).collect();
+        let pushed = database.push("s", TupleFormat::Lines, None, lines.into());
+        pushed.unwrap();
+        database.heartbeat("s", time_ms + 1000).unwrap();
+    };
+    let last = |number: usize| {
+        let name = format!("q{number}");
+        let mut results = database.results_of(&name, Some(0)).unwrap();
+        let mut last = None;
+        while let NextResult::Result(result, _) = results.next_within(Duration::ZERO) {
+            last = Some(result);
+        }
+        last.expect("there is one").answer.clone()
+    };
+    push(0, 100);
+    let kept = (0..40).filter(|number| last(*number).is_ok()).count();
+    assert!(
+        (10..25).contains(&kept),
+        "{kept} results of 100 kB are kept in 2 MiB"
+    );
+    let refused = (0..40).find_map(|number| last(number).err());
+    assert!(
+        refused
+            .expect("not all are")
+            .contains("may have 2097152 together")
+    );
+    // Small ones are always given, and give way to nobody.
+    push(1000, 10);
+    assert!((0..40).all(|number| last(number).is_ok()));
+    (1..40).for_each(|number| assert!(database.unregister(&format!("q{number}")).unwrap()));
+    push(2000, 1000);
+    assert!(last(0).is_ok(), "what others had is given back");
 }
 
 #[test]

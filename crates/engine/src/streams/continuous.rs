@@ -14,6 +14,7 @@ use parking_lot::{Condvar, Mutex};
 use rustc_hash::FxHashMap;
 
 use super::answer::{Answer, Rows};
+use super::held::Held;
 use super::histogram::Histogram;
 use super::incremental::Keeping;
 use super::plans::Plans;
@@ -80,6 +81,8 @@ pub(super) struct State {
     pub(super) keeping: Keeping,
     /// All that was found at the last instant, where results are differences.
     pub(super) before: Option<Arc<Answer>>,
+    /// Its bytes are counted.
+    pub(super) before_held: Option<Arc<Held>>,
     pub(super) sequence: u64,
     /// How many instants in a row had nothing in any window.
     pub(super) empty: u32,
@@ -125,6 +128,8 @@ pub struct ContinuousResult {
     pub answer: Result<Answer, String>,
     /// Of a query without windows, the rows that the transaction removed.
     pub removed: Option<Rows>,
+    /// Its bytes are counted as long as somebody has it.
+    pub(super) held: Option<Arc<Held>>,
 }
 
 impl ContinuousResult {
@@ -396,6 +401,8 @@ pub(super) struct ResultLog {
 struct Kept {
     results: VecDeque<Arc<ContinuousResult>>,
     bytes: usize,
+    /// The number of the last result, kept or not.
+    last: u64,
     is_over: bool,
     /// Tasks that wait for the next result, by the numbers of their readers.
     waiting: FxHashMap<u64, Waker>,
@@ -417,6 +424,7 @@ impl ResultLog {
     pub(super) fn push(&self, result: Arc<ContinuousResult>) {
         let mut kept = self.results.lock();
         kept.bytes += result.bytes();
+        kept.last = result.sequence;
         kept.results.push_back(result);
         while kept.results.len() > MOST_RESULTS
             || (kept.bytes > MOST_BYTES && kept.results.len() > 1)
@@ -427,6 +435,14 @@ impl ResultLog {
         let waiting = std::mem::take(&mut kept.waiting);
         drop(kept);
         self.wake(waiting);
+    }
+
+    /// Forgets the oldest result; false if there is none.
+    pub(super) fn drop_oldest(&self) -> bool {
+        let mut kept = self.results.lock();
+        let gone = kept.results.pop_front();
+        kept.bytes -= gone.as_ref().map_or(0, |gone| gone.bytes());
+        gone.is_some()
     }
 
     fn wake(&self, waiting: FxHashMap<u64, Waker>) {
@@ -454,8 +470,7 @@ impl ResultLog {
 
     /// The number of the last result; 0 before the first.
     pub(super) fn last(&self) -> u64 {
-        let kept = self.results.lock();
-        kept.results.back().map_or(0, |result| result.sequence)
+        self.results.lock().last
     }
 
     /// The first result that is kept after a number, waited for as long as said.

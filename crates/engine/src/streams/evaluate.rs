@@ -14,6 +14,7 @@ use oxrdf::Quad;
 use super::answer::{Answer, Rows};
 use super::continuous::{Continuous, ContinuousResult, State};
 use super::gap::{end_of_gap, is_empty};
+use super::held::bytes_of;
 use super::incremental::{At, Keeping};
 use super::plans::{Figures, Plans};
 use super::stream::Stream;
@@ -33,6 +34,9 @@ pub(super) const LONG: Duration = Duration::from_millis(2);
 /// One that proves to be long is given up after this time, and made by such a thread.
 const GIVEN_UP: Duration = Duration::from_millis(10);
 
+/// Whoever pushes tuples evaluates light queries for about so long; others then do the rest.
+const TOGETHER: Duration = Duration::from_millis(100);
+
 /// How long a thread is at a query.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Turn {
@@ -48,8 +52,9 @@ impl Inner {
     pub(super) fn wake_readers(self: &Arc<Self>, stream: &Stream) {
         let readers: Vec<Arc<Continuous>> = stream.readers.read().clone();
         self.evaluate_shapes(&readers);
+        let begun = Instant::now();
         for query in &readers {
-            self.wake(query);
+            self.wake_by(query, begun.elapsed() < TOGETHER);
         }
         // All together: what the first of them waits for, the device has done for the others.
         readers
@@ -61,6 +66,11 @@ impl Inner {
     /// Has a query evaluated: by this thread, unless another one is at it or it takes long and there
     /// are threads for that.
     pub(super) fn wake(self: &Arc<Self>, query: &Arc<Continuous>) {
+        self.wake_by(query, true);
+    }
+
+    /// The same, by this thread only if it may.
+    fn wake_by(self: &Arc<Self>, query: &Arc<Continuous>, may_evaluate: bool) {
         if query.wakes.fetch_add(1, SeqCst) > 0 {
             return;
         }
@@ -69,7 +79,7 @@ impl Inner {
             self.take_turn_of(query, Turn::default());
             return;
         }
-        let is_light = !query.is_long.load(Relaxed);
+        let is_light = may_evaluate && !query.is_long.load(Relaxed);
         let short = Turn {
             most: Some(LONG),
             limit: Some(GIVEN_UP),
@@ -209,7 +219,22 @@ impl Inner {
         (graph, found, took): (&StoredGraph, Result<Answer, EngineError>, Duration),
     ) -> Evaluated {
         let before = state.before.clone();
-        let found = found.map(|answer| query.output(state, answer));
+        let found = found.map_err(|error| error.to_string());
+        let found = found.and_then(|answer| {
+            let given = query.output(state, answer);
+            let remembered = state.before.as_deref().and_then(Answer::rows);
+            let held = self.hold_result(query, bytes_of(given.rows()))?;
+            let remembered = self.hold_result(query, bytes_of(remembered))?;
+            state.before_held = Some(remembered);
+            Ok((given, held))
+        });
+        let (found, held) = match found {
+            Ok((given, held)) => (Ok(given), Some(held)),
+            Err(error) => {
+                state.before.clone_from(&before);
+                (Err(error), None)
+            }
+        };
         let rows = found
             .as_ref()
             .ok()
@@ -223,8 +248,9 @@ impl Inner {
             sequence: state.sequence + 1,
             windows: bounds.collect(),
             snapshot: graph.snapshot.number().0,
-            answer: found.map_err(|error| error.to_string()),
+            answer: found,
             removed: None,
+            held,
         });
         if let Err(error) = self.note_result(query, state, empty, &result) {
             state.before = before;

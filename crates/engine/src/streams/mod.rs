@@ -14,6 +14,7 @@ mod evaluate;
 mod events;
 mod formats;
 mod gap;
+mod held;
 mod histogram;
 mod incremental;
 mod input;
@@ -61,6 +62,7 @@ pub(crate) struct Streams {
     names: RwLock<Names>,
     staged: absorb::Staged,
     pub(crate) pool: Arc<Pool>,
+    held_results: Arc<held::HeldResults>,
     /// Transactions of which queries without windows are yet to hear.
     pub(crate) published: Arc<Published>,
     /// Terms that only streams have.

@@ -304,6 +304,10 @@ impl Reading<'_> {
                 .map(|(name, (from_ms, until_ms))| (Arc::clone(name), *from_ms, *until_ms))
                 .collect(),
             snapshot: record.snapshot,
+            held: answer
+                .as_ref()
+                .ok()
+                .map(|answer| self.database.inner().hold_restored(answer)),
             answer: answer.map_err(Cow::into_owned),
             removed: None,
         }));

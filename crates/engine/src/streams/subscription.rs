@@ -21,6 +21,7 @@ use parking_lot::Mutex;
 use super::answer::{Answer, Rows};
 use super::continuous::{Continuous, ContinuousResult, State};
 use super::evaluate::LONG;
+use super::held::{Held, bytes_of};
 use crate::EngineError;
 use crate::database::Inner;
 use crate::graph::StoredGraph;
@@ -308,58 +309,85 @@ impl Inner {
             let took = begun.elapsed();
             query.is_long.store(took >= LONG, Relaxed);
             query.pass(&mut state, instant_ms);
-            tell(query, &mut state, &next, (instant_ms, took), found);
+            self.tell(query, &mut state, &next, (instant_ms, took), found);
             if is_over() {
                 return subscription.is_settled();
             }
         }
     }
-}
 
-/// Gives readers what a transaction added and removed, if it did.
-fn tell(
-    query: &Continuous,
-    state: &mut State,
-    next: &Next,
-    (instant_ms, took): (i64, Duration),
-    found: Result<Answer, EngineError>,
-) {
-    let give = |state: &mut State, answer, removed| {
-        state.sequence += 1;
-        query.log.push(Arc::new(ContinuousResult {
-            instant_ms,
-            sequence: state.sequence,
-            windows: Arc::default(),
-            snapshot: next.graph.snapshot.number().0,
-            answer,
-            removed,
-        }));
-    };
-    if next.skipped > 0 {
-        let message = format!(
-            "{} transactions were skipped, as the query was too slow: the next result has what all of \
-             them changed",
-            next.skipped
-        );
-        give(state, Err(message), None);
-    }
-    match found {
-        Err(error) => {
-            query.note(None, took);
-            give(state, Err(error.to_string()), None);
+    /// Gives readers what a transaction added and removed, if it did.
+    fn tell(
+        &self,
+        query: &Continuous,
+        state: &mut State,
+        next: &Next,
+        (instant_ms, took): (i64, Duration),
+        found: Result<Answer, EngineError>,
+    ) {
+        if next.skipped > 0 {
+            let message = format!(
+                "{} transactions were skipped, as the query was too slow: the next result has what all \
+                 of them changed",
+                next.skipped
+            );
+            give(query, state, next, instant_ms, Err(message));
         }
-        Ok(answer) => {
-            let given = difference(query.query.output, state.before.as_deref(), &answer);
+        let answer = match found {
+            Ok(answer) => answer,
+            Err(error) => {
+                query.note(None, took);
+                return give(query, state, next, instant_ms, Err(error.to_string()));
+            }
+        };
+        let given = difference(query.query.output, state.before.as_deref(), &answer);
+        let count = |(answer, removed): &(Answer, Option<Rows>)| {
+            answer.rows().map_or(1, Rows::len) + removed.as_ref().map_or(0, Rows::len)
+        };
+        query.note(Some(given.as_ref().map_or(0, count)), took);
+        match self.hold_result(query, bytes_of(answer.rows())) {
+            // The difference from what was told last is told once there is room.
+            Err(message) => return give(query, state, next, instant_ms, Err(message)),
+            Ok(remembered) => state.before_held = Some(remembered),
+        }
+        let Some((given, removed)) = given else {
             state.before = Some(Arc::new(answer));
-            let count = |(answer, removed): &(Answer, Option<Rows>)| {
-                answer.rows().map_or(1, Rows::len) + removed.as_ref().map_or(0, Rows::len)
-            };
-            query.note(Some(given.as_ref().map_or(0, count)), took);
-            if let Some((answer, removed)) = given {
-                give(state, Ok(answer), removed);
+            return;
+        };
+        match self.hold_result(query, bytes_of(given.rows().into_iter().chain(&removed))) {
+            Err(message) => give(query, state, next, instant_ms, Err(message)),
+            Ok(held) => {
+                state.before = Some(Arc::new(answer));
+                give(query, state, next, instant_ms, Ok((given, removed, held)));
             }
         }
     }
+}
+
+/// What readers get: an answer, what was removed, and the count of their bytes.
+type Given = (Answer, Option<Rows>, Arc<Held>);
+
+fn give(
+    query: &Continuous,
+    state: &mut State,
+    next: &Next,
+    instant_ms: i64,
+    given: Result<Given, String>,
+) {
+    state.sequence += 1;
+    let (answer, removed, held) = match given {
+        Ok((answer, removed, held)) => (Ok(answer), removed, Some(held)),
+        Err(message) => (Err(message), None, None),
+    };
+    query.log.push(Arc::new(ContinuousResult {
+        instant_ms,
+        sequence: state.sequence,
+        windows: Arc::default(),
+        snapshot: next.graph.snapshot.number().0,
+        answer,
+        removed,
+        held,
+    }));
 }
 
 /// What is told of an answer after the one before it: itself or a part of it, and the rows that are
