@@ -242,9 +242,12 @@ fn a_key_that_several_rows_have_is_followed_for_each_in_windows_and_a_small_grap
     let database = Database::new();
     let few = (0..20)
         .map(|number| format!("<http://e/s{number}> <http://e/p> <http://e/o> <http://e/g> .\n"));
-    let many = (0..3000)
+    let many = (0..30_000)
         .map(|number| format!("<http://e/x{number}> <http://e/p> <http://e/o> <http://e/h> .\n"));
-    let text: String = few.chain(many).collect();
+    let others = (0..9_000).map(|number| {
+        format!("<http://e/s{number}> <http://e/p> <http://e/y{number}> <http://e/g> .\n")
+    });
+    let text: String = few.chain(many).chain(others).collect();
     let source = Source::bytes("stored.nq", text.into_bytes()).with_format(Format::NQuads);
     let loaded = database.load(vec![source], &LoadOptions::default(), &Progress::default());
     loaded.unwrap();
@@ -273,10 +276,10 @@ fn a_key_that_several_rows_have_is_followed_for_each_in_windows_and_a_small_grap
         .iter()
         .map(|row| format!("{:?}", row[1]))
         .collect();
-    // Twenty stored ones and one of the window, of which one has two.
+    // Nineteen stored ones with two objects each, one with three, and one of the window.
     assert_eq!(counts.len(), 3);
     assert!(
-        counts.iter().all(|count| count.contains("\"22\"")),
+        counts.iter().all(|count| count.contains("\"42\"")),
         "{counts:?}"
     );
 }

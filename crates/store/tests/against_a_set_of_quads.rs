@@ -1240,24 +1240,39 @@ fn quads_of_the_base_and_newer_ones_go_together() {
 
 #[test]
 fn a_key_that_comes_again_has_its_neighbours_again() {
+    for (few, many, others) in [
+        (20, 3_000, 0),
+        (20, 100, 0),
+        (20, 500, 5_000),
+        (3, 40, 900),
+        (300, 600, 9),
+    ] {
+        for predicate in ["http://e/p", rdf::TYPE.as_str()] {
+            a_key_comes_again(predicate, (few, many, others));
+        }
+    }
+}
+
+/// Edges of one key in a graph, in another one, and those of other keys in the first.
+fn a_key_comes_again(predicate: &str, (few, many, others): (usize, usize, usize)) {
     let iri = |text: String| NamedNode::new_unchecked(text);
-    let quad = |subject: String, graph: &str| {
+    let quad = |subject: String, object: String, graph: &str| {
         let graph = iri(format!("http://e/{graph}"));
         Quad::new(
             iri(format!("http://e/{subject}")),
-            iri("http://e/p".to_owned()),
-            iri("http://e/o".to_owned()),
+            iri(predicate.to_owned()),
+            iri(format!("http://e/{object}")),
             graph,
         )
     };
-    let few = (0..20).map(|number| quad(format!("s{number}"), "g"));
-    let many = (0..3_000).map(|number| quad(format!("x{number}"), "h"));
-    let quads: Vec<Quad> = few.chain(many).collect();
+    let few_of = (0..few).map(|number| quad(format!("s{number}"), "o".to_owned(), "g"));
+    let many_of = (0..many).map(|number| quad(format!("x{number}"), "o".to_owned(), "h"));
+    let others = (0..others).map(|number| quad(format!("s{number}"), format!("y{number}"), "g"));
+    let quads: Vec<Quad> = few_of.chain(many_of).chain(others).collect();
     let snapshot = snapshot(load(&quads, 1));
     let id = |text: &str| snapshot.find_node(text.as_bytes()).expect("it is there");
-    let key = id("http://e/o");
-    let graph = id("http://e/g");
-    let predicate = snapshot.find_predicate("http://e/p").expect("it is there");
+    let (key, graph) = (id("http://e/o"), id("http://e/g"));
+    let predicate = snapshot.find_predicate(predicate).expect("it is there");
     for keys in [vec![key], vec![key; 2], vec![key; 10]] {
         let list = Lists {
             predicate,
@@ -1265,21 +1280,26 @@ fn a_key_that_comes_again_has_its_neighbours_again() {
             keys: &keys,
         };
         for graphs in [GraphRef::One(graph), GraphRef::Some(&[graph])] {
-            let (mut rows, mut out) = (Vec::new(), Vec::new());
-            let mut cursor = Cursor::default();
-            while cursor.key < keys.len() {
-                snapshot.expand(
-                    graphs,
-                    &[list],
-                    &mut cursor,
-                    None,
-                    1000,
-                    &mut rows,
-                    &mut out,
-                );
+            for budget in [1, 7, 400, 10_000] {
+                let (mut rows, mut out) = (Vec::new(), Vec::new());
+                let mut cursor = Cursor::default();
+                while cursor.key < keys.len() {
+                    let room = out.len() + budget;
+                    snapshot.expand(
+                        graphs,
+                        &[list],
+                        &mut cursor,
+                        None,
+                        room,
+                        &mut rows,
+                        &mut out,
+                    );
+                }
+                let place = format!("{few} {many} {} keys, {budget}, {graphs:?}", keys.len());
+                assert_eq!(out.len(), few * keys.len(), "{place}");
+                let expected = (0..keys.len() as u32).flat_map(|row| vec![row; few]);
+                assert!(rows.iter().copied().eq(expected), "{place}");
             }
-            assert_eq!(out.len(), 20 * keys.len(), "{} keys", keys.len());
-            assert_eq!(rows.iter().max(), Some(&(keys.len() as u32 - 1)));
         }
     }
 }

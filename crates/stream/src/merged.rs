@@ -16,6 +16,9 @@ use jindou_store::window::Window;
 
 /// Keys of which the windows are asked together.
 const KEYS_AT_ONCE: usize = 256;
+/// The offset of a cursor from which on it is in the windows of a key, whose stored neighbours it has
+/// passed.
+const OF_WINDOW: usize = 1 << 60;
 
 /// Windows and a stored graph.
 #[derive(Clone, Copy)]
@@ -235,8 +238,16 @@ impl Merged<'_> {
     ) -> Result<(), Unavailable> {
         let key = cursor.key;
         let one = part(list, key, key + 1);
-        let stored_places = self.source.places(self.stored, &one)? as usize;
-        if cursor.offset < stored_places {
+        // Places of one key alone are shared out by their numbers. Otherwise a cursor that is in the
+        // stored list is the source's own affair.
+        let (is_stored, of_window) = match list.keys.len() {
+            1 => {
+                let stored_places = self.source.places(self.stored, &one)? as usize;
+                (cursor.offset < stored_places, stored_places)
+            }
+            _ => (cursor.offset & OF_WINDOW == 0, OF_WINDOW),
+        };
+        if is_stored {
             let lists = [part(list, 0, key + 1)];
             (self.source).expand(self.stored, &lists, cursor, allowed, budget, rows, out)?;
             if cursor.key == key {
@@ -244,12 +255,13 @@ impl Merged<'_> {
             }
             *cursor = Cursor {
                 key,
-                offset: stored_places,
+                offset: of_window,
             };
         }
+        let first_of_window = of_window;
         let mut of_window = Cursor {
             key: 0,
-            offset: cursor.offset - stored_places,
+            offset: cursor.offset - first_of_window,
         };
         let (mut own_rows, mut found) = (Vec::new(), Vec::new());
         let room = budget.saturating_sub(out.len());
@@ -265,7 +277,7 @@ impl Merged<'_> {
         *cursor = match of_window.key {
             0 => Cursor {
                 key,
-                offset: stored_places + of_window.offset,
+                offset: first_of_window + of_window.offset,
             },
             _ => Cursor {
                 key: key + 1,
