@@ -19,6 +19,10 @@ const KEYS_AT_ONCE: usize = 256;
 /// The offset of a cursor from which on it is in the windows of a key, whose stored neighbours it has
 /// passed.
 const OF_WINDOW: usize = 1 << 60;
+/// So few are looked up one by one.
+const FEW_FOUND: usize = 64;
+/// A list is followed beside what was found unless it is so many times as long.
+const LONGER: usize = 4;
 
 /// Windows and a stored graph.
 #[derive(Clone, Copy)]
@@ -174,6 +178,53 @@ impl Merged<'_> {
         }
     }
 
+    /// What a list of the row has, too, by following the list beside what was found: some nanoseconds each
+    /// instead of a search. `None` where the list is much longer, or not sorted.
+    fn intersected(
+        &self,
+        list: &Lists<'_>,
+        rows: &[u32],
+        found: &[TermId],
+    ) -> Result<Option<(Vec<u32>, Vec<TermId>)>, Unavailable> {
+        let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
+            return Ok(None);
+        };
+        let is_sorted = |rows: &[u32], ids: &[TermId]| rows.iter().zip(ids).is_sorted();
+        if found.len() < FEW_FOUND || !is_sorted(rows, found) {
+            return Ok(None);
+        }
+        let keys = &list.keys[*first as usize..=*last as usize];
+        let part = Lists { keys, ..*list };
+        let (mut other_rows, mut others) = (Vec::new(), Vec::new());
+        let mut cursor = Cursor::default();
+        let budget = LONGER * found.len();
+        self.expand(
+            &[part],
+            &mut cursor,
+            None,
+            budget,
+            &mut other_rows,
+            &mut others,
+        )?;
+        if cursor.key < keys.len() || !is_sorted(&other_rows, &others) {
+            return Ok(None);
+        }
+        let (mut kept_rows, mut kept) = (Vec::new(), Vec::new());
+        let mut others = other_rows.iter().zip(&others).peekable();
+        for (row, id) in rows.iter().zip(found) {
+            let place = (row - first, *id);
+            while others.next_if(|(row, id)| (**row, **id) < place).is_some() {}
+            if others
+                .peek()
+                .is_some_and(|(row, id)| (**row, **id) == place)
+            {
+                kept_rows.push(*row);
+                kept.push(*id);
+            }
+        }
+        Ok(Some((kept_rows, kept)))
+    }
+
     /// Keeps what a list of the row has, too.
     fn keep_contained(
         &self,
@@ -181,6 +232,10 @@ impl Merged<'_> {
         rows: &mut Vec<u32>,
         found: &mut Vec<TermId>,
     ) -> Result<(), Unavailable> {
+        if let Some(kept) = self.intersected(list, rows, found)? {
+            (*rows, *found) = kept;
+            return Ok(());
+        }
         let keys: Vec<TermId> = rows.iter().map(|row| list.keys[*row as usize]).collect();
         let of_rows = Lists {
             keys: &keys,
