@@ -276,6 +276,7 @@ impl Database {
                 store,
                 last: None,
                 failed: Arc::clone(&log_failure),
+                revocation: None,
                 read_from,
                 published: Arc::clone(&streams.published),
             }),

@@ -14,7 +14,7 @@ use jindou_store::{Directory, DurableStore, Snapshot, Stage, StoreError, Transac
 use crate::EngineError;
 use crate::database::Inner;
 use crate::graph::StoredGraph;
-use crate::streams::Published;
+use crate::streams::{Published, Revocation};
 
 /// What the thread that holds the writer's lock may change.
 pub(crate) struct Writer {
@@ -26,6 +26,8 @@ pub(crate) struct Writer {
     pub(crate) last: Option<(Arc<Log>, Ticket)>,
     /// Why nothing may be written any more. Shared, so that it can be read without the lock.
     pub(crate) failed: Arc<OnceLock<String>>,
+    /// What is to be taken back before anything else is written.
+    pub(crate) revocation: Option<Revocation>,
     /// The directory of a stored database that was opened to be read only, locked against others
     /// that would write it.
     pub(crate) read_from: Option<Arc<Directory>>,
@@ -107,6 +109,30 @@ impl Writer {
         Ok(working)
     }
 
+    /// Takes back what a stream meant to store by a transaction that failed, at once or, if there is no
+    /// space, as soon as something else is to be written.
+    pub(crate) fn take_back(&mut self, revocation: Revocation) {
+        assert!(self.revocation.is_none(), "it goes before the next one");
+        self.revocation = Some(revocation);
+        if let Err(error) = self.revoke() {
+            tracing::warn!(%error, "nothing is written before this is");
+        }
+    }
+
+    /// Writes the revocation that is due, if one is. Until it is written no transaction may be: it would
+    /// have the number of the one that failed, and be taken for it when the store is opened again.
+    ///
+    /// # Errors
+    /// [`EngineError::ReadOnly`], until there is space.
+    pub(crate) fn revoke(&mut self) -> Result<(), EngineError> {
+        if let Some(revocation) = &self.revocation {
+            let revoked = revocation.write();
+            revoked.map_err(|error| self.refused(error))?;
+            self.revocation = None;
+        }
+        Ok(())
+    }
+
     /// Appends what led from the latest snapshot to `changed` to the log.
     ///
     /// # Errors
@@ -147,6 +173,7 @@ impl Writer {
         mut changed: Snapshot,
         stages: Vec<Stage>,
     ) -> Result<Appended, EngineError> {
+        self.revoke()?;
         // What it was made of may have been zeros.
         self.latest.base().check()?;
         changed.set_number(SnapshotNumber(self.latest.number().0 + 1));
@@ -178,6 +205,7 @@ impl Writer {
     /// # Errors
     /// What the operating system says; the generation before goes on.
     pub(crate) fn replace(&mut self, to: &Snapshot) -> Result<(), EngineError> {
+        self.revoke()?;
         if let Some(store) = &mut self.store {
             let between = Between(&self.failed);
             let replaced = store.replace(to.generation(), (to.base(), to.number()));
@@ -195,6 +223,7 @@ impl Writer {
     /// # Errors
     /// What the operating system says; the snapshot before stays the latest.
     pub(crate) fn advance(&mut self, to: Snapshot) -> Result<(), EngineError> {
+        self.revoke()?;
         if let Some(store) = &mut self.store {
             let between = Between(&self.failed);
             let advanced = store.advance(to.clone());

@@ -1,4 +1,4 @@
-//! Who has streams go on that go with the clock?
+//! Who has streams go on that go with the clock, or that a full disk has stopped?
 //!
 //! A thread, which sleeps while there is no such stream.
 
@@ -34,7 +34,7 @@ impl Ticker {
                     Ok(None) => park(),
                     Err(error) => {
                         if !std::mem::replace(&mut has_failed, true) {
-                            tracing::error!(%error, "streams do not go on with the clock");
+                            tracing::error!(%error, "streams do not go on by themselves");
                         }
                         park_timeout(AFTER_FAILURE);
                     }

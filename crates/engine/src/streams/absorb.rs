@@ -9,6 +9,7 @@ use jindou_store::window::{Run as WindowRun, StreamTuple};
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
+use super::journal::Revocation;
 use super::records::Facts;
 use super::stream::Stream;
 use super::tuples::Tuples;
@@ -124,6 +125,13 @@ impl Inner {
     /// Those of a transaction; the batch that met it waits, and so do those after it.
     pub(super) fn close_batches(self: &Arc<Self>, stream: &Stream) -> Result<(), EngineError> {
         let _one = stream.closing.lock();
+        let closed = self.close_batches_of(stream);
+        stream.is_behind.store(closed.is_err(), Relaxed);
+        closed
+    }
+
+    /// [`Self::close_batches`] by whoever closes those of this stream.
+    fn close_batches_of(self: &Arc<Self>, stream: &Stream) -> Result<(), EngineError> {
         self.absorb_late(stream)?;
         loop {
             let Some((begin_ms, tuples)) = stream.intake.lock().take_complete() else {
@@ -232,6 +240,7 @@ impl Inner {
         let graph = stream.definition.graph.as_deref();
         self.wait_for_merge(&deadline)?;
         let mut writer = self.take_turn(&deadline)?;
+        writer.revoke()?;
         let mut working = writer.begin_transaction()?;
         let (ids, done) = read_whole(&writer.latest, || {
             let mut run = Run::new(self, &options, &deadline, &mut working);
@@ -246,9 +255,12 @@ impl Inner {
                 None => writer.append(working, stages)?,
                 Some(journal) => {
                     let next = writer.latest.number().0 + 1;
-                    journal.intend(stream, facts, next)?;
-                    let appended = writer.append(working, stages);
-                    appended.inspect_err(|_| journal.revoke((stream, facts), &writer.failed))?
+                    let intended = journal.intend(stream, facts, next)?;
+                    let appended = journal
+                        .sync(intended)
+                        .and_then(|()| writer.append(working, stages));
+                    let revocation = Revocation::new(journal, stream, facts);
+                    appended.inspect_err(|_| writer.take_back(revocation))?
                 }
             },
         };

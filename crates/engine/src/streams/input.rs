@@ -47,7 +47,9 @@ impl Database {
     ///
     /// # Errors
     /// [`EngineError::NotFound`]; what is wrong with the text or the time; [`EngineError::StreamFull`], and the
-    /// source should wait; those of a transaction.
+    /// source should wait; those of a transaction that a push before could not make, as while the disk is
+    /// full. Nothing is kept then. A push that is the first one to complete what cannot become part of the
+    /// data yet is kept: that is tried again before anything else is taken, and by [`Database::tick`].
     pub fn push(
         &self,
         name: &str,
@@ -87,12 +89,14 @@ impl Database {
     ///
     /// # Errors
     /// [`EngineError::NotFound`]; [`EngineError::InvalidQuery`] for a stream that has times of arrival,
-    /// see [`heartbeat_now`](Self::heartbeat_now); those of a transaction.
+    /// see [`heartbeat_now`](Self::heartbeat_now); those of a transaction, as [`Database::push`] has them:
+    /// the watermark stays then.
     pub fn heartbeat(&self, name: &str, time_ms: i64) -> Result<(), EngineError> {
         let stream = self.known_stream(name)?;
         if stream.definition.time == TimeSource::Arrival {
             return Err(has_arrival_times(&stream));
         }
+        self.inner().catch_up(&stream)?;
         self.inner().heartbeat_of(&stream, time_ms)?;
         self.inner().limit_journal();
         Ok(())
@@ -108,6 +112,7 @@ impl Database {
         if stream.definition.time != TimeSource::Arrival {
             return Err(needs_time(&stream));
         }
+        self.inner().catch_up(&stream)?;
         self.inner()
             .heartbeat_of(&stream, self.inner().config.clock.now_ms())?;
         self.inner().limit_journal();
@@ -152,6 +157,34 @@ impl Database {
 }
 
 impl Inner {
+    /// Makes that part of the data which could not be so far.
+    ///
+    /// # Errors
+    /// Those of a transaction; it waits on.
+    pub(super) fn catch_up(self: &Arc<Self>, stream: &Stream) -> Result<(), EngineError> {
+        if stream.is_behind.load(Relaxed) {
+            self.close_batches(stream)?;
+            self.wake_readers(stream);
+        }
+        Ok(())
+    }
+
+    /// Makes all complete batches part of the data. Where that fails they wait, and what completed them
+    /// is kept all the same.
+    fn go_on_with(self: &Arc<Self>, stream: &Stream) {
+        let was_behind = stream.is_behind.load(Relaxed);
+        if let Err(error) = self.close_batches(stream)
+            && !was_behind
+        {
+            tracing::warn!(stream = stream.name, %error, "complete batches wait");
+        }
+        self.wake_readers(stream);
+    }
+
+    /// Notes a heartbeat, of which all that it completes becomes part of the data, now or later.
+    ///
+    /// # Errors
+    /// As [`Journal::append`](super::journal::Journal::append); nothing was noted then.
     pub(super) fn heartbeat_of(
         self: &Arc<Self>,
         stream: &Stream,
@@ -168,8 +201,7 @@ impl Inner {
             intake.heartbeat(time_ms);
             stream.hear(&intake, &self.config.clock);
         }
-        self.close_batches(stream)?;
-        self.wake_readers(stream);
+        self.go_on_with(stream);
         Ok(())
     }
 
@@ -180,6 +212,7 @@ impl Inner {
         tuples: Tuples,
         by: Option<(&str, u64)>,
     ) -> Result<PushReport, EngineError> {
+        self.catch_up(stream)?;
         let report = self.put_tuples(stream, tuples, by)?;
         if let Some(journal) = self.journal_of(stream) {
             // Those that were pushed before, too: their push may not have waited yet.
@@ -190,6 +223,9 @@ impl Inner {
     }
 
     /// Adds tuples, which are lasting when whatever follows from them is.
+    ///
+    /// # Errors
+    /// [`EngineError::StreamFull`]; those of the log. Nothing was added then.
     pub(super) fn put_tuples(
         self: &Arc<Self>,
         stream: &Stream,
@@ -207,8 +243,7 @@ impl Inner {
         }
         let report = self.take_in(stream, &mut tuples, by)?;
         if !report.repeated {
-            self.close_batches(stream)?;
-            self.wake_readers(stream);
+            self.go_on_with(stream);
         }
         Ok(report)
     }

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
 
 use jindou_store::log::Ticket;
 use jindou_store::{SideLog, StoreError};
@@ -67,27 +67,51 @@ impl Journal {
     /// Says that the next transaction stores facts, which is known after a crash when it is.
     ///
     /// # Errors
-    /// As [`Journal::append`] and [`Journal::sync`].
+    /// As [`Journal::append`]: nothing was said.
     pub(super) fn intend(
         &self,
         stream: &Stream,
         facts: Facts,
         snapshot: u64,
-    ) -> Result<(), EngineError> {
-        let ticket = self.append(&Record::Intent {
+    ) -> Result<Ticket, EngineError> {
+        self.append(&Record::Intent {
             stream: stream.number,
             facts,
             snapshot,
-        })?;
-        self.sync(ticket)
+        })
+    }
+}
+
+/// An intent to store facts that is to be taken back, as the store has not taken its transaction.
+pub(crate) struct Revocation {
+    journal: Arc<Journal>,
+    stream: u64,
+    facts: Facts,
+}
+
+impl Revocation {
+    pub(super) fn new(journal: &Arc<Journal>, stream: &Stream, facts: Facts) -> Self {
+        Self {
+            journal: Arc::clone(journal),
+            stream: stream.number,
+            facts,
+        }
     }
 
-    /// Takes an intent back whose transaction the store has not taken. Where that cannot be said,
-    /// nothing may be written any more: another transaction would be taken for that one.
-    pub(super) fn revoke(&self, (stream, facts): (&Stream, Facts), failed: &OnceLock<String>) {
-        if let Err(error) = self.intend(stream, facts, NEVER) {
-            failed.get_or_init(|| error.to_string());
-        }
+    /// Takes it back, which is lasting when this returns.
+    ///
+    /// # Errors
+    /// [`StoreError::DiskFull`], after which it can be tried again; those of a log that has failed.
+    pub(crate) fn write(&self) -> Result<(), StoreError> {
+        let mut bytes = Vec::new();
+        let record = Record::Intent {
+            stream: self.stream,
+            facts: self.facts,
+            snapshot: NEVER,
+        };
+        record.encode(&mut bytes);
+        let ticket = self.journal.log.append(&bytes)?;
+        self.journal.log.sync(ticket)
     }
 }
 
@@ -107,13 +131,13 @@ fn refused(error: StoreError) -> EngineError {
 
 impl Inner {
     /// The log that a stream's tuples are in, if it is durable.
-    pub(super) fn journal_of(&self, stream: &Stream) -> Option<&Journal> {
+    pub(super) fn journal_of(&self, stream: &Stream) -> Option<&Arc<Journal>> {
         let journal = self.streams.journal.get();
         journal.filter(|_| stream.definition.durable)
     }
 
     /// The log that a query's results are in, if it reads a durable stream.
-    pub(super) fn journal_of_query(&self, query: &Continuous) -> Option<&Journal> {
+    pub(super) fn journal_of_query(&self, query: &Continuous) -> Option<&Arc<Journal>> {
         let journal = self.streams.journal.get();
         journal.filter(|_| query.is_durable)
     }
@@ -147,7 +171,7 @@ impl Inner {
         };
         let mut state = |put: &mut dyn FnMut(&[u8]) -> io::Result<()>| put_catalogue(names, put);
         let log = SideLog::create(directory, &self.config.durability, &mut state)?;
-        let is_first = self.streams.journal.set(Journal::new(log)).is_ok();
+        let is_first = self.streams.journal.set(Journal::new(log).into()).is_ok();
         assert!(is_first, "the names are locked, so nobody else makes it");
         // From now on it says what no reader of a version before would know.
         Ok(directory.remove_streams()?)

@@ -48,6 +48,7 @@ pub use continuous::{ContinuousResult, ContinuousStatus, NextResult};
 pub use events::EventError;
 pub use formats::TupleFormat;
 pub use input::{Producer, PushReport};
+pub(crate) use journal::Revocation;
 pub(crate) use pool::Pool;
 use stream::Stream;
 pub use stream::StreamStatus;
@@ -70,7 +71,7 @@ pub(crate) struct Streams {
     /// How often ids were taken from terms, which plans remember.
     forgotten: AtomicU64,
     /// What was done, for the store to be opened again.
-    journal: OnceLock<journal::Journal>,
+    journal: OnceLock<Arc<journal::Journal>>,
     /// Held to read while something that a state has is said in the journal and done in memory. Taken
     /// before `names`, and after any [`Stream::closing`].
     cut: RwLock<()>,

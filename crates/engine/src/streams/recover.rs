@@ -71,7 +71,7 @@ impl Database {
         let Some((log, _)) = opened else {
             return Ok(());
         };
-        let is_first = inner.streams.journal.set(Journal::new(log)).is_ok();
+        let is_first = inner.streams.journal.set(Journal::new(log).into()).is_ok();
         assert!(is_first, "nobody else knows the database");
         reading.go_on()
     }

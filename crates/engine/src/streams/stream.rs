@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
 use jindou_store::window::{Ring, RingOptions};
 use jindou_stream::{Intake, Producers, StreamDefinition};
@@ -36,6 +36,8 @@ pub(crate) struct Stream {
     pub(super) late_facts: Mutex<Vec<(u64, Tuples)>>,
     /// Held while complete batches become part of the data, one after the other.
     pub(super) closing: Mutex<()>,
+    /// Something that is complete could not become part of the data yet.
+    pub(super) is_behind: AtomicBool,
     pub(super) ring: Mutex<Ring>,
     /// All tuples before this are part of the data.
     stable_ms: AtomicI64,
@@ -112,6 +114,7 @@ impl Stream {
             intake: Mutex::new(Intake::new(definition.interval_ms, definition.lateness_ms)),
             heard: Mutex::default(),
             closing: Mutex::default(),
+            is_behind: AtomicBool::new(false),
             ring: Mutex::new(Ring::new(options)),
             stable_ms: AtomicI64::new(NEVER),
             readers: RwLock::default(),

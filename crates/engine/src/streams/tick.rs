@@ -14,6 +14,8 @@ use jindou_stream::TimeSource;
 use super::stream::Stream;
 use crate::{Database, EngineError};
 
+/// Between two attempts to make part of the data what could not be.
+const AGAIN: Duration = Duration::from_secs(1);
 /// No stream is looked at more often.
 const LEAST_INTERVAL_MS: u32 = 10;
 
@@ -45,39 +47,42 @@ impl Heard {
 
 impl Database {
     /// Has all streams go on that go with the [clock](crate::Config::clock): batches that are complete
-    /// become part of the data, and queries that are due are evaluated. To be called again after the time
-    /// that it gives; `None` if there is no such stream.
+    /// become part of the data, and queries that are due are evaluated. What could not become part of the
+    /// data, as the disk was full, is tried again in all streams. To be called again after the time that it
+    /// gives; `None` if there is no stream to which either may happen.
     ///
     /// A server does so by itself.
     ///
     /// # Errors
     /// Those of a transaction, after all streams had their turn: the first.
     pub fn tick(&self) -> Result<Option<Duration>, EngineError> {
-        let streams: Vec<Arc<Stream>> = {
+        let may_fail = self.inner().directory.is_some();
+        let (streams, others): (Vec<Arc<Stream>>, Vec<Arc<Stream>>) = {
             let names = self.inner().streams.names.read();
-            let all = names.streams.values();
-            all.filter(|stream| goes_with_clock(stream))
-                .cloned()
-                .collect()
+            let all = names.streams.values().cloned();
+            all.partition(|stream| goes_with_clock(stream))
         };
-        let shortest = streams.iter().map(|it| it.definition.interval_ms).min();
         let mut failed = None;
-        for stream in &streams {
-            if let Err(error) = self.inner().tick(stream) {
-                failed.get_or_insert(error);
-            }
+        let clocked = streams.iter().map(|stream| self.inner().tick(stream));
+        let caught_up = others.iter().map(|stream| self.inner().catch_up(stream));
+        for error in clocked.chain(caught_up).filter_map(Result::err) {
+            failed.get_or_insert(error);
         }
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(shortest.map(|interval_ms| {
-                Duration::from_millis(interval_ms.max(LEAST_INTERVAL_MS).into())
-            })),
+        if let Some(error) = failed {
+            return Err(error);
         }
+        let interval = |stream: &Arc<Stream>| {
+            let interval_ms = stream.definition.interval_ms.max(LEAST_INTERVAL_MS);
+            Duration::from_millis(interval_ms.into())
+        };
+        let again = (may_fail && !others.is_empty()).then_some(AGAIN);
+        Ok(streams.iter().map(interval).chain(again).min())
     }
 }
 
 impl crate::database::Inner {
     fn tick(self: &Arc<Self>, stream: &Stream) -> Result<(), EngineError> {
+        self.catch_up(stream)?;
         let now_ms = self.config.clock.now_ms();
         {
             let journal = self.journal_of(stream);

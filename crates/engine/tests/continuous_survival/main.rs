@@ -3,6 +3,7 @@
 
 mod bounds;
 mod damage;
+mod full_disk;
 mod kills;
 mod mortal;
 mod restarts;
