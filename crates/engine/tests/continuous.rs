@@ -341,6 +341,31 @@ fn results_that_wait_for_readers_are_bounded_together() {
 }
 
 #[test]
+fn late_tuples_that_are_kept_are_part_of_the_memory_of_their_stream() {
+    let database = Database::new();
+    let mut definition = StreamDefinition::new("http://e/s");
+    definition.memory = 1 << 20;
+    database.create_stream("s", definition).unwrap();
+    let push = |time: i64, literal: &str| {
+        let line = format!("{time}\t<http://e/a> <http://e/b> \"{literal}\" .\n");
+        let report = database.push("s", TupleFormat::Lines, None, line.into_bytes());
+        report.unwrap().late
+    };
+    assert_eq!(push(1_000_000_000, "first"), 0);
+    for number in 0..20 {
+        assert_eq!(push(number, &"x".repeat(10_000)), 1);
+    }
+    let many = database.stream("s").unwrap().late_bytes;
+    assert!((50_000..=1 << 16).contains(&many), "{many}");
+    // What would take all of it alone is only counted.
+    assert_eq!(push(21, &"x".repeat(1 << 20)), 1);
+    let status = database.stream("s").unwrap();
+    assert_eq!((status.late, status.late_bytes), (21, many));
+    let kept = database.late_tuples("s").unwrap();
+    assert!(kept.lines().last().unwrap().starts_with("19\t"));
+}
+
+#[test]
 fn results_of_a_construct_are_a_stream_that_others_read() {
     let database = Database::new();
     stream(&database, "s");

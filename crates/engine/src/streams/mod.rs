@@ -20,6 +20,7 @@ mod incremental;
 mod input;
 mod journal;
 mod lasting;
+mod late;
 mod leaving;
 mod plans;
 mod pool;

@@ -1,6 +1,5 @@
 //! One stream: what came, what is complete, and what do windows read?
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
@@ -9,14 +8,13 @@ use jindou_stream::{Intake, Producers, StreamDefinition};
 use parking_lot::{Mutex, RwLock};
 
 use super::continuous::Continuous;
+use super::late::LateLines;
 use super::tick::Heard;
 use super::tuples::Tuples;
 use crate::Clock;
 
 /// Runs are merged up to this length: a minute of expired tuples is kept at most.
 const LONGEST_RUN_MS: u64 = 60_000;
-/// Late tuples that are kept aside.
-const MOST_LATE: usize = 1_000;
 
 /// Time before all times.
 const NEVER: i64 = i64::MIN;
@@ -44,8 +42,8 @@ pub(crate) struct Stream {
     /// Queries that read it.
     pub(super) readers: RwLock<Vec<Arc<Continuous>>>,
     pub(super) counts: Counts,
-    /// Lines of time, tab and statement.
-    late: Mutex<VecDeque<String>>,
+    /// Late tuples that are kept aside.
+    late: Mutex<LateLines>,
     /// Bytes of the tuples that wait.
     pub(super) waiting_bytes: AtomicU64,
 }
@@ -99,6 +97,8 @@ pub struct StreamStatus {
     pub window_runs: u64,
     /// Bytes of tuples that wait for their batch to be complete.
     pub waiting_bytes: u64,
+    /// Bytes of late tuples that are kept aside.
+    pub late_bytes: u64,
 }
 
 impl Stream {
@@ -119,7 +119,7 @@ impl Stream {
             stable_ms: AtomicI64::new(NEVER),
             readers: RwLock::default(),
             counts: Counts::default(),
-            late: Mutex::default(),
+            late: Mutex::new(LateLines::of_memory(definition.memory)),
             waiting_bytes: AtomicU64::new(0),
             definition,
         }
@@ -155,16 +155,12 @@ impl Stream {
     }
 
     pub(super) fn keep_late(&self, line: String) {
-        let mut late = self.late.lock();
-        if late.len() == MOST_LATE {
-            late.pop_front();
-        }
-        late.push_back(line);
+        self.late.lock().keep(line);
     }
 
     /// The last tuples that came late.
     pub(super) fn late(&self) -> String {
-        self.late.lock().iter().map(String::as_str).collect()
+        self.late.lock().text()
     }
 
     pub(super) fn status(&self) -> StreamStatus {
@@ -191,13 +187,14 @@ impl Stream {
             window_bytes,
             window_runs,
             waiting_bytes: self.waiting_bytes.load(Relaxed),
+            late_bytes: self.late.lock().bytes(),
         }
     }
 
-    /// True if its windows and what waits take more than they may.
+    /// True if its windows, what waits and late tuples take more than they may.
     pub(super) fn is_full(&self) -> bool {
-        let waiting = self.waiting_bytes.load(Relaxed);
-        waiting + self.ring.lock().bytes() as u64 > self.definition.memory
+        let others = self.waiting_bytes.load(Relaxed) + self.late.lock().bytes();
+        others + self.ring.lock().bytes() as u64 > self.definition.memory
     }
 }
 
