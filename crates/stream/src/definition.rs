@@ -1,5 +1,7 @@
 //! What is a stream, as its owner describes it?
 
+use std::collections::HashSet;
+
 use oxrdf::NamedNode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -116,10 +118,11 @@ impl Predicates {
     /// All predicates.
     pub const ALL: Self = Self::All(All::All);
 
-    fn has(&self, iri: &str) -> bool {
+    /// Those of a list, for many lookups.
+    fn set(&self) -> Option<HashSet<&str>> {
         match self {
-            Self::All(_) => true,
-            Self::Some(iris) => iris.iter().any(|one| one == iri),
+            Self::All(_) => None,
+            Self::Some(iris) => Some(iris.iter().map(String::as_str).collect()),
         }
     }
 }
@@ -264,16 +267,36 @@ impl StreamDefinition {
         }
     }
 
-    /// True if tuples of a predicate are absorbed into the stored graph. What one list does not name
-    /// is of the other kind; without lists all are timing.
+    /// Which predicates are timeless, for lookups. Costs a pass over the lists.
     #[must_use]
-    pub fn is_timeless(&self, predicate: &str) -> bool {
-        match (&self.timing, &self.timeless) {
-            (_, Some(Predicates::Some(iris))) => iris.iter().any(|iri| iri == predicate),
-            (Some(timing), _) => !timing.has(predicate),
-            (None, Some(Predicates::All(_))) => true,
-            (None, None) => false,
+    pub fn timeless_predicates(&self) -> TimelessPredicates {
+        let (listed, is_listed_timeless) = match (&self.timing, &self.timeless) {
+            (_, Some(Predicates::Some(iris))) => (Some(iris), true),
+            (Some(Predicates::Some(iris)), _) => (Some(iris), false),
+            (Some(Predicates::All(_)), _) | (None, None) => (None, true),
+            (None, Some(Predicates::All(_))) => (None, false),
+        };
+        TimelessPredicates {
+            listed: listed.into_iter().flatten().cloned().collect(),
+            is_listed_timeless,
         }
+    }
+}
+
+/// The predicates whose tuples are absorbed into the stored graph. What one list of a definition does not
+/// name is of the other kind; without lists all are timing.
+#[derive(Clone, Debug)]
+pub struct TimelessPredicates {
+    listed: HashSet<String>,
+    /// Whether it is the listed ones, or all others.
+    is_listed_timeless: bool,
+}
+
+impl TimelessPredicates {
+    /// True if tuples of a predicate are absorbed into the stored graph.
+    #[must_use]
+    pub fn has(&self, predicate: &str) -> bool {
+        self.listed.contains(predicate) == self.is_listed_timeless
     }
 }
 
@@ -306,13 +329,14 @@ fn check_iri(field: &'static str, iri: Option<&String>) -> Result<(), Definition
 }
 
 fn check_disjoint(timing: &Predicates, timeless: &Predicates) -> Result<(), DefinitionError> {
-    let both = match (timing, timeless) {
-        (Predicates::All(_), Predicates::All(_)) => Some("all".to_owned()),
-        (Predicates::Some(iris), other) | (other, Predicates::Some(iris)) => match other {
-            // The list is an exception to the rest.
-            Predicates::All(_) => None,
-            other => iris.iter().find(|iri| other.has(iri)).cloned(),
-        },
+    let both = match (timing.set(), timeless.set()) {
+        (None, None) => Some("all".to_owned()),
+        (Some(timing), Some(timeless)) => timing
+            .intersection(&timeless)
+            .min()
+            .map(|iri| (*iri).to_owned()),
+        // The list is an exception to the rest.
+        _ => None,
     };
     match both {
         None => Ok(()),
@@ -346,10 +370,36 @@ mod tests {
         for (timing, timeless, a, c) in cases {
             let mut stream = StreamDefinition::new("http://e/s");
             (stream.timing, stream.timeless) = (timing, timeless);
-            let of = ["http://e/a", "http://e/c"].map(|iri| stream.is_timeless(iri));
+            let predicates = stream.timeless_predicates();
+            let of = ["http://e/a", "http://e/c"].map(|iri| predicates.has(iri));
             assert_eq!(of, [a, c], "{stream:?}");
             assert!(stream.check("s").is_ok());
         }
+    }
+
+    #[test]
+    fn long_lists_are_checked_and_searched_in_time_with_their_length() {
+        const LENGTH: usize = 200_000;
+        let named = |kind: &str| {
+            let iris = (0..LENGTH).map(|number| format!("http://e/{kind}{number}"));
+            Some(Predicates::Some(iris.collect()))
+        };
+        let mut stream = StreamDefinition::new("http://e/s");
+        (stream.timing, stream.timeless) = (named("timing"), named("timeless"));
+        assert_eq!(stream.check("s"), Ok(()));
+        let predicates = stream.timeless_predicates();
+        for number in 0..LENGTH {
+            assert!(predicates.has(&format!("http://e/timeless{number}")));
+            assert!(!predicates.has(&format!("http://e/timing{number}")));
+        }
+        let Some(Predicates::Some(timing)) = &mut stream.timing else {
+            panic!("it is a list");
+        };
+        timing.push(format!("http://e/timeless{}", LENGTH - 1));
+        assert!(matches!(
+            stream.check("s"),
+            Err(DefinitionError::Both { .. })
+        ));
     }
 
     #[test]

@@ -19,7 +19,8 @@ mod schedule;
 mod windowed;
 
 pub use definition::{
-    All, DefinitionError, NAME_RULE, Predicates, StreamDefinition, TimeSource, is_name,
+    All, DefinitionError, NAME_RULE, Predicates, StreamDefinition, TimeSource, TimelessPredicates,
+    is_name,
 };
 pub use figures::WindowedFigures;
 pub use intake::{Intake, Late, Position};

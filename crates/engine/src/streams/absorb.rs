@@ -291,15 +291,14 @@ fn timed(tuples: &Tuples, ids: &[IdQuad]) -> Vec<StreamTuple> {
 
 /// Whether each of some tuples is a fact.
 pub(super) fn stored(stream: &Stream, tuples: &Tuples) -> Vec<bool> {
-    let definition = &stream.definition;
-    if !definition.has_timeless() {
+    if !stream.definition.has_timeless() {
         return vec![false; tuples.len()];
     }
     let mut last = ("", false);
     let is_stored = tuples.iter().map(|(_, keys)| {
         // Tuples of a predicate often come together.
         if keys.predicate != last.0 {
-            last = (keys.predicate, definition.is_timeless(keys.predicate));
+            last = (keys.predicate, stream.timeless.has(keys.predicate));
         }
         last.1
     });

@@ -332,14 +332,13 @@ fn add_parsed(
     Ok(Some(query))
 }
 
-/// Adds a stream; `None` if it is there.
+/// Adds a stream, of a definition that was checked; `None` if it is there.
 pub(super) fn add_stream(
     name: &str,
     number: u64,
     definition: StreamDefinition,
     names: &mut Names,
 ) -> Result<Option<Arc<Stream>>, EngineError> {
-    check_definition(name, &definition)?;
     if let Some(known) = names.streams.get(name) {
         return match known.definition == definition {
             true => Ok(None),
@@ -358,7 +357,13 @@ pub(super) fn add_stream(
     Ok(Some(stream))
 }
 
-fn check_definition(name: &str, definition: &StreamDefinition) -> Result<(), EngineError> {
+/// # Errors
+/// [`EngineError::InvalidQuery`] for a definition that makes no sense. Costs a pass over it, so that it is
+/// called while no lock is held.
+pub(super) fn check_definition(
+    name: &str,
+    definition: &StreamDefinition,
+) -> Result<(), EngineError> {
     let checked = definition.check(name);
     checked.map_err(|error| EngineError::InvalidQuery {
         message: error.to_string(),

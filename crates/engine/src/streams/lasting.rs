@@ -7,7 +7,7 @@ use jindou_store::SideLog;
 use jindou_stream::StreamDefinition;
 use serde::Deserialize;
 
-use super::catalogue::{Paused, add_stream};
+use super::catalogue::{Paused, add_stream, check_definition};
 use crate::{Database, EngineError};
 
 /// What a store's directory had of streams before they had a log, as JSON.
@@ -70,6 +70,7 @@ impl Database {
             )));
         }
         for (name, definition) in lasting.streams {
+            check_definition(&name, &definition)?;
             let mut names = self.inner().streams.names.write();
             let number = names.last_number + 1;
             add_stream(&name, number, definition, &mut names)?;

@@ -14,7 +14,7 @@ use jindou_store::SideLog;
 use rustc_hash::FxHashMap;
 
 use super::absorb::stored;
-use super::catalogue::{Paused, add_stream};
+use super::catalogue::{Paused, add_stream, check_definition};
 use super::continuous::{Continuous, ContinuousResult, Reached};
 use super::evaluate::{forget_read, publisher};
 use super::journal::{Journal, NEVER};
@@ -99,6 +99,7 @@ impl Reading<'_> {
                 name,
                 definition,
             } => {
+                check_definition(name, &definition)?;
                 let mut names = self.database.inner().streams.names.write();
                 let added = add_stream(name, stream, definition.into_owned(), &mut names)?;
                 self.streams.extend(added.map(|added| (stream, added)));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
 use jindou_store::window::{Ring, RingOptions};
-use jindou_stream::{Intake, Producers, StreamDefinition};
+use jindou_stream::{Intake, Producers, StreamDefinition, TimelessPredicates};
 use parking_lot::{Mutex, RwLock};
 
 use super::continuous::Continuous;
@@ -24,6 +24,8 @@ pub(crate) struct Stream {
     /// No other stream of the store ever has it.
     pub(super) number: u64,
     pub(super) definition: StreamDefinition,
+    /// As the definition has them.
+    pub(super) timeless: TimelessPredicates,
     /// Held while tuples are put into batches.
     pub(super) intake: Mutex<Intake<Tuples>>,
     /// When something last came, where that matters; locked after the intake.
@@ -109,6 +111,7 @@ impl Stream {
         Self {
             name: name.to_owned(),
             number,
+            timeless: definition.timeless_predicates(),
             producers: Mutex::default(),
             late_facts: Mutex::default(),
             intake: Mutex::new(Intake::new(definition.interval_ms, definition.lateness_ms)),
