@@ -24,6 +24,9 @@ const FEW_FOUND: usize = 64;
 /// A list is followed beside what was found unless it is so many times as long.
 const LONGER: usize = 4;
 
+/// Rows of keys, and for each what was found.
+type Found = (Vec<u32>, Vec<TermId>);
+
 /// Windows and a stored graph.
 #[derive(Clone, Copy)]
 pub(crate) struct Merged<'a> {
@@ -185,7 +188,7 @@ impl Merged<'_> {
         list: &Lists<'_>,
         rows: &[u32],
         found: &[TermId],
-    ) -> Result<Option<(Vec<u32>, Vec<TermId>)>, Unavailable> {
+    ) -> Result<Option<Found>, Unavailable> {
         let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
             return Ok(None);
         };
