@@ -15,7 +15,10 @@ use hyper::{Request, Response, StatusCode};
 use jindou_engine::results::{
     BooleanFormat, ResultsError, SolutionsFormat, SolutionsWriter, TermText, write_boolean,
 };
-use jindou_engine::{Answer, ContinuousResult, ContinuousResults, NextResult, Reservation, Rows};
+use jindou_engine::{
+    Answer, ContinuousResult, ContinuousResults, Database, EngineError, NextResult, Reservation,
+    Rows,
+};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
@@ -106,14 +109,14 @@ impl Service {
         request: &Request<Incoming>,
         framing: Framing,
     ) -> Result<mpsc::Receiver<Chunk>, Refusal> {
-        let after = after(request)?;
+        let begin = Begin::of(request)?;
         let slow = Slow::of(request.uri().query().unwrap_or_default())?;
         let place = self.readers.place()?;
         let memory = self.reserve_large(READER_BYTES)?;
         let asked = name.clone();
         let results = self
             .executor
-            .ask(move |database| database.results_of(&asked, after))
+            .ask(move |database| begin.results_of(database, &asked))
             .await?;
         let (sender, chunks) = mpsc::channel(QUEUED_CHUNKS);
         let reader = Reader {
@@ -169,21 +172,43 @@ impl Slow {
     }
 }
 
-/// The number of the last result that a client has seen: what a browser says that connects again goes
-/// before what its address says.
-fn after(request: &Request<Incoming>) -> Result<Option<u64>, Refusal> {
-    if let Some(id) = request.headers().get(LAST_EVENT_ID) {
-        let sequence = id.to_str().ok().and_then(sequence);
-        return match sequence {
-            Some(sequence) => Ok(Some(sequence)),
-            None => Err(Refusal::bad_request(
-                "the header Last-Event-ID is no id of a result, as in 1700000000000:7",
-            )),
-        };
+/// After which result a client reads.
+#[derive(Clone, Copy)]
+enum Begin {
+    /// After the one with this number, or from now on.
+    After(Option<u64>),
+    /// After the last one that it has seen, as a browser says that connects again.
+    Seen(u64),
+}
+
+impl Begin {
+    /// What a browser says goes before what its address says.
+    fn of(request: &Request<Incoming>) -> Result<Self, Refusal> {
+        if let Some(id) = request.headers().get(LAST_EVENT_ID) {
+            let sequence = id.to_str().ok().and_then(sequence);
+            return match sequence {
+                Some(sequence) => Ok(Self::Seen(sequence)),
+                None => Err(Refusal::bad_request(
+                    "the header Last-Event-ID is no id of a result, as in 1700000000000:7",
+                )),
+            };
+        }
+        let parameters = request.uri().query().unwrap_or_default();
+        let what = "the number of a result (0: all that are kept)";
+        protocol::number(parameters, "after", what).map(Self::After)
     }
-    let parameters = request.uri().query().unwrap_or_default();
-    let what = "the number of a result (0: all that are kept)";
-    protocol::number(parameters, "after", what)
+
+    fn results_of(self, database: &Database, name: &str) -> Result<ContinuousResults, EngineError> {
+        match self {
+            Self::After(after) => database.results_of(name, after),
+            // A query that began anew, as with a server, has not given it: whoever is refused then never
+            // connects again.
+            Self::Seen(sequence) => match database.results_of(name, Some(sequence)) {
+                Err(EngineError::InvalidQuery { .. }) => database.results_of(name, None),
+                results => results,
+            },
+        }
+    }
 }
 
 /// The number in `INSTANT:SEQUENCE`.
