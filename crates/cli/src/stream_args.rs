@@ -7,7 +7,9 @@ use clap::{Args, Subcommand};
 use jindou_engine::ingest::Format;
 use oxrdf::NamedNode;
 
-use crate::values::{parse_duration, parse_format, parse_iri, parse_memory, parse_public_url};
+use crate::values::{
+    parse_duration, parse_format, parse_iri, parse_memory, parse_public_url, parse_stream_name,
+};
 
 /// Make, feed and read streams and continuous queries of a running server
 #[derive(Debug, Subcommand)]
@@ -54,7 +56,7 @@ Examples:
   jindou stream create posts --definition posts.json")]
 pub(crate) struct CreateArguments {
     /// What queries call it: letters, digits, _ and -
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = parse_stream_name)]
     pub(crate) name: String,
     /// Its IRI, which queries may also call it
     #[arg(long, value_name = "IRI", value_parser = parse_iri, required_unless_present = "definition")]
@@ -113,7 +115,7 @@ pub(crate) struct ListArguments {
 #[derive(Debug, Args)]
 pub(crate) struct DropArguments {
     /// Its name
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = parse_stream_name)]
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) server: ServerArguments,
@@ -127,7 +129,7 @@ Examples:
   printf '1700000000000\\t<http://e/a> <http://e/reads> \"21\" .\\n' | jindou stream push readings -")]
 pub(crate) struct PushArguments {
     /// Name of the stream
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = parse_stream_name)]
     pub(crate) name: String,
     /// File with tuples: lines of a time in milliseconds, a tab and a statement; or, if its name ends so
     /// or by --format, a document of RDF, lines of JSON (.ndjson, .jsonl), JSON (.json) or RDF Patch
@@ -162,7 +164,7 @@ A line has a time in milliseconds since 1970, a tab, and a statement of N-Triple
 replay waits.")]
 pub(crate) struct ReplayArguments {
     /// Name of the stream
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = parse_stream_name)]
     pub(crate) name: String,
     /// Files with lines in the order of time; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
@@ -204,7 +206,7 @@ fn parse_pace(text: &str) -> Result<Pace, String> {
 #[derive(Debug, Args)]
 pub(crate) struct HeartbeatArguments {
     /// Name of the stream
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = parse_stream_name)]
     pub(crate) name: String,
     /// The time, in milliseconds since 1970; a stream that has times of arrival takes none
     #[arg(value_name = "MS", allow_negative_numbers = true)]
@@ -223,7 +225,7 @@ Examples:
 docs/streams.md has the language. A query ends by `jindou stream unregister NAME`.")]
 pub(crate) struct RegisterArguments {
     /// Name of the query: letters, digits, _ and -
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = parse_stream_name)]
     pub(crate) name: String,
     /// File with its text; `-` is standard input
     #[arg(value_name = "FILE")]
@@ -242,7 +244,7 @@ Examples:
 It ends when the query is dropped, after --limit results, or by Ctrl-C.")]
 pub(crate) struct WatchArguments {
     /// Name of the query
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = parse_stream_name)]
     pub(crate) name: String,
     /// Print each result as a line of JSON
     #[arg(long)]

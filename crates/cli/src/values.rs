@@ -43,6 +43,14 @@ pub(crate) fn parse_memory(text: &str) -> Result<u64, String> {
     }
 }
 
+/// The name of a stream or a continuous query, which goes into addresses as it is.
+pub(crate) fn parse_stream_name(text: &str) -> Result<String, String> {
+    match jindou_engine::is_name(text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("a name has {}", jindou_engine::NAME_RULE)),
+    }
+}
+
 /// A URL that paths may follow.
 pub(crate) fn parse_public_url(text: &str) -> Result<String, String> {
     let rest = text

@@ -281,3 +281,56 @@ fn what_is_wrong_is_said_in_its_place() {
         "{said}"
     );
 }
+
+#[test]
+fn a_name_is_no_address() {
+    let server = Serving::with_query();
+    for arguments in [
+        ["drop", "readings?x=1#y"],
+        ["unregister", "warm?a"],
+        ["unregister", "warm/../warm"],
+        ["heartbeat", "readings%20"],
+        ["watch", "warm#"],
+    ] {
+        let output = server.run(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("a name has"), "{said}");
+    }
+    let (list, _) = server.succeeds(&["list"]);
+    assert!(list.contains("readings") && list.contains("warm"), "{list}");
+}
+
+#[test]
+fn times_as_far_apart_as_can_be_are_paced() {
+    let server = Serving::with_query();
+    let tuple = "<http://e/a> <http://e/p> \"1\" .\n";
+    let lines = format!("{}\t{tuple}{}\t{tuple}", i64::MIN, i64::MAX);
+    server.write("far.tsv", lines.as_bytes());
+    let output = server.run(&["replay", "readings", "far.tsv", "--pace", "1e300"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    // Whether a stream may have such times is the server's to say.
+    assert!(
+        !said.contains("panicked") && output.status.code() != Some(101),
+        "{said}"
+    );
+}
+
+#[test]
+fn who_watches_a_subscription_sees_what_is_gone() {
+    let server = Serving::with_query();
+    server.write("all.rq", b"SELECT ?x ?y WHERE { ?x <http://e/p> ?y }");
+    server.succeeds(&["register", "all", "all.rq"]);
+    for text in [
+        "INSERT DATA { <http://e/a> <http://e/p> 1 }",
+        "DELETE DATA { <http://e/a> <http://e/p> 1 }",
+    ] {
+        let sent = ureq::post(format!("{}/update", server.url))
+            .header("Content-Type", "application/sparql-update")
+            .send(text);
+        assert!(sent.unwrap().status().is_success());
+    }
+    let (seen, _) = server.succeeds(&["watch", "all", "--after", "0", "--limit", "3"]);
+    assert!(seen.contains("\n <http://e/a> | 1\n"), "{seen}");
+    assert!(seen.ends_with("\n- <http://e/a> | 1\n-(1 row)\n"), "{seen}");
+}

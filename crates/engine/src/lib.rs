@@ -82,7 +82,7 @@ pub use jindou_model::TermId;
 pub use jindou_partition::{Shards, ShardsError};
 pub use jindou_store::log::Fsync;
 pub use jindou_store::{DurabilityOptions, Recovery, StoreError, StoreFile};
-pub use jindou_stream::{Predicates, StreamDefinition, TimeSource};
+pub use jindou_stream::{NAME_RULE, Predicates, StreamDefinition, TimeSource, is_name};
 pub use load::LoadReport;
 pub use merge::MergePolicy;
 pub use policy::{AddressPolicy, AddressPrefix, InvalidAddressPrefix};

@@ -128,7 +128,10 @@ pub(crate) fn read<S: QuadSink>(
             let text = Utf8::new(opened.reader);
             Box::new(XmlReader::new(text, Arc::clone(watch)))
         }
-        (None, Format::JsonLd) => Box::new(JsonReader::new(opened.reader, opened.guard)),
+        (None, Format::JsonLd) => {
+            let steps = opened.json_steps;
+            Box::new(JsonReader::new(opened.reader, opened.guard, steps))
+        }
         (None, _) => match opened.guard {
             Some(guard) => Box::new(TurtleReader::new(opened.reader, guard, context.base_iri)),
             None => opened.reader,

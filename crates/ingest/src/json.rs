@@ -7,7 +7,7 @@
 //! (`json_cost`), and refuses what is beyond the bounds before the parser sees it. What is well
 //! formed it leaves to the parser.
 
-use crate::json_cost::Cost;
+use crate::json_cost::{Cost, JsonSteps};
 use crate::json_terms::Terms;
 use crate::source::Guard;
 use std::collections::HashSet;
@@ -53,11 +53,26 @@ pub(crate) struct JsonReader<R> {
 }
 
 impl<R: Read> JsonReader<R> {
-    pub(crate) fn new(inner: R, guard: Option<Arc<dyn Guard>>) -> Self {
+    pub(crate) fn new(
+        inner: R,
+        guard: Option<Arc<dyn Guard>>,
+        shared: Option<Arc<JsonSteps>>,
+    ) -> Self {
         Self {
             inner,
             guard,
-            watch: JsonWatch::default(),
+            watch: JsonWatch {
+                shared,
+                ..JsonWatch::default()
+            },
+        }
+    }
+}
+
+impl<R> Drop for JsonReader<R> {
+    fn drop(&mut self) {
+        if let Some(shared) = &self.watch.shared {
+            shared.take(self.watch.cost.steps());
         }
     }
 }
@@ -125,6 +140,8 @@ struct JsonWatch {
     /// The length of the longest IRI that a term may stand for.
     longest_term: u64,
     cost: Cost,
+    /// What the document shares with others.
+    shared: Option<Arc<JsonSteps>>,
     read: u64,
     /// The terms with contexts of their own.
     scoped: HashSet<String>,
@@ -187,7 +204,7 @@ impl JsonWatch {
             }
             b':' => {
                 self.key();
-                return self.cost.check(self.read);
+                return self.cost.check(self.read, self.shared.as_deref());
             }
             b'{' | b'[' => {
                 self.tokens += 1;
@@ -198,13 +215,13 @@ impl JsonWatch {
             b'}' | b']' => {
                 self.value();
                 self.close()?;
-                return self.cost.check(self.read);
+                return self.cost.check(self.read, self.shared.as_deref());
             }
             b',' => {
                 self.tokens += 1;
                 self.value();
                 self.word();
-                return self.cost.check(self.read);
+                return self.cost.check(self.read, self.shared.as_deref());
             }
             _ => {}
         }

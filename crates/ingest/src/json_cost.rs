@@ -7,6 +7,8 @@
 //! counted here from what is read, in steps of one to two nanoseconds. Where it depends on more than
 //! the count can follow, as on which values have which term, the most is taken.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 /// Steps that each document may take,
 const FREE_STEPS: u64 = 2_000_000_000;
 
@@ -27,6 +29,33 @@ const TERM_BYTES: u64 = 256;
 
 /// What a term in scope takes in memory, or the error that it must not be overridden.
 const TERM_MEMORY_BYTES: u64 = 256;
+
+/// The steps that the parser may take for some documents of JSON-LD together.
+///
+/// By itself each document has some that are free. Where many come in one request, as a line each,
+/// they would add up: these have them but once.
+#[derive(Debug)]
+pub struct JsonSteps {
+    all: u64,
+    left: AtomicU64,
+}
+
+impl JsonSteps {
+    /// As many as a single document of so many bytes may take.
+    #[must_use]
+    pub fn of_bytes(bytes: usize) -> Self {
+        let all = FREE_STEPS.saturating_add(STEPS_PER_BYTE.saturating_mul(bytes as u64));
+        Self {
+            all,
+            left: AtomicU64::new(all),
+        }
+    }
+
+    pub(crate) fn take(&self, steps: u64) {
+        let less = |left: u64| Some(left.saturating_sub(steps));
+        let _ = self.left.fetch_update(Relaxed, Relaxed, less);
+    }
+}
 
 /// Follows a document from its first value.
 #[derive(Default)]
@@ -301,17 +330,23 @@ impl Cost {
         self.kept.saturating_add(held)
     }
 
-    /// Whether the document takes too much for the bytes that were read of it.
+    /// The steps of what was read so far.
+    pub(crate) fn steps(&self) -> u64 {
+        let steps = self.copying.saturating_add(self.nesting);
+        steps.saturating_add(self.naming)
+    }
+
+    /// Whether the document takes too much for the bytes that were read of it, or for what is left to
+    /// the documents that share their steps.
     ///
     /// # Errors
     /// The bound, and what it is broken by.
-    pub(crate) fn check(&self, read: u64) -> Result<(), String> {
-        let limit = FREE_STEPS + STEPS_PER_BYTE * read;
-        let steps = self
-            .copying
-            .saturating_add(self.nesting)
-            .saturating_add(self.naming);
-        if steps <= limit {
+    pub(crate) fn check(&self, read: u64, shared: Option<&JsonSteps>) -> Result<(), String> {
+        let limit = match shared {
+            Some(shared) => shared.left.load(Relaxed),
+            None => FREE_STEPS + STEPS_PER_BYTE * read,
+        };
+        if self.steps() <= limit {
             return Ok(());
         }
         let most = self.copying.max(self.nesting).max(self.naming);
@@ -323,8 +358,34 @@ impl Cost {
         } else {
             "long IRIs and keys, once for each value that belongs to them"
         };
-        Err(format!(
-            "the document would take its parser more than {limit} steps, most of them for {what}"
-        ))
+        Err(match shared {
+            Some(shared) => format!(
+                "the JSON of one request would take its parser more than {} steps, the last of them \
+                 for {what}; send fewer objects in one request, or give many the same @context",
+                shared.all
+            ),
+            None => format!(
+                "the document would take its parser more than {limit} steps, most of them for {what}"
+            ),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_that_share_their_steps_have_the_free_ones_once() {
+        let shared = JsonSteps::of_bytes(10);
+        let mut cost = Cost::default();
+        cost.copying = FREE_STEPS / 2 + 5_000;
+        for _ in 0..2 {
+            assert_eq!(cost.check(10, None), Ok(()));
+            shared.take(cost.steps());
+        }
+        let reason = cost.check(10, Some(&shared)).expect_err("they are used up");
+        assert!(reason.contains("more than 2000005000 steps"), "{reason}");
+        assert_eq!(cost.check(10, None), Ok(()));
     }
 }

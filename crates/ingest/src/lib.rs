@@ -61,6 +61,7 @@ mod xml_tags;
 
 pub use error::{IngestError, SyntaxError};
 pub use format::{Compression, Format};
+pub use json_cost::JsonSteps;
 pub use lines::read_lines;
 pub use load::{LoadOptions, QuadSink, Report, Skipped, ThreadStart, load};
 pub use progress::Progress;

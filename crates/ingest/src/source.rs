@@ -2,6 +2,7 @@
 
 use crate::error::IngestError;
 use crate::format::{Compression, Format};
+use crate::json_cost::JsonSteps;
 use crate::progress::Progress;
 use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
@@ -29,6 +30,7 @@ pub struct Source {
     compression: Option<Compression>,
     base_iri: Option<String>,
     guard: Option<Arc<dyn Guard>>,
+    json_steps: Option<Arc<JsonSteps>>,
 }
 
 /// Answers for what reading a source takes.
@@ -93,6 +95,7 @@ impl Source {
             compression: None,
             base_iri: None,
             guard: None,
+            json_steps: None,
         }
     }
 
@@ -123,6 +126,13 @@ impl Source {
     #[must_use]
     pub fn with_guard(mut self, guard: Arc<dyn Guard>) -> Self {
         self.guard = Some(guard);
+        self
+    }
+
+    /// Has a document of JSON-LD share the steps that its parser may take with others.
+    #[must_use]
+    pub fn with_json_steps(mut self, steps: Arc<JsonSteps>) -> Self {
+        self.json_steps = Some(steps);
         self
     }
 
@@ -163,6 +173,7 @@ pub(crate) struct Prepared {
     /// What the name says.
     named_compression: Compression,
     guard: Option<Arc<dyn Guard>>,
+    json_steps: Option<Arc<JsonSteps>>,
 }
 
 /// Checks what can be checked before anything is read: a load should not fail after an hour
@@ -175,6 +186,7 @@ pub(crate) fn prepare(source: Source) -> Result<Prepared, IngestError> {
         compression,
         base_iri,
         guard,
+        json_steps,
     } = source;
     let (named_format, named_compression) = Format::from_file_name(&name);
     let io_error = |source| IngestError::Io {
@@ -224,6 +236,7 @@ pub(crate) fn prepare(source: Source) -> Result<Prepared, IngestError> {
         compression,
         named_compression,
         guard,
+        json_steps,
     })
 }
 
@@ -246,6 +259,7 @@ pub(crate) struct Opened {
     /// The text, decompressed.
     pub(crate) reader: Box<dyn Read + Send>,
     pub(crate) guard: Option<Arc<dyn Guard>>,
+    pub(crate) json_steps: Option<Arc<JsonSteps>>,
     /// The file, if it is an uncompressed one that can be read at any offset, and its length.
     pub(crate) plain_file: Option<(File, u64)>,
 }
@@ -315,6 +329,7 @@ impl Prepared {
             reader: skip_byte_order_mark(reader),
             plain_file,
             guard,
+            json_steps: self.json_steps,
         })
     }
 }

@@ -13,14 +13,18 @@ use hyper::body::Incoming;
 use hyper::header::{CACHE_CONTROL, HeaderName, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use jindou_engine::results::{
-    BooleanFormat, ResultsError, SolutionsFormat, SolutionsWriter, write_boolean, write_term,
+    BooleanFormat, ResultsError, SolutionsFormat, SolutionsWriter, TermText, write_boolean,
 };
-use jindou_engine::{Answer, ContinuousResult, ContinuousResults, NextResult, Reservation, Rows};
+use jindou_engine::{
+    Answer, ContinuousResult, ContinuousResults, Database, EngineError, NextResult, Reservation,
+    Rows,
+};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use crate::body::{Body, Chunk};
 use crate::error::Refusal;
+use crate::pieces::{self, Part};
 use crate::protocol;
 use crate::respond;
 use crate::service::Service;
@@ -29,7 +33,11 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Tells a proxy of the kind of nginx to pass events on as they come.
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 /// Events are sent when there are so many bytes of them, or none follows at once.
-const CHUNK_BYTES: usize = 64 << 10;
+const FULL_BYTES: usize = 32 << 10;
+/// What a chunk holds at most: it may have been all but full before a cell without long texts came, or a
+/// piece of one.
+const CHUNK_BYTES: usize = 2 * FULL_BYTES;
+const _: () = assert!(3 * 7 * pieces::PIECE_BYTES < FULL_BYTES);
 /// Chunks that wait for a slow client, at most.
 const QUEUED_CHUNKS: usize = 1;
 /// What a reader holds: chunks made, waiting and being written.
@@ -101,14 +109,14 @@ impl Service {
         request: &Request<Incoming>,
         framing: Framing,
     ) -> Result<mpsc::Receiver<Chunk>, Refusal> {
-        let after = after(request)?;
+        let begin = Begin::of(request)?;
         let slow = Slow::of(request.uri().query().unwrap_or_default())?;
         let place = self.readers.place()?;
         let memory = self.reserve_large(READER_BYTES)?;
         let asked = name.clone();
         let results = self
             .executor
-            .ask(move |database| database.results_of(&asked, after))
+            .ask(move |database| begin.results_of(database, &asked))
             .await?;
         let (sender, chunks) = mpsc::channel(QUEUED_CHUNKS);
         let reader = Reader {
@@ -164,21 +172,43 @@ impl Slow {
     }
 }
 
-/// The number of the last result that a client has seen: what a browser says that connects again goes
-/// before what its address says.
-fn after(request: &Request<Incoming>) -> Result<Option<u64>, Refusal> {
-    if let Some(id) = request.headers().get(LAST_EVENT_ID) {
-        let sequence = id.to_str().ok().and_then(sequence);
-        return match sequence {
-            Some(sequence) => Ok(Some(sequence)),
-            None => Err(Refusal::bad_request(
-                "the header Last-Event-ID is no id of a result, as in 1700000000000:7",
-            )),
-        };
+/// After which result a client reads.
+#[derive(Clone, Copy)]
+enum Begin {
+    /// After the one with this number, or from now on.
+    After(Option<u64>),
+    /// After the last one that it has seen, as a browser says that connects again.
+    Seen(u64),
+}
+
+impl Begin {
+    /// What a browser says goes before what its address says.
+    fn of(request: &Request<Incoming>) -> Result<Self, Refusal> {
+        if let Some(id) = request.headers().get(LAST_EVENT_ID) {
+            let sequence = id.to_str().ok().and_then(sequence);
+            return match sequence {
+                Some(sequence) => Ok(Self::Seen(sequence)),
+                None => Err(Refusal::bad_request(
+                    "the header Last-Event-ID is no id of a result, as in 1700000000000:7",
+                )),
+            };
+        }
+        let parameters = request.uri().query().unwrap_or_default();
+        let what = "the number of a result (0: all that are kept)";
+        protocol::number(parameters, "after", what).map(Self::After)
     }
-    let parameters = request.uri().query().unwrap_or_default();
-    let what = "the number of a result (0: all that are kept)";
-    protocol::number(parameters, "after", what)
+
+    fn results_of(self, database: &Database, name: &str) -> Result<ContinuousResults, EngineError> {
+        match self {
+            Self::After(after) => database.results_of(name, after),
+            // A query that began anew, as with a server, has not given it: whoever is refused then never
+            // connects again.
+            Self::Seen(sequence) => match database.results_of(name, Some(sequence)) {
+                Err(EngineError::InvalidQuery { .. }) => database.results_of(name, None),
+                results => results,
+            },
+        }
+    }
 }
 
 /// The number in `INSTANT:SEQUENCE`.
@@ -338,8 +368,7 @@ impl Reader {
                 expect_json(writer.start(&mut self.out));
                 self.out.remove(begin);
                 for row in rows.iter() {
-                    expect_json(writer.row(&mut self.out, row));
-                    self.flush_if_full().await?;
+                    self.write_row(&mut writer, row).await?;
                 }
                 expect_json(writer.finish(&mut self.out));
             }
@@ -369,8 +398,7 @@ impl Reader {
                 self.out.truncate(begin);
                 self.out.extend_from_slice(bindings);
                 for row in removed.iter() {
-                    expect_json(writer.row(&mut self.out, row));
-                    self.flush_if_full().await?;
+                    self.write_row(&mut writer, row).await?;
                 }
                 self.out.extend_from_slice(b"]}");
             }
@@ -384,24 +412,58 @@ impl Reader {
     async fn write_triples(&mut self, rows: &Rows) -> Result<(), Gone> {
         self.out.push(b'"');
         for row in rows.iter() {
-            let mut line = Vec::new();
             for term in row.into_iter().flatten() {
-                write_term(&mut line, term, false);
-                line.push(b' ');
+                self.write_parts(pieces::triple_term(term)).await?;
+                self.out.push(b' ');
             }
-            line.extend_from_slice(b".\n");
-            let line = String::from_utf8_lossy(&line);
-            let quoted = json!(line).to_string();
-            let escaped = &quoted[1..quoted.len() - 1];
-            self.out.extend_from_slice(escaped.as_bytes());
-            self.flush_if_full().await?;
+            self.out.extend_from_slice(b".\\n");
         }
         self.out.push(b'"');
         Ok(())
     }
 
+    /// Writes a row of solutions, and sends what there is of it whenever that is much.
+    async fn write_row<'t>(
+        &mut self,
+        writer: &mut SolutionsWriter,
+        row: impl IntoIterator<Item = Option<TermText<'t>>>,
+    ) -> Result<(), Gone> {
+        writer.begin_row(&mut self.out);
+        let cells: Vec<_> = row.into_iter().collect();
+        for cell in cells {
+            match cell.filter(|term| pieces::is_long(*term)) {
+                Some(long) => {
+                    let parts = expect_json(pieces::cell(writer, long));
+                    self.write_parts(parts).await?;
+                }
+                None => {
+                    expect_json(writer.cell(&mut self.out, cell));
+                    self.flush_if_full().await?;
+                }
+            }
+        }
+        expect_json(writer.end_row(&mut self.out));
+        Ok(())
+    }
+
+    async fn write_parts(&mut self, parts: Vec<Part<'_>>) -> Result<(), Gone> {
+        for part in parts {
+            match part {
+                Part::Written(bytes) => self.out.extend_from_slice(&bytes),
+                Part::Text(text, escape) => {
+                    for piece in pieces::pieces(text) {
+                        pieces::push(&mut self.out, piece, escape);
+                        self.flush_if_full().await?;
+                    }
+                }
+            }
+            self.flush_if_full().await?;
+        }
+        Ok(())
+    }
+
     async fn flush_if_full(&mut self) -> Result<(), Gone> {
-        match self.out.len() >= CHUNK_BYTES {
+        match self.out.len() >= FULL_BYTES {
             true => self.flush().await,
             false => Ok(()),
         }
@@ -446,13 +508,92 @@ fn members(name: &str, result: &ContinuousResult, missed: u64) -> Vec<u8> {
 }
 
 /// JSON can hold every answer.
-fn expect_json(written: Result<(), ResultsError>) {
-    written.expect("JSON holds all terms");
+fn expect_json<T>(written: Result<T, ResultsError>) -> T {
+    written.expect("JSON holds all terms")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jindou_engine::results::write_term;
+    use serde_json::Value;
+
+    /// A reader, and the chunks that it sends.
+    fn reader(readers: &Readers) -> (Reader, mpsc::Receiver<Chunk>) {
+        let (sender, chunks) = mpsc::channel(QUEUED_CHUNKS);
+        let reader = Reader {
+            name: "q".to_owned(),
+            framing: Framing::Events,
+            slow: Slow::Drop,
+            out: Vec::new(),
+            chunks: sender,
+            stopping: readers.stopping.subscribe(),
+            keep_alive: Duration::from_secs(1),
+            _place: readers
+                .place()
+                .unwrap_or_else(|_| unreachable!("it has room")),
+            _memory: None,
+        };
+        (reader, chunks)
+    }
+
+    #[tokio::test]
+    async fn long_terms_are_sent_in_chunks() {
+        let long = |part: &str| part.repeat(200_000 / part.len());
+        let (value, iri, label) = (long("é\"\u{1}\\\n<"), long("http://e/ü"), long("b"));
+        let literal = |value, language, datatype| TermText::Literal {
+            value,
+            language,
+            datatype,
+        };
+        let terms = [
+            literal(&value, None, None),
+            literal("short", None, Some(&*iri)),
+            literal(&value, None, Some(&*iri)),
+            literal(&value, Some(&*label), None),
+            TermText::Iri(&iri),
+            TermText::Blank(&label),
+            TermText::Iri("http://e/short"),
+        ];
+        let names: Vec<_> = (0..=terms.len())
+            .map(|number| format!("v{number}"))
+            .collect();
+        let cells = || terms.into_iter().map(Some).chain([None]);
+        let writer = || SolutionsWriter::new(SolutionsFormat::Json, &names);
+        let mut all = Vec::new();
+        writer().row(&mut all, cells()).expect("JSON holds all");
+        let mut triple = Vec::new();
+        for term in terms {
+            write_term(&mut triple, term, false);
+        }
+
+        let readers = Readers::new(1, Duration::from_secs(1));
+        let (mut reader, mut chunks) = reader(&readers);
+        let sent = async {
+            let row = reader.write_row(&mut writer(), cells()).await;
+            let mut is_sent = row.is_ok() && reader.flush().await.is_ok();
+            for term in terms {
+                is_sent &= reader.write_parts(pieces::triple_term(term)).await.is_ok();
+            }
+            assert!(is_sent && reader.flush().await.is_ok());
+            drop(reader);
+        };
+        let taken = async {
+            let mut text = Vec::new();
+            while let Some(Chunk::Data(bytes)) = chunks.recv().await {
+                assert!(bytes.len() <= CHUNK_BYTES, "{}", bytes.len());
+                text.extend_from_slice(&bytes);
+            }
+            text
+        };
+        let ((), text) = tokio::join!(sent, taken);
+        let mut values = serde_json::Deserializer::from_slice(&text).into_iter::<Value>();
+        let row = values.next().expect("a row").expect("JSON");
+        assert!(row == serde_json::from_slice::<Value>(&all).expect("JSON"));
+        let rest = String::from_utf8_lossy(&text[values.byte_offset()..]);
+        let rest: String = serde_json::from_str(&format!("\"{rest}\"")).expect("JSON");
+        assert!(rest.as_bytes() == triple);
+    }
 
     #[test]
     fn an_id_has_an_instant_and_a_number() {

@@ -100,6 +100,7 @@ mod metered;
 mod metrics;
 mod multipart;
 mod origin;
+mod pieces;
 mod presence;
 mod protocol;
 mod queries;

@@ -283,3 +283,87 @@ fn many_events_are_read_in_bounded_memory() {
     assert_status(&answer, 413, "more than the 4194304 bytes");
     assert_eq!(server.get("/streams/s", "").json()["tuples"], 8_000);
 }
+
+#[test]
+fn a_long_context_is_processed_once_for_many_lines() {
+    let server = with_definition(r#"{"iri":"http://e/s"}"#);
+    let term = |number: usize| format!("\"t{number}\":\"http://e/t{number}\"");
+    let terms: Vec<_> = (0..4_000).map(term).collect();
+    let context = format!("{{\"@context\":{{{}}}}}\n", terms.join(","));
+    // Line by line it would take ten times the steps that a request has.
+    let lines = context.clone() + &"{\"t1\":1}\n".repeat(4_000);
+    let report = post(&server, "/streams/s?time=1", ND_JSON, &lines);
+    assert_eq!(report.json()["accepted"], 4_000, "{}", report.text());
+    // Each of these changes the context, which nobody can do but once an event.
+    let lines = context + &"{\"@context\":{},\"t1\":1}\n".repeat(4_000);
+    let answer = post(&server, "/streams/s?time=1", ND_JSON, &lines);
+    assert_status(&answer, 400, "send fewer objects in one request");
+    assert_eq!(server.get("/streams/s", "").json()["tuples"], 4_000);
+}
+
+#[test]
+fn events_that_are_read_together_are_those_of_each_alone() {
+    let context = r#"{"@vocab":"http://e/","p":{"@id":"http://e/p"},"g":{"@id":"http://e/g","@container":"@graph"},"n":"@nest","at":"http://e/at"}"#;
+    let definition = format!(
+        r#"{{"iri":"http://e/s","time":"http://e/at","lateness_ms":60000,"context":{context}}}"#
+    );
+    let objects = [
+        r#"{"@id":"_:b","p":1,"at":100}"#,
+        r#"{"@id":"_:b","p":2,"at":101}"#,
+        "{}",
+        r#"{"p":{"@id":"_:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","p":3},"at":102}"#,
+        r#"{"@id":"_:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","p":4,"at":103}"#,
+        r#"{"@graph":[{"p":5},{"at":104}],"@id":"http://e/named"}"#,
+        r#"{"g":{"p":6},"at":105}"#,
+        r#"{"@included":[{"p":7}],"at":106,"n":{"p":8}}"#,
+        r#"{"p":{"@list":[9,10]},"@type":"T","at":107}"#,
+        r#"{"@reverse":{"p":{"p":11}},"@id":"http://e/r","at":108}"#,
+        r#"{"@graph":[{"@id":"_:b","p":12}],"at":109}"#,
+        r#"{"@set":[{"p":13,"at":110}]}"#,
+    ];
+    let query = "PREFIX : <http://e/> REGISTER STREAM :q AS SELECT ?s ?p ?o \
+                 FROM NAMED WINDOW :w ON :s [RANGE PT1S STEP PT1S] WHERE { WINDOW :w { ?s ?p ?o } }";
+    let rows_of = |pushes: &[String], kind: &str| {
+        let server = with_definition(&definition);
+        assert_status(&put(&server, "/continuous/q", QUERY, query), 201, "");
+        let mut events = Events::of(&server, "/continuous/q/results?after=0", "");
+        let statuses: Vec<_> = pushes
+            .iter()
+            .map(|push| post(&server, "/streams/s", kind, push).status)
+            .collect();
+        post(&server, "/streams/s/heartbeat?time=1000", "", "");
+        let result = events.next().expect("a result");
+        let rows = result.data["results"]["bindings"].as_array().expect("rows");
+        let text = |term: &serde_json::Value| match term["type"] == "bnode" {
+            true => "_:".to_owned(),
+            false => term["value"].as_str().expect("a text").to_owned(),
+        };
+        let mut nodes: Vec<_> = rows
+            .iter()
+            .map(|row| row["s"]["value"].to_string())
+            .collect();
+        nodes.sort();
+        nodes.dedup();
+        let mut shown: Vec<_> = rows
+            .iter()
+            .map(|row| [&row["s"], &row["p"], &row["o"]].map(text).join(" "))
+            .collect();
+        shown.sort();
+        (statuses, shown, nodes.len())
+    };
+    let alone: Vec<String> = objects.iter().map(|&object| object.to_owned()).collect();
+    let (statuses, rows, nodes) = rows_of(&alone, JSON);
+    let objects = objects.into_iter().zip(statuses);
+    let good: Vec<_> = objects
+        .filter(|(_, status)| *status == 200)
+        .map(|(object, _)| object)
+        .collect();
+    assert!(good.len() >= 10, "{good:?}");
+    for (text, kind) in [
+        (good.join("\n"), ND_JSON),
+        (format!("[{}]", good.join(",")), JSON),
+    ] {
+        let (status, together, count) = rows_of(&[text], kind);
+        assert_eq!((status, together, count), (vec![200], rows.clone(), nodes));
+    }
+}

@@ -148,7 +148,8 @@ impl Replay {
             return Ok(());
         };
         let (first, begun) = *self.first.get_or_insert_with(|| (time, Instant::now()));
-        let after = Duration::try_from_secs_f64((time - first).max(0) as f64 / 1e3 / pace);
+        let after_ms = time.saturating_sub(first).max(0);
+        let after = Duration::try_from_secs_f64(after_ms as f64 / 1e3 / pace);
         let after = after.context("the time of a tuple is too far in the future")?;
         if after > begun.elapsed() {
             self.send()?;

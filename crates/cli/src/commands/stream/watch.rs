@@ -82,23 +82,44 @@ fn shown(result: &Value) -> anyhow::Result<String> {
     let body = match (&result["error"], &result["boolean"], &result["triples"]) {
         (Value::String(error), _, _) => format!("error: {error}\n"),
         (_, Value::Bool(value), _) => format!("{value}\n"),
-        (_, _, Value::String(triples)) => triples.clone(),
-        _ => table(result)?,
+        (_, _, Value::String(triples)) => {
+            let removed = result["removed"].as_str().unwrap_or_default();
+            let removed = removed
+                .split_inclusive('\n')
+                .map(|line| format!("- {line}"));
+            triples.clone() + &removed.collect::<String>()
+        }
+        _ => {
+            let added = table(result, &result["results"])?;
+            match &result["removed"] {
+                Value::Null => added,
+                removed if is_empty(removed) => added,
+                removed => {
+                    let removed = table(result, removed)?;
+                    let removed = removed.split_inclusive('\n').map(|line| format!("-{line}"));
+                    match is_empty(&result["results"]) {
+                        true => removed.collect(),
+                        false => added + &removed.collect::<String>(),
+                    }
+                }
+            }
+        }
     };
     Ok(format!("{head}\n{body}"))
 }
 
-fn table(result: &Value) -> anyhow::Result<String> {
+fn is_empty(rows: &Value) -> bool {
+    rows["bindings"].as_array().is_none_or(Vec::is_empty)
+}
+
+/// Rows of a result as a table.
+fn table(result: &Value, rows: &Value) -> anyhow::Result<String> {
     let names = result["head"]["vars"].as_array().into_iter().flatten();
     let names: Vec<&str> = names.filter_map(Value::as_str).collect();
     let mut writer = SolutionsWriter::new(SolutionsFormat::Table, &names);
     let mut text = Vec::new();
     writer.start(&mut text)?;
-    for row in result["results"]["bindings"]
-        .as_array()
-        .into_iter()
-        .flatten()
-    {
+    for row in rows["bindings"].as_array().into_iter().flatten() {
         writer.row(&mut text, names.iter().map(|name| term(&row[*name])))?;
     }
     writer.finish(&mut text)?;
@@ -132,6 +153,41 @@ mod tests {
         assert_eq!(events.next().unwrap(), owned("result", "{\"a\": 1}"));
         assert_eq!(events.next().unwrap(), owned("end", "{}"));
         assert_eq!(events.next().unwrap(), None);
+    }
+
+    #[test]
+    fn rows_that_are_gone_have_a_minus() {
+        let rows = |value: &str| {
+            let row = json!({ "x": { "type": "literal", "value": value } });
+            json!({ "bindings": [row] })
+        };
+        let none = json!({ "bindings": [] });
+        let head = json!({ "vars": ["x"] });
+        let shown = |results: &Value, removed: &Value| {
+            let all = json!({ "instant": 5, "head": head, "results": results, "removed": removed });
+            shown(&all).unwrap()
+        };
+        let both = shown(&rows("new"), &rows("old"));
+        assert!(
+            both.contains("\n \"new\"") && both.contains("\n- \"old\""),
+            "{both}"
+        );
+        assert!(both.ends_with("-(1 row)\n"), "{both}");
+        let gone = shown(&none, &rows("old"));
+        assert!(
+            gone.contains("\n- \"old\"") && !gone.contains("(0 rows)"),
+            "{gone}"
+        );
+        let added = shown(&rows("new"), &none);
+        assert!(
+            !added.contains("\n-(") && added.ends_with("\n(1 row)\n"),
+            "{added}"
+        );
+        let triples = json!({ "instant": 5, "triples": "<a> <b> 1 .\n", "removed": "<a> <b> 2 .\n<a> <b> 3 .\n" });
+        assert_eq!(
+            super::shown(&triples).unwrap(),
+            "instant 5\n<a> <b> 1 .\n- <a> <b> 2 .\n- <a> <b> 3 .\n"
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Instant;
 
 use jindou_ingest::{Format, Source, with_parser_stack};
@@ -13,6 +14,7 @@ use jindou_stream::StreamDefinition;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
+use super::batch::{Batch, Object, WRAPPED};
 use super::{EventError, Place, Reading, read_guarded};
 use crate::EngineError;
 use crate::database::Inner;
@@ -20,37 +22,46 @@ use crate::deadline::Deadline;
 use crate::streams::tuples::Tuples;
 
 const CONTEXT: &str = "@context";
-/// How an object goes into a context of which it knows nothing.
-const WRAPPED: [&str; 3] = ["{\"@context\":", ",\"@graph\":", "}"];
 
 /// Reads an object a line. Blank lines are passed over.
 pub(super) fn read_lines(reading: &mut Reading<'_>, text: &[u8]) -> Result<(), EngineError> {
     let first = reading.blank_scopes(memchr::memchr_iter(b'\n', text).count() + 1)?;
     let of_stream = stream_context(reading);
     let mut active = None;
-    for (number, line) in (0..).zip(without_mark(text).split(|byte| *byte == b'\n')) {
-        let object = line.trim_ascii();
-        if object.is_empty() {
+    let text = without_mark(text);
+    let mut batch = Batch::new(text);
+    let mut next = 0;
+    for (number, line) in (0..).zip(text.split(|byte| *byte == b'\n')) {
+        let range = trimmed(text, next..next + line.len());
+        let indent = range.start - next;
+        next += line.len() + 1;
+        if range.is_empty() {
             continue;
         }
-        let indent = line.len() - line.trim_ascii_start().len();
+        let object = &text[range.clone()];
         let place = Place {
             line: number + 1,
             column: indent as u64 + 1,
         };
-        let members = members(reading, object, place)?;
+        let members = members(reading, &mut batch, object, place)?;
         if members.is_context() {
-            active = Some(context_of(reading, object, place)?);
+            active = Some(context_of(reading, &mut batch, object, place)?);
             continue;
         }
         let context = match (&active, members.has_context) {
-            (Some(active), _) => Some(&**active),
+            (Some(active), _) => Some(active),
             (None, true) => None,
-            (None, false) => of_stream.as_deref(),
+            (None, false) => of_stream.as_ref(),
         };
-        add(reading, object, members, context, first + number, place)?;
+        let object = Object {
+            range,
+            place,
+            scope: first + number,
+            is_empty: members.count == 0,
+        };
+        batch.add(reading, context, object)?;
     }
-    Ok(())
+    batch.read(reading)
 }
 
 /// Reads an object, or an array of objects.
@@ -68,17 +79,24 @@ pub(super) fn read(reading: &mut Reading<'_>, text: &[u8]) -> Result<(), EngineE
     let first = reading.blank_scopes(objects.len())?;
     let of_stream = stream_context(reading);
     let mut places = Places::default();
+    let mut batch = Batch::new(text);
     for (scope, range) in (first..).zip(objects) {
         let place = places.of(text, range.start);
-        let object = &text[range];
-        let members = members(reading, object, place)?;
-        let context = of_stream.as_deref().filter(|_| !members.has_context);
+        let members = members(reading, &mut batch, &text[range.clone()], place)?;
+        let context = of_stream.as_ref().filter(|_| !members.has_context);
         if context.is_none() && !members.has_context {
+            batch.read(reading)?;
             return Err(reading.wrong(place.line, EventError::NoContext));
         }
-        add(reading, object, members, context, scope, place)?;
+        let object = Object {
+            range,
+            place,
+            scope,
+            is_empty: members.count == 0,
+        };
+        batch.add(reading, context, object)?;
     }
-    Ok(())
+    batch.read(reading)
 }
 
 /// Whether the parser takes the context of a stream.
@@ -93,53 +111,31 @@ pub(in crate::streams) fn check_context(
         return Ok(());
     };
     let text = format!("{}{context}{}{{}}{}", WRAPPED[0], WRAPPED[1], WRAPPED[2]);
-    let source = Source::bytes("context", text.into_bytes());
+    let source = Source::bytes("context", text.into_bytes()).with_format(Format::JsonLd);
     let deadline = Deadline::new(Instant::now(), inner.config.query_timeout, None);
     let mut tuples = Tuples::default();
-    with_parser_stack(|| read_guarded(inner, &deadline, source, Format::JsonLd, 0, &mut tuples))?
-}
-
-/// Adds an object, which is an event, in a context.
-fn add(
-    reading: &mut Reading<'_>,
-    object: &[u8],
-    members: Members,
-    context: Option<&str>,
-    scope: u64,
-    place: Place,
-) -> Result<(), EngineError> {
-    if members.count == 0 {
-        return reading.end_event(Some(place.line));
-    }
-    let [before, after] = match context {
-        Some(context) => [
-            [WRAPPED[0], context, WRAPPED[1]].concat(),
-            WRAPPED[2].to_owned(),
-        ],
-        None => [String::new(), String::new()],
-    };
-    let text = [before.as_bytes(), object, after.as_bytes()].concat();
-    let added = before.chars().count() as u64;
-    let count = reading.tuples.len();
-    let read = reading.document(text, Format::JsonLd, scope);
-    read.map_err(|error| place.moved(error, added))?;
-    if reading.tuples.len() == count {
-        return Err(reading.wrong(place.line, EventError::NoStatement));
-    }
-    reading.end_event(Some(place.line))
+    with_parser_stack(|| read_guarded(inner, &deadline, source, 0, &mut tuples))?
 }
 
 /// The context that the stream has for plain JSON, on one line.
-fn stream_context(reading: &Reading<'_>) -> Option<String> {
+fn stream_context(reading: &Reading<'_>) -> Option<Arc<str>> {
     let context = reading.stream.definition.context.as_ref();
-    context.map(Value::to_string)
+    context.map(|context| context.to_string().into())
 }
 
 /// The context that an object of nothing else has, on one line.
-fn context_of(reading: &Reading<'_>, object: &[u8], place: Place) -> Result<String, EngineError> {
+fn context_of(
+    reading: &mut Reading<'_>,
+    batch: &mut Batch<'_>,
+    object: &[u8],
+    place: Place,
+) -> Result<Arc<str>, EngineError> {
     match serde_json::from_slice::<Value>(object) {
-        Ok(object) => Ok(object[CONTEXT].to_string()),
-        Err(error) => Err(no_json(reading, &error, place)),
+        Ok(object) => Ok(object[CONTEXT].to_string().into()),
+        Err(error) => {
+            batch.read(reading)?;
+            Err(no_json(reading, &error, place))
+        }
     }
 }
 
@@ -185,9 +181,21 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 }
 
-/// What an object has; that it is one, and well formed, is known then.
-fn members(reading: &Reading<'_>, object: &[u8], place: Place) -> Result<Members, EngineError> {
-    serde_json::from_slice(object).map_err(|error| no_json(reading, &error, place))
+/// What an object has; that it is one, and well formed, is known then. What is wrong with those before
+/// it goes first.
+fn members(
+    reading: &mut Reading<'_>,
+    batch: &mut Batch<'_>,
+    object: &[u8],
+    place: Place,
+) -> Result<Members, EngineError> {
+    match serde_json::from_slice(object) {
+        Ok(members) => Ok(members),
+        Err(error) => {
+            batch.read(reading)?;
+            Err(no_json(reading, &error, place))
+        }
+    }
 }
 
 fn no_json(reading: &Reading<'_>, error: &serde_json::Error, place: Place) -> EngineError {

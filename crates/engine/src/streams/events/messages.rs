@@ -56,7 +56,13 @@ pub(super) fn read(
         names: Default::default(),
     };
     let (inner, deadline) = (reading.inner, &reading.deadline);
-    read_guarded(inner, deadline, source, format, scope, &mut sink)?;
+    read_guarded(
+        inner,
+        deadline,
+        source.with_format(format),
+        scope,
+        &mut sink,
+    )?;
     let mut ends = sink.ends;
     ends.resize(messages.lines.len(), reading.tuples.len());
     for (end, line) in ends.into_iter().zip(messages.lines) {

@@ -4,6 +4,7 @@
 //! transaction of a patch. What a request has is gathered whole before any of it becomes part of the
 //! stream, and counted as it grows.
 
+mod batch;
 mod error;
 mod json;
 mod messages;
@@ -156,9 +157,9 @@ impl<'a> Reading<'a> {
 
     /// Adds the statements of a document.
     fn document(&mut self, text: Vec<u8>, format: Format, scope: u64) -> Result<(), EngineError> {
-        let source = Source::bytes(&*self.stream.name, text);
+        let source = Source::bytes(&*self.stream.name, text).with_format(format);
         let mut sink = Gathered::new(&mut self.tuples, &self.ledger);
-        read_guarded(self.inner, &self.deadline, source, format, scope, &mut sink)
+        read_guarded(self.inner, &self.deadline, source, scope, &mut sink)
     }
 
     /// All statements since the last event are one. One without statements passes.
@@ -212,13 +213,11 @@ fn read_guarded(
     inner: &Inner,
     deadline: &Deadline,
     source: Source,
-    format: Format,
     scope: u64,
     sink: &mut impl QuadSink,
 ) -> Result<(), EngineError> {
     let ledger = Ledger::new(inner, deadline);
     let source = source
-        .with_format(format)
         .with_compression(Compression::None)
         .with_guard(ledger.guard());
     read_document(source, scope, sink).map_err(|error| ledger.refusal(error))
