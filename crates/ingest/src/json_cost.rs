@@ -378,8 +378,10 @@ mod tests {
     #[test]
     fn documents_that_share_their_steps_have_the_free_ones_once() {
         let shared = JsonSteps::of_bytes(10);
-        let mut cost = Cost::default();
-        cost.copying = FREE_STEPS / 2 + 5_000;
+        let cost = Cost {
+            copying: FREE_STEPS / 2 + 5_000,
+            ..Cost::default()
+        };
         for _ in 0..2 {
             assert_eq!(cost.check(10, None), Ok(()));
             shared.take(cost.steps());
