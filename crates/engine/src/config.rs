@@ -88,12 +88,12 @@ pub struct Config {
     pub service_response_bytes: u64,
     /// What calls endpoints, instead of the network. Default: none.
     pub service_caller: Option<Arc<dyn ServiceCaller>>,
-    /// Threads for continuous queries that take more than some milliseconds, so that those who push
-    /// tuples do not wait for them. Without any, whoever completes a window evaluates its queries
-    /// before it goes on. Default: none.
+    /// Threads for continuous queries that take more than a few milliseconds, so that producers do not
+    /// wait for them. With none, the thread that completes a window evaluates its queries.
+    /// Default: none.
     pub continuous_threads: usize,
-    /// Continuous queries that differ in constants only are one execution where at least so many of them
-    /// are due together. Default: 8.
+    /// Queries that differ only in constants are evaluated in one execution when at least this many are
+    /// due at the same instant. Default: 8.
     pub together_from: usize,
     /// Whether continuous queries keep solutions from one instant to the next. Default: where that is
     /// expected to cost less.

@@ -21,7 +21,7 @@ pub(super) struct Feed {
 }
 
 impl Feed {
-    /// Reads lines of time, tab and statement, of so many seconds at most.
+    /// Reads lines of time, tab and statement, up to this many seconds of stream time.
     ///
     /// # Errors
     /// [`BenchError::Io`], [`BenchError::BadLine`].

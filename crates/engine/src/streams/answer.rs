@@ -58,8 +58,8 @@ impl Answer {
         })
     }
 
-    /// Reads all results of a query for several others: of so many columns, of which the others say for
-    /// which of these, by number, a row is.
+    /// Splits the results of one execution among `queries` queries: the first `columns` columns are the
+    /// answer, and `whose` maps the values of the others to the numbers of the queries that get the row.
     pub(crate) fn read_together<'w>(
         results: QueryResults,
         (queries, columns): (usize, usize),

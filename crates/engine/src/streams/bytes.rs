@@ -81,7 +81,8 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// How many things come, each of which takes a byte at least: memory for so many can be had.
+    /// The length of a list whose items take at least a byte each: never more than the bytes left, so it
+    /// may be used as a capacity.
     pub(super) fn count(&mut self) -> Result<usize, BadRecord> {
         let count = self.number()?;
         match usize::try_from(count).ok() {

@@ -437,6 +437,11 @@ impl ResultLog {
         self.wake(waiting);
     }
 
+    /// Bytes of the results that are kept.
+    pub(super) fn bytes(&self) -> usize {
+        self.results.lock().bytes
+    }
+
     /// Forgets the oldest result; false if there is none.
     pub(super) fn drop_oldest(&self) -> bool {
         let mut kept = self.results.lock();

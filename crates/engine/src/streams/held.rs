@@ -84,7 +84,10 @@ impl Inner {
             if let Some(held) = all.try_hold(bytes, limit) {
                 return Ok(held);
             }
-            if !query.log.drop_oldest() {
+            // What others hold is not given back: it is of no use to drop what would not be enough.
+            let own = query.log.bytes() as u64;
+            let is_enough = all.0.load(Relaxed).saturating_sub(own) + bytes <= limit;
+            if !is_enough || !query.log.drop_oldest() {
                 return Err(format!(
                     "the result has {bytes} bytes, and all that are kept for readers may have {limit} \
                      together"
