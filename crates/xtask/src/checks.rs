@@ -105,8 +105,8 @@ fn succeeds(command: &mut Command) -> anyhow::Result<bool> {
     Ok(command.status().context("cannot start cargo")?.success())
 }
 
-/// Runs all tests and doc tests. What passing tests print is shown after they end, so that
-/// skips can be told from it; what failing ones print is shown in any case.
+/// Runs all tests and doc tests. Of what passing tests print skips are told; what failing ones print is
+/// shown, and its beginning once more at the end of all.
 fn tests(root: &Path, summary: &mut Summary) -> anyhow::Result<bool> {
     let mut child = cargo(root)
         .args([
@@ -124,8 +124,9 @@ fn tests(root: &Path, summary: &mut Summary) -> anyhow::Result<bool> {
     for line in BufReader::new(pipe).split(b'\n') {
         let line = line.context("cannot read cargo's output")?;
         let line = String::from_utf8_lossy(&line);
-        writeln!(out, "{line}")?;
-        summary.line(&line);
+        if summary.line(&line) {
+            writeln!(out, "{line}")?;
+        }
     }
     let held = child.wait().context("cannot wait for cargo")?.success();
     if !held && summary.failed == 0 {
@@ -137,6 +138,9 @@ fn tests(root: &Path, summary: &mut Summary) -> anyhow::Result<bool> {
 
 fn print_summary(summary: &Summary, broken: &[&str]) {
     println!();
+    for line in &summary.output {
+        println!("{line}");
+    }
     for what in &summary.skipped {
         println!("SKIPPED: {what}");
     }

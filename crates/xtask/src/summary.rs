@@ -3,6 +3,14 @@
 /// A test that cannot run here prints this and why, and passes.
 const SKIPPED: &str = "SKIPPED: ";
 const RESULT: &str = "test result: ";
+/// What a program of tests prints before the output of tests that passed, and of those that failed.
+const SUCCESSES: &str = "successes:";
+const FAILURES: &str = "failures:";
+/// What comes before the output of a test.
+const OUTPUT_OF: &str = "---- ";
+/// So many lines of what a failing test prints are repeated: it says first what is wrong, and a
+/// backtrace may be long.
+const LINES_OF_A_TEST: usize = 40;
 
 /// Sums over the lines of `cargo test`.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -14,11 +22,45 @@ pub(crate) struct Summary {
     pub(crate) failures: Vec<String>,
     /// What was skipped and why, each once.
     pub(crate) skipped: Vec<String>,
+    /// The first lines of what each failing test printed.
+    pub(crate) output: Vec<String>,
+    part: Part,
+    /// Lines of the failing test that is read.
+    lines: usize,
+}
+
+/// What part of the output of a program is read.
+#[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
+enum Part {
+    #[default]
+    Tests,
+    Successes,
+    Failures,
 }
 
 impl Summary {
-    /// Takes one line in.
-    pub(crate) fn line(&mut self, line: &str) {
+    /// Takes one line in; false if it is of a test that passed, and nobody needs to see it.
+    pub(crate) fn line(&mut self, line: &str) -> bool {
+        self.part = match line {
+            SUCCESSES => Part::Successes,
+            FAILURES => Part::Failures,
+            _ if line.starts_with(RESULT) => Part::Tests,
+            _ => self.part,
+        };
+        if self.part == Part::Failures {
+            if line.starts_with(OUTPUT_OF) {
+                self.lines = 0;
+            }
+            self.lines += 1;
+            if self.lines <= LINES_OF_A_TEST {
+                self.output.push(line.to_owned());
+            }
+        }
+        self.count(line);
+        self.part != Part::Successes
+    }
+
+    fn count(&mut self, line: &str) {
         if let Some(result) = line.strip_prefix(RESULT) {
             self.passed += count(result, "passed");
             self.failed += count(result, "failed");
@@ -80,6 +122,44 @@ mod tests {
             (13, 2, 1)
         );
         assert_eq!(summary.failures, ["b::c"]);
+    }
+
+    #[test]
+    fn what_failing_tests_print_is_shown_and_kept_for_the_end() {
+        let mut summary = Summary::default();
+        let mut shown = Vec::new();
+        let long: Vec<String> = (0..100).map(|number| format!("  at {number}")).collect();
+        let before = [
+            "test a ... ok",
+            "test b ... FAILED",
+            "successes:",
+            "---- a stdout ----",
+            "SKIPPED: half of a (no data)",
+            "thread panicked",
+            "successes:",
+            "    a",
+            "failures:",
+            "---- b stdout ----",
+            "it is wrong",
+        ];
+        let after = [
+            "failures:",
+            "    b",
+            "test result: FAILED. 1 passed; 1 failed",
+        ];
+        let long = long.iter().map(String::as_str);
+        for line in before.into_iter().chain(long).chain(after) {
+            if summary.line(line) {
+                shown.push(line.to_owned());
+            }
+        }
+        assert!(shown.contains(&"it is wrong".to_owned()), "{shown:?}");
+        assert!(!shown.contains(&"thread panicked".to_owned()), "{shown:?}");
+        assert!(summary.output.contains(&"it is wrong".to_owned()));
+        assert!(!summary.output.contains(&"thread panicked".to_owned()));
+        assert!(summary.output.len() < 50, "{}", summary.output.len());
+        assert_eq!(summary.skipped, ["half of a (no data)"]);
+        assert_eq!((summary.passed, summary.failed), (1, 1));
     }
 
     #[test]
