@@ -79,6 +79,8 @@ pub(crate) struct OrderVersion {
     /// The literals that are ordered, by their numbers less the first, in the order of their texts.
     by_text: Vec<u32>,
     rooms: Rooms,
+    /// How many numbers of the tables had no text any more when it was made.
+    gone: u64,
     /// Where literals with higher numbers lie among the positions.
     others: Places,
     /// Literals whose place was searched, and texts that were read, because this has not their order.
@@ -92,6 +94,7 @@ impl OrderVersion {
             words: Vec::new(),
             by_text: Vec::new(),
             rooms: Rooms::default(),
+            gone: 0,
             others: Places::default(),
             work: AtomicUsize::new(0),
         }
@@ -124,8 +127,16 @@ impl OrderVersion {
         Place::of_word(*word)
     }
 
-    /// Where a literal lies that is not in order; see [`Self::place_of`].
-    pub(crate) fn remembered(&self, number: u64) -> Option<Place> {
+    /// Where a literal lies that is not in order, see [`Self::place_of`], for whoever has tables of
+    /// which so many numbers are `gone`.
+    ///
+    /// Who lacks the text of a literal that is in order finds one place for all that lies between those
+    /// before and behind it. What was remembered tells these apart, so it is of no use there: some would
+    /// be compared by one measure, and others by another.
+    pub(crate) fn remembered(&self, number: u64, gone: u64) -> Option<Place> {
+        if gone > self.gone && !self.by_text.is_empty() {
+            return None;
+        }
         self.others.get(number.checked_sub(self.until())?)
     }
 
@@ -158,11 +169,11 @@ impl OrderVersion {
         let found = ordered.behind(key, from..ordered.rank_of(own, from), read)?;
         let at = match found.is_there {
             true => 2 * ordered.position_at(found.rank - 1) + 1,
-            // Equal texts share a position, so the next one's is that of a greater text.
-            false if found.rank < self.by_text.len() => {
-                2 * own.min(ordered.position_at(found.rank))
-            }
-            false => 2 * own,
+            // Equal texts share a position, so the next one is that of a greater text.
+            false => match ordered.next_position(found.rank) {
+                Some(next) => 2 * own.min(next),
+                None => 2 * own,
+            },
         };
         Ok(Place { at, ..place })
     }
@@ -219,6 +230,18 @@ impl Ordered<'_> {
     fn rank_of(&self, position: u64, from: usize) -> usize {
         let position_of = |later: &u32| self.words[*later as usize] >> Place::CODE_BITS;
         from + self.by_text[from..].partition_point(|later| position_of(later) < position)
+    }
+
+    /// The first position at this rank or behind it that the rank before has not: texts that cannot be
+    /// read any more may be equal to one that can.
+    fn next_position(&self, mut rank: usize) -> Option<u64> {
+        if let Some(last) = rank.checked_sub(1).map(|last| self.position_at(last))
+            && rank < self.by_text.len()
+            && self.position_at(rank) == last
+        {
+            rank = self.rank_of(last + 1, rank);
+        }
+        (rank < self.by_text.len()).then(|| self.position_at(rank))
     }
 
     /// Where a key comes among the texts of these ranks: those before have lesser ones, and those behind

@@ -200,6 +200,11 @@ impl TermTables {
         self.parts.iter().map(|part| part.table.len()).sum()
     }
 
+    /// How many numbers have no string any more.
+    pub(crate) fn gone(&self) -> u64 {
+        self.len() - self.strings()
+    }
+
     /// True if a number has a string.
     pub(crate) fn contains(&self, number: u64) -> bool {
         let part = self.part_of(number);

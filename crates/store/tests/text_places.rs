@@ -347,3 +347,56 @@ fn literals_that_come_and_go_for_ever_leave_no_order_of_their_numbers() {
     compare(&now, &now.text_order());
     assert!(now.base().literal_tables().bytes() < 1 << 20);
 }
+
+fn literal(text: &str, tag: &str) -> Literal {
+    match tag {
+        "" => Literal::new_simple_literal(text),
+        tag => Literal::new_language_tagged_literal_unchecked(text, tag),
+    }
+}
+
+/// So many empty texts, but for some.
+fn with(count: usize, others: &[(usize, &str, &str)]) -> Vec<Literal> {
+    let mut all = vec![literal("", "en"); count];
+    for (place, text, tag) in others {
+        all[*place] = literal(text, tag);
+    }
+    all
+}
+
+#[test]
+fn an_order_that_was_extended_before_merges_is_right_after_them() {
+    let ground = [
+        (1, "éé", "en"),
+        (3, "éé", "en"),
+        (4, "éé", ""),
+        (8, "b", "en"),
+    ];
+    let second = [(2, "", "de"), (6, "é", "en"), (7, "a", "en")];
+    let rounds = vec![
+        (with(10, &[]), 0, false),
+        (with(32, &second), 0, false),
+        (with(16, &[]), 0, false),
+        (with(17, &[(16, "aé", "en")]), 2, true),
+        (vec![literal("aéé", "en")], 0, true),
+    ];
+    let all = snapshots(with(12, &ground), rounds);
+    compare(&all[2], &extended(&all[2].text_order()));
+    compare(&all[4], &all[4].text_order());
+    compare(&all[7], &all[7].text_order());
+}
+
+#[test]
+fn an_order_that_was_extended_after_merges_is_right_before_them() {
+    let rounds = vec![
+        (with(6, &[]), 0, false),
+        (with(54, &[(4, "ba", ""), (34, "baa", "")]), 0, false),
+        (with(9, &[(8, "ba", "")]), 1, true),
+        (vec![], 1, true),
+        (vec![], 1, false),
+    ];
+    let all = snapshots(with(6, &[]), rounds);
+    let order = extended(&all[7].text_order());
+    compare(&all[7], &order);
+    compare(&all[2], &all[2].text_order());
+}

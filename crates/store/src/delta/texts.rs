@@ -80,7 +80,8 @@ impl TextOrder {
     #[cold]
     fn place_between(&self, number: u64) -> Option<TextPlace> {
         let version = self.version_of(number);
-        let place = match version.and_then(|version| version.remembered(number)) {
+        let gone = self.generation.base.literals.gone();
+        let place = match version.and_then(|version| version.remembered(number, gone)) {
             Some(known) => known,
             // A damaged block says so to whoever reads the text.
             None => self.find_place(number).ok().flatten()?,

@@ -101,6 +101,7 @@ pub(crate) fn extend(
         words,
         by_text: order.iter().map(|later| later.later).collect(),
         rooms,
+        gone: with.tables.gone(),
         others: Places::default(),
         work: Default::default(),
     }))
@@ -114,7 +115,7 @@ fn living(
 ) -> Option<(Vec<u64>, Vec<u32>)> {
     let mut words = version.words.clone();
     let mut known = version.by_text.clone();
-    if with.tables.strings() < with.tables.len() {
+    if with.tables.gone() > 0 {
         known.clear();
         for some in version.by_text.chunks(AT_ONCE) {
             if !poll() {
