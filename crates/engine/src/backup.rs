@@ -115,6 +115,7 @@ impl Database {
         if let Some(directory) = locked.filter(|directory| directory.is_locked()) {
             // What is current stays so; what readers see is on the device.
             let _one = inner.turn.take(Occupation::Backup, deadline)?;
+            inner.show_latest();
             let (graph, streams) = inner.graph_and_streams();
             let snapshot = graph.snapshot.clone();
             let copied = DurableStore::copy(directory, &snapshot, place.directory())?;
@@ -173,4 +174,41 @@ fn report(directory: &Directory) -> Result<StoreReport, EngineError> {
         changes: snapshot.changes(),
         recovery,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+
+    /// Between the sync of a transaction and the moment at which readers see it, a merge may end:
+    /// what they see is then upon a base whose files are gone.
+    #[test]
+    fn a_backup_is_made_while_a_transaction_that_was_merged_is_not_shown_yet() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let location = folder.path().join("store");
+        let database = Database::open_or_create(&location, Config::default()).expect("it is new");
+        let first = "INSERT DATA { <http://e/a> <http://e/p> \"first\" }";
+        database.update(first).expect("there is room");
+        database.compact().expect("there is room");
+        let inner = database.inner();
+        let appended = {
+            let mut writer = inner.writer.lock();
+            let mut working = writer.begin().expect("nothing failed");
+            let interned = working.intern_literal(b"second\0");
+            interned.expect("there are few literals");
+            writer.append_terms(working).expect("there is room")
+        };
+        database.compact().expect("there is room");
+        let (seen, latest) = (
+            database.graph().snapshot.number(),
+            inner.writer.lock().latest.number(),
+        );
+        assert!(seen < latest, "it is not shown yet");
+        let to = folder.path().join("backup");
+        let report = database.backup(&to).expect("all files are there");
+        assert_eq!(report.triples, 1);
+        assert_eq!(Database::verify(&to).expect("it is whole").triples, 1);
+        inner.publish(appended).expect("it is on the device");
+    }
 }

@@ -306,6 +306,20 @@ impl Inner {
         }
     }
 
+    /// Lets readers see what is committed as soon as it is on the device, upon the base that is current:
+    /// what they see after a merge may be upon the one before, whose files are gone, until what was being
+    /// written to the device meanwhile is shown.
+    pub(crate) fn show_latest(&self) {
+        let (latest, last) = {
+            let writer = self.writer.lock();
+            (writer.latest.clone(), writer.last.clone())
+        };
+        // Where the log has failed, nothing more will be seen.
+        if last.is_none_or(|(log, ticket)| log.sync(ticket).is_ok()) {
+            self.show(latest);
+        }
+    }
+
     /// Ids are taken from terms that nothing uses, and plans remember ids.
     pub(crate) fn forget_plans(&self) {
         self.planner.clear();

@@ -255,7 +255,7 @@ fn trace(location: &Path, file: &Path, seed: u64, stop: u64) -> String {
         .env("JINDOU_KILL_SEED", seed.to_string())
         .env("JINDOU_KILL_AT", stop.to_string())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(Stdio::piped())
         .spawn()
         .expect("strace was started before");
     let said = BufReader::new(child.stdout.take().expect("a pipe"));
@@ -263,14 +263,20 @@ fn trace(location: &Path, file: &Path, seed: u64, stop: u64) -> String {
         .lines()
         .map(|line| line.expect("a pipe can be read"))
         .find(|line| line.starts_with("@ stopped") || line.starts_with("@ bad"));
+    let calls = || fs::read_to_string(file).expect("strace has written");
     // The process waits for its end, and strace ends with it. Its first thread has its number.
-    let first = fs::read_to_string(file).expect("strace has written");
-    let process = first.split(' ').next().expect("there is a first call");
-    let killed = Command::new("kill").args(["-9", process]).status();
-    assert!(killed.expect("kill is there").success());
-    child.wait().expect("it was started");
-    assert_eq!(stopped.as_deref(), Some("@ stopped"));
-    fs::read_to_string(file).expect("strace has written")
+    let process = calls().split(' ').next().map(str::to_owned);
+    let killed = Command::new("kill").arg("-9").args(&process).output();
+    let killed = killed.expect("kill is there");
+    let ended = child.wait_with_output().expect("it was started");
+    assert!(
+        killed.status.success() && stopped.as_deref() == Some("@ stopped"),
+        "{stopped:?}, process {process:?}, {}: {}{}",
+        ended.status,
+        String::from_utf8_lossy(&ended.stderr),
+        String::from_utf8_lossy(&killed.stderr),
+    );
+    calls()
 }
 
 /// Why no trace can be recorded, if none can.
