@@ -241,7 +241,7 @@ impl<'a> Builder<'a> {
                 let input = input.transpose()?;
                 return self.last_steps(input, steps, needed, counted);
             }
-            Planned::Project { .. } => {
+            Planned::Project { .. } | Planned::Materialized { .. } => {
                 self.counted = counted;
                 operators::build(self, &node.operator, needed)?
             }

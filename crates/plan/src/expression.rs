@@ -146,6 +146,17 @@ pub struct Aggregate {
     pub distinct: bool,
 }
 
+impl Aggregate {
+    /// True if equal rows may come once each, with their numbers: they are counted, added as often,
+    /// or repeats do not matter.
+    #[must_use]
+    pub fn takes_counted_rows(&self) -> bool {
+        let repeats = matches!(self.function, AggregateFunction::GroupConcat(_)) && !self.distinct;
+        let is_volatile = self.operand.as_ref().is_some_and(Expression::is_volatile);
+        !repeats && !is_volatile
+    }
+}
+
 /// Aggregate functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AggregateFunction {

@@ -18,6 +18,7 @@ use crate::algebra::{Deduplicate, LogicalForm, Modifiers, Pattern, Quad, Query};
 use crate::build::build;
 use crate::continuous::ContinuousQuery;
 use crate::error::PlanError;
+use crate::expression::{Aggregate, AggregateFunction, Expression};
 use crate::patience::Patience;
 use crate::physical::{ConstId, Constant, PathExpression, Scope, Slot, Var};
 use crate::planner::without_arguments;
@@ -33,6 +34,7 @@ const MAX_DELTAS: usize = 32;
 #[derive(Clone, Debug)]
 pub struct Incremental {
     columns: Vec<Var>,
+    counted: Option<Vec<usize>>,
     patterns: Vec<WindowPattern>,
     reads: Vec<StoredRead>,
     full: Query,
@@ -139,7 +141,13 @@ impl ContinuousQuery {
         }
         let full = cores.over(core, &columns);
         let deltas = cores.deltas(&full, &self.windows)?;
+        let counted = count_equal(&mut rest).map(|vars| {
+            let column = |var: &Var| columns.iter().position(|column| column == var);
+            let column = |var| column(var).expect("they are columns of the core");
+            vars.iter().map(column).collect()
+        });
         Ok(Incremental {
+            counted,
             patterns,
             reads: cores.reads(&parts),
             columns,
@@ -155,6 +163,14 @@ impl Incremental {
     #[must_use]
     pub fn columns(&self) -> usize {
         self.columns.len()
+    }
+
+    /// Where what is above the core counts solutions that are equal in some of these columns, or does
+    /// not care how many there are: the columns. The plan of the rest takes each combination of their
+    /// values once, with its number, in place of all solutions.
+    #[must_use]
+    pub fn counted(&self) -> Option<&[usize]> {
+        self.counted.as_deref()
     }
 
     /// The patterns that decide how long a solution is there.
@@ -204,7 +220,8 @@ impl Incremental {
         planned(self.deltas[delta].query.clone(), statistics, is_over)
     }
 
-    /// The plan of everything above the core, of which this many solutions are expected.
+    /// The plan of everything above the core, of which this many solutions, or
+    /// [combinations](Incremental::counted), are expected.
     ///
     /// # Errors
     /// As [`Incremental::plan_full`].
@@ -484,6 +501,80 @@ impl Cores<'_> {
             _ => None,
         }
     }
+}
+
+/// Has what is directly above the core take equal solutions once, if it can: the columns that it needs
+/// where those are not all.
+fn count_equal(rest: &mut Query) -> Option<Vec<Var>> {
+    if let Some(vars) = distinct_columns(rest) {
+        return Some(vars);
+    }
+    let mut counted = None;
+    rest.pattern.for_each_mut(&mut |pattern| {
+        if let Pattern::Group {
+            inner,
+            by,
+            aggregates,
+        } = pattern
+            && let Pattern::Materialized { vars, .. } = &mut **inner
+        {
+            counted = grouped_columns(vars, by, aggregates);
+            if let Some(needed) = &counted {
+                vars.clone_from(needed);
+            }
+        }
+    });
+    counted
+}
+
+/// The columns of a query that gives what is distinct in some columns of the core.
+fn distinct_columns(rest: &mut Query) -> Option<Vec<Var>> {
+    let (LogicalForm::Select(selected), Pattern::Materialized { vars, .. }) =
+        (&rest.form, &mut rest.pattern)
+    else {
+        return None;
+    };
+    let is_distinct =
+        rest.modifiers.deduplicate == Deduplicate::Distinct && rest.modifiers.order.is_empty();
+    let needed: Vec<Var> = (vars.iter().copied())
+        .filter(|var| selected.contains(var))
+        .collect();
+    if !is_distinct || needed.len() == vars.len() {
+        return None;
+    }
+    vars.clone_from(&needed);
+    Some(needed)
+}
+
+/// The columns that groups of solutions of the core need.
+fn grouped_columns(
+    vars: &[Var],
+    by: &[Var],
+    aggregates: &mut [(Var, Aggregate)],
+) -> Option<Vec<Var>> {
+    for (_, aggregate) in &mut *aggregates {
+        // Each solution of the core binds its variables.
+        if let (AggregateFunction::Count, false, Some(Expression::Variable(var))) =
+            (&aggregate.function, aggregate.distinct, &aggregate.operand)
+            && vars.contains(var)
+        {
+            aggregate.operand = None;
+        }
+    }
+    let mut needed: Vec<Var> = by.to_vec();
+    for (_, aggregate) in &*aggregates {
+        let counts_solutions = aggregate.operand.is_none() && aggregate.distinct;
+        if counts_solutions || !aggregate.takes_counted_rows() {
+            return None;
+        }
+        if let Some(operand) = &aggregate.operand {
+            operand.for_each_variable(&mut |var| needed.push(var));
+        }
+    }
+    let needed: Vec<Var> = (vars.iter().copied())
+        .filter(|var| needed.contains(var))
+        .collect();
+    (needed.len() < vars.len()).then_some(needed)
 }
 
 /// The predicates of a path; false if it has edges of others.

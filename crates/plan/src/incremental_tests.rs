@@ -126,3 +126,62 @@ fn reasons_are_given_for_what_is_not_kept() {
         Some(Recomputed::NoOverlap)
     );
 }
+
+#[test]
+fn what_counts_solutions_takes_equal_ones_once() {
+    let counted = |select: &str, after: &str, ordered: &str| {
+        let text = format!(
+            "PREFIX : <http://e/> SELECT {select} {TWO} WHERE {{ WINDOW :a {{ ?x :p ?y ; :q ?z }} \
+             {after} }} {ordered}"
+        );
+        let resolve = |_: &str| -> Option<NamedNode> { None };
+        let limits = Limits {
+            reserve: &mut |_| true,
+            is_over: &|| false,
+        };
+        let made = parse_continuous(&text, None, &resolve, false, limits).expect("it is sound");
+        let incremental = made.incremental(&|_| true).expect("it has a core");
+        assert_eq!(incremental.columns(), 3, "{text}");
+        incremental.counted().map(<[usize]>::len)
+    };
+    for (select, after, ordered, columns) in [
+        ("(COUNT(*) AS ?n)", "", "", Some(0)),
+        ("(COUNT(?y) AS ?n)", "FILTER(?y != ?z)", "", Some(0)),
+        (
+            "?x (COUNT(*) AS ?n)",
+            "",
+            "GROUP BY ?x ORDER BY ?n",
+            Some(1),
+        ),
+        (
+            "(COUNT(DISTINCT ?y) AS ?n) (MAX(?z) AS ?m)",
+            "",
+            "",
+            Some(2),
+        ),
+        ("?x (SUM(?y + 1) AS ?n)", "", "GROUP BY ?x", Some(2)),
+        ("(GROUP_CONCAT(DISTINCT ?y) AS ?n)", "", "", Some(1)),
+        ("DISTINCT ?x", "", "LIMIT 3", Some(1)),
+        ("DISTINCT ?x ?nothing", "", "", Some(1)),
+        // All columns, or each solution, are needed.
+        (
+            "?x (SUM(?y) AS ?n) (MAX(?z) AS ?m)",
+            "",
+            "GROUP BY ?x",
+            None,
+        ),
+        ("(COUNT(DISTINCT *) AS ?n)", "", "", None),
+        ("(GROUP_CONCAT(?y) AS ?n)", "", "", None),
+        ("(SUM(RAND()) AS ?n)", "", "", None),
+        ("?x", "", "", None),
+        ("DISTINCT ?x", "", "ORDER BY ?y", None),
+        ("DISTINCT ?x ?y ?z", "", "", None),
+        ("(COUNT(*) AS ?n)", "OPTIONAL { ?y :r ?o }", "", None),
+    ] {
+        assert_eq!(
+            counted(select, after, ordered),
+            columns,
+            "{select} {after} {ordered}"
+        );
+    }
+}

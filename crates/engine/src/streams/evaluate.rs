@@ -304,7 +304,10 @@ impl Inner {
                     self.start(graph.clone(), plan, limit)?.into_results()
                 };
                 if keeping.advance(query, incremental, &at, &memory, &mut execute)? {
-                    let rows = keeping.kept.as_ref().map(|kept| kept.solutions.rows());
+                    let rows = keeping
+                        .kept
+                        .as_ref()
+                        .map(|kept| Arc::clone(kept.solutions.given()));
                     let rest = (incremental.rest.clone(), rows.unwrap_or_default());
                     return Answer::read(self.start(graph, rest, limit)?.into_results()?);
                 }
@@ -326,7 +329,7 @@ impl Inner {
             graph: at.graph,
             windowed: at.windowed,
             forgotten: at.forgotten,
-            solutions: keeping.solutions(),
+            given: keeping.given(),
         };
         let known = query.plans.lock().clone();
         let known = known.filter(|plans| plans.fit(query, &figures) && plans.agree_with(ruled_out));

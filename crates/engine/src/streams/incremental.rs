@@ -88,10 +88,10 @@ impl Keeping {
         Some(NotKept::Changes)
     }
 
-    pub(super) fn solutions(&self) -> u64 {
-        self.kept
-            .as_ref()
-            .map_or(0, |kept| kept.solutions.len() as u64)
+    /// How many rows are given to what is above the core.
+    pub(super) fn given(&self) -> u64 {
+        let kept = self.kept.as_ref();
+        kept.map_or(0, |kept| kept.solutions.given().rows as u64)
     }
 
     /// The new tuples of each window; where nothing is kept, those of a step, as there will be.
@@ -181,7 +181,7 @@ impl Kept {
         memory: RequestMemory,
     ) -> Self {
         Self {
-            solutions: Solutions::new(incremental.columns()),
+            solutions: Solutions::new(incremental.columns(), incremental.counted()),
             until_ms: Box::default(),
             versions,
             forgotten: at.forgotten,

@@ -81,8 +81,8 @@ pub(super) struct Figures<'a> {
     pub(super) windowed: &'a WindowedGraph,
     /// How often ids had been taken from terms.
     pub(super) forgotten: u64,
-    /// Solutions that are kept now.
-    pub(super) solutions: u64,
+    /// Rows that what is above the core is given now.
+    pub(super) given: u64,
 }
 
 impl Figures<'_> {
@@ -116,7 +116,7 @@ impl Plans {
             (None, KeepSolutions::Never) => Err(NotKept::Configured),
             (None, _) if !query.overlaps => Err(NotKept::Query(Recomputed::NoOverlap)),
             (None, _) if !always && whole.plan.cost <= SMALL_COST => Err(NotKept::Cost),
-            (None, _) => incremental(query, figures.solutions, &statistics)?.and_then(|plans| {
+            (None, _) => incremental(query, figures.given, &statistics)?.and_then(|plans| {
                 match always || plans.are_worth(query, &whole, figures) {
                     true => Ok(plans),
                     false => Err(NotKept::Cost),
@@ -169,7 +169,7 @@ impl Plans {
 
 fn incremental(
     query: &Continuous,
-    solutions: u64,
+    given: u64,
     statistics: &dyn Statistics,
 ) -> Result<Result<IncrementalPlans, NotKept>, EngineError> {
     let incremental = match query.incremental() {
@@ -179,11 +179,16 @@ fn incremental(
     let deltas = 0..incremental.deltas().len();
     let deltas = deltas.map(|delta| incremental.plan_delta(delta, statistics, &|| false));
     let full = incremental.plan_full(statistics, &|| false)?;
-    let solutions = solutions.max(full.plan.root.rows as u64);
+    let given = match incremental.counted() {
+        Some([]) => 1,
+        // How many combinations there are is not known before there are any.
+        Some(_) if given > 0 => given,
+        _ => given.max(full.plan.root.rows as u64),
+    };
     Ok(Ok(IncrementalPlans {
         full,
         deltas: deltas.collect::<Result<_, _>>()?,
-        rest: incremental.plan_rest(solutions, statistics, &|| false)?,
+        rest: incremental.plan_rest(given, statistics, &|| false)?,
     }))
 }
 

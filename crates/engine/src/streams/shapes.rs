@@ -200,7 +200,7 @@ impl Inner {
                 graph: at.graph,
                 windowed: &windowed,
                 forgotten: self.streams.forgotten.load(Relaxed),
-                solutions: 0,
+                given: 0,
             };
             let rows = whose.rows(shape.query.parameters());
             let plan = shape.plan_for(&figures, (query.streams.len(), rows.rows as u64))?;
@@ -258,6 +258,7 @@ impl Whose {
 
     fn rows(&self, columns: usize) -> MaterializedRows {
         let mut rows = MaterializedRows {
+            counts: None,
             columns: vec![Vec::with_capacity(self.queries.len()); columns],
             rows: self.queries.len(),
         };

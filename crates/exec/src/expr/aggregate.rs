@@ -257,6 +257,42 @@ impl GroupedAccumulator {
         }
     }
 
+    /// Adds the operand's value of each row to the group of that row, as often as the row stands for.
+    ///
+    /// # Panics
+    /// As [`GroupedAccumulator::add_column`], and if this is GROUP_CONCAT without DISTINCT.
+    pub fn add_counted_column(
+        &mut self,
+        ids: &[TermId],
+        group_of_row: &[u32],
+        row_counts: &[u64],
+        cx: &Context,
+    ) {
+        assert_eq!(
+            (ids.len(), ids.len()),
+            (group_of_row.len(), row_counts.len()),
+            "each row has a value, a group and a count"
+        );
+        for ((id, group), times) in ids.iter().zip(group_of_row).zip(row_counts) {
+            let group = *group as usize;
+            match (&mut self.states, &self.seen) {
+                (States::Count(counts), None) => {
+                    counts[group] += if id.is_none() { 0 } else { *times };
+                }
+                (States::Sum(sums), None) => {
+                    let (sum, count) = &mut sums[group];
+                    *count += times;
+                    let more = sum.add_times(*id, *times, cx);
+                    self.held += more;
+                    self.count_growth(more, cx);
+                }
+                (States::Concat(_), None) => panic!("GROUP_CONCAT takes rows one by one"),
+                // Repeats do not matter.
+                _ => self.add(group, *id, cx),
+            }
+        }
+    }
+
     /// Adds one value to a group.
     ///
     /// # Panics
@@ -592,20 +628,36 @@ impl Sum {
 
     /// Bytes that any other term added.
     fn add_slowly(&mut self, id: TermId, cx: &Context) -> usize {
+        self.add_times(id, 1, cx)
+    }
+
+    /// Bytes that a term added that comes several times. It costs as much as to add it once: inexact
+    /// sums add the product.
+    fn add_times(&mut self, id: TermId, times: u64, cx: &Context) -> usize {
         match Value::decode(id, cx.terms()) {
-            Ok(Value::Integer(value)) => self.integers += i128::from(i64::from(value)),
-            Ok(Value::Decimal(value)) => return self.add_decimal(value),
+            Ok(Value::Integer(value)) => {
+                self.integers += i128::from(i64::from(value)) * i128::from(times);
+            }
+            Ok(Value::Decimal(value)) => {
+                let factor = i64::try_from(times).ok();
+                return match factor.and_then(|factor| value.checked_mul(factor)) {
+                    Some(value) => self.add_decimal(value),
+                    None => self.add_large(&Exact::decimal(value).times(times), true),
+                };
+            }
             Ok(Value::Large(value)) => {
                 let is_decimal = value.kind() == Kind::Decimal;
                 match Exact::of(&Number::Large(value), cx) {
-                    Ok(value) => return self.add_large(&value, is_decimal),
+                    Ok(value) => return self.add_large(&value.times(times), is_decimal),
                     Err(_) => self.error = true,
                 }
             }
             Ok(Value::Float(value)) => {
+                let value = value * Float::from(times as f32);
                 self.floats = Some(self.floats.map_or(value, |sum| sum + value));
             }
             Ok(Value::Double(value)) => {
+                let value = value * Double::from(times as f64);
                 self.doubles = Some(self.doubles.map_or(value, |sum| sum + value));
             }
             Ok(_) | Err(_) => self.error = true,

@@ -114,6 +114,14 @@ impl Exact {
         }
     }
 
+    /// The product with a whole number.
+    pub(super) fn times(&self, times: u64) -> Self {
+        Self {
+            units: &self.units * times,
+            scale: self.scale,
+        }
+    }
+
     fn negated(self) -> Self {
         Self {
             units: -self.units,

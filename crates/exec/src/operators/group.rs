@@ -5,7 +5,7 @@
 //! that are there. Groups in memory are handed over first, then each part is grouped likewise.
 
 use jindou_model::TermId;
-use jindou_plan::expression::{Aggregate, AggregateFunction};
+use jindou_plan::expression::Aggregate;
 use jindou_plan::physical::{Node, Var};
 
 use super::dedup::Dedup;
@@ -42,7 +42,8 @@ struct Aggregated {
 }
 
 /// Rows are looked at as *arguments*: a column for each key, then one for each aggregate's
-/// operand (for `COUNT(*)` the number of rows that a row stands for, if it may be several), then all variables if solutions are told apart.
+/// operand, then all variables if solutions are told apart, then the number of rows that a row stands
+/// for, if it may be several.
 struct Group {
     input: Boxed,
     by: Vec<Var>,
@@ -100,7 +101,7 @@ pub(super) fn build(
     }
     let input = if aggregates
         .iter()
-        .all(|(_, aggregate)| may_be_counted(aggregate))
+        .all(|(_, aggregate)| aggregate.takes_counted_rows())
     {
         builder.counted_node(input, &needed)?
     } else {
@@ -110,19 +111,6 @@ pub(super) fn build(
     Ok(Box::new(Group::new(
         input, by, variables, columns, width, builder.cx,
     )))
-}
-
-/// True if the rows of an aggregate may come once each, with their numbers.
-fn may_be_counted(aggregate: &Aggregate) -> bool {
-    let ignores_repeats = aggregate.distinct
-        || matches!(
-            aggregate.function,
-            AggregateFunction::Min | AggregateFunction::Max | AggregateFunction::Sample
-        );
-    match &aggregate.operand {
-        None => true,
-        Some(operand) => ignores_repeats && !operand.is_volatile(),
-    }
 }
 
 impl Group {
@@ -199,16 +187,21 @@ impl Group {
         Ok(())
     }
 
+    /// The last column of arguments.
+    fn place_of_counts(&self) -> Var {
+        Var((self.by.len() + self.columns.len() + self.variables.len()) as u16)
+    }
+
     /// What the aggregates look at in each row.
     fn arguments(&mut self, mut table: Table, cx: &Context) -> Table {
-        let width = self.by.len() + self.columns.len() + self.variables.len();
+        let place_of_counts = self.place_of_counts();
+        let width = usize::from(place_of_counts.0) + 1;
         let mut arguments = Table::with_rows(width, table.rows());
-        let counts = table.take_counts();
+        if let Some(counts) = table.take_counts() {
+            arguments.set_column(place_of_counts, counts);
+        }
         let mut place = Var(self.by.len() as u16);
         for column in &mut self.columns {
-            if let (Operand::Rows, Some(counts)) = (&column.operand, &counts) {
-                arguments.set_column(place, counts.clone());
-            }
             if let Operand::Values(evaluator) = &mut column.operand {
                 let mut values = Vec::new();
                 evaluator.evaluate_column(&table, table.rows(), &cx.expressions, &mut values);
@@ -339,18 +332,27 @@ impl Group {
     fn accumulate(&mut self, arguments: &Table, groups: &[u32], cx: &Context) {
         let (by, count) = (self.by.len(), self.groups.len());
         let first_variable = by + self.columns.len();
+        let counts = match arguments.of_any_kind(self.place_of_counts()) {
+            Some(Column::Counts(counts)) => Some(counts.as_slice()),
+            _ => None,
+        };
         for (number, column) in self.columns.iter_mut().enumerate() {
             let accumulator = &mut column.accumulator;
             accumulator.grow(count);
             match &column.operand {
-                Operand::Rows => match arguments.of_any_kind(Var((by + number) as u16)) {
-                    Some(Column::Counts(counts)) => accumulator.add_counted_rows(groups, counts),
-                    _ => accumulator.add_rows(groups),
+                Operand::Rows => match counts {
+                    Some(counts) => accumulator.add_counted_rows(groups, counts),
+                    None => accumulator.add_rows(groups),
                 },
-                Operand::Values(_) => match arguments.get(Var((by + number) as u16)) {
-                    Some(values) => accumulator.add_column(values, groups, &cx.expressions),
+                Operand::Values(_) => match (arguments.get(Var((by + number) as u16)), counts) {
+                    (Some(values), None) => {
+                        accumulator.add_column(values, groups, &cx.expressions);
+                    }
+                    (Some(values), Some(counts)) => {
+                        accumulator.add_counted_column(values, groups, counts, &cx.expressions);
+                    }
                     // From disk, where all values are errors.
-                    None => groups.iter().for_each(|group| {
+                    (None, _) => groups.iter().for_each(|group| {
                         accumulator.add(*group as usize, TermId::NONE, &cx.expressions);
                     }),
                 },

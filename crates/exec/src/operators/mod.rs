@@ -153,8 +153,9 @@ pub(crate) fn build(
         }
         Planned::Materialized { vars } => {
             let rows = Arc::clone(&builder.cx.materialized);
+            let wanted = (needed, std::mem::take(&mut builder.counted));
             let width = builder.width();
-            Box::new(materialized::Materialized::new(rows, vars, needed, width))
+            Box::new(materialized::Materialized::new(rows, vars, wanted, width))
         }
         Planned::Union(inputs) => Box::new(Concatenation {
             inputs: inputs
