@@ -5,7 +5,7 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use jindou_bench::graphs::Layout;
 use jindou_bench::ingest::Case;
 use jindou_bench::merges::Scenario;
@@ -491,9 +491,12 @@ pub(crate) struct LsbenchBenchArguments {
         allow_negative_numbers = true
     )]
     pub(crate) step: NonZeroU64,
-    /// Find all solutions again at each instant, instead of keeping those that have not expired
+    /// When solutions are kept until they expire, instead of being found again at each instant
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Keep::ByCost)]
+    pub(crate) keep: Keep,
+    /// Measure one-shot queries instead, alone and beside the streams at the pace of the clock
     #[arg(long)]
-    pub(crate) recompute: bool,
+    pub(crate) one_shot: bool,
     /// Only this query; `none` for streams alone, C4 to C6 count what L4 to L6 find
     #[arg(long, value_name = "QUERY", value_parser = [
         "L1", "L2", "L3", "L4", "L5", "L6", "C4", "C5", "C6", "none",
@@ -502,6 +505,17 @@ pub(crate) struct LsbenchBenchArguments {
     /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+}
+
+/// When solutions of continuous queries are kept.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Keep {
+    /// Where that is expected to cost less
+    ByCost,
+    /// Wherever it can be done
+    Always,
+    /// Nowhere
+    Never,
 }
 
 /// Measure the published queries of CityBench over the observations of a city

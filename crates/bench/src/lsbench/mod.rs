@@ -6,22 +6,24 @@
 //! process and on one thread, so what an execution takes is what a consumer waits for after the window is
 //! complete, and what is left of the whole time is what tuples cost to come in.
 
+mod feed;
+mod one_shot;
 mod queries;
 mod report;
 
 use std::time::{Duration, Instant};
 
-use jindou_datagen::lsbench::{Load, Lsbench, Pace, Rates, Stream};
+use jindou_datagen::lsbench::Lsbench;
 use jindou_engine::ingest::{Format, Progress, Source};
-use jindou_engine::{
-    Config, Database, KeepSolutions, LoadOptions, Predicates, StreamDefinition, TupleFormat,
-};
+use jindou_engine::{Config, Database, KeepSolutions, LoadOptions, Predicates, StreamDefinition};
 use oxrdf::NamedNode;
 
+pub use one_shot::OneShotFigures;
 pub use report::{LsbenchReport, QueryFigures};
 
 use crate::BenchError;
 use crate::machine::Machine;
+use feed::Feed;
 use queries::{QUERIES, Query, STREAMS, iri};
 
 /// Milliseconds of a batch.
@@ -42,8 +44,10 @@ pub struct Options {
     pub range_ms: u64,
     /// How far they slide each time, in milliseconds.
     pub step_ms: u64,
-    /// All solutions are found again at each instant.
-    pub recompute: bool,
+    /// When solutions are kept from one instant to the next.
+    pub keep: KeepSolutions,
+    /// Measure one-shot queries beside the streams at their own pace, instead of continuous ones.
+    pub one_shot: bool,
     /// The query of this name only, or none.
     pub only: Option<String>,
 }
@@ -59,7 +63,8 @@ impl Options {
             selective: 100,
             range_ms: 1_000,
             step_ms: 100,
-            recompute: false,
+            keep: KeepSolutions::ByCost,
+            one_shot: false,
             only: None,
         }
     }
@@ -83,9 +88,7 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<LsbenchR
     let data = Lsbench::new(options.users, 0);
     note("loading the social graph");
     let mut config = Config::default();
-    if options.recompute {
-        config.keep_solutions = KeepSolutions::Never;
-    }
+    config.keep_solutions = options.keep;
     let database = Database::with_config(config);
     load(&database, &data)?;
     let stored = database.quad_counts().total();
@@ -110,6 +113,11 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<LsbenchR
         }
     }
     note(&format!("{} s of streams", options.seconds));
+    if options.one_shot {
+        let one_shot = one_shot::measure(&database, &data, options)?;
+        let report = report(&database, options, stored, &Run::default());
+        return Ok(LsbenchReport { one_shot, ..report });
+    }
     let run = replay(&database, &data, options)?;
     Ok(report(&database, options, stored, &run))
 }
@@ -144,51 +152,20 @@ struct Run {
 }
 
 fn replay(database: &Database, data: &Lsbench, options: &Options) -> Result<Run, BenchError> {
-    let load = Load {
-        rates: Rates::PAPER.times(options.rate),
-        pace: Pace::Even,
-        duration_ms: options.seconds * 1_000,
-    };
-    let mut events = data.streams(&load, &Stream::ALL)?;
-    let mut texts: [String; 5] = Default::default();
+    let mut feed = Feed::new(data, options, options.seconds)?;
     let mut run = Run::default();
-    let mut end_ms = BATCH_MS;
-    while let Some(event) = events.next_event() {
-        while event.time_ms >= end_ms {
-            complete(database, &mut texts, end_ms, &mut run)?;
-            end_ms += BATCH_MS;
-        }
-        event.push_lines(&mut texts[event.stream as usize]);
-        run.tuples += event.tuples().len() as u64;
+    while let Some(mut batch) = feed.next_batch() {
+        run.tuples += batch.tuples;
+        let begun = Instant::now();
+        run.batches += batch.push(database)?;
+        run.parsing += begun.elapsed();
+        let begun = Instant::now();
+        batch.complete(database)?;
+        let took = begun.elapsed();
+        run.completing += took;
+        run.longest = run.longest.max(took);
     }
-    complete(database, &mut texts, end_ms, &mut run)?;
     Ok(run)
-}
-
-/// Pushes a batch of each stream, and says that they are complete.
-fn complete(
-    database: &Database,
-    texts: &mut [String; 5],
-    end_ms: u64,
-    run: &mut Run,
-) -> Result<(), BenchError> {
-    let begun = Instant::now();
-    for (stream, text) in STREAMS.iter().zip(texts) {
-        let lines = std::mem::take(text).into_bytes();
-        if !lines.is_empty() {
-            run.batches += 1;
-            database.push(stream, TupleFormat::Lines, None, lines)?;
-        }
-    }
-    run.parsing += begun.elapsed();
-    let begun = Instant::now();
-    for stream in STREAMS {
-        database.heartbeat(stream, end_ms as i64)?;
-    }
-    let took = begun.elapsed();
-    run.completing += took;
-    run.longest = run.longest.max(took);
-    Ok(())
 }
 
 fn report(database: &Database, options: &Options, stored: u64, run: &Run) -> LsbenchReport {
@@ -220,12 +197,35 @@ fn report(database: &Database, options: &Options, stored: u64, run: &Run) -> Lsb
             .map(|stream| stream.window_bytes)
             .sum(),
         queries: figures.collect(),
+        one_shot: Vec::new(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_shot_queries_are_asked_beside_everything() {
+        let options = Options {
+            users: 200,
+            seconds: 3,
+            rate: 0.2,
+            selective: 2,
+            one_shot: true,
+            ..Options::new()
+        };
+        let report = measure(&options, |_| {}).unwrap();
+        let names: Vec<&str> = report
+            .one_shot
+            .iter()
+            .map(|one| one.name.as_str())
+            .collect();
+        assert_eq!(names, ["S1", "S2", "S3", "group", "S5", "near"]);
+        let rows = report.one_shot.iter().map(|one| one.rows);
+        assert!(rows.min() > Some(0), "{report}");
+        assert!(report.to_string().contains("one-shot"), "{report}");
+    }
 
     #[test]
     fn every_query_finds_something() {

@@ -5,6 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use jindou_engine::ContinuousStatus;
 use serde::{Deserialize, Serialize};
 
+use super::OneShotFigures;
 use crate::machine::Machine;
 use crate::table::{Table, bytes, thousands};
 
@@ -41,6 +42,8 @@ pub struct LsbenchReport {
     pub window_bytes: u64,
     /// The queries.
     pub queries: Vec<QueryFigures>,
+    /// One-shot queries, where these were measured: the streams then came at the pace of the clock.
+    pub one_shot: Vec<OneShotFigures>,
 }
 
 /// One query, or all of one pattern that differ in where they start.
@@ -93,6 +96,51 @@ impl LsbenchReport {
     }
 }
 
+impl LsbenchReport {
+    fn write_one_shot(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "one-shot queries on another thread, in seconds beside nothing, beside the streams, and beside \
+             the streams and the queries above, in turn; medians\n"
+        )?;
+        let mut table = Table::new([
+            "query",
+            "runs",
+            "rows",
+            "alone, us",
+            "streams, us",
+            "times",
+            "queries, us",
+            "times",
+        ]);
+        let mut ratios = [0.0; 2];
+        for one in &self.one_shot {
+            let medians = [one.alone, one.streams, one.queries].map(|timing| timing.median_ms);
+            let times = [medians[1] / medians[0], medians[2] / medians[0]];
+            for (sum, times) in ratios.iter_mut().zip(times) {
+                *sum += times.ln() / self.one_shot.len() as f64;
+            }
+            table.row([
+                one.name.clone(),
+                thousands(u64::from(one.alone.runs)),
+                thousands(one.rows),
+                format!("{:.1}", medians[0] * 1e3),
+                format!("{:.1}", medians[1] * 1e3),
+                format!("{:.3}", times[0]),
+                format!("{:.1}", medians[2] * 1e3),
+                format!("{:.3}", times[1]),
+            ]);
+        }
+        writeln!(f, "{table}")?;
+        writeln!(
+            f,
+            "geometric means: {:.3} times beside the streams, {:.3} times beside streams and queries",
+            ratios[0].exp(),
+            ratios[1].exp()
+        )
+    }
+}
+
 impl Display for LsbenchReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.machine)?;
@@ -129,6 +177,9 @@ impl Display for LsbenchReport {
             ]);
         }
         writeln!(f, "{table}")?;
+        if !self.one_shot.is_empty() {
+            return self.write_one_shot(f);
+        }
         writeln!(
             f,
             "tuples come in at {} tuples/s, parsed, in batches, stored and indexed; {:.2} s of {:.2} s \

@@ -15,12 +15,13 @@ use jindou_bench::lubm::{Options, measure};
 use jindou_bench::merges;
 use jindou_bench::operators::{self, Jindou};
 use jindou_bench::updates;
+use jindou_engine::KeepSolutions;
 use serde::Serialize;
 
 use crate::args::BenchCommand;
 use crate::bench_args::{
     BenchArguments, BenchChildArguments, CitybenchArguments, GraphBenchArguments, HostileArguments,
-    IngestBenchArguments, LsbenchBenchArguments, MergeBenchArguments, OperatorArguments,
+    IngestBenchArguments, Keep, LsbenchBenchArguments, MergeBenchArguments, OperatorArguments,
     UpdateBenchArguments,
 };
 use crate::output;
@@ -153,7 +154,12 @@ fn lsbench(arguments: &LsbenchBenchArguments) -> anyhow::Result<()> {
         selective: arguments.selective,
         range_ms: arguments.range.get(),
         step_ms: arguments.step.get(),
-        recompute: arguments.recompute,
+        keep: match arguments.keep {
+            Keep::ByCost => KeepSolutions::ByCost,
+            Keep::Always => KeepSolutions::Always,
+            Keep::Never => KeepSolutions::Never,
+        },
+        one_shot: arguments.one_shot,
         only: arguments.only.clone(),
     };
     let report = lsbench::measure(&options, note)?;
