@@ -92,8 +92,8 @@ pub use query::QueryResults;
 pub use solutions::{Batch, Solution, Solutions, TermDecoder};
 pub use statistics::{DatabaseStatistics, PredicateStatistics, QuadCounts};
 pub use streams::{
-    Answer, ContinuousResult, ContinuousResults, ContinuousStatus, EventError, NextResult,
-    Producer, PushReport, Rows, StreamStatus, TupleFormat,
+    Answer, ContinuousResult, ContinuousResults, ContinuousStatus, EventError, HeldTuples,
+    NextResult, Producer, PushReport, ResultWindow, Rows, StreamStatus, TupleFormat,
 };
 pub use triples::Graph;
 pub use turn::Occupation;

@@ -258,6 +258,7 @@ impl Context {
             .as_ref()
             .map(|dataset| ActiveDataset::new(dataset, plan.windows.as_ref(), &terms, &*source));
         let mut expressions = expr::Context::new(terms, None, plan.base.as_ref(), seed);
+        expressions.set_source(Arc::clone(&source));
         let threads = if profile { 1 } else { threads.max(1) };
         let count = || spill::count_operators(&plan.root, threads as u64);
         let operators = plan.stack().run(count)?;

@@ -157,4 +157,10 @@ pub trait Catalogue: Send + Sync {
 
     /// Number of edges of a predicate in a graph; `None` where that is not counted.
     fn edges(&self, graph: GraphRef<'_>, predicate: PredicateId) -> Option<u64>;
+
+    /// When a triple (subject, predicate, object) came last of those in windows of streams, in
+    /// milliseconds; `None` if no window has it, as in a graph without any.
+    fn time_of(&self, _triple: [TermId; 3]) -> Option<i64> {
+        None
+    }
 }

@@ -491,4 +491,6 @@ pub(crate) struct Query {
     pub(crate) modifiers: Modifiers,
     /// There is a SERVICE somewhere.
     pub(crate) calls_services: bool,
+    /// An expression asks when triples of windows came.
+    pub(crate) reads_times: bool,
 }

@@ -158,6 +158,12 @@ impl ContinuousQuery {
         matches!(self.query.form, LogicalForm::Construct(_))
     }
 
+    /// True if it asks when triples of its windows came.
+    #[must_use]
+    pub fn reads_times(&self) -> bool {
+        self.query.reads_times
+    }
+
     /// The windows that are in the default graph, by their numbers.
     #[must_use]
     pub fn default_windows(&self) -> &[u16] {
@@ -176,6 +182,12 @@ pub(crate) struct Declared<'t> {
     windows: Vec<DeclaredWindow<'t>>,
     /// Bare names of stored graphs.
     graphs: Vec<(&'t str, NamedNode)>,
+}
+
+impl Declared<'_> {
+    pub(crate) fn has_windows(&self) -> bool {
+        !self.windows.is_empty()
+    }
 }
 
 struct DeclaredWindow<'t> {

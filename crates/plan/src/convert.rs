@@ -51,6 +51,8 @@ pub(crate) struct Converter<'t> {
     pub(crate) base: Option<NamedNode>,
     /// There is a SERVICE somewhere.
     pub(crate) calls_services: bool,
+    /// An expression asks when triples of windows came.
+    pub(crate) reads_times: bool,
     /// Nested SELECTs around.
     pub(crate) subqueries: usize,
     /// The SELECT that is converted next is all that is grouped, and an aggregate shows its order.
@@ -172,6 +174,7 @@ impl<'t> Converter<'t> {
             depth: 0,
             base: base.map(NamedNode::new_unchecked),
             calls_services: false,
+            reads_times: false,
             subqueries: 0,
             order_is_seen: false,
             exists: 0,
@@ -283,6 +286,7 @@ impl<'t> Converter<'t> {
                 pattern,
                 modifiers,
                 calls_services: self.calls_services,
+                reads_times: self.reads_times,
             },
             parameters,
         }

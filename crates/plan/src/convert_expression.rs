@@ -1,5 +1,6 @@
 //! How do the tree's expressions read in our own?
 
+use jindou_syntax::continuous::TIMESTAMP;
 use jindou_syntax::tree::{
     Builtin, Comparison as ParsedComparison, Expression as Parsed, ExpressionKind, Factor, Iri,
     Sign, Span,
@@ -7,6 +8,7 @@ use jindou_syntax::tree::{
 use oxrdf::NamedNodeRef;
 use oxrdf::vocab::xsd;
 
+use crate::continuous::Declared;
 use crate::convert::Converter;
 use crate::error::PlanError;
 use crate::expression::{Arithmetic, Comparison, Expression, Function};
@@ -69,7 +71,7 @@ impl<'t> Converter<'t> {
                 Expression::UnaryMinus(Box::new(self.operand(part)?))
             }
             ExpressionKind::Call(function, list) => self.call(parsed.span, *function, list)?,
-            ExpressionKind::Function(iri, list) => self.cast(parsed.span, iri, list)?,
+            ExpressionKind::Function(iri, list) => self.function(parsed.span, iri, list)?,
             ExpressionKind::Exists { negated, group } => {
                 let found = Expression::Variable(self.mark(group)?);
                 match negated {
@@ -202,7 +204,7 @@ impl<'t> Converter<'t> {
         })
     }
 
-    fn cast(
+    fn function(
         &mut self,
         span: Span,
         iri: &Iri<'t>,
@@ -213,8 +215,26 @@ impl<'t> Converter<'t> {
             Some(function) if list.len() == 1 => {
                 Ok(Expression::Call(function, self.expressions(list)?))
             }
+            _ if iri.value == TIMESTAMP => self.timestamp(span, list),
             _ => Err(self.unsupported(span, format!("custom function <{}>", iri.value))),
         }
+    }
+
+    fn timestamp(&mut self, span: Span, list: &[Parsed<'t>]) -> Result<Expression, PlanError> {
+        let has_windows = self.declared().is_some_and(Declared::has_windows);
+        if !has_windows {
+            return Err(self.unsupported(span, "timestamp() in a query without windows"));
+        }
+        if list.len() != 3 {
+            let feature = "timestamp() of anything but a triple: it is written with three \
+                           arguments, timestamp(?s, ?p, ?o),";
+            return Err(self.unsupported(span, feature));
+        }
+        self.reads_times = true;
+        Ok(Expression::Call(
+            Function::Timestamp,
+            self.expressions(list)?,
+        ))
     }
 }
 

@@ -289,10 +289,10 @@ impl<'t> Converter<'t> {
         let remote::WrittenGroup {
             pattern,
             openings,
-            window,
+            of_windows,
         } = remote::contents(&parsed.group, self.exists > 0);
-        if let Some(span) = window {
-            return Err(self.unsupported(span, "windows of streams in SERVICE"));
+        if let Some((span, what)) = of_windows {
+            return Err(self.unsupported(span, what));
         }
         self.patience.work(1 + pattern.len())?;
         let openings = openings.into_iter().map(|(at, names)| {

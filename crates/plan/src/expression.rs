@@ -68,7 +68,7 @@ pub enum Arithmetic {
     Divide,
 }
 
-/// Functions, by their names in SPARQL 1.1.
+/// Functions, by their names in SPARQL 1.1, and one of C-SPARQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(
     missing_docs,
@@ -121,6 +121,8 @@ pub enum Function {
     IsLiteral,
     IsNumeric,
     Regex,
+    /// When the triple of these three parts came last of those in the query's windows, in milliseconds.
+    Timestamp,
     CastString,
     CastBoolean,
     CastInteger,

@@ -16,7 +16,7 @@ use oxrdf::{NamedNode, Term};
 
 use crate::algebra::{Deduplicate, LogicalForm, Modifiers, Pattern, Quad, Query};
 use crate::build::build;
-use crate::continuous::ContinuousQuery;
+use crate::continuous::{ContinuousQuery, Extent, StreamWindow};
 use crate::error::PlanError;
 use crate::expression::{Aggregate, AggregateFunction, Expression};
 use crate::patience::Patience;
@@ -87,6 +87,10 @@ pub struct StoredRead {
 pub enum Recomputed {
     /// No window has tuples of the instant before.
     NoOverlap,
+    /// It asks when triples came, which may be another time at each instant.
+    Times,
+    /// A window holds a number of tuples: nothing says when one of them will leave it.
+    Counted,
     /// There is no join of triple patterns below joins, filters, groups and left sides.
     NoCore,
     /// Patterns of the core share no variables, and all combinations would be kept.
@@ -99,6 +103,8 @@ impl fmt::Display for Recomputed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoOverlap => "windows do not overlap from one instant to the next",
+            Self::Times => "timestamp()",
+            Self::Counted => "a window of a number of tuples",
             Self::NoCore => {
                 "triple patterns of windows are not joined with each other below groups, filters, \
                  BIND and left sides of OPTIONAL and MINUS"
@@ -118,6 +124,13 @@ impl ContinuousQuery {
     /// # Errors
     /// [`Recomputed`].
     pub fn incremental(&self, overlaps: &dyn Fn(u16) -> bool) -> Result<Incremental, Recomputed> {
+        if self.reads_times() {
+            return Err(Recomputed::Times);
+        }
+        let is_counted = |window: &StreamWindow| matches!(window.extent, Extent::Count { .. });
+        if self.windows.iter().any(is_counted) {
+            return Err(Recomputed::Counted);
+        }
         let windows = 0..self.windows.len() as u16;
         if !windows.clone().any(overlaps) {
             return Err(Recomputed::NoOverlap);
@@ -409,6 +422,7 @@ impl Cores<'_> {
                 limit: None,
             },
             calls_services: false,
+            reads_times: false,
             ..self.query.clone()
         }
     }

@@ -120,6 +120,13 @@ fn reasons_are_given_for_what_is_not_kept() {
     let many: String = (0..40).map(|n| format!("?x :p{n} ?y . ")).collect();
     let many = format!("WINDOW :a {{ {many} }}");
     assert_eq!(reason(&many), Some(Recomputed::TooLarge));
+    let times =
+        "WINDOW :a { ?x :p ?y } FILTER EXISTS { ?z :p ?u BIND(timestamp(?x, :p, ?y) AS ?t) }";
+    assert_eq!(reason(times), Some(Recomputed::Times));
+    let counted = format!("{TWO} FROM STREAM :u [TRIPLES 10 STEP 1]");
+    let counted = query(&counted, "WINDOW :a { ?x :p ?y }");
+    let reason_of_all = counted.incremental(&|_| true).err();
+    assert_eq!(reason_of_all, Some(Recomputed::Counted));
     let windows = query(TWO, "WINDOW :a { ?x :p ?y }");
     assert_eq!(
         windows.incremental(&|_| false).err(),

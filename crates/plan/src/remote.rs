@@ -5,6 +5,7 @@
 
 use std::fmt::{self, Display, Write as _};
 
+use jindou_syntax::continuous::TIMESTAMP;
 use jindou_syntax::tree::{
     Aggregate, AggregateFunction, Builtin, Comparison, Deduplicate, Direction, Element, Expression,
     ExpressionKind, Factor, Group, Iri, Literal, LiteralKind, Modifiers, Name, Path, Predicate,
@@ -24,8 +25,8 @@ pub(crate) type Openings<'t> = Vec<(usize, Vec<&'t str>)>;
 pub(crate) struct WrittenGroup<'t> {
     pub(crate) pattern: String,
     pub(crate) openings: Openings<'t>,
-    /// The first window of a stream in it, which no other endpoint has.
-    pub(crate) window: Option<Span>,
+    /// What it first says of windows of streams, which no other endpoint has.
+    pub(crate) of_windows: Option<(Span, &'static str)>,
 }
 
 /// Writes what stands between the braces of a group that says the same as `group`, and where
@@ -41,7 +42,7 @@ pub(crate) fn contents<'t>(group: &Group<'t>, correlated: bool) -> WrittenGroup<
     WrittenGroup {
         pattern: writer.text,
         openings: writer.openings,
-        window: writer.window,
+        of_windows: writer.of_windows,
     }
 }
 
@@ -242,8 +243,8 @@ struct Writer<'t> {
     text: String,
     correlated: bool,
     openings: Openings<'t>,
-    /// The first window of a stream, which no other endpoint has.
-    window: Option<Span>,
+    /// What is first said of windows of streams, which no other endpoint has.
+    of_windows: Option<(Span, &'static str)>,
 }
 
 impl<'t> Writer<'t> {
@@ -261,7 +262,8 @@ impl<'t> Writer<'t> {
     }
 
     fn note_window(&mut self, span: Span) {
-        self.window.get_or_insert(span);
+        self.of_windows
+            .get_or_insert((span, "windows of streams in SERVICE"));
     }
 
     fn group(&mut self, group: &Group<'t>) {
@@ -543,7 +545,13 @@ impl<'t> Writer<'t> {
             ExpressionKind::Not(operand) => self.unary("!", operand),
             ExpressionKind::Signed(sign, operand) => self.unary(sign_of(*sign), operand),
             ExpressionKind::Call(function, list) => self.call(builtin_name(*function), list),
-            ExpressionKind::Function(iri, list) => self.call(Written(iri), list),
+            ExpressionKind::Function(iri, list) => {
+                if iri.value == TIMESTAMP {
+                    let what = "timestamp() in SERVICE";
+                    self.of_windows.get_or_insert((expression.span, what));
+                }
+                self.call(Written(iri), list);
+            }
             ExpressionKind::Exists { negated, group } => {
                 self.push(if *negated { "(NOT EXISTS " } else { "(EXISTS " });
                 self.group(group);

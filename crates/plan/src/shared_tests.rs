@@ -40,6 +40,8 @@ fn subjects_and_objects_are_what_queries_of_a_shape_differ_in() {
         let (different, _) = shape(different).expect("it has a shape");
         assert_ne!(one.key(), different.key());
     }
+    let times = shape("?x :p :a FILTER(timestamp(?x, :p, ?x) > 1)");
+    assert!(times.is_some(), "times are those of equal windows");
     let (equal, constants) = shape("?x :p ?y").expect("it has a shape");
     assert_eq!((equal.parameters(), constants.len()), (0, 0));
 }

@@ -488,10 +488,18 @@ impl Reader {
 
 /// The members of a result that come before its answer, with the bracket before them.
 fn members(name: &str, result: &ContinuousResult, missed: u64) -> Vec<u8> {
-    let windows = result
-        .windows
-        .iter()
-        .map(|(name, from, until)| json!({ "name": &**name, "from": from, "until": until }));
+    let windows = result.windows.iter().map(|window| {
+        let held = &window.held;
+        let mut members = json!({
+            "name": &*window.name,
+            "from": held.from_ms,
+            "until": held.until_ms,
+        });
+        if let Some((first, last)) = held.numbers {
+            (members["first"], members["last"]) = (first.into(), last.into());
+        }
+        members
+    });
     let mut members = json!({
         "query": name,
         "instant": result.instant_ms,

@@ -1,10 +1,10 @@
 //! Streams and windows: what is in a window at an instant, and when is that complete?
 //!
-//! [`Intake`] keeps what comes until it is complete, [`Schedule`] says when a continuous query is
-//! evaluated, and [`WindowedGraph`] is the graph of one execution: a stored graph at one snapshot, and
-//! the windows of the query as further graphs, each with an id of [`TermId::window`]. Steps, plans and
-//! operators are those of any other query: a pattern in a window is a pattern in one graph, and a
-//! default graph of windows and stored graphs is a merge of some graphs.
+//! [`Intake`] keeps what comes until it is complete, [`Numbers`] counts what is, [`Schedule`] says when a
+//! continuous query is evaluated, and [`WindowedGraph`] is the graph of one execution: a stored graph at
+//! one snapshot, and the windows of the query as further graphs, each with an id of [`TermId::window`].
+//! Steps, plans and operators are those of any other query: a pattern in a window is a pattern in one
+//! graph, and a default graph of windows and stored graphs is a merge of some graphs.
 //!
 //! [`TermId::window`]: jindou_model::TermId::window
 #![forbid(unsafe_code)]
@@ -14,6 +14,7 @@ mod definition;
 mod figures;
 mod intake;
 mod merged;
+mod numbers;
 mod producers;
 mod schedule;
 mod windowed;
@@ -24,6 +25,7 @@ pub use definition::{
 };
 pub use figures::WindowedFigures;
 pub use intake::{Intake, Late, Position};
+pub use numbers::Numbers;
 pub use producers::{MOST_PRODUCERS, Producers};
-pub use schedule::{Schedule, TimeWindow};
-pub use windowed::WindowedGraph;
+pub use schedule::{CountWindow, Schedule, SlidingWindow, TimeWindow};
+pub use windowed::{TupleTimes, WindowedGraph};

@@ -19,6 +19,14 @@ pub struct WindowedGraph {
     windows: Box<[Window]>,
     /// Those of the default graph as one.
     default: Window,
+    /// By number, the times of the tuples of a window that has numbers in their place.
+    times: Box<[Option<Arc<dyn TupleTimes>>]>,
+}
+
+/// When tuples of a stream came, by their numbers.
+pub trait TupleTimes: Send + Sync {
+    /// The time of a tuple, in milliseconds; `None` if it was forgotten.
+    fn time_of(&self, number: u64) -> Option<i64>;
 }
 
 /// What answers for a graph.
@@ -46,6 +54,16 @@ impl WindowedGraph {
             stored,
             windows: windows.iter().map(one).collect(),
             default: Window::new(of_default.cloned()),
+            times: Box::default(),
+        }
+    }
+
+    /// The same graph, of which some windows, by their numbers, are stretches of numbers and not of time.
+    #[must_use]
+    pub fn with_times(self, times: Vec<Option<Arc<dyn TupleTimes>>>) -> Self {
+        Self {
+            times: times.into(),
+            ..self
         }
     }
 
@@ -139,6 +157,19 @@ impl Catalogue for WindowedGraph {
             Target::Window(window) => window.edges(predicate),
             Target::Both(merged) => merged.edges(predicate),
         }
+    }
+
+    fn time_of(&self, [subject, predicate, object]: [TermId; 3]) -> Option<i64> {
+        let predicate = self.stored.predicate(predicate)?;
+        let windows = self.windows.iter().enumerate();
+        let times = windows.filter_map(|(number, window)| {
+            let time = window.time_of(subject, predicate, object)?;
+            match self.times.get(number) {
+                Some(Some(times)) => times.time_of(time as u64),
+                _ => Some(time),
+            }
+        });
+        times.max()
     }
 }
 

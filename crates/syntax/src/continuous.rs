@@ -6,6 +6,9 @@
 
 use crate::tree::{Iri, Query, Span};
 
+/// The IRI of the function `timestamp` of C-SPARQL.
+pub const TIMESTAMP: &str = "http://larkc.eu/csparql/sparql/jena/ext#timestamp";
+
 /// A continuous query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Registration<'t> {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::MAX_WINDOWS;
-use crate::continuous::{CatalogueName, Duration, Extent, Window, WindowRole};
+use crate::continuous::{CatalogueName, Duration, Extent, TIMESTAMP, Window, WindowRole};
 use crate::error::Error;
 use crate::group::with_hint;
 use crate::hints;
@@ -14,9 +14,6 @@ use crate::parser::Parser;
 use crate::register::{NAMES, Refused};
 use crate::tree::{Dataset, Element, Expression, Iri, Name};
 use crate::words;
-
-/// The function `timestamp` of C-SPARQL.
-const TIMESTAMP: &str = "http://larkc.eu/csparql/sparql/jena/ext#timestamp";
 
 const CONTINUOUS: &str = "FROM is read here in continuous queries only";
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use jindou_model::{IdQuad, TermId};
 use jindou_store::Stage;
-use jindou_store::window::{Run as WindowRun, StreamTuple};
+use jindou_store::window::StreamTuple;
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
@@ -65,7 +65,10 @@ impl super::Streams {
         // What is staged no more is in its ring already.
         let is_staged = self.staged.0.lock().iter().any(|tuples| !tuples.is_empty());
         let names = self.names.read();
-        let has_runs = |stream: &&Arc<Stream>| !stream.ring.lock().snapshot().runs().is_empty();
+        let has_runs = |stream: &&Arc<Stream>| {
+            let rings = stream.rings();
+            rings.iter().any(|ring| !ring.runs().is_empty())
+        };
         match names.streams.values().find(has_runs) {
             None if !is_staged => Ok(()),
             found => Err(EngineError::InUse {
@@ -100,10 +103,7 @@ impl super::Streams {
         }
         let rings: Vec<_> = {
             let names = self.names.read();
-            let rings = names
-                .streams
-                .values()
-                .map(|stream| stream.ring.lock().snapshot());
+            let rings = names.streams.values().flat_map(|stream| stream.rings());
             rings.collect()
         };
         for run in rings.iter().flat_map(|ring| ring.runs()) {
@@ -168,11 +168,12 @@ impl Inner {
             stream.counts.absorbed.fetch_add(absorbed, Relaxed);
             let unread = tuples.len() as u64 - absorbed;
             stream.counts.unread.fetch_add(unread, Relaxed);
+            stream.skip_numbers(tuples.len());
             return Ok(());
         }
         let ids = self.insert(stream, tuples, &stored, facts_of)?;
         stream.counts.absorbed.fetch_add(absorbed, Relaxed);
-        let appended = append(stream, &timed(tuples, &ids));
+        let appended = stream.append(&timed(tuples, &ids));
         self.streams.staged.remove(&ids);
         appended
     }
@@ -205,6 +206,7 @@ impl Inner {
         batches: &[Tuples],
     ) -> Result<(), EngineError> {
         if stream.readers.read().is_empty() {
+            stream.skip_numbers(batches.iter().map(Tuples::len).sum());
             return Ok(());
         }
         let mut all = Tuples::default();
@@ -217,7 +219,7 @@ impl Inner {
         let appended = batches.iter().try_for_each(|batch| {
             let (of_batch, others) = rest.split_at(batch.len());
             rest = others;
-            append(stream, of_batch)
+            stream.append(of_batch)
         });
         self.streams.staged.remove(&ids);
         appended
@@ -311,23 +313,6 @@ fn only(tuples: &Tuples, is_chosen: &[bool]) -> Tuples {
     let numbers = (0..tuples.len()).filter(|tuple| is_chosen[*tuple]);
     numbers.for_each(|tuple| chosen.copy(tuples, tuple));
     chosen
-}
-
-/// Appends tuples to the ring, in which runs are merged as they come.
-fn append(stream: &Stream, tuples: &[StreamTuple]) -> Result<(), EngineError> {
-    let internal = |error: jindou_store::window::WindowError| EngineError::InvalidQuery {
-        message: error.to_string(),
-    };
-    let run = WindowRun::from_batch(tuples).map_err(internal)?;
-    stream.ring.lock().append(run).map_err(internal)?;
-    loop {
-        let due = stream.ring.lock().merge_due();
-        let Some(merge) = due else {
-            return Ok(());
-        };
-        let merged = merge.execute();
-        stream.ring.lock().apply(merged);
-    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
 use jindou_plan::{ContinuousQuery, Extent, parse_continuous};
-use jindou_stream::{NAME_RULE, Schedule, StreamDefinition, TimeWindow, is_name};
+use jindou_stream::{
+    CountWindow, NAME_RULE, Schedule, SlidingWindow, StreamDefinition, TimeWindow, is_name,
+};
 use oxrdf::NamedNode;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -15,6 +17,7 @@ use rustc_hash::FxHashMap;
 use super::continuous::{Continuous, Figures, ResultLog, State};
 use super::events::check_context;
 use super::records::Record;
+use super::rings::check_fits;
 use super::shapes::{Shape, Shaped};
 use super::stream::Stream;
 use super::subscription::Subscription;
@@ -434,19 +437,26 @@ fn continuous(
         let stream = stream.ok_or_else(|| EngineError::NotFound {
             what: format!("stream <{}>", window.stream.as_str()),
         })?;
+        let window = sliding_window(window.extent, query.every_ms);
+        if let SlidingWindow::Count(window) = window {
+            check_fits(window, stream)?;
+        }
         streams.push(Arc::clone(stream));
-        windows.push(time_window(window.extent, query.every_ms)?);
+        windows.push(window);
     }
-    let overlaps = windows.iter().any(|window| window.overlaps());
+    let schedule = Schedule {
+        windows,
+        every_ms: query.every_ms,
+    };
+    let has_counts = schedule.has_counts();
+    let is_whole = has_counts || query.reads_times();
+    let overlaps = !is_whole && schedule.time_windows().any(TimeWindow::overlaps);
     Ok(Continuous {
         name: name.to_owned(),
         number,
         is_durable: streams.iter().any(|stream| stream.definition.durable),
         text: text.to_owned(),
-        schedule: Schedule {
-            windows,
-            every_ms: query.every_ms,
-        },
+        schedule,
         window_names: query
             .windows
             .iter()
@@ -465,6 +475,7 @@ fn continuous(
         wakes: 0.into(),
         is_long: false.into(),
         overlaps,
+        has_counts,
         incremental: OnceLock::new(),
         shaped: None,
         subscription,
@@ -475,16 +486,17 @@ fn continuous(
     })
 }
 
-/// A window over time; without a step of its own it slides with the query, or else by its range.
-fn time_window(extent: Extent, every_ms: Option<u64>) -> Result<TimeWindow, EngineError> {
+/// A window without a step of its own tumbles; one over time slides with the query instead, if that says
+/// how often it is evaluated.
+fn sliding_window(extent: Extent, every_ms: Option<u64>) -> SlidingWindow {
     match extent {
-        Extent::Time { range_ms, step_ms } => Ok(TimeWindow {
+        Extent::Time { range_ms, step_ms } => SlidingWindow::Time(TimeWindow {
             range_ms,
             step_ms: step_ms.or(every_ms).unwrap_or(range_ms),
         }),
-        Extent::Count { .. } => Err(EngineError::Unsupported {
-            feature: "windows of a number of triples".to_owned(),
-            place: None,
+        Extent::Count { triples, step } => SlidingWindow::Count(CountWindow {
+            tuples: triples,
+            step: step.unwrap_or(triples),
         }),
     }
 }

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 
 use jindou_plan::{ContinuousQuery, Incremental, Output, Recomputed};
 use jindou_store::log::Ticket;
-use jindou_store::window::Bounds;
-use jindou_stream::Schedule;
+use jindou_stream::{Schedule, TimeWindow};
 use parking_lot::{Condvar, Mutex};
 use rustc_hash::FxHashMap;
 
@@ -35,8 +34,10 @@ pub(crate) struct Continuous {
     pub(super) is_durable: bool,
     pub(super) text: String,
     pub(super) query: ContinuousQuery,
-    /// Some window has tuples of the instant before.
+    /// Some window has tuples of the instant before, and solutions with these may be kept.
     pub(super) overlaps: bool,
+    /// Some window is one of a number of tuples.
+    pub(super) has_counts: bool,
     /// Its solutions can be kept, or why they cannot: known once that is of interest.
     pub(super) incremental: OnceLock<Result<Incremental, Recomputed>>,
     /// What others have in common with it.
@@ -84,7 +85,7 @@ pub(super) struct State {
     /// Its bytes are counted.
     pub(super) before_held: Option<Arc<Held>>,
     pub(super) sequence: u64,
-    /// How many instants in a row had nothing in any window.
+    /// How many instants in a row were [idle](super::gap::is_idle).
     pub(super) empty: u32,
 }
 
@@ -119,8 +120,8 @@ pub struct ContinuousResult {
     pub instant_ms: i64,
     /// Counts the results of the query, from 1.
     pub sequence: u64,
-    /// Each window's name, and what it held: from a time on, and before another one.
-    pub windows: Arc<[(Arc<str>, i64, i64)]>,
+    /// What each window held.
+    pub windows: Arc<[ResultWindow]>,
     /// The number of the snapshot of the stored graph.
     pub snapshot: u64,
     /// What was found, or why nothing could be. Of a query without windows, what a transaction added,
@@ -130,6 +131,28 @@ pub struct ContinuousResult {
     pub removed: Option<Rows>,
     /// Its bytes are counted as long as somebody has it.
     pub(super) held: Option<Arc<Held>>,
+}
+
+/// A window of a query, and what it held at an instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ResultWindow {
+    /// Its own name, or else that of its stream.
+    pub name: Arc<str>,
+    /// What it held.
+    pub held: HeldTuples,
+}
+
+/// The tuples that a window held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldTuples {
+    /// None came before this time.
+    pub from_ms: i64,
+    /// All came before this time.
+    pub until_ms: i64,
+    /// Of a window of a number of tuples, the numbers of the first and the last one in their stream, if
+    /// it held any.
+    pub numbers: Option<(u64, u64)>,
 }
 
 impl ContinuousResult {
@@ -216,9 +239,16 @@ impl Continuous {
     /// Its core, whose solutions can be kept, or why there is none.
     pub(super) fn incremental(&self) -> &Result<Incremental, Recomputed> {
         self.incremental.get_or_init(|| {
-            let overlaps = |window: u16| self.schedule.windows[usize::from(window)].overlaps();
+            let window = |number: u16| self.schedule.windows[usize::from(number)].time();
+            let overlaps = |number: u16| window(number).is_some_and(TimeWindow::overlaps);
             self.query.incremental(&overlaps)
         })
+    }
+
+    /// Why there is no such core, where it does not [overlap](Self::overlaps).
+    pub(super) fn recomputed(&self) -> Recomputed {
+        let reason = self.incremental().as_ref().err();
+        reason.copied().unwrap_or(Recomputed::NoOverlap)
     }
 
     /// Has it gone on to an instant.
@@ -236,61 +266,6 @@ impl Continuous {
         !self.is_paused.load(Relaxed)
             && !self.is_long.load(Relaxed)
             && !self.plans.lock().as_ref().is_some_and(keeps)
-    }
-
-    /// True if it may be due, as far as is known without its state.
-    pub(super) fn seems_due(&self) -> bool {
-        let Some(stable_ms) = self.stable_ms() else {
-            return false;
-        };
-        match self.last_ms.load(Relaxed) {
-            // Its first instant depends on when its streams began.
-            i64::MIN => true,
-            last_ms => (self.schedule.next(last_ms)).is_some_and(|next| next <= stable_ms),
-        }
-    }
-
-    /// The next instant, if all its windows are complete then.
-    pub(super) fn due(&self, state: &State) -> Option<i64> {
-        self.begins.get()?;
-        let stable = self.stable_ms()?;
-        let last = state.last_ms.or_else(|| self.begin_ms())?;
-        let next = self.schedule.next(last)?;
-        (next <= stable).then_some(next)
-    }
-
-    /// The earliest time of which its next instant needs tuples of a stream; `None` before its first one.
-    pub(super) fn next_needs(&self, stream: &Stream) -> Option<i64> {
-        let last_ms = Some(self.last_ms.load(Relaxed)).filter(|last| *last > i64::MIN)?;
-        let next_ms = self.schedule.next(last_ms)?;
-        let windows = self.schedule.windows.iter().zip(&self.streams);
-        let its = windows.filter(|(_, of)| of.number == stream.number);
-        its.map(|(window, _)| window.bounds(next_ms).from_ms).min()
-    }
-
-    /// All its streams are stable up to here; `None` before all of them have begun.
-    pub(super) fn stable_ms(&self) -> Option<i64> {
-        let mut stable = i64::MAX;
-        for stream in &self.streams {
-            stable = stable.min(stream.stable_ms()?);
-        }
-        Some(stable)
-    }
-
-    /// Its instants come after this time: when the first tuple of any of its streams came.
-    fn begin_ms(&self) -> Option<i64> {
-        let begin = |stream: &Arc<Stream>| stream.intake.lock().begin_ms();
-        self.streams.iter().filter_map(begin).min()
-    }
-
-    /// What a window holds at an instant.
-    pub(super) fn bounds(&self, window: usize, instant_ms: i64) -> Bounds {
-        let bounds = self.schedule.windows[window].bounds(instant_ms);
-        let begins = self.begins.get().expect("it has begun");
-        Bounds {
-            from_ms: bounds.from_ms.max(begins[window]),
-            ..bounds
-        }
     }
 
     /// What is given of an answer, and what is to be remembered for the next one.

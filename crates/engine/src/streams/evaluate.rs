@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use jindou_exec::{GraphSource, MaterializedRows};
 use jindou_plan::Prepared;
 use jindou_store::window::{Bounds, RingSnapshot};
-use jindou_stream::WindowedGraph;
+use jindou_stream::{SlidingWindow, WindowedGraph};
 use oxrdf::Quad;
 
 use super::answer::{Answer, Rows};
 use super::continuous::{Continuous, ContinuousResult, State};
-use super::gap::{end_of_gap, is_empty};
+use super::gap::{end_of_gap, is_idle};
 use super::held::bytes_of;
 use super::incremental::{At, Keeping};
 use super::plans::{Figures, Plans};
@@ -25,8 +25,8 @@ use crate::query::Running;
 use crate::request_memory::RequestMemory;
 use crate::{EngineError, QueryOptions};
 
-/// A result is given for so many instants in a row at which all windows are empty, and for none of those
-/// after them until a window has a tuple: a stream may leap by years.
+/// A result is given for so many idle instants in a row, and for none of those after them until a window
+/// over time has a tuple, or another one slides: a stream may leap by years.
 const MOST_EMPTY: u32 = 1_000;
 
 /// An evaluation that takes longer is long: those that follow are made by threads of their own.
@@ -60,7 +60,7 @@ impl Inner {
         readers
             .iter()
             .for_each(|query| self.let_results_leave(query));
-        forget_read(stream);
+        stream.forget_read();
     }
 
     /// Has a query evaluated: by this thread, unless another one is at it or it takes long and there
@@ -130,11 +130,11 @@ impl Inner {
                 last_ms = last_ms.max(query.stable_ms().unwrap_or(last_ms));
             } else {
                 let windows = windows_at(query, instant_ms);
-                let is_empty = windows.iter().all(is_empty);
-                if is_empty && state.empty >= MOST_EMPTY {
+                let is_idle = is_idle(query, query.last_of(&state), &windows);
+                if is_idle && state.empty >= MOST_EMPTY {
                     last_ms = last_ms.max(end_of_gap(query, &windows));
                 } else {
-                    let empty = if is_empty { state.empty + 1 } else { 0 };
+                    let empty = if is_idle { state.empty + 1 } else { 0 };
                     let at = (instant_ms, empty, windows.as_slice());
                     let answer = match self.evaluate_at(query, &mut state, at, limit) {
                         Evaluated::Result(answer) => answer,
@@ -185,7 +185,7 @@ impl Inner {
         }
     }
 
-    /// The result at an instant, which is the last of so many at which no window had anything.
+    /// The result at an instant, which is the last of so many idle ones.
     fn evaluate_at(
         &self,
         query: &Continuous,
@@ -209,8 +209,8 @@ impl Inner {
         self.deliver(query, state, at, (&graph, found, took))
     }
 
-    /// Makes what was found in some time a result, which is the last of so many at which no window had
-    /// anything, and gives it to readers.
+    /// Makes what was found in some time a result, which is the last of so many idle ones, and gives it
+    /// to readers.
     pub(super) fn deliver(
         &self,
         query: &Continuous,
@@ -240,13 +240,10 @@ impl Inner {
             .ok()
             .map(|answer| answer.rows().map_or(1, Rows::len));
         query.note(rows, took);
-        let bounds = query.window_names.iter().zip(windows);
-        let bounds =
-            bounds.map(|(name, (_, bounds))| (Arc::clone(name), bounds.from_ms, bounds.until_ms));
         let result = Arc::new(ContinuousResult {
             instant_ms,
             sequence: state.sequence + 1,
-            windows: bounds.collect(),
+            windows: query.result_windows(windows, instant_ms),
             snapshot: graph.snapshot.number().0,
             answer: found,
             removed: None,
@@ -279,7 +276,8 @@ impl Inner {
             if query.overlaps {
                 all.append(&mut keeping.new_tuples(query, windows));
             }
-            let windowed = Arc::new(WindowedGraph::new(stored, &all, default));
+            let windowed = WindowedGraph::new(stored, &all, default);
+            let windowed = Arc::new(windowed.with_times(query.tuple_times()));
             let at = At {
                 graph,
                 windowed: &windowed,
@@ -375,29 +373,15 @@ pub(super) fn publisher(query: &Continuous) -> String {
     format!("query:{}", query.name)
 }
 
-/// Forgets tuples of a stream that no query will read any more.
-pub(super) fn forget_read(stream: &Stream) {
-    let Some(stable_ms) = stream.stable_ms() else {
-        return;
-    };
-    let readers = stream.readers.read();
-    let needed = readers.iter().map(|query| needed_from(query));
-    let from_ms = needed.min().unwrap_or(stable_ms).min(stable_ms);
-    stream.ring.lock().forget_before(from_ms);
-}
-
-/// The earliest time that the next instant of a query needs.
-pub(super) fn needed_from(query: &Continuous) -> i64 {
-    // An instant that is being evaluated is not the last one yet.
-    let last = query.last_ms.load(Relaxed);
-    last.saturating_sub_unsigned(query.schedule.reach_ms())
-}
-
 pub(super) fn windows_at(query: &Continuous, instant_ms: i64) -> Vec<(RingSnapshot, Bounds)> {
-    let streams = query.streams.iter().enumerate();
-    let windows = streams.map(|(window, stream)| {
-        let snapshot = stream.ring.lock().snapshot();
-        (snapshot, query.bounds(window, instant_ms))
+    let streams = query.streams.iter().zip(&query.schedule.windows);
+    let windows = streams.enumerate().map(|(number, (stream, window))| {
+        let ring = match window {
+            SlidingWindow::Time(_) => &stream.ring,
+            SlidingWindow::Count(_) => &stream.numbered,
+        };
+        let snapshot = ring.lock().snapshot();
+        (snapshot, query.bounds(number, instant_ms))
     });
     windows.collect()
 }

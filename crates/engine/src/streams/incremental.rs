@@ -102,7 +102,7 @@ impl Keeping {
     ) -> Vec<(RingSnapshot, Bounds)> {
         let bounds = |(window, (snapshot, bounds)): (usize, &(RingSnapshot, Bounds))| {
             let before = self.kept.as_ref().map(|kept| kept.until_ms[window]);
-            let step_ms = query.schedule.windows[window].step_ms;
+            let step_ms = query.schedule.time_window(window).step_ms;
             let before = before.unwrap_or_else(|| bounds.until_ms.saturating_sub_unsigned(step_ms));
             let from_ms = before.max(bounds.from_ms);
             (snapshot.clone(), Bounds { from_ms, ..*bounds })
@@ -324,7 +324,8 @@ fn leaves_at(
         let time_ms = windowed
             .window(*number)
             .time_of(subject, predicate, object)?;
-        Some(query.schedule.windows[usize::from(*number)].leaves_at(time_ms))
+        let window = query.schedule.time_window(usize::from(*number));
+        Some(window.leaves_at(time_ms))
     });
     leaves.max().expect("a solution has its triples")
 }

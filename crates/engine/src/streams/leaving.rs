@@ -34,15 +34,11 @@ impl Inner {
             _ => None,
         };
         let answer: Result<&Answer, &String> = result.answer.as_ref();
-        let bounds = result
-            .windows
-            .iter()
-            .map(|(_, from, until)| (*from, *until));
         let record = ResultRecord {
             query: query.number,
             instant_ms: result.instant_ms,
             sequence: result.sequence,
-            bounds: bounds.collect(),
+            windows: result.windows.iter().map(|window| window.held).collect(),
             snapshot: result.snapshot,
             empty,
             is_given: false,

@@ -114,7 +114,7 @@ impl Plans {
         let incremental = match (ruled_out, keep) {
             (Some(reason), _) => Err(reason),
             (None, KeepSolutions::Never) => Err(NotKept::Configured),
-            (None, _) if !query.overlaps => Err(NotKept::Query(Recomputed::NoOverlap)),
+            (None, _) if !query.overlaps => Err(NotKept::Query(query.recomputed())),
             (None, _) if !always && whole.plan.cost <= SMALL_COST => Err(NotKept::Cost),
             (None, _) => incremental(query, figures.given, &statistics)?.and_then(|plans| {
                 match always || plans.are_worth(query, &whole, figures) {

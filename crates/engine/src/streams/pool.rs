@@ -9,7 +9,7 @@ use jindou_exec::CancellationToken;
 use parking_lot::{Condvar, Mutex};
 
 use super::continuous::Continuous;
-use super::evaluate::{Turn, forget_read};
+use super::evaluate::Turn;
 use crate::database::Inner;
 
 /// How long a query is evaluated before others have their turn.
@@ -82,7 +82,7 @@ impl Pool {
             let is_done = inner.take_turn_of(&query, turn);
             inner.let_results_leave(&query);
             // Whoever pushed tuples did not wait for this one.
-            query.streams.iter().for_each(|stream| forget_read(stream));
+            query.streams.iter().for_each(|stream| stream.forget_read());
             inner.limit_journal();
             if !is_done {
                 self.state.lock().queue.push_back(query);

@@ -10,6 +10,7 @@ use jindou_stream::{Position, StreamDefinition};
 
 use super::answer::Answer;
 use super::bytes::{BadRecord, Input, put_bytes, put_number, put_option, put_signed};
+use super::continuous::HeldTuples;
 use super::tuples::Tuples;
 
 /// One thing that was done, or in a state, one that is.
@@ -119,8 +120,8 @@ pub(super) struct ResultRecord<'a> {
     pub(super) query: u64,
     pub(super) instant_ms: i64,
     pub(super) sequence: u64,
-    /// Of each window by its number, from a time on and before another.
-    pub(super) bounds: Cow<'a, [(i64, i64)]>,
+    /// Of each window by its number.
+    pub(super) windows: Cow<'a, [HeldTuples]>,
     pub(super) snapshot: u64,
     pub(super) empty: u32,
     /// All that was found then, of which ISTREAM and DSTREAM give a part; in a state, what was given.
@@ -301,14 +302,18 @@ impl ResultRecord<'_> {
         put_head(out, RESULT, self.query);
         put_signed(out, self.instant_ms);
         put_number(out, self.sequence);
-        put_number(out, self.bounds.len() as u64);
-        for (from_ms, until_ms) in &*self.bounds {
-            put_signed(out, *from_ms);
-            put_signed(out, *until_ms);
+        put_number(out, self.windows.len() as u64);
+        for held in &*self.windows {
+            put_signed(out, held.from_ms);
+            put_signed(out, held.until_ms);
         }
         put_number(out, self.snapshot);
         put_number(out, u64::from(self.empty));
-        out.push(u8::from(self.is_given));
+        let has_numbers = self.windows.iter().any(|held| held.numbers.is_some());
+        out.push(u8::from(self.is_given) | if has_numbers { HAS_NUMBERS } else { 0 });
+        if has_numbers {
+            self.put_numbers(out);
+        }
         out.push(u8::from(self.answer.is_ok()));
         match &self.answer {
             Ok(answer) => answer.encode(out),
@@ -316,19 +321,43 @@ impl ResultRecord<'_> {
         }
     }
 
+    fn put_numbers(&self, out: &mut Vec<u8>) {
+        for held in &*self.windows {
+            out.push(u8::from(held.numbers.is_some()));
+            if let Some((first, last)) = held.numbers {
+                put_number(out, first);
+                put_number(out, last);
+            }
+        }
+    }
+
     fn decode<'a>(query: u64, input: &mut Input<'a>) -> Result<ResultRecord<'a>, BadRecord> {
         let (instant_ms, sequence) = (input.signed()?, input.number()?);
         let windows = input.count()?;
-        let bounds = (0..windows).map(|_| Ok((input.signed()?, input.signed()?)));
-        let bounds: Vec<(i64, i64)> = bounds.collect::<Result<_, _>>()?;
+        let windows = (0..windows).map(|_| {
+            Ok(HeldTuples {
+                from_ms: input.signed()?,
+                until_ms: input.signed()?,
+                numbers: None,
+            })
+        });
+        let mut windows: Vec<HeldTuples> = windows.collect::<Result<_, _>>()?;
+        let (snapshot, empty) = (input.number()?, small(input.number()?)?);
+        let flags = input.byte()?;
+        if flags > 1 | HAS_NUMBERS {
+            return Err(BadRecord("a result has flags that nobody knows"));
+        }
+        if flags & HAS_NUMBERS != 0 {
+            take_numbers(input, &mut windows)?;
+        }
         Ok(ResultRecord {
             query,
             instant_ms,
             sequence,
-            bounds: bounds.into(),
-            snapshot: input.number()?,
-            empty: small(input.number()?)?,
-            is_given: input.flag()?,
+            windows: windows.into(),
+            snapshot,
+            empty,
+            is_given: flags & 1 != 0,
             answer: match input.flag()? {
                 true => Ok(Cow::Owned(Answer::decode(input)?)),
                 false => Err(input.text()?.into()),
@@ -336,6 +365,19 @@ impl ResultRecord<'_> {
         })
     }
 }
+
+fn take_numbers(input: &mut Input<'_>, windows: &mut [HeldTuples]) -> Result<(), BadRecord> {
+    for held in windows {
+        held.numbers = match input.flag()? {
+            true => Some((input.number()?, input.number()?)),
+            false => None,
+        };
+    }
+    Ok(())
+}
+
+/// Set beside whether a result is what was given, where windows of it have numbers of tuples.
+const HAS_NUMBERS: u8 = 2;
 
 fn small(number: u64) -> Result<u32, BadRecord> {
     u32::try_from(number).map_err(|_| BadRecord("a number is too large"))
@@ -509,12 +551,17 @@ mod tests {
                 tuples: tuples(),
             })
         };
-        let result = |answer| {
+        let held = |from_ms, until_ms, numbers| HeldTuples {
+            from_ms,
+            until_ms,
+            numbers,
+        };
+        let result = |answer, numbers| {
             Record::Result(ResultRecord {
                 query: 2,
                 instant_ms: -1000,
                 sequence: 1 << 40,
-                bounds: vec![(i64::MIN, 5), (0, 0)].into(),
+                windows: vec![held(i64::MIN, 5, numbers), held(0, 0, None)].into(),
                 snapshot: 8,
                 empty: 3,
                 is_given: false,
@@ -569,9 +616,9 @@ mod tests {
             },
             of_batch(Facts::Batch(-100)),
             of_batch(Facts::Late(3)),
-            result(Ok(Cow::Owned(answer.clone()))),
-            result(Ok(Cow::Owned(Answer::Boolean(true)))),
-            result(Err("it failed".into())),
+            result(Ok(Cow::Owned(answer.clone())), None),
+            result(Ok(Cow::Owned(Answer::Boolean(true))), Some((1, 1 << 50))),
+            result(Err("it failed".into()), Some((7, 9))),
             Record::StreamState {
                 stream: 1,
                 position,

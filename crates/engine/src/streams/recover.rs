@@ -15,8 +15,8 @@ use rustc_hash::FxHashMap;
 
 use super::absorb::stored;
 use super::catalogue::{Paused, add_stream, check_definition};
-use super::continuous::{Continuous, ContinuousResult, Reached};
-use super::evaluate::{forget_read, publisher};
+use super::continuous::{Continuous, ContinuousResult, Reached, ResultWindow};
+use super::evaluate::publisher;
 use super::journal::{Journal, NEVER};
 use super::records::{Facts, Push, Record, ResultRecord, TuplesKind};
 use super::stream::Stream;
@@ -297,12 +297,15 @@ impl Reading<'_> {
                 answer
             }
         };
-        let windows = query.window_names.iter().zip(&*record.bounds);
+        let windows = query.window_names.iter().zip(&*record.windows);
         query.log.push(Arc::new(ContinuousResult {
             instant_ms: record.instant_ms,
             sequence: record.sequence,
             windows: windows
-                .map(|(name, (from_ms, until_ms))| (Arc::clone(name), *from_ms, *until_ms))
+                .map(|(name, held)| ResultWindow {
+                    name: Arc::clone(name),
+                    held: *held,
+                })
                 .collect(),
             snapshot: record.snapshot,
             held: answer
@@ -337,7 +340,9 @@ impl Reading<'_> {
             inner.wake(query);
             inner.let_results_leave(query);
         }
-        self.streams.values().for_each(|stream| forget_read(stream));
+        self.streams
+            .values()
+            .for_each(|stream| stream.forget_read());
         Ok(())
     }
 
@@ -378,6 +383,7 @@ impl Reading<'_> {
             !is_stored
         });
         inner.absorb_late(stream)?;
+        stream.resume_numbers();
         let (mut again, mut count) = (Vec::new(), 0);
         loop {
             let next = stream.intake.lock().take_complete();

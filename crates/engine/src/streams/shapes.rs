@@ -22,7 +22,7 @@ use rustc_hash::FxHashMap;
 use super::answer::Answer;
 use super::continuous::{Continuous, State};
 use super::evaluate::{Evaluated, windows_at};
-use super::gap::is_empty;
+use super::gap::is_idle_over_time;
 use super::plans::{Figures, Size};
 use crate::EngineError;
 use crate::database::Inner;
@@ -142,7 +142,13 @@ impl Inner {
                     .all(|(_, bounds)| own.next() == Some(*bounds))
         });
         // Whether nothing comes for long is each query's own affair.
-        if members.len() < self.config.together_from.max(1) || windows.iter().all(is_empty) {
+        if is_idle_over_time(first, &windows) {
+            members.retain(|Member { query, state }| {
+                let last_ms = query.last_of(state);
+                last_ms.is_some_and(|last_ms| query.has_slid(last_ms, &windows))
+            });
+        }
+        if members.len() < self.config.together_from.max(1) {
             return false;
         }
         let begun = Instant::now();
@@ -195,7 +201,8 @@ impl Inner {
         at.graph.read(|| {
             let stored = self.shards.source(at.graph, &self.config)?;
             let default = query.query.default_windows();
-            let windowed = Arc::new(WindowedGraph::new(stored, at.windows, default));
+            let windowed = WindowedGraph::new(stored, at.windows, default);
+            let windowed = Arc::new(windowed.with_times(query.tuple_times()));
             let figures = Figures {
                 graph: at.graph,
                 windowed: &windowed,

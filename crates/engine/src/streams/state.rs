@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use jindou_exec::{Catalogue as _, TermSource as _};
 use jindou_model::{PredicateId, TermKind};
-use jindou_store::window::{RingSnapshot, StreamTuple};
+use jindou_store::window::StreamTuple;
 use jindou_store::{Directory, SideLog};
 use jindou_stream::Position;
 use parking_lot::MutexGuard;
@@ -19,8 +19,8 @@ use parking_lot::MutexGuard;
 use super::answer::Answer;
 use super::catalogue::Names;
 use super::continuous::{Continuous, ContinuousResult, Reached};
-use super::evaluate::needed_from;
 use super::records::{Record, ResultRecord, TuplesKind};
+use super::rings::Kept;
 use super::stream::Stream;
 use super::tuples::{ObjectKey, TupleKeys, Tuples};
 use crate::database::Inner;
@@ -52,8 +52,7 @@ struct StreamState {
     producers: Vec<(String, u64)>,
     open: Vec<Tuples>,
     late: Vec<(u64, Tuples)>,
-    windows: RingSnapshot,
-    needed_from_ms: i64,
+    windows: Kept,
 }
 
 struct QueryState {
@@ -106,8 +105,6 @@ impl StreamState {
     /// The stream is between batches, and nothing comes.
     fn of(stream: &Arc<Stream>) -> Self {
         let intake = stream.intake.lock();
-        let readers = stream.readers.read();
-        let needed = readers.iter().map(|query| needed_from(query)).min();
         let producers = stream.producers.lock();
         Self {
             position: intake.position(),
@@ -118,8 +115,7 @@ impl StreamState {
                 .collect(),
             open: intake.open().cloned().collect(),
             late: stream.late_facts.lock().clone(),
-            windows: stream.ring.lock().snapshot(),
-            needed_from_ms: needed.unwrap_or(i64::MAX),
+            windows: stream.kept(),
             stream: Arc::clone(stream),
         }
     }
@@ -156,22 +152,15 @@ impl StreamState {
             put_tuples(TuplesKind::Late(*late), tuples)?;
         }
         let mut reader = KeyReader::new(graph);
-        for run in self.windows.runs() {
-            let mut some: Vec<StreamTuple> = Vec::with_capacity(run.len());
-            let from_ms = self.needed_from_ms.max(self.windows.kept_from_ms());
-            run.for_each_tuple(&mut |tuple| {
-                some.extend((tuple.time_ms >= from_ms).then_some(tuple))
-            });
-            // In the order of time, so that differences are short.
-            some.sort_by_key(|tuple| tuple.time_ms);
+        self.windows.for_each_some(&mut |some| {
             for some in some.chunks(TUPLES) {
                 let mut tuples = Tuples::default();
                 some.iter()
                     .for_each(|tuple| reader.push(*tuple, &mut tuples));
                 put_tuples(TuplesKind::Absorbed, &tuples)?;
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 
@@ -187,12 +176,11 @@ impl QueryState {
     fn write(&self, put: &mut Put<'_>) -> io::Result<()> {
         let query = self.query.number;
         for result in &self.results {
-            let bounds = result.windows.iter();
             let record = ResultRecord {
                 query,
                 instant_ms: result.instant_ms,
                 sequence: result.sequence,
-                bounds: bounds.map(|(_, from, until)| (*from, *until)).collect(),
+                windows: result.windows.iter().map(|window| window.held).collect(),
                 snapshot: result.snapshot,
                 empty: 0,
                 is_given: true,

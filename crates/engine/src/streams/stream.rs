@@ -3,18 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
-use jindou_store::window::{Ring, RingOptions};
-use jindou_stream::{Intake, Producers, StreamDefinition, TimelessPredicates};
+use jindou_store::window::{Ring, RingSnapshot};
+use jindou_stream::{Intake, Numbers, Producers, StreamDefinition, TimelessPredicates};
 use parking_lot::{Mutex, RwLock};
 
 use super::continuous::Continuous;
 use super::late::LateLines;
+use super::rings::{number_ring, time_ring};
 use super::tick::Heard;
 use super::tuples::Tuples;
 use crate::Clock;
-
-/// Runs are merged up to this length: a minute of expired tuples is kept at most.
-const LONGEST_RUN_MS: u64 = 60_000;
 
 /// Time before all times.
 const NEVER: i64 = i64::MIN;
@@ -38,7 +36,12 @@ pub(crate) struct Stream {
     pub(super) closing: Mutex<()>,
     /// Something that is complete could not become part of the data yet.
     pub(super) is_behind: AtomicBool,
+    /// What windows over time read.
     pub(super) ring: Mutex<Ring>,
+    /// What windows of a number of tuples read: the time of a tuple there is its number.
+    pub(super) numbered: Mutex<Ring>,
+    /// The numbers of all tuples that are part of the data.
+    pub(super) numbers: Mutex<Numbers>,
     /// All tuples before this are part of the data.
     stable_ms: AtomicI64,
     /// Queries that read it.
@@ -105,9 +108,6 @@ pub struct StreamStatus {
 
 impl Stream {
     pub(super) fn new(number: u64, name: &str, definition: StreamDefinition) -> Self {
-        let options = RingOptions {
-            longest_run_ms: LONGEST_RUN_MS,
-        };
         Self {
             name: name.to_owned(),
             number,
@@ -118,7 +118,9 @@ impl Stream {
             heard: Mutex::default(),
             closing: Mutex::default(),
             is_behind: AtomicBool::new(false),
-            ring: Mutex::new(Ring::new(options)),
+            ring: Mutex::new(time_ring()),
+            numbered: Mutex::new(number_ring()),
+            numbers: Mutex::default(),
             stable_ms: AtomicI64::new(NEVER),
             readers: RwLock::default(),
             counts: Counts::default(),
@@ -171,10 +173,7 @@ impl Stream {
             let intake = self.intake.lock();
             (intake.late(), intake.watermark_ms())
         };
-        let (window_bytes, window_runs) = {
-            let ring = self.ring.lock();
-            (ring.bytes() as u64, ring.snapshot().runs().len() as u64)
-        };
+        let runs = self.rings().map(|ring| ring.runs().len() as u64);
         StreamStatus {
             name: self.name.clone(),
             definition: self.definition.clone(),
@@ -187,8 +186,8 @@ impl Stream {
             stable_ms: self.stable_ms(),
             needed_from_ms: self.needed_from_ms(),
             queries: self.readers.read().len() as u64,
-            window_bytes,
-            window_runs,
+            window_bytes: self.window_bytes(),
+            window_runs: runs.iter().sum(),
             waiting_bytes: self.waiting_bytes.load(Relaxed),
             late_bytes: self.late.lock().bytes(),
         }
@@ -197,7 +196,18 @@ impl Stream {
     /// True if its windows, what waits and late tuples take more than they may.
     pub(super) fn is_full(&self) -> bool {
         let others = self.waiting_bytes.load(Relaxed) + self.late.lock().bytes();
-        others + self.ring.lock().bytes() as u64 > self.definition.memory
+        others + self.window_bytes() > self.definition.memory
+    }
+
+    /// Bytes of what windows read.
+    fn window_bytes(&self) -> u64 {
+        let rings = self.ring.lock().bytes() + self.numbered.lock().bytes();
+        rings as u64 + self.numbers.lock().bytes()
+    }
+
+    /// What windows of either kind read.
+    pub(super) fn rings(&self) -> [RingSnapshot; 2] {
+        [&self.ring, &self.numbered].map(|ring| ring.lock().snapshot())
     }
 }
 

@@ -22,6 +22,9 @@ pub(crate) struct Tally {
     pub(crate) instants: u64,
     pub(crate) rows: u64,
     pub(crate) with_rows: u64,
+    /// Of these, the ones of windows of a number of tuples, and of queries that ask for times.
+    pub(crate) counted: u64,
+    pub(crate) timed: u64,
     pub(crate) late: u64,
     pub(crate) refused: u64,
     /// Instants whose solutions had been kept.
@@ -35,6 +38,8 @@ impl Tally {
         self.instants += other.instants;
         self.rows += other.rows;
         self.with_rows += other.with_rows;
+        self.counted += other.counted;
+        self.timed += other.timed;
         self.late += other.late;
         self.refused += other.refused;
         self.incremental += other.incremental;
@@ -538,11 +543,16 @@ impl Case {
     }
 
     fn check(&mut self, name: &str, expected: &[Instant], found: &[Instant]) -> Result<(), String> {
+        let text = self.texts.iter().find(|(one, _)| one == name);
+        let asks_times = text.is_some_and(|(_, text)| text.contains("timestamp"));
         for (one, other) in expected.iter().zip(found) {
             self.tally.instants += 1;
             let rows = one.found.as_ref().map_or(0, Found::len) as u64;
             self.tally.rows += rows;
             self.tally.with_rows += u64::from(rows > 0);
+            let is_counted = one.windows.iter().any(|(_, _, numbers)| numbers.is_some());
+            self.tally.counted += u64::from(rows > 0 && is_counted);
+            self.tally.timed += u64::from(rows > 0 && asks_times);
             if one != other || one.found.is_err() {
                 let text = &self
                     .texts
@@ -569,10 +579,12 @@ impl Case {
 fn instant(result: &ContinuousResult, is_ordered: bool) -> Instant {
     let found = result.answer.as_ref().map(of_answer);
     let found = found.map(|found| found.comparable(is_ordered));
-    let windows = result.windows.iter();
+    let windows = result.windows.iter().map(|window| window.held);
     Instant {
         instant_ms: result.instant_ms,
-        windows: windows.map(|(_, from, until)| (*from, *until)).collect(),
+        windows: windows
+            .map(|held| (held.from_ms, held.until_ms, held.numbers))
+            .collect(),
         found: found.map_err(String::clone),
     }
 }

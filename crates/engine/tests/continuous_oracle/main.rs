@@ -53,4 +53,8 @@ fn continuous_queries_answer_as_ordinary_ones_do_at_every_instant() {
         !is_sample || tally.with_rows * 6 > tally.instants,
         "{tally:?}"
     );
+    assert!(
+        !is_sample || tally.counted > 30 && tally.timed > 30,
+        "{tally:?}"
+    );
 }

@@ -1,19 +1,25 @@
 //! What should continuous queries answer? Computed from plain lists, at each instant from the beginning.
 //!
-//! A stream is a list of tuples with their times, a window those of them whose time is in
-//! `[until - range, until)`, where `until` is the last multiple of its step. The windows are named
-//! graphs, beside everything stored, of a fresh database which is asked an ordinary query.
+//! A stream is a list of tuples with their times. A window over time has those of them whose time is in
+//! `[until - range, until)`, where `until` is the last multiple of its step; one of a number of tuples
+//! has the last ones of those sorted by time, up to the last whose place is a multiple of its step. The
+//! windows are named graphs, beside everything stored, of a fresh database which is asked an ordinary
+//! query, in which the times of triples are written out as constants.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jindou_engine::Database;
 use jindou_engine::LoadOptions;
 use jindou_engine::ingest::{Format, Progress, Source};
 
 use crate::answers::{Found, asked};
+use crate::queries::with_times;
 
 /// Subject, predicate and object as N-Triples writes them.
 pub(crate) type Triple = [String; 3];
+
+/// A triple and its time.
+pub(crate) type Tuple = (i64, Triple);
 
 /// The name of the graph as N-Quads writes it, empty for the default graph, and the triple.
 pub(crate) type Quad = (String, Triple);
@@ -48,13 +54,56 @@ impl Stream {
             begin_ms: None,
         }
     }
+
+    /// Those that are part of the data before a time, in the order of their times, and of one time in
+    /// that in which they came.
+    fn in_order(&self, until_ms: i64) -> Vec<&(i64, Triple)> {
+        let tuples = self.tuples.iter().filter(|(time, _)| *time < until_ms);
+        let mut tuples: Vec<&(i64, Triple)> = tuples.collect();
+        tuples.sort_by_key(|(time, _)| *time);
+        tuples
+    }
+
+    /// Tuples of a window at an instant, of which none came before a time, and what is said of them.
+    fn held(&self, window: &Window, instant_ms: i64, begin_ms: i64) -> (Vec<&Tuple>, Held) {
+        let (range, step) = (window.range, window.step);
+        if window.unit == Unit::Milliseconds {
+            let until = instant_ms - instant_ms.rem_euclid(step);
+            let from = (until - range).max(begin_ms);
+            let tuples = self.tuples.iter();
+            let tuples = tuples.filter(|(time, _)| from <= *time && *time < until);
+            return (tuples.collect(), (from, until, None));
+        }
+        let tuples = self.in_order(instant_ms);
+        let last = tuples.len() - tuples.len() % step as usize;
+        let numbered = (1..).zip(&tuples[..last]);
+        let numbered = numbered.skip(last.saturating_sub(range as usize));
+        let held: Vec<(u64, &&(i64, Triple))> = numbered
+            .filter(|(_, (time, _))| *time >= begin_ms)
+            .collect();
+        let said = match (held.first(), held.last()) {
+            (Some((first, (from, _))), Some((last, (to, _)))) => {
+                (*from, to + 1, Some((*first, *last)))
+            }
+            _ => (instant_ms, instant_ms, None),
+        };
+        (held.iter().map(|(_, tuple)| **tuple).collect(), said)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Unit {
+    Milliseconds,
+    Tuples,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     pub(crate) stream: usize,
-    pub(crate) range_ms: i64,
-    pub(crate) step_ms: i64,
+    /// What range and step are counted in.
+    pub(crate) unit: Unit,
+    pub(crate) range: i64,
+    pub(crate) step: i64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,9 +147,13 @@ pub(crate) struct Model {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Instant {
     pub(crate) instant_ms: i64,
-    pub(crate) windows: Vec<(i64, i64)>,
+    pub(crate) windows: Vec<Held>,
     pub(crate) found: Result<Found, String>,
 }
+
+/// The times of what a window has, from one on and before another, and the numbers of the first and the
+/// last tuple of one that has a number of them.
+pub(crate) type Held = (i64, i64, Option<(u64, u64)>);
 
 /// The name of the graph that has a window in the oracle's database.
 pub(crate) fn window_graph(number: usize) -> String {
@@ -202,10 +255,17 @@ impl Model {
         let (Some(last), Some(stable)) = (query.last_ms.or(begin), stable) else {
             return BTreeSet::new();
         };
+        let over_time = query.windows.iter();
+        let over_time = over_time.filter(|window| window.unit == Unit::Milliseconds);
         let periods: Vec<i64> = match query.every_ms {
             Some(every) => vec![every],
-            None => query.windows.iter().map(|window| window.step_ms).collect(),
+            None => over_time.map(|window| window.step).collect(),
         };
+        if periods.is_empty() {
+            let windows = query.windows.iter();
+            let slides = windows.flat_map(|window| self.slides(window, stable));
+            return slides.filter(|end| *end > last && *end <= stable).collect();
+        }
         let mut instants = BTreeSet::new();
         for period in periods {
             let mut instant = last - last.rem_euclid(period) + period;
@@ -217,6 +277,17 @@ impl Model {
         instants
     }
 
+    /// The ends of batches with which a window of a number of tuples slides.
+    fn slides(&self, window: &Window, stable_ms: i64) -> Vec<i64> {
+        let stream = &self.streams[window.stream];
+        let tuples = (1..).zip(stream.in_order(stable_ms));
+        let slides = tuples.filter(|(number, _)| number % window.step == 0);
+        let batch = |time: i64| time.div_euclid(stream.interval_ms);
+        slides
+            .map(|(_, (time, _))| (batch(*time) + 1) * stream.interval_ms)
+            .collect()
+    }
+
     fn evaluate(&self, query: &mut Query, instant_ms: i64) -> Instant {
         let mut quads = self.stored.clone();
         if query.asked.is_union {
@@ -224,13 +295,16 @@ impl Model {
             quads.extend(named.map(|(_, triple)| (String::new(), triple.clone())));
         }
         let mut windows = Vec::new();
+        let mut times = BTreeMap::new();
         for (number, window) in query.windows.iter().enumerate() {
-            let until = instant_ms - instant_ms.rem_euclid(window.step_ms);
-            let from = (until - window.range_ms).max(query.begins[number]);
-            windows.push((from, until));
-            let tuples = self.streams[window.stream].tuples.iter();
-            let tuples = tuples.filter(|(time, _)| from <= *time && *time < until);
-            quads.extend(tuples.map(|(_, triple)| (window_graph(number), triple.clone())));
+            let stream = &self.streams[window.stream];
+            let (tuples, said) = stream.held(window, instant_ms, query.begins[number]);
+            windows.push(said);
+            for (time, triple) in tuples {
+                quads.insert((window_graph(number), triple.clone()));
+                let last = times.entry(triple).or_insert(*time);
+                *last = (*last).max(*time);
+            }
         }
         let database = database(&quads);
         // A window is there, be it empty.
@@ -239,7 +313,8 @@ impl Model {
         database
             .update(&create.collect::<String>())
             .expect("it is sound");
-        let found = asked(&database, &query.asked.text);
+        let text = with_times(&query.asked.text, &|triple| value_of_time(triple, &times));
+        let found = asked(&database, &text);
         let found = found.map(|found| {
             let given = match query.asked.output {
                 Output::All => found.clone(),
@@ -258,6 +333,21 @@ impl Model {
             found: found.map(|found| found.comparable(query.asked.is_ordered)),
         }
     }
+}
+
+/// The expression for the time of a triple, whose parts are variables or constants.
+fn value_of_time(
+    [subject, predicate, object]: [&str; 3],
+    times: &BTreeMap<&Triple, i64>,
+) -> String {
+    let mut text = String::from("COALESCE(1/0");
+    for ([s, p, o], time) in times {
+        text.push_str(&format!(
+            ", IF(sameTerm({subject}, {s}) && sameTerm({predicate}, {p}) && sameTerm({object}, {o}), \
+             {time}, 1/0)"
+        ));
+    }
+    text + ")"
 }
 
 /// A database of these quads.

@@ -1,11 +1,16 @@
 //! Which continuous queries are asked, and what ordinary query is each of them for the oracle?
 //!
 //! A pattern is made once, with marks where windows are named, which become `WINDOW :w0` or `GRAPH :s0`
-//! for one side and `GRAPH <http://oracle/w0>` for the other.
+//! for one side and `GRAPH <http://oracle/w0>` for the other. Where the time of a triple is asked for,
+//! there is a mark, too, which the oracle replaces at each instant.
+
+mod times;
 
 use std::fmt::Write as _;
 
-use crate::model::{Asked, Output, Window, window_graph};
+pub(crate) use times::with_times;
+
+use crate::model::{Asked, Output, Unit, Window, window_graph};
 use crate::random::Random;
 
 pub(crate) const PREFIX: &str = "PREFIX : <http://e/> ";
@@ -54,11 +59,19 @@ struct Maker<'r> {
     patterns: usize,
     /// Numbers of made-up variables.
     fresh: usize,
+    /// Triple patterns that were made, of which times may be asked for.
+    made: Vec<[String; 3]>,
+    asks_times: bool,
 }
 
+const TYPE: &str = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>";
 const VARIABLES: [&str; 5] = ["?a", "?b", "?c", "?d", "?e"];
 const STEPS: [i64; 8] = [30, 50, 70, 100, 100, 150, 200, 500];
 const RANGES: [i64; 11] = [1, 70, 100, 150, 200, 250, 300, 500, 500, 1000, 1000];
+/// Of windows of a number of tuples.
+const COUNTS: [i64; 8] = [1, 3, 8, 13, 25, 40, 60, 100];
+/// After so many tuples these slide; 0 says nothing.
+const COUNT_STEPS: [i64; 8] = [0, 1, 1, 1, 2, 3, 7, 20];
 
 /// A query of this world.
 pub(crate) fn query(random: &mut Random, name: &str, world: World) -> Made {
@@ -91,6 +104,8 @@ pub(crate) fn query(random: &mut Random, name: &str, world: World) -> Made {
         true => some(random, 45),
         false => Vec::new(),
     };
+    // Expressions name no blank nodes.
+    let asks_times = !world.has_blanks && random.percent(35);
     let mut maker = Maker {
         patterns: 1 + random.below(4),
         random,
@@ -100,6 +115,8 @@ pub(crate) fn query(random: &mut Random, name: &str, world: World) -> Made {
         read: Vec::new(),
         used: Vec::new(),
         fresh: 0,
+        made: Vec::new(),
+        asks_times,
     };
     maker.make(name, every_ms, world)
 }
@@ -107,13 +124,22 @@ pub(crate) fn query(random: &mut Random, name: &str, world: World) -> Made {
 /// Windows over streams: with their steps, which are their ranges where nothing is said.
 fn windows(random: &mut Random, streams: usize) -> Vec<(Window, Role)> {
     let count = random.one_of(&[1, 1, 2, 2, 3]);
+    let is_counted = random.percent(45);
     let mut windows: Vec<(Window, Role)> = Vec::new();
     for _ in 0..count {
         let stream = random.below(streams);
-        let range_ms = random.one_of(&RANGES);
-        let step_ms = match random.percent(20) && range_ms >= 50 {
-            true => 0,
-            false => random.one_of(&STEPS),
+        let unit = match is_counted {
+            true => random.one_of(&[Unit::Tuples, Unit::Tuples, Unit::Milliseconds]),
+            false => Unit::Milliseconds,
+        };
+        let (range, step) = match unit {
+            Unit::Tuples => (random.one_of(&COUNTS), random.one_of(&COUNT_STEPS)),
+            Unit::Milliseconds => {
+                let range = random.one_of(&RANGES);
+                let has_step = !random.percent(20) || range < 50;
+                let step = random.one_of(&STEPS);
+                (range, if has_step { step } else { 0 })
+            }
         };
         let mut role = random.one_of(&[
             Role::Named,
@@ -131,8 +157,9 @@ fn windows(random: &mut Random, streams: usize) -> Vec<(Window, Role)> {
         }
         let window = Window {
             stream,
-            range_ms,
-            step_ms,
+            unit,
+            range,
+            step,
         };
         windows.push((window, role));
     }
@@ -201,7 +228,7 @@ impl Maker<'_> {
         text.push_str(&self.unmarked(&body));
         asked.push_str(&self.unmarked_for_oracle(&body));
         Made {
-            text,
+            text: self.with_calls(&text),
             windows,
             every_ms,
             asked: Asked {
@@ -215,23 +242,33 @@ impl Maker<'_> {
 
     fn window_clause(&mut self, number: usize, every_ms: Option<i64>) -> String {
         let (window, role) = &mut self.windows[number];
-        let (range, step) = (window.range_ms, window.step_ms);
+        let (range, step, unit) = (window.range, window.step, window.unit);
         let role = *role;
         let has_step = step > 0;
-        let is_tumbling = !has_step && self.random.percent(50);
+        let is_tumbling = unit == Unit::Milliseconds && !has_step && self.random.percent(50);
         let window = &mut self.windows[number].0;
         if !has_step {
-            window.step_ms = match is_tumbling {
+            window.step = match is_tumbling || unit == Unit::Tuples {
                 true => range,
                 false => every_ms.unwrap_or(range),
             };
         }
         let stream = window.stream;
-        let mut extent = format!("[RANGE {}", self.duration(range));
+        let mut extent = match unit {
+            Unit::Milliseconds => format!("[RANGE {}", self.duration(range)),
+            Unit::Tuples => {
+                let word = self.random.one_of(&["RANGE ", ""]);
+                format!("[{word}TRIPLES {range}")
+            }
+        };
         if is_tumbling {
             extent.push_str(" TUMBLING");
         } else if has_step {
-            let _ = write!(extent, " STEP {}", self.duration(step));
+            let step = match unit {
+                Unit::Milliseconds => self.duration(step),
+                Unit::Tuples => step.to_string(),
+            };
+            let _ = write!(extent, " STEP {step}");
         }
         extent.push(']');
         match role {
@@ -341,11 +378,15 @@ impl Maker<'_> {
                 let variable = self.variable();
                 self.fresh += 1;
                 let new = format!("?new{}", self.fresh);
-                let value = self.random.one_of(&[
+                let mut values = vec![
                     format!("STR({variable})"),
                     format!("{variable} + 1"),
                     variable.to_owned(),
-                ]);
+                ];
+                if self.asks_times {
+                    values = vec![self.time()];
+                }
+                let value = self.random.one_of(&values);
                 format!("BIND({value} AS {new}) ")
             }
         }
@@ -419,6 +460,9 @@ impl Maker<'_> {
         let (one, other) = (self.variable(), self.variable());
         let vertex = self.random.below(VERTICES);
         let number = self.random.below(10);
+        if self.asks_times && self.random.percent(70) {
+            return self.filter_by_time(one, other);
+        }
         let expression = self.random.one_of(&[
             format!("{one} != {other}"),
             format!("{one} = {other}"),
@@ -491,6 +535,8 @@ impl Maker<'_> {
                 true => format!(":c{}", self.random.below(CLASSES)),
                 false => self.new_place().to_owned(),
             };
+            self.made
+                .push([subject.clone(), TYPE.to_owned(), class.clone()]);
             return format!("{subject} a {class} . ");
         }
         let one = self.random.below(PREDICATES);
@@ -521,6 +567,8 @@ impl Maker<'_> {
             8..88 => self.new_place().to_owned(),
             _ => self.place(50).to_owned(),
         };
+        self.made
+            .push([subject.clone(), predicate.clone(), object.clone()]);
         format!("{subject} {predicate} {object} . ")
     }
 
@@ -533,6 +581,9 @@ impl Maker<'_> {
             tail: String::new(),
             is_ordered: false,
         };
+        if self.asks_times && !self.made.is_empty() && self.random.percent(50) {
+            return self.form_with_times(one);
+        }
         match self.random.below(100) {
             0..6 => plain("ASK".to_owned()),
             6..8 => plain(format!("DESCRIBE {one} :v1")),

@@ -20,7 +20,7 @@ const FACTS: u64 = 3;
 /// A store is left after so many kills.
 const KILLS_OF_A_STORE: u64 = 12;
 
-const WINDOWS: [(&str, &str); 5] = [
+const WINDOWS: [(&str, &str); 7] = [
     (
         "all",
         "PREFIX : <http://e/> REGISTER QUERY counts AS SELECT ?x (COUNT(*) AS ?n) \
@@ -48,6 +48,18 @@ const WINDOWS: [(&str, &str); 5] = [
         "read",
         "PREFIX : <http://e/> REGISTER QUERY pairs AS SELECT ?x (COUNT(DISTINCT ?z) AS ?n) \
          FROM STREAM made [RANGE 1s STEP 400ms] WHERE { ?x :pair ?z } GROUP BY ?x",
+    ),
+    (
+        "last",
+        "PREFIX : <http://e/> REGISTER ISTREAM :last AS SELECT ?x ?y \
+         FROM NAMED WINDOW :w ON :s [RANGE TRIPLES 9 STEP 4] WHERE { WINDOW :w { ?x :seen ?y } }",
+    ),
+    (
+        "both",
+        "PREFIX : <http://e/> REGISTER QUERY both AS SELECT ?x ?z \
+         FROM NAMED WINDOW :w ON :s [RANGE 600ms STEP 300ms] \
+         FROM NAMED WINDOW :v ON :r [RANGE TRIPLES 3] \
+         WHERE { WINDOW :w { ?x :seen ?y } WINDOW :v { ?y :is ?z } }",
     ),
 ];
 

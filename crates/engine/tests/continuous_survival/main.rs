@@ -71,7 +71,13 @@ fn said(result: &ContinuousResult) -> String {
         Err(error) => format!("error: {error}"),
     };
     let windows: Vec<String> = (result.windows.iter())
-        .map(|(name, from, until)| format!("{name} {from}..{until}"))
+        .map(|window| {
+            let held = window.held;
+            format!(
+                "{} {}..{} {:?}",
+                window.name, held.from_ms, held.until_ms, held.numbers
+            )
+        })
         .collect();
     format!(
         "{} at {} [{}]: {answer}",

@@ -499,6 +499,7 @@ fn argument_counts(function: Function) -> std::ops::RangeInclusive<usize> {
         | F::StrLang
         | F::StrDt => 2..=2,
         F::SubStr | F::Regex => 2..=3,
+        F::Timestamp => 3..=3,
         F::Replace => 3..=4,
         F::Str
         | F::Lang

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use jindou_model::TermId;
 use oxiri::Iri;
 use oxrdf::NamedNode;
 use oxsdatatypes::DateTime;
@@ -10,8 +11,8 @@ use oxsdatatypes::DateTime;
 use super::ExprError;
 use super::pattern::{Pattern, PatternCache};
 use super::value::push_hex;
-use crate::Terms;
 use crate::terms::HeldBytes;
+use crate::{GraphSource, Terms};
 
 /// The longest string that an expression may make, in bytes.
 pub(super) const STRING_BYTES: usize = 1 << 26;
@@ -30,6 +31,8 @@ type IsOver = Box<dyn Fn(&Terms) -> bool + Send + Sync>;
 /// What all expressions of one query share; threads use one together.
 pub struct Context {
     terms: Terms,
+    /// The graph, where its windows are to be asked for times.
+    source: Option<Arc<dyn GraphSource>>,
     now: OnceLock<DateTime>,
     base: Option<Iri<String>>,
     seed: u64,
@@ -51,6 +54,7 @@ impl Context {
     pub fn new(terms: Terms, now: Option<DateTime>, base: Option<&NamedNode>, seed: u64) -> Self {
         Self {
             terms,
+            source: None,
             now: now.map_or_else(OnceLock::new, OnceLock::from),
             base: base.map(|base| Iri::parse_unchecked(base.as_str().to_owned())),
             seed,
@@ -67,6 +71,24 @@ impl Context {
     /// for the rest of its rows, which are not to be used.
     pub(crate) fn watch(&mut self, is_over: impl Fn(&Terms) -> bool + Send + Sync + 'static) {
         self.is_over = Some(Box::new(is_over));
+    }
+
+    /// Lets expressions ask when triples came.
+    pub(crate) fn set_source(&mut self, source: Arc<dyn GraphSource>) {
+        self.source = Some(source);
+    }
+
+    /// When a triple came last of those in the query's windows.
+    ///
+    /// # Errors
+    /// [`ExprError::Unbound`] where a part of it is, [`ExprError::Value`] if no window has it.
+    pub(super) fn time_of(&self, triple: [TermId; 3]) -> Result<i64, ExprError> {
+        if triple.contains(&TermId::NONE) {
+            return Err(ExprError::Unbound);
+        }
+        let time = self.source.as_ref();
+        let time = time.and_then(|source| source.time_of(triple));
+        time.ok_or(ExprError::Value)
     }
 
     /// Counts bytes in the query's memory until the result is dropped.

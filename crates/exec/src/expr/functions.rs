@@ -235,6 +235,10 @@ pub(super) fn call<R: Row + ?Sized>(
             calendar::tz(&*decoded(0)?, &text)
         }
         F::Now => Ok(Value::DateTime(cx.now())),
+        F::Timestamp => {
+            let triple = [0, 1, 2].map(|part| arguments[part].id(row, cx));
+            Ok(Value::Integer(cx.time_of(triple)?.into()))
+        }
         F::Uuid => Ok(Value::Iri(format!("urn:uuid:{}", cx.uuid()))),
         F::StrLang | F::StrDt => {
             let text = decoded(0)?;

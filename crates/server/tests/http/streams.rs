@@ -479,9 +479,16 @@ fn a_text_that_is_wrong_is_refused_with_its_place() {
         (
             "q",
             QUERY,
-            "SELECT * FROM STREAM s [RANGE TRIPLES 3] { ?x ?y ?z }",
+            "SELECT * FROM STREAM s [RANGE 1s] { ?x ?y ?z FILTER(timestamp(?x) > 1) }",
             501,
-            "number of triples",
+            "three arguments",
+        ),
+        (
+            "q",
+            QUERY,
+            "SELECT * FROM STREAM s [RANGE TRIPLES 100000000] { ?x ?y ?z }",
+            400,
+            "a window of 100000000 triples",
         ),
         (
             "q",
@@ -560,6 +567,21 @@ fn a_query_without_windows_tells_what_updates_change() {
         plan.contains("after each transaction that changes"),
         "{plan}"
     );
+}
+
+#[test]
+fn results_say_which_tuples_a_window_of_a_number_of_them_held() {
+    let server = with_query();
+    let text = "PREFIX : <http://e/> \
+                SELECT ?x FROM NAMED WINDOW :w ON s [TRIPLES 3 STEP 2] WHERE { WINDOW :w { ?x :p ?y } }";
+    assert_status(&put(&server, "/continuous/n", QUERY, text), 201, "");
+    feed(&server, 0..4);
+    let mut events = Events::of(&server, "/continuous/n/results?after=0", "");
+    let windows: Vec<Value> = (0..2)
+        .map(|_| events.next().unwrap().data["windows"].clone())
+        .collect();
+    let held = |from: i64, until: i64, first: u64, last: u64| json!([{ "name": "http://e/w", "from": from, "until": until, "first": first, "last": last }]);
+    assert_eq!(windows, [held(500, 1501, 1, 2), held(1500, 3501, 2, 4)]);
 }
 
 #[test]

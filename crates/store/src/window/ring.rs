@@ -21,6 +21,8 @@ pub struct RingOptions {
 /// longer than [`RingOptions::longest_run_ms`]. So n tuples are O(log n) runs, and each of them is
 /// merged O(log n) times. Whoever owns the ring says when: [`Ring::merge_due`] and [`Ring::apply`]
 /// take microseconds, and [`Merge::execute`] between them needs no ring.
+///
+/// What a tuple has for its time may be any number that grows with the tuples, as their own numbers do.
 #[derive(Debug)]
 pub struct Ring {
     options: RingOptions,
