@@ -115,8 +115,11 @@ impl Database {
         if let Some(directory) = locked.filter(|directory| directory.is_locked()) {
             // What is current stays so; what readers see is on the device.
             let _one = inner.turn.take(Occupation::Backup, deadline)?;
-            inner.show_latest();
-            let (graph, streams) = inner.graph_and_streams();
+            let (mut graph, mut streams) = inner.graph_and_streams();
+            if !DurableStore::is_upon_current(directory, &graph.snapshot)? {
+                inner.show_latest();
+                (graph, streams) = inner.graph_and_streams();
+            }
             let snapshot = graph.snapshot.clone();
             let copied = DurableStore::copy(directory, &snapshot, place.directory())?;
             inner.copy_streams(streams.as_ref(), place.directory())?;

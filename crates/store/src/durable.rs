@@ -526,6 +526,17 @@ impl DurableStore {
         })?)
     }
 
+    /// True if a snapshot is upon the base that the files of its store say is current, or a later one:
+    /// the files of an earlier one may be gone. Neither a merge nor a checkpoint may run meanwhile.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn is_upon_current(directory: &Directory, snapshot: &Snapshot) -> Result<bool, StoreError> {
+        let current = directory.current()?;
+        let base = (snapshot.generation(), snapshot.base().files.merge);
+        Ok((current.generation, current.merge) <= base)
+    }
+
     /// Writes a store of its own into another directory that holds what `snapshot`, one of the
     /// current generation, does. Files that never change are linked where that is possible, else
     /// copied. Neither a merge nor a checkpoint may run meanwhile; transactions may.
