@@ -82,7 +82,11 @@ pub use jindou_model::TermId;
 pub use jindou_partition::{Shards, ShardsError};
 pub use jindou_store::log::Fsync;
 pub use jindou_store::{DurabilityOptions, Recovery, StoreError, StoreFile};
-pub use jindou_stream::{NAME_RULE, Predicates, StreamDefinition, TimeSource, is_name};
+pub use jindou_stream::{
+    BrokerProtocol, KafkaSink, KafkaSource, KafkaStart, MqttSink, MqttSource, NAME_RULE,
+    Predicates, SinkDefinition, SourceDefinition, StreamDefinition, TimeSource, host_and_port,
+    is_name,
+};
 pub use load::LoadReport;
 pub use merge::MergePolicy;
 pub use policy::{AddressPolicy, AddressPrefix, InvalidAddressPrefix};
@@ -92,8 +96,9 @@ pub use query::QueryResults;
 pub use solutions::{Batch, Solution, Solutions, TermDecoder};
 pub use statistics::{DatabaseStatistics, PredicateStatistics, QuadCounts};
 pub use streams::{
-    Answer, ContinuousResult, ContinuousResults, ContinuousStatus, EventError, HeldTuples,
-    NextResult, Producer, PushReport, ResultWindow, Rows, StreamStatus, TupleFormat,
+    Answer, ContinuousResult, ContinuousResults, ContinuousStatus, Delivered, EventError,
+    FeedMessage, FeedReport, HeldTuples, NextResult, Producer, PushReport, ResultSink,
+    ResultWindow, Rows, StreamFeed, StreamStatus, TupleFormat,
 };
 pub use triples::Graph;
 pub use turn::Occupation;

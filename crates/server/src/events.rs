@@ -13,7 +13,8 @@ use hyper::body::Incoming;
 use hyper::header::{CACHE_CONTROL, HeaderName, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use jindou_engine::results::{
-    BooleanFormat, ResultsError, SolutionsFormat, SolutionsWriter, TermText, write_boolean,
+    BooleanFormat, ResultsError, SolutionsFormat, SolutionsWriter, TermText, result_id,
+    result_members, write_boolean,
 };
 use jindou_engine::{
     Answer, ContinuousResult, ContinuousResults, Database, EngineError, NextResult, Reservation,
@@ -300,10 +301,9 @@ impl Reader {
             Ok(_) => "result",
             Err(_) => "error",
         };
-        let (instant, sequence) = (result.instant_ms, result.sequence);
-        self.begin(event, Some(&format!("{instant}:{sequence}")));
+        self.begin(event, Some(&result_id(result)));
         self.out
-            .extend_from_slice(&members(&self.name, result, missed));
+            .extend_from_slice(&result_members(&self.name, result, missed));
         match &result.answer {
             Ok(answer) => {
                 self.out.push(b',');
@@ -484,35 +484,6 @@ impl Reader {
             _ = self.stopping.wait_for(|stops| *stops) => Err(Gone),
         }
     }
-}
-
-/// The members of a result that come before its answer, with the bracket before them.
-fn members(name: &str, result: &ContinuousResult, missed: u64) -> Vec<u8> {
-    let windows = result.windows.iter().map(|window| {
-        let held = &window.held;
-        let mut members = json!({
-            "name": &*window.name,
-            "from": held.from_ms,
-            "until": held.until_ms,
-        });
-        if let Some((first, last)) = held.numbers {
-            (members["first"], members["last"]) = (first.into(), last.into());
-        }
-        members
-    });
-    let mut members = json!({
-        "query": name,
-        "instant": result.instant_ms,
-        "windows": windows.collect::<Vec<_>>(),
-        "snapshot": result.snapshot,
-        "sequence": result.sequence,
-    });
-    if missed > 0 {
-        members["missed"] = missed.into();
-    }
-    let mut text = members.to_string().into_bytes();
-    text.pop();
-    text
 }
 
 /// JSON can hold every answer.

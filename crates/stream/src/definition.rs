@@ -6,6 +6,7 @@ use oxrdf::NamedNode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::broker::SourceDefinition;
 use crate::context::check_context;
 
 /// The longest interval of a batch: a day.
@@ -54,6 +55,9 @@ pub struct StreamDefinition {
     /// acknowledged is logged before.
     #[serde(default)]
     pub durable: bool,
+    /// Whose messages it takes, beside what is pushed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<SourceDefinition>,
 }
 
 /// Where the time of a tuple comes from. As JSON: `"event"`, `"arrival"` or the IRI of a predicate.
@@ -190,6 +194,30 @@ pub enum DefinitionError {
     /// A graph is named, and no tuple goes to it.
     #[error("graph is given, but no tuple is timeless")]
     GraphOfNothing,
+    /// What should be the address of a broker is none.
+    #[error("{address:?} is no address of a broker: it is HOST:PORT")]
+    BrokerAddress {
+        /// What it is.
+        address: String,
+    },
+    /// The protocol has no such topics.
+    #[error("{topic:?} is no topic that the protocol has")]
+    Topic {
+        /// What it is.
+        topic: String,
+    },
+    /// Messages are not delivered so often.
+    #[error("qos is {qos}, and must be 0 or 1")]
+    Qos {
+        /// What it is.
+        qos: u8,
+    },
+    /// A broker does not keep a session by this.
+    #[error("{client:?} is no name of a client")]
+    Client {
+        /// What it is.
+        client: String,
+    },
 }
 
 impl StreamDefinition {
@@ -209,6 +237,7 @@ impl StreamDefinition {
             context: None,
             idle_ms: None,
             durable: false,
+            source: None,
         }
     }
 
@@ -249,6 +278,9 @@ impl StreamDefinition {
         }
         if let Some(context) = &self.context {
             check_context(context)?;
+        }
+        if let Some(source) = &self.source {
+            source.check()?;
         }
         if self.graph.is_some() && !self.has_timeless() {
             return Err(DefinitionError::GraphOfNothing);

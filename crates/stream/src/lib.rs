@@ -9,6 +9,7 @@
 //! [`TermId::window`]: jindou_model::TermId::window
 #![forbid(unsafe_code)]
 
+mod broker;
 mod context;
 mod definition;
 mod figures;
@@ -19,6 +20,10 @@ mod producers;
 mod schedule;
 mod windowed;
 
+pub use broker::{
+    BrokerProtocol, KafkaSink, KafkaSource, KafkaStart, MqttSink, MqttSource, SinkDefinition,
+    SourceDefinition, host_and_port,
+};
 pub use definition::{
     All, DefinitionError, NAME_RULE, Predicates, StreamDefinition, TimeSource, TimelessPredicates,
     is_name,

@@ -21,6 +21,7 @@ mod columnar;
 #[cfg(test)]
 mod columnar_tests;
 mod columns;
+mod continuous;
 mod escape;
 mod format;
 mod graph;
@@ -42,6 +43,7 @@ use crate::EngineError;
 pub const WRITER_BYTES: usize = memory::Size::Small.bytes();
 
 pub use boolean::write_boolean;
+pub use continuous::{TooLong, result_id, result_json, result_members, unsent_json};
 pub use format::{BooleanFormat, GraphFormat, SolutionsFormat};
 pub use graph::GraphWriter;
 pub use negotiate::{Offer, negotiate};

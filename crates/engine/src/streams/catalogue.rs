@@ -11,11 +11,12 @@ use jindou_stream::{
     CountWindow, NAME_RULE, Schedule, SlidingWindow, StreamDefinition, TimeWindow, is_name,
 };
 use oxrdf::NamedNode;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
 use super::continuous::{Continuous, Figures, ResultLog, State};
 use super::events::check_context;
+use super::feed::check_source;
 use super::records::Record;
 use super::rings::check_fits;
 use super::shapes::{Shape, Shaped};
@@ -47,6 +48,17 @@ impl Names {
             streams.find(|stream| stream.definition.iri == name)
         };
         self.streams.get(name).or_else(by_iri)
+    }
+
+    /// The continuous query of this name.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`].
+    pub(super) fn query(&self, name: &str) -> Result<Arc<Continuous>, EngineError> {
+        let query = self.queries.get(name).cloned();
+        query.ok_or_else(|| EngineError::NotFound {
+            what: format!("continuous query {name}"),
+        })
     }
 
     /// The durable ones.
@@ -370,10 +382,11 @@ pub(super) fn check_definition(
     let checked = definition.check(name);
     checked.map_err(|error| EngineError::InvalidQuery {
         message: error.to_string(),
-    })
+    })?;
+    check_source(definition)
 }
 
-fn in_use(message: String) -> EngineError {
+pub(super) fn in_use(message: String) -> EngineError {
     EngineError::InUse { message }
 }
 
@@ -467,6 +480,7 @@ fn continuous(
         state: State::default().into(),
         query,
         log: ResultLog::default(),
+        sinks: RwLock::default(),
         reached: Mutex::default(),
         leaving: Mutex::default(),
         handing_out: Mutex::default(),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use jindou_plan::{ContinuousQuery, Incremental, Output, Recomputed};
 use jindou_store::log::Ticket;
 use jindou_stream::{Schedule, TimeWindow};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
 use super::answer::{Answer, Rows};
@@ -18,6 +18,7 @@ use super::histogram::Histogram;
 use super::incremental::Keeping;
 use super::plans::Plans;
 use super::shapes::Shaped;
+use super::sinks::Sink;
 use super::stream::{OfWindows, Stream};
 use super::subscription::Subscription;
 
@@ -58,6 +59,8 @@ pub(crate) struct Continuous {
     /// Held while it is evaluated.
     pub(super) state: Mutex<State>,
     pub(super) log: ResultLog,
+    /// Where results go beside readers.
+    pub(super) sinks: RwLock<Vec<Arc<Sink>>>,
     /// How far it is by the log of streams, if it is durable.
     pub(super) reached: Mutex<Reached>,
     /// Results that are in that log, perhaps not on the device yet: nobody has heard of them.

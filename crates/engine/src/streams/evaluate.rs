@@ -174,7 +174,7 @@ impl Inner {
             let name = publisher(query);
             let by = query.is_durable.then_some((&*name, answer.sequence));
             if !tuples.is_empty() {
-                self.put_tuples(stream, tuples, by)?;
+                self.put_tuples(stream, tuples, by.as_slice())?;
             }
             // What comes next has a later time.
             self.heartbeat_of(stream, instant_ms.saturating_add(1))

@@ -60,7 +60,7 @@ impl Database {
         let stream = self.known_stream(name)?;
         check_time(&stream, format, time_ms)?;
         let tuples = self.tuples(&stream, format, time_ms, text)?;
-        self.inner().push_tuples(&stream, tuples, None)
+        self.inner().push_tuples(&stream, tuples, &[])
     }
 
     /// [`Database::push`] that does nothing if the producer has pushed something of this number or of
@@ -81,8 +81,8 @@ impl Database {
         let stream = self.known_stream(name)?;
         check_time(&stream, format, time_ms)?;
         let tuples = self.tuples(&stream, format, time_ms, text)?;
-        let by = Some((producer.name, producer.sequence));
-        self.inner().push_tuples(&stream, tuples, by)
+        let by = [(producer.name, producer.sequence)];
+        self.inner().push_tuples(&stream, tuples, &by)
     }
 
     /// Says that nothing before a time will come any more.
@@ -120,7 +120,7 @@ impl Database {
     }
 
     /// Tuples of a text, whose blank nodes have labels that no other text has.
-    fn tuples(
+    pub(super) fn tuples(
         &self,
         stream: &Stream,
         format: TupleFormat,
@@ -206,11 +206,11 @@ impl Inner {
     }
 
     /// Adds tuples, which are lasting when this returns if the stream is durable.
-    fn push_tuples(
+    pub(super) fn push_tuples(
         self: &Arc<Self>,
         stream: &Stream,
         tuples: Tuples,
-        by: Option<(&str, u64)>,
+        by: &[(&str, u64)],
     ) -> Result<PushReport, EngineError> {
         self.catch_up(stream)?;
         let report = self.put_tuples(stream, tuples, by)?;
@@ -230,7 +230,7 @@ impl Inner {
         self: &Arc<Self>,
         stream: &Stream,
         mut tuples: Tuples,
-        by: Option<(&str, u64)>,
+        by: &[(&str, u64)],
     ) -> Result<PushReport, EngineError> {
         if stream.is_full() {
             self.close_batches(stream)?;
@@ -253,15 +253,14 @@ impl Inner {
         &self,
         stream: &Stream,
         tuples: &mut Tuples,
-        by: Option<(&str, u64)>,
+        by: &[(&str, u64)],
     ) -> Result<PushReport, EngineError> {
         let journal = self.journal_of(stream);
         let _cut = journal.map(|_| self.streams.cut.read());
         let mut intake = stream.intake.lock();
-        let mut producers = by.map(|by| (stream.producers.lock(), by));
-        if let Some((producers, (name, sequence))) = &producers
-            && producers.has_sent(name, *sequence)
-        {
+        let mut producers = stream.producers.lock();
+        let has_sent = |(name, sequence): &(&str, u64)| producers.has_sent(name, *sequence);
+        if !by.is_empty() && by.iter().all(has_sent) {
             return Ok(PushReport {
                 repeated: true,
                 ..PushReport::default()
@@ -277,15 +276,15 @@ impl Inner {
         if let Some(journal) = journal {
             journal.append(&Record::Push(Push {
                 stream: stream.number,
-                producer: by,
+                producers: by.to_vec(),
                 first_open: intake.position().first_open,
                 late,
                 tuples: Cow::Borrowed(tuples),
             }))?;
         }
-        if let Some((producers, (name, sequence))) = &mut producers {
-            producers.note(name, *sequence);
-        }
+        by.iter()
+            .for_each(|(name, sequence)| producers.note(name, *sequence));
+        drop(producers);
         let report = stream.put(&mut intake, tuples, late);
         stream.hear(&intake, &self.config.clock);
         Ok(report)
@@ -356,7 +355,7 @@ fn documents(last: Option<u64>) -> u64 {
 }
 
 /// Refuses tuples that say their time where they must not, and those that do not where they must.
-fn check_time(
+pub(super) fn check_time(
     stream: &Stream,
     format: TupleFormat,
     time_ms: Option<i64>,

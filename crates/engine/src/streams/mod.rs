@@ -12,6 +12,7 @@ mod catalogue;
 mod continuous;
 mod evaluate;
 mod events;
+mod feed;
 mod formats;
 mod gap;
 mod held;
@@ -26,9 +27,12 @@ mod leaving;
 mod plans;
 mod pool;
 mod records;
+#[cfg(test)]
+mod records_tests;
 mod recover;
 mod rings;
 mod shapes;
+mod sinks;
 mod solutions;
 mod state;
 mod stream;
@@ -49,10 +53,12 @@ use catalogue::Names;
 use continuous::Continuous;
 pub use continuous::{ContinuousResult, ContinuousStatus, HeldTuples, NextResult, ResultWindow};
 pub use events::EventError;
+pub use feed::{FeedMessage, FeedReport, StreamFeed};
 pub use formats::TupleFormat;
 pub use input::{Producer, PushReport};
 pub(crate) use journal::Revocation;
 pub(crate) use pool::Pool;
+pub use sinks::{Delivered, ResultSink};
 use stream::Stream;
 pub use stream::StreamStatus;
 pub(crate) use subscription::Published;
@@ -229,13 +235,6 @@ impl Database {
     }
 
     fn known_query(&self, name: &str) -> Result<Arc<Continuous>, EngineError> {
-        let names = self.inner().streams.names.read();
-        names
-            .queries
-            .get(name)
-            .cloned()
-            .ok_or_else(|| EngineError::NotFound {
-                what: format!("continuous query {name}"),
-            })
+        self.inner().streams.names.read().query(name)
     }
 }

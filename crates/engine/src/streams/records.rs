@@ -6,11 +6,12 @@
 
 use std::borrow::Cow;
 
-use jindou_stream::{Position, StreamDefinition};
+use jindou_stream::{Position, SinkDefinition, StreamDefinition};
 
 use super::answer::Answer;
 use super::bytes::{BadRecord, Input, put_bytes, put_number, put_option, put_signed};
 use super::continuous::HeldTuples;
+use super::sinks::Delivered;
 use super::tuples::Tuples;
 
 /// One thing that was done, or in a state, one that is.
@@ -56,6 +57,22 @@ pub(super) enum Record<'a> {
         snapshot: u64,
     },
     Result(ResultRecord<'a>),
+    CreateSink {
+        query: u64,
+        sink: u64,
+        name: &'a str,
+        definition: Cow<'a, SinkDefinition>,
+        delivered: Delivered,
+    },
+    DropSink {
+        query: u64,
+        sink: u64,
+    },
+    Delivered {
+        query: u64,
+        sink: u64,
+        delivered: Delivered,
+    },
     // Of a state only.
     StreamState {
         stream: u64,
@@ -86,7 +103,8 @@ pub(super) enum Record<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Push<'a> {
     pub(super) stream: u64,
-    pub(super) producer: Option<(&'a str, u64)>,
+    /// Whose it is, and the numbers that they gave it.
+    pub(super) producers: Vec<(&'a str, u64)>,
     /// Batches before this one had been taken.
     pub(super) first_open: Option<i64>,
     /// What those that came late are called.
@@ -143,6 +161,9 @@ const STREAM_STATE: u8 = 11;
 const PRODUCER: u8 = 12;
 const TUPLES: u8 = 13;
 const QUERY_STATE: u8 = 14;
+const CREATE_SINK: u8 = 15;
+const DROP_SINK: u8 = 16;
+const DELIVERED: u8 = 17;
 
 impl Record<'_> {
     /// Appends its bytes.
@@ -214,6 +235,33 @@ impl Record<'_> {
                 put_number(out, *snapshot);
             }
             Self::Result(result) => result.encode(out),
+            Self::CreateSink {
+                query,
+                sink,
+                name,
+                definition,
+                delivered,
+            } => {
+                put_head(out, CREATE_SINK, *query);
+                put_number(out, *sink);
+                put_bytes(out, name.as_bytes());
+                let text = serde_json::to_vec(definition).expect("a definition is plain data");
+                put_bytes(out, &text);
+                put_delivered(out, *delivered);
+            }
+            Self::DropSink { query, sink } => {
+                put_head(out, DROP_SINK, *query);
+                put_number(out, *sink);
+            }
+            Self::Delivered {
+                query,
+                sink,
+                delivered,
+            } => {
+                put_head(out, DELIVERED, *query);
+                put_number(out, *sink);
+                put_delivered(out, *delivered);
+            }
             _ => self.encode_of_state(out),
         }
     }
@@ -278,6 +326,18 @@ impl Record<'_> {
     }
 }
 
+fn put_delivered(out: &mut Vec<u8>, delivered: Delivered) {
+    put_number(out, delivered.sequence);
+    put_number(out, delivered.missed);
+}
+
+fn take_delivered(input: &mut Input<'_>) -> Result<Delivered, BadRecord> {
+    Ok(Delivered {
+        sequence: input.number()?,
+        missed: input.number()?,
+    })
+}
+
 fn put_head(out: &mut Vec<u8>, kind: u8, number: u64) {
     out.push(kind);
     put_number(out, number);
@@ -286,10 +346,10 @@ fn put_head(out: &mut Vec<u8>, kind: u8, number: u64) {
 impl Push<'_> {
     fn encode(&self, out: &mut Vec<u8>) {
         put_head(out, PUSH, self.stream);
-        out.push(u8::from(self.producer.is_some()));
-        if let Some((producer, sequence)) = self.producer {
+        put_number(out, self.producers.len() as u64);
+        for (producer, sequence) in &self.producers {
             put_bytes(out, producer.as_bytes());
-            put_number(out, sequence);
+            put_number(out, *sequence);
         }
         put_option(out, self.first_open);
         put_number(out, self.late);
@@ -436,9 +496,10 @@ impl<'a> Record<'a> {
             },
             PUSH => Self::Push(Push {
                 stream,
-                producer: match input.flag()? {
-                    true => Some((input.text()?, input.number()?)),
-                    false => None,
+                producers: {
+                    let count = input.count()?;
+                    let producers = (0..count).map(|_| Ok((input.text()?, input.number()?)));
+                    producers.collect::<Result<_, _>>()?
                 },
                 first_open: input.option()?,
                 late: input.number()?,
@@ -457,6 +518,26 @@ impl<'a> Record<'a> {
                 snapshot: input.number()?,
             },
             RESULT => Self::Result(ResultRecord::decode(query, input)?),
+            CREATE_SINK => Self::CreateSink {
+                query,
+                sink: input.number()?,
+                name: input.text()?,
+                definition: {
+                    let definition = serde_json::from_slice(input.bytes()?);
+                    let bad = |_| BadRecord("a definition of a sink makes no sense");
+                    Cow::Owned(definition.map_err(bad)?)
+                },
+                delivered: take_delivered(input)?,
+            },
+            DROP_SINK => Self::DropSink {
+                query,
+                sink: input.number()?,
+            },
+            DELIVERED => Self::Delivered {
+                query,
+                sink: input.number()?,
+                delivered: take_delivered(input)?,
+            },
             _ => return Err(BadRecord("its kind is not known")),
         })
     }
@@ -507,179 +588,5 @@ impl<'a> Record<'a> {
             },
             _ => return Err(BadRecord("its kind is not known")),
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use oxrdf::{GraphName, Literal, NamedNode, Quad, Term};
-
-    use super::*;
-
-    fn tuples() -> Tuples {
-        let node = |iri: &str| NamedNode::new_unchecked(format!("http://e/{iri}"));
-        let objects: [Term; 4] = [
-            node("o").into(),
-            Literal::from(7).into(),
-            Literal::new_simple_literal("a text").into(),
-            Literal::new_language_tagged_literal_unchecked("x", "en").into(),
-        ];
-        let mut tuples = Tuples::default();
-        for (time, object) in [-5, 100, 99, i64::MAX].into_iter().zip(objects) {
-            let quad = Quad::new(node("s"), node("p"), object, GraphName::DefaultGraph);
-            tuples.push(time, quad.as_ref());
-        }
-        tuples.set_scope(12);
-        tuples
-    }
-
-    fn answer() -> Answer {
-        let rows: [&[Option<&str>]; 2] = [&[Some("http://e/a"), None], &[None, Some("http://e/b")]];
-        Answer::of_iris(&["x", "y"], &rows)
-    }
-
-    fn samples(tuples: &Tuples, answer: &Answer) -> Vec<Record<'static>> {
-        let mut definition = StreamDefinition::new("http://e/s");
-        definition.durable = true;
-        let tuples = || Cow::Owned(tuples.clone());
-        let push = |producer, first_open| {
-            Record::Push(Push {
-                stream: 300,
-                producer,
-                first_open,
-                late: 9,
-                tuples: tuples(),
-            })
-        };
-        let held = |from_ms, until_ms, numbers| HeldTuples {
-            from_ms,
-            until_ms,
-            numbers,
-        };
-        let result = |answer, numbers| {
-            Record::Result(ResultRecord {
-                query: 2,
-                instant_ms: -1000,
-                sequence: 1 << 40,
-                windows: vec![held(i64::MIN, 5, numbers), held(0, 0, None)].into(),
-                snapshot: 8,
-                empty: 3,
-                is_given: false,
-                answer,
-            })
-        };
-        let of_batch = |facts| Record::Intent {
-            stream: 1,
-            facts,
-            snapshot: u64::MAX,
-        };
-        let of_kind = |kind| Record::Tuples {
-            stream: 1,
-            kind,
-            tuples: tuples(),
-        };
-        let position = Position {
-            watermark_ms: Some(-7),
-            first_open: None,
-            begin_ms: Some(3),
-            late: 4,
-        };
-        vec![
-            Record::CreateStream {
-                stream: 1,
-                name: "s",
-                definition: Cow::Owned(definition),
-            },
-            Record::DropStream { stream: 1 },
-            Record::Register {
-                query: 2,
-                name: "q",
-                text: "ASK { }",
-                is_paused: true,
-            },
-            Record::Unregister { query: 2 },
-            Record::Pause {
-                query: 2,
-                is_paused: false,
-                last_ms: Some(9),
-            },
-            Record::Begin {
-                query: 2,
-                last_ms: None,
-                begins: vec![i64::MIN, 4].into(),
-            },
-            push(Some(("p", 77)), Some(-3)),
-            push(None, None),
-            Record::Heartbeat {
-                stream: 1,
-                time_ms: -1,
-            },
-            of_batch(Facts::Batch(-100)),
-            of_batch(Facts::Late(3)),
-            result(Ok(Cow::Owned(answer.clone())), None),
-            result(Ok(Cow::Owned(Answer::Boolean(true))), Some((1, 1 << 50))),
-            result(Err("it failed".into()), Some((7, 9))),
-            Record::StreamState {
-                stream: 1,
-                position,
-                counts: [1, 2, 3, 400],
-            },
-            Record::Producer {
-                stream: 1,
-                producer: "é",
-                sequence: 1,
-            },
-            of_kind(TuplesKind::Open),
-            of_kind(TuplesKind::Absorbed),
-            of_kind(TuplesKind::Late(6)),
-            Record::QueryState {
-                query: 2,
-                last_ms: Some(0),
-                sequence: 4,
-                empty: 1,
-                before: Some(Cow::Owned(answer.clone())),
-            },
-        ]
-    }
-
-    #[test]
-    fn records_are_read_as_written_and_others_are_refused_without_a_panic() {
-        let (tuples, answer) = (tuples(), answer());
-        let mut random = 1_u64;
-        let mut refused = 0;
-        for record in samples(&tuples, &answer) {
-            let mut bytes = Vec::new();
-            record.encode(&mut bytes);
-            assert_eq!(Record::decode(&bytes).unwrap(), record);
-            for length in 0..bytes.len() {
-                assert!(
-                    Record::decode(&bytes[..length]).is_err(),
-                    "{record:?} {length}"
-                );
-            }
-            let mut longer = bytes.clone();
-            longer.push(0);
-            assert!(Record::decode(&longer).is_err());
-            for _ in 0..2000 {
-                random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-                let mut damaged = bytes.clone();
-                let place = (random >> 33) as usize % bytes.len();
-                damaged[place] ^= (random >> 25) as u8 | 1;
-                match Record::decode(&damaged) {
-                    Err(_) => refused += 1,
-                    // What is read can be used.
-                    Ok(Record::Push(push)) => push.tuples.iter().for_each(|(_, keys)| {
-                        let _ = keys.text();
-                    }),
-                    Ok(Record::Result(result)) => {
-                        let rows = result.answer.ok();
-                        let rows = rows.as_ref().and_then(|answer| answer.rows());
-                        let _ = rows.map(|rows| rows.iter().count());
-                    }
-                    Ok(_) => {}
-                }
-            }
-        }
-        assert!(refused > 1000, "{refused}");
     }
 }

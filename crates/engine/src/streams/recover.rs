@@ -19,6 +19,7 @@ use super::continuous::{Continuous, ContinuousResult, Reached, ResultWindow};
 use super::evaluate::publisher;
 use super::journal::{Journal, NEVER};
 use super::records::{Facts, Push, Record, ResultRecord, TuplesKind};
+use super::sinks::{Delivered, Sink, add_sink, check_sink};
 use super::stream::Stream;
 use super::tuples::Tuples;
 use crate::{Database, EngineError};
@@ -186,6 +187,57 @@ impl Reading<'_> {
                     });
                 }
             }
+            other => self.apply_of_sink(other)?,
+        }
+        Ok(())
+    }
+
+    fn apply_of_sink(&mut self, record: Record<'_>) -> Result<(), EngineError> {
+        match record {
+            Record::CreateSink {
+                query,
+                sink,
+                name,
+                definition,
+                delivered,
+            } => {
+                check_sink(name, &definition)?;
+                let names = &self.database.inner().streams.names;
+                let mut names = names.write();
+                names.last_number = names.last_number.max(sink);
+                if let Some(query) = self.queries.get(&query) {
+                    // Results that are not kept with the store are counted from 1 again.
+                    let delivered = if query.is_durable {
+                        delivered
+                    } else {
+                        Delivered::default()
+                    };
+                    let sink = Sink {
+                        name: name.to_owned(),
+                        number: sink,
+                        definition: definition.into_owned(),
+                        delivered: delivered.into(),
+                    };
+                    add_sink(query, sink)?;
+                }
+            }
+            Record::DropSink { query, sink } => {
+                if let Some(query) = self.queries.get(&query) {
+                    query.sinks.write().retain(|known| known.number != sink);
+                }
+            }
+            Record::Delivered {
+                query,
+                sink,
+                delivered,
+            } => {
+                if let Some(query) = self.queries.get(&query) {
+                    let sinks = query.sinks.read();
+                    if let Some(sink) = sinks.iter().find(|known| known.number == sink) {
+                        *sink.delivered.lock() = delivered;
+                    }
+                }
+            }
             other => self.apply_of_stream(other),
         }
         Ok(())
@@ -247,8 +299,8 @@ impl Reading<'_> {
         let Some(stream) = self.streams.get(&push.stream) else {
             return;
         };
-        if let Some((producer, sequence)) = push.producer {
-            stream.producers.lock().note(producer, sequence);
+        for (producer, sequence) in &push.producers {
+            stream.producers.lock().note(producer, *sequence);
         }
         let mut intake = stream.intake.lock();
         // What was late is late again.

@@ -97,6 +97,9 @@ pub(super) fn put_catalogue(names: &Names, put: &mut Put<'_>) -> io::Result<()> 
             };
             put_record(&record, put)?;
         }
+        let sinks = query.sinks.read();
+        let mut records = sinks.iter().map(|sink| sink.record(query.number));
+        records.try_for_each(|record| put_record(&record, put))?;
     }
     Ok(())
 }

@@ -148,7 +148,7 @@ impl Stream {
 
     /// Nothing before this time is needed by a window, or by a batch that is not complete. Known before
     /// the first tuple where a query goes on from before the database was opened.
-    fn needed_from_ms(&self) -> Option<i64> {
+    pub(super) fn needed_from_ms(&self) -> Option<i64> {
         let intake = {
             let intake = self.intake.lock();
             intake.stable_ms().or_else(|| intake.begin_ms())

@@ -7,6 +7,7 @@ mod full_disk;
 mod kills;
 mod mortal;
 mod restarts;
+mod sinks;
 mod threads;
 
 use std::path::Path;
