@@ -1,10 +1,12 @@
-//! What do the options allow SERVICE to call, and LOAD to read?
+//! What do the options allow SERVICE to call, LOAD to read, and sources and sinks to connect to?
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use jindou_engine::{AddressPolicy, AddressPrefix, LoadPolicy};
+use jindou_engine::{AddressPolicy, AddressPrefix, LoadPolicy, host_and_port};
+use jindou_server::BrokerPolicy;
 
 /// What SERVICE may call, by one of possibly several options.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +36,30 @@ pub(crate) fn service_policy(allowed: &[AllowService]) -> Option<AddressPolicy> 
     } else {
         AddressPolicy::Allowed(prefixes.into())
     })
+}
+
+/// What sources and sinks may connect to, by one of possibly several options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum AllowBroker {
+    Any,
+    None,
+    Address(String),
+}
+
+/// What sources and sinks may connect to, by all options together.
+pub(crate) fn broker_policy(allowed: &[AllowBroker]) -> BrokerPolicy {
+    if allowed.contains(&AllowBroker::Any) {
+        return BrokerPolicy::Any;
+    }
+    let address = |allow: &AllowBroker| match allow {
+        AllowBroker::Address(address) => Some(address.clone()),
+        AllowBroker::Any | AllowBroker::None => None,
+    };
+    let addresses: BTreeSet<String> = allowed.iter().filter_map(address).collect();
+    match addresses.is_empty() {
+        true => BrokerPolicy::None,
+        false => BrokerPolicy::Allowed(addresses),
+    }
 }
 
 /// What LOAD may read, by one of possibly several options.
@@ -114,6 +140,17 @@ pub(crate) fn parse_service(text: &str) -> Result<AllowService, String> {
     }
 }
 
+pub(crate) fn parse_broker(text: &str) -> Result<AllowBroker, String> {
+    match text {
+        "any" => Ok(AllowBroker::Any),
+        "none" => Ok(AllowBroker::None),
+        address if host_and_port(address).is_some() => {
+            Ok(AllowBroker::Address(address.to_ascii_lowercase()))
+        }
+        _ => Err("a broker is HOST:PORT, `any` or `none`".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,6 +185,20 @@ mod tests {
         );
         let refused = parse_load("ftp://e/").expect_err("no address of HTTP");
         assert!(refused.contains("http://"), "{refused}");
+    }
+
+    #[test]
+    fn brokers_are_allowed_by_all_options_together() {
+        let policy = |texts: &[&str]| {
+            let allowed: Result<Vec<_>, _> = texts.iter().map(|text| parse_broker(text)).collect();
+            broker_policy(&allowed.expect("they are options"))
+        };
+        assert_eq!(policy(&[]), BrokerPolicy::None);
+        assert_eq!(policy(&["none"]), BrokerPolicy::None);
+        assert_eq!(policy(&["a:1", "any"]), BrokerPolicy::Any);
+        let both = ["a:1".to_owned(), "b:2".to_owned()].into();
+        assert_eq!(policy(&["A:1", "b:2", "none"]), BrokerPolicy::Allowed(both));
+        assert!(parse_broker("a").is_err() && parse_broker("kafka://a:1").is_err());
     }
 
     #[test]

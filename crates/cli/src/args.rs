@@ -12,7 +12,7 @@ use jindou_engine::ingest::Format;
 use jindou_engine::results::GraphFormat;
 use oxrdf::NamedNode;
 
-use crate::allow::{AllowLoad, AllowService, parse_load, parse_service};
+use crate::allow::{AllowBroker, AllowLoad, AllowService, parse_broker, parse_load, parse_service};
 use crate::bench_args::{
     BenchArguments, BenchChildArguments, CitybenchArguments, GraphBenchArguments, HostileArguments,
     IngestBenchArguments, LsbenchBenchArguments, MergeBenchArguments, OperatorArguments,
@@ -146,6 +146,11 @@ pub(crate) struct ServeArguments {
     /// given more than once [default: none, as clients could else reach what only this machine can]
     #[arg(long, value_name = "PREFIX", value_parser = parse_service)]
     pub(crate) allow_service: Vec<AllowService>,
+    /// Brokers that sources of streams and sinks of continuous queries may connect to, as in
+    /// kafka.example.org:9092, or `any`; may be given more than once [default: none, as clients could
+    /// else reach what only this machine can]
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_broker)]
+    pub(crate) allow_broker: Vec<AllowBroker>,
     /// Whether updates are on the device before they are acknowledged: `never` leaves it to the
     /// operating system when they are, and a crash of the machine may lose the last ones
     #[arg(long, value_name = "WHEN", value_enum, default_value = "always")]

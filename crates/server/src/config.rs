@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::thread;
 use std::time::Duration;
 
+use jindou_brokers::BrokerPolicy;
 use jindou_engine::AddressPolicy;
 
 use crate::threads::HeavyPriority;
@@ -78,6 +79,8 @@ pub struct ServerConfig {
     /// send requests to places that only it can reach. The database's own setting must allow
     /// them, too.
     pub services: AddressPolicy,
+    /// Which brokers sources and sinks may connect to: none, for the same reason.
+    pub brokers: BrokerPolicy,
 }
 
 /// Which pages of other origins a browser lets read the answers.
@@ -122,6 +125,7 @@ impl Default for ServerConfig {
             cors: Cors::Local,
             gzip: true,
             services: AddressPolicy::None,
+            brokers: BrokerPolicy::None,
         }
     }
 }

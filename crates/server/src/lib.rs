@@ -15,6 +15,8 @@
 //! | `/continuous` | continuous queries as JSON: GET |
 //! | `/continuous/{name}` | one of them: PUT of its text registers it, GET tells how it is, DELETE drops it |
 //! | `/continuous/{name}/pause`, `.../resume` | POST |
+//! | `/continuous/{name}/sinks` | brokers that its results go to: GET |
+//! | `/continuous/{name}/sinks/{sink}` | one of them: PUT of its definition makes it, GET tells how it is, DELETE drops it |
 //! | `/continuous/{name}/results` | its results as server-sent events: GET |
 //! | `/health` | 200, or 503 and why where the store takes no changes or cannot merge them |
 //! | `/metrics` | Prometheus text |
@@ -84,6 +86,7 @@
 mod admission;
 mod apart;
 mod body;
+mod broker_metrics;
 mod choice;
 mod config;
 mod connections;
@@ -109,6 +112,7 @@ mod respond;
 mod sender;
 mod server;
 mod service;
+mod sinks;
 mod stall;
 mod strain;
 mod stream;
@@ -122,6 +126,7 @@ mod websocket;
 pub use config::{Cors, ServerConfig};
 pub use error::ServerError;
 pub use files::room_for_connections;
+pub use jindou_brokers::BrokerPolicy;
 pub use memory::MemoryLimits;
 pub use server::Server;
 pub use threads::{HeavyPriority, runtime};

@@ -6,9 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
+use jindou_brokers::SourceStatus;
 use jindou_engine::{ContinuousStatus, Failure, MemoryPool, StreamStatus, UpdateReport};
 
 use crate::admission::Figures;
+use crate::broker_metrics::push_brokers;
+use crate::sinks::Sink;
 
 /// Upper bounds of the histogram's buckets, in microseconds.
 const BOUNDS_MICROS: [u64; 16] = [
@@ -121,6 +124,9 @@ pub(crate) struct Now {
     pub(crate) failures: Vec<Failure>,
     pub(crate) streams: Vec<StreamStatus>,
     pub(crate) continuous: Vec<ContinuousStatus>,
+    /// With the names of their streams.
+    pub(crate) sources: Vec<(String, SourceStatus)>,
+    pub(crate) sinks: Vec<Sink>,
     /// Clients that read results of continuous queries.
     pub(crate) readers: usize,
 }
@@ -248,6 +254,7 @@ impl Metrics {
         self.push_writes(&mut text);
         push_streams(&mut text, now);
         push_continuous(&mut text, now);
+        push_brokers(&mut text, now);
         let mut one = |name: &str, kind: &str, help: &str, value: &dyn std::fmt::Display| {
             head(&mut text, name, kind, help);
             line(&mut text, name, value);
@@ -484,11 +491,11 @@ fn push_continuous(text: &mut String, now: &Now) {
     line(text, name, now.readers);
 }
 
-fn head(text: &mut String, name: &str, kind: &str, help: &str) {
+pub(crate) fn head(text: &mut String, name: &str, kind: &str, help: &str) {
     writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}").expect("a String takes all");
 }
 
-fn line(text: &mut String, name: &str, value: impl std::fmt::Display) {
+pub(crate) fn line(text: &mut String, name: &str, value: impl std::fmt::Display) {
     writeln!(text, "{name} {value}").expect("a String takes all");
 }
 
@@ -526,6 +533,8 @@ mod tests {
             failures: Vec::new(),
             streams: Vec::new(),
             continuous: Vec::new(),
+            sources: Vec::new(),
+            sinks: Vec::new(),
             readers: 0,
         });
         for line in [

@@ -137,6 +137,9 @@ impl Server {
         if let Some(thread) = ticker.thread() {
             self.service.set_ticker(thread);
         }
+        if !self.config.read_only {
+            self.service.connectors.start();
+        }
         let connections = Arc::new(Connections::new(self.config.max_connections));
         let (stop, stopping) = watch::channel(());
         let mut tasks = JoinSet::new();
@@ -157,6 +160,8 @@ impl Server {
         drop(listener);
         drop(stop);
         self.service.readers.stop();
+        let connectors = Arc::clone(&self.service.connectors);
+        let disconnected = tokio::task::spawn_blocking(move || connectors.stop());
         let drained = async { while tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(self.config.shutdown_grace, drained)
             .await
@@ -167,6 +172,12 @@ impl Server {
                 "requests did not end in time; cut"
             );
             tasks.shutdown().await;
+        }
+        if tokio::time::timeout(LAST_GRACE, disconnected)
+            .await
+            .is_err()
+        {
+            tracing::warn!("brokers did not answer in time");
         }
         // The clients are gone, so what still computes ends at its next batch of rows. Its
         // threads use this runtime until then.

@@ -10,6 +10,7 @@ use hyper::header::{
     LOCATION, ORIGIN,
 };
 use hyper::{Method, Request, Response, StatusCode};
+use jindou_brokers::Connectors;
 use jindou_engine::{Database, UpdateOptions};
 use oxrdf::NamedNode;
 use serde_json::json;
@@ -30,6 +31,7 @@ use crate::protocol::{
 };
 use crate::queries::{Client, QueryId, Reason};
 use crate::respond;
+use crate::sinks::Sink;
 use crate::streams::Endpoint;
 use crate::update::{Write, written, written_with};
 
@@ -53,12 +55,16 @@ pub(crate) struct Service {
     connections: AtomicUsize,
     pub(crate) readers: Readers,
     ticker: OnceLock<Thread>,
+    pub(crate) connectors: Arc<Connectors>,
 }
 
 impl Service {
     pub(crate) fn new(executor: Arc<Executor>, config: ServerConfig) -> Self {
+        let database = executor.database.clone();
+        let connectors = Connectors::new(database, config.brokers.clone());
         Self {
             executor,
+            connectors: connectors.into(),
             origins: Origins::new(&config),
             readers: Readers::new(config.result_readers, config.keep_alive),
             config,
@@ -205,11 +211,23 @@ impl Service {
     }
 
     async fn now(&self) -> Result<Now, Refusal> {
-        let streams = |database: &Database| Ok((database.streams(), database.continuous_queries()));
-        let (streams, continuous) = self.executor.ask(streams).await?;
+        let connectors = Arc::clone(&self.connectors);
+        let streams = move |database: &Database| {
+            let streams = database.streams();
+            let named = streams.iter().map(|stream| &stream.name);
+            let sources = named.filter_map(|name| Some((name.clone(), connectors.source(name)?)));
+            let sources = sources.collect();
+            let sinks = database.sinks();
+            let sinks = sinks.iter().map(|sink| Sink::new(sink, &connectors));
+            let sinks = sinks.collect();
+            Ok((streams, database.continuous_queries(), sources, sinks))
+        };
+        let (streams, continuous, sources, sinks) = self.executor.ask(streams).await?;
         Ok(Now {
             streams,
             continuous,
+            sources,
+            sinks,
             readers: self.readers.count(),
             triples: self.executor.database.quad_counts().triples,
             in_flight: self.executor.queries.len(),

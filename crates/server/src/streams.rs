@@ -23,6 +23,7 @@ use crate::queries::{Client, Kind};
 use crate::respond;
 use crate::sender::Sender;
 use crate::service::{SHOWN_BYTES, Service, content_type, media_type};
+use crate::sinks::Fed;
 use crate::threads::Purpose;
 use crate::update::Write;
 use crate::vocals;
@@ -30,7 +31,7 @@ use crate::websocket;
 
 const STREAMS: &str = "streams";
 const CONTINUOUS: &str = "continuous";
-const JSON: &str = "application/json";
+pub(crate) const JSON: &str = "application/json";
 /// The media type of lines with times, and of those that came late.
 const LINES: &str = "text/tab-separated-values";
 /// The media types of texts of continuous queries.
@@ -54,6 +55,8 @@ pub(crate) enum Endpoint {
     Pause(String),
     Resume(String),
     Results(String),
+    Sinks(String),
+    Sink(String, String),
 }
 
 impl Endpoint {
@@ -67,8 +70,13 @@ impl Endpoint {
         let is_stream = kind == STREAMS;
         let name = parts.next().unwrap_or_default().to_owned();
         let part = parts.next();
+        let of_part = parts.next();
         if parts.next().is_some() {
             return None;
+        }
+        if let Some(sink) = of_part {
+            let is_sink = !is_stream && part == Some("sinks") && !sink.is_empty();
+            return is_sink.then(|| Self::Sink(name, sink.to_owned()));
         }
         Some(match (is_stream, part) {
             (true, None) if name.is_empty() => Self::Streams,
@@ -80,15 +88,16 @@ impl Endpoint {
             (false, Some("pause")) => Self::Pause(name),
             (false, Some("resume")) => Self::Resume(name),
             (false, Some("results")) => Self::Results(name),
+            (false, Some("sinks")) => Self::Sinks(name),
             _ => return None,
         })
     }
 
     fn methods(&self) -> &'static str {
         match self {
-            Self::Streams | Self::Late(_) | Self::Queries => "GET, HEAD, OPTIONS",
+            Self::Streams | Self::Late(_) | Self::Queries | Self::Sinks(_) => "GET, HEAD, OPTIONS",
             Self::Stream(_) => "GET, HEAD, PUT, POST, DELETE, OPTIONS",
-            Self::Query(_) => "GET, HEAD, PUT, DELETE, OPTIONS",
+            Self::Query(_) | Self::Sink(..) => "GET, HEAD, PUT, DELETE, OPTIONS",
             Self::Heartbeat(_) | Self::Pause(_) | Self::Resume(_) => "POST, OPTIONS",
             Self::Results(_) => "GET, OPTIONS",
         }
@@ -119,8 +128,13 @@ impl Service {
                     let all = self.executor.ask(|database| Ok(database.streams())).await?;
                     return vocals::respond(&self.base_url(&request)?, &all, &offer);
                 }
-                let all = self.executor.ask(|database| Ok(database.streams())).await?;
-                self.json(&all, request.headers())
+                let connectors = Arc::clone(&self.connectors);
+                let all = self.executor.ask(move |database| {
+                    let streams = database.streams().into_iter();
+                    let fed = streams.map(|stream| Fed::new(stream, &connectors));
+                    Ok(fed.collect::<Vec<_>>())
+                });
+                self.json(&all.await?, request.headers())
             }
             Endpoint::Queries if reads => {
                 let all = |database: &Database| Ok(database.continuous_queries());
@@ -134,8 +148,17 @@ impl Service {
                     let one = self.executor.ask(move |database| stream(database, &name));
                     return vocals::respond(&self.base_url(&request)?, &[one.await?], &offer);
                 }
-                let one = self.executor.ask(move |database| stream(database, &name));
+                let connectors = Arc::clone(&self.connectors);
+                let one = self
+                    .executor
+                    .ask(move |database| Ok(Fed::new(stream(database, &name)?, &connectors)));
                 self.json(&one.await?, request.headers())
+            }
+            Endpoint::Sinks(name) if reads => self.sinks(name, &request).await,
+            Endpoint::Sink(query, name)
+                if reads || matches!(method, Method::PUT | Method::DELETE) =>
+            {
+                self.sink((query, name), request, client).await
             }
             Endpoint::Query(name) if reads => {
                 let one = self
@@ -157,8 +180,12 @@ impl Service {
                 self.push(name, request, client).await
             }
             Endpoint::Stream(name) if method == Method::DELETE => {
+                let connectors = Arc::clone(&self.connectors);
                 let work = move |database: &Database| match database.drop_stream(&name)? {
-                    true => Ok(()),
+                    true => {
+                        connectors.update();
+                        Ok(())
+                    }
                     false => Err(absent("stream", &name)),
                 };
                 self.done(&request, client, work).await
@@ -175,8 +202,12 @@ impl Service {
                 self.register(name, request, client).await
             }
             Endpoint::Query(name) if method == Method::DELETE => {
+                let connectors = Arc::clone(&self.connectors);
                 let work = move |database: &Database| match database.unregister(&name)? {
-                    true => Ok(()),
+                    true => {
+                        connectors.update();
+                        Ok(())
+                    }
                     false => Err(absent("continuous query", &name)),
                 };
                 self.done(&request, client, work).await
@@ -208,9 +239,12 @@ impl Service {
         let body = self.receive(request).await?;
         let definition: StreamDefinition = serde_json::from_slice(&body.bytes)
             .map_err(|error| Refusal::bad_request(format!("this describes no stream: {error}")))?;
+        self.check_source(&name, definition.source.as_ref()).await?;
+        let connectors = Arc::clone(&self.connectors);
         let work = move |database: &Database| {
             let is_new = database.create_stream(&name, definition)?;
-            Ok((is_new, stream(database, &name)?))
+            connectors.update();
+            Ok((is_new, Fed::new(stream(database, &name)?, &connectors)))
         };
         let made = self.executor.change(write, work).await?;
         self.wake_ticker();
@@ -267,7 +301,7 @@ impl Service {
     }
 
     /// Does what is answered by no content.
-    async fn done(
+    pub(crate) async fn done(
         &self,
         request: &Request<Incoming>,
         client: &Arc<Client>,
@@ -278,7 +312,11 @@ impl Service {
         Ok(respond::nothing())
     }
 
-    fn json(&self, value: &impl Serialize, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
+    pub(crate) fn json(
+        &self,
+        value: &impl Serialize,
+        headers: &HeaderMap,
+    ) -> Result<Response<Body>, Refusal> {
         let gzip = self.config.gzip && respond::accepts_gzip(headers);
         respond::results(JSON, text_of(value)?, gzip, self.pool())
     }
@@ -355,7 +393,7 @@ fn explained(database: &Database, name: &str) -> Result<Explained, EngineError> 
     })
 }
 
-fn absent(what: &str, name: &str) -> EngineError {
+pub(crate) fn absent(what: &str, name: &str) -> EngineError {
     EngineError::NotFound {
         what: format!("{what} {name}"),
     }
@@ -366,7 +404,9 @@ pub(crate) fn described(request: &Request<Incoming>) -> String {
     format!("{} {}", request.method(), request.uri())
 }
 
-fn created<T: Serialize>((is_new, status): (bool, T)) -> Result<Response<Body>, Refusal> {
+pub(crate) fn created<T: Serialize>(
+    (is_new, status): (bool, T),
+) -> Result<Response<Body>, Refusal> {
     let mut response = respond::whole(JSON, text_of(&status)?);
     if is_new {
         *response.status_mut() = StatusCode::CREATED;
@@ -418,6 +458,11 @@ mod tests {
             ("/continuous/a/pause", Endpoint::Pause(name())),
             ("/continuous/a/resume", Endpoint::Resume(name())),
             ("/continuous/a/results", Endpoint::Results(name())),
+            ("/continuous/a/sinks", Endpoint::Sinks(name())),
+            (
+                "/continuous/a/sinks/b",
+                Endpoint::Sink(name(), "b".to_owned()),
+            ),
         ] {
             assert_eq!(of(path), Some(endpoint), "{path}");
         }
@@ -429,6 +474,9 @@ mod tests {
             "/streams/a/late/b",
             "/continuous/a/late",
             "/continuous/a/",
+            "/continuous/a/sinks/",
+            "/continuous/a/sinks/b/c",
+            "/streams/a/sinks/b",
         ] {
             assert_eq!(of(path), None, "{path}");
         }

@@ -12,7 +12,7 @@ use jindou_server::{
 };
 use tokio::sync::watch;
 
-use crate::allow::{check_folders, load_policies, service_policy};
+use crate::allow::{broker_policy, check_folders, load_policies, service_policy};
 use crate::args::{
     CorsOrigin, FsyncArgument, HeavyPriorityArgument, LimitArguments, ServeArguments,
 };
@@ -29,6 +29,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     config.cors = cors(&arguments.cors_origin);
     config.public_url.clone_from(&arguments.public_url);
     config.read_only = arguments.read_only;
+    config.brokers = broker_policy(&arguments.allow_broker);
     if let Some(services) = service_policy(&arguments.allow_service) {
         config.services = services;
     }

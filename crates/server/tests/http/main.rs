@@ -1,5 +1,6 @@
 //! Does the server keep the SPARQL 1.1 Protocol and its own promises, seen from a socket?
 
+mod brokers;
 mod client;
 mod columns;
 mod events;

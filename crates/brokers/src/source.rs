@@ -1,0 +1,136 @@
+//! How do messages of a broker become part of a stream?
+//!
+//! A thread for each source connects, reads and pushes; what fails is tried again, later each time. While
+//! the stream takes nothing, the same messages wait, and the broker keeps those that come after them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use jindou_engine::{EngineError, FeedMessage, MemoryPool, Producer, StreamFeed};
+use parking_lot::Mutex;
+
+use crate::client;
+use crate::error::BrokerError;
+use crate::status::{Connection, SourceStatus};
+use crate::stop::{Backoff, Stop};
+
+/// What pushed messages take while they are read, as a multiple of their text.
+const PUSH_FACTOR: usize = 6;
+
+/// A source that is read.
+pub(crate) struct SourceJob {
+    pub(crate) feed: StreamFeed,
+    pub(crate) pool: Option<Arc<MemoryPool>>,
+    pub(crate) stop: Stop,
+    pub(crate) status: Mutex<SourceStatus>,
+}
+
+impl SourceJob {
+    /// Reads until the stream is dropped or the server stops.
+    pub(crate) fn run(&self) {
+        let mut backoff = Backoff::new();
+        let mut read = 0;
+        loop {
+            let ended = catch_unwind(AssertUnwindSafe(|| client::read(self)));
+            let error = match ended {
+                Ok(Ok(never)) => match never {},
+                Ok(Err(BrokerError::Stopped | BrokerError::Gone)) => return,
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "an internal error; the log has its trace".to_owned(),
+            };
+            let now = self.status.lock().messages;
+            if std::mem::replace(&mut read, now) < now {
+                backoff = Backoff::new();
+            }
+            self.fail(error);
+            if self.stop.wait(backoff.next()).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Notes that all is well.
+    pub(crate) fn connected(&self) {
+        let mut status = self.status.lock();
+        status.error = None;
+        status.connection = Connection::Connected;
+    }
+
+    /// Notes what is wrong, in the log where that is new.
+    pub(crate) fn fail(&self, error: String) {
+        let mut status = self.status.lock();
+        if status.connection != Connection::Failed {
+            tracing::warn!(stream = self.feed.name(), error, "a source is not read");
+        }
+        status.connection = Connection::Failed;
+        status.error = Some(error);
+    }
+
+    /// Pushes messages once. `place_of` says where the broker has one.
+    ///
+    /// # Errors
+    /// [`BrokerError::Gone`]; [`BrokerError::Engine`]: nothing was kept, and they can be pushed again.
+    pub(crate) fn push(
+        &self,
+        by: &[Producer<'_>],
+        messages: &[FeedMessage],
+        place_of: &dyn Fn(usize) -> String,
+    ) -> Result<(), BrokerError> {
+        let bytes: usize = messages.iter().map(|message| message.text.len()).sum();
+        let reserved = match &self.pool {
+            None => None,
+            Some(pool) => {
+                let memory = pool.reserve((bytes * PUSH_FACTOR) as u64);
+                let limit_bytes = pool.limit_bytes();
+                Some(memory.ok_or(EngineError::PoolExhausted { limit_bytes })?)
+            }
+        };
+        let report = self.feed.push(by, messages);
+        drop(reserved);
+        let report = report.map_err(|error| match error {
+            EngineError::NotFound { .. } => BrokerError::Gone,
+            error => error.into(),
+        })?;
+        let mut status = self.status.lock();
+        status.error = None;
+        status.connection = Connection::Connected;
+        if report.pushed.repeated {
+            return Ok(());
+        }
+        status.messages += messages.len() as u64;
+        for (at, error) in report.refused {
+            status.refuse(place_of(at), &error.to_string(), &messages[at].text);
+        }
+        Ok(())
+    }
+
+    /// Pushes messages, again and again until the engine takes them.
+    ///
+    /// # Errors
+    /// [`BrokerError::Gone`]; [`BrokerError::Stopped`].
+    pub(crate) fn push_until_taken(
+        &self,
+        by: &[Producer<'_>],
+        messages: &[FeedMessage],
+        place_of: &dyn Fn(usize) -> String,
+    ) -> Result<(), BrokerError> {
+        let mut backoff = Backoff::new();
+        loop {
+            match self.push(by, messages, place_of) {
+                Err(BrokerError::Engine(error)) => self.wait_for(&error),
+                ended => return ended,
+            }
+            self.stop.wait(backoff.next())?;
+        }
+    }
+
+    /// Notes that the engine takes nothing for now.
+    pub(crate) fn wait_for(&self, error: &EngineError) {
+        let mut status = self.status.lock();
+        if status.connection != Connection::Waiting {
+            tracing::warn!(stream = self.feed.name(), %error, "a source waits");
+        }
+        status.connection = Connection::Waiting;
+        status.error = Some(error.to_string());
+    }
+}
