@@ -88,14 +88,19 @@ fn tool(
 /// Installs strace where it is missing and can be had: with it the states after a loss of power are
 /// made of the system calls. Without it that test says `SKIPPED`.
 fn install_strace() {
+    install("strace", "strace");
+}
+
+/// Installs a package of Debian where its program is missing and the package can be had.
+pub(crate) fn install(program: &str, package: &str) {
     let is_there = |program: &str| {
         let asked = Command::new(program).arg("--version").output();
-        asked.is_ok_and(|output| output.status.success())
+        asked.is_ok()
     };
-    if is_there("strace") || !is_there("apt-get") {
+    if is_there(program) || !is_there("apt-get") {
         return;
     }
-    for arguments in [&["update", "-qq"][..], &["install", "-y", "-qq", "strace"]] {
+    for arguments in [&["update", "-qq"][..], &["install", "-y", "-qq", package]] {
         // Whatever is wrong, the test says that it is skipped.
         let _ = Command::new("apt-get").args(arguments).status();
     }
@@ -105,17 +110,23 @@ fn succeeds(command: &mut Command) -> anyhow::Result<bool> {
     Ok(command.status().context("cannot start cargo")?.success())
 }
 
-/// Runs all tests and doc tests. Of what passing tests print skips are told; what failing ones print is
-/// shown, and its beginning once more at the end of all.
+/// Runs all tests and doc tests.
 fn tests(root: &Path, summary: &mut Summary) -> anyhow::Result<bool> {
-    let mut child = cargo(root)
-        .args([
-            "test",
-            "--workspace",
-            "--no-fail-fast",
-            "--",
-            "--show-output",
-        ])
+    let mut command = cargo(root);
+    command.args([
+        "test",
+        "--workspace",
+        "--no-fail-fast",
+        "--",
+        "--show-output",
+    ]);
+    run_tests(&mut command, summary)
+}
+
+/// Runs a command that runs tests. Of what passing tests print skips are told; what failing ones print is
+/// shown, and its beginning once more at the end of all.
+pub(crate) fn run_tests(command: &mut Command, summary: &mut Summary) -> anyhow::Result<bool> {
+    let mut child = command
         .stdout(Stdio::piped())
         .spawn()
         .context("cannot start cargo")?;
@@ -136,7 +147,7 @@ fn tests(root: &Path, summary: &mut Summary) -> anyhow::Result<bool> {
     Ok(held)
 }
 
-fn print_summary(summary: &Summary, broken: &[&str]) {
+pub(crate) fn print_summary(summary: &Summary, broken: &[&str]) {
     println!();
     for line in &summary.output {
         println!("{line}");

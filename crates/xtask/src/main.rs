@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod arrows;
+mod brokers;
 mod checks;
 mod metadata;
 mod roots;
@@ -18,6 +19,7 @@ const USAGE: &str = "\
 cargo xtask COMMAND
 
   test [--quick]       arrows, formatting, lints and all tests (--quick: without lints)
+  test --brokers       lints and tests of the features kafka and mqtt, with real brokers
   w3c                  run the W3C suites and make docs/w3c.md of what they record
   arrows               which crate may depend on which, and where unsafe code may be
   bench-peers [ARGS]   measure beside other engines: the program of that name in jindou-bench
@@ -31,6 +33,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let passed = match arguments.as_slice() {
         ["test"] => checks::run(root(), true)?,
         ["test", "--quick"] => checks::run(root(), false)?,
+        ["test", "--brokers"] => brokers::run(root())?,
         ["w3c"] => w3c::renew(root())?,
         ["arrows"] => checks::arrows(root())?,
         ["bench-peers", rest @ ..] => bench_peers(rest)?,
