@@ -13,8 +13,7 @@
 //! has the store open to write it, or copies its files, which several may do at the same time. Those
 //! that only read lock nothing: what they have mapped stays when its name goes, and where a name went
 //! before they had it they begin anew (see `DurableStore::read`). `streams/` has
-//! the streams and the continuous queries, of which no other file knows (see `side_log`); `STREAMS` has
-//! them in stores of which these were not changed since a version before.
+//! the streams and the continuous queries, of which no other file knows (see `side_log`).
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -30,7 +29,6 @@ use crate::base_files::base_name;
 use crate::identity::Identity;
 use crate::image::{ImageReader, ImageWriter};
 use crate::log::{Folder, Storage, write_file};
-use crate::side_file::STREAMS;
 use crate::side_log::SideLog;
 
 const CURRENT: &str = "CURRENT";
@@ -327,9 +325,7 @@ impl Directory {
         let mut names = Folder::new(&self.path)
             .list()
             .map_err(|source| failed(&self.path, source))?;
-        names.retain(|name| {
-            name == CURRENT || name == STREAMS || (is_ours(name) && !in_use.is_leftover(name))
-        });
+        names.retain(|name| name == CURRENT || (is_ours(name) && !in_use.is_leftover(name)));
         names.sort();
         let file = |name: String| {
             let path = self.path.join(&name);

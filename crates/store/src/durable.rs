@@ -577,9 +577,6 @@ impl DurableStore {
             &transactions,
         )?
         .close()?;
-        if let Some(streams) = from.read_streams()? {
-            to.write_streams(&streams)?;
-        }
         to.make_current(current)?;
         Ok(Copied { is_linked })
     }

@@ -32,7 +32,6 @@ mod regions;
 mod runs;
 mod segment;
 mod segment_merge;
-mod side_file;
 mod side_log;
 mod tables;
 mod text_order;

@@ -110,6 +110,15 @@ impl Names {
 }
 
 impl Database {
+    /// That streams and queries may be changed: asked before their names are locked, which merges do
+    /// while they hold the writer's lock.
+    ///
+    /// # Errors
+    /// [`EngineError::ReadOnly`].
+    pub(super) fn check_names_writable(&self) -> Result<(), EngineError> {
+        self.inner().writer.lock().check_opened_to_write()
+    }
+
     /// Makes a stream; true if there was none of this name. One that is there already stays if it is
     /// described alike.
     ///

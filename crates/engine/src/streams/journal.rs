@@ -173,8 +173,7 @@ impl Inner {
         let log = SideLog::create(directory, &self.config.durability, &mut state)?;
         let is_first = self.streams.journal.set(Journal::new(log).into()).is_ok();
         assert!(is_first, "the names are locked, so nobody else makes it");
-        // From now on it says what no reader of a version before would know.
-        Ok(directory.remove_streams()?)
+        Ok(())
     }
 
     /// Waits until a change is lasting.

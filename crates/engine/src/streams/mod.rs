@@ -21,7 +21,6 @@ mod incremental;
 mod input;
 mod instants;
 mod journal;
-mod lasting;
 mod late;
 mod leaving;
 mod plans;

@@ -262,7 +262,10 @@ impl Record<'_> {
                 put_number(out, *sink);
                 put_delivered(out, *delivered);
             }
-            _ => self.encode_of_state(out),
+            Self::StreamState { .. }
+            | Self::Producer { .. }
+            | Self::Tuples { .. }
+            | Self::QueryState { .. } => self.encode_of_state(out),
         }
     }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use jindou_store::SideLog;
+use jindou_store::{Directory, SideLog};
 use rustc_hash::FxHashMap;
 
 use super::absorb::stored;
@@ -41,15 +41,22 @@ struct Reading<'d> {
 }
 
 impl Database {
-    /// Makes the streams and queries what the log of the store says that they were.
+    /// Makes the streams and queries what the log of the store says that they were, if it has one.
     ///
     /// # Errors
     /// [`EngineError::Corrupt`] with the file; those of a transaction.
-    pub(super) fn recover_streams(&self) -> Result<(), EngineError> {
+    pub(crate) fn restore_streams(self) -> Result<Self, EngineError> {
+        if let Some(directory) = &self.inner().directory {
+            match SideLog::is_in(directory) {
+                true => self.recover_streams(directory)?,
+                false => check_no_old_names(directory)?,
+            }
+        }
+        Ok(self)
+    }
+
+    fn recover_streams(&self, directory: &Directory) -> Result<(), EngineError> {
         let inner = self.inner();
-        let Some(directory) = &inner.directory else {
-            return Ok(());
-        };
         let mut reading = Reading {
             database: self,
             streams: BTreeMap::new(),
@@ -81,7 +88,7 @@ impl Database {
     ///
     /// # Errors
     /// [`EngineError::Corrupt`] with the file that is not as it was written.
-    pub(crate) fn check_streams(directory: &jindou_store::Directory) -> Result<(), EngineError> {
+    pub(crate) fn check_streams(directory: &Directory) -> Result<(), EngineError> {
         SideLog::read(directory, &mut |bytes| match Record::decode(bytes) {
             Ok(_) => Ok(()),
             Err(bad) => Err(EngineError::Corrupt {
@@ -89,6 +96,22 @@ impl Database {
                 reason: bad.to_string(),
             }),
         })
+    }
+}
+
+/// # Errors
+/// [`EngineError::Corrupt`] where a build before the log of streams kept their names: they would be gone.
+fn check_no_old_names(directory: &Directory) -> Result<(), EngineError> {
+    let path = directory.path().join("STREAMS");
+    match path.exists() {
+        false => Ok(()),
+        true => Err(EngineError::Corrupt {
+            path,
+            reason:
+                "a build before the first release kept names of streams in it; without the file \
+                     the store is opened, and they are to be made again"
+                    .to_owned(),
+        }),
     }
 }
 
@@ -138,12 +161,20 @@ impl Reading<'_> {
                 self.intents.insert((stream, facts), snapshot);
             }
             Record::Result(result) => self.result(result),
-            other => self.apply_of_query(other)?,
+            Record::Begin { .. } | Record::Pause { .. } | Record::QueryState { .. } => {
+                self.apply_of_query(record);
+            }
+            Record::CreateSink { .. } | Record::DropSink { .. } | Record::Delivered { .. } => {
+                self.apply_of_sink(record)?;
+            }
+            Record::StreamState { .. } | Record::Producer { .. } | Record::Tuples { .. } => {
+                self.apply_of_stream(record);
+            }
         }
         Ok(())
     }
 
-    fn apply_of_query(&mut self, record: Record<'_>) -> Result<(), EngineError> {
+    fn apply_of_query(&mut self, record: Record<'_>) {
         match record {
             Record::Begin {
                 query,
@@ -187,9 +218,8 @@ impl Reading<'_> {
                     });
                 }
             }
-            other => self.apply_of_sink(other)?,
+            other => unreachable!("{other:?} is not only of a query"),
         }
-        Ok(())
     }
 
     fn apply_of_sink(&mut self, record: Record<'_>) -> Result<(), EngineError> {
@@ -238,7 +268,7 @@ impl Reading<'_> {
                     }
                 }
             }
-            other => self.apply_of_stream(other),
+            other => unreachable!("{other:?} is not of a sink"),
         }
         Ok(())
     }
@@ -270,7 +300,7 @@ impl Reading<'_> {
                 kind,
                 tuples,
             } => self.tuples(stream, kind, &tuples),
-            other => unreachable!("{other:?} was applied"),
+            other => unreachable!("{other:?} is not only of a stream"),
         }
     }
 

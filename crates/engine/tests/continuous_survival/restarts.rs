@@ -7,7 +7,6 @@ use jindou_engine::ingest::Format;
 use jindou_engine::{
     Answer, Clock, Config, Database, NextResult, Producer, TimeSource, TupleFormat,
 };
-use jindou_store::Directory;
 
 use crate::{config, durable, open, push, results, with_facts};
 
@@ -280,27 +279,16 @@ fn a_copy_has_windows_and_positions_and_goes_its_own_way() {
 }
 
 #[test]
-fn the_names_of_a_version_before_are_read() {
+fn a_store_with_names_of_streams_from_before_the_log_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let location = folder.path().join("store");
     drop(open(&location));
-    let text = format!(
-        r#"{{ "version": 1, "streams": {{ "s": {{ "iri": "http://e/s" }} }},
-             "queries": {{ "q": {{ "text": {COUNT:?}, "paused": true }} }} }}"#
-    );
-    Directory::open(&location)
-        .unwrap()
-        .write_streams(&text)
-        .unwrap();
-    let database = open(&location);
-    assert!(database.continuous_query("q").unwrap().paused);
-    assert!(location.join("STREAMS").exists() && !location.join("streams").exists());
-    database.create_stream("t", durable("http://e/t")).unwrap();
-    assert!(!location.join("STREAMS").exists());
-    drop(database);
-    let database = open(&location);
-    assert!(database.continuous_query("q").unwrap().paused);
-    assert_eq!(database.streams().len(), 2);
+    let names = location.join("STREAMS");
+    std::fs::write(&names, "{}").unwrap();
+    let refused = Database::open(&location, config()).err().unwrap();
+    assert!(refused.to_string().contains("STREAMS"), "{refused}");
+    std::fs::remove_file(&names).unwrap();
+    assert!(open(&location).streams().is_empty());
 }
 
 #[test]
