@@ -14,10 +14,11 @@ use oxrdf::NamedNode;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
-use super::continuous::{Continuous, Figures, ResultLog, State};
+use super::continuous::{Continuous, Figures, State};
 use super::events::check_context;
 use super::feed::check_source;
 use super::records::Record;
+use super::result_log::ResultLog;
 use super::rings::check_fits;
 use super::shapes::{Shape, Shaped};
 use super::stream::Stream;

@@ -1,30 +1,25 @@
-//! One continuous query: when is it due, what does it find, and who has been told?
+//! One continuous query: what is it, how far has it come, and what has it cost?
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jindou_plan::{ContinuousQuery, Incremental, Output, Recomputed};
 use jindou_store::log::Ticket;
 use jindou_stream::{Schedule, TimeWindow};
-use parking_lot::{Condvar, Mutex, RwLock};
-use rustc_hash::FxHashMap;
+use parking_lot::{Mutex, RwLock};
 
 use super::answer::{Answer, Rows};
 use super::held::Held;
 use super::histogram::Histogram;
 use super::incremental::Keeping;
 use super::plans::Plans;
+use super::result_log::{ContinuousResult, ResultLog};
 use super::shapes::Shaped;
 use super::sinks::Sink;
 use super::stream::{OfWindows, Stream};
 use super::subscription::Subscription;
-
-/// Results that are kept for those who come later, and bytes of these.
-const MOST_RESULTS: usize = 1_000;
-const MOST_BYTES: usize = 16 << 20;
 
 /// A continuous query that is registered.
 pub(crate) struct Continuous {
@@ -113,57 +108,6 @@ pub(super) struct Figures {
     pub(super) nanoseconds: AtomicU64,
     pub(super) took: Histogram,
     pub(super) longest: AtomicU64,
-}
-
-/// A result of a continuous query.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ContinuousResult {
-    /// The instant; of a query without windows, the time of the clock.
-    pub instant_ms: i64,
-    /// Counts the results of the query, from 1.
-    pub sequence: u64,
-    /// What each window held.
-    pub windows: Arc<[ResultWindow]>,
-    /// The number of the snapshot of the stored graph.
-    pub snapshot: u64,
-    /// What was found, or why nothing could be. Of a query without windows, what a transaction added,
-    /// unless its text says otherwise.
-    pub answer: Result<Answer, String>,
-    /// Of a query without windows, the rows that the transaction removed.
-    pub removed: Option<Rows>,
-    /// Its bytes are counted as long as somebody has it.
-    pub(super) held: Option<Arc<Held>>,
-}
-
-/// A window of a query, and what it held at an instant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ResultWindow {
-    /// Its own name, or else that of its stream.
-    pub name: Arc<str>,
-    /// What it held.
-    pub held: HeldTuples,
-}
-
-/// The tuples that a window held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeldTuples {
-    /// None came before this time.
-    pub from_ms: i64,
-    /// All came before this time.
-    pub until_ms: i64,
-    /// Of a window of a number of tuples, the numbers of the first and the last one in their stream, if
-    /// it held any.
-    pub numbers: Option<(u64, u64)>,
-}
-
-impl ContinuousResult {
-    fn bytes(&self) -> usize {
-        let rows = self.answer.as_ref().ok().and_then(Answer::rows);
-        let rows = rows.into_iter().chain(&self.removed);
-        size_of::<Self>() + rows.map(Rows::bytes).sum::<usize>()
-    }
 }
 
 /// What a continuous query has done.
@@ -312,11 +256,8 @@ impl Continuous {
     /// The last results that are kept, up to so many bytes, and one at least; oldest first.
     pub(super) fn last_results(&self, most_bytes: usize) -> Vec<Arc<ContinuousResult>> {
         let leaving = self.leaving.lock();
-        let left = self.log.results.lock();
-        let all = left
-            .results
-            .iter()
-            .chain(leaving.iter().map(|(_, result)| result));
+        let left = self.log.all();
+        let all = left.iter().chain(leaving.iter().map(|(_, result)| result));
         let mut bytes = 0;
         let mut last: Vec<Arc<ContinuousResult>> = Vec::new();
         for result in all.rev() {
@@ -363,145 +304,6 @@ impl Continuous {
                 .iter()
                 .map(|stream| stream.name.clone())
                 .collect(),
-        }
-    }
-}
-
-/// The last results of a query, for any number of readers at their own pace.
-#[derive(Default)]
-pub(super) struct ResultLog {
-    results: Mutex<Kept>,
-    came: Condvar,
-    next_reader: AtomicU64,
-}
-
-#[derive(Default)]
-struct Kept {
-    results: VecDeque<Arc<ContinuousResult>>,
-    bytes: usize,
-    /// The number of the last result, kept or not.
-    last: u64,
-    is_over: bool,
-    /// Tasks that wait for the next result, by the numbers of their readers.
-    waiting: FxHashMap<u64, Waker>,
-}
-
-/// What a reader of results gets next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum NextResult {
-    /// The result, and how many before it the reader was too slow for.
-    Result(Arc<ContinuousResult>, u64),
-    /// None came in time.
-    None,
-    /// The query is gone: there will be no more.
-    Over,
-}
-
-impl ResultLog {
-    pub(super) fn push(&self, result: Arc<ContinuousResult>) {
-        let mut kept = self.results.lock();
-        kept.bytes += result.bytes();
-        kept.last = result.sequence;
-        kept.results.push_back(result);
-        while kept.results.len() > MOST_RESULTS
-            || (kept.bytes > MOST_BYTES && kept.results.len() > 1)
-        {
-            let gone = kept.results.pop_front();
-            kept.bytes -= gone.map_or(0, |gone| gone.bytes());
-        }
-        let waiting = std::mem::take(&mut kept.waiting);
-        drop(kept);
-        self.wake(waiting);
-    }
-
-    /// Bytes of the results that are kept.
-    pub(super) fn bytes(&self) -> usize {
-        self.results.lock().bytes
-    }
-
-    /// Forgets the oldest result; false if there is none.
-    pub(super) fn drop_oldest(&self) -> bool {
-        let mut kept = self.results.lock();
-        let gone = kept.results.pop_front();
-        kept.bytes -= gone.as_ref().map_or(0, |gone| gone.bytes());
-        gone.is_some()
-    }
-
-    fn wake(&self, waiting: FxHashMap<u64, Waker>) {
-        self.came.notify_all();
-        waiting.into_values().for_each(Waker::wake);
-    }
-
-    pub(super) fn end(&self) {
-        let mut kept = self.results.lock();
-        kept.is_over = true;
-        let waiting = std::mem::take(&mut kept.waiting);
-        drop(kept);
-        self.wake(waiting);
-    }
-
-    /// A number that no other reader has.
-    pub(super) fn new_reader(&self) -> u64 {
-        self.next_reader.fetch_add(1, Relaxed)
-    }
-
-    /// Nobody waits as this reader any more.
-    pub(super) fn forget_reader(&self, reader: u64) {
-        self.results.lock().waiting.remove(&reader);
-    }
-
-    /// The number of the last result; 0 before the first.
-    pub(super) fn last(&self) -> u64 {
-        self.results.lock().last
-    }
-
-    /// The first result that is kept after a number, waited for as long as said.
-    pub(super) fn next(&self, after: u64, wait: Duration) -> NextResult {
-        let until = Instant::now() + wait;
-        let mut kept = self.results.lock();
-        loop {
-            match kept.next(after) {
-                NextResult::None if !wait.is_zero() => {}
-                next => return next,
-            }
-            if self.came.wait_until(&mut kept, until).timed_out() {
-                return NextResult::None;
-            }
-        }
-    }
-}
-
-impl ResultLog {
-    /// The first result that is kept after a number; a task that finds none is woken when one comes.
-    pub(super) fn poll(
-        &self,
-        after: u64,
-        reader: u64,
-        context: &mut Context<'_>,
-    ) -> Poll<NextResult> {
-        let mut kept = self.results.lock();
-        match kept.next(after) {
-            NextResult::None => {
-                kept.waiting.insert(reader, context.waker().clone());
-                Poll::Pending
-            }
-            next => Poll::Ready(next),
-        }
-    }
-}
-
-impl Kept {
-    fn next(&self, after: u64) -> NextResult {
-        let first = self.results.front().map_or(0, |result| result.sequence);
-        let place = (after + 1).saturating_sub(first) as usize;
-        match self.results.get(place).filter(|_| first > 0) {
-            Some(result) => {
-                let missed = result.sequence - after - 1;
-                NextResult::Result(Arc::clone(result), missed)
-            }
-            None if self.is_over => NextResult::Over,
-            None => NextResult::None,
         }
     }
 }

@@ -12,11 +12,12 @@ use jindou_stream::{SlidingWindow, WindowedGraph};
 use oxrdf::Quad;
 
 use super::answer::{Answer, Rows};
-use super::continuous::{Continuous, ContinuousResult, State};
+use super::continuous::{Continuous, State};
 use super::gap::{end_of_gap, is_idle};
 use super::held::bytes_of;
 use super::incremental::{At, Keeping};
 use super::plans::{Figures, Plans};
+use super::result_log::ContinuousResult;
 use super::stream::Stream;
 use super::tuples::Tuples;
 use crate::database::Inner;

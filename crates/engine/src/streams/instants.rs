@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use jindou_store::window::{Bounds, RingSnapshot};
 use jindou_stream::{CountWindow, SlidingWindow};
 
-use super::continuous::{Continuous, HeldTuples, ResultWindow, State};
+use super::continuous::{Continuous, State};
+use super::result_log::{HeldTuples, ResultWindow};
 use super::rings::place;
 use super::stream::Stream;
 

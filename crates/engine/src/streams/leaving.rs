@@ -7,8 +7,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::answer::Answer;
-use super::continuous::{Continuous, ContinuousResult, Reached, State};
+use super::continuous::{Continuous, Reached, State};
 use super::records::{Record, ResultRecord};
+use super::result_log::ContinuousResult;
 use crate::EngineError;
 use crate::database::Inner;
 

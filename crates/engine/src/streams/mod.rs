@@ -29,6 +29,7 @@ mod records;
 #[cfg(test)]
 mod records_tests;
 mod recover;
+mod result_log;
 mod rings;
 mod shapes;
 mod sinks;
@@ -41,8 +42,6 @@ mod tuples;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
-use std::time::Duration;
 
 use jindou_model::TermId;
 use parking_lot::{Mutex, RwLock};
@@ -50,13 +49,14 @@ use parking_lot::{Mutex, RwLock};
 pub use answer::{Answer, Rows};
 use catalogue::Names;
 use continuous::Continuous;
-pub use continuous::{ContinuousResult, ContinuousStatus, HeldTuples, NextResult, ResultWindow};
+pub use continuous::ContinuousStatus;
 pub use events::EventError;
 pub use feed::{FeedMessage, FeedReport, StreamFeed};
 pub use formats::TupleFormat;
 pub use input::{Producer, PushReport};
 pub(crate) use journal::Revocation;
 pub(crate) use pool::Pool;
+pub use result_log::{ContinuousResult, ContinuousResults, HeldTuples, NextResult, ResultWindow};
 pub use sinks::{Delivered, ResultSink};
 use stream::Stream;
 pub use stream::StreamStatus;
@@ -91,46 +91,6 @@ impl Streams {
     /// Ids were taken from terms: plans made before are not used any more.
     pub(crate) fn forget_plans(&self) {
         self.forgotten.fetch_add(1, Relaxed);
-    }
-}
-
-/// A reader of a continuous query's results.
-///
-/// A thread waits with [`next_within`](Self::next_within), a task with [`poll_next`](Self::poll_next).
-pub struct ContinuousResults {
-    query: Arc<Continuous>,
-    after: u64,
-    /// Its number among the readers of the query.
-    reader: u64,
-}
-
-impl ContinuousResults {
-    /// The next result, waited for as long as said.
-    pub fn next_within(&mut self, wait: Duration) -> NextResult {
-        let next = self.query.log.next(self.after, wait);
-        self.pass(&next);
-        next
-    }
-
-    /// The next result; never [`NextResult::None`]. A task that finds none is woken when there is one.
-    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<NextResult> {
-        let next = self.query.log.poll(self.after, self.reader, context);
-        if let Poll::Ready(next) = &next {
-            self.pass(next);
-        }
-        next
-    }
-
-    fn pass(&mut self, next: &NextResult) {
-        if let NextResult::Result(result, _) = next {
-            self.after = result.sequence;
-        }
-    }
-}
-
-impl Drop for ContinuousResults {
-    fn drop(&mut self) {
-        self.query.log.forget_reader(self.reader);
     }
 }
 

@@ -10,7 +10,7 @@ use jindou_stream::{Position, SinkDefinition, StreamDefinition};
 
 use super::answer::Answer;
 use super::bytes::{BadRecord, Input, put_bytes, put_number, put_option, put_signed};
-use super::continuous::HeldTuples;
+use super::result_log::HeldTuples;
 use super::sinks::Delivered;
 use super::tuples::Tuples;
 

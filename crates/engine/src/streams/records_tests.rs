@@ -6,8 +6,8 @@ use jindou_stream::{Position, SinkDefinition, StreamDefinition};
 use oxrdf::{GraphName, Literal, NamedNode, Quad, Term};
 
 use super::answer::Answer;
-use super::continuous::HeldTuples;
 use super::records::{Facts, Push, Record, ResultRecord, TuplesKind};
+use super::result_log::HeldTuples;
 use super::sinks::Delivered;
 use super::tuples::Tuples;
 

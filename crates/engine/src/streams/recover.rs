@@ -15,10 +15,11 @@ use rustc_hash::FxHashMap;
 
 use super::absorb::stored;
 use super::catalogue::{Paused, add_stream, check_definition};
-use super::continuous::{Continuous, ContinuousResult, Reached, ResultWindow};
+use super::continuous::{Continuous, Reached};
 use super::evaluate::publisher;
 use super::journal::{Journal, NEVER};
 use super::records::{Facts, Push, Record, ResultRecord, TuplesKind};
+use super::result_log::{ContinuousResult, ResultWindow};
 use super::sinks::{Delivered, Sink, add_sink, check_sink};
 use super::stream::Stream;
 use super::tuples::Tuples;

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use jindou_stream::{NAME_RULE, SinkDefinition, is_name};
 use parking_lot::Mutex;
 
-use super::ContinuousResults;
 use super::catalogue::in_use;
 use super::continuous::Continuous;
 use super::records::Record;
+use super::result_log::ContinuousResults;
 use crate::{Database, EngineError};
 
 /// Sinks of one query, at most.

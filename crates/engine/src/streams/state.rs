@@ -18,8 +18,9 @@ use parking_lot::MutexGuard;
 
 use super::answer::Answer;
 use super::catalogue::Names;
-use super::continuous::{Continuous, ContinuousResult, Reached};
+use super::continuous::{Continuous, Reached};
 use super::records::{Record, ResultRecord, TuplesKind};
+use super::result_log::ContinuousResult;
 use super::rings::Kept;
 use super::stream::Stream;
 use super::tuples::{ObjectKey, TupleKeys, Tuples};

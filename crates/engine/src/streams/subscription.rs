@@ -19,9 +19,10 @@ use jindou_store::{LayerKind, Snapshot};
 use parking_lot::Mutex;
 
 use super::answer::{Answer, Rows};
-use super::continuous::{Continuous, ContinuousResult, State};
+use super::continuous::{Continuous, State};
 use super::evaluate::LONG;
 use super::held::{Held, bytes_of};
+use super::result_log::ContinuousResult;
 use crate::EngineError;
 use crate::database::Inner;
 use crate::graph::StoredGraph;
