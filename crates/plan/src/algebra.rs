@@ -44,7 +44,7 @@ impl Quad {
 }
 
 /// A property path between two ends that no joins of quad patterns can stand for.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PathPattern {
     pub(crate) subject: Slot,
     pub(crate) path: PathExpression,
@@ -67,7 +67,7 @@ impl PathPattern {
 }
 
 /// A graph pattern.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pattern {
     /// One solution that binds nothing: the empty group.
     Unit,
@@ -141,7 +141,7 @@ pub(crate) enum Pattern {
 }
 
 /// A nested SELECT; the variables that it does not project have numbers of their own.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Subquery {
     pub(crate) pattern: Pattern,
     pub(crate) project: Vec<Var>,
@@ -149,7 +149,7 @@ pub(crate) struct Subquery {
 }
 
 /// What is done to the solutions of a SELECT, nested or not.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Modifiers {
     pub(crate) order: Vec<OrderKey>,
     pub(crate) deduplicate: Deduplicate,
@@ -459,7 +459,7 @@ pub(crate) fn never_fails(expression: &Expression, certain: &VarSet) -> bool {
 }
 
 /// What the query returns, before it is known which columns that needs.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LogicalForm {
     Select(Vec<Var>),
     Ask,
@@ -476,7 +476,7 @@ pub(crate) enum Deduplicate {
 }
 
 /// A query in its logical form.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Query {
     pub(crate) form: LogicalForm,
     pub(crate) variables: Vec<String>,

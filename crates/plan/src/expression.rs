@@ -4,7 +4,7 @@ use crate::physical::{ConstId, Var};
 use crate::varset::VarSet;
 
 /// An expression over the columns of a binding table.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expression {
     /// The value of a variable; an error where it is unbound.
     Variable(Var),
@@ -138,7 +138,7 @@ pub enum Function {
 }
 
 /// An aggregate of GROUP BY.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aggregate {
     /// Which.
     pub function: AggregateFunction,

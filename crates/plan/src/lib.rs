@@ -12,6 +12,7 @@ mod arguments;
 mod block;
 mod build;
 mod cache;
+mod constants_used;
 mod continuous;
 mod convert;
 mod convert_exists;
@@ -60,7 +61,7 @@ pub use jindou_syntax::tree::Span;
 pub use limits::Limits;
 pub use planner::{Planner, PlannerConfig, plan, plan_within};
 pub use prepared::Prepared;
-pub use shared::SharedQuery;
+pub use shared::{ShapeKey, SharedQuery};
 pub use stack::{NoStack, Stack};
 pub use statistics::{Membership, SegmentStatistics, Statistics};
 pub use update::{

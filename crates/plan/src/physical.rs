@@ -492,7 +492,7 @@ pub enum Operator {
 }
 
 /// A SPARQL endpoint and what is asked of it (SPARQL 1.1 Federated Query).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
     /// The endpoint: a constant, or a variable that the rows bind to an IRI.
     pub endpoint: Slot,
@@ -612,7 +612,7 @@ impl RemoteQuery {
 }
 
 /// A key of ORDER BY.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderKey {
     /// The value to sort by.
     pub expression: Expression,

@@ -4,16 +4,16 @@
 //! its values as one row: the patterns are joined with all rows, and an answer says by its last columns
 //! which queries it is for. So n queries of one shape are one execution that begins with n rows.
 
-use std::fmt::Write as _;
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use oxrdf::vocab::rdf;
 use oxrdf::{NamedNode, Term};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::algebra::{LogicalForm, Pattern, Query};
 use crate::build::build;
-use crate::continuous::ContinuousQuery;
+use crate::continuous::{ContinuousQuery, Output, StreamWindow};
 use crate::error::PlanError;
 use crate::patience::Patience;
 use crate::physical::{ConstId, Constant, Slot, Var};
@@ -23,16 +23,33 @@ use crate::statistics::Statistics;
 
 /// How deep below the root of a query its triple patterns are looked for.
 const MAX_DEPTH: usize = 64;
-/// Queries with longer shapes are not looked at together.
+/// Queries whose shapes have longer texts are not looked at together.
 const MAX_KEY_BYTES: usize = 64 << 10;
 
 /// The shape of a continuous query.
 #[derive(Clone, Debug)]
 pub struct SharedQuery {
-    key: Arc<str>,
-    query: Arc<Query>,
+    key: Arc<ShapeKey>,
     parameters: usize,
     columns: usize,
+}
+
+/// What is the same for all queries of a shape, and differs from that of any other: its equality is theirs.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ShapeKey {
+    /// The query with variables in the place of its own constants.
+    query: Query,
+    windows: Vec<StreamWindow>,
+    every_ms: Option<u64>,
+    output: Option<Output>,
+    /// Of the `Debug` text of all that. It only says where to look: texts may leave out what shapes differ in.
+    text_hash: u64,
+}
+
+impl Hash for ShapeKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.text_hash);
+    }
 }
 
 impl ContinuousQuery {
@@ -64,7 +81,6 @@ impl ContinuousQuery {
         let vars: Vec<Var> = order.iter().map(|(_, var)| *var).collect();
         shape.variables.extend(names);
         shape.form = LogicalForm::Select(columns.iter().chain(&vars).copied().collect());
-        let key = self.key(&shape, &order)?;
         let constants = order
             .iter()
             .map(|(id, _)| match &query.constants[id.index()] {
@@ -72,38 +88,37 @@ impl ContinuousQuery {
                 _ => unreachable!("only fixed terms become parameters"),
             });
         let constants = constants.collect();
+        let used = shape.pattern.constants();
+        // One that the pattern still uses is the same for all of a shape.
+        for (id, _) in order.iter().filter(|(id, _)| !used.contains(id)) {
+            let nothing = NamedNode::new_unchecked("urn:x-jindou:parameter");
+            shape.constants[id.index()] = Constant::Fixed(nothing.into());
+        }
         let shared = SharedQuery {
-            key,
             parameters: vars.len(),
             columns: columns.len(),
-            query: Arc::new(shape),
+            key: Arc::new(self.key(shape)?),
         };
         Some((shared, constants))
     }
 
-    /// What is the same for all queries of a shape.
-    fn key(&self, shape: &Query, parameters: &[(ConstId, Var)]) -> Option<Arc<str>> {
-        let pattern = format!("{:?}", shape.pattern);
-        let mut same = shape.clone();
-        same.pattern = Pattern::Unit;
-        for (id, _) in parameters {
-            // What else the constant stands for is the same for all of a shape.
-            if !pattern.contains(&format!("{id:?}")) {
-                let nothing = NamedNode::new_unchecked("urn:x-jindou:parameter");
-                same.constants[id.index()] = Constant::Fixed(nothing.into());
-            }
-        }
+    fn key(&self, shape: Query) -> Option<ShapeKey> {
         let windows = (&self.windows, self.every_ms, self.output);
-        let mut key = pattern;
-        write!(key, "{windows:?}{same:?}").ok()?;
-        (key.len() <= MAX_KEY_BYTES).then(|| key.into())
+        let text = format!("{shape:?}{windows:?}");
+        (text.len() <= MAX_KEY_BYTES).then(|| ShapeKey {
+            query: shape,
+            windows: self.windows.clone(),
+            every_ms: self.every_ms,
+            output: self.output,
+            text_hash: FxBuildHasher.hash_one(text),
+        })
     }
 }
 
 impl SharedQuery {
     /// What queries of one shape have in common.
     #[must_use]
-    pub fn key(&self) -> &Arc<str> {
+    pub fn key(&self) -> &Arc<ShapeKey> {
         &self.key
     }
 
@@ -129,7 +144,7 @@ impl SharedQuery {
         statistics: &dyn Statistics,
         is_over: &dyn Fn() -> bool,
     ) -> Result<Prepared<'static>, PlanError> {
-        let mut query = Query::clone(&self.query);
+        let mut query = self.key.query.clone();
         query.pattern.for_each_mut(&mut |pattern| {
             if let Pattern::Materialized { rows, .. } = pattern {
                 *rows = queries;

@@ -57,6 +57,24 @@ fn a_constant_that_stands_for_something_else_too_is_part_of_the_shape() {
 }
 
 #[test]
+fn shapes_that_differ_are_different_although_their_texts_are_not() {
+    let (one, _) = shape("?x :p :a FILTER(?x != :a)").expect("it has a shape");
+    for different in [
+        "?x :p :b FILTER(?x != :b)",
+        "?x :p :a FILTER(?x = :a)",
+        "?x :q :a FILTER(?x != :a)",
+    ] {
+        let (mut different, _) = shape(different).expect("it has a shape");
+        let key = Arc::get_mut(&mut different.key).expect("nobody else has it");
+        key.text_hash = one.key.text_hash;
+        assert_ne!(one.key(), different.key());
+    }
+    let known = FxHashMap::from_iter([(Arc::clone(one.key()), 1)]);
+    let (same, _) = shape("?x :p :a FILTER(?x != :a)").expect("it has a shape");
+    assert_eq!(known.get(same.key()), Some(&1));
+}
+
+#[test]
 fn what_would_say_something_else_together_has_no_shape() {
     for alone in [
         "{ ?x :p :a } UNION { ?x :q :a }",

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
-use jindou_plan::{ContinuousQuery, Extent, parse_continuous};
+use jindou_plan::{ContinuousQuery, Extent, ShapeKey, parse_continuous};
 use jindou_stream::{
     CountWindow, NAME_RULE, Schedule, SlidingWindow, StreamDefinition, TimeWindow, is_name,
 };
@@ -33,7 +33,7 @@ pub(super) struct Names {
     pub(super) streams: BTreeMap<String, Arc<Stream>>,
     pub(super) queries: BTreeMap<String, Arc<Continuous>>,
     /// By what queries have in common, as long as there is one of it.
-    shapes: FxHashMap<Arc<str>, Weak<Shape>>,
+    shapes: FxHashMap<Arc<ShapeKey>, Weak<Shape>>,
     /// The number of the last stream or query that was made.
     pub(super) last_number: u64,
 }
