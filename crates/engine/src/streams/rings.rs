@@ -265,8 +265,10 @@ fn sorted(run: &Run, is_chosen: &dyn Fn(i64) -> bool) -> Vec<StreamTuple> {
 }
 
 fn append(ring: &Mutex<Ring>, tuples: &[StreamTuple]) -> Result<(), EngineError> {
-    let internal = |error: WindowError| EngineError::InvalidQuery {
-        message: error.to_string(),
+    // Batches are of terms, in the order of time, and bounded by the memory of their stream.
+    let internal = |error: WindowError| {
+        tracing::error!(%error, "a ring does not take a batch");
+        EngineError::Internal
     };
     let run = Run::from_batch(tuples).map_err(internal)?;
     ring.lock().append(run).map_err(internal)?;
