@@ -17,13 +17,14 @@ use oxrdf::{NamedNode, Term};
 use crate::algebra::{Deduplicate, LogicalForm, Modifiers, Pattern, Quad, Query};
 use crate::build::build;
 use crate::continuous::{ContinuousQuery, Extent, StreamWindow};
+use crate::counted::count_equal_solutions;
 use crate::error::PlanError;
-use crate::expression::{Aggregate, AggregateFunction, Expression};
 use crate::patience::Patience;
-use crate::physical::{ConstId, Constant, PathExpression, Scope, Slot, Var};
+use crate::physical::{ConstId, Constant, Scope, Slot, Var};
 use crate::planner::without_arguments;
 use crate::prepared::Prepared;
 use crate::statistics::Statistics;
+use crate::stored_reads::StoredRead;
 
 /// How deep below the root of a query its core is looked for.
 const MAX_DEPTH: usize = 64;
@@ -68,17 +69,6 @@ pub enum Position {
     Column(usize),
     /// This term.
     Constant(Term),
-}
-
-/// What the core reads of stored graphs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredRead {
-    /// The predicate; any without one.
-    pub predicate: Option<NamedNode>,
-    /// In the default graph.
-    pub default: bool,
-    /// In some named graph.
-    pub named: bool,
 }
 
 /// Why all of a query is computed anew at each instant.
@@ -154,7 +144,7 @@ impl ContinuousQuery {
         }
         let full = cores.over(core, &columns);
         let deltas = cores.deltas(&full, &self.windows)?;
-        let counted = count_equal(&mut rest).map(|vars| {
+        let counted = count_equal_solutions(&mut rest).map(|vars| {
             let column = |var: &Var| columns.iter().position(|column| column == var);
             let column = |var| column(var).expect("they are columns of the core");
             vars.iter().map(column).collect()
@@ -162,7 +152,7 @@ impl ContinuousQuery {
         Ok(Incremental {
             counted,
             patterns,
-            reads: cores.reads(&parts),
+            reads: cores.stored_reads(&full.pattern),
             columns,
             full,
             deltas,
@@ -466,31 +456,6 @@ impl Cores<'_> {
         Ok(deltas)
     }
 
-    fn reads(&self, parts: &Parts) -> Vec<StoredRead> {
-        let mut reads: Vec<StoredRead> = Vec::new();
-        let mut add = |scope: Scope, predicate: Option<NamedNode>| {
-            let read = self.stored_read(scope, predicate);
-            if (read.default || read.named) && !reads.contains(&read) {
-                reads.push(read);
-            }
-        };
-        for quad in &parts.quads {
-            let predicate = match quad.predicate {
-                Slot::Const(id) => self.iri(id),
-                Slot::Var(_) => None,
-            };
-            add(quad.scope, predicate);
-        }
-        for (path, scope) in &parts.paths {
-            let mut predicates = Vec::new();
-            match !path.is_nullable() && edges(path, &mut predicates) {
-                true => predicates.iter().for_each(|id| add(*scope, self.iri(*id))),
-                false => add(*scope, None),
-            }
-        }
-        reads
-    }
-
     /// What of stored graphs answers for a predicate in a scope, if any does.
     pub(crate) fn stored_read(&self, scope: Scope, predicate: Option<NamedNode>) -> StoredRead {
         let (default, named) = match self.home(scope) {
@@ -517,97 +482,6 @@ impl Cores<'_> {
     }
 }
 
-/// Has what is directly above the core take equal solutions once, if it can: the columns that it needs
-/// where those are not all.
-fn count_equal(rest: &mut Query) -> Option<Vec<Var>> {
-    if let Some(vars) = distinct_columns(rest) {
-        return Some(vars);
-    }
-    let mut counted = None;
-    rest.pattern.for_each_mut(&mut |pattern| {
-        if let Pattern::Group {
-            inner,
-            by,
-            aggregates,
-        } = pattern
-            && let Pattern::Materialized { vars, .. } = &mut **inner
-        {
-            counted = grouped_columns(vars, by, aggregates);
-            if let Some(needed) = &counted {
-                vars.clone_from(needed);
-            }
-        }
-    });
-    counted
-}
-
-/// The columns of a query that gives what is distinct in some columns of the core.
-fn distinct_columns(rest: &mut Query) -> Option<Vec<Var>> {
-    let (LogicalForm::Select(selected), Pattern::Materialized { vars, .. }) =
-        (&rest.form, &mut rest.pattern)
-    else {
-        return None;
-    };
-    let is_distinct =
-        rest.modifiers.deduplicate == Deduplicate::Distinct && rest.modifiers.order.is_empty();
-    let needed: Vec<Var> = (vars.iter().copied())
-        .filter(|var| selected.contains(var))
-        .collect();
-    if !is_distinct || needed.len() == vars.len() {
-        return None;
-    }
-    vars.clone_from(&needed);
-    Some(needed)
-}
-
-/// The columns that groups of solutions of the core need.
-fn grouped_columns(
-    vars: &[Var],
-    by: &[Var],
-    aggregates: &mut [(Var, Aggregate)],
-) -> Option<Vec<Var>> {
-    for (_, aggregate) in &mut *aggregates {
-        // Each solution of the core binds its variables.
-        if let (AggregateFunction::Count, false, Some(Expression::Variable(var))) =
-            (&aggregate.function, aggregate.distinct, &aggregate.operand)
-            && vars.contains(var)
-        {
-            aggregate.operand = None;
-        }
-    }
-    let mut needed: Vec<Var> = by.to_vec();
-    for (_, aggregate) in &*aggregates {
-        let counts_solutions = aggregate.operand.is_none() && aggregate.distinct;
-        if counts_solutions || !aggregate.takes_counted_rows() {
-            return None;
-        }
-        if let Some(operand) = &aggregate.operand {
-            operand.for_each_variable(&mut |var| needed.push(var));
-        }
-    }
-    let needed: Vec<Var> = (vars.iter().copied())
-        .filter(|var| needed.contains(var))
-        .collect();
-    (needed.len() < vars.len()).then_some(needed)
-}
-
-/// The predicates of a path; false if it has edges of others.
-pub(crate) fn edges(path: &PathExpression, out: &mut Vec<ConstId>) -> bool {
-    match path {
-        PathExpression::Edge(predicate, _) => {
-            out.push(*predicate);
-            true
-        }
-        PathExpression::Negated(..) => false,
-        PathExpression::Sequence(parts) | PathExpression::Alternative(parts) => {
-            parts.iter().all(|part| edges(part, out))
-        }
-        PathExpression::ZeroOrOne(inner)
-        | PathExpression::ZeroOrMore(inner)
-        | PathExpression::OneOrMore(inner) => edges(inner, out),
-    }
-}
-
 /// True if inline data defines all cells, and no row twice.
 fn are_distinct(rows: &[Vec<Option<ConstId>>]) -> bool {
     let mut sorted: Vec<&Vec<Option<ConstId>>> = rows.iter().collect();
@@ -624,7 +498,6 @@ fn are_distinct(rows: &[Vec<Option<ConstId>>]) -> bool {
 #[derive(Default)]
 struct Parts {
     quads: Vec<Quad>,
-    paths: Vec<(PathExpression, Scope)>,
     /// The variables of each part.
     variables: Vec<Vec<Var>>,
 }
@@ -645,7 +518,6 @@ impl Parts {
                 }
             }
             Pattern::Path(path) => {
-                self.paths.push((path.path.clone(), path.scope));
                 self.variables.push(path.variables().collect());
             }
             Pattern::Values { vars, .. } => self.variables.push(vars.clone()),

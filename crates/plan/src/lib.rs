@@ -20,6 +20,7 @@ mod convert_expression;
 mod convert_group;
 mod convert_path;
 mod convert_select;
+mod counted;
 mod error;
 mod estimate_path;
 mod existence;
@@ -53,7 +54,7 @@ mod walk;
 pub use continuous::{ContinuousQuery, Extent, Output, Resolve, StreamWindow, parse_continuous};
 pub use error::PlanError;
 pub use explain::{Actual, explain, explain_profile};
-pub use incremental::{Incremental, Position, Recomputed, StoredRead, WindowPattern};
+pub use incremental::{Incremental, Position, Recomputed, WindowPattern};
 pub use jindou_syntax::Error as SyntaxError;
 pub use jindou_syntax::data::{DataBlock, DataQuad, DataTerm};
 pub use jindou_syntax::position;
@@ -64,6 +65,7 @@ pub use prepared::Prepared;
 pub use shared::{ShapeKey, SharedQuery};
 pub use stack::{NoStack, Stack};
 pub use statistics::{Membership, SegmentStatistics, Statistics};
+pub use stored_reads::StoredRead;
 pub use update::{
     GraphTarget, Modify, Operation, TemplateQuad, Transfer, TransferKind, Update, parse_update,
     parse_update_within,

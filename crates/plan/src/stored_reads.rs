@@ -1,9 +1,22 @@
 //! What does a continuous query read of stored graphs, windows aside?
 
+use oxrdf::NamedNode;
+
 use crate::algebra::{LogicalForm, Pattern};
 use crate::continuous::ContinuousQuery;
-use crate::incremental::{Cores, StoredRead, edges};
-use crate::physical::{Scope, Slot};
+use crate::incremental::Cores;
+use crate::physical::{ConstId, PathExpression, Scope, Slot};
+
+/// Something that is read of stored graphs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredRead {
+    /// The predicate; any without one.
+    pub predicate: Option<NamedNode>,
+    /// In the default graph.
+    pub default: bool,
+    /// In some named graph.
+    pub named: bool,
+}
 
 impl ContinuousQuery {
     /// All that the query reads of stored graphs: while nothing of it changes, neither does its answer.
@@ -13,25 +26,31 @@ impl ContinuousQuery {
     #[must_use]
     pub fn stored_reads(&self) -> Vec<StoredRead> {
         let query = self.logical();
-        let mut found = Vec::new();
-        let mut add = |read: StoredRead| {
-            if (read.default || read.named) && !found.contains(&read) {
-                found.push(read);
-            }
-        };
-        if matches!(query.form, LogicalForm::Describe(_)) {
-            add(EVERYTHING);
+        match query.form {
+            LogicalForm::Describe(_) => vec![EVERYTHING],
+            _ => Cores { query }.stored_reads(&query.pattern),
         }
-        let cores = Cores { query };
-        let mut pattern = query.pattern.clone();
-        pattern.for_each_mut(&mut |pattern| reads_of(&cores, pattern, &mut add));
-        found
     }
 
     /// True if it calls other endpoints.
     #[must_use]
     pub fn calls_services(&self) -> bool {
         self.logical().calls_services
+    }
+}
+
+impl Cores<'_> {
+    /// All that a pattern of the query reads of stored graphs, each once.
+    pub(crate) fn stored_reads(&self, pattern: &Pattern) -> Vec<StoredRead> {
+        let mut found = Vec::new();
+        let mut add = |read: StoredRead| {
+            if (read.default || read.named) && !found.contains(&read) {
+                found.push(read);
+            }
+        };
+        let mut pattern = pattern.clone();
+        pattern.for_each_mut(&mut |pattern| reads_of(self, pattern, &mut add));
+        found
     }
 }
 
@@ -74,5 +93,22 @@ fn reads_of(cores: &Cores<'_>, pattern: &Pattern, add: &mut dyn FnMut(StoredRead
         | Pattern::Filter { .. }
         | Pattern::Extend { .. }
         | Pattern::Group { .. } => {}
+    }
+}
+
+/// The predicates of a path; false if it has edges of others.
+fn edges(path: &PathExpression, out: &mut Vec<ConstId>) -> bool {
+    match path {
+        PathExpression::Edge(predicate, _) => {
+            out.push(*predicate);
+            true
+        }
+        PathExpression::Negated(..) => false,
+        PathExpression::Sequence(parts) | PathExpression::Alternative(parts) => {
+            parts.iter().all(|part| edges(part, out))
+        }
+        PathExpression::ZeroOrOne(inner)
+        | PathExpression::ZeroOrMore(inner)
+        | PathExpression::OneOrMore(inner) => edges(inner, out),
     }
 }
