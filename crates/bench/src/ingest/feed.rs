@@ -23,11 +23,6 @@ pub(super) struct Feed {
     pub(super) batches: Vec<Batch>,
 }
 
-/// The IRI of a stream.
-pub(super) fn iri(stream: Stream) -> String {
-    format!("http://example.org/lsbench/{}", stream.name())
-}
-
 /// All streams at the rates of the paper, as many batches of each.
 ///
 /// # Errors

@@ -28,7 +28,7 @@ use crate::serving::Serving;
 use crate::settle::settle;
 use crate::store_folder::StoreFolder;
 use crate::{BenchError, data};
-use feed::{Feed, iri};
+use feed::Feed;
 use push::push;
 
 /// How much longer than the policy's quiet time the background must have rested.
@@ -201,7 +201,7 @@ fn one(case: Case, options: &Options, feeds: &[Feed]) -> Result<IngestRow, Bench
 /// Makes the streams, and for timing data the query that reads them all.
 fn prepare(database: &Database, case: Case) -> Result<(), BenchError> {
     for stream in Stream::ALL {
-        let mut definition = StreamDefinition::new(iri(stream));
+        let mut definition = StreamDefinition::new(stream.iri());
         if case != Case::Timing {
             definition.timeless = Some(Predicates::ALL);
         }
@@ -210,7 +210,11 @@ fn prepare(database: &Database, case: Case) -> Result<(), BenchError> {
     if case == Case::Timing {
         let mut text = "SELECT ?p ?o ".to_owned();
         for stream in Stream::ALL {
-            let _ = write!(text, "FROM STREAM <{}> [RANGE 1s STEP 100ms] ", iri(stream));
+            let _ = write!(
+                text,
+                "FROM STREAM <{}> [RANGE 1s STEP 100ms] ",
+                stream.iri()
+            );
         }
         // Any tuple may be in it, and few are: next to nothing of the time is the query's.
         text += "WHERE { <http://www.ins.cwi.nl/sib/user/u0> ?p ?o }";

@@ -3,14 +3,13 @@
 use jindou_datagen::lsbench::{Load, Lsbench, Pace, Rates, Stream, Streams};
 use jindou_engine::{Database, TupleFormat};
 
-use super::queries::STREAMS;
 use super::{BATCH_MS, Options};
 use crate::BenchError;
 
 /// Lines of time, tab and statement of each stream, of one batch after the other.
 pub(super) struct Feed {
     events: Streams,
-    /// What is of the batch under way.
+    /// What is of the batch under way, in the order of [`Stream::ALL`].
     texts: [String; 5],
     tuples: u64,
     end_ms: u64,
@@ -77,11 +76,11 @@ impl Batch {
     /// Pushes its tuples, and gives how many streams had any.
     pub(super) fn push(&mut self, database: &Database) -> Result<u64, BenchError> {
         let mut batches = 0;
-        for (stream, text) in STREAMS.iter().zip(&mut self.texts) {
+        for (stream, text) in Stream::ALL.iter().zip(&mut self.texts) {
             let lines = std::mem::take(text).into_bytes();
             if !lines.is_empty() {
                 batches += 1;
-                database.push(stream, TupleFormat::Lines, None, lines)?;
+                database.push(stream.name(), TupleFormat::Lines, None, lines)?;
             }
         }
         Ok(batches)
@@ -89,8 +88,8 @@ impl Batch {
 
     /// Says that it is complete: what is due is evaluated.
     pub(super) fn complete(&self, database: &Database) -> Result<(), BenchError> {
-        for stream in STREAMS {
-            database.heartbeat(stream, self.end_ms)?;
+        for stream in Stream::ALL {
+            database.heartbeat(stream.name(), self.end_ms)?;
         }
         Ok(())
     }

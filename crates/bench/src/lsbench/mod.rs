@@ -13,7 +13,7 @@ mod report;
 
 use std::time::{Duration, Instant};
 
-use jindou_datagen::lsbench::Lsbench;
+use jindou_datagen::lsbench::{Lsbench, STORED_GRAPH_IRI, Stream};
 use jindou_engine::ingest::{Format, Progress, Source};
 use jindou_engine::{Config, Database, KeepSolutions, LoadOptions, Predicates, StreamDefinition};
 use oxrdf::NamedNode;
@@ -24,7 +24,7 @@ pub use report::{LsbenchReport, QueryFigures};
 use crate::BenchError;
 use crate::machine::Machine;
 use feed::Feed;
-use queries::{QUERIES, Query, STREAMS, iri};
+use queries::{QUERIES, Query};
 
 /// Milliseconds of a batch.
 const BATCH_MS: u64 = 100;
@@ -92,12 +92,12 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<LsbenchR
     let database = Database::with_config(config);
     load(&database, &data)?;
     let stored = database.quad_counts().total();
-    for stream in STREAMS {
-        let mut definition = StreamDefinition::new(iri(stream));
-        if stream != "gps" {
+    for stream in Stream::ALL {
+        let mut definition = StreamDefinition::new(stream.iri());
+        if !stream.is_timing() {
             definition.timeless = Some(Predicates::ALL);
         }
-        database.create_stream(stream, definition)?;
+        database.create_stream(stream.name(), definition)?;
     }
     for query in QUERIES.iter().filter(|query| options.wants(query)) {
         let many = if query.is_selective {
@@ -116,7 +116,11 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<LsbenchR
     if options.one_shot {
         let one_shot = one_shot::measure(&database, &data, options)?;
         let report = report(&database, options, stored, &Run::default());
-        return Ok(LsbenchReport { one_shot, ..report });
+        return Ok(LsbenchReport {
+            seconds: one_shot::seconds(options),
+            one_shot,
+            ..report
+        });
     }
     let run = replay(&database, &data, options)?;
     Ok(report(&database, options, stored, &run))
@@ -131,7 +135,7 @@ fn load(database: &Database, data: &Lsbench) -> Result<(), BenchError> {
         })?;
     let source = Source::bytes("static.nt", text).with_format(Format::NTriples);
     let options = LoadOptions {
-        graph: Some(NamedNode::new_unchecked(iri("static"))),
+        graph: Some(NamedNode::new_unchecked(STORED_GRAPH_IRI)),
         ..LoadOptions::default()
     };
     database.load(vec![source], &options, &Progress::default())?;
@@ -224,7 +228,9 @@ mod tests {
         assert_eq!(names, ["S1", "S2", "S3", "group", "S5", "near"]);
         let rows = report.one_shot.iter().map(|one| one.rows);
         assert!(rows.min() > Some(0), "{report}");
-        assert!(report.to_string().contains("one-shot"), "{report}");
+        let text = report.to_string();
+        assert!(text.contains("3 s at the pace of the clock"), "{text}");
+        assert!(!text.contains("one thread"), "{text}");
     }
 
     #[test]

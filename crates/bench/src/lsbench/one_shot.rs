@@ -9,12 +9,11 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use jindou_datagen::lsbench::Lsbench;
+use jindou_datagen::lsbench::{Lsbench, STORED_GRAPH_IRI};
 use jindou_engine::Database;
 use serde::{Deserialize, Serialize};
 
 use super::feed::Feed;
-use super::queries::iri;
 use super::{BATCH_MS, Options};
 use crate::BenchError;
 use crate::run::as_ids;
@@ -75,13 +74,18 @@ pub struct OneShotFigures {
     pub queries: Timing,
 }
 
-/// Measures for so many seconds, by [`ROUND_SECONDS`].
+/// How long it measures: whole rounds.
+pub(super) fn seconds(options: &Options) -> u64 {
+    options.seconds.next_multiple_of(ROUND_SECONDS)
+}
+
+/// Measures for so many [`seconds`].
 pub(super) fn measure(
     database: &Database,
     data: &Lsbench,
     options: &Options,
 ) -> Result<Vec<OneShotFigures>, BenchError> {
-    let rounds = options.seconds.div_ceil(ROUND_SECONDS);
+    let rounds = seconds(options) / ROUND_SECONDS;
     let (beside, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let asking = scope.spawn(|| ask(database, options, &beside, &is_over));
@@ -185,7 +189,6 @@ fn text(pattern: &str, user: u32) -> String {
         .replace("GROUP", "<http://www.ins.cwi.nl/sib/group/g1>");
     format!(
         "PREFIX sib: <http://www.ins.cwi.nl/sib/vocabulary/> PREFIX sioc: <http://rdfs.org/sioc/ns#> \
-         PREFIX foaf: <http://xmlns.com/foaf/0.1/> SELECT * FROM <{}> WHERE {{ {pattern} }}",
-        iri("static")
+         PREFIX foaf: <http://xmlns.com/foaf/0.1/> SELECT * FROM <{STORED_GRAPH_IRI}> WHERE {{ {pattern} }}"
     )
 }

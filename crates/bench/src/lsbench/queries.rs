@@ -3,11 +3,12 @@
 
 use std::fmt::Write as _;
 
+use jindou_datagen::lsbench::{STORED_GRAPH_IRI, Stream};
+
 /// A continuous query: its name, what it reads, and its pattern.
 pub(super) struct Query {
     pub(super) name: &'static str,
-    /// Streams.
-    windows: &'static [&'static str],
+    windows: &'static [Stream],
     is_joined_with_stored: bool,
     select: &'static str,
     /// `USER` and `PERSON` stand for where it starts.
@@ -16,12 +17,20 @@ pub(super) struct Query {
     pub(super) is_selective: bool,
 }
 
-pub(super) const STREAMS: [&str; 5] = ["post", "postlike", "photo", "photolike", "gps"];
+/// Two posts of a user that share a tag.
+const SHARED_TAGS: &str = "?one sib:hashtag ?tag . ?user sioc:creator_of ?one . \
+    ?user sioc:creator_of ?other . ?other sib:hashtag ?tag . FILTER(?one != ?other)";
+/// Photos that a friend of somebody on them likes.
+const LIKED_PHOTOS: &str =
+    "?photo sib:usertag ?one . ?one foaf:knows ?other . ?other sib:like ?photo .";
+/// Posts of channels that a friend of a subscriber likes.
+const LIKED_POSTS: &str = "?channel sioc:container_of ?post . ?user sioc:subscriber_of ?channel . \
+    ?user foaf:knows ?friend . ?friend sib:like ?post .";
 
 pub(super) const QUERIES: [Query; 9] = [
     Query {
         name: "L1",
-        windows: &["post", "gps"],
+        windows: &[Stream::Post, Stream::Gps],
         is_joined_with_stored: false,
         select: "?p ?o",
         pattern: "USER ?p ?o .",
@@ -29,7 +38,7 @@ pub(super) const QUERIES: [Query; 9] = [
     },
     Query {
         name: "L2",
-        windows: &["post"],
+        windows: &[Stream::Post],
         is_joined_with_stored: true,
         select: "?post",
         pattern: "?user sioc:account_of PERSON . ?user sioc:creator_of ?post .",
@@ -37,7 +46,7 @@ pub(super) const QUERIES: [Query; 9] = [
     },
     Query {
         name: "L3",
-        windows: &["post"],
+        windows: &[Stream::Post],
         is_joined_with_stored: true,
         select: "?friend ?post",
         pattern: "?user sioc:account_of PERSON . ?user foaf:knows ?friend . \
@@ -46,62 +55,53 @@ pub(super) const QUERIES: [Query; 9] = [
     },
     Query {
         name: "L4",
-        windows: &["post"],
+        windows: &[Stream::Post],
         is_joined_with_stored: false,
         select: "?one ?other ?tag",
-        pattern: "?one sib:hashtag ?tag . ?user sioc:creator_of ?one . \
-                  ?user sioc:creator_of ?other . ?other sib:hashtag ?tag . FILTER(?one != ?other)",
+        pattern: SHARED_TAGS,
         is_selective: false,
     },
     Query {
         name: "L5",
-        windows: &["photo", "photolike"],
+        windows: &[Stream::Photo, Stream::PhotoLike],
         is_joined_with_stored: true,
         select: "?one ?other ?photo",
-        pattern: "?photo sib:usertag ?one . ?one foaf:knows ?other . ?other sib:like ?photo .",
+        pattern: LIKED_PHOTOS,
         is_selective: false,
     },
     Query {
         name: "L6",
-        windows: &["post", "postlike"],
+        windows: &[Stream::Post, Stream::PostLike],
         is_joined_with_stored: true,
         select: "?user ?friend ?post ?channel",
-        pattern: "?channel sioc:container_of ?post . ?user sioc:subscriber_of ?channel . \
-                  ?user foaf:knows ?friend . ?friend sib:like ?post .",
+        pattern: LIKED_POSTS,
         is_selective: false,
     },
     Query {
         name: "C4",
-        windows: &["post"],
+        windows: &[Stream::Post],
         is_joined_with_stored: false,
         select: "(COUNT(*) AS ?count)",
-        pattern: "?one sib:hashtag ?tag . ?user sioc:creator_of ?one . \
-                  ?user sioc:creator_of ?other . ?other sib:hashtag ?tag . FILTER(?one != ?other)",
+        pattern: SHARED_TAGS,
         is_selective: false,
     },
     Query {
         name: "C5",
-        windows: &["photo", "photolike"],
+        windows: &[Stream::Photo, Stream::PhotoLike],
         is_joined_with_stored: true,
         select: "(COUNT(*) AS ?count)",
-        pattern: "?photo sib:usertag ?one . ?one foaf:knows ?other . ?other sib:like ?photo .",
+        pattern: LIKED_PHOTOS,
         is_selective: false,
     },
     Query {
         name: "C6",
-        windows: &["post", "postlike"],
+        windows: &[Stream::Post, Stream::PostLike],
         is_joined_with_stored: true,
         select: "(COUNT(*) AS ?count)",
-        pattern: "?channel sioc:container_of ?post . ?user sioc:subscriber_of ?channel . \
-                  ?user foaf:knows ?friend . ?friend sib:like ?post .",
+        pattern: LIKED_POSTS,
         is_selective: false,
     },
 ];
-
-/// The IRI of a stream or of the stored graph.
-pub(super) fn iri(name: &str) -> String {
-    format!("http://example.org/lsbench/{name}")
-}
 
 impl Query {
     /// Its text; a selective one starts at this user.
@@ -114,10 +114,10 @@ impl Query {
         );
         for stream in self.windows {
             let window = format!("[RANGE {range_ms}ms STEP {step_ms}ms]");
-            let _ = write!(text, "FROM STREAM <{}> {window} ", iri(stream));
+            let _ = write!(text, "FROM STREAM <{}> {window} ", stream.iri());
         }
         if self.is_joined_with_stored {
-            let _ = write!(text, "FROM <{}> ", iri("static"));
+            let _ = write!(text, "FROM <{STORED_GRAPH_IRI}> ");
         }
         let user_iri = format!("<http://www.ins.cwi.nl/sib/user/u{user}>");
         let person = format!("<http://www.ins.cwi.nl/sib/person/p{user}>");

@@ -95,7 +95,7 @@ use society::Society;
 pub use pace::{Pace, Rates};
 pub use statements::{Object, Statements, Tuple};
 pub use static_graph::StoredGraph;
-pub use streams::{Event, Load, Stream, Streams};
+pub use streams::{Event, Load, STORED_GRAPH_IRI, Stream, Streams};
 
 /// A data set: how many users, from which seed. The same ones always give the same data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,6 +9,9 @@ use super::society::Society;
 use super::statements::{Statements, Tuple, push_number};
 use super::vocabulary::Kind;
 
+/// The stored graph in queries of ours, as [`Stream::iri`] is the streams'.
+pub const STORED_GRAPH_IRI: &str = "http://example.org/lsbench/static";
+
 /// One of the five streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Stream {
@@ -43,6 +46,11 @@ impl Stream {
             Stream::PhotoLike => "photolike",
             Stream::Gps => "gps",
         }
+    }
+
+    /// Its IRI in definitions and queries of ours: the benchmark has names only.
+    pub fn iri(self) -> String {
+        format!("http://example.org/lsbench/{}", self.name())
     }
 
     /// Whether its tuples are timing data.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use jindou_bench::table::thousands;
-use jindou_datagen::lsbench::{Event, Load, Lsbench, Pace, Rates, Stream};
+use jindou_datagen::lsbench::{Event, Load, Lsbench, Pace, Rates, STORED_GRAPH_IRI, Stream};
 use jindou_engine::ingest::{Format, LoadOptions, Progress, Source};
 use jindou_engine::{Database, EngineError, Predicates, StreamDefinition, TupleFormat};
 use jindou_server::{HeavyPriority, MemoryLimits};
@@ -41,12 +41,12 @@ pub(super) fn run(arguments: &DemoStreamsArguments) -> anyhow::Result<()> {
     );
     load(&database, &data)?;
     for stream in Stream::ALL {
-        let mut definition = StreamDefinition::new(iri(name(stream)));
+        let mut definition = StreamDefinition::new(stream.iri());
         // Where people are is of interest for a moment only; what they say and like stays.
-        if stream != Stream::Gps {
+        if !stream.is_timing() {
             definition.timeless = Some(Predicates::ALL);
         }
-        database.create_stream(name(stream), definition)?;
+        database.create_stream(stream.name(), definition)?;
     }
     for (name, text) in QUERIES {
         database.register(name, text)?;
@@ -82,25 +82,11 @@ fn load(database: &Database, data: &Lsbench) -> anyhow::Result<()> {
     data.write_stored(&mut text).context("cannot generate")?;
     let source = Source::bytes("static.nt", text).with_format(Format::NTriples);
     let options = LoadOptions {
-        graph: Some(NamedNode::new_unchecked(iri("static"))),
+        graph: Some(NamedNode::new_unchecked(STORED_GRAPH_IRI)),
         ..LoadOptions::default()
     };
     database.load(vec![source], &options, &Progress::default())?;
     Ok(())
-}
-
-fn name(stream: Stream) -> &'static str {
-    match stream {
-        Stream::Post => "post",
-        Stream::PostLike => "postlike",
-        Stream::Photo => "photo",
-        Stream::PhotoLike => "photolike",
-        Stream::Gps => "gps",
-    }
-}
-
-fn iri(name: &str) -> String {
-    format!("http://example.org/lsbench/{name}")
 }
 
 /// Pushes the streams at their pace, from now on, again and again.
@@ -136,12 +122,12 @@ fn complete(database: &Database, texts: &mut [String; 5], end_ms: u64) -> Result
     for (stream, text) in Stream::ALL.into_iter().zip(&mut *texts) {
         let lines = std::mem::take(text).into_bytes();
         if !lines.is_empty() {
-            database.push(name(stream), TupleFormat::Lines, None, lines)?;
+            database.push(stream.name(), TupleFormat::Lines, None, lines)?;
         }
     }
     let end_ms = i64::try_from(end_ms).unwrap_or(i64::MAX);
     for stream in Stream::ALL {
-        database.heartbeat(name(stream), end_ms)?;
+        database.heartbeat(stream.name(), end_ms)?;
     }
     Ok(())
 }
@@ -160,8 +146,8 @@ mod tests {
         let database = Database::new();
         super::load(&database, &data).unwrap();
         for stream in Stream::ALL {
-            let definition = StreamDefinition::new(iri(name(stream)));
-            database.create_stream(name(stream), definition).unwrap();
+            let definition = StreamDefinition::new(stream.iri());
+            database.create_stream(stream.name(), definition).unwrap();
         }
         for (name, text) in QUERIES {
             assert!(text.starts_with("# "), "{name} is described in a comment");
