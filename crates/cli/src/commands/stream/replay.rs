@@ -12,8 +12,9 @@ use flate2::bufread::MultiGzDecoder;
 use jindou_bench::table::thousands;
 use serde_json::Value;
 
+use super::LINES;
 use super::client::{Client, Refused};
-use super::{LINES, beat};
+use super::heartbeat::beat;
 use crate::progress::Watch;
 use crate::stream_args::{Pace, ReplayArguments};
 
