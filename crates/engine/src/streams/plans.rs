@@ -221,21 +221,27 @@ pub(super) struct ReadVersions {
     versions: Vec<[u64; 2]>,
 }
 
+/// The version of a predicate that no quad has, whatever else changes.
+const NOT_THERE: [u64; 2] = [u64::MAX; 2];
+
 impl ReadVersions {
     pub(super) fn of(query: &jindou_plan::Incremental, graph: &StoredGraph) -> Self {
         let snapshot = &graph.snapshot;
         let (generation, SnapshotNumber(all), merges) = snapshot.place();
         let mut versions = Vec::new();
         for read in query.reads() {
-            let predicate = read.predicate.as_ref();
-            let predicate = predicate.and_then(|iri| graph.predicate(iri.as_str()));
+            let known = read.predicate.as_ref();
+            let known = known.and_then(|iri| graph.predicate(iri.as_str()));
             let layers = [
                 (read.default, jindou_store::LayerKind::Default),
                 (read.named, jindou_store::LayerKind::Named),
             ];
             for (_, layer) in layers.into_iter().filter(|(is_read, _)| *is_read) {
-                let version = predicate.map(|predicate| snapshot.version_of(layer, predicate));
-                versions.push(version.unwrap_or([all; 2]));
+                versions.push(match (known, &read.predicate) {
+                    (Some(predicate), _) => snapshot.version_of(layer, predicate),
+                    (None, Some(_)) => NOT_THERE,
+                    (None, None) => [all; 2],
+                });
             }
         }
         Self {
