@@ -12,7 +12,7 @@ use jindou_engine::{
 };
 
 use crate::answers::{Found, of_answer};
-use crate::model::{self, Instant, Model, Quad, Triple};
+use crate::model::{self, CLEARED, Instant, Model, Quad, Triple};
 use crate::queries::{self, CLASSES, PREDICATES, PREFIX, VERTICES, World};
 use crate::random::Random;
 
@@ -481,9 +481,9 @@ impl Case {
         self.model.stored.extend(inserted);
         if self.random.percent(15) {
             text.push_str(" ; CLEAR SILENT GRAPH :g0");
-            self.model
-                .stored
-                .retain(|(graph, _)| graph != "<http://e/g0>");
+            let before = self.model.stored.len();
+            self.model.stored.retain(|(graph, _)| graph != CLEARED);
+            self.model.is_cleared |= self.model.stored.len() < before;
         }
         self.note(&text);
         self.database.update(&text).expect("it is sound");

@@ -15,6 +15,9 @@ use jindou_engine::ingest::{Format, Progress, Source};
 use crate::answers::{Found, asked};
 use crate::queries::with_times;
 
+/// The graph that updates clear: from then on it is there without quads, too.
+pub(crate) const CLEARED: &str = "<http://e/g0>";
+
 /// Subject, predicate and object as N-Triples writes them.
 pub(crate) type Triple = [String; 3];
 
@@ -140,6 +143,8 @@ pub(crate) struct Query {
 pub(crate) struct Model {
     pub(crate) streams: Vec<Stream>,
     pub(crate) stored: BTreeSet<Quad>,
+    /// [`CLEARED`] is there, if it has quads or not.
+    pub(crate) is_cleared: bool,
     pub(crate) queries: Vec<Query>,
 }
 
@@ -309,7 +314,9 @@ impl Model {
         let database = database(&quads);
         // A window is there, be it empty.
         let windows_there = (0..query.windows.len()).map(window_graph);
-        let create = windows_there.map(|graph| format!("CREATE SILENT GRAPH {graph} ; "));
+        let cleared = self.is_cleared.then(|| CLEARED.to_owned());
+        let there = windows_there.chain(cleared);
+        let create = there.map(|graph| format!("CREATE SILENT GRAPH {graph} ; "));
         database
             .update(&create.collect::<String>())
             .expect("it is sound");
