@@ -9,7 +9,7 @@ use crate::error::Refused;
 /// Only what they name is looked at: a cluster of Kafka says by itself at which addresses its brokers are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum BrokerPolicy {
-    /// None: whoever may update could otherwise have the server reach hosts that only it can reach.
+    /// None: a client with the right to update could else have the server reach hosts in its own network.
     #[default]
     None,
     /// Any.

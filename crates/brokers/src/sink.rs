@@ -3,7 +3,6 @@
 //! A thread for each sink takes results from the log of its query, some at a time, and waits until the
 //! broker has them. The log waits for nobody: what it dropped meanwhile is counted.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use jindou_engine::results::{result_id, result_json, unsent_json};
@@ -13,7 +12,7 @@ use parking_lot::Mutex;
 use crate::client;
 use crate::error::BrokerError;
 use crate::status::{Connection, SinkStatus};
-use crate::stop::{Backoff, Stop};
+use crate::stop::{Stop, retry};
 
 /// Results that are sent together, and bytes of these.
 const MOST_RESULTS: usize = 64;
@@ -56,25 +55,10 @@ pub(crate) struct Results {
 impl SinkJob {
     /// Delivers until the sink or its query is dropped or the server stops.
     pub(crate) fn run(&self) {
-        let mut backoff = Backoff::new();
-        let mut delivered = 0;
-        loop {
-            let ended = catch_unwind(AssertUnwindSafe(|| client::write(self)));
-            let error = match ended {
-                Ok(Ok(never)) => match never {},
-                Ok(Err(BrokerError::Stopped | BrokerError::Gone)) => return,
-                Ok(Err(error)) => error.to_string(),
-                Err(_) => "an internal error; the log has its trace".to_owned(),
-            };
-            let now = self.status.lock().results;
-            if std::mem::replace(&mut delivered, now) < now {
-                backoff = Backoff::new();
-            }
-            self.fail(error);
-            if self.stop.wait(backoff.next()).is_err() {
-                return;
-            }
-        }
+        let done = || self.status.lock().results;
+        retry(&self.stop, &|| client::write(self), &done, &|error| {
+            self.fail(error)
+        });
     }
 
     /// Notes that all is well.

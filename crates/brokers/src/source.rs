@@ -3,7 +3,6 @@
 //! A thread for each source connects, reads and pushes; what fails is tried again, later each time. While
 //! the stream takes nothing, the same messages wait, and the broker keeps those that come after them.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use jindou_engine::{EngineError, FeedMessage, MemoryPool, Producer, StreamFeed};
@@ -12,7 +11,7 @@ use parking_lot::Mutex;
 use crate::client;
 use crate::error::BrokerError;
 use crate::status::{Connection, SourceStatus};
-use crate::stop::{Backoff, Stop};
+use crate::stop::{Backoff, Stop, retry};
 
 /// What pushed messages take while they are read, as a multiple of their text.
 const PUSH_FACTOR: usize = 6;
@@ -28,25 +27,10 @@ pub(crate) struct SourceJob {
 impl SourceJob {
     /// Reads until the stream is dropped or the server stops.
     pub(crate) fn run(&self) {
-        let mut backoff = Backoff::new();
-        let mut read = 0;
-        loop {
-            let ended = catch_unwind(AssertUnwindSafe(|| client::read(self)));
-            let error = match ended {
-                Ok(Ok(never)) => match never {},
-                Ok(Err(BrokerError::Stopped | BrokerError::Gone)) => return,
-                Ok(Err(error)) => error.to_string(),
-                Err(_) => "an internal error; the log has its trace".to_owned(),
-            };
-            let now = self.status.lock().messages;
-            if std::mem::replace(&mut read, now) < now {
-                backoff = Backoff::new();
-            }
-            self.fail(error);
-            if self.stop.wait(backoff.next()).is_err() {
-                return;
-            }
-        }
+        let done = || self.status.lock().messages;
+        retry(&self.stop, &|| client::read(self), &done, &|error| {
+            self.fail(error)
+        });
     }
 
     /// Notes that all is well.

@@ -1,5 +1,7 @@
-//! How does a thread that waits hear that it is to end?
+//! How does a thread that waits hear that it is to end, and when does it try again what failed?
 
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -67,9 +69,61 @@ impl Backoff {
     }
 }
 
+/// Runs again what has failed, after a wait that grows as long as nothing more is `done` between two
+/// failures; returns once it is to stop or what it is for is gone. A panic is a failure, too.
+pub(crate) fn retry(
+    stop: &Stop,
+    run: &dyn Fn() -> Result<Infallible, BrokerError>,
+    done: &dyn Fn() -> u64,
+    fail: &dyn Fn(String),
+) {
+    let mut backoff = Backoff::new();
+    let mut before = 0;
+    loop {
+        let error = match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(Ok(never)) => match never {},
+            Ok(Err(BrokerError::Stopped | BrokerError::Gone)) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "an internal error; the log has its trace".to_owned(),
+        };
+        let now = done();
+        if std::mem::replace(&mut before, now) < now {
+            backoff = Backoff::new();
+        }
+        fail(error);
+        if stop.wait(backoff.next()).is_err() {
+            return;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_fails_or_panics_runs_again_until_it_stops() {
+        let stop = Stop::default();
+        let (runs, errors) = (Mutex::new(0), Mutex::new(Vec::new()));
+        let run = || {
+            *runs.lock() += 1;
+            match *runs.lock() {
+                1 => panic!("the first run"),
+                2 => Err(BrokerError::NoTopic {
+                    topic: "t".to_owned(),
+                }),
+                _ => Err(BrokerError::Gone),
+            }
+        };
+        retry(&stop, &run, &|| 0, &|error| errors.lock().push(error));
+        let errors = errors.into_inner();
+        assert_eq!((*runs.lock(), errors.len()), (3, 2), "{errors:?}");
+        assert!(errors[0].contains("internal"), "{errors:?}");
+        stop.set();
+        retry(&stop, &|| Err(BrokerError::Stopped), &|| 0, &|error| {
+            panic!("{error}")
+        });
+    }
 
     #[test]
     fn waits_double_up_to_a_bound() {

@@ -79,7 +79,7 @@ pub(super) fn seconds(options: &Options) -> u64 {
     options.seconds.next_multiple_of(ROUND_SECONDS)
 }
 
-/// Measures for so many [`seconds`].
+/// Measures one-shot queries for [`seconds`].
 pub(super) fn measure(
     database: &Database,
     data: &Lsbench,

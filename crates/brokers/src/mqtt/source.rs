@@ -18,7 +18,7 @@ use crate::error::BrokerError;
 use crate::source::SourceJob;
 use crate::stop::Backoff;
 
-/// Messages that were not acknowledged, at most; and so many are pushed together.
+/// The most messages that are not acknowledged, and that are pushed together.
 const MOST_MESSAGES: usize = 200;
 /// Bytes of messages that wait, beyond which no more are read.
 const MOST_BYTES: usize = 4 << 20;

@@ -195,7 +195,7 @@ impl Reader {
     #[track_caller]
     pub(crate) fn poll(&mut self) {
         while let Some(message) = self.consumer.poll(Duration::from_millis(20)) {
-            // The client mends a lost connection by itself; whoever waits does so for a bounded time.
+            // The client reconnects by itself, and callers of this wait for a bounded time.
             let Ok(message) = message else {
                 continue;
             };

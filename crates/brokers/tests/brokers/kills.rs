@@ -1,5 +1,5 @@
-//! A server is killed again and again between a topic that it reads and one that it writes: whoever drops
-//! what has an id that was seen before has each result once, and the graph has each fact.
+//! A server that reads one topic and writes another is killed again and again. A consumer that drops
+//! results whose id it has seen has each result once, and the graph has each fact.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
