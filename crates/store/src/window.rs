@@ -16,6 +16,7 @@ mod matches;
 mod members;
 mod merge;
 mod pack;
+mod retain;
 mod ring;
 mod run;
 mod side;

@@ -235,6 +235,11 @@ impl Merged<'_> {
         rows: &mut Vec<u32>,
         found: &mut Vec<TermId>,
     ) -> Result<(), Unavailable> {
+        let is_sorted = || rows.iter().zip(found.iter()).is_sorted();
+        if self.home(list.predicate) == Home::Window && is_sorted() {
+            self.window.retain(list, rows, found);
+            return Ok(());
+        }
         if let Some(kept) = self.intersected(list, rows, found)? {
             (*rows, *found) = kept;
             return Ok(());

@@ -9,20 +9,20 @@ use super::view::Window;
 use super::walk::Walk;
 
 /// Keys looked up together.
-const KEYS_AT_ONCE: usize = 256;
+pub(super) const KEYS_AT_ONCE: usize = 256;
 /// Places that are gone through in one call: the caller has a time limit.
 const PLACES_AT_ONCE: usize = 1 << 16;
 
 /// Where some keys are in each run.
 #[derive(Default)]
-struct Located {
+pub(super) struct Located {
     /// By run and then by key.
     spans: Vec<Span>,
     keys: usize,
 }
 
 impl Located {
-    fn locate(&mut self, sides: &[Side<'_>], keys: &[TermId]) {
+    pub(super) fn locate(&mut self, sides: &[Side<'_>], keys: &[TermId]) {
         self.spans.clear();
         self.keys = keys.len();
         for side in sides {
@@ -31,7 +31,7 @@ impl Located {
     }
 
     /// The places of a key in each run.
-    fn of_key(&self, index: usize) -> impl Iterator<Item = Span> {
+    pub(super) fn of_key(&self, index: usize) -> impl Iterator<Item = Span> {
         self.spans
             .iter()
             .skip(index)
@@ -258,7 +258,7 @@ fn batch_end(begin: usize, count: usize, room: usize) -> usize {
 }
 
 /// True if a place of the key with this neighbour is inside.
-fn has_inside(side: &Side<'_>, span: Span, other: TermId) -> bool {
+pub(super) fn has_inside(side: &Side<'_>, span: Span, other: TermId) -> bool {
     let from = side.seek_other(span.places(), other.raw());
     let mut same = (from..span.end).take_while(|place| side.other(*place) == other.raw());
     same.any(|place| side.is_inside(place))

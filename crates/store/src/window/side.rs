@@ -201,6 +201,27 @@ impl<'a> Side<'a> {
         }
     }
 
+    /// Visits some places and the other ends in them.
+    #[inline]
+    pub(super) fn each_other(&self, places: Range<usize>, mut visit: impl FnMut(usize, u64)) {
+        let base = self.others.base;
+        let first = places.start;
+        match self.order {
+            None => with_narrow!(self.others.items, items => {
+                for (index, item) in items[places].iter().enumerate() {
+                    visit(first + index, base + u64::from(*item));
+                }
+            }),
+            Some(order) => with_narrow!(order.slice(places), order => {
+                with_narrow!(self.others.items, items => {
+                    for (index, row) in order.iter().enumerate() {
+                        visit(first + index, base + u64::from(items[*row as usize]));
+                    }
+                });
+            }),
+        }
+    }
+
     /// Appends the other ends in some places to `out`.
     pub(super) fn copy_others(&self, places: Range<usize>, out: &mut Vec<TermId>) {
         let base = self.others.base;

@@ -266,6 +266,7 @@ fn check(streams: &[Fed], shape: &Shape, random: &mut Random) {
     for _ in 0..6 {
         case.expand(random);
         case.contains(random);
+        case.retain(random);
         case.degrees(random);
         case.members(random);
         case.matches(random);
@@ -400,6 +401,30 @@ impl Case<'_> {
         assert_eq!(
             rows,
             (0..keys.len() as u32).filter(is_there).collect::<Vec<_>>()
+        );
+    }
+
+    fn retain(&self, random: &mut Random) {
+        let keys = self.keys([1, 600][random.below(2) as usize], random);
+        let list = Lists {
+            predicate: Shape::predicate(random),
+            direction: Self::direction(random),
+            keys: &keys,
+        };
+        let neighbours = self.oracle.expand(&[list], None);
+        let mut given: BTreeSet<(u32, TermId)> = BTreeSet::new();
+        let (some, many) = (1 + random.below(4), random.below(6 * keys.len() as u64));
+        given.extend(neighbours.iter().filter(|_| random.chance(some)));
+        given.extend((0..many).map(|_| {
+            let row = random.below(keys.len() as u64) as u32;
+            (row, self.keys(1, random)[0])
+        }));
+        let (mut rows, mut found) = given.iter().copied().unzip();
+        self.window.retain(&list, &mut rows, &mut found);
+        let kept = neighbours.into_iter().filter(|pair| given.contains(pair));
+        assert_eq!(
+            rows.into_iter().zip(found).collect::<Vec<_>>(),
+            kept.collect::<Vec<_>>()
         );
     }
 
