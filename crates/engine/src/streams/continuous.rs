@@ -10,16 +10,18 @@ use jindou_store::log::Ticket;
 use jindou_stream::{Schedule, TimeWindow};
 use parking_lot::{Mutex, RwLock};
 
-use super::answer::{Answer, Rows};
+use super::answer::Answer;
 use super::held::Held;
 use super::histogram::Histogram;
 use super::incremental::Keeping;
 use super::plans::Plans;
 use super::result_log::{ContinuousResult, ResultLog};
+use super::rows::Rows;
 use super::shapes::Shaped;
 use super::sinks::Sink;
 use super::stream::{OfWindows, Stream};
 use super::subscription::Subscription;
+use super::written::LastRows;
 
 /// A continuous query that is registered.
 pub(crate) struct Continuous {
@@ -78,6 +80,7 @@ pub(super) struct State {
     /// It was evaluated up to here; `None` before it is known when its streams begin.
     pub(super) last_ms: Option<i64>,
     pub(super) keeping: Keeping,
+    pub(super) last_rows: LastRows,
     /// All that was found at the last instant, where results are differences.
     pub(super) before: Option<Arc<Answer>>,
     /// Its bytes are counted.

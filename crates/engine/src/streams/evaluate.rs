@@ -11,13 +11,14 @@ use jindou_store::window::{Bounds, RingSnapshot};
 use jindou_stream::{SlidingWindow, WindowedGraph};
 use oxrdf::Quad;
 
-use super::answer::{Answer, Rows};
+use super::answer::Answer;
 use super::continuous::{Continuous, State};
 use super::gap::{end_of_gap, is_idle};
 use super::held::bytes_of;
 use super::incremental::{At, Keeping};
 use super::plans::{Figures, Plans};
 use super::result_log::ContinuousResult;
+use super::rows::Rows;
 use super::stream::Stream;
 use super::tuples::Tuples;
 use crate::database::Inner;
@@ -308,11 +309,17 @@ impl Inner {
                         .as_ref()
                         .map(|kept| Arc::clone(kept.solutions.given()));
                     let rest = (incremental.rest.clone(), rows.unwrap_or_default());
-                    return Answer::read(self.start(graph, rest, limit)?.into_results()?);
+                    let results = self.start(graph, rest, limit)?.into_results()?;
+                    return self.read_beside(&mut state.last_rows, at.graph, |last| {
+                        Answer::read(results, last)
+                    });
                 }
             }
             let whole = (plans.whole.clone(), Arc::default());
-            Answer::read(self.start(graph, whole, limit)?.into_results()?)
+            let results = self.start(graph, whole, limit)?.into_results()?;
+            self.read_beside(&mut state.last_rows, at.graph, |last| {
+                Answer::read(results, last)
+            })
         })?
     }
 

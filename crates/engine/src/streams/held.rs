@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::answer::{Answer, Rows};
+use super::answer::Answer;
 use super::continuous::Continuous;
+use super::rows::Rows;
 use crate::database::Inner;
 
 /// Results take at most this share of the memory that all queries share,

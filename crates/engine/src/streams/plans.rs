@@ -6,6 +6,7 @@ use jindou_stream::{WindowedFigures, WindowedGraph};
 
 use super::continuous::Continuous;
 use super::incremental::has_tuples;
+use super::written::BaseVersion;
 use crate::graph::StoredGraph;
 use crate::{EngineError, KeepSolutions};
 
@@ -216,8 +217,8 @@ impl IncrementalPlans {
 /// What was read of stored graphs: numbers that are others once it has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ReadVersions {
-    /// Of the base that versions are of: its generation, and the merges behind it.
-    base: (u64, u64),
+    /// The base that versions are of.
+    base: BaseVersion,
     versions: Vec<[u64; 2]>,
 }
 
@@ -227,7 +228,7 @@ const NOT_THERE: [u64; 2] = [u64::MAX; 2];
 impl ReadVersions {
     pub(super) fn of(query: &jindou_plan::Incremental, graph: &StoredGraph) -> Self {
         let snapshot = &graph.snapshot;
-        let (generation, SnapshotNumber(all), merges) = snapshot.place();
+        let (_, SnapshotNumber(all), _) = snapshot.place();
         let mut versions = Vec::new();
         for read in query.reads() {
             let known = read.predicate.as_ref();
@@ -245,7 +246,7 @@ impl ReadVersions {
             }
         }
         Self {
-            base: (generation, merges),
+            base: BaseVersion::of(snapshot),
             versions,
         }
     }

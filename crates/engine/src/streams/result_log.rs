@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use rustc_hash::FxHashMap;
 
-use super::answer::{Answer, Rows};
+use super::answer::Answer;
 use super::continuous::Continuous;
 use super::held::Held;
+use super::rows::Rows;
 
 /// Results that are kept for those who come later, and bytes of these.
 const MOST_RESULTS: usize = 1_000;

@@ -24,6 +24,7 @@ use super::continuous::{Continuous, State};
 use super::evaluate::{Evaluated, windows_at};
 use super::gap::is_idle_over_time;
 use super::plans::{Figures, Size};
+use super::written::LastRows;
 use crate::EngineError;
 use crate::database::Inner;
 use crate::graph::StoredGraph;
@@ -35,6 +36,8 @@ const GIVEN_UP: Duration = Duration::from_secs(1);
 pub(super) struct Shape {
     query: SharedQuery,
     plan: Mutex<Option<(Size, Prepared<'static>)>>,
+    /// Those of all its queries.
+    last_rows: Mutex<LastRows>,
     /// Queries of it are evaluated each by itself.
     is_apart: AtomicBool,
 }
@@ -50,6 +53,7 @@ impl Shape {
         Self {
             query,
             plan: Mutex::default(),
+            last_rows: Mutex::default(),
             is_apart: AtomicBool::new(false),
         }
     }
@@ -216,8 +220,10 @@ impl Inner {
             let running = self.start(graph, (plan, Arc::new(rows)), Some(GIVEN_UP))?;
             let results = running.into_results()?;
             let columns = shape.query.columns();
-            Answer::read_together(results, (members.len(), columns), |row| {
-                whose.queries.get(row)
+            let of = (members.len(), columns);
+            let whose = |row: &[TermId]| whose.queries.get(row);
+            self.read_beside(&mut shape.last_rows.lock(), at.graph, |last| {
+                Answer::read_together(results, of, whose, last)
             })
         })?
     }

@@ -18,11 +18,12 @@ use jindou_plan::{ContinuousQuery, Output, StoredRead};
 use jindou_store::{LayerKind, Snapshot};
 use parking_lot::Mutex;
 
-use super::answer::{Answer, Rows};
+use super::answer::Answer;
 use super::continuous::{Continuous, State};
 use super::evaluate::LONG;
 use super::held::{Held, bytes_of};
 use super::result_log::ContinuousResult;
+use super::rows::Rows;
 use crate::EngineError;
 use crate::database::Inner;
 use crate::graph::StoredGraph;
