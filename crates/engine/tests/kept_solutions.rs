@@ -69,3 +69,23 @@ fn a_predicate_that_no_quad_has_changes_when_one_comes() {
     let after = database.continuous_query("q").unwrap().incremental;
     assert!(after >= before + 15, "{before} {after}");
 }
+
+#[test]
+fn merges_change_nothing() {
+    let database = database();
+    pass(&database, 1..11, |second| match second {
+        1 => "INSERT DATA { <http://e/a> <http://e/q> <http://e/z> }".to_owned(),
+        second => unrelated(second),
+    });
+    let before = database.continuous_query("q").unwrap();
+    for second in 11..31 {
+        pass(&database, second..second + 1, unrelated);
+        assert!(database.compact().unwrap());
+    }
+    database.heartbeat("s", 33_000).unwrap();
+    let after = database.continuous_query("q").unwrap();
+    let executions = after.executions - before.executions;
+    assert!(executions >= 20, "{executions}");
+    assert_eq!(after.incremental - before.incremental, executions);
+    assert_eq!(rows(&database).last(), Some(&30));
+}

@@ -931,6 +931,13 @@ proptest! {
             let rebase = Rebase::new(merged, &now);
             let before = now;
             now = rebase.apply(&before);
+            for (layer, predicate) in [LayerKind::Default, LayerKind::Named]
+                .into_iter()
+                .flat_map(|layer| (0..40).map(move |number| (layer, PredicateId(number))))
+            {
+                let versions = [&now, &before].map(|one| one.version_of(layer, predicate));
+                prop_assert_eq!(versions[0], versions[1], "a merge changes nothing");
+            }
             now.forget_terms(rebase.unused());
             now.base().verify().unwrap();
             let there = there(&known, &model);

@@ -6,7 +6,6 @@ use jindou_stream::{WindowedFigures, WindowedGraph};
 
 use super::continuous::Continuous;
 use super::incremental::has_tuples;
-use super::written::BaseVersion;
 use crate::graph::StoredGraph;
 use crate::{EngineError, KeepSolutions};
 
@@ -214,21 +213,21 @@ impl IncrementalPlans {
     }
 }
 
-/// What was read of stored graphs: numbers that are others once it has changed.
+/// What was read of stored graphs: numbers that are others once it has changed. Merges change nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ReadVersions {
-    /// The base that versions are of.
-    base: BaseVersion,
-    versions: Vec<[u64; 2]>,
+    /// In another one ids mean other terms.
+    generation: u64,
+    versions: Vec<u64>,
 }
 
 /// The version of a predicate that no quad has, whatever else changes.
-const NOT_THERE: [u64; 2] = [u64::MAX; 2];
+const NOT_THERE: u64 = u64::MAX;
 
 impl ReadVersions {
     pub(super) fn of(query: &jindou_plan::Incremental, graph: &StoredGraph) -> Self {
         let snapshot = &graph.snapshot;
-        let (_, SnapshotNumber(all), _) = snapshot.place();
+        let (generation, SnapshotNumber(all), _) = snapshot.place();
         let mut versions = Vec::new();
         for read in query.reads() {
             let known = read.predicate.as_ref();
@@ -241,12 +240,12 @@ impl ReadVersions {
                 versions.push(match (known, &read.predicate) {
                     (Some(predicate), _) => snapshot.version_of(layer, predicate),
                     (None, Some(_)) => NOT_THERE,
-                    (None, None) => [all; 2],
+                    (None, None) => all,
                 });
             }
         }
         Self {
-            base: BaseVersion::of(snapshot),
+            generation,
             versions,
         }
     }

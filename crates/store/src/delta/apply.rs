@@ -197,6 +197,7 @@ impl Snapshot {
         let changes = (next.added.len() + next.removed.len()) as u64;
         segments.set(predicate.index(), Arc::new(next));
         if direction == Direction::Out {
+            self.delta.content.note(kind, predicate);
             let edges = generation.base.layer(kind).counts(predicate, direction).0;
             layer.note_crowd(changes, edges);
         }
@@ -225,6 +226,7 @@ impl Snapshot {
         edges.dedup();
         for part in edges.chunk_by(|a, b| a.0 == b.0) {
             let predicate = PredicateId(part[0].0);
+            self.delta.content.note(LayerKind::Named, predicate);
             let mut edges: Vec<Edge> = part.iter().map(|(_, edge)| *edge).collect();
             if change == Change::Remove {
                 let mut graphs = self.graphs_of_edges(predicate);

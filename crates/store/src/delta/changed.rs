@@ -123,17 +123,11 @@ impl Snapshot {
         changes
     }
 
-    /// Numbers that are others once quads of a predicate have changed in a layer, within one
-    /// generation; of the named graphs, in any of them.
+    /// A number that is another one once quads of a predicate have changed in a layer, and only then; of
+    /// the named graphs, in any of them. No other store of this process has it.
     #[must_use]
-    pub fn version_of(&self, layer: LayerKind, predicate: PredicateId) -> [u64; 2] {
-        let edges = self.delta.layers[layer as usize].segment(predicate, Direction::Out);
-        let edges = edges.map_or(0, |edges| edges.version);
-        match layer {
-            LayerKind::Default => [edges, 0],
-            // Edges of named graphs beside that of their subject are apart.
-            LayerKind::Named => [edges, self.delta.named.version(predicate)],
-        }
+    pub fn version_of(&self, layer: LayerKind, predicate: PredicateId) -> u64 {
+        self.delta.content.of(layer, predicate)
     }
 
     /// The graphs that were let exist without quads since an earlier snapshot, or no longer are.

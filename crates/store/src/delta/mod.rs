@@ -8,6 +8,7 @@ mod access;
 mod apply;
 mod arrange;
 mod changed;
+mod content;
 mod each;
 mod extents;
 mod graph_sets;
@@ -50,6 +51,7 @@ pub use transaction::{
 pub use view::LayerView;
 
 use crate::LayerKind;
+use content::ContentVersions;
 use named::NamedDelta;
 use paged::Paged;
 use segment::SegmentDelta;
@@ -63,6 +65,7 @@ pub(crate) struct Delta {
     /// Graphs that exist without quads, too.
     declared: SortedSet<u64>,
     pub(crate) forgotten: Forgotten,
+    pub(crate) content: ContentVersions,
 }
 
 /// Terms that no quad has and that nobody will find: whoever names one again gets another id.

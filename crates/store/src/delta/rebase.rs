@@ -103,6 +103,7 @@ impl Rebase {
             named: self.named(snapshot),
             declared: snapshot.delta.declared.clone(),
             forgotten: self.forgotten(&snapshot.delta.forgotten),
+            content: snapshot.delta.content.clone(),
         };
         let merged = self.from.known_terms();
         snapshot.moved_to(Arc::clone(&self.generation), delta, merged)
