@@ -169,6 +169,20 @@ impl RowsBuilder {
         }
     }
 
+    /// With room for as much as other rows have.
+    pub(super) fn for_about(columns: usize, others: Option<&Rows>) -> Self {
+        let (bytes, ends) = others.map_or((0, 0), |others| {
+            (others.body.bytes.len(), others.body.ends.len())
+        });
+        Self {
+            columns,
+            body: Body {
+                bytes: Vec::with_capacity(bytes),
+                ends: Vec::with_capacity(ends),
+            },
+        }
+    }
+
     /// Adds a cell to the row that is being made.
     pub(super) fn push_cell(&mut self, text: Option<TermText<'_>>) {
         push_cell(&mut self.body.bytes, text);

@@ -115,17 +115,21 @@ impl Writing {
     /// Rows of `width` ids, of the first `columns` of which the terms are written. The ids of `before`
     /// mean the same now as then.
     pub(super) fn new(before: Option<Written>, (width, columns): (usize, usize)) -> Self {
+        let before = before.filter(|before| before.ids.width == width);
+        let expected = before.as_ref();
+        let ids = expected.map_or(0, |before| before.ids.ids.len());
+        let expected = expected.map(|before| &before.rows);
         Self {
             columns,
-            before: before.filter(|before| before.ids.width == width),
             next: 0,
             index: None,
             ids: Ids {
                 width,
-                ids: Vec::new(),
+                ids: Vec::with_capacity(ids),
                 rows: 0,
             },
-            rows: RowsBuilder::new(columns),
+            rows: RowsBuilder::for_about(columns, expected),
+            before,
         }
     }
 
