@@ -1,6 +1,7 @@
 //! An instant of a query whose solutions are kept: what is new, what has gone, and what follows?
 
 use std::collections::hash_map::Entry;
+use std::mem;
 use std::sync::atomic::Ordering::Relaxed;
 
 use jindou_exec::{Catalogue, GraphSource};
@@ -9,7 +10,7 @@ use jindou_plan::{Incremental, Position, Prepared, Statistics, WindowPattern};
 use jindou_store::window::{Bounds, RingSnapshot};
 use jindou_stream::WindowedGraph;
 use oxrdf::NamedNode;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::continuous::Continuous;
 use super::plans::{IncrementalPlans, NotKept, ReadVersions};
@@ -30,6 +31,8 @@ pub(super) struct Kept {
     until_ms: Box<[i64]>,
     versions: ReadVersions,
     forgotten: u64,
+    /// By pattern, how many triples were asked for at the last instant.
+    asked: Vec<usize>,
     memory: RequestMemory,
     /// Bytes of `memory` that are taken.
     reserved: u64,
@@ -163,6 +166,7 @@ impl Keeping {
             query.figures.incremental.fetch_add(1, Relaxed);
         }
         let mut kept = insertion.kept;
+        kept.asked = insertion.ends.asked();
         kept.until_ms = at
             .windows
             .iter()
@@ -185,6 +189,7 @@ impl Kept {
             until_ms: Box::default(),
             versions,
             forgotten: at.forgotten,
+            asked: Vec::new(),
             memory,
             reserved: 0,
         }
@@ -216,6 +221,8 @@ struct Ends<'a> {
     at: &'a At<'a>,
     /// Known once there is a solution: it has all constants.
     patterns: Option<Vec<Resolved>>,
+    /// By pattern, about how many triples will be asked for.
+    expected: Vec<usize>,
 }
 
 /// A pattern with ids for terms.
@@ -243,13 +250,14 @@ impl<'a> Insertion<'a> {
         kept.solutions.begin_round();
         Self {
             columns: incremental.columns(),
-            kept,
             ends: Ends {
                 query,
                 incremental,
                 at,
                 patterns: None,
+                expected: mem::take(&mut kept.asked),
             },
+            kept,
         }
     }
 
@@ -276,6 +284,12 @@ impl<'a> Insertion<'a> {
 }
 
 impl Ends<'_> {
+    /// By pattern, how many triples were asked for.
+    fn asked(&self) -> Vec<usize> {
+        let patterns = self.patterns.iter().flatten();
+        patterns.map(|one| one.known.len()).collect()
+    }
+
     /// About the bytes that it takes.
     fn bytes(&self) -> usize {
         let known = self.patterns.iter().flatten().map(|one| one.known.len());
@@ -288,7 +302,7 @@ impl Ends<'_> {
         let (query, at, incremental) = (self.query, self.at, self.incremental);
         let patterns = self
             .patterns
-            .get_or_insert_with(|| resolved(incremental, at.graph));
+            .get_or_insert_with(|| resolved(incremental, at.graph, &self.expected));
         let mut expires_at = i64::MAX;
         for (pattern, resolved) in incremental.patterns().iter().zip(patterns) {
             let [subject, predicate, object] = resolved.triple.map(|position| match position {
@@ -351,7 +365,7 @@ fn is_stored(
     Ok(!rows.is_empty())
 }
 
-fn resolved(incremental: &Incremental, graph: &StoredGraph) -> Vec<Resolved> {
+fn resolved(incremental: &Incremental, graph: &StoredGraph, expected: &[usize]) -> Vec<Resolved> {
     let position = |position: &Position| match position {
         Position::Column(column) => ResolvedPosition::Column(*column),
         Position::Constant(term) => {
@@ -359,15 +373,17 @@ fn resolved(incremental: &Incremental, graph: &StoredGraph) -> Vec<Resolved> {
             ResolvedPosition::Id(id.expect("a solution has all constants"))
         }
     };
-    let pattern = |pattern: &WindowPattern| {
+    let pattern = |(number, pattern): (usize, &WindowPattern)| {
+        let expected = expected.get(number).copied().unwrap_or_default();
         let triple = [0, 1, 2].map(|place| position(&pattern.triple[place]));
         Resolved {
             stored: stored_graphs(pattern, triple[1], graph),
             triple,
-            known: FxHashMap::default(),
+            known: FxHashMap::with_capacity_and_hasher(expected, FxBuildHasher),
         }
     };
-    incremental.patterns().iter().map(pattern).collect()
+    let patterns = incremental.patterns().iter().enumerate();
+    patterns.map(pattern).collect()
 }
 
 /// The stored graphs that may have the triple of a pattern, sorted.

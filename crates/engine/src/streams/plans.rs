@@ -10,7 +10,7 @@ use crate::graph::StoredGraph;
 use crate::{EngineError, KeepSolutions};
 
 /// A plan is made anew when there is so many times as much, or as little, as when it was made.
-const REPLAN: u64 = 4;
+const REPLAN: u64 = 2;
 /// So many more or less do not matter.
 const FEW: u64 = 64;
 /// Solutions are kept where evaluating all anew is expected to cost so many times as much.
