@@ -83,6 +83,7 @@ mod random;
 mod society;
 mod statements;
 mod static_graph;
+mod stored_reader;
 mod streams;
 mod vocabulary;
 mod words;
@@ -95,6 +96,7 @@ use society::Society;
 pub use pace::{Pace, Rates};
 pub use statements::{Object, Statements, Tuple};
 pub use static_graph::StoredGraph;
+pub use stored_reader::StoredReader;
 pub use streams::{Event, Load, STORED_GRAPH_IRI, Stream, Streams};
 
 /// A data set: how many users, from which seed. The same ones always give the same data.
@@ -118,6 +120,14 @@ impl Lsbench {
     /// [`DatagenError::NoUsers`] without users.
     pub fn stored(&self) -> Result<StoredGraph, DatagenError> {
         Ok(StoredGraph::new(self.society()?))
+    }
+
+    /// The stored graph as N-Triples, made as it is read. Holds one block, whatever the number of users.
+    ///
+    /// # Errors
+    /// [`DatagenError::NoUsers`] without users.
+    pub fn stored_reader(&self) -> Result<StoredReader, DatagenError> {
+        Ok(StoredReader::new(self.stored()?))
     }
 
     /// Writes the stored graph as N-Triples, about 13 kB a user; returns the number of statements.
