@@ -117,6 +117,12 @@ pub enum BenchError {
         /// The number that the streams report.
         found: u64,
     },
+    /// A tuple of a complete batch is not found.
+    #[error("a query does not see a tuple of a batch that is complete: {statement}")]
+    NotSeen {
+        /// The tuple.
+        statement: String,
+    },
     /// There is nothing to merge.
     #[error("a merge found no changes, though {changes} triples were inserted before it")]
     NothingMerged {

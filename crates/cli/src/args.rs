@@ -14,9 +14,11 @@ use oxrdf::NamedNode;
 
 use crate::allow::{AllowBroker, AllowLoad, AllowService, parse_broker, parse_load, parse_service};
 use crate::bench_args::{
-    BenchArguments, BenchChildArguments, CitybenchArguments, GraphBenchArguments, HostileArguments,
-    IngestBenchArguments, LsbenchBenchArguments, MergeBenchArguments, OperatorArguments,
-    UpdateBenchArguments, parse_rate,
+    BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments,
+    MergeBenchArguments, OperatorArguments, UpdateBenchArguments,
+};
+use crate::bench_stream_args::{
+    CitybenchArguments, IngestBenchArguments, LsbenchBenchArguments, parse_rate,
 };
 use crate::spill::SpillArguments;
 use crate::stream_args::StreamCommand;

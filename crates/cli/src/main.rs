@@ -16,6 +16,7 @@ macro_rules! note {
 mod allow;
 mod args;
 mod bench_args;
+mod bench_stream_args;
 mod commands;
 mod control;
 mod failure;

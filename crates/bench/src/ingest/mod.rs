@@ -3,10 +3,12 @@
 //! [`measure`] generates the five streams of LSBench at the rates of the Wukong+S paper into memory and
 //! pushes them as fast as they are taken, in each of some [cases](Case) to a database of its own. Each
 //! thread owns some of the streams and pushes a batch of a tenth of a second of each after the other; no
-//! thread goes far ahead, so that every case has the same mix of tuples.
+//! thread goes far ahead, so that every case has the same mix of tuples. With a rate, the streams have so many
+//! tuples a second, come at the pace of the clock, and are made as they go.
 
 mod feed;
 mod pace;
+mod paced;
 mod push;
 mod report;
 
@@ -93,6 +95,8 @@ pub struct Options {
     pub stream_seconds: u64,
     /// Threads that push; more than there are streams are not used.
     pub threads: usize,
+    /// Tuples a second of all streams, pushed at the pace of the clock, instead of as fast as they are taken.
+    pub rate: Option<f64>,
     /// Whether they push over HTTP.
     pub http: bool,
     /// When the background merges.
@@ -112,6 +116,7 @@ impl Options {
             // Enough for 800,000 tuples a second.
             stream_seconds: (duration.as_secs_f64() * 6.0).ceil() as u64,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
+            rate: None,
             http: false,
             merge: MergePolicy::default(),
             location: data::DEFAULT_FOLDER.into(),
@@ -133,8 +138,13 @@ impl Options {
 /// # Errors
 /// [`BenchError::TuplesDiffer`] if tuples got lost; any other [`BenchError`].
 pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<IngestReport, BenchError> {
-    note("generating");
-    let feeds = feed::generate(options)?;
+    let feeds = match options.rate {
+        Some(_) => Vec::new(),
+        None => {
+            note("generating");
+            feed::generate(options)?
+        }
+    };
     let mut rows = Vec::new();
     for case in Case::ALL {
         if options.only.is_none_or(|only| only == case) {
@@ -154,7 +164,8 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<IngestRe
         users: options.users,
         generated: tuples,
         text_bytes,
-        threads: options.threads.clamp(1, feeds.len()),
+        rate: options.rate,
+        threads: options.threads.clamp(1, Stream::ALL.len()),
         is_served: options.http,
         rows,
     })
@@ -177,7 +188,10 @@ fn one(case: Case, options: &Options, feeds: &[Feed]) -> Result<IngestRow, Bench
     let serving = options.http.then(|| Serving::start(database.clone()));
     let serving = serving.transpose()?;
     let server = serving.as_ref().map(|serving| serving.address);
-    let pushed = push(&database, server, feeds, options.threads, options.duration)?;
+    let pushed = match options.rate {
+        Some(rate) => paced::push(&database, server, options, rate)?,
+        None => push(&database, server, feeds, options.threads, options.duration)?,
+    };
     let settled =
         (case != Case::Timing).then(|| settle(&database, options.merge.idle + BEYOND_IDLE));
     serving.map_or(Ok(()), Serving::stop)?;
@@ -192,6 +206,7 @@ fn one(case: Case, options: &Options, feeds: &[Feed]) -> Result<IngestRow, Bench
         cpu_seconds: pushed.cpu_seconds,
         full: pushed.full,
         is_short: pushed.is_short,
+        delays: pushed.delays,
         bytes_a_tuple: settled.map(|_| held_bytes as f64 / quads.max(1) as f64),
         merging_seconds: settled.map(|settled| settled.working.as_secs_f64()),
         is_settled: settled.is_none_or(|settled| settled.is_at_rest),
@@ -275,6 +290,28 @@ mod tests {
             text.contains("stored") && text.contains("tuples/s"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_rate_is_kept_at_the_pace_of_the_clock() {
+        let folder = tempfile::tempdir().unwrap();
+        for (case, http) in [(Case::Stored, false), (Case::Memory, true)] {
+            let mut options = Options {
+                only: Some(case),
+                users: 50,
+                threads: 3,
+                rate: Some(20_000.0),
+                http,
+                location: folder.path().to_owned(),
+                ..Options::new(Duration::from_secs(2))
+            };
+            options.merge.idle = Duration::from_millis(20);
+            let report = measure(&options, |_| {}).unwrap();
+            let row = &report.rows[0];
+            assert!((39_000..41_000).contains(&row.tuples), "{row:?}");
+            assert_eq!(row.delays.as_ref().unwrap().count, 5 * 20);
+            assert!(report.to_string().contains("20,000 tuples/s"), "{report}");
+        }
     }
 
     #[test]

@@ -10,12 +10,13 @@ use super::pace::{Pace, Runner};
 use crate::BenchError;
 use crate::http::{Connection, HttpError};
 use crate::machine::process_cpu;
+use crate::percentiles::Percentiles;
 
 /// How long a thread waits where a stream is full.
 const FULL: Duration = Duration::from_millis(1);
 
 /// What was pushed.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Pushed {
     pub(super) tuples: u64,
     pub(super) seconds: f64,
@@ -25,6 +26,8 @@ pub(super) struct Pushed {
     pub(super) full: u64,
     /// The data ended before the time was over.
     pub(super) is_short: bool,
+    /// From the end of each batch by the clock to its acknowledgement, where a rate was given.
+    pub(super) delays: Option<Percentiles>,
 }
 
 /// Pushes from some threads until the time is over or the data end.
@@ -95,21 +98,24 @@ fn push_own(
         runner.passed(next);
     }
     for feed in own {
-        let end_ms = (next as u64 * BATCH_MS) as i64;
-        reach.database.heartbeat(feed.stream.name(), end_ms)?;
+        let end_ms = next as u64 * BATCH_MS;
+        reach.complete(feed.stream.name(), end_ms)?;
     }
     pushed.is_short = next == batches && begin.elapsed() < duration;
     Ok(pushed)
 }
 
 /// How a thread reaches streams: by calls, or over a connection of its own.
-struct Reach<'d> {
+pub(super) struct Reach<'d> {
     database: &'d Database,
     served: Option<(Connection, SocketAddr)>,
 }
 
 impl<'d> Reach<'d> {
-    fn new(database: &'d Database, server: Option<SocketAddr>) -> Result<Self, BenchError> {
+    pub(super) fn new(
+        database: &'d Database,
+        server: Option<SocketAddr>,
+    ) -> Result<Self, BenchError> {
         let open = |address| Ok::<_, HttpError>((Connection::open(address)?, address));
         Ok(Self {
             database,
@@ -118,13 +124,18 @@ impl<'d> Reach<'d> {
     }
 
     /// Pushes lines, again and again while the stream is full; returns how often it was.
-    fn push(&mut self, stream: &str, lines: &str) -> Result<u64, BenchError> {
+    pub(super) fn push(&mut self, stream: &str, lines: &str) -> Result<u64, BenchError> {
         let mut full = 0;
         while !self.push_once(stream, lines)? {
             full += 1;
             std::thread::sleep(FULL);
         }
         Ok(full)
+    }
+
+    /// Says that a stream has no more before a time, without a request.
+    pub(super) fn complete(&self, stream: &str, end_ms: u64) -> Result<(), BenchError> {
+        Ok(self.database.heartbeat(stream, end_ms as i64)?)
     }
 
     /// False if the stream is full.

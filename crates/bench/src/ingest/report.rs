@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Case;
 use crate::machine::Machine;
+use crate::percentiles::Percentiles;
 use crate::table::{Table, bytes, thousands};
 
 /// All figures. `Display` is aligned tables, serde gives JSON.
@@ -19,7 +20,9 @@ pub struct IngestReport {
     pub optimized: bool,
     /// Users of the social graph, whose seed is 0.
     pub users: u32,
-    /// Tuples that were generated.
+    /// Tuples a second that were to come, if not as many as are taken.
+    pub rate: Option<f64>,
+    /// Tuples that were generated before; none with a rate, at which they are made as they go.
     pub generated: u64,
     /// Bytes of their lines.
     pub text_bytes: u64,
@@ -40,12 +43,14 @@ pub struct IngestRow {
     pub seconds: f64,
     /// Tuples pushed in that time.
     pub tuples: u64,
-    /// Seconds of cores in that time, of pushing threads and of the background.
+    /// Seconds of cores in that time, of pushing threads and of the background, but not of what makes tuples.
     pub cpu_seconds: f64,
     /// How often a stream was full, so that its thread waited.
     pub full: u64,
     /// The data ended before the time was over.
     pub is_short: bool,
+    /// From the end of a batch of 100 ms by the clock to its acknowledgement, with a rate.
+    pub delays: Option<Percentiles>,
     /// Bytes of graph and dictionary a quad, once the background rests; not known of windows.
     pub bytes_a_tuple: Option<f64>,
     /// Seconds that merges took after the end, until none was pending; not known of windows.
@@ -65,15 +70,26 @@ impl IngestRow {
 impl Display for IngestReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.machine)?;
-        writeln!(
+        write!(
             f,
-            "the five streams of LSBench with {} users, {} tuples, {} of lines; threads that push{}: {}\n",
-            thousands(u64::from(self.users)),
-            thousands(self.generated),
-            bytes(self.text_bytes),
-            if self.is_served { " over HTTP" } else { "" },
-            self.threads,
+            "the five streams of LSBench with {} users, ",
+            thousands(u64::from(self.users))
         )?;
+        match self.rate {
+            Some(rate) => write!(
+                f,
+                "{} tuples/s at the pace of the clock",
+                thousands(rate as u64)
+            )?,
+            None => write!(
+                f,
+                "{} tuples, {} of lines",
+                thousands(self.generated),
+                bytes(self.text_bytes)
+            )?,
+        }
+        let http = if self.is_served { " over HTTP" } else { "" };
+        writeln!(f, "; threads that push{http}: {}\n", self.threads)?;
         let mut table = Table::new([
             "case",
             "seconds",
@@ -98,6 +114,18 @@ impl Display for IngestReport {
         }
         write!(f, "{table}")?;
         for row in &self.rows {
+            if let Some(delays) = &row.delays {
+                writeln!(
+                    f,
+                    "{}: {} batches of 100 ms were acknowledged {:.1} ms after their end in the median, \
+                     {:.1} ms in 99 of 100 times, and {:.1} ms at most",
+                    row.case,
+                    thousands(delays.count),
+                    delays.median_us / 1e3,
+                    delays.p99_us / 1e3,
+                    delays.max_us / 1e3,
+                )?;
+            }
             if row.is_short {
                 writeln!(f, "{}: the data ended before the time was over", row.case)?;
             }

@@ -6,17 +6,24 @@
 //! process and on one thread, so what an execution takes is what a consumer waits for after the window is
 //! complete, and what is left of the whole time is what tuples cost to come in.
 
+pub mod costs;
 mod feed;
+pub mod mix;
+mod mix_report;
 mod one_shot;
 mod queries;
 mod report;
+pub mod served;
+mod setup;
+mod steps;
+pub mod sweep;
+mod sweep_plots;
+mod sweep_report;
 
 use std::time::{Duration, Instant};
 
-use jindou_datagen::lsbench::{Lsbench, STORED_GRAPH_IRI, Stream};
-use jindou_engine::ingest::{Format, Progress, Source};
-use jindou_engine::{Config, Database, KeepSolutions, LoadOptions, Predicates, StreamDefinition};
-use oxrdf::NamedNode;
+use jindou_datagen::lsbench::{Lsbench, Rates};
+use jindou_engine::{Config, Database, KeepSolutions};
 
 pub use one_shot::OneShotFigures;
 pub use report::{LsbenchReport, QueryFigures};
@@ -48,6 +55,8 @@ pub struct Options {
     pub keep: KeepSolutions,
     /// Measure one-shot queries beside the streams at their own pace, instead of continuous ones.
     pub one_shot: bool,
+    /// Queries of a mix, at most.
+    pub most_queries: u32,
     /// The query of this name only, or none.
     pub only: Option<String>,
 }
@@ -65,8 +74,14 @@ impl Options {
             step_ms: 100,
             keep: KeepSolutions::ByCost,
             one_shot: false,
+            most_queries: 256_000,
             only: None,
         }
+    }
+
+    /// Tuples a second of all streams.
+    fn tuples_per_second(&self) -> f64 {
+        Rates::PAPER.total() * self.rate
     }
 
     fn wants(&self, query: &Query) -> bool {
@@ -90,27 +105,16 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<LsbenchR
     let mut config = Config::default();
     config.keep_solutions = options.keep;
     let database = Database::with_config(config);
-    load(&database, &data)?;
+    setup::load(&database, &data)?;
     let stored = database.quad_counts().total();
-    for stream in Stream::ALL {
-        let mut definition = StreamDefinition::new(stream.iri());
-        if !stream.is_timing() {
-            definition.timeless = Some(Predicates::ALL);
-        }
-        database.create_stream(stream.name(), definition)?;
-    }
+    setup::create_streams(&database)?;
     for query in QUERIES.iter().filter(|query| options.wants(query)) {
         let many = if query.is_selective {
             options.selective
         } else {
             1
         };
-        for number in 0..many {
-            // Users far from each other.
-            let user = number.wrapping_mul(2_654_435_761) % options.users;
-            let text = query.text(options.range_ms, options.step_ms, user);
-            database.register(&format!("{}_{number}", query.name), &text)?;
-        }
+        setup::register(&database, query, many, options)?;
     }
     note(&format!("{} s of streams", options.seconds));
     if options.one_shot {
@@ -124,22 +128,6 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<LsbenchR
     }
     let run = replay(&database, &data, options)?;
     Ok(report(&database, options, stored, &run))
-}
-
-fn load(database: &Database, data: &Lsbench) -> Result<(), BenchError> {
-    let mut text = Vec::new();
-    data.write_stored(&mut text)
-        .map_err(|source| BenchError::Io {
-            path: "social graph".into(),
-            source,
-        })?;
-    let source = Source::bytes("static.nt", text).with_format(Format::NTriples);
-    let options = LoadOptions {
-        graph: Some(NamedNode::new_unchecked(STORED_GRAPH_IRI)),
-        ..LoadOptions::default()
-    };
-    database.load(vec![source], &options, &Progress::default())?;
-    Ok(())
 }
 
 /// What was pushed, and how long that took.
@@ -159,7 +147,7 @@ fn replay(database: &Database, data: &Lsbench, options: &Options) -> Result<Run,
     let mut feed = Feed::new(data, options, options.seconds)?;
     let mut run = Run::default();
     while let Some(mut batch) = feed.next_batch() {
-        run.tuples += batch.tuples;
+        run.tuples += batch.tuples();
         let begun = Instant::now();
         run.batches += batch.push(database)?;
         run.parsing += begun.elapsed();

@@ -8,7 +8,7 @@ use jindou_datagen::lsbench::{STORED_GRAPH_IRI, Stream};
 /// A continuous query: its name, what it reads, and its pattern.
 pub(super) struct Query {
     pub(super) name: &'static str,
-    windows: &'static [Stream],
+    pub(super) windows: &'static [Stream],
     is_joined_with_stored: bool,
     select: &'static str,
     /// `USER` and `PERSON` stand for where it starts.
@@ -104,6 +104,18 @@ pub(super) const QUERIES: [Query; 9] = [
 ];
 
 impl Query {
+    /// The one of this name.
+    pub(super) fn named(name: &str) -> Option<&'static Self> {
+        QUERIES.iter().find(|query| query.name == name)
+    }
+
+    /// The stream whose batch completes its windows, where those of all are completed in the order of
+    /// [`Stream::ALL`].
+    pub(super) fn last_stream(&self) -> Stream {
+        let last = self.windows.iter().max();
+        *last.expect("a query reads a stream")
+    }
+
     /// Its text; a selective one starts at this user.
     pub(super) fn text(&self, range_ms: u64, step_ms: u64, user: u32) -> String {
         let mut text = format!(

@@ -6,23 +6,19 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use jindou_bench::child::{self, ChildProgram};
-use jindou_bench::citybench;
 use jindou_bench::graphs;
 use jindou_bench::hostile;
-use jindou_bench::ingest;
-use jindou_bench::lsbench;
 use jindou_bench::lubm::{Options, measure};
 use jindou_bench::merges;
 use jindou_bench::operators::{self, Jindou};
 use jindou_bench::updates;
-use jindou_engine::KeepSolutions;
 use serde::Serialize;
 
+use super::bench_streams;
 use crate::args::BenchCommand;
 use crate::bench_args::{
-    BenchArguments, BenchChildArguments, CitybenchArguments, GraphBenchArguments, HostileArguments,
-    IngestBenchArguments, Keep, LsbenchBenchArguments, MergeBenchArguments, OperatorArguments,
-    UpdateBenchArguments,
+    BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments,
+    MergeBenchArguments, OperatorArguments, UpdateBenchArguments,
 };
 use crate::output;
 
@@ -36,9 +32,9 @@ pub(crate) fn run(command: BenchCommand) -> anyhow::Result<()> {
         BenchCommand::Hostile(arguments) => hostile(&arguments),
         BenchCommand::Graphs(arguments) => graphs(arguments),
         BenchCommand::Merges(arguments) => merges(arguments),
-        BenchCommand::Lsbench(arguments) => lsbench(&arguments),
-        BenchCommand::Citybench(arguments) => citybench(&arguments),
-        BenchCommand::Ingest(arguments) => ingest(arguments),
+        BenchCommand::Lsbench(arguments) => bench_streams::lsbench(&arguments),
+        BenchCommand::Citybench(arguments) => bench_streams::citybench(&arguments),
+        BenchCommand::Ingest(arguments) => bench_streams::ingest(arguments),
     }
 }
 
@@ -146,67 +142,14 @@ fn merges(arguments: MergeBenchArguments) -> anyhow::Result<()> {
     print_report(&report, arguments.json.as_deref())
 }
 
-fn lsbench(arguments: &LsbenchBenchArguments) -> anyhow::Result<()> {
-    let options = lsbench::Options {
-        users: arguments.users.get(),
-        seconds: arguments.seconds.get(),
-        rate: arguments.rate,
-        selective: arguments.selective,
-        range_ms: arguments.range.get(),
-        step_ms: arguments.step.get(),
-        keep: match arguments.keep {
-            Keep::ByCost => KeepSolutions::ByCost,
-            Keep::Always => KeepSolutions::Always,
-            Keep::Never => KeepSolutions::Never,
-        },
-        one_shot: arguments.one_shot,
-        only: arguments.only.clone(),
-    };
-    let report = lsbench::measure(&options, note)?;
-    print_report(&report, arguments.json.as_deref())?;
-    match report.queries.iter().find(|query| query.failures > 0) {
-        None => Ok(()),
-        Some(query) => bail!("{} evaluations of {} failed", query.failures, query.name),
-    }
-}
-
-fn citybench(arguments: &CitybenchArguments) -> anyhow::Result<()> {
-    let options = citybench::Options {
-        seconds: arguments.seconds.get().into(),
-        only: arguments.only.clone(),
-        ..citybench::Options::new(&arguments.data)
-    };
-    let report = citybench::measure(&options, note)?;
-    print_report(&report, arguments.json.as_deref())?;
-    match report.queries.iter().find(|query| query.failures > 0) {
-        None => Ok(()),
-        Some(query) => bail!("{} evaluations of {} failed", query.failures, query.name),
-    }
-}
-
-fn ingest(arguments: IngestBenchArguments) -> anyhow::Result<()> {
-    let mut options = ingest::Options::new(arguments.seconds);
-    options.only = arguments.only;
-    if let Some(seconds) = arguments.stream_seconds {
-        options.stream_seconds = seconds.get().into();
-    }
-    if let Some(threads) = arguments.threads {
-        options.threads = threads.get();
-    }
-    options.http = arguments.http;
-    options.location = arguments.location;
-    let report = ingest::measure(&options, note)?;
-    print_report(&report, arguments.json.as_deref())
-}
-
 /// Says what is being done to whoever watches.
-fn note(step: &str) {
+pub(super) fn note(step: &str) {
     if std::io::stderr().is_terminal() {
         note!("{step} ...");
     }
 }
 
-fn print_report(
+pub(super) fn print_report(
     report: &(impl Display + Serialize),
     json_file: Option<&Path>,
 ) -> anyhow::Result<()> {
