@@ -32,7 +32,10 @@ fn a_sweep_writes_its_figures_and_plots() {
     for name in ["evaluation-by-rate", "result-by-rate", "cdf", "cdf-L5"] {
         let path = folder.path().join(format!("plots/{name}.svg"));
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.starts_with("<svg ") && text.ends_with("</svg>\n"), "{name}");
+        assert!(
+            text.starts_with("<svg ") && text.ends_with("</svg>\n"),
+            "{name}"
+        );
     }
 }
 

@@ -107,6 +107,16 @@ fn shares(alone: &sweep::SweepReport, classes: &[&str]) -> Vec<Share> {
     latencies.into_iter().map(share).collect()
 }
 
+/// What was pushed in a run, and how long that took.
+#[derive(Default)]
+struct Pushed {
+    tuples: u64,
+    /// Pushes and completions,
+    whole: Duration,
+    /// and the making of the streams.
+    making: Duration,
+}
+
 /// One run with so many queries in all.
 fn run(
     data: &Lsbench,
@@ -128,9 +138,7 @@ fn run(
     }
     let clients = clients(&database)?;
     let mut feed = Feed::new(data, options, options.seconds)?;
-    let (begun, mut tuples) = (Instant::now(), 0);
-    let mut whole = Duration::ZERO;
-    let taken = std::thread::scope(|scope| {
+    let (pushed, taken) = std::thread::scope(|scope| {
         let (wakers, threads): (Vec<_>, Vec<_>) = clients
             .into_iter()
             .map(|own| {
@@ -138,25 +146,31 @@ fn run(
                 (waker, scope.spawn(move || read(own, &woken)))
             })
             .unzip();
-        let mut pushed = Ok(());
-        while let Some(mut batch) = feed.next_batch() {
-            let begun = Instant::now();
-            tuples += batch.tuples();
-            pushed = step(&database, &mut batch, &wakers);
-            whole += begun.elapsed();
-            if pushed.is_err() {
-                break;
-            }
-        }
+        let pushed = push_all(&database, &mut feed, &wakers);
         drop(wakers);
         let threads = threads.into_iter();
         let taken = threads.map(|thread| thread.join().map_err(|_| BenchError::Thread));
-        let taken = taken.collect::<Result<Vec<Taken>, BenchError>>();
-        pushed.and(taken)
+        let taken = taken.collect::<Result<Vec<Taken>, BenchError>>()?;
+        Ok::<_, BenchError>((pushed?, taken))
     })?;
-    let making = begun.elapsed().saturating_sub(whole);
-    let pushed = (registered, tuples);
-    Ok(figures(&database, options, pushed, (whole, making), taken))
+    Ok(figures(&database, options, registered, &pushed, taken))
+}
+
+/// Pushes the streams, and tells the clients of each batch when it was complete.
+fn push_all(
+    database: &Database,
+    feed: &mut Feed,
+    wakers: &[SyncSender<Instant>],
+) -> Result<Pushed, BenchError> {
+    let (all, mut pushed) = (Instant::now(), Pushed::default());
+    while let Some(mut batch) = feed.next_batch() {
+        let begun = Instant::now();
+        pushed.tuples += batch.tuples();
+        step(database, &mut batch, wakers)?;
+        pushed.whole += begun.elapsed();
+    }
+    pushed.making = all.elapsed().saturating_sub(pushed.whole);
+    Ok(pushed)
 }
 
 /// Pushes and completes a batch, and tells the clients when that began.
@@ -216,8 +230,8 @@ fn read(mut own: Vec<ContinuousResults>, woken: &Receiver<Instant>) -> Taken {
 fn figures(
     database: &Database,
     options: &Options,
-    (queries, tuples): (u64, u64),
-    (whole, making): (Duration, Duration),
+    queries: u64,
+    pushed: &Pushed,
     taken: Vec<Taken>,
 ) -> MixRun {
     let all = database.continuous_queries();
@@ -232,13 +246,13 @@ fn figures(
     }
     MixRun {
         queries,
-        tuples,
+        tuples: pushed.tuples,
         executions: all.iter().map(|query| query.executions).sum(),
         failures: all.iter().map(|query| query.failures).sum(),
         results,
         missed,
-        whole_seconds: whole.as_secs_f64(),
-        making_seconds: making.as_secs_f64(),
+        whole_seconds: pushed.whole.as_secs_f64(),
+        making_seconds: pushed.making.as_secs_f64(),
         evaluating_seconds: evaluating,
         streams_seconds,
         waits: Percentiles::of(waits),

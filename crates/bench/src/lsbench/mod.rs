@@ -164,11 +164,8 @@ fn report(database: &Database, options: &Options, stored: u64, run: &Run) -> Lsb
     let all = database.continuous_queries();
     let seconds: f64 = all.iter().map(|query| query.seconds).sum();
     let whole = (run.parsing + run.completing).as_secs_f64();
-    let figures = QUERIES.iter().filter_map(|query| {
-        let prefix = format!("{}_", query.name);
-        let own = all.iter().filter(|one| one.name.starts_with(&prefix));
-        QueryFigures::of(query.name, own.collect())
-    });
+    let figures = QUERIES.iter();
+    let figures = figures.filter_map(|query| QueryFigures::of(query.name, &all));
     LsbenchReport {
         machine: Machine::here(),
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -68,7 +68,11 @@ pub struct QueryFigures {
 }
 
 impl QueryFigures {
-    pub(super) fn of(name: &str, all: Vec<&ContinuousStatus>) -> Option<Self> {
+    /// Those of a class, of all queries that are registered; `None` if none is of it.
+    pub(super) fn of(name: &str, all: &[ContinuousStatus]) -> Option<Self> {
+        let prefix = format!("{name}_");
+        let own = all.iter().filter(|one| one.name.starts_with(&prefix));
+        let all: Vec<&ContinuousStatus> = own.collect();
         let median = |figure: fn(&ContinuousStatus) -> f64| {
             let mut figures: Vec<f64> = all.iter().map(|query| figure(query)).collect();
             figures.sort_by(f64::total_cmp);

@@ -15,8 +15,8 @@ use jindou_engine::{Config, Database};
 
 use super::feed::Feed;
 use super::queries::{QUERIES, Query};
-use super::steps::Watch;
-use super::{BATCH_MS, Options, setup, sweep_plots};
+use super::steps::{Step, Watch};
+use super::{BATCH_MS, Options, QueryFigures, setup, sweep_plots};
 use crate::BenchError;
 use crate::machine::Machine;
 use crate::percentiles::Percentiles;
@@ -97,6 +97,16 @@ struct Times {
     results: Vec<Duration>,
 }
 
+/// What was noted at one rate.
+struct Notes {
+    tuples: u64,
+    /// Of each class.
+    times: Vec<Times>,
+    /// Of each stream.
+    pushing: [Vec<Duration>; 5],
+    indexing: [Vec<Duration>; 5],
+}
+
 fn at_rate(
     database: &Database,
     data: &Lsbench,
@@ -110,34 +120,12 @@ fn at_rate(
         setup::register(database, query, many, options)?;
         watch.add(query, many);
     }
-    let mut times: Vec<Times> = classes(options).map(|_| Times::default()).collect();
-    let mut pushing: [Vec<Duration>; 5] = Default::default();
-    let mut indexing: [Vec<Duration>; 5] = Default::default();
-    let mut feed = Feed::new(data, options, options.seconds)?;
-    let mut tuples = 0;
-    while let Some(batch) = feed.next_batch() {
-        // Windows are full from here on.
-        let is_full = batch.end_ms >= options.range_ms as i64 + BATCH_MS as i64;
-        tuples += batch.tuples();
-        let step = watch.step(database, batch)?;
-        if !is_full {
-            continue;
-        }
-        for stream in 0..Stream::ALL.len() {
-            pushing[stream].push(step.pushing[stream]);
-            indexing[stream].push(step.indexing[stream]);
-        }
-        for &(number, took) in &step.evaluated {
-            let query = watch.class(number);
-            let class = classes(options).position(|one| one.name == query.name);
-            let times = &mut times[class.expect("it is one of them")];
-            times.evaluations.push(took);
-            times.results.push(step.until_result(query, took));
-        }
-    }
-    let queries = classes(options).zip(times);
+    let notes = replay(database, data, options, &mut watch)?;
+    let queries = classes(options).zip(notes.times);
     let queries = queries.filter_map(|(query, times)| of_query(database, query, times));
-    let streams = Stream::ALL.iter().zip(pushing.into_iter().zip(indexing));
+    let streams = Stream::ALL
+        .iter()
+        .zip(notes.pushing.into_iter().zip(notes.indexing));
     let streams = streams.filter_map(|(stream, (pushing, indexing))| {
         Some(StreamCost {
             name: stream.name().to_owned(),
@@ -147,23 +135,60 @@ fn at_rate(
     });
     Ok(SweepPoint {
         rate,
-        tuples,
+        tuples: notes.tuples,
         queries: queries.collect(),
         streams: streams.collect(),
     })
 }
 
+/// Pushes the streams, and notes what each batch costs once windows are full.
+fn replay(
+    database: &Database,
+    data: &Lsbench,
+    options: &Options,
+    watch: &mut Watch,
+) -> Result<Notes, BenchError> {
+    let mut notes = Notes {
+        tuples: 0,
+        times: classes(options).map(|_| Times::default()).collect(),
+        pushing: Default::default(),
+        indexing: Default::default(),
+    };
+    let mut feed = Feed::new(data, options, options.seconds)?;
+    while let Some(batch) = feed.next_batch() {
+        let is_full = batch.end_ms >= options.range_ms as i64 + BATCH_MS as i64;
+        notes.tuples += batch.tuples();
+        let step = watch.step(database, batch)?;
+        if is_full {
+            notes.add(&step, watch, options);
+        }
+    }
+    Ok(notes)
+}
+
+impl Notes {
+    fn add(&mut self, step: &Step, watch: &Watch, options: &Options) {
+        for stream in 0..Stream::ALL.len() {
+            self.pushing[stream].push(step.pushing[stream]);
+            self.indexing[stream].push(step.indexing[stream]);
+        }
+        for &(number, took) in &step.evaluated {
+            let query = watch.class(number);
+            let class = classes(options).position(|one| one.name == query.name);
+            let times = &mut self.times[class.expect("it is one of them")];
+            times.evaluations.push(took);
+            times.results.push(step.until_result(query, took));
+        }
+    }
+}
+
 /// `None` of one that was never evaluated.
 fn of_query(database: &Database, query: &Query, times: Times) -> Option<SweepQuery> {
-    let prefix = format!("{}_", query.name);
-    let all = database.continuous_queries();
-    let own = || all.iter().filter(|one| one.name.starts_with(&prefix));
-    let executions: u64 = own().map(|one| one.executions).sum();
-    let rows: u64 = own().map(|one| one.rows).sum();
+    let figures = QueryFigures::of(query.name, &database.continuous_queries())?;
     Some(SweepQuery {
         name: query.name.to_owned(),
-        failures: own().map(|one| one.failures).sum(),
-        rows_each: rows as f64 / executions.max(1) as f64,
+        failures: figures.failures,
+        rows_each: figures.rows as f64 / figures.executions.max(1) as f64,
         evaluation: Percentiles::of(times.evaluations)?,
         result: Percentiles::of(times.results)?,
     })

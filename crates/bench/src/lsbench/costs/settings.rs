@@ -9,7 +9,7 @@ use jindou_engine::{Config, Database, Fsync, KeepSolutions};
 use serde::{Deserialize, Serialize};
 
 use super::super::feed::Feed;
-use super::super::queries::QUERIES;
+use super::super::queries::{QUERIES, Query};
 use super::super::{Options, QueryFigures, setup};
 use crate::BenchError;
 use crate::percentiles::Percentiles;
@@ -85,30 +85,20 @@ fn one(
     location: &Path,
     (change, name): (Change, &str),
 ) -> Result<Setting, BenchError> {
-    let mut config = Config::default();
-    match change {
-        Change::EachByItself => config.together_from = usize::MAX,
-        Change::NothingKept => config.keep_solutions = KeepSolutions::Never,
-        Change::DurableUnsynced => config.durability.fsync = Fsync::Never,
-        Change::Nothing | Change::InFolder | Change::Durable => {}
-    }
     // Declared before the database, which must be gone before the folder.
-    let folder;
-    let is_durable = matches!(change, Change::Durable | Change::DurableUnsynced);
-    let database = if is_durable || change == Change::InFolder {
+    let folder = StoreFolder::new(location, "costs");
+    let database = if change.is_in_folder() {
         fs::create_dir_all(location).map_err(BenchError::io(location))?;
-        folder = StoreFolder::new(location, "costs");
-        Database::open_or_create(folder.path(), config)?
+        Database::open_or_create(folder.path(), change.config())?
     } else {
-        Database::with_config(config)
+        Database::with_config(change.config())
     };
     setup::load(&database, data)?;
     for stream in Stream::ALL {
         let mut definition = setup::definition(stream);
-        definition.durable = is_durable;
+        definition.durable = change.is_durable();
         database.create_stream(stream.name(), definition)?;
     }
-    let classes = || QUERIES.iter().filter(|query| query.name.starts_with('L'));
     for query in classes() {
         let many = if query.is_selective {
             options.selective
@@ -120,11 +110,7 @@ fn one(
     let (pushing, completing) = replay(&database, data, options)?;
     let whole: Duration = pushing.iter().chain(&completing).sum();
     let all = database.continuous_queries();
-    let queries = classes().filter_map(|query| {
-        let prefix = format!("{}_", query.name);
-        let own = all.iter().filter(|one| one.name.starts_with(&prefix));
-        QueryFigures::of(query.name, own.collect())
-    });
+    let queries = classes().filter_map(|query| QueryFigures::of(query.name, &all));
     Ok(Setting {
         name: name.to_owned(),
         queries: queries.collect(),
@@ -133,6 +119,32 @@ fn one(
         pushing: of_batches(pushing)?,
         completing: of_batches(completing)?,
     })
+}
+
+/// The classes of the paper.
+fn classes() -> impl Iterator<Item = &'static Query> {
+    QUERIES.iter().filter(|query| query.name.starts_with('L'))
+}
+
+impl Change {
+    fn config(self) -> Config {
+        let mut config = Config::default();
+        match self {
+            Self::EachByItself => config.together_from = usize::MAX,
+            Self::NothingKept => config.keep_solutions = KeepSolutions::Never,
+            Self::DurableUnsynced => config.durability.fsync = Fsync::Never,
+            Self::Nothing | Self::InFolder | Self::Durable => {}
+        }
+        config
+    }
+
+    fn is_durable(self) -> bool {
+        matches!(self, Self::Durable | Self::DurableUnsynced)
+    }
+
+    fn is_in_folder(self) -> bool {
+        self.is_durable() || self == Self::InFolder
+    }
 }
 
 fn of_batches(times: Vec<Duration>) -> Result<Percentiles, BenchError> {

@@ -16,8 +16,8 @@ use super::Named;
 use crate::BenchError;
 use crate::http::HttpError;
 
-/// How long clients go on reading after the last push: what is due was found before that was acknowledged.
-const LAST: Duration = Duration::from_millis(500);
+/// How long after the last push clients wait for the last result.
+const LAST: Duration = Duration::from_secs(10);
 /// Bytes of an event, at most.
 const MOST_BYTES: usize = 16 << 20;
 
@@ -39,8 +39,12 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    /// Has each query read by a client, and waits until all have an answer.
-    pub(super) fn connect(server: SocketAddr, queries: &[Named]) -> Result<Self, BenchError> {
+    /// Has each query read by a client up to an instant, and waits until all have an answer.
+    pub(super) fn connect(
+        server: SocketAddr,
+        queries: &[Named],
+        last_ms: i64,
+    ) -> Result<Self, BenchError> {
         let names: Vec<String> = queries.iter().map(|(_, name)| name.clone()).collect();
         let (stop, stopped) = watch::channel(false);
         let (ready, is_ready) = sync_channel(1);
@@ -53,7 +57,7 @@ impl Clients {
                 let mut tasks = Vec::new();
                 for (number, name) in names.into_iter().enumerate() {
                     let reading = Reading::begin(server, &name, number).await?;
-                    tasks.push(tokio::spawn(reading.read(stopped.clone())));
+                    tasks.push(tokio::spawn(reading.read(last_ms, stopped.clone())));
                 }
                 // Whoever measures may be gone already.
                 let _ = ready.send(());
@@ -75,9 +79,8 @@ impl Clients {
         }
     }
 
-    /// Ends them, and gives what was read.
+    /// Waits until each has read its last result, for a while, and gives what was read.
     pub(super) fn end(self) -> Result<Vec<Arrival>, BenchError> {
-        std::thread::sleep(LAST);
         self.stop.send_replace(true);
         self.thread.join().map_err(|_| BenchError::Thread)?
     }
@@ -134,34 +137,48 @@ impl Reading {
         Ok(self.stream.read_buf(&mut self.text).await?)
     }
 
-    /// Reads until it is told to stop.
+    /// Reads up to the result of an instant, or for a while after it is told to stop.
     async fn read(
         mut self,
+        last_ms: i64,
         mut stopped: watch::Receiver<bool>,
     ) -> Result<Vec<Arrival>, BenchError> {
-        let mut arrivals = Vec::new();
-        loop {
+        let mut arrivals: Vec<Arrival> = Vec::new();
+        let is_over = async move {
+            // Whoever measures may be gone, which is a reason to stop as well.
+            let _ = stopped.wait_for(|stops| *stops).await;
+            tokio::time::sleep(LAST).await;
+        };
+        tokio::pin!(is_over);
+        while arrivals.last().is_none_or(|last| last.instant_ms < last_ms) {
             let read = tokio::select! {
                 read = self.more() => read?,
-                _ = stopped.wait_for(|stops| *stops) => return Ok(arrivals),
+                () = &mut is_over => break,
             };
             if read == 0 {
                 let early = io::Error::from(io::ErrorKind::UnexpectedEof);
                 return Err(HttpError::Io(early).into());
             }
-            let at = Instant::now();
-            while let Some(end) = memchr::memmem::find(&self.text, b"\n\n") {
-                let event: Vec<u8> = self.text.drain(..end + 2).collect();
-                if let Some((instant_ms, missed)) = parse(&event)? {
-                    arrivals.push(Arrival {
-                        reader: self.number,
-                        instant_ms,
-                        missed,
-                        at,
-                    });
-                }
+            self.take_events(&mut arrivals)?;
+        }
+        Ok(arrivals)
+    }
+
+    /// Takes the events that are whole.
+    fn take_events(&mut self, arrivals: &mut Vec<Arrival>) -> Result<(), HttpError> {
+        let at = Instant::now();
+        while let Some(end) = memchr::memmem::find(&self.text, b"\n\n") {
+            let event: Vec<u8> = self.text.drain(..end + 2).collect();
+            if let Some((instant_ms, missed)) = parse(&event)? {
+                arrivals.push(Arrival {
+                    reader: self.number,
+                    instant_ms,
+                    missed,
+                    at,
+                });
             }
         }
+        Ok(())
     }
 }
 

@@ -42,14 +42,8 @@ pub fn measure(
 ) -> Result<ServedReport, BenchError> {
     let data = Lsbench::new(options.users, 0);
     note("loading the social graph");
-    let mut config = MemoryLimits::default().engine_config(HeavyPriority::default());
-    config.keep_solutions = options.keep;
-    // As `jindou serve` has it.
-    config.continuous_threads = (config.threads / 2).max(1);
-    let database = Database::with_config(config);
-    setup::load(&database, &data)?;
+    let database = database(options, &data)?;
     let stored = database.quad_counts().total();
-    setup::create_streams(&database)?;
     let serving = Serving::start(database.clone())?;
     let classes = || {
         QUERIES
@@ -62,15 +56,16 @@ pub fn measure(
     register(serving.address, classes(), options)?;
     let registering = begun.elapsed();
     let watched = spread(&names, readers as usize);
-    let clients = Clients::connect(serving.address, &watched)?;
+    let instants = options.seconds * 1_000 / options.step_ms;
+    let last_ms = (instants * options.step_ms) as i64;
+    let clients = Clients::connect(serving.address, &watched, last_ms)?;
     note(&format!("{} s of streams", options.seconds));
     let fed = feed::push(serving.address, &data, options)?;
     let arrivals = clients.end()?;
-    let memory = Memory::of_this_process()?;
+    let resident_bytes = Memory::of_this_process()?.resident_bytes;
     serving.stop()?;
     let all = database.continuous_queries();
     let evaluating: f64 = all.iter().map(|query| query.seconds).sum();
-    let instants = options.seconds * 1_000 / options.step_ms;
     Ok(ServedReport {
         machine: Machine::here(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -88,11 +83,22 @@ pub fn measure(
         executions: all.iter().map(|query| query.executions).sum(),
         failures: all.iter().map(|query| query.failures).sum(),
         evaluating_ms: evaluating * 1e3 / instants.max(1) as f64,
-        resident_bytes: memory.resident_bytes,
+        resident_bytes,
         classes: figures(classes(), &watched, &arrivals, &fed),
         pushing: Percentiles::of(fed.pushing),
         completing: Percentiles::of(fed.completing),
     })
+}
+
+/// A database as `jindou serve` has it, with the graph and the streams.
+fn database(options: &Options, data: &Lsbench) -> Result<Database, BenchError> {
+    let mut config = MemoryLimits::default().engine_config(HeavyPriority::default());
+    config.keep_solutions = options.keep;
+    config.continuous_threads = (config.threads / 2).max(1);
+    let database = Database::with_config(config);
+    setup::load(&database, data)?;
+    setup::create_streams(&database)?;
+    Ok(database)
 }
 
 /// A query, and how it is named.
