@@ -64,6 +64,12 @@ pub struct Peak {
     pub counted: u64,
 }
 
+/// The bytes that the process holds.
+#[must_use]
+pub fn held() -> u64 {
+    HELD.load(Relaxed)
+}
+
 /// Runs `work` and gives the most bytes that were held meanwhile, beyond those before.
 pub fn peak<T>(work: impl FnOnce() -> T) -> (u64, T) {
     let begin = HELD.load(Relaxed);
@@ -96,7 +102,9 @@ mod tests {
     /// One test, as there is one counter.
     #[test]
     fn the_peak_is_what_was_held_together_whatever_is_held_in_the_end() {
+        let held_before = held();
         let _before = black_box(vec![0_u8; 5000]);
+        assert_eq!(held(), held_before + 5000);
         let (bytes, kept) = peak(|| {
             drop(black_box(vec![0_u8; 3000]));
             let kept = black_box(vec![0_u8; 1000]);

@@ -92,6 +92,9 @@ pub struct Config {
     /// wait for them. With none, the thread that completes a window evaluates its queries.
     /// Default: none.
     pub continuous_threads: usize,
+    /// The longest evaluation of a continuous query; one that takes longer is a result that says so, and
+    /// the query goes on with its next instant.
+    pub continuous_timeout: Option<Duration>,
     /// Queries that differ only in constants are evaluated in one execution when at least this many are
     /// due at the same instant. Default: 8.
     pub together_from: usize,
@@ -200,6 +203,7 @@ impl Default for Config {
             service_response_bytes: 256 << 20,
             service_caller: None,
             continuous_threads: 0,
+            continuous_timeout: None,
             together_from: 8,
             keep_solutions: KeepSolutions::default(),
             stream_log_bytes: 64 << 20,

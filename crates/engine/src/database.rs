@@ -120,6 +120,8 @@ pub struct DataMemory {
     pub is_in_files: bool,
     /// Bytes of what changed since.
     pub change_bytes: u64,
+    /// Bytes of the windows of streams, and of what waits to enter them.
+    pub stream_bytes: u64,
     /// True while a load, a merge or the like is under way, which has memory of its own.
     pub is_in_work: bool,
 }
@@ -564,7 +566,7 @@ impl Database {
         DatabaseStatistics::of(&self.inner.graph.load().snapshot)
     }
 
-    /// What the data takes of memory. Costs microseconds, and as much for each predicate as a small
+    /// What the data takes of memory. Costs microseconds, one for each stream, and as much for each predicate as a small
     /// query where `base` is another generation's.
     #[must_use]
     pub fn data_memory(&self, base: Option<DataMemory>) -> DataMemory {
@@ -580,6 +582,7 @@ impl Database {
             base_bytes,
             is_in_files: graph.snapshot.base().is_in_files(),
             change_bytes: graph.snapshot.delta_bytes() as u64,
+            stream_bytes: self.inner.streams.bytes(),
             is_in_work: self.inner.turn.is_taken(),
         }
     }

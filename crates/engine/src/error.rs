@@ -260,11 +260,27 @@ pub enum EngineError {
         source: EventError,
     },
     /// The windows of a stream, with what waits to enter them, take all that they may.
-    #[error("the stream {name} is full: its windows may take {limit_bytes} bytes")]
+    #[error(
+        "the stream {name} is full: its windows may take {limit_bytes} bytes{}",
+        for_whom(kept_for.as_deref())
+    )]
     StreamFull {
         /// Its name.
         name: String,
         /// Its limit.
+        limit_bytes: u64,
+        /// The continuous query that needs the oldest of the tuples that it keeps, if one does.
+        kept_for: Option<String>,
+    },
+    /// The continuous queries that are registered take all the memory that they may.
+    #[error(
+        "{queries} continuous queries are registered, and one more takes more than the {limit_bytes} bytes \
+         that all of them may; drop one that is not needed"
+    )]
+    TooManyRegistered {
+        /// How many there are.
+        queries: u64,
+        /// What they may take together.
         limit_bytes: u64,
     },
     /// Anything else about the store: see the error inside.
@@ -275,6 +291,13 @@ pub enum EngineError {
 /// A hint as it stands after a message.
 fn after(hint: Option<&str>) -> String {
     hint.map_or_else(String::new, |hint| format!("; {hint}"))
+}
+
+/// Whose windows keep a stream full, as it stands after that it is.
+fn for_whom(query: Option<&str>) -> String {
+    query.map_or_else(String::new, |query| {
+        format!(", and the continuous query {query} needs the oldest tuples")
+    })
 }
 
 fn line_of(line: Option<u64>) -> String {

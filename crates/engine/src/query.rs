@@ -1,7 +1,7 @@
 //! A query's life: text -> plan -> execution -> results.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jindou_exec::{
     Context, ContextParts, Execution, GraphSource, Limits, MaterializedRows, Table, Terms, Workers,
@@ -47,11 +47,33 @@ impl Running {
         place: (Instant, u64),
     ) -> Result<Self, EngineError> {
         let rows = Arc::default();
-        Self::start_over(graph, (prepared, rows), options, config, workers, place)
+        let timeout = options.timeout.or(config.query_timeout);
+        Self::start_within(
+            timeout,
+            graph,
+            (prepared, rows),
+            options,
+            config,
+            workers,
+            place,
+        )
     }
 
-    /// The same of a plan over rows that are kept.
+    /// Starts an evaluation of a continuous query, whose plan may be over rows that are kept.
     pub(crate) fn start_over(
+        graph: (Arc<StoredGraph>, Arc<dyn GraphSource>),
+        plan: (Prepared<'_>, Arc<MaterializedRows>),
+        options: &QueryOptions,
+        config: &Config,
+        workers: &Arc<Workers>,
+        place: (Instant, u64),
+    ) -> Result<Self, EngineError> {
+        let timeout = options.timeout.or(config.continuous_timeout);
+        Self::start_within(timeout, graph, plan, options, config, workers, place)
+    }
+
+    fn start_within(
+        timeout: Option<Duration>,
         (graph, source): (Arc<StoredGraph>, Arc<dyn GraphSource>),
         (prepared, materialized): (Prepared<'_>, Arc<MaterializedRows>),
         options: &QueryOptions,
@@ -82,7 +104,7 @@ impl Running {
             limits: Limits {
                 cancellation: options.cancellation.clone().unwrap_or_default(),
                 started: begun,
-                timeout: options.timeout.or(config.query_timeout),
+                timeout,
                 memory_bytes: config.query_memory_bytes,
                 spill: config.spill.clone(),
                 account,

@@ -211,6 +211,9 @@ impl From<EngineError> for Refusal {
             EngineError::StreamFull { .. } => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, said).come_again(STREAM_SECONDS)
             }
+            EngineError::TooManyRegistered { .. } => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, said)
+            }
             EngineError::NoStack { .. } | EngineError::ShardLost { .. } => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
                     .come_again(MEMORY_SECONDS)

@@ -94,7 +94,7 @@ impl Strain {
             true => WORK_FACTOR * (data.base_bytes + data.change_bytes),
             false => 0,
         };
-        let counted = of_base + data.change_bytes + of_work + held;
+        let counted = of_base + data.change_bytes + data.stream_bytes + of_work + held;
         let rest = *self.rest.get_or_insert(resident.saturating_sub(counted));
         let unreserved = resident.saturating_sub(rest + counted);
         let is_due = unreserved > 0 && self.released.elapsed() >= RELEASE_EVERY;

@@ -51,6 +51,10 @@ pub struct StreamDefinition {
     /// After so many milliseconds without a tuple, the stream goes on with the clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_ms: Option<u64>,
+    /// How many milliseconds ahead of the clock a time may be that is not the clock's: one that is further
+    /// ahead is refused, as all that comes after it would be late. `None` takes all.
+    #[serde(default = "default_max_ahead")]
+    pub max_ahead_ms: Option<u64>,
     /// Its tuples come back with the store, as do the results of queries that read it: what was
     /// acknowledged is logged before.
     #[serde(default)]
@@ -133,6 +137,11 @@ impl Predicates {
 
 fn default_interval() -> u32 {
     100
+}
+
+/// An hour, as in Kafka (`message.timestamp.after.max.ms`): more than clocks differ.
+fn default_max_ahead() -> Option<u64> {
+    Some(60 * 60 * 1000)
 }
 
 fn default_memory() -> u64 {
@@ -222,7 +231,7 @@ pub enum DefinitionError {
 
 impl StreamDefinition {
     /// A stream of this IRI whose tuples come in order with their times, and are kept only while a
-    /// window may need them, in batches of 100 ms and 256 MiB.
+    /// window may need them, in batches of 100 ms and 256 MiB; up to an hour ahead of the clock.
     #[must_use]
     pub fn new(iri: impl Into<String>) -> Self {
         Self {
@@ -236,6 +245,7 @@ impl StreamDefinition {
             memory: default_memory(),
             context: None,
             idle_ms: None,
+            max_ahead_ms: default_max_ahead(),
             durable: false,
             source: None,
         }

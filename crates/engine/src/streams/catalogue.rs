@@ -18,6 +18,7 @@ use super::continuous::{Continuous, Figures, State};
 use super::events::check_context;
 use super::feed::check_source;
 use super::records::Record;
+use super::registrations::Registered;
 use super::result_log::ResultLog;
 use super::rings::check_fits;
 use super::shapes::{Shape, Shaped};
@@ -200,7 +201,7 @@ impl Database {
     /// # Errors
     /// What is wrong with the name or the text; what it asks for and is not supported, by name;
     /// [`EngineError::NotFound`] for a stream that is not there; [`EngineError::InUse`] if the name is
-    /// that of another query; what the operating system says.
+    /// that of another query; [`EngineError::TooManyRegistered`]; what the operating system says.
     pub fn register(&self, name: &str, text: &str) -> Result<bool, EngineError> {
         if !is_name(name) {
             return Err(EngineError::InvalidQuery {
@@ -212,6 +213,7 @@ impl Database {
         if let Some(is_known) = known(name, text, &streams.names.read()) {
             return is_known.map(|()| false);
         }
+        let registered = self.inner().admit_query(text)?;
         // Others register theirs meanwhile.
         let parsed = self.parse_registration(text)?;
         let (query, noted) = {
@@ -219,6 +221,7 @@ impl Database {
             let mut names = streams.names.write();
             let number = names.last_number + 1;
             let named = (number, name, text);
+            let parsed = (parsed, registered);
             let Some(query) = add_parsed(named, parsed, Paused(false), &mut names)? else {
                 return Ok(false);
             };
@@ -245,8 +248,10 @@ impl Database {
         is_paused: Paused,
     ) -> Result<Option<Arc<Continuous>>, EngineError> {
         let parsed = self.parse_registration(text)?;
+        // It was admitted once.
+        let registered = self.inner().streams.registrations.add(text);
         let mut names = self.inner().streams.names.write();
-        add_parsed((number, name, text), parsed, is_paused, &mut names)
+        add_parsed((number, name, text), (parsed, registered), is_paused, &mut names)
     }
 
     fn parse_registration(&self, text: &str) -> Result<ContinuousQuery, EngineError> {
@@ -293,8 +298,11 @@ impl Database {
         drop((names, cut));
         self.inner().settle_change(noted)?;
         query.is_gone.store(true, Relaxed);
+        self.inner().streams.pool.end_turns_of(query.number);
         self.inner().streams.published.remove(&query);
         query.log.end();
+        // A stream that was full for its windows goes on.
+        distinct(&query.streams).for_each(|stream| stream.forget_read());
         Ok(true)
     }
 
@@ -338,7 +346,7 @@ fn known(name: &str, text: &str, names: &Names) -> Option<Result<(), EngineError
 
 fn add_parsed(
     (number, name, text): (u64, &str, &str),
-    parsed: ContinuousQuery,
+    (parsed, registered): (ContinuousQuery, Registered),
     Paused(is_paused): Paused,
     names: &mut Names,
 ) -> Result<Option<Arc<Continuous>>, EngineError> {
@@ -351,6 +359,7 @@ fn add_parsed(
         continuous.shaped = names.shaped(&continuous.query);
     }
     continuous.is_paused.store(is_paused, Relaxed);
+    continuous.registered = Some(registered);
     let query = Arc::new(continuous);
     names.last_number = names.last_number.max(number);
     names.insert_query(Arc::clone(&query));
@@ -507,6 +516,7 @@ fn continuous(
         publishes: None,
         last_ms: i64::MIN.into(),
         figures: Figures::default(),
+        registered: None,
     })
 }
 

@@ -15,6 +15,7 @@ use super::held::Held;
 use super::histogram::Histogram;
 use super::incremental::Keeping;
 use super::plans::Plans;
+use super::registrations::Registered;
 use super::result_log::{ContinuousResult, ResultLog};
 use super::rows::Rows;
 use super::shapes::Shaped;
@@ -73,6 +74,8 @@ pub(crate) struct Continuous {
     /// Where its results go, if they are a stream.
     pub(super) publishes: Option<Arc<Stream>>,
     pub(super) figures: Figures,
+    /// What it takes is counted as long as it is there.
+    pub(super) registered: Option<Registered>,
 }
 
 #[derive(Default)]

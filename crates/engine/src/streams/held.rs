@@ -13,8 +13,13 @@ use crate::database::Inner;
 const SHARE_OF_POOL: u64 = 8;
 /// or so many bytes where none is set.
 const WITHOUT_POOL_BYTES: u64 = 256 << 20;
-/// A small result is always kept: there are as many of them as queries.
+/// The last result of a query is always kept if it is small: there are as many of these as queries. What
+/// is small is no more than the share of one query, but
 const SMALL_BYTES: u64 = 64 << 10;
+/// at least so much.
+const LEAST_BYTES: u64 = 4 << 10;
+/// What a result takes beside its rows: itself, and what its windows held.
+const RESULT_BYTES: u64 = 256;
 
 /// Bytes of all results that anybody still has.
 #[derive(Debug, Default)]
@@ -52,7 +57,7 @@ impl HeldResults {
 
     fn try_hold(self: &Arc<Self>, bytes: u64, limit: u64) -> Option<Arc<Held>> {
         let held = self.hold(bytes);
-        (bytes <= SMALL_BYTES || self.0.load(Relaxed) <= limit).then_some(held)
+        (self.0.load(Relaxed) <= limit).then_some(held)
     }
 }
 
@@ -74,26 +79,38 @@ impl Inner {
         })
     }
 
-    /// Counts the bytes of a result and of what is remembered for the next one; the oldest results of
-    /// the query give way.
+    /// Counts the bytes of a result, or of what is remembered for the next one. Where all take too much, the
+    /// oldest results of the query give way, down to its share: so the results of many queries are bounded
+    /// as those of one are, and one that has few keeps them whatever others have.
     ///
     /// # Errors
     /// What to tell readers instead, if all results would take too much.
     pub(super) fn hold_result(&self, query: &Continuous, bytes: u64) -> Result<Arc<Held>, String> {
         let (all, limit) = (&self.streams.held_results, self.most_result_bytes());
+        let share = limit / self.streams.registrations.sharers();
+        let small = share.clamp(LEAST_BYTES, SMALL_BYTES);
+        let taken = bytes + RESULT_BYTES;
         loop {
-            if let Some(held) = all.try_hold(bytes, limit) {
+            if let Some(held) = all.try_hold(taken, limit) {
                 return Ok(held);
             }
-            // What others hold is not given back: it is of no use to drop what would not be enough.
             let own = query.log.bytes() as u64;
-            let is_enough = all.0.load(Relaxed).saturating_sub(own) + bytes <= limit;
-            if !is_enough || !query.log.drop_oldest() {
-                return Err(format!(
+            if own + taken <= share {
+                return Ok(all.hold(taken));
+            }
+            // What others hold is not given back: it is of no use to drop what would not be enough.
+            let is_enough = all.0.load(Relaxed).saturating_sub(own) + taken <= limit;
+            let is_small = bytes <= small;
+            if (is_enough || is_small) && query.log.drop_oldest() {
+                continue;
+            }
+            return match is_small {
+                true => Ok(all.hold(taken)),
+                false => Err(format!(
                     "the result has {bytes} bytes, and all that are kept for readers may have {limit} \
                      together"
-                ));
-            }
+                )),
+            };
         }
     }
 }

@@ -8,7 +8,7 @@ use jindou_ingest::read_lines;
 use jindou_stream::{Intake, TimeSource};
 use oxrdf::{BlankNode, NamedOrBlankNode, Quad, Term};
 
-use super::events;
+use super::events::{self, EventError};
 use super::formats::TupleFormat;
 use super::records::{Push, Record};
 use super::stream::Stream;
@@ -96,6 +96,10 @@ impl Database {
         if stream.definition.time == TimeSource::Arrival {
             return Err(has_arrival_times(&stream));
         }
+        stream.check_ahead(time_ms, self.inner()).map_err(|error| {
+            let message = format!("{}: a heartbeat: {error}", stream.name);
+            EngineError::InvalidQuery { message }
+        })?;
         self.inner().catch_up(&stream)?;
         self.inner().heartbeat_of(&stream, time_ms)?;
         self.inner().limit_journal();
@@ -132,6 +136,7 @@ impl Database {
                 let mut tuples = Tuples::default();
                 let name = &*stream.name;
                 let times = take_times(name, &mut text)?;
+                self.check_lines(stream, &times, &text)?;
                 let scope = self.blank_scope(&text)?;
                 read_lines(name, &text, scope.unwrap_or(0), &mut tuples)?;
                 tuples.set_scope(documents(scope));
@@ -145,6 +150,29 @@ impl Database {
             }
             (format, time_ms) => events::read(self.inner(), stream, format, time_ms, text),
         }
+    }
+
+    /// Refuses lines whose times are too far ahead. Their text has blanks in the place of these.
+    fn check_lines(&self, stream: &Stream, times: &[i64], text: &[u8]) -> Result<(), EngineError> {
+        // The latest decides for all.
+        let latest = times.iter().max();
+        if latest.is_none_or(|latest| stream.check_ahead(*latest, self.inner()).is_ok()) {
+            return Ok(());
+        }
+        let Some((event, source)) = times.iter().enumerate().find_map(|(event, time_ms)| {
+            let checked = stream.check_ahead(*time_ms, self.inner());
+            Some((event, checked.err()?))
+        }) else {
+            return Ok(());
+        };
+        let lines = text.split(|byte| *byte == b'\n').enumerate();
+        let mut lines = lines.filter(|(_, line)| !line.iter().all(u8::is_ascii_whitespace));
+        Err(EngineError::Event {
+            stream: stream.name.clone(),
+            event: event as u64 + 1,
+            line: lines.nth(event).map(|(number, _)| number as u64 + 1),
+            source,
+        })
     }
 
     /// A number for the blank nodes of a text that is no other text's, if it has some.
@@ -234,10 +262,12 @@ impl Inner {
     ) -> Result<PushReport, EngineError> {
         if stream.is_full() {
             self.close_batches(stream)?;
+            stream.forget_read();
             if stream.is_full() {
                 return Err(EngineError::StreamFull {
                     name: stream.name.clone(),
                     limit_bytes: stream.definition.memory,
+                    kept_for: stream.kept_for(),
                 });
             }
         }
@@ -315,6 +345,24 @@ impl Inner {
 }
 
 impl Stream {
+    /// # Errors
+    /// [`EventError::Ahead`] for a time that is further ahead of the clock than the definition lets: all
+    /// that comes after it would be late.
+    pub(super) fn check_ahead(&self, time_ms: i64, inner: &Inner) -> Result<(), EventError> {
+        let Some(most_ms) = self.definition.max_ahead_ms else {
+            return Ok(());
+        };
+        let now_ms = inner.config.clock.now_ms();
+        match time_ms <= now_ms.saturating_add_unsigned(most_ms) {
+            true => Ok(()),
+            false => Err(EventError::Ahead {
+                time_ms,
+                now_ms,
+                most_ms,
+            }),
+        }
+    }
+
     /// Puts tuples into their batches; those that come too late are kept aside, and their facts wait to
     /// be stored.
     pub(super) fn put(

@@ -29,6 +29,7 @@ mod records;
 #[cfg(test)]
 mod records_tests;
 mod recover;
+mod registrations;
 mod result_log;
 mod rings;
 mod rows;
@@ -75,6 +76,7 @@ pub(crate) struct Streams {
     staged: absorb::Staged,
     pub(crate) pool: Arc<Pool>,
     held_results: Arc<held::HeldResults>,
+    registrations: Arc<registrations::Registrations>,
     /// Transactions of which queries without windows are yet to hear.
     pub(crate) published: Arc<Published>,
     /// Terms that only streams have.
@@ -91,6 +93,12 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
+    /// Bytes of the windows of all streams, and of what waits to enter them.
+    pub(crate) fn bytes(&self) -> u64 {
+        let names = self.names.read();
+        names.streams.values().map(|stream| stream.bytes()).sum()
+    }
+
     /// Ids were taken from terms: plans made before are not used any more.
     pub(crate) fn forget_plans(&self) {
         self.forgotten.fetch_add(1, Relaxed);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
-use std::thread::{self, JoinHandle};
+use std::thread::{self, JoinHandle, ThreadId};
 use std::time::Duration;
 
 use jindou_exec::CancellationToken;
@@ -20,6 +20,8 @@ const TURN: Duration = Duration::from_millis(50);
 pub(crate) struct Pool {
     state: Mutex<PoolState>,
     ready: Condvar,
+    /// Who is at which query.
+    turns: Mutex<Vec<TurnUnderWay>>,
     /// Ends what is under way.
     cancellation: CancellationToken,
 }
@@ -32,10 +34,48 @@ struct PoolState {
     is_stopped: bool,
 }
 
+/// A thread that evaluates a query, which is ended if the query goes.
+struct TurnUnderWay {
+    thread: ThreadId,
+    query: u64,
+    cancellation: CancellationToken,
+}
+
 impl Pool {
-    /// What ends the evaluations of the pool.
-    pub(super) fn cancellation(&self) -> &CancellationToken {
-        &self.cancellation
+    /// What ends the evaluation that the calling thread begins: that of its turn, if it has one, or else
+    /// what ends all.
+    pub(super) fn cancellation(&self) -> CancellationToken {
+        let thread = thread::current().id();
+        let turns = self.turns.lock();
+        let own = turns.iter().find(|turn| turn.thread == thread);
+        own.map_or(&self.cancellation, |turn| &turn.cancellation)
+            .clone()
+    }
+
+    /// Ends what is under way of a query.
+    pub(super) fn end_turns_of(&self, query: u64) {
+        let turns = self.turns.lock();
+        let its = turns.iter().filter(|turn| turn.query == query);
+        its.for_each(|turn| turn.cancellation.cancel());
+    }
+
+    /// The calling thread has a turn with a query.
+    fn begin_turn(&self, query: &Continuous) {
+        let turn = TurnUnderWay {
+            thread: thread::current().id(),
+            query: query.number,
+            cancellation: CancellationToken::new(),
+        };
+        let mut turns = self.turns.lock();
+        if self.cancellation.is_cancelled() {
+            turn.cancellation.cancel();
+        }
+        turns.push(turn);
+    }
+
+    fn end_turn(&self) {
+        let thread = thread::current().id();
+        self.turns.lock().retain(|turn| turn.thread != thread);
     }
 
     /// Has a query evaluated by one of so many threads; false if there is none, and none can be
@@ -79,7 +119,9 @@ impl Pool {
                 most: Some(TURN),
                 limit: None,
             };
+            self.begin_turn(&query);
             let is_done = inner.take_turn_of(&query, turn);
+            self.end_turn();
             inner.let_results_leave(&query);
             // Whoever pushed tuples did not wait for this one.
             query.streams.iter().for_each(|stream| stream.forget_read());
@@ -110,7 +152,11 @@ impl Pool {
             state.is_stopped = true;
             std::mem::take(&mut state.threads)
         };
-        self.cancellation.cancel();
+        {
+            let turns = self.turns.lock();
+            self.cancellation.cancel();
+            turns.iter().for_each(|turn| turn.cancellation.cancel());
+        }
         self.ready.notify_all();
         for thread in threads {
             // What it panicked with was printed.

@@ -128,6 +128,27 @@ impl Stream {
         needed.map(|query| query.needed_from()).min()
     }
 
+    /// The query that needs the oldest of the tuples that are kept, if one does: where most bytes are those
+    /// of windows over time, of these, and otherwise of the windows of a number of tuples.
+    pub(super) fn kept_for(&self) -> Option<String> {
+        let readers = self.readers.read();
+        let timed = self.ring.lock().bytes();
+        let numbers = self.numbers.lock();
+        let numbered = self.numbered.lock().bytes() + numbers.bytes() as usize;
+        let oldest = match (timed >= numbered, timed.max(numbered)) {
+            (_, 0) => None,
+            (true, _) => {
+                let needs = readers.iter().filter(|query| query.reads_times_of(self));
+                needs.min_by_key(|query| query.needed_from())
+            }
+            (false, _) => {
+                let needs = readers.iter().filter(|query| query.reads_numbers_of(self));
+                needs.min_by_key(|query| query.needed_number(self, &numbers))
+            }
+        };
+        oldest.map(|query| query.name.clone())
+    }
+
     /// Forgets tuples that no query will read any more.
     pub(super) fn forget_read(&self) {
         let Some(stable_ms) = self.stable_ms() else {
@@ -140,9 +161,12 @@ impl Stream {
             let mut numbers = self.numbers.lock();
             let needed = readers.iter().filter(|query| query.reads_numbers_of(self));
             let needed = needed.map(|query| query.needed_number(self, &numbers));
-            // Where nobody needs any, the next batch drops all.
-            if let Some(first) = needed.min() {
-                numbers.forget_before(first);
+            match needed.min() {
+                Some(first) => numbers.forget_before(first),
+                None => {
+                    let last = numbers.last();
+                    numbers.resume(last);
+                }
             }
             numbers.first_kept()
         };

@@ -195,8 +195,13 @@ impl Stream {
 
     /// True if its windows, what waits and late tuples take more than they may.
     pub(super) fn is_full(&self) -> bool {
+        self.bytes() > self.definition.memory
+    }
+
+    /// Bytes of its windows, of what waits and of late tuples.
+    pub(super) fn bytes(&self) -> u64 {
         let others = self.waiting_bytes.load(Relaxed) + self.late.lock().bytes();
-        others + self.window_bytes() > self.definition.memory
+        others + self.window_bytes()
     }
 
     /// Bytes of what windows read.

@@ -27,6 +27,20 @@ pub enum EventError {
         /// The value, as in N-Triples.
         value: String,
     },
+    /// The time is too far ahead of the clock.
+    #[error(
+        "the time {time_ms} is {} ms ahead of the clock, which says {now_ms}, and the stream takes what is \
+         up to {most_ms} ms ahead (max_ahead_ms)",
+        time_ms.saturating_sub(*now_ms)
+    )]
+    Ahead {
+        /// The time of the event.
+        time_ms: i64,
+        /// That of the clock.
+        now_ms: i64,
+        /// How far ahead it may be.
+        most_ms: u64,
+    },
     /// A JSON value is no object.
     #[error("an event is a JSON object")]
     NoObject,

@@ -183,6 +183,10 @@ impl<'a> Reading<'a> {
             // Where times are of arrival, this one is replaced.
             _ => self.time_ms.unwrap_or_default(),
         };
+        if self.stream.definition.time != TimeSource::Arrival {
+            let checked = self.stream.check_ahead(time_ms, self.inner);
+            checked.map_err(|error| self.refused(line, error))?;
+        }
         self.tuples.set_time(begin..end, time_ms);
         Ok(())
     }

@@ -1,0 +1,270 @@
+//! What bounds streams and continuous queries: how many are registered, what their results take together,
+//! how long one is evaluated, how far ahead a time may be, and for whom is a stream full?
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jindou_counting::held;
+use jindou_engine::{
+    Clock, Config, Database, EngineError, MemoryPool, NextResult, StreamDefinition, TupleFormat,
+};
+
+/// Memory is counted for the whole process.
+static ONE: Mutex<()> = Mutex::new(());
+
+fn one() -> MutexGuard<'static, ()> {
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn with_stream(config: Config) -> Database {
+    let database = Database::with_config(config);
+    stream(&database, "s", |_| ());
+    database
+}
+
+fn stream(database: &Database, name: &str, set: impl FnOnce(&mut StreamDefinition)) {
+    let mut definition = StreamDefinition::new(format!("http://e/{name}"));
+    set(&mut definition);
+    assert!(database.create_stream(name, definition).unwrap());
+}
+
+fn push(database: &Database, stream: &str, lines: &str) -> Result<u64, EngineError> {
+    let text = lines.as_bytes().to_vec();
+    let report = database.push(stream, TupleFormat::Lines, None, text)?;
+    Ok(report.accepted)
+}
+
+fn line(time_ms: i64, tuple: usize) -> String {
+    format!("{time_ms}\t<http://e/s{tuple}> <http://e/p> <http://e/o{tuple}> .\n")
+}
+
+fn pool(bytes: u64) -> Config {
+    let mut config = Config::default();
+    config.memory_pool = Some(Arc::new(MemoryPool::new(bytes)));
+    config
+}
+
+/// Texts of about so many bytes, each another one: of one shape, or of shapes of their own.
+fn text(number: usize, bytes: usize, has_own_shape: bool) -> String {
+    let mut text = "SELECT ?x FROM STREAM <http://e/s> [RANGE 2s STEP 1s] WHERE { ".to_owned();
+    let predicate = if has_own_shape { number } else { 0 };
+    write!(text, "?x <http://e/p{predicate}> <http://e/o{number}> . ").unwrap();
+    for other in 0.. {
+        if text.len() >= bytes {
+            break;
+        }
+        match other % 50 {
+            0 => write!(text, "OPTIONAL {{ ?x <http://e/q> ?x{other} }} ").unwrap(),
+            _ => write!(text, "FILTER(?x != <http://e/{other}>) ").unwrap(),
+        }
+    }
+    text + "}"
+}
+
+#[test]
+fn registered_queries_take_no_more_than_is_counted() {
+    let _one = one();
+    for (bytes, queries, has_own_shape) in
+        [(0, 2_000, false), (0, 2_000, true), (2_000, 300, true), (40_000, 30, true)]
+    {
+        let database = with_stream(Config::default());
+        let before = held();
+        let mut texts = 0;
+        for number in 0..queries {
+            let text = text(number, bytes, has_own_shape);
+            texts += text.len() as u64;
+            database.register(&format!("q{number}"), &text).unwrap();
+        }
+        let registered = held() - before;
+        // The first result, and the plans that it takes.
+        push(&database, "s", &(0..30).map(|n| line(100 * n, n as usize)).collect::<String>()).unwrap();
+        let evaluated = held() - before;
+        let counted = queries as u64 * (12 << 10) + 40 * texts;
+        println!(
+            "{queries} texts of {} bytes: {} bytes each, {} evaluated; counted {}",
+            texts / queries as u64,
+            registered / queries as u64,
+            evaluated / queries as u64,
+            counted / queries as u64
+        );
+        assert!(evaluated <= counted, "{evaluated} {counted}");
+    }
+}
+
+#[test]
+fn queries_are_registered_until_they_take_their_share() {
+    let _one = one();
+    let database = with_stream(pool(16 << 20));
+    let mut registered = 0;
+    let refused = loop {
+        let text = text(registered, 0, true);
+        match database.register(&format!("q{registered}"), &text) {
+            Ok(is_new) => assert!(is_new),
+            Err(error) => break error,
+        }
+        registered += 1;
+    };
+    assert!((100..400).contains(&registered), "{registered}");
+    let EngineError::TooManyRegistered { queries, limit_bytes } = refused else {
+        panic!("{refused}");
+    };
+    assert_eq!((queries, limit_bytes), (registered as u64, 4 << 20));
+    // One that is there is there, and a place that is given up is another's.
+    assert!(!database.register("q7", &text(7, 0, true)).unwrap());
+    assert!(database.unregister("q7").unwrap());
+    assert!(database.register("other", &text(7, 0, true)).unwrap());
+    assert!(database.register("more", &text(1, 0, true)).is_err());
+}
+
+#[test]
+fn results_of_many_queries_are_bounded_together() {
+    const QUERIES: usize = 400;
+    const POOL: u64 = 64 << 20;
+    let _one = one();
+    let mut config = pool(POOL);
+    config.together_from = usize::MAX;
+    let database = with_stream(config);
+    for number in 0..QUERIES {
+        let text = format!(
+            "SELECT ?x ?y FROM STREAM <http://e/s> [RANGE 100ms] WHERE {{ ?x <http://e/p> ?y . \
+             FILTER(?x != <http://e/{number}>) }}"
+        );
+        database.register(&format!("q{number}"), &text).unwrap();
+    }
+    let run = |batches: std::ops::Range<i64>| {
+        for batch in batches {
+            let lines: String = (0..20).map(|tuple| line(100 * batch, tuple)).collect();
+            push(&database, "s", &lines).unwrap();
+        }
+    };
+    run(0..10);
+    let before = held();
+    // Some 300 MiB if each kept its last thousand.
+    run(10..400);
+    let taken = held() - before;
+    assert!(taken < POOL / 8 * 2, "{taken}");
+    let mut results = database.results_of("q3", Some(0)).unwrap();
+    let mut sequences = Vec::new();
+    while let NextResult::Result(result, _) = results.next_within(Duration::ZERO) {
+        assert_eq!(result.answer.as_ref().unwrap().rows().unwrap().len(), 20);
+        sequences.push(result.sequence);
+    }
+    // Its share, of the last ones.
+    assert!(sequences.len() > 5, "{sequences:?}");
+    assert_eq!(sequences.last(), Some(&399));
+}
+
+const CROSS: &str = "SELECT (COUNT(*) AS ?n) FROM STREAM <http://e/s> [RANGE 1s] \
+                     WHERE { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i FILTER(STR(?a) < STR(?i)) }";
+
+/// A second of tuples, and the first of the next.
+fn a_second(database: &Database, second: i64, tuples: usize) {
+    let lines: String = (0..tuples).map(|tuple| line(1000 * second, tuple)).collect();
+    push(database, "s", &lines).unwrap();
+    database.heartbeat("s", 1000 * (second + 1)).unwrap();
+}
+
+fn next(database: &Database, name: &str, after: u64) -> Result<u64, String> {
+    let mut results = database.results_of(name, Some(after)).unwrap();
+    let NextResult::Result(result, _) = results.next_within(Duration::from_secs(120)) else {
+        panic!("{name} has no result after {after}");
+    };
+    result.answer.clone().map(|_| result.sequence)
+}
+
+#[test]
+fn a_query_that_is_dropped_gives_up_the_thread_that_evaluates_it() {
+    let _one = one();
+    let mut config = Config::default();
+    config.continuous_threads = 1;
+    let database = with_stream(config);
+    // A billion rows and more.
+    database.register("heavy", CROSS).unwrap();
+    a_second(&database, 0, 2_000);
+    let fair = "SELECT (COUNT(*) AS ?n) FROM STREAM <http://e/s> [RANGE 2s STEP 1s] \
+                WHERE { ?a ?b ?c . ?d ?e ?f FILTER(STR(?a) < STR(?f)) }";
+    database.register("fair", fair).unwrap();
+    assert!(database.unregister("heavy").unwrap());
+    a_second(&database, 1, 300);
+    assert_eq!(next(&database, "fair", 0), Ok(1));
+}
+
+#[test]
+fn an_evaluation_that_takes_too_long_is_a_result_that_says_so() {
+    let _one = one();
+    let mut config = Config::default();
+    config.continuous_threads = 1;
+    config.continuous_timeout = Some(Duration::from_millis(50));
+    let database = with_stream(config);
+    database.register("heavy", CROSS).unwrap();
+    a_second(&database, 0, 2_000);
+    let said = next(&database, "heavy", 0).unwrap_err();
+    assert!(said.contains("limit of 0.05 s"), "{said}");
+    a_second(&database, 1, 2);
+    assert_eq!(next(&database, "heavy", 1), Ok(2));
+}
+
+#[test]
+fn times_too_far_ahead_are_refused_with_all_that_comes_with_them() {
+    let mut config = Config::default();
+    config.clock = Clock::new(|| 1_000_000);
+    let database = with_stream(config);
+    let hour = 60 * 60 * 1000;
+    assert_eq!(push(&database, "s", &line(1_000_000 + hour, 1)).unwrap(), 1);
+    let ahead = format!("{}\n\n{}", line(5, 1), line(1_000_001 + hour, 2));
+    let refused = push(&database, "s", &ahead).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "s: line 4: event 2: the time 4600001 is 3600001 ms ahead of the clock, which says 1000000, and \
+         the stream takes what is up to 3600000 ms ahead (max_ahead_ms)"
+    );
+    let document = |time_ms| {
+        let format = TupleFormat::from_media_type("text/turtle").unwrap();
+        database.push("s", format, Some(time_ms), b"<a:a> <a:b> 1 .".to_vec())
+    };
+    assert!(matches!(document(i64::MAX), Err(EngineError::Event { .. })));
+    let beat = database.heartbeat("s", i64::MAX).unwrap_err();
+    assert!(beat.to_string().starts_with("s: a heartbeat: the time "), "{beat}");
+    // Nothing was kept: what comes now is not late.
+    assert_eq!(document(1_000_000 + hour).unwrap().late, 0);
+    stream(&database, "any", |stream| stream.max_ahead_ms = None);
+    assert_eq!(push(&database, "any", &line(i64::MAX, 1)).unwrap(), 1);
+    stream(&database, "little", |stream| stream.max_ahead_ms = Some(0));
+    assert_eq!(push(&database, "little", &line(1_000_000, 1)).unwrap(), 1);
+    assert!(push(&database, "little", &line(1_000_001, 1)).is_err());
+}
+
+#[test]
+fn a_full_stream_says_which_query_needs_the_oldest_tuples() {
+    for (name, window) in [
+        ("year", "[RANGE 365d STEP 10ms]"),
+        ("count", "[TRIPLES 2000 STEP 1]"),
+    ] {
+        let database = Database::new();
+        stream(&database, "s", |stream| stream.memory = 17_000);
+        for (name, window) in [("short", "[RANGE 1s]"), (name, window)] {
+            let text = format!("ASK FROM STREAM <http://e/s> {window} WHERE {{ ?x <http://e/p> 1 }}");
+            database.register(name, &text).unwrap();
+        }
+        let pushed = (0..100_000).map(|tuple| push(&database, "s", &line(10 * tuple, tuple as usize)));
+        let refused = pushed.into_iter().find_map(Result::err).expect("it is full");
+        let said = format!("the continuous query {name} needs the oldest tuples");
+        assert!(refused.to_string().ends_with(&said), "{refused}");
+        assert!(database.unregister(name).unwrap());
+        assert_eq!(push(&database, "s", &line(1_000_000, 1)).unwrap(), 1);
+    }
+}
+
+#[test]
+fn the_windows_of_streams_are_data() {
+    let database = with_stream(Config::default());
+    let taken = || database.data_memory(None).stream_bytes;
+    assert_eq!(taken(), 0);
+    database.register("q", CROSS).unwrap();
+    push(&database, "s", &line(0, 1)).unwrap();
+    let waiting = taken();
+    assert!(waiting > 0);
+    push(&database, "s", &line(200, 2)).unwrap();
+    assert!(taken() > waiting);
+}
