@@ -199,8 +199,10 @@ pub(crate) struct OperatorArguments {
 Examples:
   jindou bench hostile
   jindou bench hostile --universities 10 --duration 10m --json report.json
+  jindou bench hostile --streams --duration 10s
 
-Ends with status 1 if a light query failed, or memory, times or cancelled work missed the targets.")]
+Ends with status 1 if a light query failed, or memory, times or cancelled work missed the targets; with
+--streams, if an attack broke a bound or was not answered as it should be.")]
 pub(crate) struct HostileArguments {
     /// How many universities
     #[arg(
@@ -211,7 +213,24 @@ pub(crate) struct HostileArguments {
         allow_negative_numbers = true
     )]
     pub(crate) universities: NonZeroU32,
-    /// How long the hostile mix goes on, as in 20s or 10m
+    /// Attack streams and continuous queries instead, one attack after the other
+    #[arg(long)]
+    pub(crate) streams: bool,
+    /// With --streams: queries that are registered
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 100_000,
+        requires = "streams"
+    )]
+    pub(crate) registrations: usize,
+    /// With --streams: clients that stop in the middle, or never read
+    #[arg(long, value_name = "N", default_value_t = 1_200, requires = "streams")]
+    pub(crate) clients: usize,
+    /// With --streams: only attacks that have this in their names
+    #[arg(long, value_name = "NAME", requires = "streams")]
+    pub(crate) only: Option<String>,
+    /// How long the hostile mix, or each attack of --streams, goes on, as in 20s or 10m
     #[arg(
         long,
         value_name = "TIME",

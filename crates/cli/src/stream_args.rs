@@ -65,7 +65,7 @@ pub(crate) struct CreateArguments {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["iri", "time", "lateness", "interval", "idle", "timing", "timeless", "graph", "memory", "durable"]
+        conflicts_with_all = ["iri", "time", "lateness", "interval", "idle", "max_ahead", "timing", "timeless", "graph", "memory", "durable"]
     )]
     pub(crate) definition: Option<PathBuf>,
     /// Where the time of a tuple comes from: `event`, it comes with the tuple; `arrival`, it is when the
@@ -81,6 +81,9 @@ pub(crate) struct CreateArguments {
     /// After so long without a tuple the stream goes on with the server's clock [default: it waits]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) idle: Option<Duration>,
+    /// How far ahead of the server's clock the time of a tuple may be [default: 1h]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) max_ahead: Option<Duration>,
     /// Predicates of tuples that are kept only while a window may need them, or `all`; may be given
     /// more than once [default: all that are not timeless]
     #[arg(long, value_name = "IRI")]

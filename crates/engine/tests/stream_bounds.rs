@@ -65,9 +65,12 @@ fn text(number: usize, bytes: usize, has_own_shape: bool) -> String {
 #[test]
 fn registered_queries_take_no_more_than_is_counted() {
     let _one = one();
-    for (bytes, queries, has_own_shape) in
-        [(0, 2_000, false), (0, 2_000, true), (2_000, 300, true), (40_000, 30, true)]
-    {
+    for (bytes, queries, has_own_shape) in [
+        (0, 2_000, false),
+        (0, 2_000, true),
+        (2_000, 300, true),
+        (40_000, 30, true),
+    ] {
         let database = with_stream(Config::default());
         let before = held();
         let mut texts = 0;
@@ -78,7 +81,14 @@ fn registered_queries_take_no_more_than_is_counted() {
         }
         let registered = held() - before;
         // The first result, and the plans that it takes.
-        push(&database, "s", &(0..30).map(|n| line(100 * n, n as usize)).collect::<String>()).unwrap();
+        push(
+            &database,
+            "s",
+            &(0..30)
+                .map(|n| line(100 * n, n as usize))
+                .collect::<String>(),
+        )
+        .unwrap();
         let evaluated = held() - before;
         let counted = queries as u64 * (12 << 10) + 40 * texts;
         println!(
@@ -106,7 +116,11 @@ fn queries_are_registered_until_they_take_their_share() {
         registered += 1;
     };
     assert!((100..400).contains(&registered), "{registered}");
-    let EngineError::TooManyRegistered { queries, limit_bytes } = refused else {
+    let EngineError::TooManyRegistered {
+        queries,
+        limit_bytes,
+    } = refused
+    else {
         panic!("{refused}");
     };
     assert_eq!((queries, limit_bytes), (registered as u64, 4 << 20));
@@ -160,7 +174,9 @@ const CROSS: &str = "SELECT (COUNT(*) AS ?n) FROM STREAM <http://e/s> [RANGE 1s]
 
 /// A second of tuples, and the first of the next.
 fn a_second(database: &Database, second: i64, tuples: usize) {
-    let lines: String = (0..tuples).map(|tuple| line(1000 * second, tuple)).collect();
+    let lines: String = (0..tuples)
+        .map(|tuple| line(1000 * second, tuple))
+        .collect();
     push(database, "s", &lines).unwrap();
     database.heartbeat("s", 1000 * (second + 1)).unwrap();
 }
@@ -225,7 +241,10 @@ fn times_too_far_ahead_are_refused_with_all_that_comes_with_them() {
     };
     assert!(matches!(document(i64::MAX), Err(EngineError::Event { .. })));
     let beat = database.heartbeat("s", i64::MAX).unwrap_err();
-    assert!(beat.to_string().starts_with("s: a heartbeat: the time "), "{beat}");
+    assert!(
+        beat.to_string().starts_with("s: a heartbeat: the time "),
+        "{beat}"
+    );
     // Nothing was kept: what comes now is not late.
     assert_eq!(document(1_000_000 + hour).unwrap().late, 0);
     stream(&database, "any", |stream| stream.max_ahead_ms = None);
@@ -244,11 +263,16 @@ fn a_full_stream_says_which_query_needs_the_oldest_tuples() {
         let database = Database::new();
         stream(&database, "s", |stream| stream.memory = 17_000);
         for (name, window) in [("short", "[RANGE 1s]"), (name, window)] {
-            let text = format!("ASK FROM STREAM <http://e/s> {window} WHERE {{ ?x <http://e/p> 1 }}");
+            let text =
+                format!("ASK FROM STREAM <http://e/s> {window} WHERE {{ ?x <http://e/p> 1 }}");
             database.register(name, &text).unwrap();
         }
-        let pushed = (0..100_000).map(|tuple| push(&database, "s", &line(10 * tuple, tuple as usize)));
-        let refused = pushed.into_iter().find_map(Result::err).expect("it is full");
+        let pushed =
+            (0..100_000).map(|tuple| push(&database, "s", &line(10 * tuple, tuple as usize)));
+        let refused = pushed
+            .into_iter()
+            .find_map(Result::err)
+            .expect("it is full");
         let said = format!("the continuous query {name} needs the oldest tuples");
         assert!(refused.to_string().ends_with(&said), "{refused}");
         assert!(database.unregister(name).unwrap());

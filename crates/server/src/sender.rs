@@ -1,9 +1,11 @@
-//! Who sends tuples, and was it sent before: what do the headers `Producer` and `Sequence` say?
+//! Who sends tuples, and was it sent before: what do the headers `Producer` and `Sequence` say, or the
+//! parameters of a socket that are called alike?
 
 use hyper::header::HeaderMap;
 use jindou_engine::Producer;
 
 use crate::error::Refusal;
+use crate::protocol;
 
 const PRODUCER: &str = "producer";
 const SEQUENCE: &str = "sequence";
@@ -29,13 +31,8 @@ impl Sender {
                 )),
             };
         };
-        let name = name.to_str().ok();
-        let name = name.filter(|name| (1..=MOST_NAME_BYTES).contains(&name.len()));
-        let name = name.ok_or_else(|| {
-            Refusal::bad_request(format!(
-                "the header Producer has 1 to {MOST_NAME_BYTES} visible characters of ASCII"
-            ))
-        })?;
+        let name = name.to_str().ok().filter(|name| is_name(name));
+        let name = name.ok_or_else(|| no_name("header Producer"))?;
         let sequence = sequence.to_str().ok().and_then(|text| text.parse().ok());
         let sequence = sequence.ok_or_else(|| {
             Refusal::bad_request("the header Sequence is a whole number from 0 on, below 2^64")
@@ -44,12 +41,43 @@ impl Sender {
         Ok(Some(Self { name, sequence }))
     }
 
+    /// What the parameters of a socket say, for its first frame; `None` if they say nothing.
+    pub(crate) fn of_parameters(parameters: &str) -> Result<Option<Self>, Refusal> {
+        let name: Option<String> = protocol::number(parameters, PRODUCER, "a name")?;
+        let what = "a whole number from 0 on, below 2^64";
+        match (name, protocol::number(parameters, SEQUENCE, what)?) {
+            (None, None) => Ok(None),
+            (Some(name), Some(sequence)) if is_name(&name) => Ok(Some(Self { name, sequence })),
+            (Some(_), Some(_)) => Err(no_name("parameter producer")),
+            _ => Err(Refusal::bad_request(
+                "the parameters producer and sequence come together",
+            )),
+        }
+    }
+
+    /// The same producer with its next number, if there is one.
+    pub(crate) fn next(self) -> Option<Self> {
+        let sequence = self.sequence.checked_add(1)?;
+        Some(Self { sequence, ..self })
+    }
+
     pub(crate) fn producer(&self) -> Producer<'_> {
         Producer {
             name: &self.name,
             sequence: self.sequence,
         }
     }
+}
+
+fn is_name(name: &str) -> bool {
+    let is_visible = name.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    is_visible && (1..=MOST_NAME_BYTES).contains(&name.len())
+}
+
+fn no_name(place: &str) -> Refusal {
+    Refusal::bad_request(format!(
+        "the {place} has 1 to {MOST_NAME_BYTES} visible characters of ASCII"
+    ))
 }
 
 #[cfg(test)]
@@ -80,5 +108,28 @@ mod tests {
             );
         }
         assert!(of(&[(PRODUCER, ""), (SEQUENCE, "1")]).is_err());
+    }
+
+    #[test]
+    fn both_parameters_come_or_none() {
+        let of = |parameters| Sender::of_parameters(parameters).map_err(|refusal| refusal.message);
+        assert_eq!(of("format=a"), Ok(None));
+        let sender = of("producer=a%20b&sequence=18446744073709551614")
+            .unwrap()
+            .unwrap();
+        let next = sender.next().unwrap();
+        assert_eq!(
+            (next.producer().name, next.producer().sequence),
+            ("a b", u64::MAX)
+        );
+        assert_eq!(next.next(), None);
+        for wrong in [
+            "producer=a",
+            "sequence=1",
+            "producer=&sequence=1",
+            "producer=a&sequence=-1",
+        ] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -16,7 +16,7 @@ use hyper::header::{
 };
 use hyper::upgrade::{OnUpgrade, on};
 use hyper::{Method, Request, Response, StatusCode, Version};
-use jindou_engine::{Database, TupleFormat};
+use jindou_engine::{Database, PushReport, TupleFormat};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
@@ -35,6 +35,7 @@ use crate::metered::Metered;
 use crate::protocol;
 use crate::queries::Client;
 use crate::respond;
+use crate::sender::Sender;
 use crate::service::Service;
 use crate::streams::{PUSH_FACTOR, described, format, time};
 
@@ -111,6 +112,7 @@ impl Service {
             name,
             format,
             time_ms: time(&request)?,
+            sender: Sender::of_parameters(parameters)?,
             described: described(&request),
             client: Arc::clone(client),
             frames: 0,
@@ -302,6 +304,8 @@ struct Pushes {
     name: String,
     format: TupleFormat,
     time_ms: Option<i64>,
+    /// Who sends the next frame, if that is said, and as which one.
+    sender: Option<Sender>,
     described: String,
     client: Arc<Client>,
     frames: u64,
@@ -320,30 +324,52 @@ impl Pushes {
             };
             let memory = socket.stream.get_mut().settle();
             self.frames += 1;
-            let answer = self.push(service, text.as_str().as_bytes().to_vec()).await;
+            let pushed = self.push(service, text.as_str().as_bytes().to_vec()).await;
             drop((text, memory));
-            let answer = Message::text(answer.to_string());
+            let is_refused = pushed.is_err();
+            let answer = Message::text(self.answer(pushed).to_string());
             if let Err(close) = socket.send(answer).await {
                 return close;
+            }
+            let Some(sender) = self.sender.take() else {
+                continue;
+            };
+            // Once the number of a later frame is known, this one would be taken for a repeated one.
+            if is_refused {
+                let reason = "a frame was refused, and those behind it have later numbers";
+                return Close::because(CloseCode::Policy, reason);
+            }
+            self.sender = sender.next();
+            if self.sender.is_none() {
+                return Close::because(CloseCode::Policy, "there is no number after the last one");
             }
         }
     }
 
-    /// What became of a frame, or what is wrong with it.
-    async fn push(&self, service: &Service, text: Vec<u8>) -> Value {
+    async fn push(&self, service: &Service, text: Vec<u8>) -> Result<PushReport, Refusal> {
         let (name, format, time_ms) = (self.name.clone(), self.format, self.time_ms);
         let write = service.write_of(self.described.clone(), 0, &self.client);
-        let pushed = match service.reserve_large(text.len() * PUSH_FACTOR) {
-            Err(refusal) => Err(refusal),
-            Ok(memory) => {
-                let work = move |database: &Database| {
-                    let _memory = memory;
-                    database.push(&name, format, time_ms, text)
-                };
-                service.executor.change(write, work).await
+        let memory = service.reserve_large(text.len() * PUSH_FACTOR)?;
+        let sender = self.sender.clone();
+        let work = move |database: &Database| {
+            let _memory = memory;
+            match &sender {
+                None => database.push(&name, format, time_ms, text),
+                Some(by) => database.push_once(&name, by.producer(), format, time_ms, text),
             }
         };
+        service.executor.change(write, work).await
+    }
+
+    /// What became of a frame, or what is wrong with it.
+    fn answer(&self, pushed: Result<PushReport, Refusal>) -> Value {
         match pushed {
+            Ok(report) if report.repeated => json!({
+                "frame": self.frames,
+                "accepted": 0,
+                "late": 0,
+                "repeated": true,
+            }),
             Ok(report) => json!({
                 "frame": self.frames,
                 "accepted": report.accepted,

@@ -1,6 +1,7 @@
 //! How long do light queries take while other things happen?
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use jindou_datagen::lubm::{LightLoad, Lubm};
@@ -34,6 +35,24 @@ pub(super) fn run(
     data: Lubm,
     length: Duration,
 ) -> Result<LightUnder, BenchError> {
+    let begun = Instant::now();
+    run_while(address, data, &|| begun.elapsed() < length)
+}
+
+/// Sends light queries until told to stop.
+pub(super) fn run_until(
+    address: SocketAddr,
+    data: Lubm,
+    stop: &AtomicBool,
+) -> Result<LightUnder, BenchError> {
+    run_while(address, data, &|| !stop.load(Relaxed))
+}
+
+fn run_while(
+    address: SocketAddr,
+    data: Lubm,
+    goes_on: &(dyn Fn() -> bool + Sync),
+) -> Result<LightUnder, BenchError> {
     let draws = (0..CONNECTIONS)
         .map(|number| draw(address, data, SEED + number as u64))
         .collect::<Result<Vec<_>, _>>()?;
@@ -42,7 +61,7 @@ pub(super) fn run(
             .iter()
             .map(|requests| {
                 let thread = std::thread::Builder::new().name("light".to_owned());
-                thread.spawn_scoped(scope, move || drive(address, requests, length))
+                thread.spawn_scoped(scope, move || drive(address, requests, goes_on))
             })
             .collect();
         let parts = threads.into_iter().map(|thread| {
@@ -84,7 +103,7 @@ fn draw(address: SocketAddr, data: Lubm, seed: u64) -> Result<Vec<Vec<u8>>, Benc
         .collect())
 }
 
-fn drive(address: SocketAddr, requests: &[Vec<u8>], length: Duration) -> Part {
+fn drive(address: SocketAddr, requests: &[Vec<u8>], goes_on: &dyn Fn() -> bool) -> Part {
     // What is measured is how long the server takes, not this thread's waiting for a core; older
     // systems know no short turns.
     let _ = jindou_fabric::schedule::take_short_turns();
@@ -93,14 +112,13 @@ fn drive(address: SocketAddr, requests: &[Vec<u8>], length: Duration) -> Part {
         failed: 0,
         first_failure: None,
     };
-    let start = Instant::now();
     let mut connection = None;
-    let mut due = start;
+    let mut due = Instant::now();
     for request in requests.iter().cycle() {
-        let now = Instant::now();
-        if now - start >= length {
+        if !goes_on() {
             break;
         }
+        let now = Instant::now();
         // What was late is not made up for: no burst follows a slow answer.
         due = (due + PACE).max(now);
         match answered(&mut connection, address, request) {

@@ -10,6 +10,7 @@ mod light;
 mod report;
 mod server;
 mod slow;
+pub mod streams;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -13,6 +13,7 @@ use jindou_server::{MemoryLimits, Server as HttpServer, ServerConfig, room_for_c
 
 use super::Options;
 use crate::BenchError;
+use crate::child::ChildProgram;
 use crate::http::Connection;
 use crate::machine::Memory;
 
@@ -35,12 +36,25 @@ impl Drop for Server {
 
 impl Server {
     pub(super) fn start(options: &Options, file: &Path) -> Result<Self, BenchError> {
-        let mut command = Command::new(&options.child.program);
+        let most_body_bytes = ServerConfig::default().max_body_bytes as u64;
+        Self::start_with(&options.child, file, options.memory_bytes, most_body_bytes)
+    }
+
+    /// Starts one that loads a file, whose queries may hold so many bytes, and that takes bodies up to so
+    /// many.
+    pub(super) fn start_with(
+        child: &ChildProgram,
+        file: &Path,
+        memory_bytes: u64,
+        most_body_bytes: u64,
+    ) -> Result<Self, BenchError> {
+        let mut command = Command::new(&child.program);
         command
-            .args(&options.child.arguments)
+            .args(&child.arguments)
             .arg(TASK)
             .arg(file)
-            .arg(options.memory_bytes.to_string())
+            .arg(memory_bytes.to_string())
+            .arg(most_body_bytes.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         let failed = |reason: String| BenchError::Child {
@@ -116,11 +130,11 @@ pub(super) fn request(
 /// # Errors
 /// What keeps it from serving.
 pub fn child(arguments: &[OsString]) -> Result<bool, BenchError> {
-    let [task, file, memory] = arguments else {
+    let [task, file, memory, body] = arguments else {
         return Ok(false);
     };
-    let memory = memory.to_str().and_then(|text| text.parse().ok());
-    let (true, Some(memory)) = (task == TASK, memory) else {
+    let number = |text: &OsString| text.to_str().and_then(|text| text.parse::<u64>().ok());
+    let (true, Some(memory), Some(body)) = (task == TASK, number(memory), number(body)) else {
         return Ok(false);
     };
     let mut config = ServerConfig {
@@ -128,7 +142,12 @@ pub fn child(arguments: &[OsString]) -> Result<bool, BenchError> {
         ..ServerConfig::default()
     };
     let limits = MemoryLimits::new(Some(memory), None);
-    let database = Database::with_config(limits.engine_config(config.heavy_priority));
+    config.max_body_bytes = usize::try_from(body).unwrap_or(usize::MAX);
+    let mut engine = limits.engine_config(config.heavy_priority);
+    // As the command has them.
+    engine.continuous_threads = config.heavy_queries.div_ceil(2);
+    engine.continuous_timeout = Some(config.default_timeout);
+    let database = Database::with_config(engine);
     let sources = vec![Source::path(PathBuf::from(file))];
     database.load(sources, &LoadOptions::default(), &Progress::default())?;
     config.max_connections = config.max_connections.min(room_for_connections());

@@ -40,6 +40,9 @@ pub(crate) fn run(command: BenchCommand) -> anyhow::Result<()> {
 
 fn hostile(arguments: &HostileArguments) -> anyhow::Result<()> {
     let _room = jindou_server::room_for_connections();
+    if arguments.streams {
+        return hostile_streams(arguments);
+    }
     let options = hostile::Options {
         universities: arguments.universities.get(),
         folder: arguments.data.clone(),
@@ -53,6 +56,25 @@ fn hostile(arguments: &HostileArguments) -> anyhow::Result<()> {
     match report.verdicts().iter().find(|(_, _, met)| !met) {
         None => Ok(()),
         Some((target, found, _)) => bail!("missed: {target}: {found}"),
+    }
+}
+
+fn hostile_streams(arguments: &HostileArguments) -> anyhow::Result<()> {
+    let options = hostile::streams::Options {
+        folder: arguments.data.clone(),
+        duration: arguments.duration,
+        memory_bytes: arguments.memory,
+        registrations: arguments.registrations,
+        clients: arguments.clients,
+        only: arguments.only.clone(),
+        child: ChildProgram::this(&["bench-child"])?,
+    };
+    let report = hostile::streams::measure(&options, note)?;
+    print_report(&report, arguments.json.as_deref())?;
+    match report.failures().len() {
+        0 => Ok(()),
+        1 => bail!("a bound is broken"),
+        broken => bail!("{broken} bounds are broken"),
     }
 }
 

@@ -36,6 +36,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     let mut engine = memory(&arguments.limits).engine_config(config.heavy_priority);
     let half = engine.threads.div_ceil(2);
     engine.continuous_threads = arguments.limits.continuous_threads.unwrap_or(half);
+    engine.continuous_timeout = Some(config.default_timeout);
     arguments.spill.apply(&mut engine);
     engine.union_default_graph = arguments.union_default_graph;
     (engine.load, engine.load_addresses) = load_policies(&arguments.allow_load);

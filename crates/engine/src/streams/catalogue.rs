@@ -251,7 +251,12 @@ impl Database {
         // It was admitted once.
         let registered = self.inner().streams.registrations.add(text);
         let mut names = self.inner().streams.names.write();
-        add_parsed((number, name, text), (parsed, registered), is_paused, &mut names)
+        add_parsed(
+            (number, name, text),
+            (parsed, registered),
+            is_paused,
+            &mut names,
+        )
     }
 
     fn parse_registration(&self, text: &str) -> Result<ContinuousQuery, EngineError> {
@@ -301,8 +306,12 @@ impl Database {
         self.inner().streams.pool.end_turns_of(query.number);
         self.inner().streams.published.remove(&query);
         query.log.end();
-        // A stream that was full for its windows goes on.
-        distinct(&query.streams).for_each(|stream| stream.forget_read());
+        for stream in distinct(&query.streams) {
+            // Where others read it, its next batch forgets what they do not need.
+            if stream.readers.read().is_empty() {
+                stream.forget_read();
+            }
+        }
         Ok(true)
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
-use jindou_engine::{Clock, Config, Database, StreamDefinition};
+use jindou_engine::{Clock, Config, Database, MemoryPool, StreamDefinition};
 use jindou_server::Cors;
 use serde_json::{Value, json};
 
@@ -366,6 +366,56 @@ fn a_full_stream_says_when_to_come_again() {
         204
     );
     assert_eq!(post(&server, "/streams/s", LINES, &line).json()["late"], 50);
+}
+
+#[test]
+fn a_time_from_far_ahead_is_refused_with_its_line_and_spoils_nothing() {
+    let mut engine = Config::default();
+    engine.clock = Clock::new(|| 5_000);
+    let server = Running::with_engine(engine, |_| ());
+    let definition = r#"{"iri":"http://e/s","max_ahead_ms":1000}"#;
+    assert_eq!(put(&server, "/streams/s", JSON, definition).status, 201);
+    let line = |time: i64| format!("{time}\t<http://e/a> <http://e/p> <http://e/b> .\n");
+    let push = |lines: &str| post(&server, "/streams/s", LINES, lines);
+    let ahead = push(&format!("{}{}", line(6_000), line(6_001)));
+    assert_status(
+        &ahead,
+        400,
+        "s: line 2: event 2: the time 6001 is 1001 ms ahead",
+    );
+    let beat = post(&server, "/streams/s/heartbeat?time=7000", "", "");
+    assert_status(&beat, 400, "max_ahead_ms");
+    let document = post(&server, "/streams/s?time=7000", TURTLE, "<a:a> <a:b> 1 .");
+    assert_status(&document, 400, "event 1: the time 7000");
+    assert_eq!(push(&line(1)).json()["late"], 0);
+    assert_eq!(server.get("/streams/s", "").json()["max_ahead_ms"], 1000);
+    let any = r#"{"iri":"http://e/any","max_ahead_ms":null}"#;
+    assert_eq!(put(&server, "/streams/any", JSON, any).status, 201);
+    let leap = post(&server, "/streams/any", LINES, &line(i64::MAX));
+    assert_status(&leap, 200, "\"accepted\":1");
+}
+
+#[test]
+fn registrations_end_where_they_take_their_share_of_memory() {
+    let mut engine = Config::default();
+    engine.memory_pool = Some(Arc::new(MemoryPool::new(1 << 20)));
+    let server = Running::with_engine(engine, |_| ());
+    assert_eq!(
+        put(&server, "/streams/s", JSON, r#"{"iri":"http://e/s"}"#).status,
+        201
+    );
+    let mut register =
+        (0..).map(|number| put(&server, &format!("/continuous/q{number}"), QUERY, LATEST));
+    let refused = register
+        .find(|answer| answer.status != 201)
+        .expect("not all are taken");
+    assert_status(
+        &refused,
+        503,
+        "continuous queries are registered, and one more takes more than",
+    );
+    assert_eq!(server.send("DELETE", "/continuous/q0", "", "").status, 204);
+    assert_eq!(put(&server, "/continuous/other", QUERY, LATEST).status, 201);
 }
 
 #[test]

@@ -123,6 +123,39 @@ fn each_frame_is_a_push() {
 }
 
 #[test]
+fn what_a_producer_sends_again_through_a_socket_is_taken_once() {
+    let server = with_stream();
+    let mut first = Socket::of(&server, "/streams/s?producer=meter%201&sequence=7");
+    for frame in 1..=3 {
+        first.send(Message::text(LINE));
+        assert_eq!(
+            first.json(),
+            json!({ "frame": frame, "accepted": 1, "late": 0 })
+        );
+    }
+    drop(first);
+    // It has not heard of the last two.
+    let mut again = Socket::of(&server, "/streams/s?producer=meter%201&sequence=8");
+    for frame in 1..=2 {
+        again.send(Message::text(LINE));
+        let repeated = json!({ "frame": frame, "accepted": 0, "late": 0, "repeated": true });
+        assert_eq!(again.json(), repeated);
+    }
+    again.send(Message::text(LINE));
+    assert_eq!(again.json()["accepted"], 1);
+    again.send(Message::text("soon"));
+    assert_eq!(again.json()["status"], 400);
+    again.assert_closed(CloseCode::Policy, "later numbers");
+    // By either way it is the same producer.
+    let headers =
+        "Content-Type: text/tab-separated-values\r\nProducer: meter 1\r\nSequence: 10\r\n";
+    let repeated = post(&server, "/streams/s", headers, LINE);
+    assert_status(&repeated, 200, "\"repeated\":true");
+    let refused = Socket::open(&server, "/streams/s?producer=a", None);
+    assert_eq!(refused.err(), Some(400));
+}
+
+#[test]
 fn results_come_as_frames() {
     let server = with_query();
     feed(&server, 0..2);

@@ -42,6 +42,10 @@ fn definition(arguments: &CreateArguments) -> Value {
             arguments.interval.map(|time| json!(ms(time))),
         ),
         ("idle_ms", arguments.idle.map(|time| json!(ms(time)))),
+        (
+            "max_ahead_ms",
+            arguments.max_ahead.map(|time| json!(ms(time))),
+        ),
         ("timing", predicates(&arguments.timing)),
         ("timeless", predicates(&arguments.timeless)),
         (
