@@ -270,7 +270,8 @@ pub(crate) struct LimitArguments {
         allow_negative_numbers = true
     )]
     pub(crate) max_body: Option<u64>,
-    /// Threads for continuous queries that take more than 10 ms; with 0, a push is answered after all
+    /// Threads for continuous queries that take more than 50 ms, beside one for those that take more
+    /// than 10 ms; with 0, a push is answered after all
     /// queries that it makes due [default: half of the cores]
     #[arg(long, value_name = "N")]
     pub(crate) continuous_threads: Option<usize>,

@@ -89,7 +89,8 @@ pub struct Config {
     /// What calls endpoints, instead of the network. Default: none.
     pub service_caller: Option<Arc<dyn ServiceCaller>>,
     /// Threads for continuous queries that take more than a few milliseconds, so that producers do not
-    /// wait for them. With none, the thread that completes a window evaluates its queries.
+    /// wait for them: so many for those that take more than 50 ms, and one more for the others, which
+    /// do not wait for these. With none, the thread that completes a window evaluates its queries.
     /// Default: none.
     pub continuous_threads: usize,
     /// The longest evaluation of a continuous query; one that takes longer is a result that says so, and

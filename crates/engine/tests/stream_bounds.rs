@@ -207,6 +207,30 @@ fn a_query_that_is_dropped_gives_up_the_thread_that_evaluates_it() {
 }
 
 #[test]
+fn a_query_that_takes_milliseconds_does_not_wait_for_one_that_takes_minutes() {
+    let _one = one();
+    let mut config = Config::default();
+    config.continuous_threads = 1;
+    let database = with_stream(config);
+    for heavy in 0..3 {
+        database.register(&format!("heavy{heavy}"), CROSS).unwrap();
+    }
+    let fair = "SELECT (COUNT(*) AS ?n) FROM STREAM <http://e/s> [RANGE 1s] \
+                WHERE { ?a <http://e/p> ?c . ?d <http://e/p> ?f FILTER(STR(?a) < STR(?f)) }";
+    a_second(&database, 0, 2_000);
+    database.register("fair", fair).unwrap();
+    // Some ten thousand pairs each.
+    for second in 1..6 {
+        a_second(&database, second, 100);
+    }
+    assert_eq!(next(&database, "fair", 4), Ok(5));
+    assert_eq!(database.continuous_query("heavy0").unwrap().executions, 0);
+    for heavy in 0..3 {
+        assert!(database.unregister(&format!("heavy{heavy}")).unwrap());
+    }
+}
+
+#[test]
 fn an_evaluation_that_takes_too_long_is_a_result_that_says_so() {
     let _one = one();
     let mut config = Config::default();
@@ -291,4 +315,22 @@ fn the_windows_of_streams_are_data() {
     assert!(waiting > 0);
     push(&database, "s", &line(200, 2)).unwrap();
     assert!(taken() > waiting);
+}
+
+#[test]
+fn light_queries_go_on_while_others_hold_all_memory() {
+    let _one = one();
+    let config = pool(64 << 20);
+    let all = config.memory_pool.clone().unwrap();
+    let database = with_stream(config);
+    let rows = "SELECT ?s ?o FROM STREAM <http://e/s> [RANGE 1s STEP 100ms] \
+                WHERE { ?s <http://e/p> ?o }";
+    database.register("rows", rows).unwrap();
+    let held = all.reserve(all.limit_bytes()).unwrap();
+    for batch in 0..30 {
+        push(&database, "s", &line(100 * batch, batch as usize)).unwrap();
+    }
+    drop(held);
+    assert_eq!(next(&database, "rows", 0), Ok(1));
+    assert_eq!(next(&database, "rows", 28), Ok(29));
 }

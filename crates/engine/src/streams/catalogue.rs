@@ -516,6 +516,7 @@ fn continuous(
         is_gone: false.into(),
         wakes: 0.into(),
         is_long: false.into(),
+        is_slow: false.into(),
         overlaps,
         has_counts,
         incremental: OnceLock::new(),

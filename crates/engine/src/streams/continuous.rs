@@ -71,6 +71,8 @@ pub(crate) struct Continuous {
     pub(super) wakes: AtomicU64,
     /// The last evaluation took long.
     pub(super) is_long: AtomicBool,
+    /// It takes so long that queries that do not are not to wait for it.
+    pub(super) is_slow: AtomicBool,
     /// Where its results go, if they are a stream.
     pub(super) publishes: Option<Arc<Stream>>,
     pub(super) figures: Figures,

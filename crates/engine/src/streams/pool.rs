@@ -1,9 +1,13 @@
 //! Threads for queries that take long: those who push tuples do not wait for them.
+//!
+//! A query that takes some milliseconds does not wait for one that takes a minute either: it has a thread
+//! that gives up whatever takes longer than a [`TURN`], and leaves it to the others from then on.
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle, ThreadId};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jindou_exec::CancellationToken;
 use parking_lot::{Condvar, Mutex};
@@ -12,7 +16,7 @@ use super::continuous::Continuous;
 use super::evaluate::Turn;
 use crate::database::Inner;
 
-/// How long a query is evaluated before others have their turn.
+/// How long a query is evaluated before others have their turn, and an evaluation may take that is not slow.
 const TURN: Duration = Duration::from_millis(50);
 
 /// Threads that evaluate queries, begun when there is something to do.
@@ -28,10 +32,49 @@ pub(crate) struct Pool {
 
 #[derive(Default)]
 struct PoolState {
+    brief: LaneState,
+    slow: LaneState,
+    is_stopped: bool,
+}
+
+#[derive(Default)]
+struct LaneState {
     /// Each of them is nobody else's until its turn is over.
     queue: VecDeque<Arc<Continuous>>,
     threads: Vec<JoinHandle<()>>,
-    is_stopped: bool,
+}
+
+/// For which queries is a thread?
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lane {
+    /// For those whose evaluations take no longer than a [`TURN`], as far as is known.
+    Brief,
+    Slow,
+}
+
+impl Lane {
+    fn of(query: &Continuous) -> Self {
+        match query.is_slow.load(Relaxed) {
+            true => Self::Slow,
+            false => Self::Brief,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Brief => "brief",
+            Self::Slow => "slow",
+        }
+    }
+}
+
+impl PoolState {
+    fn lane(&mut self, lane: Lane) -> &mut LaneState {
+        match lane {
+            Lane::Brief => &mut self.brief,
+            Lane::Slow => &mut self.slow,
+        }
+    }
 }
 
 /// A thread that evaluates a query, which is ended if the query goes.
@@ -78,71 +121,93 @@ impl Pool {
         self.turns.lock().retain(|turn| turn.thread != thread);
     }
 
-    /// Has a query evaluated by one of so many threads; false if there is none, and none can be
-    /// started.
+    /// Has a query evaluated by a thread: one of so many for those that are slow, or one more for the others.
+    /// False if there is none, and none can be started.
     pub(super) fn submit(
         self: &Arc<Self>,
         inner: &Arc<Inner>,
         most_threads: usize,
         query: &Arc<Continuous>,
     ) -> bool {
+        let lane = Lane::of(query);
+        let most = match lane {
+            Lane::Brief => 1,
+            Lane::Slow => most_threads,
+        };
         let mut state = self.state.lock();
         if state.is_stopped {
             return false;
         }
-        if state.threads.len() < most_threads {
+        let threads = &mut state.lane(lane).threads;
+        if threads.len() < most {
             let (pool, inner) = (Arc::clone(self), Arc::downgrade(inner));
-            let name = format!("jindou-stream-{}", state.threads.len());
+            let name = format!("jindou-{}-{}", lane.name(), threads.len());
             match thread::Builder::new()
                 .name(name)
-                .spawn(move || pool.work(&inner))
+                .spawn(move || pool.work(&inner, lane))
             {
-                Ok(thread) => state.threads.push(thread),
+                Ok(thread) => threads.push(thread),
                 Err(error) => tracing::warn!("no thread for continuous queries: {error}"),
             }
         }
-        if state.threads.is_empty() {
+        if threads.is_empty() {
             return false;
         }
-        state.queue.push_back(Arc::clone(query));
+        state.lane(lane).queue.push_back(Arc::clone(query));
         drop(state);
-        self.ready.notify_one();
+        self.ready.notify_all();
         true
     }
 
-    fn work(&self, inner: &Weak<Inner>) {
-        while let Some(query) = self.next() {
+    fn work(self: &Arc<Self>, inner: &Weak<Inner>, lane: Lane) {
+        while let Some(query) = self.next(lane) {
             let Some(inner) = inner.upgrade() else {
                 return;
             };
             let turn = Turn {
                 most: Some(TURN),
-                limit: None,
+                limit: (lane == Lane::Brief).then_some(TURN),
             };
+            let executions = || query.figures.executions.load(Relaxed);
+            let (begun, before) = (Instant::now(), executions());
             self.begin_turn(&query);
             let is_done = inner.take_turn_of(&query, turn);
             self.end_turn();
+            let evaluated = executions() - before;
+            let is_slow = match lane {
+                // It was given up.
+                Lane::Brief => !is_done && evaluated == 0,
+                Lane::Slow => {
+                    begun.elapsed() >= TURN * u32::try_from(evaluated.max(1)).unwrap_or(1)
+                }
+            };
+            query.is_slow.store(is_slow, Relaxed);
             inner.let_results_leave(&query);
             // Whoever pushed tuples did not wait for this one.
             query.streams.iter().for_each(|stream| stream.forget_read());
             inner.limit_journal();
-            if !is_done {
-                self.state.lock().queue.push_back(query);
+            let threads = inner.config.continuous_threads;
+            if !is_done && !self.submit(&inner, threads, &query) && !self.is_stopped() {
+                inner.take_turn_of(&query, Turn::default());
             }
         }
     }
 
-    fn next(&self) -> Option<Arc<Continuous>> {
+    fn next(&self, lane: Lane) -> Option<Arc<Continuous>> {
         let mut state = self.state.lock();
         loop {
             if state.is_stopped {
                 return None;
             }
-            match state.queue.pop_front() {
+            match state.lane(lane).queue.pop_front() {
                 Some(query) => return Some(query),
                 None => self.ready.wait(&mut state),
             }
         }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.state.lock().is_stopped
     }
 
     /// Ends all threads, and waits until they have ended.
@@ -150,7 +215,13 @@ impl Pool {
         let threads = {
             let mut state = self.state.lock();
             state.is_stopped = true;
-            std::mem::take(&mut state.threads)
+            let slow = std::mem::take(&mut state.slow.threads);
+            state
+                .brief
+                .threads
+                .drain(..)
+                .chain(slow)
+                .collect::<Vec<_>>()
         };
         {
             let turns = self.turns.lock();

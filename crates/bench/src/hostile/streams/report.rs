@@ -9,8 +9,9 @@ use crate::hostile::report::LightUnder;
 use crate::machine::Machine;
 use crate::table::{Table, bytes, millis, thousands};
 
-/// What the allocator may keep of an attack, once all that it made is gone.
-pub(super) const REST_BYTES: u64 = 96 << 20;
+/// What the allocator may keep of an attack, once all that it made is gone: pages in which a thousand
+/// connections had their buffers. It does not grow with the next attack.
+pub(super) const REST_BYTES: u64 = 192 << 20;
 /// How many times its quiet value the 99th percentile of light queries may be,
 const MOST_TIMES_QUIET: f64 = 10.0;
 /// unless it is below so many milliseconds.

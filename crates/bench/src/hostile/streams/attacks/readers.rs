@@ -10,6 +10,8 @@ use crate::hostile::streams::client::{Answer, Client, Told, socket};
 
 /// Tuples of a batch, all of which each result has.
 const TUPLES: u64 = 2_000;
+/// From one batch to the next: it is not the flood that hurts.
+const PACE: Duration = Duration::from_millis(50);
 
 pub(super) fn run(ground: &Ground) -> Result<Told, BenchError> {
     let mut client = Client::new(ground.address);
@@ -36,9 +38,11 @@ pub(super) fn run(ground: &Ground) -> Result<Told, BenchError> {
     let begun = Instant::now();
     let mut time_ms = 0;
     while begun.elapsed() < ground.length {
+        let at = Instant::now();
         time_ms += 100;
         let lines: String = (0..TUPLES).map(|tuple| line(time_ms, tuple)).collect();
         told.expect("a push", &[200], &client.push("loud", &lines)?);
+        std::thread::sleep(PACE.saturating_sub(at.elapsed()));
     }
     drop(held);
     told.expect("dropping", &[204], &client.delete("/continuous/loud")?);

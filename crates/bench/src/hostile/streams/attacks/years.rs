@@ -3,11 +3,15 @@
 
 use std::time::Instant;
 
-use super::{Ground, STREAM_BYTES, line, made};
+use super::{Ground, line};
 use crate::BenchError;
 use crate::hostile::streams::client::{Client, Told};
 
 const YEAR_MS: i64 = 365 * 24 * 60 * 60 * 1000;
+/// Bytes that the windows of the stream may take: it is to be full.
+const STREAM_BYTES: u64 = 4 << 20;
+/// Bytes that are pushed at least: a tuple takes a dozen of them in a window.
+const PUSHED_BYTES: u64 = 16 * STREAM_BYTES;
 /// Tuples of a push.
 const TUPLES: u64 = 1_000;
 
@@ -29,7 +33,8 @@ const WINDOWS: [(&str, &[u16]); 8] = [
 pub(super) fn run(ground: &Ground) -> Result<Told, BenchError> {
     let mut client = Client::new(ground.address);
     let mut told = Told::default();
-    made(&mut client, "year", "")?;
+    let year = client.put_stream("year", &format!(",\"memory\":{STREAM_BYTES}"))?;
+    told.expect("a stream", &[201], &year);
     let byte = client.put_stream("byte", ",\"memory\":1")?;
     told.expect("a ring of a byte", &[201], &byte);
     let text = "ASK FROM STREAM <http://e/byte> [RANGE 1s] WHERE { ?x ?p ?y }";
@@ -69,7 +74,7 @@ pub(super) fn run(ground: &Ground) -> Result<Told, BenchError> {
 fn fill(ground: &Ground, client: &mut Client, told: &mut Told) -> Result<(), BenchError> {
     let begun = Instant::now();
     let (mut next, mut pushed_bytes) = (0, 0);
-    while begun.elapsed() < ground.length || pushed_bytes < STREAM_BYTES {
+    while begun.elapsed() < ground.length || pushed_bytes < PUSHED_BYTES {
         let lines: String = (next..next + TUPLES)
             .map(|tuple| line(YEAR_MS + tuple as i64, tuple))
             .collect();
