@@ -510,7 +510,9 @@ fn variables_range_over_windows_that_have_names() {
 #[test]
 fn a_stream_may_leap_by_ages() {
     let database = Database::new();
-    stream(&database, "s");
+    let mut definition = StreamDefinition::new("http://e/s");
+    definition.max_ahead_ms = None;
+    assert!(database.create_stream("s", definition).unwrap());
     let text = "SELECT ?x FROM STREAM :s [RANGE 200ms STEP 100ms] WHERE { ?x :p ?y }";
     for name in ["q", "paused"] {
         database.register(name, &format!("{PREFIX}{text}")).unwrap();

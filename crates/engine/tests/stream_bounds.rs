@@ -223,7 +223,9 @@ fn a_query_that_takes_milliseconds_does_not_wait_for_one_that_takes_minutes() {
     for second in 1..6 {
         a_second(&database, second, 100);
     }
-    assert_eq!(next(&database, "fair", 4), Ok(5));
+    for sequence in 0..5 {
+        assert_eq!(next(&database, "fair", sequence), Ok(sequence + 1));
+    }
     assert_eq!(database.continuous_query("heavy0").unwrap().executions, 0);
     for heavy in 0..3 {
         assert!(database.unregister(&format!("heavy{heavy}")).unwrap());

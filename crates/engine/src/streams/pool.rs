@@ -14,6 +14,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::continuous::Continuous;
 use super::evaluate::Turn;
+use super::stream::Stream;
 use crate::database::Inner;
 
 /// How long a query is evaluated before others have their turn, and an evaluation may take that is not slow.
@@ -74,6 +75,43 @@ impl PoolState {
             Lane::Brief => &mut self.brief,
             Lane::Slow => &mut self.slow,
         }
+    }
+}
+
+/// Streams of which queries have read something. To forget that asks all readers of a stream, so it is done for
+/// many queries at once.
+struct Unforgotten {
+    streams: Vec<Arc<Stream>>,
+    last: Instant,
+}
+
+impl Default for Unforgotten {
+    fn default() -> Self {
+        Self {
+            streams: Vec::new(),
+            last: Instant::now(),
+        }
+    }
+}
+
+impl Unforgotten {
+    fn add(&mut self, query: &Continuous) {
+        for stream in &query.streams {
+            if !self.streams.iter().any(|known| Arc::ptr_eq(known, stream)) {
+                self.streams.push(Arc::clone(stream));
+            }
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.last.elapsed() >= TURN
+    }
+
+    fn forget(&mut self) {
+        self.streams
+            .drain(..)
+            .for_each(|stream| stream.forget_read());
+        self.last = Instant::now();
     }
 }
 
@@ -160,6 +198,7 @@ impl Pool {
     }
 
     fn work(self: &Arc<Self>, inner: &Weak<Inner>, lane: Lane) {
+        let mut unforgotten = Unforgotten::default();
         while let Some(query) = self.next(lane) {
             let Some(inner) = inner.upgrade() else {
                 return;
@@ -184,8 +223,11 @@ impl Pool {
             query.is_slow.store(is_slow, Relaxed);
             inner.let_results_leave(&query);
             // Whoever pushed tuples did not wait for this one.
-            query.streams.iter().for_each(|stream| stream.forget_read());
-            inner.limit_journal();
+            unforgotten.add(&query);
+            if self.is_idle(lane) || unforgotten.is_due() {
+                unforgotten.forget();
+                inner.limit_journal();
+            }
             let threads = inner.config.continuous_threads;
             if !is_done && !self.submit(&inner, threads, &query) && !self.is_stopped() {
                 inner.take_turn_of(&query, Turn::default());
@@ -204,6 +246,10 @@ impl Pool {
                 None => self.ready.wait(&mut state),
             }
         }
+    }
+
+    fn is_idle(&self, lane: Lane) -> bool {
+        self.state.lock().lane(lane).queue.is_empty()
     }
 
     fn is_stopped(&self) -> bool {

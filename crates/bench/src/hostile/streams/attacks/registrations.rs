@@ -29,19 +29,22 @@ fn text(pattern: &str) -> String {
     format!("SELECT ?x FROM STREAM <http://e/many> [RANGE 1s STEP 100ms] WHERE {{ {pattern} }}")
 }
 
+fn name_of(kind: &str, number: usize) -> String {
+    format!("{}{number}", kind.replace(' ', "_"))
+}
+
 pub(super) fn run(ground: &Ground) -> Result<Told, BenchError> {
     let mut client = Client::new(ground.address);
     let mut told = Told::default();
     made(&mut client, "many", "")?;
     let each = ground.registrations / KINDS.len();
-    for (kind, text) in KINDS {
-        told.add(in_parts(ground, each, &|client, told, number| {
-            let name = format!("{}{number}", kind.replace(' ', "_"));
-            let answer = client.register(&name, &text(number))?;
+    told.add(in_parts(ground, each, &|client, told, number| {
+        for (kind, text) in KINDS {
+            let answer = client.register(&name_of(kind, number), &text(number))?;
             told.expect(&format!("registering, {kind}"), &[201, 503], &answer);
-            Ok(())
-        })?);
-    }
+        }
+        Ok(())
+    })?);
     let mut time_ms = 0;
     let mut batches = |client: &mut Client, told: &mut Told| {
         for _ in 0..BATCHES {
@@ -52,15 +55,14 @@ pub(super) fn run(ground: &Ground) -> Result<Told, BenchError> {
         Ok::<_, BenchError>(())
     };
     batches(&mut client, &mut told)?;
-    for (kind, _) in KINDS {
-        told.add(in_parts(ground, each, &|client, told, number| {
-            let name = format!("{}{number}", kind.replace(' ', "_"));
-            let answer = client.delete(&format!("/continuous/{name}"))?;
+    told.add(in_parts(ground, each, &|client, told, number| {
+        for (kind, _) in KINDS {
+            let answer = client.delete(&format!("/continuous/{}", name_of(kind, number)))?;
             // One that was refused is not there.
             told.expect("dropping", &[204, 404], &answer);
-            Ok(())
-        })?);
-    }
+        }
+        Ok(())
+    })?);
     told.said.remove("dropping: 404");
     batches(&mut client, &mut told)?;
     told.expect(
