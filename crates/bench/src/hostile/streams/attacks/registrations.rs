@@ -12,25 +12,38 @@ const CLIENTS: usize = 4;
 /// Batches that come once all are there, and then again once they are gone.
 const BATCHES: u64 = 3;
 
-/// What is registered as the so manieth query of a kind.
-const KINDS: [(&str, fn(usize) -> String); 3] = [
-    ("equal", |_| text("?x <http://e/p> ?y")),
-    ("of one shape", |number| {
-        text(&format!("?x <http://e/p> <http://e/o{number}>"))
-    }),
-    ("all different", |number| {
-        text(&format!(
-            "?x <http://e/p{number}> ?y{number} FILTER(?y{number} > {number})"
-        ))
-    }),
+/// Some queries that are registered.
+struct Kind {
+    name: &'static str,
+    /// The text of the so manieth one.
+    text: fn(usize) -> String,
+}
+
+const KINDS: [Kind; 3] = [
+    Kind {
+        name: "equal",
+        text: |_| text("?x <http://e/p> ?y"),
+    },
+    Kind {
+        name: "of one shape",
+        text: |number| text(&format!("?x <http://e/p> <http://e/o{number}>")),
+    },
+    Kind {
+        name: "all different",
+        text: |number| {
+            text(&format!(
+                "?x <http://e/p{number}> ?y{number} FILTER(?y{number} > {number})"
+            ))
+        },
+    },
 ];
 
 fn text(pattern: &str) -> String {
     format!("SELECT ?x FROM STREAM <http://e/many> [RANGE 1s STEP 100ms] WHERE {{ {pattern} }}")
 }
 
-fn name_of(kind: &str, number: usize) -> String {
-    format!("{}{number}", kind.replace(' ', "_"))
+fn name_of(kind: &Kind, number: usize) -> String {
+    format!("{}{number}", kind.name.replace(' ', "_"))
 }
 
 pub(super) fn run(ground: &Ground) -> Result<Told, BenchError> {
@@ -39,9 +52,9 @@ pub(super) fn run(ground: &Ground) -> Result<Told, BenchError> {
     made(&mut client, "many", "")?;
     let each = ground.registrations / KINDS.len();
     told.add(in_parts(ground, each, &|client, told, number| {
-        for (kind, text) in KINDS {
-            let answer = client.register(&name_of(kind, number), &text(number))?;
-            told.expect(&format!("registering, {kind}"), &[201, 503], &answer);
+        for kind in &KINDS {
+            let answer = client.register(&name_of(kind, number), &(kind.text)(number))?;
+            told.expect(&format!("registering, {}", kind.name), &[201, 503], &answer);
         }
         Ok(())
     })?);
@@ -56,7 +69,7 @@ pub(super) fn run(ground: &Ground) -> Result<Told, BenchError> {
     };
     batches(&mut client, &mut told)?;
     told.add(in_parts(ground, each, &|client, told, number| {
-        for (kind, _) in KINDS {
+        for kind in &KINDS {
             let answer = client.delete(&format!("/continuous/{}", name_of(kind, number)))?;
             // One that was refused is not there.
             told.expect("dropping", &[204, 404], &answer);
