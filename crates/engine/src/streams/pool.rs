@@ -20,6 +20,10 @@ use crate::database::Inner;
 /// How long a query is evaluated before others have their turn, and an evaluation may take that is not slow.
 const TURN: Duration = Duration::from_millis(50);
 
+/// How often streams forget what was read, while there are queries to evaluate: it asks all readers of a stream,
+/// and whoever registers or drops one waits meanwhile.
+const FORGET_EVERY: Duration = Duration::from_secs(1);
+
 /// Threads that evaluate queries, begun when there is something to do.
 #[derive(Default)]
 pub(crate) struct Pool {
@@ -104,7 +108,7 @@ impl Unforgotten {
     }
 
     fn is_due(&self) -> bool {
-        self.last.elapsed() >= TURN
+        self.last.elapsed() >= FORGET_EVERY
     }
 
     fn forget(&mut self) {
