@@ -328,6 +328,8 @@ fn light_queries_go_on_while_others_hold_all_memory() {
     let rows = "SELECT ?s ?o FROM STREAM <http://e/s> [RANGE 1s STEP 100ms] \
                 WHERE { ?s <http://e/p> ?o }";
     database.register("rows", rows).unwrap();
+    let count = rows.replace("?s ?o FROM", "(COUNT(*) AS ?n) FROM");
+    database.register("count", &count).unwrap();
     let held = all.reserve(all.limit_bytes()).unwrap();
     for batch in 0..30 {
         push(&database, "s", &line(100 * batch, batch as usize)).unwrap();
@@ -335,4 +337,5 @@ fn light_queries_go_on_while_others_hold_all_memory() {
     drop(held);
     assert_eq!(next(&database, "rows", 0), Ok(1));
     assert_eq!(next(&database, "rows", 28), Ok(29));
+    assert_eq!(next(&database, "count", 28), Ok(29));
 }

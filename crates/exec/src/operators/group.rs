@@ -270,9 +270,11 @@ impl Group {
     fn book(&mut self, cx: &Context) -> Result<(), ExecError> {
         let bytes = self.bytes();
         if self.late.is_none() {
-            self.has_room = cx.room(&mut self.booked, bytes + rest(cx))?;
+            self.has_room = cx.room(&mut self.booked, bytes + rest(bytes, cx))?;
             self.fixed_bytes = bytes;
-        } else if bytes > self.fixed_bytes + rest(cx) && !cx.room(&mut self.booked, bytes)? {
+        } else if bytes > self.fixed_bytes + rest(self.fixed_bytes, cx)
+            && !cx.room(&mut self.booked, bytes)?
+        {
             // Texts must be held to be handed over.
             return Err(cx.memory_exceeded());
         }
@@ -284,7 +286,7 @@ impl Group {
         let columns = self.columns.iter();
         let states = columns.map(|c| c.accumulator.bytes_with(groups, rows));
         let bytes = self.groups.bytes_with(rows) + states.sum::<usize>();
-        Ok(!self.groups.is_full(rows) && cx.room(&mut self.booked, bytes + rest(cx))?)
+        Ok(!self.groups.is_full(rows) && cx.room(&mut self.booked, bytes + rest(bytes, cx))?)
     }
 
     fn bytes(&self) -> usize {
@@ -450,9 +452,10 @@ impl Group {
     }
 }
 
-/// Bytes that are left to texts of the groups that are there when nothing new may be kept.
-fn rest(cx: &Context) -> usize {
-    cx.space().own_bytes() / 2
+/// Bytes that are left to texts of the groups that are there when nothing new may be kept: no more than
+/// these take, so that a few groups hold nothing of what all queries share.
+fn rest(bytes: usize, cx: &Context) -> usize {
+    bytes.min(cx.space().own_bytes() / 2)
 }
 
 /// The group of each row.
