@@ -269,6 +269,9 @@ impl Merged<'_> {
         while cursor.key < list.keys.len() && out.len() < budget {
             let begin = cursor.key;
             let end = list.keys.len().min(begin + KEYS_AT_ONCE);
+            if self.follow_whole(list, cursor, end, allowed, budget, rows, out)? {
+                continue;
+            }
             degrees.clear();
             let batch = part(list, begin, end);
             self.window.degrees(&batch, None, &mut degrees);
@@ -287,6 +290,58 @@ impl Merged<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Follows all of the keys up to `end` in both graphs and merges what they have; false, and nothing is
+    /// done, where there is no room for that, or a key has been begun.
+    #[expect(clippy::too_many_arguments, reason = "as the call that it is part of")]
+    fn follow_whole(
+        &self,
+        list: &Lists<'_>,
+        cursor: &mut Cursor,
+        end: usize,
+        allowed: Option<&IdRanges>,
+        budget: usize,
+        rows: &mut Vec<u32>,
+        out: &mut Vec<TermId>,
+    ) -> Result<bool, Unavailable> {
+        let (begin, room) = (cursor.key, budget - out.len());
+        // Places of one key alone are shared out by their numbers.
+        if cursor.offset > 0 || list.keys.len() == 1 || room < end - begin {
+            return Ok(false);
+        }
+        let keys = [part(list, begin, end)];
+        let (mut of_window, mut of_stored) = (Found::default(), Found::default());
+        let mut at = Cursor::default();
+        let (found_rows, found) = (&mut of_window.0, &mut of_window.1);
+        (self.window).expand(&keys, &mut at, allowed, room, found_rows, found);
+        if at.key < end - begin || found.len() == room {
+            return Ok(false);
+        }
+        let mut at = Cursor::default();
+        let room = room - found.len();
+        let (found_rows, found) = (&mut of_stored.0, &mut of_stored.1);
+        (self.source).expand(
+            self.stored,
+            &keys,
+            &mut at,
+            allowed,
+            room,
+            found_rows,
+            found,
+        )?;
+        if at.key < end - begin || !found_rows.iter().zip(found).is_sorted() {
+            return Ok(false);
+        }
+        merge_found(&of_stored, &of_window, |row, id| {
+            rows.push(begin as u32 + row);
+            out.push(id);
+        });
+        *cursor = Cursor {
+            key: end,
+            offset: 0,
+        };
+        Ok(true)
     }
 
     /// Goes on with the cursor's key, first in the stored graph.
@@ -494,9 +549,52 @@ fn part<'a>(list: &Lists<'a>, begin: usize, end: usize) -> Lists<'a> {
     }
 }
 
+/// Visits what either has, in order, each once.
+fn merge_found(one: &Found, other: &Found, mut visit: impl FnMut(u32, TermId)) {
+    let mut ones = one.0.iter().zip(&one.1).peekable();
+    for (row, id) in other.0.iter().zip(&other.1) {
+        while let Some((row, id)) = ones.next_if(|next| *next < (row, id)) {
+            visit(*row, *id);
+        }
+        ones.next_if_eq(&(row, id));
+        visit(*row, *id);
+    }
+    ones.for_each(|(row, id)| visit(*row, *id));
+}
+
 fn dedup_from<T: Copy + Ord>(begin: usize, items: &mut Vec<T>) {
     let mut new = items.split_off(begin);
     new.sort_unstable();
     new.dedup();
     items.append(&mut new);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_both_have_comes_once_and_in_order() {
+        let found = |pairs: &[(u32, u64)]| -> Found {
+            let pairs = pairs.iter();
+            pairs.map(|(row, id)| (*row, TermId::vertex(*id))).unzip()
+        };
+        for (one, other, expected) in [
+            (&[][..], &[][..], &[][..]),
+            (&[(0, 7)], &[], &[(0, 7)]),
+            (&[], &[(0, 7)], &[(0, 7)]),
+            (
+                &[(0, 1), (0, 3), (2, 1)],
+                &[(0, 2), (0, 3), (1, 9), (2, 0)],
+                &[(0, 1), (0, 2), (0, 3), (1, 9), (2, 0), (2, 1)],
+            ),
+        ] {
+            let mut merged = Found::default();
+            merge_found(&found(one), &found(other), |row, id| {
+                merged.0.push(row);
+                merged.1.push(id);
+            });
+            assert_eq!(merged, found(expected));
+        }
+    }
 }
