@@ -4,7 +4,8 @@ use std::convert::Infallible;
 
 use jindou_engine::BrokerProtocol;
 #[cfg(any(feature = "kafka", feature = "mqtt"))]
-use jindou_engine::{SinkDefinition, SourceDefinition};
+use jindou_engine::SinkDefinition;
+use jindou_engine::SourceDefinition;
 
 use crate::error::{BrokerError, Refused};
 use crate::sink::SinkJob;
@@ -18,6 +19,7 @@ pub(crate) fn check(protocol: BrokerProtocol) -> Result<(), Refused> {
         BrokerProtocol::Kafka => Ok(()),
         #[cfg(feature = "mqtt")]
         BrokerProtocol::Mqtt => Ok(()),
+        BrokerProtocol::Ldes => Ok(()),
         other => Err(Refused::not_built(other)),
     }
 }
@@ -32,6 +34,7 @@ pub(crate) fn read(job: &SourceJob) -> Result<Infallible, BrokerError> {
         SourceDefinition::Kafka(kafka) => crate::kafka::read(job, kafka),
         #[cfg(feature = "mqtt")]
         SourceDefinition::Mqtt(mqtt) => crate::mqtt::read(job, mqtt),
+        SourceDefinition::Ldes(ldes) => crate::ldes::read(job, ldes),
         other => Err(BrokerError::client(
             "it cannot be read",
             &Refused::not_built(other.protocol()),

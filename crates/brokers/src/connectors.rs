@@ -61,6 +61,13 @@ impl Connectors {
     /// [`Refused`].
     pub fn check_source(&self, source: &SourceDefinition) -> Result<(), Refused> {
         client::check(source.protocol())?;
+        if let SourceDefinition::Ldes(ldes) = source {
+            let checked = self.database.check_page(&ldes.url);
+            return checked.map_err(|reason| Refused::Page {
+                url: ldes.url.clone(),
+                reason,
+            });
+        }
         self.policy.check(source.addresses())
     }
 
@@ -129,6 +136,7 @@ impl Connectors {
     fn read(&self, feed: StreamFeed, has_room: Result<(), Refused>) -> Running<SourceJob> {
         let allowed = has_room.and_then(|()| self.check_source(feed.source()));
         let job = Arc::new(SourceJob {
+            database: self.database.clone(),
             pool: self.database.config().memory_pool.clone(),
             stop: Stop::default(),
             status: Mutex::default(),

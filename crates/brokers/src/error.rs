@@ -1,6 +1,8 @@
 //! Why is a source or a sink refused, and why does one not go on?
 
-use jindou_engine::{BrokerProtocol, EngineError};
+use jindou_engine::{BrokerProtocol, EngineError, WebError};
+
+use crate::ldes::PageError;
 
 /// Why a source or a sink is not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,6 +22,14 @@ pub enum Refused {
     NotAllowed {
         /// The address.
         address: String,
+    },
+    /// The settings do not allow to read a page.
+    #[error("{url} may not be read: {reason} (--allow-load says what may)")]
+    Page {
+        /// Its address.
+        url: String,
+        /// Why not.
+        reason: WebError,
     },
     /// There are as many as there may be.
     #[error("there are {most} sources and sinks, as many as a server reads and feeds")]
@@ -79,6 +89,36 @@ pub enum BrokerError {
     /// The topic has other partitions than before.
     #[error("the topic has other partitions")]
     Repartitioned,
+    /// A page of an event stream cannot be taken.
+    #[error("{address}: {source}")]
+    Page {
+        /// Its address.
+        address: String,
+        /// Why not.
+        source: Box<PageError>,
+    },
+    /// An event stream has more members than are known at once.
+    #[error(
+        "more than {most} members are on pages that may change, which the server does not say never will          (Cache-Control: immutable)"
+    )]
+    TooManyMembers {
+        /// The bound.
+        most: usize,
+    },
+    /// An event stream has more pages than are known at once.
+    #[error(
+        "it has more than {most} pages that never change, or more than {most_open} others (which the server \
+         does not say never will, by Cache-Control: immutable)"
+    )]
+    TooManyPages {
+        /// The bound of pages that never change.
+        most: usize,
+        /// That of others.
+        most_open: usize,
+    },
+    /// What was noted before is not what this program notes.
+    #[error("the notes of the source make no sense: the stream is to be made anew")]
+    BadNotes,
     /// The engine takes nothing for now.
     #[error(transparent)]
     Engine(#[from] EngineError),

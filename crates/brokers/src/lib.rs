@@ -7,7 +7,8 @@
 //! and content. Neither ever holds up the engine: a source waits while its stream is full, and a sink that
 //! falls behind loses the oldest results, and counts them.
 //!
-//! The clients are features: `kafka` (librdkafka) and `mqtt`. What a build does not have is refused by name.
+//! The clients of brokers are features: `kafka` (librdkafka) and `mqtt`. What a build does not have is refused
+//! by name. Linked Data Event Streams (`ldes`) need nothing but the engine, and are always there.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(all(feature = "kafka", feature = "mqtt")),
@@ -22,6 +23,7 @@ mod connectors;
 mod error;
 #[cfg(feature = "kafka")]
 mod kafka;
+mod ldes;
 #[cfg(feature = "mqtt")]
 mod mqtt;
 mod policy;
@@ -32,5 +34,6 @@ mod stop;
 
 pub use connectors::Connectors;
 pub use error::{BrokerError, Refused};
+pub use ldes::PageError;
 pub use policy::BrokerPolicy;
-pub use status::{Connection, Position, RefusedMessage, SinkStatus, SourceStatus};
+pub use status::{Connection, Pages, Position, RefusedMessage, SinkStatus, SourceStatus};

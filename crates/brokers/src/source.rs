@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use jindou_engine::{EngineError, FeedMessage, MemoryPool, Producer, StreamFeed};
+use jindou_engine::{Database, EngineError, FeedMessage, MemoryPool, Producer, StreamFeed};
 use parking_lot::Mutex;
 
 use crate::client;
@@ -18,6 +18,7 @@ const PUSH_FACTOR: usize = 6;
 
 /// A source that is read.
 pub(crate) struct SourceJob {
+    pub(crate) database: Database,
     pub(crate) feed: StreamFeed,
     pub(crate) pool: Option<Arc<MemoryPool>>,
     pub(crate) stop: Stop,
@@ -60,6 +61,16 @@ impl SourceJob {
         messages: &[FeedMessage],
         place_of: &dyn Fn(usize) -> String,
     ) -> Result<(), BrokerError> {
+        self.push_with_notes(by, messages, &[], place_of)
+    }
+
+    fn push_with_notes(
+        &self,
+        by: &[Producer<'_>],
+        messages: &[FeedMessage],
+        notes: &[u8],
+        place_of: &dyn Fn(usize) -> String,
+    ) -> Result<(), BrokerError> {
         let bytes: usize = messages.iter().map(|message| message.text.len()).sum();
         let reserved = match &self.pool {
             None => None,
@@ -69,7 +80,7 @@ impl SourceJob {
                 Some(memory.ok_or(EngineError::PoolExhausted { limit_bytes })?)
             }
         };
-        let report = self.feed.push(by, messages);
+        let report = self.feed.push_with_notes(by, messages, notes);
         drop(reserved);
         let report = report.map_err(|error| match error {
             EngineError::NotFound { .. } => BrokerError::Gone,
@@ -98,9 +109,39 @@ impl SourceJob {
         messages: &[FeedMessage],
         place_of: &dyn Fn(usize) -> String,
     ) -> Result<(), BrokerError> {
+        self.until_taken(|| self.push(by, messages, place_of))
+    }
+
+    /// Pushes messages and appends to the notes of the source, both or neither, again and again until the
+    /// engine takes them.
+    ///
+    /// # Errors
+    /// [`BrokerError::Gone`]; [`BrokerError::Stopped`].
+    pub(crate) fn push_noting(
+        &self,
+        by: &[Producer<'_>],
+        messages: &[FeedMessage],
+        notes: &[u8],
+        place_of: &dyn Fn(usize) -> String,
+    ) -> Result<(), BrokerError> {
+        self.until_taken(|| self.push_with_notes(by, messages, notes, place_of))
+    }
+
+    /// Writes the notes of the source anew, again and again until the engine takes them.
+    ///
+    /// # Errors
+    /// [`BrokerError::Gone`]; [`BrokerError::Stopped`].
+    pub(crate) fn replace_notes(&self, notes: &[u8]) -> Result<(), BrokerError> {
+        self.until_taken(|| match self.feed.replace_notes(notes.to_vec()) {
+            Err(EngineError::NotFound { .. }) => Err(BrokerError::Gone),
+            replaced => Ok(replaced?),
+        })
+    }
+
+    fn until_taken(&self, put: impl Fn() -> Result<(), BrokerError>) -> Result<(), BrokerError> {
         let mut backoff = Backoff::new();
         loop {
-            match self.push(by, messages, place_of) {
+            match put() {
                 Err(BrokerError::Engine(error)) => self.wait_for(&error),
                 ended => return ended,
             }

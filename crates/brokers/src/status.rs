@@ -37,6 +37,18 @@ pub struct Position {
     pub end_offset: Option<i64>,
 }
 
+/// The pages of an event stream that are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Pages {
+    /// Those of which all was taken and that will never change.
+    pub done: u64,
+    /// Those that were read, and are asked for again.
+    pub open: u64,
+    /// Those that are yet to be read.
+    pub waiting: u64,
+}
+
 /// A message that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RefusedMessage {
@@ -69,6 +81,9 @@ pub struct SourceStatus {
     /// By the numbers of partitions.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub partitions: BTreeMap<i32, Position>,
+    /// Of an event stream, how many of its pages are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pages: Option<Pages>,
     /// The last that were no events.
     pub last_refused: VecDeque<RefusedMessage>,
 }

@@ -63,6 +63,16 @@ pub enum EngineError {
         /// Where, unless it depends on values that are not in the text.
         place: Option<TextPlace>,
     },
+    /// A continuous query has not given a result of this number yet.
+    #[error("the continuous query {name} has given {last} results: none has the number {after}")]
+    NoSuchResult {
+        /// The query.
+        name: String,
+        /// The number that was asked for.
+        after: u64,
+        /// The number of its last result.
+        last: u64,
+    },
     /// The query or its arguments make no sense.
     #[error("{message}")]
     InvalidQuery {

@@ -14,7 +14,7 @@ use ureq::http::{Response, Uri};
 use ureq::{Agent, Body};
 
 use crate::deadline::Deadline;
-use crate::web::{Web, WebError, WebLimits, excerpt, media_type};
+use crate::web::{Ask, Web, WebError, WebLimits, excerpt, media_type};
 use crate::{Config, EngineError};
 
 /// Most bytes handed over at once,
@@ -153,7 +153,12 @@ fn get(web: &Web, address: Uri, sender: &SyncSender<Part>) {
 }
 
 fn read(web: &Web, address: Uri, sender: &SyncSender<Part>) -> Result<Result<(), Gone>, WebError> {
-    let (mut response, address) = web.respond(address, ACCEPT, None)?;
+    let ask = Ask {
+        accept: ACCEPT,
+        form: None,
+        if_none_match: None,
+    };
+    let (mut response, address) = web.respond(address, ask)?;
     let status = response.status();
     if !status.is_success() {
         return Err(WebError::Status {

@@ -40,6 +40,7 @@ mod keys;
 mod load;
 mod merge;
 mod onto;
+mod page;
 mod policy;
 mod progress;
 mod quads;
@@ -83,12 +84,13 @@ pub use jindou_partition::{Shards, ShardsError};
 pub use jindou_store::log::Fsync;
 pub use jindou_store::{DurabilityOptions, Recovery, StoreError, StoreFile};
 pub use jindou_stream::{
-    BrokerProtocol, KafkaSink, KafkaSource, KafkaStart, MqttSink, MqttSource, NAME_RULE,
-    Predicates, SinkDefinition, SourceDefinition, StreamDefinition, TimeSource, host_and_port,
-    is_name,
+    BrokerProtocol, KafkaSink, KafkaSource, KafkaStart, LdesSource, MqttSink, MqttSource,
+    NAME_RULE, Predicates, SinkDefinition, SourceDefinition, StreamDefinition, TimeSource,
+    host_and_port, is_name,
 };
 pub use load::LoadReport;
 pub use merge::MergePolicy;
+pub use page::{Page, PageAnswer, PageRequest};
 pub use policy::{AddressPolicy, AddressPrefix, InvalidAddressPrefix};
 pub use progress::QueryProgress;
 pub use quads::GraphSelection;
@@ -97,8 +99,8 @@ pub use solutions::{Batch, Solution, Solutions, TermDecoder};
 pub use statistics::{DatabaseStatistics, PredicateStatistics, QuadCounts};
 pub use streams::{
     Answer, ContinuousResult, ContinuousResults, ContinuousStatus, Delivered, EventError,
-    FeedMessage, FeedReport, HeldTuples, NextResult, Producer, PushReport, ResultSink,
-    ResultWindow, Rows, StreamFeed, StreamStatus, TupleFormat,
+    FeedMessage, FeedReport, HeldTuples, MOST_NOTES_BYTES, NextResult, Producer, PushReport,
+    ResultSink, ResultWindow, Rows, StreamFeed, StreamStatus, TupleFormat, milliseconds_of,
 };
 pub use triples::Graph;
 pub use turn::Occupation;

@@ -19,7 +19,7 @@ use ureq::http::{Response, Uri, header};
 use ureq::{Agent, Body};
 
 use crate::policy::AddressPolicy;
-use crate::web::{Web, WebLimits, excerpt, media_type};
+use crate::web::{Ask, Web, WebLimits, excerpt, media_type};
 use crate::{Config, QueryOptions};
 
 /// Solutions handed over at once,
@@ -175,7 +175,12 @@ impl Job {
         address: Uri,
         sender: &SyncSender<Message>,
     ) -> Result<Result<(), Gone>, ServiceError> {
-        let (response, _) = self.web.respond(address, ACCEPT, Some(&self.form))?;
+        let ask = Ask {
+            accept: ACCEPT,
+            form: Some(&self.form),
+            if_none_match: None,
+        };
+        let (response, _) = self.web.respond(address, ask)?;
         let (format, response) = self.format(response)?;
         self.read(format, response, sender)
     }

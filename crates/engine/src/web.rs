@@ -132,6 +132,17 @@ impl WebLimits {
     }
 }
 
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask<'a> {
+    /// The media types that can be read.
+    pub(crate) accept: &'a str,
+    /// By a POST of this form, or by a GET if there is none.
+    pub(crate) form: Option<&'a str>,
+    /// The version that is there already: of the same one, nothing but that comes.
+    pub(crate) if_none_match: Option<&'a str>,
+}
+
 /// A request under way.
 pub(crate) struct Web {
     agent: Agent,
@@ -173,16 +184,14 @@ impl Web {
         Arc::clone(&self.received)
     }
 
-    /// The response that is no redirection, and the address that gave it: to a POST of a form, or
-    /// to a GET if there is none.
+    /// The response that is no redirection, and the address that gave it.
     ///
     /// # Errors
     /// Where it cannot be had; any status is a response.
     pub(crate) fn respond(
         &self,
         mut address: Uri,
-        accept: &str,
-        mut form: Option<&str>,
+        mut ask: Ask<'_>,
     ) -> Result<(Response<Body>, Uri), WebError> {
         for _ in 0..=MOST_REDIRECTIONS {
             let now = Instant::now();
@@ -192,29 +201,28 @@ impl Web {
             if left.is_some_and(|left| left.is_zero()) {
                 return Err(self.timed_out());
             }
-            let response = match form {
+            let response = match ask.form {
                 Some(form) => self
                     .agent
                     .post(&address)
-                    .header(header::ACCEPT, accept)
+                    .header(header::ACCEPT, ask.accept)
                     .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
                     .config()
                     .timeout_global(left)
                     .build()
                     .send(form),
-                None => self
-                    .agent
-                    .get(&address)
-                    .header(header::ACCEPT, accept)
-                    .config()
-                    .timeout_global(left)
-                    .build()
-                    .call(),
+                None => {
+                    let mut request = self.agent.get(&address).header(header::ACCEPT, ask.accept);
+                    if let Some(version) = ask.if_none_match {
+                        request = request.header(header::IF_NONE_MATCH, version);
+                    }
+                    request.config().timeout_global(left).build().call()
+                }
             };
             let response = response.map_err(|error| self.failed(&error))?;
             match response.status().as_u16() {
                 301 | 302 | 307 | 308 => (),
-                303 => form = None,
+                303 => ask.form = None,
                 _ => return Ok((response, address)),
             }
             address = self.redirected(&address, &response)?;

@@ -152,7 +152,7 @@ impl From<EngineError> for Refusal {
                 ..Self::new(StatusCode::NOT_IMPLEMENTED, said)
             },
             EngineError::InvalidQuery { message } => Self::bad_request(message),
-            EngineError::Event { .. } => Self::bad_request(said),
+            EngineError::Event { .. } | EngineError::NoSuchResult { .. } => Self::bad_request(said),
             EngineError::Timeout { limit } => Self::new(
                 StatusCode::GATEWAY_TIMEOUT,
                 format!("the query took longer than its limit of {limit:?}"),

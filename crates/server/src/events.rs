@@ -205,7 +205,7 @@ impl Begin {
             // A query that began anew, as with a server, has not given it: whoever is refused then never
             // connects again.
             Self::Seen(sequence) => match database.results_of(name, Some(sequence)) {
-                Err(EngineError::InvalidQuery { .. }) => database.results_of(name, None),
+                Err(EngineError::NoSuchResult { .. }) => database.results_of(name, None),
                 results => results,
             },
         }

@@ -73,7 +73,7 @@ impl From<Refused> for Refusal {
     fn from(refused: Refused) -> Self {
         let status = match refused {
             Refused::NotBuilt { .. } => StatusCode::NOT_IMPLEMENTED,
-            Refused::NotAllowed { .. } => StatusCode::FORBIDDEN,
+            Refused::NotAllowed { .. } | Refused::Page { .. } => StatusCode::FORBIDDEN,
             _ => StatusCode::SERVICE_UNAVAILABLE,
         };
         Self::new(status, refused.to_string())

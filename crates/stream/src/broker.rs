@@ -8,6 +8,8 @@ use crate::definition::DefinitionError;
 const MOST_TEXT_BYTES: usize = 1000;
 /// The longest topic of Kafka, in bytes.
 const MOST_KAFKA_TOPIC_BYTES: usize = 249;
+/// How long one may wait before pages of an event stream are asked for again, in milliseconds.
+const POLLS_MS: std::ops::RangeInclusive<u64> = 10..=86_400_000;
 
 /// Where a stream has its messages from. As JSON: an object with one member, the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +20,24 @@ pub enum SourceDefinition {
     Kafka(KafkaSource),
     /// A topic filter of an MQTT broker.
     Mqtt(MqttSource),
+    /// A Linked Data Event Stream.
+    Ldes(LdesSource),
+}
+
+/// A [Linked Data Event Stream](https://w3id.org/ldes/specification) that is replicated and followed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct LdesSource {
+    /// The address of the event stream, of a view of it, or of a page that tells which views it has.
+    pub url: String,
+    /// How long after all pages were read those that may change are asked for again, in milliseconds.
+    #[serde(default = "default_poll_ms")]
+    pub poll_ms: u64,
+}
+
+fn default_poll_ms() -> u64 {
+    5_000
 }
 
 /// A topic of Kafka that is read.
@@ -112,6 +132,8 @@ pub enum BrokerProtocol {
     Kafka,
     /// MQTT 5.
     Mqtt,
+    /// Linked Data Event Streams, which is no broker's: pages by HTTP.
+    Ldes,
 }
 
 impl BrokerProtocol {
@@ -121,6 +143,7 @@ impl BrokerProtocol {
         match self {
             Self::Kafka => "kafka",
             Self::Mqtt => "mqtt",
+            Self::Ldes => "ldes",
         }
     }
 }
@@ -132,23 +155,27 @@ impl SourceDefinition {
         match self {
             Self::Kafka(_) => BrokerProtocol::Kafka,
             Self::Mqtt(_) => BrokerProtocol::Mqtt,
+            Self::Ldes(_) => BrokerProtocol::Ldes,
         }
     }
 
-    /// Each address that it names, `HOST:PORT`.
+    /// Each address of a broker that it names, `HOST:PORT`.
     pub fn addresses(&self) -> impl Iterator<Item = &str> {
-        addresses(match self {
-            Self::Kafka(kafka) => &kafka.brokers,
-            Self::Mqtt(mqtt) => &mqtt.address,
-        })
+        let list = match self {
+            Self::Kafka(kafka) => Some(&*kafka.brokers),
+            Self::Mqtt(mqtt) => Some(&*mqtt.address),
+            Self::Ldes(_) => None,
+        };
+        list.into_iter().flat_map(addresses)
     }
 
-    /// The media type of messages.
+    /// The media type of messages; members of an event stream are made N-Quads, whatever its pages are.
     #[must_use]
     pub fn format(&self) -> &str {
         match self {
             Self::Kafka(kafka) => &kafka.format,
             Self::Mqtt(mqtt) => &mqtt.format,
+            Self::Ldes(_) => "application/n-quads",
         }
     }
 
@@ -156,7 +183,7 @@ impl SourceDefinition {
     ///
     /// # Errors
     /// [`DefinitionError::BrokerAddress`], [`DefinitionError::Topic`], [`DefinitionError::Qos`],
-    /// [`DefinitionError::Client`].
+    /// [`DefinitionError::Client`], [`DefinitionError::Page`], [`DefinitionError::Poll`].
     pub fn check(&self) -> Result<(), DefinitionError> {
         match self {
             Self::Kafka(kafka) => {
@@ -176,6 +203,15 @@ impl SourceDefinition {
                     });
                 }
                 check_topic(&mqtt.topic, is_mqtt_filter)
+            }
+            Self::Ldes(ldes) => {
+                check_page(&ldes.url)?;
+                match POLLS_MS.contains(&ldes.poll_ms) {
+                    true => Ok(()),
+                    false => Err(DefinitionError::Poll {
+                        poll_ms: ldes.poll_ms,
+                    }),
+                }
             }
         }
     }
@@ -241,6 +277,20 @@ pub fn host_and_port(address: &str) -> Option<(&str, u16)> {
     let is_port = port.bytes().all(|byte| byte.is_ascii_digit());
     let port = port.parse().ok().filter(|port| *port > 0)?;
     (is_host && is_port).then_some((host, port))
+}
+
+fn check_page(url: &str) -> Result<(), DefinitionError> {
+    let rest = url
+        .strip_prefix("http://")
+        .or_else(|| url.strip_prefix("https://"));
+    let is_part = |char: char| !char.is_control() && !char.is_whitespace();
+    let is_page = |rest: &str| !rest.is_empty() && rest.chars().all(is_part);
+    match url.len() <= MOST_TEXT_BYTES && rest.is_some_and(is_page) {
+        true => Ok(()),
+        false => Err(DefinitionError::Page {
+            url: url.chars().take(MOST_TEXT_BYTES).collect(),
+        }),
+    }
 }
 
 fn check_addresses(list: &str) -> Result<(), DefinitionError> {
@@ -320,6 +370,25 @@ mod tests {
         assert_eq!(source(&text), Ok(read));
         assert!(kafka(r#","group":"g""#).unwrap_err().contains("group"));
         assert!(kafka(r#","start":"7""#).is_err());
+        let ldes = source(r#"{"ldes":{"url":"http://e/feed"}}"#).expect("it is sound");
+        assert_eq!(
+            (ldes.addresses().count(), ldes.format()),
+            (0, "application/n-quads")
+        );
+        let SourceDefinition::Ldes(ldes) = ldes else {
+            panic!("it is of another protocol");
+        };
+        assert_eq!(ldes.poll_ms, 5_000);
+        for (wrong, part) in [
+            (r#""url":"ftp://e/feed""#, "ftp://e/feed"),
+            (r#""url":"http://""#, "http://"),
+            (r#""url":"http://e/a b""#, "a b"),
+            (r#""url":"http://e/","poll_ms":9"#, "poll_ms"),
+            (r#""url":"http://e/","format":"text/turtle""#, "format"),
+        ] {
+            let said = source(&format!(r#"{{"ldes":{{{wrong}}}}}"#)).unwrap_err();
+            assert!(said.contains(part), "{said}");
+        }
         assert!(source(r#"{"amqp":{}}"#).unwrap_err().contains("amqp"));
         assert!(source("{}").is_err());
     }

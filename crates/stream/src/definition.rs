@@ -221,6 +221,18 @@ pub enum DefinitionError {
         /// What it is.
         qos: u8,
     },
+    /// A source reads no such page.
+    #[error("{url:?} is no address of a page, http://HOST/... or https://HOST/...")]
+    Page {
+        /// What it is.
+        url: String,
+    },
+    /// Pages are asked for again too often, or not at all.
+    #[error("poll_ms is from 10 to 86400000, and not {poll_ms}")]
+    Poll {
+        /// What it is.
+        poll_ms: u64,
+    },
     /// A broker does not keep a session by this.
     #[error("{client:?} is no name of a client")]
     Client {

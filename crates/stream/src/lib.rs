@@ -21,8 +21,8 @@ mod schedule;
 mod windowed;
 
 pub use broker::{
-    BrokerProtocol, KafkaSink, KafkaSource, KafkaStart, MqttSink, MqttSource, SinkDefinition,
-    SourceDefinition, host_and_port,
+    BrokerProtocol, KafkaSink, KafkaSource, KafkaStart, LdesSource, MqttSink, MqttSource,
+    SinkDefinition, SourceDefinition, host_and_port,
 };
 pub use definition::{
     All, DefinitionError, NAME_RULE, Predicates, StreamDefinition, TimeSource, TimelessPredicates,

@@ -4,15 +4,21 @@
 //! the number of the last one, so that a durable stream waits for its device once for all of them. One that
 //! cannot be read is given back with the reason; the number counts it, so that it is not sent again.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use jindou_stream::{SourceDefinition, StreamDefinition, TimeSource};
 
 use super::formats::TupleFormat;
-use super::input::{Producer, PushReport, check_time};
+use super::input::{Producer, PushReport, Pushed, check_time};
+use super::records::Record;
 use super::stream::Stream;
 use super::tuples::Tuples;
+use crate::policy::address;
 use crate::{Database, EngineError};
+
+/// The longest notes of a source: they are in memory, and in each state of the log.
+pub const MOST_NOTES_BYTES: usize = 64 << 20;
 
 /// A stream whose definition names a source, for whoever reads that.
 #[derive(Clone)]
@@ -119,7 +125,23 @@ impl StreamFeed {
         by: &[Producer<'_>],
         messages: &[FeedMessage],
     ) -> Result<FeedReport, EngineError> {
+        self.push_with_notes(by, messages, &[])
+    }
+
+    /// [`push`](Self::push) that appends bytes to the [`notes`](Self::notes) of the source: with a durable
+    /// stream they survive if, and only if, the messages do. What they say only the source knows.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push); [`EngineError::InvalidQuery`] for notes that are longer than
+    /// [`MOST_NOTES_BYTES`] together.
+    pub fn push_with_notes(
+        &self,
+        by: &[Producer<'_>],
+        messages: &[FeedMessage],
+        notes: &[u8],
+    ) -> Result<FeedReport, EngineError> {
         self.check_there()?;
+        check_notes(self.notes_bytes() + notes.len())?;
         let mut tuples = Tuples::default();
         let mut report = FeedReport::default();
         for (place, message) in messages.iter().enumerate() {
@@ -131,15 +153,54 @@ impl StreamFeed {
                 Err(error) => return Err(error),
             }
         }
-        if by.is_empty() && tuples.is_empty() {
+        if by.is_empty() && notes.is_empty() && tuples.is_empty() {
             return Ok(report);
         }
         let by: Vec<(&str, u64)> = by.iter().map(|by| (by.name, by.sequence)).collect();
+        let pushed = Pushed { by: &by, notes };
         report.pushed = self
             .database
             .inner()
-            .push_tuples(&self.stream, tuples, &by)?;
+            .push_tuples(&self.stream, tuples, pushed)?;
         Ok(report)
+    }
+
+    /// All that the source has noted, in the order in which it did.
+    #[must_use]
+    pub fn notes(&self) -> Vec<u8> {
+        self.stream.notes.lock().clone()
+    }
+
+    /// How long the notes are.
+    #[must_use]
+    pub fn notes_bytes(&self) -> usize {
+        self.stream.notes.lock().len()
+    }
+
+    /// Puts other notes in the place of all that the source has noted.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`] once the stream was dropped; [`EngineError::InvalidQuery`] for notes that
+    /// are longer than [`MOST_NOTES_BYTES`]; what the operating system says. The notes before stay then.
+    pub fn replace_notes(&self, notes: Vec<u8>) -> Result<(), EngineError> {
+        self.check_there()?;
+        check_notes(notes.len())?;
+        let inner = self.database.inner();
+        let Some(journal) = inner.journal_of(&self.stream) else {
+            *self.stream.notes.lock() = notes;
+            return Ok(());
+        };
+        {
+            let _cut = inner.streams.cut.read();
+            journal.append(&Record::Notes {
+                stream: self.stream.number,
+                notes: Cow::Borrowed(&notes),
+            })?;
+            *self.stream.notes.lock() = notes;
+        }
+        journal.sync_all()?;
+        inner.limit_journal();
+        Ok(())
     }
 
     fn read(&self, message: &FeedMessage) -> Result<Tuples, EngineError> {
@@ -158,6 +219,19 @@ impl StreamFeed {
                 what: format!("stream {}", self.stream.name),
             }),
         }
+    }
+}
+
+/// # Errors
+/// [`EngineError::InvalidQuery`].
+fn check_notes(bytes: usize) -> Result<(), EngineError> {
+    match bytes <= MOST_NOTES_BYTES {
+        true => Ok(()),
+        false => Err(EngineError::InvalidQuery {
+            message: format!(
+                "the notes of a source have {bytes} bytes, and may have {MOST_NOTES_BYTES}"
+            ),
+        }),
     }
 }
 
@@ -201,6 +275,11 @@ pub(super) fn check_source(definition: &StreamDefinition) -> Result<(), EngineEr
             "source: lines have times, and a stream with times of arrival or of a predicate takes none"
                 .to_owned(),
         );
+    }
+    if let SourceDefinition::Ldes(ldes) = source
+        && let Err(error) = address(&ldes.url)
+    {
+        return refused(format!("source: {}: {error}", ldes.url));
     }
     if matches!(source, SourceDefinition::Mqtt(_)) && needs_times(definition, format) {
         return refused(

@@ -38,6 +38,21 @@ pub struct Producer<'a> {
     pub sequence: u64,
 }
 
+/// What the stream remembers with some tuples.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Pushed<'a> {
+    /// Whose they are; nothing is done if all of these have pushed something of these numbers before.
+    pub(super) by: &'a [(&'a str, u64)],
+    /// Appended to what the source of the stream has noted.
+    pub(super) notes: &'a [u8],
+}
+
+impl<'a> From<&'a [(&'a str, u64)]> for Pushed<'a> {
+    fn from(by: &'a [(&'a str, u64)]) -> Self {
+        Self { by, notes: &[] }
+    }
+}
+
 impl Database {
     /// Adds tuples to a stream: all of them, or none if something is wrong with one. What is complete
     /// thereby becomes part of the data, and queries that are due are evaluated.
@@ -60,7 +75,7 @@ impl Database {
         let stream = self.known_stream(name)?;
         check_time(&stream, format, time_ms)?;
         let tuples = self.tuples(&stream, format, time_ms, text)?;
-        self.inner().push_tuples(&stream, tuples, &[])
+        self.inner().push_tuples(&stream, tuples, Pushed::default())
     }
 
     /// [`Database::push`] that does nothing if the producer has pushed something of this number or of
@@ -82,7 +97,8 @@ impl Database {
         check_time(&stream, format, time_ms)?;
         let tuples = self.tuples(&stream, format, time_ms, text)?;
         let by = [(producer.name, producer.sequence)];
-        self.inner().push_tuples(&stream, tuples, &by)
+        self.inner()
+            .push_tuples(&stream, tuples, Pushed::from(&by[..]))
     }
 
     /// Says that nothing before a time will come any more.
@@ -238,10 +254,10 @@ impl Inner {
         self: &Arc<Self>,
         stream: &Stream,
         tuples: Tuples,
-        by: &[(&str, u64)],
+        pushed: Pushed<'_>,
     ) -> Result<PushReport, EngineError> {
         self.catch_up(stream)?;
-        let report = self.put_tuples(stream, tuples, by)?;
+        let report = self.put_tuples(stream, tuples, pushed)?;
         if let Some(journal) = self.journal_of(stream) {
             // Those that were pushed before, too: their push may not have waited yet.
             journal.sync_all()?;
@@ -254,11 +270,11 @@ impl Inner {
     ///
     /// # Errors
     /// [`EngineError::StreamFull`]; those of the log. Nothing was added then.
-    pub(super) fn put_tuples(
+    pub(super) fn put_tuples<'a>(
         self: &Arc<Self>,
         stream: &Stream,
         mut tuples: Tuples,
-        by: &[(&str, u64)],
+        pushed: impl Into<Pushed<'a>>,
     ) -> Result<PushReport, EngineError> {
         if stream.is_full() {
             self.close_batches(stream)?;
@@ -271,7 +287,7 @@ impl Inner {
                 });
             }
         }
-        let report = self.take_in(stream, &mut tuples, by)?;
+        let report = self.take_in(stream, &mut tuples, pushed.into())?;
         if !report.repeated {
             self.go_on_with(stream);
         }
@@ -283,7 +299,7 @@ impl Inner {
         &self,
         stream: &Stream,
         tuples: &mut Tuples,
-        by: &[(&str, u64)],
+        Pushed { by, notes }: Pushed<'_>,
     ) -> Result<PushReport, EngineError> {
         let journal = self.journal_of(stream);
         let _cut = journal.map(|_| self.streams.cut.read());
@@ -309,9 +325,11 @@ impl Inner {
                 producers: by.to_vec(),
                 first_open: intake.position().first_open,
                 late,
+                notes,
                 tuples: Cow::Borrowed(tuples),
             }))?;
         }
+        stream.notes.lock().extend_from_slice(notes);
         by.iter()
             .for_each(|(name, sequence)| producers.note(name, *sequence));
         drop(producers);

@@ -54,7 +54,8 @@ use catalogue::Names;
 use continuous::Continuous;
 pub use continuous::ContinuousStatus;
 pub use events::EventError;
-pub use feed::{FeedMessage, FeedReport, StreamFeed};
+pub use events::milliseconds_of;
+pub use feed::{FeedMessage, FeedReport, MOST_NOTES_BYTES, StreamFeed};
 pub use formats::TupleFormat;
 pub use input::{Producer, PushReport};
 pub(crate) use journal::Revocation;
@@ -190,10 +191,10 @@ impl Database {
         let last = query.log.last();
         let after = after.unwrap_or(last);
         if after > last {
-            return Err(EngineError::InvalidQuery {
-                message: format!(
-                    "the continuous query {name} has given {last} results: none has the number {after}"
-                ),
+            return Err(EngineError::NoSuchResult {
+                name: name.to_owned(),
+                after,
+                last,
             });
         }
         let reader = query.log.new_reader();

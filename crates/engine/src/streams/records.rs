@@ -73,6 +73,11 @@ pub(super) enum Record<'a> {
         sink: u64,
         delivered: Delivered,
     },
+    /// All that the source of a stream has noted, in the place of what it noted before.
+    Notes {
+        stream: u64,
+        notes: Cow<'a, [u8]>,
+    },
     // Of a state only.
     StreamState {
         stream: u64,
@@ -109,6 +114,8 @@ pub(super) struct Push<'a> {
     pub(super) first_open: Option<i64>,
     /// What those that came late are called.
     pub(super) late: u64,
+    /// What their source notes with them.
+    pub(super) notes: &'a [u8],
     pub(super) tuples: Cow<'a, Tuples>,
 }
 
@@ -164,6 +171,9 @@ const QUERY_STATE: u8 = 14;
 const CREATE_SINK: u8 = 15;
 const DROP_SINK: u8 = 16;
 const DELIVERED: u8 = 17;
+/// A push with notes of its source; one without has none of their bytes.
+const NOTED_PUSH: u8 = 18;
+const NOTES: u8 = 19;
 
 impl Record<'_> {
     /// Appends its bytes.
@@ -262,6 +272,10 @@ impl Record<'_> {
                 put_number(out, *sink);
                 put_delivered(out, *delivered);
             }
+            Self::Notes { stream, notes } => {
+                put_head(out, NOTES, *stream);
+                put_bytes(out, notes);
+            }
             Self::StreamState { .. }
             | Self::Producer { .. }
             | Self::Tuples { .. }
@@ -348,7 +362,13 @@ fn put_head(out: &mut Vec<u8>, kind: u8, number: u64) {
 
 impl Push<'_> {
     fn encode(&self, out: &mut Vec<u8>) {
-        put_head(out, PUSH, self.stream);
+        match self.notes {
+            [] => put_head(out, PUSH, self.stream),
+            notes => {
+                put_head(out, NOTED_PUSH, self.stream);
+                put_bytes(out, notes);
+            }
+        }
         put_number(out, self.producers.len() as u64);
         for (producer, sequence) in &self.producers {
             put_bytes(out, producer.as_bytes());
@@ -357,6 +377,25 @@ impl Push<'_> {
         put_option(out, self.first_open);
         put_number(out, self.late);
         self.tuples.encode(out);
+    }
+
+    fn decode<'a>(
+        stream: u64,
+        notes: &'a [u8],
+        input: &mut Input<'a>,
+    ) -> Result<Push<'a>, BadRecord> {
+        Ok(Push {
+            stream,
+            producers: {
+                let count = input.count()?;
+                let producers = (0..count).map(|_| Ok((input.text()?, input.number()?)));
+                producers.collect::<Result<_, _>>()?
+            },
+            first_open: input.option()?,
+            late: input.number()?,
+            notes,
+            tuples: Cow::Owned(Tuples::decode(input)?),
+        })
     }
 }
 
@@ -497,17 +536,15 @@ impl<'a> Record<'a> {
                     Cow::Owned(begins.collect::<Result<_, _>>()?)
                 },
             },
-            PUSH => Self::Push(Push {
+            PUSH => Self::Push(Push::decode(stream, &[], input)?),
+            NOTED_PUSH => {
+                let notes = input.bytes()?;
+                Self::Push(Push::decode(stream, notes, input)?)
+            }
+            NOTES => Self::Notes {
                 stream,
-                producers: {
-                    let count = input.count()?;
-                    let producers = (0..count).map(|_| Ok((input.text()?, input.number()?)));
-                    producers.collect::<Result<_, _>>()?
-                },
-                first_open: input.option()?,
-                late: input.number()?,
-                tuples: Cow::Owned(Tuples::decode(input)?),
-            }),
+                notes: Cow::Borrowed(input.bytes()?),
+            },
             HEARTBEAT => Self::Heartbeat {
                 stream,
                 time_ms: input.signed()?,

@@ -42,15 +42,18 @@ fn samples(tuples: &Tuples, answer: &Answer) -> Vec<Record<'static>> {
     let mut definition = StreamDefinition::new("http://e/s");
     definition.durable = true;
     let tuples = || Cow::Owned(tuples.clone());
-    let push = |producers: &[(&'static str, u64)], first_open| {
+    let noted_push = |producers: &[(&'static str, u64)], first_open, notes: &'static [u8]| {
         Record::Push(Push {
             stream: 300,
             producers: producers.to_vec(),
             first_open,
             late: 9,
+            notes,
             tuples: tuples(),
         })
     };
+    let push =
+        |producers: &[(&'static str, u64)], first_open| noted_push(producers, first_open, &[]);
     let held = |from_ms, until_ms, numbers| HeldTuples {
         from_ms,
         until_ms,

@@ -168,6 +168,11 @@ impl Reading<'_> {
             Record::CreateSink { .. } | Record::DropSink { .. } | Record::Delivered { .. } => {
                 self.apply_of_sink(record)?;
             }
+            Record::Notes { stream, notes } => {
+                if let Some(stream) = self.streams.get(&stream) {
+                    *stream.notes.lock() = notes.into_owned();
+                }
+            }
             Record::StreamState { .. } | Record::Producer { .. } | Record::Tuples { .. } => {
                 self.apply_of_stream(record);
             }
@@ -333,6 +338,7 @@ impl Reading<'_> {
         for (producer, sequence) in &push.producers {
             stream.producers.lock().note(producer, *sequence);
         }
+        stream.notes.lock().extend_from_slice(push.notes);
         let mut intake = stream.intake.lock();
         // What was late is late again.
         intake.close_before(push.first_open);

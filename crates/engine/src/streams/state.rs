@@ -51,6 +51,7 @@ struct StreamState {
     position: Position,
     counts: [u64; 4],
     producers: Vec<(String, u64)>,
+    notes: Vec<u8>,
     open: Vec<Tuples>,
     late: Vec<(u64, Tuples)>,
     windows: Kept,
@@ -117,6 +118,7 @@ impl StreamState {
                 .iter()
                 .map(|(name, sequence)| (name.to_owned(), sequence))
                 .collect(),
+            notes: stream.notes.lock().clone(),
             open: intake.open().cloned().collect(),
             late: stream.late_facts.lock().clone(),
             windows: stream.kept(),
@@ -139,6 +141,10 @@ impl StreamState {
                 sequence: *sequence,
             };
             put_record(&producer, put)?;
+        }
+        if !self.notes.is_empty() {
+            let notes = Cow::Borrowed(&*self.notes);
+            put_record(&Record::Notes { stream, notes }, put)?;
         }
         let mut put_tuples = |kind, tuples: &Tuples| {
             let tuples = Cow::Borrowed(tuples);

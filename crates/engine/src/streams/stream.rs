@@ -30,6 +30,8 @@ pub(crate) struct Stream {
     pub(super) heard: Mutex<Option<Heard>>,
     /// What each producer sent last. Locked while the intake is.
     pub(super) producers: Mutex<Producers>,
+    /// What its source noted with what it pushed.
+    pub(super) notes: Mutex<Vec<u8>>,
     /// Facts that came late and are not stored yet, by what the log calls them.
     pub(super) late_facts: Mutex<Vec<(u64, Tuples)>>,
     /// Held while complete batches become part of the data, one after the other.
@@ -113,6 +115,7 @@ impl Stream {
             number,
             timeless: definition.timeless_predicates(),
             producers: Mutex::default(),
+            notes: Mutex::default(),
             late_facts: Mutex::default(),
             intake: Mutex::new(Intake::new(definition.interval_ms, definition.lateness_ms)),
             heard: Mutex::default(),

@@ -25,6 +25,7 @@ use jindou_stream::TimeSource;
 pub use error::EventError;
 pub(super) use json::check_context;
 use sink::Gathered;
+pub use time::milliseconds_of;
 
 use super::formats::TupleFormat;
 use super::stream::Stream;

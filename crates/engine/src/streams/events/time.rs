@@ -65,10 +65,13 @@ fn time_of(object: ObjectKey<'_>) -> Result<i64, String> {
         }
     };
     let literal = literal.ok_or_else(String::new)?;
-    milliseconds(literal.as_ref()).ok_or_else(|| literal.to_string())
+    milliseconds_of(literal.as_ref()).ok_or_else(|| literal.to_string())
 }
 
-fn milliseconds(literal: LiteralRef<'_>) -> Option<i64> {
+/// The time that a literal says, in milliseconds since 1970: an `xsd:dateTime` (of UTC where it has no time
+/// zone), an `xsd:dateTimeStamp`, or an `xsd:integer` or `xsd:long` of milliseconds.
+#[must_use]
+pub fn milliseconds_of(literal: LiteralRef<'_>) -> Option<i64> {
     let (text, datatype) = (literal.value().trim(), literal.datatype());
     if datatype == xsd::INTEGER || datatype == xsd::LONG {
         return text.parse().ok();
@@ -121,7 +124,7 @@ mod tests {
         ];
         for (text, datatype, time_ms) in cases {
             let literal = LiteralRef::new_typed_literal(text, datatype);
-            assert_eq!(milliseconds(literal), time_ms, "{literal}");
+            assert_eq!(milliseconds_of(literal), time_ms, "{literal}");
         }
     }
 }
