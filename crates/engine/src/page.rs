@@ -4,11 +4,12 @@
 //! as it was. The request is on a thread of its own, so that whoever waits for it can give it up at once.
 
 use std::io::Read;
+use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use jindou_exec::Reservation;
+use jindou_exec::{MemoryPool, Reservation};
 use ureq::http::{HeaderName, Response, Uri, header};
 use ureq::{Agent, Body};
 
@@ -97,7 +98,7 @@ impl Database {
             address,
             accept: request.accept.to_owned(),
             etag: request.etag.map(str::to_owned),
-            database: self.clone(),
+            pool: self.config().memory_pool.clone(),
         };
         let agent = getting.web.agent();
         let (sender, receiver) = sync_channel(1);
@@ -166,7 +167,8 @@ struct Getting {
     address: Uri,
     accept: String,
     etag: Option<String>,
-    database: Database,
+    /// Not the database, which may be closed before a request that was given up has ended.
+    pool: Option<Arc<MemoryPool>>,
 }
 
 impl Getting {
@@ -207,9 +209,8 @@ impl Getting {
 
     /// The body, whose bytes are reserved before they are there.
     fn read(&self, response: Response<Body>) -> Result<(Vec<u8>, Option<Reservation>), NoPage> {
-        let pool = self.database.config().memory_pool.clone();
         let exhausted = |limit_bytes| NoPage::Memory(EngineError::PoolExhausted { limit_bytes });
-        let mut memory = match &pool {
+        let mut memory = match &self.pool {
             Some(pool) => Some(
                 pool.reserve(0)
                     .ok_or_else(|| exhausted(pool.limit_bytes()))?,
@@ -218,7 +219,7 @@ impl Getting {
         };
         let (mut bytes, mut body) = (Vec::new(), self.web.body(response));
         loop {
-            if let (Some(memory), Some(pool)) = (&mut memory, &pool)
+            if let (Some(memory), Some(pool)) = (&mut memory, &self.pool)
                 // A growing vector has up to twice what is in it.
                 && !memory.try_grow(2 * PART_BYTES as u64)
             {
