@@ -98,9 +98,10 @@ pub use query::QueryResults;
 pub use solutions::{Batch, Solution, Solutions, TermDecoder};
 pub use statistics::{DatabaseStatistics, PredicateStatistics, QuadCounts};
 pub use streams::{
-    Answer, ContinuousResult, ContinuousResults, ContinuousStatus, Delivered, EventError,
-    FeedMessage, FeedReport, HeldTuples, MOST_NOTES_BYTES, NextResult, Producer, PushReport,
-    ResultSink, ResultWindow, Rows, StreamFeed, StreamStatus, TupleFormat, milliseconds_of,
+    Answer, AnswerForm, ContinuousResult, ContinuousResults, ContinuousStatus, Delivered,
+    EventError, FeedMessage, FeedReport, HeldTuples, MOST_NOTES_BYTES, NextResult, Producer,
+    PushReport, ResultSink, ResultWindow, Rows, StreamFeed, StreamStatus, TupleFormat,
+    milliseconds_of,
 };
 pub use triples::Graph;
 pub use turn::Occupation;

@@ -24,7 +24,7 @@ use crate::convert_group::join;
 use crate::error::PlanError;
 use crate::limits::Limits;
 use crate::patience::Patience;
-use crate::physical::{ConstId, Constant, Dataset, Scope, Slot, Windows};
+use crate::physical::{ConstId, Constant, Dataset, Scope, Slot, Var, Windows};
 use crate::planner::{MAX_TEXT_BYTES, without_arguments};
 use crate::prepared::Prepared;
 use crate::statistics::Statistics;
@@ -150,6 +150,22 @@ impl ContinuousQuery {
 
     pub(crate) fn logical(&self) -> &Query {
         &self.query
+    }
+
+    /// The variables of its rows, without their question marks; `None` if it is no SELECT.
+    #[must_use]
+    pub fn variables(&self) -> Option<Vec<String>> {
+        let LogicalForm::Select(selected) = &self.query.form else {
+            return None;
+        };
+        let name = |var: &Var| self.query.variables[var.index()].clone();
+        Some(selected.iter().map(name).collect())
+    }
+
+    /// True if its results are booleans.
+    #[must_use]
+    pub fn is_ask(&self) -> bool {
+        matches!(self.query.form, LogicalForm::Ask)
     }
 
     /// True if its results are triples.

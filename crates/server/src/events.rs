@@ -1,6 +1,6 @@
 //! How do results of continuous queries reach those who wait for them?
 //!
-//! As server-sent events, or as messages of a socket: a task for each reader takes results from the log of its query, writes them
+//! As server-sent events, as messages of a socket, or as columns ([`crate::result_columns`]): a task for each reader takes results from the log of its query, writes them
 //! and waits until the client has taken them. The engine waits for nobody; it drops the oldest results
 //! of its log, and a reader that was too slow for some is told how many it missed.
 
@@ -13,12 +13,11 @@ use hyper::body::Incoming;
 use hyper::header::{CACHE_CONTROL, HeaderName, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use jindou_engine::results::{
-    BooleanFormat, ResultsError, SolutionsFormat, SolutionsWriter, TermText, result_id,
-    result_members, write_boolean,
+    BooleanFormat, Offer, RESULT_COLUMNS_BYTES, ResultColumns, ResultsError, SolutionsFormat,
+    SolutionsWriter, TermText, negotiate, result_id, result_members, write_boolean,
 };
 use jindou_engine::{
-    Answer, ContinuousResult, ContinuousResults, Database, EngineError, NextResult, Reservation,
-    Rows,
+    Answer, ContinuousResult, ContinuousResults, Database, NextResult, Reservation, Rows,
 };
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
@@ -26,11 +25,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use crate::body::{Body, Chunk};
 use crate::error::Refusal;
 use crate::pieces::{self, Part};
-use crate::protocol;
 use crate::respond;
-use crate::service::Service;
+use crate::result_columns::columns_of;
+use crate::result_request::{Begin, Slow};
+use crate::service::{self, Service};
 
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Tells a proxy of the kind of nginx to pass events on as they come.
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 /// Events are sent when there are so many bytes of them, or none follows at once.
@@ -95,8 +94,15 @@ impl Service {
         name: String,
         request: &Request<Incoming>,
     ) -> Result<Response<Body>, Refusal> {
-        let chunks = self.read_results(name, request, Framing::Events).await?;
-        let mut response = respond::with_body("text/event-stream", Body::Events(chunks));
+        let accept = service::accept(request.headers());
+        // Whoever says what this is not in gets events, as readers of these seldom say so.
+        let framing = negotiate(&accept, OFFERS).map_or(Framing::Events, |offer| offer.format);
+        let chunks = self.read_results(name, request, framing).await?;
+        let media_type = match framing {
+            Framing::Columns => ARROW_STREAM,
+            Framing::Events | Framing::Messages => EVENT_STREAM,
+        };
+        let mut response = respond::with_body(media_type, Body::Events(chunks));
         let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
@@ -113,18 +119,31 @@ impl Service {
         let begin = Begin::of(request)?;
         let slow = Slow::of(request.uri().query().unwrap_or_default())?;
         let place = self.readers.place()?;
-        let memory = self.reserve_large(READER_BYTES)?;
+        let memory = self.reserve_large(match framing {
+            Framing::Columns => READER_BYTES + RESULT_COLUMNS_BYTES,
+            Framing::Events | Framing::Messages => READER_BYTES,
+        })?;
         let asked = name.clone();
-        let results = self
-            .executor
-            .ask(move |database| begin.results_of(database, &asked))
-            .await?;
+        let ask = move |database: &Database| {
+            let mut results = begin.results_of(database, &asked)?;
+            if slow == Slow::Wait {
+                results.wait_for_each();
+            }
+            Ok((results, database.answer_form(&asked)?))
+        };
+        let (results, form) = self.executor.ask(ask).await?;
+        let mut out = Vec::new();
+        let columns = match framing {
+            Framing::Columns => Some(columns_of(&form, &mut out)?),
+            Framing::Events | Framing::Messages => None,
+        };
         let (sender, chunks) = mpsc::channel(QUEUED_CHUNKS);
         let reader = Reader {
             name,
             framing,
             slow,
-            out: Vec::new(),
+            columns,
+            out,
             chunks: sender,
             stopping: self.readers.stopping.subscribe(),
             keep_alive: self.readers.keep_alive,
@@ -143,89 +162,26 @@ pub(crate) enum Framing {
     Events,
     /// As messages of a socket.
     Messages,
+    /// As record batches of Arrow.
+    Columns,
 }
 
-/// What becomes of a reader that is too slow for some results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Slow {
-    /// It misses them.
-    Drop,
-    /// It is told, and nothing more.
-    Disconnect,
-}
-
-impl Slow {
-    /// The parameter `slow`.
-    fn of(parameters: &str) -> Result<Self, Refusal> {
-        let slow: Option<String> = protocol::number(parameters, "slow", "drop or disconnect")?;
-        match slow.as_deref() {
-            None | Some("drop") => Ok(Self::Drop),
-            Some("disconnect") => Ok(Self::Disconnect),
-            Some("wait") => Err(Refusal::new(
-                StatusCode::NOT_IMPLEMENTED,
-                "slow=wait is not supported: queries wait for no reader; slow is drop or disconnect",
-            )),
-            Some(other) => {
-                let message = format!("slow is drop or disconnect, not {other:?}");
-                Err(Refusal::bad_request(message))
-            }
-        }
-    }
-}
-
-/// After which result a client reads.
-#[derive(Clone, Copy)]
-enum Begin {
-    /// After the one with this number, or from now on.
-    After(Option<u64>),
-    /// After the last one that it has seen, as a browser says that connects again.
-    Seen(u64),
-}
-
-impl Begin {
-    /// What a browser says goes before what its address says.
-    fn of(request: &Request<Incoming>) -> Result<Self, Refusal> {
-        if let Some(id) = request.headers().get(LAST_EVENT_ID) {
-            let sequence = id.to_str().ok().and_then(sequence);
-            return match sequence {
-                Some(sequence) => Ok(Self::Seen(sequence)),
-                None => Err(Refusal::bad_request(
-                    "the header Last-Event-ID is no id of a result, as in 1700000000000:7",
-                )),
-            };
-        }
-        let parameters = request.uri().query().unwrap_or_default();
-        let what = "the number of a result (0: all that are kept)";
-        protocol::number(parameters, "after", what).map(Self::After)
-    }
-
-    fn results_of(self, database: &Database, name: &str) -> Result<ContinuousResults, EngineError> {
-        match self {
-            Self::After(after) => database.results_of(name, after),
-            // A query that began anew, as with a server, has not given it: whoever is refused then never
-            // connects again.
-            Self::Seen(sequence) => match database.results_of(name, Some(sequence)) {
-                Err(EngineError::NoSuchResult { .. }) => database.results_of(name, None),
-                results => results,
-            },
-        }
-    }
-}
-
-/// The number in `INSTANT:SEQUENCE`.
-fn sequence(id: &str) -> Option<u64> {
-    let (instant, sequence) = id.trim().split_once(':')?;
-    instant.parse::<i64>().ok()?;
-    sequence.parse().ok()
-}
+const EVENT_STREAM: &str = "text/event-stream";
+const ARROW_STREAM: &str = "application/vnd.apache.arrow.stream";
+const OFFERS: &[Offer<Framing>] = &[
+    Offer::new(EVENT_STREAM, Framing::Events),
+    Offer::new(ARROW_STREAM, Framing::Columns),
+];
 
 /// One client that reads results.
-struct Reader {
+pub(crate) struct Reader {
     name: String,
     framing: Framing,
     slow: Slow,
+    /// Of [`Framing::Columns`].
+    pub(crate) columns: Option<ResultColumns>,
     /// Events that are not sent yet.
-    out: Vec<u8>,
+    pub(crate) out: Vec<u8>,
     chunks: mpsc::Sender<Chunk>,
     stopping: watch::Receiver<bool>,
     keep_alive: Duration,
@@ -234,7 +190,7 @@ struct Reader {
 }
 
 /// The client went away, or the server stops.
-struct Gone;
+pub(crate) struct Gone;
 
 /// What a reader waits for.
 enum Event {
@@ -261,25 +217,19 @@ impl Reader {
                 next => Event::Next(next),
             };
             match next {
-                Event::Next(NextResult::Result(_, missed))
-                    if missed > 0 && self.slow == Slow::Disconnect =>
+                Event::Next(NextResult::Result(result, missed))
+                    if missed > 0 && self.slow != Slow::Drop =>
                 {
-                    return self.end_slow(missed).await;
+                    return self.end_slow(&result, missed).await;
                 }
                 Event::Next(NextResult::Result(result, missed)) => {
                     self.write(&result, missed).await?;
                 }
                 Event::Next(NextResult::Over) => {
-                    let end = json!({ "query": self.name });
-                    if self.framing == Framing::Events {
-                        self.begin("end", None);
-                        self.out.extend_from_slice(end.to_string().as_bytes());
-                        self.end().await?;
-                    }
-                    return self.flush().await;
+                    return self.write_end().await;
                 }
                 Event::Next(_) => {}
-                Event::KeepAlive if self.framing == Framing::Messages => {}
+                Event::KeepAlive if self.framing != Framing::Events => {}
                 Event::KeepAlive => self.out.extend_from_slice(b": \n\n"),
                 Event::Stop => return self.flush().await,
             }
@@ -297,6 +247,9 @@ impl Reader {
 
     /// Writes a result, and sends what there is of it whenever that is much.
     async fn write(&mut self, result: &ContinuousResult, missed: u64) -> Result<(), Gone> {
+        if self.framing == Framing::Columns {
+            return self.write_columns(result, missed).await;
+        }
         let event = match &result.answer {
             Ok(_) => "result",
             Err(_) => "error",
@@ -321,13 +274,37 @@ impl Reader {
     }
 
     /// Tells the reader that it was too slow.
-    async fn end_slow(&mut self, missed: u64) -> Result<(), Gone> {
-        let error =
-            "the reader was too slow for some results, and asked by slow=disconnect to miss none";
+    async fn end_slow(&mut self, result: &ContinuousResult, missed: u64) -> Result<(), Gone> {
+        let error = match self.slow {
+            Slow::Wait => {
+                "the reader was too slow for results to be kept for it, and asked by slow=wait to miss none"
+            }
+            _ => {
+                "the reader was too slow for some results, and asked by slow=disconnect to miss none"
+            }
+        };
+        if self.framing == Framing::Columns {
+            return self.end_columns(result, missed, error).await;
+        }
         let data = json!({ "query": self.name, "missed": missed, "error": error });
         self.begin("error", None);
         self.out.extend_from_slice(data.to_string().as_bytes());
         self.end().await?;
+        self.flush().await
+    }
+
+    /// Says that there are no more results.
+    async fn write_end(&mut self) -> Result<(), Gone> {
+        match self.framing {
+            Framing::Events => {
+                let end = json!({ "query": self.name });
+                self.begin("end", None);
+                self.out.extend_from_slice(end.to_string().as_bytes());
+                self.end().await?;
+            }
+            Framing::Messages => {}
+            Framing::Columns => self.finish_columns()?,
+        }
         self.flush().await
     }
 
@@ -347,6 +324,7 @@ impl Reader {
                 self.out.extend_from_slice(b"\n\n");
                 self.flush_if_full().await
             }
+            Framing::Columns => self.flush_if_full().await,
             Framing::Messages => {
                 let bytes = Bytes::from(std::mem::take(&mut self.out));
                 self.send(Chunk::Last(bytes)).await
@@ -462,14 +440,14 @@ impl Reader {
         Ok(())
     }
 
-    async fn flush_if_full(&mut self) -> Result<(), Gone> {
+    pub(crate) async fn flush_if_full(&mut self) -> Result<(), Gone> {
         match self.out.len() >= FULL_BYTES {
             true => self.flush().await,
             false => Ok(()),
         }
     }
 
-    async fn flush(&mut self) -> Result<(), Gone> {
+    pub(crate) async fn flush(&mut self) -> Result<(), Gone> {
         if self.out.is_empty() {
             return Ok(());
         }
@@ -504,6 +482,7 @@ mod tests {
             name: "q".to_owned(),
             framing: Framing::Events,
             slow: Slow::Drop,
+            columns: None,
             out: Vec::new(),
             chunks: sender,
             stopping: readers.stopping.subscribe(),
@@ -572,14 +551,5 @@ mod tests {
         let rest = String::from_utf8_lossy(&text[values.byte_offset()..]);
         let rest: String = serde_json::from_str(&format!("\"{rest}\"")).expect("JSON");
         assert!(rest.as_bytes() == triple);
-    }
-
-    #[test]
-    fn an_id_has_an_instant_and_a_number() {
-        assert_eq!(sequence("1700000000000:7"), Some(7));
-        assert_eq!(sequence("-5:1"), Some(1));
-        for wrong in ["", "7", ":7", "a:7", "5:", "5:-1", "5:7:8"] {
-            assert_eq!(sequence(wrong), None, "{wrong}");
-        }
     }
 }

@@ -109,6 +109,8 @@ mod protocol;
 mod queries;
 mod receive;
 mod respond;
+mod result_columns;
+mod result_request;
 mod sender;
 mod server;
 mod service;

@@ -67,7 +67,7 @@ impl Column {
     /// Appends a cell; gives the bytes of its text.
     ///
     /// # Panics
-    /// If a column of nodes is given a literal, or one that is never empty nothing.
+    /// If a column of nodes is given a literal.
     pub(super) fn push(&mut self, cell: Option<TermText<'_>>) -> Result<usize, ResultsError> {
         let length = match cell {
             None => 0,
@@ -80,7 +80,7 @@ impl Column {
         match (self, cell) {
             (Self::Term(column), cell) => column.push(cell),
             (Self::Node(column), Some(cell)) => with_node(cell, |text| column.append_value(text)),
-            (Self::Node(_), None) => panic!("a subject or predicate is missing"),
+            (Self::Node(column), None) => column.append_null(),
             (Self::RepeatedNode(column), Some(cell)) => {
                 with_node(cell, |text| column.push(Some(text)));
             }

@@ -22,6 +22,7 @@ mod columnar;
 mod columnar_tests;
 mod columns;
 mod continuous;
+mod continuous_columns;
 mod escape;
 mod format;
 mod graph;
@@ -44,6 +45,7 @@ pub const WRITER_BYTES: usize = memory::Size::Small.bytes();
 
 pub use boolean::write_boolean;
 pub use continuous::{TooLong, result_id, result_json, result_members, unsent_json};
+pub use continuous_columns::{RESULT_COLUMNS_BYTES, ResultColumns};
 pub use format::{BooleanFormat, GraphFormat, SolutionsFormat};
 pub use graph::GraphWriter;
 pub use negotiate::{Offer, negotiate};
@@ -95,6 +97,25 @@ pub enum ResultsError {
     TooLong {
         /// Its length.
         bytes: usize,
+    },
+    /// The results of a query are none that Arrow holds.
+    #[error(
+        "the results of this query are not available as Arrow: {reason}; ask for text/event-stream"
+    )]
+    NoArrow {
+        /// Why not.
+        reason: String,
+    },
+    /// A row of a continuous query's result is too long for Arrow.
+    #[error(
+        "a row of {bytes} bytes is longer than the {most_bytes} that a row of Arrow may have here; ask for \
+         text/event-stream"
+    )]
+    LongRow {
+        /// Its length.
+        bytes: usize,
+        /// The bound.
+        most_bytes: usize,
     },
     /// A table without columns cannot be a Parquet file.
     #[error("the result has no variables, and a Parquet file needs a column; ask for JSON")]

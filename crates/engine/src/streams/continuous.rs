@@ -118,6 +118,17 @@ pub(super) struct Figures {
     pub(super) longest: AtomicU64,
 }
 
+/// What every answer of a query is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AnswerForm {
+    /// Rows of these variables, which are without their question marks.
+    Solutions(Vec<String>),
+    /// A boolean.
+    Boolean,
+    /// Triples.
+    Triples,
+}
+
 /// What a continuous query has done.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 #[non_exhaustive]
@@ -153,6 +164,15 @@ pub struct ContinuousStatus {
 }
 
 impl Continuous {
+    /// What its answers are.
+    pub(super) fn form(&self) -> AnswerForm {
+        match self.query.variables() {
+            Some(variables) => AnswerForm::Solutions(variables),
+            None if self.query.is_ask() => AnswerForm::Boolean,
+            None => AnswerForm::Triples,
+        }
+    }
+
     /// Where it is to begin: with the batches of its streams that no one has taken yet. It is among the
     /// readers of these already, so that all of them keep what it needs.
     pub(super) fn beginning(&self) -> (Option<i64>, Box<[i64]>) {

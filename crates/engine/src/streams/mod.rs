@@ -52,7 +52,7 @@ use parking_lot::{Mutex, RwLock};
 pub use answer::Answer;
 use catalogue::Names;
 use continuous::Continuous;
-pub use continuous::ContinuousStatus;
+pub use continuous::{AnswerForm, ContinuousStatus};
 pub use events::EventError;
 pub use events::milliseconds_of;
 pub use feed::{FeedMessage, FeedReport, MOST_NOTES_BYTES, StreamFeed};
@@ -177,10 +177,18 @@ impl Database {
         text.transpose()
     }
 
+    /// What the answers of a continuous query are.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`].
+    pub fn answer_form(&self, name: &str) -> Result<AnswerForm, EngineError> {
+        Ok(self.known_query(name)?.form())
+    }
+
     /// The results of a continuous query after one that was seen, or from now on.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`]; [`EngineError::InvalidQuery`] if that one has not been yet, as when it
+    /// [`EngineError::NotFound`]; [`EngineError::NoSuchResult`] if that one has not been yet, as when it
     /// is of another query that had the name.
     pub fn results_of(
         &self,
@@ -202,6 +210,7 @@ impl Database {
             query,
             after,
             reader,
+            waits: false,
         })
     }
 

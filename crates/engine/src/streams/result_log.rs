@@ -17,6 +17,9 @@ use super::rows::Rows;
 /// Results that are kept for those who come later, and bytes of these.
 const MOST_RESULTS: usize = 1_000;
 const MOST_BYTES: usize = 16 << 20;
+/// Those that are kept for readers that wait for each, and bytes of these.
+const MOST_WAITED_FOR: usize = 100_000;
+const MOST_BYTES_WAITED_FOR: usize = 256 << 20;
 
 /// A result of a continuous query.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +80,8 @@ pub struct ContinuousResults {
     pub(super) after: u64,
     /// Its number among the readers of the query.
     pub(super) reader: u64,
+    /// Results are kept for it.
+    pub(super) waits: bool,
 }
 
 impl ContinuousResults {
@@ -96,9 +101,20 @@ impl ContinuousResults {
         next
     }
 
+    /// Has results kept for this reader until it has had them, as far as that goes: up to 100,000, and up to
+    /// 256 MiB, of the query, and as long as all results of all queries take no more memory than they may.
+    /// Queries do not wait for it: where that does not do, it misses the oldest all the same.
+    pub fn wait_for_each(&mut self) {
+        self.waits = true;
+        self.query.log.keep_for(self.reader, self.after);
+    }
+
     fn pass(&mut self, next: &NextResult) {
         if let NextResult::Result(result, _) = next {
             self.after = result.sequence;
+            if self.waits {
+                self.query.log.keep_for(self.reader, self.after);
+            }
         }
     }
 }
@@ -126,6 +142,8 @@ struct Kept {
     is_over: bool,
     /// Tasks that wait for the next result, by the numbers of their readers.
     waiting: FxHashMap<u64, Waker>,
+    /// Readers for which all results after a number are kept.
+    wanted: FxHashMap<u64, u64>,
 }
 
 /// What a reader of results gets next.
@@ -146,12 +164,7 @@ impl ResultLog {
         kept.bytes += result.bytes();
         kept.last = result.sequence;
         kept.results.push_back(result);
-        while kept.results.len() > MOST_RESULTS
-            || (kept.bytes > MOST_BYTES && kept.results.len() > 1)
-        {
-            let gone = kept.results.pop_front();
-            kept.bytes -= gone.map_or(0, |gone| gone.bytes());
-        }
+        kept.trim();
         let waiting = std::mem::take(&mut kept.waiting);
         drop(kept);
         self.wake(waiting);
@@ -190,7 +203,18 @@ impl ResultLog {
 
     /// Nobody waits as this reader any more.
     pub(super) fn forget_reader(&self, reader: u64) {
-        self.results.lock().waiting.remove(&reader);
+        let mut kept = self.results.lock();
+        kept.waiting.remove(&reader);
+        if kept.wanted.remove(&reader).is_some() {
+            kept.trim();
+        }
+    }
+
+    /// Keeps all results after a number for a reader.
+    fn keep_for(&self, reader: u64, after: u64) {
+        let mut kept = self.results.lock();
+        kept.wanted.insert(reader, after);
+        kept.trim();
     }
 
     /// The number of the last result; 0 before the first.
@@ -237,6 +261,22 @@ impl ResultLog {
 }
 
 impl Kept {
+    /// Forgets the oldest results, as many as are too many.
+    fn trim(&mut self) {
+        while let Some(oldest) = self.results.front() {
+            let (results, bytes) = (self.results.len(), self.bytes);
+            let is_over = |most, most_bytes| results > most || bytes > most_bytes && results > 1;
+            let is_wanted = || self.wanted.values().any(|after| *after < oldest.sequence);
+            if !is_over(MOST_RESULTS, MOST_BYTES)
+                || !is_over(MOST_WAITED_FOR, MOST_BYTES_WAITED_FOR) && is_wanted()
+            {
+                return;
+            }
+            self.bytes -= oldest.bytes();
+            self.results.pop_front();
+        }
+    }
+
     fn next(&self, after: u64) -> NextResult {
         let first = self.results.front().map_or(0, |result| result.sequence);
         let place = (after + 1).saturating_sub(first) as usize;
@@ -248,5 +288,54 @@ impl Kept {
             None if self.is_over => NextResult::Over,
             None => NextResult::None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(sequence: u64) -> Arc<ContinuousResult> {
+        Arc::new(ContinuousResult {
+            instant_ms: 0,
+            sequence,
+            windows: Arc::default(),
+            snapshot: 0,
+            answer: Ok(Answer::Boolean(true)),
+            removed: None,
+            held: None,
+        })
+    }
+
+    fn next(log: &ResultLog, after: u64) -> (u64, u64) {
+        match log.next(after, Duration::ZERO) {
+            NextResult::Result(result, missed) => (result.sequence, missed),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn results_are_kept_for_who_waits_for_each_and_bounded() {
+        let log = ResultLog::default();
+        let last = MOST_RESULTS as u64 + 500;
+        log.keep_for(1, 0);
+        (1..=last).for_each(|sequence| log.push(result(sequence)));
+        assert_eq!(next(&log, 0), (1, 0));
+        log.keep_for(1, 400);
+        // What it has had goes; what others have not had is nobody's concern.
+        assert_eq!(next(&log, 0), (401, 400));
+        log.keep_for(2, 450);
+        log.forget_reader(1);
+        assert_eq!(next(&log, 0), (451, 450));
+        log.forget_reader(2);
+        assert_eq!(next(&log, 0), (501, 500));
+        log.keep_for(3, last);
+        let end = last + MOST_WAITED_FOR as u64 + 7;
+        (last + 1..=end).for_each(|sequence| log.push(result(sequence)));
+        assert_eq!(next(&log, last), (last + 8, 7));
+        log.forget_reader(3);
+        assert_eq!(log.all().len(), MOST_RESULTS);
+        let bytes: usize = log.all().iter().map(|result| result.bytes()).sum();
+        assert_eq!(log.bytes(), bytes);
     }
 }

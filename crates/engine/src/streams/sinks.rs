@@ -235,6 +235,7 @@ impl ResultSink {
             // Where nothing is synced, a crash of the machine takes results that were delivered.
             after: self.delivered().sequence.min(log.last()),
             reader: log.new_reader(),
+            waits: false,
             query: Arc::clone(&self.query),
         }
     }
