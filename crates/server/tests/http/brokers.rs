@@ -1,5 +1,6 @@
 //! What is said of sources and sinks that this server does not read or feed?
 
+use jindou_engine::{AddressPolicy, Config};
 use serde_json::Value;
 
 use crate::client::Running;
@@ -24,6 +25,23 @@ fn refusal(protocol: &str) -> (u16, String) {
             format!("{protocol} is not supported by this build: the feature `{protocol}`"),
         ),
     }
+}
+
+#[test]
+fn an_event_stream_is_read_where_load_may_read_it() {
+    let server = with_query();
+    let source =
+        |members: &str| format!(r#"{{"iri":"http://e/t","source":{{"ldes":{{{members}}}}}}}"#);
+    for (members, status, part) in [
+        (r#""url":"http://127.0.0.1:1/feed""#, 403, "--allow-load"),
+        (r#""url":"feed""#, 400, "is no address of a page"),
+        (r#""url":"http://[/feed""#, 400, "http://[/feed"),
+        (r#""url":"http://e/","poll_ms":1"#, 400, "poll_ms"),
+    ] {
+        let refused = put(&server, "/streams/t", JSON, &source(members));
+        assert_status(&refused, status, part);
+    }
+    assert_eq!(server.send("GET", "/streams/t", "", "").status, 404);
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod limits;
 mod page;
 mod protocol;
 mod queries;
+mod result_columns;
 mod streams;
 mod updates;
 mod websocket;

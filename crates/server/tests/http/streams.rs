@@ -917,10 +917,47 @@ fn a_slow_reader_may_ask_to_be_told_instead_of_missing_results() {
         "",
     );
     assert_eq!(keeps_up.ids(1), ["1010000:1010"]);
-    let wait = server.get("/continuous/q/results?slow=wait", "");
-    assert_status(&wait, 501, "slow=wait is not supported");
+    let mut waits = Events::of(&server, "/continuous/q/results?after=1&slow=wait", "");
+    let error = waits.next().unwrap();
+    assert_eq!((&*error.kind, &error.data["missed"]), ("error", &json!(9)));
+    let said = error.data["error"].as_str().expect("a text");
+    assert!(said.contains("slow=wait"), "{said}");
+    assert!(waits.next().is_none());
     let wrong = server.get("/continuous/q/results?slow=down", "");
-    assert_status(&wrong, 400, "drop or disconnect");
+    assert_status(&wrong, 400, "drop, disconnect or wait");
+}
+
+#[test]
+fn results_are_kept_for_a_reader_that_waits() {
+    let server = with_query();
+    let mut waits = Events::of(&server, "/continuous/q/results?after=0&slow=wait", "");
+    let mut drops = Events::of(&server, "/continuous/q/results?after=0&slow=drop", "");
+    // More than sockets hold and than is kept otherwise, while nobody reads.
+    let value = "v".repeat(25_000);
+    for windows in [0..500, 500..1_000, 1_000..1_500] {
+        let line = |n| {
+            format!(
+                "{}\t<http://e/x{n}> <http://e/p> \"{value}\" .\n",
+                n * 1000 + 500
+            )
+        };
+        let lines: String = windows.map(line).collect();
+        assert_status(&post(&server, "/streams/s", LINES, &lines), 200, "accepted");
+    }
+    let beat = post(&server, "/streams/s/heartbeat?time=1500000", "", "");
+    assert_eq!(beat.status, 204);
+    for sequence in 1..=1_500 {
+        let result = waits.next().expect("another");
+        assert_eq!(result.data["sequence"], sequence);
+        assert_eq!(result.data.get("missed"), None);
+    }
+    let mut missed = 0;
+    while missed == 0 {
+        missed = drops.next().expect("another").data["missed"]
+            .as_u64()
+            .unwrap_or(0);
+    }
+    assert!(missed > 0);
 }
 
 #[test]

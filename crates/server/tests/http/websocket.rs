@@ -268,7 +268,7 @@ fn requests_that_are_no_sockets_are_told_so() {
         ("/continuous/r/results", 404),
         ("/streams/s?format=turtle", 415),
         ("/streams/s?time=soon", 400),
-        ("/continuous/q/results?slow=wait", 501),
+        ("/continuous/q/results?slow=down", 400),
     ] {
         assert_eq!(
             Socket::open(&server, target, None).err(),
