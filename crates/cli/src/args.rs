@@ -158,7 +158,8 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "WHEN", value_enum, default_value = "always")]
     pub(crate) fsync: FsyncArgument,
     /// What an update's LOAD may read: files of this folder, or what is at addresses that begin so,
-    /// as in https://example.org/data, or `web` for all addresses; may be given more than once
+    /// as in https://example.org/data, or `web` for all addresses; may be given more than once. Streams
+    /// may follow event streams (LDES) at these addresses, too
     /// [default: nothing, as clients could else reach what only this machine can]
     #[arg(long, value_name = "DIR|PREFIX", value_parser = parse_load)]
     pub(crate) allow_load: Vec<AllowLoad>,

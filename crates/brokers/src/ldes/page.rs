@@ -214,7 +214,7 @@ impl Quads {
             let Some(relation) = as_subject(&quad.object) else {
                 continue;
             };
-            let from_ms = self.from_ms(&relation, path).unwrap_or(i64::MIN);
+            let from_ms = self.earliest_ms(&relation, path).unwrap_or(i64::MIN);
             for node in self.objects(&relation, NODE) {
                 if let Term::NamedNode(node) = node {
                     let address = page_of(node.as_str()).to_owned();
@@ -229,7 +229,7 @@ impl Quads {
     }
 
     /// The time before which no member is found by a relation, where that is known.
-    fn from_ms(&self, relation: &NamedOrBlankNode, path: Option<&TimePath>) -> Option<i64> {
+    fn earliest_ms(&self, relation: &NamedOrBlankNode, path: Option<&TimePath>) -> Option<i64> {
         let is_lower = |kind: &Term| match kind {
             Term::NamedNode(kind) => [GREATER, GREATER_OR_EQUAL].contains(&kind.as_ref()),
             _ => false,

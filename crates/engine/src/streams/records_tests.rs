@@ -114,6 +114,11 @@ fn samples(tuples: &Tuples, answer: &Answer) -> Vec<Record<'static>> {
         push(&[("p", 77)], Some(-3)),
         push(&[("p", 1), ("é", 1 << 60)], None),
         push(&[], None),
+        noted_push(&[("ldes:p", 2)], Some(4), b"noted"),
+        Record::Notes {
+            stream: 1,
+            notes: Cow::Borrowed(b"all of it"),
+        },
         Record::Heartbeat {
             stream: 1,
             time_ms: -1,
