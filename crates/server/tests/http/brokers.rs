@@ -29,7 +29,9 @@ fn refusal(protocol: &str) -> (u16, String) {
 
 #[test]
 fn an_event_stream_is_read_where_load_may_read_it() {
-    let server = with_query();
+    let mut config = Config::default();
+    config.load_addresses = AddressPolicy::None;
+    let server = Running::with_engine(config, |_| ());
     let source =
         |members: &str| format!(r#"{{"iri":"http://e/t","source":{{"ldes":{{{members}}}}}}}"#);
     for (members, status, part) in [
