@@ -254,7 +254,9 @@ impl Quads {
         let Some(quad) = self.with_predicate(TIMESTAMP_PATH).next() else {
             return Ok(None);
         };
-        if let Term::NamedNode(predicate) = &quad.object {
+        if let Term::NamedNode(predicate) = &quad.object
+            && predicate.as_ref() != rdf::NIL
+        {
             return Ok(Some(TimePath(vec![predicate.clone()])));
         }
         let (mut steps, mut list) = (Vec::new(), quad.object.clone());
