@@ -6,7 +6,7 @@ use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
 use jindou_brokers::{Connectors, Refused, SinkStatus, SourceStatus};
 use jindou_engine::{
-    Database, EngineError, ResultSink, SinkDefinition, SourceDefinition, StreamStatus,
+    Database, EngineError, ResultSink, SinkDefinition, SourceDefinition, StreamStatus, WebError,
 };
 use serde::Serialize;
 
@@ -73,6 +73,10 @@ impl From<Refused> for Refusal {
     fn from(refused: Refused) -> Self {
         let status = match refused {
             Refused::NotBuilt { .. } => StatusCode::NOT_IMPLEMENTED,
+            Refused::Page {
+                reason: WebError::NoAddress { .. },
+                ..
+            } => StatusCode::BAD_REQUEST,
             Refused::NotAllowed { .. } | Refused::Page { .. } => StatusCode::FORBIDDEN,
             _ => StatusCode::SERVICE_UNAVAILABLE,
         };
