@@ -83,7 +83,8 @@ impl<B: Default> Intake<B> {
                 Some((number.saturating_mul(self.interval_ms), batch))
             }
             None => {
-                self.first_open = self.first_open.max(Some(complete));
+                let complete = self.watermark_ms().map(|_| complete);
+                self.first_open = self.first_open.max(complete);
                 None
             }
         }
@@ -144,7 +145,8 @@ impl<B: Default> Intake<B> {
     /// Goes on where another intake of this stream was.
     pub fn resume(&mut self, at: Position) {
         self.watermark_ms = at.watermark_ms.unwrap_or(i64::MIN);
-        self.first_open = at.first_open;
+        // Without a watermark no batch was complete.
+        self.first_open = at.first_open.filter(|_| at.watermark_ms.is_some());
         self.begin_ms = at.begin_ms;
         self.late = at.late;
     }

@@ -252,7 +252,16 @@ impl Inner {
         let stages = done.into_stages();
         // Where all that is to be stored is there already, the others may have new terms all the same.
         let appended = match stages.iter().all(Stage::is_empty) {
-            true => writer.append_terms(working)?,
+            true => {
+                if is_stored.contains(&true)
+                    && let Some(journal) = self.journal_of(stream)
+                {
+                    // They were stored, whatever is deleted after that.
+                    let intended = journal.intend(stream, facts, writer.latest.number().0)?;
+                    journal.sync(intended)?;
+                }
+                writer.append_terms(working)?
+            }
             false => match self.journal_of(stream) {
                 None => writer.append(working, stages)?,
                 Some(journal) => {

@@ -131,7 +131,8 @@ impl Continuous {
             name: Arc::clone(name),
             held: match self.schedule.windows[number] {
                 SlidingWindow::Time(_) => HeldTuples {
-                    from_ms: bounds.from_ms,
+                    // It may have ended before there was anything for the query.
+                    from_ms: bounds.from_ms.min(bounds.until_ms),
                     until_ms: bounds.until_ms,
                     numbers: None,
                 },

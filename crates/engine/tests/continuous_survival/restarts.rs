@@ -158,6 +158,65 @@ fn facts_that_were_deleted_do_not_come_back() {
 }
 
 #[test]
+fn facts_that_were_there_already_do_not_come_back_either() {
+    const FACT: &str = "<http://e/s> <http://e/fact> <http://e/o>";
+    let late_then_known =
+        format!("500\t{FACT} .\n910\t<http://e/x> <http://e/p> <http://e/y> .\n500\t{FACT} .\n");
+    let twice = format!("10\t{FACT} .\n110\t{FACT} .\n");
+    let once = format!("10\t{FACT} .\n");
+    for (text, is_stored_before, is_read) in [
+        (&once, true, false),
+        (&once, true, true),
+        (&twice, false, false),
+        (&twice, false, true),
+        (&late_then_known, true, true),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let database = open(folder.path());
+        database
+            .create_stream("s", with_facts("http://e/s"))
+            .unwrap();
+        if is_read {
+            let count = "SELECT (COUNT(*) AS ?n) FROM STREAM <http://e/s> [RANGE 1s] { ?a ?p ?b }";
+            database.register("q", count).unwrap();
+        }
+        if is_stored_before {
+            database
+                .update(&format!("INSERT DATA {{ {FACT} }}"))
+                .unwrap();
+        }
+        push(&database, "s", text);
+        database.heartbeat("s", 2_000).unwrap();
+        push(&database, "s", &format!("1500\t{FACT} .\n"));
+        database
+            .update(&format!("DELETE DATA {{ {FACT} }}"))
+            .unwrap();
+        let facts = database.quad_counts().total();
+        drop(database);
+        for _ in 0..2 {
+            let again = open(folder.path());
+            assert_eq!(again.quad_counts().total(), facts, "{text} {is_read}");
+        }
+    }
+}
+
+#[test]
+fn a_stream_without_tuples_begins_with_the_first_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    open(folder.path())
+        .create_stream("s", durable("http://e/s"))
+        .unwrap();
+    let database = open(folder.path());
+    let count = "SELECT (COUNT(*) AS ?n) FROM STREAM <http://e/s> [RANGE 1s] { ?a ?p ?b }";
+    database.register("q", count).unwrap();
+    push(&database, "s", &line(15_500, 1));
+    database.heartbeat("s", 18_000).unwrap();
+    let all = results(&database, "q", 0);
+    assert!(all[0].starts_with("1 at 16000 "), "{all:?}");
+    assert_eq!(all.len(), 3);
+}
+
+#[test]
 fn changes_and_published_results_go_on() {
     let folder = tempfile::tempdir().unwrap();
     let location = folder.path().join("store");
