@@ -164,6 +164,14 @@ impl<B: Default> Intake<B> {
         number.saturating_mul(self.interval_ms)
     }
 
+    /// The beginnings of the batches that are open, from the one of one time to that of another.
+    pub fn open_between(&self, first_ms: i64, last_ms: i64) -> impl Iterator<Item = i64> {
+        let number = |time_ms: i64| time_ms.div_euclid(self.interval_ms);
+        let (first, last) = (number(first_ms), number(last_ms));
+        let open = self.open.range(first..=last.max(first));
+        open.map(|(number, _)| number.saturating_mul(self.interval_ms))
+    }
+
     /// A batch of this time, whether it was taken before or not.
     pub fn batch_again(&mut self, time_ms: i64) -> &mut B {
         let number = time_ms.div_euclid(self.interval_ms);

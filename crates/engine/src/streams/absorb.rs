@@ -12,6 +12,7 @@ use rustc_hash::FxHashSet;
 use super::journal::Revocation;
 use super::records::Facts;
 use super::stream::Stream;
+use super::together::Batches;
 use super::tuples::Tuples;
 use crate::EngineError;
 use crate::database::Inner;
@@ -134,15 +135,20 @@ impl Inner {
     fn close_batches_of(self: &Arc<Self>, stream: &Stream) -> Result<(), EngineError> {
         self.absorb_late(stream)?;
         loop {
-            let Some((begin_ms, tuples)) = stream.intake.lock().take_complete() else {
+            let mut batches = Batches::take_complete(stream);
+            if batches.are_none() {
                 break;
-            };
-            if let Err(error) = self.absorb(stream, begin_ms, &tuples) {
-                stream.intake.lock().put_back(begin_ms, tuples);
+            }
+            let before = (batches.bytes(), batches.len());
+            let absorbed = self.absorb(stream, &mut batches);
+            let absorbed_bytes = before.0 - batches.bytes();
+            stream.waiting_bytes.fetch_sub(absorbed_bytes, Relaxed);
+            let absorbed_batches = before.1 - batches.len();
+            stream.counts.batches.fetch_add(absorbed_batches, Relaxed);
+            if let Err(error) = absorbed {
+                batches.put_back(stream);
                 return Err(error);
             }
-            stream.waiting_bytes.fetch_sub(tuples.size(), Relaxed);
-            stream.counts.batches.fetch_add(1, Relaxed);
         }
         if let Some(stable_ms) = stream.intake.lock().stable_ms() {
             stream.set_stable(stable_ms);
@@ -150,30 +156,39 @@ impl Inner {
         Ok(())
     }
 
-    /// Makes a batch part of the data.
+    /// Makes batches part of the data, in one transaction; takes away those that are.
+    ///
+    /// # Errors
+    /// Those of a transaction; those of a ring, which has the batches that were taken away.
     pub(super) fn absorb(
         self: &Arc<Self>,
         stream: &Stream,
-        begin_ms: i64,
-        tuples: &Tuples,
+        batches: &mut Batches,
     ) -> Result<(), EngineError> {
-        let facts_of = Facts::Batch(begin_ms);
-        let stored = stored(stream, tuples);
+        let Some(facts_of) = batches.facts() else {
+            return Ok(());
+        };
+        let tuples = batches.joined();
+        let stored = stored(stream, &tuples);
         let absorbed = stored.iter().filter(|is_stored| **is_stored).count() as u64;
         if stream.readers.read().is_empty() {
             // Nobody can read the others.
-            let facts = only(tuples, &stored);
+            let facts = only(&tuples, &stored);
             let ids = self.insert(stream, &facts, &vec![true; facts.len()], facts_of)?;
             self.streams.staged.remove(&ids);
             stream.counts.absorbed.fetch_add(absorbed, Relaxed);
             let unread = tuples.len() as u64 - absorbed;
             stream.counts.unread.fetch_add(unread, Relaxed);
             stream.skip_numbers(tuples.len());
+            drop(tuples);
+            batches.clear();
             return Ok(());
         }
-        let ids = self.insert(stream, tuples, &stored, facts_of)?;
+        let ids = self.insert(stream, &tuples, &stored, facts_of)?;
         stream.counts.absorbed.fetch_add(absorbed, Relaxed);
-        let appended = stream.append(&timed(tuples, &ids));
+        let timed = timed(&tuples, &ids);
+        drop(tuples);
+        let appended = batches.append_to(stream, &timed);
         self.streams.staged.remove(&ids);
         appended
     }

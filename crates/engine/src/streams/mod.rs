@@ -40,6 +40,7 @@ mod state;
 mod stream;
 mod subscription;
 mod tick;
+mod together;
 mod tuples;
 mod written;
 

@@ -124,6 +124,8 @@ pub(super) struct Push<'a> {
 pub(super) enum Facts {
     /// Those of the batch that begins at a time.
     Batch(i64),
+    /// Those of all batches from one that begins at a time to another one.
+    Batches(i64, i64),
     /// Those that came late in a push, by what it calls them.
     Late(u64),
 }
@@ -236,6 +238,11 @@ impl Record<'_> {
                     Facts::Batch(begin_ms) => {
                         out.push(0);
                         put_signed(out, *begin_ms);
+                    }
+                    Facts::Batches(first_ms, last_ms) => {
+                        out.push(2);
+                        put_signed(out, *first_ms);
+                        put_signed(out, *last_ms);
                     }
                     Facts::Late(late) => {
                         out.push(1);
@@ -551,9 +558,11 @@ impl<'a> Record<'a> {
             },
             INTENT => Self::Intent {
                 stream,
-                facts: match input.flag()? {
-                    false => Facts::Batch(input.signed()?),
-                    true => Facts::Late(input.number()?),
+                facts: match input.byte()? {
+                    0 => Facts::Batch(input.signed()?),
+                    1 => Facts::Late(input.number()?),
+                    2 => Facts::Batches(input.signed()?, input.signed()?),
+                    _ => return Err(BadRecord("facts are of no known kind")),
                 },
                 snapshot: input.number()?,
             },

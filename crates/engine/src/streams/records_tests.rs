@@ -124,6 +124,7 @@ fn samples(tuples: &Tuples, answer: &Answer) -> Vec<Record<'static>> {
             time_ms: -1,
         },
         of_batch(Facts::Batch(-100)),
+        of_batch(Facts::Batches(-100, 500)),
         of_batch(Facts::Late(3)),
         result(Ok(Cow::Owned(answer.clone())), None),
         result(Ok(Cow::Owned(Answer::Boolean(true))), Some((1, 1 << 50))),

@@ -22,6 +22,7 @@ use super::records::{Facts, Push, Record, ResultRecord, TuplesKind};
 use super::result_log::{ContinuousResult, ResultWindow};
 use super::sinks::{Delivered, Sink, add_sink, check_sink};
 use super::stream::Stream;
+use super::together::Batches;
 use super::tuples::Tuples;
 use crate::{Database, EngineError};
 
@@ -159,7 +160,7 @@ impl Reading<'_> {
                 facts,
                 snapshot,
             } => {
-                self.intents.insert((stream, facts), snapshot);
+                self.intend(stream, facts, snapshot);
             }
             Record::Result(result) => self.result(result),
             Record::Begin { .. } | Record::Pause { .. } | Record::QueryState { .. } => {
@@ -435,6 +436,21 @@ impl Reading<'_> {
         Ok(())
     }
 
+    fn intend(&mut self, number: u64, facts: Facts, snapshot: u64) {
+        let Facts::Batches(first_ms, last_ms) = facts else {
+            self.intents.insert((number, facts), snapshot);
+            return;
+        };
+        if let Some(stream) = self.streams.get(&number) {
+            // All that they have came before.
+            let intake = stream.intake.lock();
+            for begin_ms in intake.open_between(first_ms, last_ms) {
+                let batch = (number, Facts::Batch(begin_ms));
+                self.intents.insert(batch, snapshot);
+            }
+        }
+    }
+
     /// True if the graph has some facts.
     fn is_stored(&self, stream: &Stream, facts: Facts) -> bool {
         let snapshot = self.database.snapshot_number().0;
@@ -474,6 +490,7 @@ impl Reading<'_> {
         inner.absorb_late(stream)?;
         stream.resume_numbers();
         let (mut again, mut count) = (Vec::new(), 0);
+        let mut new = Batches::default();
         loop {
             let next = stream.intake.lock().take_complete();
             let Some((begin_ms, tuples)) = next else {
@@ -487,16 +504,24 @@ impl Reading<'_> {
                 let absorbed = if is_new { 0 } else { facts };
                 stream.counts.absorbed.fetch_add(absorbed, Relaxed);
             }
+            if is_new {
+                inner.absorb_again(stream, &std::mem::take(&mut again))?;
+                count = 0;
+                new.push(begin_ms, tuples);
+                if new.are_enough() {
+                    inner.absorb(stream, &mut new)?;
+                }
+                continue;
+            }
+            inner.absorb(stream, &mut new)?;
             count += tuples.len();
-            if is_new || count > TUPLES {
+            again.push(tuples);
+            if count > TUPLES {
                 inner.absorb_again(stream, &std::mem::take(&mut again))?;
                 count = 0;
             }
-            match is_new {
-                true => inner.absorb(stream, begin_ms, &tuples)?,
-                false => again.push(tuples),
-            }
         }
+        inner.absorb(stream, &mut new)?;
         inner.absorb_again(stream, &again)?;
         let intake = stream.intake.lock();
         let waiting = intake.open().map(Tuples::size).sum();

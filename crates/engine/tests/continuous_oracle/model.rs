@@ -72,7 +72,7 @@ impl Stream {
         let (range, step) = (window.range, window.step);
         if window.unit == Unit::Milliseconds {
             let until = instant_ms - instant_ms.rem_euclid(step);
-            let from = (until - range).max(begin_ms);
+            let from = (until - range).max(begin_ms).min(until);
             let tuples = self.tuples.iter();
             let tuples = tuples.filter(|(time, _)| from <= *time && *time < until);
             return (tuples.collect(), (from, until, None));

@@ -201,6 +201,48 @@ fn facts_that_were_there_already_do_not_come_back_either() {
 }
 
 #[test]
+fn many_batches_of_a_push_are_few_transactions() {
+    const BATCHES: u64 = 900;
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path());
+    database
+        .create_stream("s", with_facts("http://e/s"))
+        .unwrap();
+    let count =
+        "SELECT (COUNT(*) AS ?n) FROM STREAM <http://e/s> [RANGE 200ms STEP 100ms] { ?a ?p ?b }";
+    database.register("q", count).unwrap();
+    let lines = (0..BATCHES).map(|batch| {
+        let time = 100 * batch + 10;
+        format!("{time}\t<http://e/s{batch}> <http://e/fact> <http://e/o> .\n")
+    });
+    let before = database.snapshot_number().0;
+    push(&database, "s", &lines.collect::<String>());
+    let after = database.snapshot_number().0;
+    assert!((1..6).contains(&(after - before)), "{before} {after}");
+    let status = database.stream("s").unwrap();
+    assert_eq!(
+        (status.batches, status.absorbed),
+        (BATCHES - 1, BATCHES - 1)
+    );
+    let found = results(&database, "q", 0);
+    assert_eq!(found.len() as u64, BATCHES - 1);
+    assert!(
+        found[1..].iter().all(|said| said.ends_with("\"2\" ")),
+        "{found:?}"
+    );
+    let deleted = "DELETE DATA { <http://e/s0> <http://e/fact> <http://e/o> . \
+                   <http://e/s500> <http://e/fact> <http://e/o> }";
+    database.update(deleted).unwrap();
+    drop(database);
+    let database = open(folder.path());
+    assert_eq!(database.quad_counts().total(), BATCHES - 3);
+    assert_eq!(results(&database, "q", 0), found);
+    database.heartbeat("s", 100 * BATCHES as i64).unwrap();
+    assert_eq!(database.quad_counts().total(), BATCHES - 2);
+    assert!(results(&database, "q", BATCHES - 1)[0].ends_with("\"2\" "));
+}
+
+#[test]
 fn a_stream_without_tuples_begins_with_the_first_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     open(folder.path())
