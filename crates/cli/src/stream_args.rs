@@ -155,7 +155,7 @@ pub(crate) struct PushArguments {
     pub(crate) server: ServerArguments,
 }
 
-/// Send files of tuples to a stream, as if they happened now
+/// Send files of tuples to a stream at the pace of their times, which stay as they are
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -42,7 +42,9 @@ pub enum PlanError {
         column: usize,
     },
     /// A bare name of a continuous query is that of no stream and no graph.
-    #[error("no stream or graph is called {name} (line {line}, column {column})")]
+    #[error(
+        "no stream is called {name}, and stored graphs are written as IRIs (line {line}, column {column})"
+    )]
     UnknownName {
         /// The name.
         name: String,

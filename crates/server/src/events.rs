@@ -95,8 +95,11 @@ impl Service {
         request: &Request<Incoming>,
     ) -> Result<Response<Body>, Refusal> {
         let accept = service::accept(request.headers());
-        // Whoever says what this is not in gets events, as readers of these seldom say so.
-        let framing = negotiate(&accept, OFFERS).map_or(Framing::Events, |offer| offer.format);
+        let offer = negotiate(&accept, OFFERS).ok_or_else(|| {
+            let message = format!("results come as {EVENT_STREAM} or {ARROW_STREAM}");
+            Refusal::new(StatusCode::NOT_ACCEPTABLE, message)
+        })?;
+        let framing = offer.format;
         let chunks = self.read_results(name, request, framing).await?;
         let media_type = match framing {
             Framing::Columns => ARROW_STREAM,

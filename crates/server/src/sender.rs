@@ -22,6 +22,12 @@ pub(crate) struct Sender {
 impl Sender {
     /// What headers say; `None` if they say nothing.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Option<Self>, Refusal> {
+        for field in [PRODUCER, SEQUENCE] {
+            if headers.get_all(field).iter().nth(1).is_some() {
+                let message = format!("the header {field} comes once");
+                return Err(Refusal::bad_request(message));
+            }
+        }
         let (name, sequence) = (headers.get(PRODUCER), headers.get(SEQUENCE));
         let (Some(name), Some(sequence)) = (name, sequence) else {
             return match (name, sequence) {
@@ -33,7 +39,8 @@ impl Sender {
         };
         let name = name.to_str().ok().filter(|name| is_name(name));
         let name = name.ok_or_else(|| no_name("header Producer"))?;
-        let sequence = sequence.to_str().ok().and_then(|text| text.parse().ok());
+        let sequence = sequence.to_str().ok().filter(|text| !text.starts_with('+'));
+        let sequence = sequence.and_then(|text| text.parse().ok());
         let sequence = sequence.ok_or_else(|| {
             Refusal::bad_request("the header Sequence is a whole number from 0 on, below 2^64")
         })?;
@@ -101,7 +108,9 @@ mod tests {
         assert_eq!(sender.producer().name, "a b");
         assert_eq!(sender.producer().sequence, u64::MAX);
         assert!(of(&[(PRODUCER, "a")]).is_err() && of(&[(SEQUENCE, "1")]).is_err());
-        for wrong in ["", "-1", "1.5", "18446744073709551616"] {
+        let twice = [(PRODUCER, "a"), (SEQUENCE, "1"), (PRODUCER, "b")];
+        assert!(of(&twice).is_err());
+        for wrong in ["", "-1", "+1", "1.5", "18446744073709551616"] {
             assert!(
                 of(&[(PRODUCER, "a"), (SEQUENCE, wrong)]).is_err(),
                 "{wrong}"
