@@ -39,7 +39,7 @@ pub(super) fn run(
     run_while(address, data, &|| begun.elapsed() < length)
 }
 
-/// Sends light queries until told to stop.
+/// Sends light queries until it is stopped.
 pub(super) fn run_until(
     address: SocketAddr,
     data: Lubm,

@@ -507,10 +507,10 @@ impl Reading<'_> {
             if is_new {
                 inner.absorb_again(stream, &std::mem::take(&mut again))?;
                 count = 0;
-                new.push(begin_ms, tuples);
-                if new.are_enough() {
+                if !new.fits(&tuples) {
                     inner.absorb(stream, &mut new)?;
                 }
+                new.push(begin_ms, tuples);
                 continue;
             }
             inner.absorb(stream, &mut new)?;

@@ -11,14 +11,14 @@ use super::stream::Stream;
 use super::tuples::Tuples;
 use crate::EngineError;
 
-/// No more batches are taken once there are so many tuples.
-const ENOUGH: usize = 16 << 10;
+/// Batches take no more together than this, beside one that does by itself: they are copied.
+const MOST_BYTES: u64 = 4 << 20;
 
 /// Successive batches, each with its first millisecond.
 #[derive(Default)]
 pub(super) struct Batches {
     all: VecDeque<(i64, Tuples)>,
-    tuples: usize,
+    bytes: u64,
 }
 
 impl Batches {
@@ -26,9 +26,11 @@ impl Batches {
     pub(super) fn take_complete(stream: &Stream) -> Self {
         let mut batches = Self::default();
         let mut intake = stream.intake.lock();
-        while !batches.are_enough()
-            && let Some((begin_ms, tuples)) = intake.take_complete()
-        {
+        while let Some((begin_ms, tuples)) = intake.take_complete() {
+            if !batches.fits(&tuples) {
+                intake.put_back(begin_ms, tuples);
+                break;
+            }
             batches.push(begin_ms, tuples);
         }
         batches
@@ -36,12 +38,13 @@ impl Batches {
 
     /// Adds the one after the others.
     pub(super) fn push(&mut self, begin_ms: i64, tuples: Tuples) {
-        self.tuples += tuples.len();
+        self.bytes += tuples.size();
         self.all.push_back((begin_ms, tuples));
     }
 
-    pub(super) fn are_enough(&self) -> bool {
-        self.tuples >= ENOUGH
+    /// True if a batch may be added.
+    pub(super) fn fits(&self, tuples: &Tuples) -> bool {
+        self.are_none() || self.bytes + tuples.size() <= MOST_BYTES
     }
 
     pub(super) fn are_none(&self) -> bool {
@@ -54,7 +57,7 @@ impl Batches {
 
     /// About what they take.
     pub(super) fn bytes(&self) -> u64 {
-        self.all.iter().map(|(_, tuples)| tuples.size()).sum()
+        self.bytes
     }
 
     /// What the log calls their facts; `None` without batches.
@@ -91,7 +94,7 @@ impl Batches {
             let (of_batch, others) = timed.split_at(tuples.len());
             stream.append(of_batch)?;
             timed = others;
-            self.tuples -= of_batch.len();
+            self.bytes -= tuples.size();
             self.all.pop_front();
         }
         Ok(())

@@ -26,7 +26,7 @@ pub(super) fn run(ground: &Ground) -> Result<Told, BenchError> {
         tuple += 1;
         lie(&mut client, &mut told, tuple)?;
     }
-    // Whoever tells the truth is believed.
+    // A producer whose times are right is served as ever.
     let honest = client.push("clocked", &line(now_ms(), tuple))?;
     told.expect("a true time", &[200], &honest);
     if !honest.body.contains("\"accepted\":1,\"late\":0") {

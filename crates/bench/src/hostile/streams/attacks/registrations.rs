@@ -86,7 +86,7 @@ pub(super) fn run(ground: &Ground) -> Result<Told, BenchError> {
     Ok(told)
 }
 
-/// Does something for each of so many numbers, by several clients.
+/// Sends a request for each number below `count`, from several clients at once.
 fn in_parts(
     ground: &Ground,
     count: usize,
