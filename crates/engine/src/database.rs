@@ -12,7 +12,7 @@ use jindou_model::SnapshotNumber;
 use jindou_plan::physical::Dataset;
 use jindou_plan::{Planner, PlannerConfig, Prepared};
 use jindou_store::bulk::build;
-use jindou_store::{Base, Directory, DurableStore, FoldRule, Recovery, Snapshot};
+use jindou_store::{Base, Directory, DurableStore, FoldRule, Recovery, SideLog, Snapshot};
 use parking_lot::Mutex;
 
 use crate::EngineError;
@@ -194,8 +194,12 @@ impl Database {
             merge: config.merge.of_reader(),
             ..config
         };
+        let has_streams = SideLog::is_in(&directory);
         let read_from = Some(Arc::new(directory));
-        Ok(Self::from_all(snapshot, None, read_from, config, recovery))
+        let database = Self::from_all(snapshot, None, read_from, config, recovery);
+        let streams = &database.inner().streams;
+        streams.are_resting.store(has_streams, Ordering::Relaxed);
+        Ok(database)
     }
 
     /// Opens a stored database, or makes an empty one if the directory is absent or empty.
@@ -278,7 +282,7 @@ impl Database {
                 store,
                 last: None,
                 failed: Arc::clone(&log_failure),
-                revocation: None,
+                revocations: Vec::new(),
                 read_from,
                 published: Arc::clone(&streams.published),
             }),

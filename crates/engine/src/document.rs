@@ -11,7 +11,6 @@ use std::sync::Arc;
 use jindou_fabric::pace::LongWork;
 use jindou_ingest::{Guard, IngestError, LoadOptions, Progress, QuadSink, Source};
 use jindou_model::{IdQuad, key};
-use jindou_store::StoreError;
 use oxrdf::{GraphName, GraphNameRef, NamedNode, NamedOrBlankNode, Quad, QuadRef, Term, TermRef};
 use parking_lot::Mutex;
 
@@ -163,11 +162,8 @@ impl Ledger {
     pub(crate) fn hold(&self, bytes: u64) -> Result<(), EngineError> {
         let memory = &mut self.held.lock().memory;
         if memory.held_bytes().saturating_add(bytes) > self.limit_bytes {
-            let reason = format!(
-                "the document needs more than the {} bytes that a request may hold",
-                self.limit_bytes
-            );
-            return Err(StoreError::TooLarge { reason }.into());
+            let limit_bytes = self.limit_bytes;
+            return Err(EngineError::DocumentTooLarge { limit_bytes });
         }
         memory.take(bytes)
     }

@@ -100,6 +100,12 @@ pub enum EngineError {
         /// The budget.
         limit_bytes: u64,
     },
+    /// What documents say takes more memory than a request may hold. Nothing was changed.
+    #[error("the document needs more than the {limit_bytes} bytes that a request may hold")]
+    DocumentTooLarge {
+        /// What it may hold.
+        limit_bytes: u64,
+    },
     /// An update was to return the quads that it changes, and these are too many. Nothing was changed.
     #[error(
         "the update changes {changes} quads, and to return as many takes more than its memory budget \
@@ -282,13 +288,15 @@ pub enum EngineError {
         /// The continuous query that needs the oldest of the tuples that it keeps, if one does.
         kept_for: Option<String>,
     },
-    /// The continuous queries that are registered take all the memory that they may.
+    /// The streams and continuous queries that are there take all the memory that they may.
     #[error(
-        "{queries} continuous queries are registered, and one more takes more than the {limit_bytes} bytes \
-         that all of them may; drop one that is not needed"
+        "there are {queries} continuous queries and {streams} streams, and one more takes more than the \
+         {limit_bytes} bytes that all of them may; drop one that is not needed"
     )]
     TooManyRegistered {
-        /// How many there are.
+        /// How many streams there are.
+        streams: u64,
+        /// How many queries there are.
         queries: u64,
         /// What they may take together.
         limit_bytes: u64,

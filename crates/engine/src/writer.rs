@@ -27,7 +27,7 @@ pub(crate) struct Writer {
     /// Why nothing may be written any more. Shared, so that it can be read without the lock.
     pub(crate) failed: Arc<OnceLock<String>>,
     /// What is to be taken back before anything else is written.
-    pub(crate) revocation: Option<Revocation>,
+    pub(crate) revocations: Vec<Revocation>,
     /// The directory of a stored database that was opened to be read only, locked against others
     /// that would write it.
     pub(crate) read_from: Option<Arc<Directory>>,
@@ -109,26 +109,25 @@ impl Writer {
         Ok(working)
     }
 
-    /// Takes back what a stream meant to store by a transaction that failed, at once or, if there is no
-    /// space, as soon as something else is to be written.
-    pub(crate) fn take_back(&mut self, revocation: Revocation) {
-        assert!(self.revocation.is_none(), "it goes before the next one");
-        self.revocation = Some(revocation);
+    /// Takes back what streams meant to store by transactions that did not come about, at once or, if
+    /// there is no space, as soon as something else is to be written.
+    pub(crate) fn take_back(&mut self, revocations: impl IntoIterator<Item = Revocation>) {
+        self.revocations.extend(revocations);
         if let Err(error) = self.revoke() {
             tracing::warn!(%error, "nothing is written before this is");
         }
     }
 
-    /// Writes the revocation that is due, if one is. Until it is written no transaction may be: it would
-    /// have the number of the one that failed, and be taken for it when the store is opened again.
+    /// Writes the revocations that are due. Until they are written no transaction may be: it would have
+    /// the number of one that failed, and be taken for it when the store is opened again.
     ///
     /// # Errors
     /// [`EngineError::ReadOnly`], until there is space.
     pub(crate) fn revoke(&mut self) -> Result<(), EngineError> {
-        if let Some(revocation) = &self.revocation {
+        while let Some(revocation) = self.revocations.last() {
             let revoked = revocation.write();
             revoked.map_err(|error| self.refused(error))?;
-            self.revocation = None;
+            self.revocations.pop();
         }
         Ok(())
     }

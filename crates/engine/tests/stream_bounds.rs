@@ -119,6 +119,7 @@ fn queries_are_registered_until_they_take_their_share() {
     let EngineError::TooManyRegistered {
         queries,
         limit_bytes,
+        ..
     } = refused
     else {
         panic!("{refused}");
@@ -338,4 +339,75 @@ fn light_queries_go_on_while_others_hold_all_memory() {
     assert_eq!(next(&database, "rows", 0), Ok(1));
     assert_eq!(next(&database, "rows", 28), Ok(29));
     assert_eq!(next(&database, "count", 28), Ok(29));
+}
+
+#[test]
+fn streams_are_made_until_they_take_their_share() {
+    let _one = one();
+    let database = Database::with_config(pool(16 << 20));
+    let terms: String = (0..1_000)
+        .map(|term| format!(r#","term{term}":"http://e/{term}""#))
+        .collect();
+    let before = held();
+    let mut made = 0;
+    let refused = loop {
+        let text = format!(r#"{{"iri":"http://e/s{made}","context":{{"a":"http://e/a"{terms}}}}}"#);
+        let definition = serde_json::from_str(&text).unwrap();
+        match database.create_stream(&format!("s{made}"), definition) {
+            Ok(is_new) => assert!(is_new),
+            Err(error) => break error,
+        }
+        made += 1;
+    };
+    let EngineError::TooManyRegistered {
+        streams,
+        limit_bytes,
+        ..
+    } = refused
+    else {
+        panic!("{refused}");
+    };
+    assert_eq!((streams, limit_bytes), (made, 4 << 20));
+    let taken = held() - before;
+    println!("{made} streams: {taken} bytes");
+    assert!((10..100).contains(&made), "{made}");
+    assert!(taken <= limit_bytes, "{taken}");
+    let said = serde_json::to_vec(&database.streams()).unwrap().len() as u64;
+    assert!(said <= database.catalogue_bytes(), "{said}");
+    assert!(database.drop_stream("s3").unwrap());
+    stream(&database, "other", |_| ());
+}
+
+#[test]
+fn what_waits_in_batches_of_one_tuple_is_counted() {
+    let _one = one();
+    let database = Database::new();
+    stream(&database, "s", |definition| {
+        definition.memory = 8 << 20;
+        definition.lateness_ms = 1 << 40;
+        definition.max_ahead_ms = None;
+    });
+    let before = held();
+    let mut batches = 0;
+    let mut tuple = 0;
+    while batches < 100_000 {
+        let lines: String = (0..100)
+            .map(|_| {
+                tuple += 1;
+                line(tuple * 1_000, tuple as usize)
+            })
+            .collect();
+        match push(&database, "s", &lines) {
+            Ok(accepted) => batches += accepted,
+            Err(EngineError::StreamFull { .. }) => break,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    let taken = held() - before;
+    println!("{batches} batches: {taken} bytes");
+    assert!((10_000..100_000).contains(&batches), "{batches}");
+    assert!(taken < 9 << 20, "{taken}");
+    // What left is no longer counted.
+    database.heartbeat("s", 1 << 50).unwrap();
+    assert_eq!(database.stream("s").unwrap().waiting_bytes, 0);
 }

@@ -25,7 +25,7 @@ use crate::error::PlanError;
 use crate::limits::Limits;
 use crate::patience::Patience;
 use crate::physical::{ConstId, Constant, Dataset, Scope, Slot, Var, Windows};
-use crate::planner::{MAX_TEXT_BYTES, without_arguments};
+use crate::planner::{MAX_KEPT_TEXT_BYTES, without_arguments};
 use crate::prepared::Prepared;
 use crate::statistics::Statistics;
 
@@ -91,10 +91,10 @@ pub fn parse_continuous(
     union_default_graph: bool,
     limits: Limits<'_>,
 ) -> Result<ContinuousQuery, PlanError> {
-    if text.len() > MAX_TEXT_BYTES {
+    if text.len() > MAX_KEPT_TEXT_BYTES {
         return Err(PlanError::TooLarge {
             what: "bytes of text",
-            limit: MAX_TEXT_BYTES,
+            limit: MAX_KEPT_TEXT_BYTES,
         });
     }
     let is_over = limits.is_over;

@@ -18,7 +18,10 @@ use crate::prepared::Prepared;
 use crate::statistics::Statistics;
 
 /// Bytes of text above which a query is refused.
-pub(crate) const MAX_TEXT_BYTES: usize = 4 << 20;
+const MAX_TEXT_BYTES: usize = 64 << 20;
+/// Bytes of text above which a continuous query is refused, and an operation of an update that is no
+/// data: both are kept, or planned while nobody else may write.
+pub(crate) const MAX_KEPT_TEXT_BYTES: usize = 4 << 20;
 /// Texts longer than this are not cached.
 const MAX_CACHED_TEXT_BYTES: usize = 16 << 10;
 /// Separates the shape from the options that a plan depends on; in no UTF-8 text.

@@ -13,7 +13,7 @@ use crate::patience::Patience;
 use crate::physical::{
     ConstId, Constant, Dataset, Outcome, Scope, Slot, TemplateSlot, TemplateTriple, Var,
 };
-use crate::planner::MAX_TEXT_BYTES;
+use crate::planner::MAX_KEPT_TEXT_BYTES;
 use crate::update::{GraphTarget, Modify, Operation, TemplateQuad, Transfer, TransferKind};
 
 /// Where an operation comes from.
@@ -44,10 +44,10 @@ pub(crate) fn operation<'t>(
     Ok(Some(match operation.kind {
         Parsed::InsertData(data) => Operation::InsertData(held(data, source.text)?),
         Parsed::DeleteData(data) => Operation::DeleteData(held(data, source.text)?),
-        _ if length as usize > MAX_TEXT_BYTES => {
+        _ if length as usize > MAX_KEPT_TEXT_BYTES => {
             return Err(PlanError::TooLarge {
                 what: "bytes of text in an operation without data",
-                limit: MAX_TEXT_BYTES,
+                limit: MAX_KEPT_TEXT_BYTES,
             });
         }
         Parsed::DeleteWhere(quads) => {

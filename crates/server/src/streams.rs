@@ -10,7 +10,8 @@ use hyper::body::Incoming;
 use hyper::header::HeaderMap;
 use hyper::{Method, Request, Response, StatusCode};
 use jindou_engine::{
-    ContinuousStatus, Database, EngineError, StreamDefinition, StreamStatus, TupleFormat,
+    ContinuousStatus, Database, EngineError, Reservation, StreamDefinition, StreamStatus,
+    TupleFormat,
 };
 use serde::Serialize;
 use tokio::sync::oneshot;
@@ -122,6 +123,17 @@ impl Service {
         if !reads {
             self.check_write(&request)?;
         }
+        if self.executor.database.has_resting_streams() {
+            return Err(Refusal::new(
+                StatusCode::FORBIDDEN,
+                "this server was started to read only; streams and continuous queries of the store rest",
+            ));
+        }
+        // Until all is said.
+        let _catalogue = match endpoint {
+            Endpoint::Streams | Endpoint::Queries => self.reserve_catalogue()?,
+            _ => None,
+        };
         match endpoint {
             Endpoint::Streams if reads => {
                 if let Some(offer) = vocals::preferred(request.headers()) {
@@ -310,6 +322,12 @@ impl Service {
         let write = self.write_of(described(request), 0, client);
         self.executor.change(write, work).await?;
         Ok(respond::nothing())
+    }
+
+    /// Counts what it takes to say what all streams and queries are, before that is said.
+    pub(crate) fn reserve_catalogue(&self) -> Result<Option<Reservation>, Refusal> {
+        let bytes = self.executor.database.catalogue_bytes();
+        self.reserve_large(usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
     pub(crate) fn json(

@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use jindou_model::{IdQuad, TermId};
 use jindou_store::Stage;
 use jindou_store::window::StreamTuple;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashSet;
 
 use super::journal::Revocation;
 use super::records::Facts;
 use super::stream::Stream;
-use super::together::Batches;
+use super::together::{Batches, Standing};
 use super::tuples::Tuples;
 use crate::EngineError;
 use crate::database::Inner;
@@ -125,16 +125,25 @@ impl Inner {
     /// # Errors
     /// Those of a transaction; the batch that met it waits, and so do those after it.
     pub(super) fn close_batches(self: &Arc<Self>, stream: &Stream) -> Result<(), EngineError> {
-        let _one = stream.closing.lock();
-        let closed = self.close_batches_of(stream);
+        let mut one = stream.closing.lock();
+        let closed = self.close_batches_of(stream, &mut one);
         stream.is_behind.store(closed.is_err(), Relaxed);
+        if let Some(stable_ms) = stream.intake.lock().stable_ms() {
+            stream.set_stable(stable_ms);
+        }
         closed
     }
 
     /// [`Self::close_batches`] by whoever closes those of this stream.
-    fn close_batches_of(self: &Arc<Self>, stream: &Stream) -> Result<(), EngineError> {
-        self.absorb_late(stream)?;
+    fn close_batches_of(
+        self: &Arc<Self>,
+        stream: &Stream,
+        one: &mut MutexGuard<'_, ()>,
+    ) -> Result<(), EngineError> {
         loop {
+            // Whoever waits for a moment between batches has it, and may go on with those that are left.
+            MutexGuard::bump(one);
+            self.absorb_late(stream)?;
             let mut batches = Batches::take_complete(stream);
             if batches.are_none() {
                 break;
@@ -144,14 +153,13 @@ impl Inner {
             let absorbed_bytes = before.0 - batches.bytes();
             stream.waiting_bytes.fetch_sub(absorbed_bytes, Relaxed);
             let absorbed_batches = before.1 - batches.len();
-            stream.counts.batches.fetch_add(absorbed_batches, Relaxed);
+            if batches.standing() != Standing::Counted {
+                stream.counts.batches.fetch_add(absorbed_batches, Relaxed);
+            }
             if let Err(error) = absorbed {
                 batches.put_back(stream);
                 return Err(error);
             }
-        }
-        if let Some(stable_ms) = stream.intake.lock().stable_ms() {
-            stream.set_stable(stable_ms);
         }
         Ok(())
     }
@@ -160,24 +168,28 @@ impl Inner {
     ///
     /// # Errors
     /// Those of a transaction; those of a ring, which has the batches that were taken away.
-    pub(super) fn absorb(
-        self: &Arc<Self>,
-        stream: &Stream,
-        batches: &mut Batches,
-    ) -> Result<(), EngineError> {
+    fn absorb(self: &Arc<Self>, stream: &Stream, batches: &mut Batches) -> Result<(), EngineError> {
         let Some(facts_of) = batches.facts() else {
             return Ok(());
         };
+        let standing = batches.standing();
         let tuples = batches.joined();
-        let stored = stored(stream, &tuples);
-        let absorbed = stored.iter().filter(|is_stored| **is_stored).count() as u64;
+        let mut stored = stored(stream, &tuples);
+        let (mut absorbed, mut unread) = (0, 0);
+        if standing != Standing::Counted {
+            absorbed = stored.iter().filter(|is_stored| **is_stored).count() as u64;
+            unread = tuples.len() as u64 - absorbed;
+        }
+        if standing != Standing::New {
+            // They were, and may have been deleted since.
+            stored.fill(false);
+        }
         if stream.readers.read().is_empty() {
             // Nobody can read the others.
             let facts = only(&tuples, &stored);
             let ids = self.insert(stream, &facts, &vec![true; facts.len()], facts_of)?;
             self.streams.staged.remove(&ids);
             stream.counts.absorbed.fetch_add(absorbed, Relaxed);
-            let unread = tuples.len() as u64 - absorbed;
             stream.counts.unread.fetch_add(unread, Relaxed);
             stream.skip_numbers(tuples.len());
             drop(tuples);
@@ -197,7 +209,7 @@ impl Inner {
     ///
     /// # Errors
     /// Those of a transaction; facts that met it wait.
-    pub(super) fn absorb_late(self: &Arc<Self>, stream: &Stream) -> Result<(), EngineError> {
+    fn absorb_late(self: &Arc<Self>, stream: &Stream) -> Result<(), EngineError> {
         loop {
             // Nobody else takes one away.
             let Some((name, late)) = stream.late_facts.lock().first().cloned() else {
@@ -211,33 +223,6 @@ impl Inner {
             stream.counts.absorbed.fetch_add(count, Relaxed);
             stream.late_facts.lock().remove(0);
         }
-    }
-
-    /// Gives tuples their ids again whose facts are stored already, and puts them into the ring: those
-    /// of several batches.
-    pub(super) fn absorb_again(
-        self: &Arc<Self>,
-        stream: &Stream,
-        batches: &[Tuples],
-    ) -> Result<(), EngineError> {
-        if stream.readers.read().is_empty() {
-            stream.skip_numbers(batches.iter().map(Tuples::len).sum());
-            return Ok(());
-        }
-        let mut all = Tuples::default();
-        for batch in batches {
-            (0..batch.len()).for_each(|tuple| all.copy(batch, tuple));
-        }
-        let ids = self.insert(stream, &all, &vec![false; all.len()], Facts::Late(0))?;
-        let timed = timed(&all, &ids);
-        let mut rest = timed.as_slice();
-        let appended = batches.iter().try_for_each(|batch| {
-            let (of_batch, others) = rest.split_at(batch.len());
-            rest = others;
-            stream.append(of_batch)
-        });
-        self.streams.staged.remove(&ids);
-        appended
     }
 
     /// One transaction: gives tuples their ids, and stores some. The ids are staged.
@@ -285,8 +270,8 @@ impl Inner {
                     let appended = journal
                         .sync(intended)
                         .and_then(|()| writer.append(working, stages));
-                    let revocation = Revocation::new(journal, stream, facts);
-                    appended.inspect_err(|_| writer.take_back(revocation))?
+                    let revocation = Revocation::new(journal, stream.number, facts);
+                    appended.inspect_err(|_| writer.take_back([revocation]))?
                 }
             },
         };

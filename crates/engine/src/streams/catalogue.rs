@@ -126,7 +126,8 @@ impl Database {
     ///
     /// # Errors
     /// [`EngineError::InvalidQuery`] for a definition that makes no sense; [`EngineError::InUse`] if
-    /// another stream has this name or this IRI; what the operating system says.
+    /// another stream has this name or this IRI; [`EngineError::TooManyRegistered`]; what the operating
+    /// system says.
     pub fn create_stream(
         &self,
         name: &str,
@@ -134,13 +135,27 @@ impl Database {
     ) -> Result<bool, EngineError> {
         self.check_names_writable()?;
         check_definition(name, &definition)?;
+        if definition.durable && self.inner().directory.is_none() {
+            return Err(EngineError::InvalidQuery {
+                message: format!(
+                    "{name}: \"durable\" is of streams of a stored database, and this one is in memory only"
+                ),
+            });
+        }
         check_context(self.inner(), &definition)?;
         let streams = &self.inner().streams;
+        let known = streams.names.read().streams.get(name).cloned();
+        let registered = match known {
+            // It is this one, or refused.
+            Some(_) => None,
+            None => Some(self.inner().admit_stream(&definition)?),
+        };
         let noted = {
             let _cut = streams.cut.read();
             let mut names = streams.names.write();
             let number = names.last_number + 1;
-            let Some(stream) = add_stream(name, number, definition, &mut names)? else {
+            let made = Stream::new(number, name, definition, registered);
+            let Some(stream) = add_stream(made, &mut names)? else {
                 return Ok(false);
             };
             let change = Record::CreateStream {
@@ -249,7 +264,7 @@ impl Database {
     ) -> Result<Option<Arc<Continuous>>, EngineError> {
         let parsed = self.parse_registration(text)?;
         // It was admitted once.
-        let registered = self.inner().streams.registrations.add(text);
+        let registered = self.inner().streams.registrations.add_query(text);
         let mut names = self.inner().streams.names.write();
         add_parsed(
             (number, name, text),
@@ -377,26 +392,27 @@ fn add_parsed(
 
 /// Adds a stream, of a definition that was checked; `None` if it is there.
 pub(super) fn add_stream(
-    name: &str,
-    number: u64,
-    definition: StreamDefinition,
+    stream: Stream,
     names: &mut Names,
 ) -> Result<Option<Arc<Stream>>, EngineError> {
-    if let Some(known) = names.streams.get(name) {
-        return match known.definition == definition {
+    if let Some(known) = names.streams.get(&stream.name) {
+        return match known.definition == stream.definition {
             true => Ok(None),
             false => Err(in_use(format!(
-                "the stream {name} is there, and another one"
+                "the stream {} is there, and another one",
+                stream.name
             ))),
         };
     }
-    if let Some(other) = names.stream(&definition.iri) {
-        let message = format!("the stream {} has the IRI <{}>", other.name, definition.iri);
+    let iri = &stream.definition.iri;
+    if let Some(other) = names.stream(iri) {
+        let message = format!("the stream {} has the IRI <{iri}>", other.name);
         return Err(in_use(message));
     }
-    let stream = Arc::new(Stream::new(number, name, definition));
-    names.last_number = names.last_number.max(number);
-    names.streams.insert(name.to_owned(), Arc::clone(&stream));
+    let stream = Arc::new(stream);
+    names.last_number = names.last_number.max(stream.number);
+    let name = stream.name.clone();
+    names.streams.insert(name, Arc::clone(&stream));
     Ok(Some(stream))
 }
 
@@ -458,7 +474,7 @@ fn published(continuous: &Continuous, names: &Names) -> Result<Option<Arc<Stream
     definition.durable = continuous.is_durable;
     check_definition(name, &definition)?;
     let number = continuous.number;
-    Ok(Some(Arc::new(Stream::new(number, name, definition))))
+    Ok(Some(Arc::new(Stream::new(number, name, definition, None))))
 }
 
 /// A query over the streams that there are.

@@ -12,7 +12,7 @@ use super::events::{self, EventError};
 use super::formats::TupleFormat;
 use super::records::{Push, Record};
 use super::stream::Stream;
-use super::tuples::Tuples;
+use super::tuples::{BATCH_BYTES, Tuples};
 use crate::database::Inner;
 use crate::{Database, EngineError};
 
@@ -394,6 +394,7 @@ impl Stream {
         for (tuple, time_ms) in tuples.times().iter().enumerate() {
             match intake.batch_at(*time_ms) {
                 Ok(batch) => {
+                    bytes += if batch.is_empty() { BATCH_BYTES } else { 0 };
                     batch.copy(tuples, tuple);
                     bytes += tuples.size_of(tuple);
                     report.accepted += 1;

@@ -90,10 +90,11 @@ pub(crate) struct Revocation {
 }
 
 impl Revocation {
-    pub(super) fn new(journal: &Arc<Journal>, stream: &Stream, facts: Facts) -> Self {
+    /// Of a stream's number.
+    pub(super) fn new(journal: &Arc<Journal>, stream: u64, facts: Facts) -> Self {
         Self {
             journal: Arc::clone(journal),
-            stream: stream.number,
+            stream,
             facts,
         }
     }

@@ -44,7 +44,7 @@ mod together;
 mod tuples;
 mod written;
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use jindou_model::TermId;
@@ -79,6 +79,8 @@ pub(crate) struct Streams {
     pub(crate) pool: Arc<Pool>,
     held_results: Arc<held::HeldResults>,
     registrations: Arc<registrations::Registrations>,
+    /// The store has streams, and was opened to be read only.
+    pub(crate) are_resting: AtomicBool,
     /// Transactions of which queries without windows are yet to hear.
     pub(crate) published: Arc<Published>,
     /// Terms that only streams have.
@@ -108,6 +110,19 @@ impl Streams {
 }
 
 impl Database {
+    /// True if the store was opened to be read only and has streams: neither they nor continuous queries
+    /// are there, until it is opened to be written.
+    #[must_use]
+    pub fn has_resting_streams(&self) -> bool {
+        self.inner().streams.are_resting.load(Relaxed)
+    }
+
+    /// About the bytes of what [`Database::streams`] and [`Database::continuous_queries`] say, as text.
+    #[must_use]
+    pub fn catalogue_bytes(&self) -> u64 {
+        self.inner().streams.registrations.status_bytes()
+    }
+
     /// All streams, by their names.
     #[must_use]
     pub fn streams(&self) -> Vec<StreamStatus> {

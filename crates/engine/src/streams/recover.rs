@@ -17,17 +17,14 @@ use super::absorb::stored;
 use super::catalogue::{Paused, add_stream, check_definition};
 use super::continuous::{Continuous, Reached};
 use super::evaluate::publisher;
-use super::journal::{Journal, NEVER};
+use super::journal::{Journal, NEVER, Revocation};
 use super::records::{Facts, Push, Record, ResultRecord, TuplesKind};
 use super::result_log::{ContinuousResult, ResultWindow};
 use super::sinks::{Delivered, Sink, add_sink, check_sink};
 use super::stream::Stream;
-use super::together::Batches;
 use super::tuples::Tuples;
 use crate::{Database, EngineError};
 
-/// Tuples that are given ids together.
-const TUPLES: usize = 64 << 10;
 /// The snapshot of facts that were in the graph when a state was written.
 const BEFORE: u64 = 0;
 
@@ -126,8 +123,11 @@ impl Reading<'_> {
                 definition,
             } => {
                 check_definition(name, &definition)?;
-                let mut names = self.database.inner().streams.names.write();
-                let added = add_stream(name, stream, definition.into_owned(), &mut names)?;
+                let streams = &self.database.inner().streams;
+                // It was admitted once.
+                let registered = Some(streams.registrations.add_stream(&definition));
+                let made = Stream::new(stream, name, definition.into_owned(), registered);
+                let added = add_stream(made, &mut streams.names.write())?;
                 self.streams.extend(added.map(|added| (stream, added)));
             }
             Record::DropStream { stream } => {
@@ -408,13 +408,14 @@ impl Reading<'_> {
     }
 
     /// Does what was to be done next when the log ended.
-    fn go_on(mut self) -> Result<(), EngineError> {
+    fn go_on(self) -> Result<(), EngineError> {
         let inner = self.database.inner();
         // Blank nodes of texts to come must not be called as those that wait are.
         if self.documents > 0 {
             inner.writer.lock().reserve_documents(0, self.documents)?;
         }
-        self.revoke_intents()?;
+        self.revoke_intents();
+        self.note_standings();
         let durable = |stream: &&Arc<Stream>| stream.definition.durable;
         for stream in self.streams.values().filter(durable) {
             self.settle(stream)?;
@@ -451,86 +452,67 @@ impl Reading<'_> {
         }
     }
 
-    /// True if the graph has some facts.
-    fn is_stored(&self, stream: &Stream, facts: Facts) -> bool {
+    /// Other transactions will have the numbers of those that did not come about.
+    fn revoke_intents(&self) {
+        let inner = self.database.inner();
         let snapshot = self.database.snapshot_number().0;
-        let intent = self.intents.get(&(stream.number, facts));
-        intent.is_some_and(|intended| *intended <= snapshot)
+        let Some(journal) = inner.streams.journal.get() else {
+            return;
+        };
+        let failed = self
+            .intents
+            .iter()
+            .filter(|(_, intended)| **intended > snapshot && **intended != NEVER);
+        let revocations =
+            failed.map(|((stream, facts), _)| Revocation::new(journal, *stream, *facts));
+        inner.writer.lock().take_back(revocations);
     }
 
-    /// Other transactions will have the numbers of those that did not come about.
-    fn revoke_intents(&mut self) -> Result<(), EngineError> {
+    /// Notes how far the facts of each stream are in the graph.
+    fn note_standings(&self) {
         let snapshot = self.database.snapshot_number().0;
-        let Some(journal) = self.database.inner().streams.journal.get() else {
-            return Ok(());
-        };
-        for ((stream, facts), intended) in &mut self.intents {
-            if *intended > snapshot && *intended != NEVER {
-                journal.append(&Record::Intent {
-                    stream: *stream,
-                    facts: *facts,
-                    snapshot: NEVER,
-                })?;
-                *intended = NEVER;
+        for ((number, facts), intended) in &self.intents {
+            if let (Facts::Batch(begin_ms), Some(stream)) = (*facts, self.streams.get(number))
+                && *intended <= snapshot
+            {
+                let mut standings = stream.standings.lock();
+                standings.stored_ms = standings.stored_ms.max(Some(begin_ms));
+                if *intended == BEFORE {
+                    standings.counted_ms = standings.counted_ms.max(Some(begin_ms));
+                }
             }
         }
-        journal.sync_all()
     }
 
     /// Makes all complete batches of a stream part of the data, as far as they are not.
+    ///
+    /// # Errors
+    /// Those of files that are not as they were written. What cannot be written waits.
     fn settle(&self, stream: &Arc<Stream>) -> Result<(), EngineError> {
         let inner = self.database.inner();
-        let _one = stream.closing.lock();
+        let snapshot = self.database.snapshot_number().0;
         stream.late_facts.lock().retain(|(name, late)| {
-            let is_stored = self.is_stored(stream, Facts::Late(*name));
+            let intent = self.intents.get(&(stream.number, Facts::Late(*name)));
+            let is_stored = intent.is_some_and(|intended| *intended <= snapshot);
             let facts = if is_stored { facts_of(stream, late) } else { 0 };
             stream.counts.absorbed.fetch_add(facts, Relaxed);
             !is_stored
         });
-        inner.absorb_late(stream)?;
         stream.resume_numbers();
-        let (mut again, mut count) = (Vec::new(), 0);
-        let mut new = Batches::default();
-        loop {
-            let next = stream.intake.lock().take_complete();
-            let Some((begin_ms, tuples)) = next else {
-                break;
-            };
-            let facts = facts_of(stream, &tuples);
-            let place = Facts::Batch(begin_ms);
-            let is_new = facts > 0 && !self.is_stored(stream, place);
-            if self.intents.get(&(stream.number, place)) != Some(&BEFORE) {
-                stream.counts.batches.fetch_add(1, Relaxed);
-                let absorbed = if is_new { 0 } else { facts };
-                stream.counts.absorbed.fetch_add(absorbed, Relaxed);
-            }
-            if is_new {
-                inner.absorb_again(stream, &std::mem::take(&mut again))?;
-                count = 0;
-                if !new.fits(&tuples) {
-                    inner.absorb(stream, &mut new)?;
-                }
-                new.push(begin_ms, tuples);
-                continue;
-            }
-            inner.absorb(stream, &mut new)?;
-            count += tuples.len();
-            again.push(tuples);
-            if count > TUPLES {
-                inner.absorb_again(stream, &std::mem::take(&mut again))?;
-                count = 0;
-            }
+        {
+            let intake = stream.intake.lock();
+            let waiting = intake.open().map(Tuples::size).sum();
+            stream.waiting_bytes.store(waiting, Relaxed);
+            stream.hear(&intake, &inner.config.clock);
         }
-        inner.absorb(stream, &mut new)?;
-        inner.absorb_again(stream, &again)?;
-        let intake = stream.intake.lock();
-        let waiting = intake.open().map(Tuples::size).sum();
-        stream.waiting_bytes.store(waiting, Relaxed);
-        stream.hear(&intake, &inner.config.clock);
-        if let Some(stable_ms) = intake.stable_ms() {
-            stream.set_stable(stable_ms);
+        match inner.close_batches(stream) {
+            Err(error @ (EngineError::Corrupt { .. } | EngineError::Io { .. })) => Err(error),
+            Err(error) => {
+                tracing::warn!(stream = stream.name, %error, "complete batches wait");
+                Ok(())
+            }
+            Ok(()) => Ok(()),
         }
-        Ok(())
     }
 
     /// Results that were found, and had not become tuples of the query's stream.

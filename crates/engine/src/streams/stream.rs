@@ -9,8 +9,10 @@ use parking_lot::{Mutex, RwLock};
 
 use super::continuous::Continuous;
 use super::late::LateLines;
+use super::registrations::Registered;
 use super::rings::{number_ring, time_ring};
 use super::tick::Heard;
+use super::together::Standings;
 use super::tuples::Tuples;
 use crate::Clock;
 
@@ -21,7 +23,9 @@ pub(crate) struct Stream {
     pub(super) name: String,
     /// No other stream of the store ever has it.
     pub(super) number: u64,
-    pub(super) definition: StreamDefinition,
+    pub(super) definition: Arc<StreamDefinition>,
+    /// Its share of all; none of one that a query makes, which has its own.
+    _registered: Option<Registered>,
     /// As the definition has them.
     pub(super) timeless: TimelessPredicates,
     /// Held while tuples are put into batches.
@@ -38,6 +42,8 @@ pub(crate) struct Stream {
     pub(super) closing: Mutex<()>,
     /// Something that is complete could not become part of the data yet.
     pub(super) is_behind: AtomicBool,
+    /// What was part of the data when the database was opened.
+    pub(super) standings: Mutex<Standings>,
     /// What windows over time read.
     pub(super) ring: Mutex<Ring>,
     /// What windows of a number of tuples read: the time of a tuple there is its number.
@@ -78,7 +84,7 @@ pub struct StreamStatus {
     pub name: String,
     /// What its owner said of it.
     #[serde(flatten)]
-    pub definition: StreamDefinition,
+    pub definition: Arc<StreamDefinition>,
     /// Tuples that came in time.
     pub tuples: u64,
     /// Those that came late, and of those the last few are kept aside.
@@ -109,7 +115,12 @@ pub struct StreamStatus {
 }
 
 impl Stream {
-    pub(super) fn new(number: u64, name: &str, definition: StreamDefinition) -> Self {
+    pub(super) fn new(
+        number: u64,
+        name: &str,
+        definition: StreamDefinition,
+        registered: Option<Registered>,
+    ) -> Self {
         Self {
             name: name.to_owned(),
             number,
@@ -121,6 +132,7 @@ impl Stream {
             heard: Mutex::default(),
             closing: Mutex::default(),
             is_behind: AtomicBool::new(false),
+            standings: Mutex::default(),
             ring: Mutex::new(time_ring()),
             numbered: Mutex::new(number_ring()),
             numbers: Mutex::default(),
@@ -129,7 +141,8 @@ impl Stream {
             counts: Counts::default(),
             late: Mutex::new(LateLines::of_memory(definition.memory)),
             waiting_bytes: AtomicU64::new(0),
-            definition,
+            definition: Arc::new(definition),
+            _registered: registered,
         }
     }
 
@@ -179,7 +192,7 @@ impl Stream {
         let runs = self.rings().map(|ring| ring.runs().len() as u64);
         StreamStatus {
             name: self.name.clone(),
-            definition: self.definition.clone(),
+            definition: Arc::clone(&self.definition),
             tuples: self.counts.tuples.load(Relaxed),
             late,
             absorbed: self.counts.absorbed.load(Relaxed),

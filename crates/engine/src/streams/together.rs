@@ -14,37 +14,70 @@ use crate::EngineError;
 /// Batches take no more together than this, beside one that does by itself: they are copied.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// Successive batches, each with its first millisecond.
+/// What of a batch is part of the data already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Standing {
+    #[default]
+    New,
+    /// Its facts are: they were stored before the database was opened. Its tuples are to get their ids again.
+    Stored,
+    /// As before, and what the stream has counted has it, too.
+    Counted,
+}
+
+/// The last batches of each standing when a database was opened, by their first milliseconds. Batches become
+/// part of the data in order, so all before one of them are what it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Standings {
+    pub(super) stored_ms: Option<i64>,
+    pub(super) counted_ms: Option<i64>,
+}
+
+impl Standings {
+    fn of(self, begin_ms: i64) -> Standing {
+        let is_before = |last_ms: Option<i64>| last_ms.is_some_and(|last_ms| begin_ms <= last_ms);
+        match (is_before(self.counted_ms), is_before(self.stored_ms)) {
+            (true, _) => Standing::Counted,
+            (false, true) => Standing::Stored,
+            (false, false) => Standing::New,
+        }
+    }
+}
+
+/// Successive batches of one standing, each with its first millisecond.
 #[derive(Default)]
 pub(super) struct Batches {
     all: VecDeque<(i64, Tuples)>,
     bytes: u64,
+    standing: Standing,
 }
 
 impl Batches {
     /// The oldest complete ones of a stream.
     pub(super) fn take_complete(stream: &Stream) -> Self {
         let mut batches = Self::default();
+        let standings = *stream.standings.lock();
         let mut intake = stream.intake.lock();
         while let Some((begin_ms, tuples)) = intake.take_complete() {
-            if !batches.fits(&tuples) {
+            let standing = standings.of(begin_ms);
+            if batches.are_none() {
+                batches.standing = standing;
+            } else if !batches.fits(&tuples) || batches.standing != standing {
                 intake.put_back(begin_ms, tuples);
                 break;
             }
-            batches.push(begin_ms, tuples);
+            batches.bytes += tuples.size();
+            batches.all.push_back((begin_ms, tuples));
         }
         batches
     }
 
-    /// Adds the one after the others.
-    pub(super) fn push(&mut self, begin_ms: i64, tuples: Tuples) {
-        self.bytes += tuples.size();
-        self.all.push_back((begin_ms, tuples));
+    fn fits(&self, tuples: &Tuples) -> bool {
+        self.bytes + tuples.size() <= MOST_BYTES
     }
 
-    /// True if a batch may be added.
-    pub(super) fn fits(&self, tuples: &Tuples) -> bool {
-        self.are_none() || self.bytes + tuples.size() <= MOST_BYTES
+    pub(super) fn standing(&self) -> Standing {
+        self.standing
     }
 
     pub(super) fn are_none(&self) -> bool {
@@ -101,7 +134,8 @@ impl Batches {
     }
 
     pub(super) fn clear(&mut self) {
-        *self = Self::default();
+        self.all.clear();
+        self.bytes = 0;
     }
 
     /// Lets them wait again.

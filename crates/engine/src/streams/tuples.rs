@@ -54,9 +54,12 @@ impl Tuples {
         self.times.is_empty()
     }
 
-    /// About what they take.
+    /// About what they take as a batch.
     pub(super) fn size(&self) -> u64 {
-        (self.bytes.len() + self.len() * TUPLE_BYTES as usize) as u64
+        match self.is_empty() {
+            true => 0,
+            false => (self.bytes.len() + self.len() * TUPLE_BYTES as usize) as u64 + BATCH_BYTES,
+        }
     }
 
     pub(super) fn push(&mut self, time_ms: i64, quad: QuadRef<'_>) {
@@ -217,6 +220,8 @@ impl Tuples {
 }
 
 /// What a tuple takes beside its terms.
+/// What a batch takes beside its tuples: its place among others, and room for tuples to come.
+pub(super) const BATCH_BYTES: u64 = 256;
 const TUPLE_BYTES: u64 = (size_of::<i64>() + size_of::<usize>()) as u64;
 
 const BAD_TUPLE: BadRecord = BadRecord("a tuple is not whole");

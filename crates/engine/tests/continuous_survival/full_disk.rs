@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::SeqCst};
 
 use jindou_engine::{Config, Database, DurabilityOptions, EngineError, PushReport, TupleFormat};
 use jindou_store::log::{Folder, LogFile, Storage};
@@ -20,18 +20,27 @@ enum Room {
     /// Not for the log of streams.
     OutsideOfStreams,
     Nowhere,
+    /// For so many writes as are left.
+    ForSome,
 }
 
 #[derive(Debug, Default)]
-struct Disk(AtomicU8);
+struct Disk {
+    room: AtomicU8,
+    left: AtomicU32,
+}
 
 impl Disk {
     fn set(&self, room: Room) {
-        self.0.store(room as u8, SeqCst);
+        self.room.store(room as u8, SeqCst);
     }
 
     fn refuses(&self, is_of_streams: bool) -> bool {
-        let room = self.0.load(SeqCst);
+        let room = self.room.load(SeqCst);
+        if room == Room::ForSome as u8 {
+            let one_less = |left: u32| left.checked_sub(1);
+            return self.left.fetch_update(SeqCst, SeqCst, one_less).is_err();
+        }
         if room == Room::UntilTransaction as u8 && !is_of_streams {
             self.set(Room::Nowhere);
             return true;
@@ -245,4 +254,89 @@ fn a_push_that_is_not_logged_keeps_nothing_and_stops_no_update() {
     let database = open(&location);
     database.heartbeat("s", 1_000).unwrap();
     assert_eq!(database.quad_counts().triples, 4);
+}
+
+/// Opens a store on a disk that has room for so many writes; `None` if that is too few to open it.
+fn open_with_room_for(writes: u32, location: &Path) -> Option<(Database, Arc<Disk>)> {
+    let disk = Arc::new(Disk::default());
+    let mut settings = config();
+    disk.configure(&mut settings);
+    disk.left.store(writes, SeqCst);
+    disk.set(Room::ForSome);
+    match Database::open(location, settings) {
+        Ok(database) => Some((database, disk)),
+        Err(EngineError::Io { source, .. }) => {
+            assert_eq!(source.kind(), io::ErrorKind::StorageFull);
+            None
+        }
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_store_is_opened_on_a_full_disk_and_goes_on_when_there_is_room() {
+    let mut waited = 0;
+    for writes in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        let location = folder.path().join("store");
+        drop(filled(&location));
+        // What was stored, and is deleted: it does not come back.
+        let (database, disk) = open_with_room_for(u32::MAX, &location).unwrap();
+        assert!(has(&database, "at10"));
+        database.update("DELETE WHERE { ?s ?p ?o }").unwrap();
+        disk.set(Room::UntilTransaction);
+        push(&database, 310).unwrap();
+        assert!(!has(&database, "at200"));
+        drop((database, disk));
+        let Some((database, disk)) = open_with_room_for(writes, &location) else {
+            continue;
+        };
+        disk.set(Room::Nowhere);
+        assert_refused(database.heartbeat("s", 1_000));
+        let before = database.stream("s").unwrap();
+        waited += u32::from(before.absorbed == 1);
+        disk.set(Room::Everywhere);
+        database.heartbeat("s", 1_000).unwrap();
+        let found = ["at10", "at200", "at310"].map(|subject| has(&database, subject));
+        assert_eq!(found, [false, true, true], "{writes}");
+        let status = database.stream("s").unwrap();
+        assert_eq!((status.absorbed, status.batches), (3, 3), "{writes}");
+        assert_eq!(status.waiting_bytes, 0);
+        drop(database);
+        let database = open(&location);
+        assert_eq!(database.quad_counts().triples, 2);
+        assert_eq!(database.stream("s").unwrap().absorbed, 3);
+    }
+    assert!(waited > 0);
+}
+
+#[test]
+fn what_waited_for_room_waits_on_after_the_store_was_opened_without_room() {
+    let mut opened = 0;
+    for writes in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        let location = folder.path().join("store");
+        drop(filled(&location));
+        for _ in 0..2 {
+            let Some((database, disk)) = open_with_room_for(writes, &location) else {
+                continue;
+            };
+            disk.set(Room::Nowhere);
+            assert_refused(update(&database, "x"));
+            assert!(database.stream("s").unwrap().tuples == 2);
+            opened += u32::from(!has(&database, "at10"));
+        }
+        let Some((database, disk)) = open_with_room_for(writes, &location) else {
+            continue;
+        };
+        disk.set(Room::Everywhere);
+        database.tick().unwrap();
+        assert!(has(&database, "at10"));
+        update(&database, "x").unwrap();
+        drop(database);
+        let database = open(&location);
+        database.heartbeat("s", 1_000).unwrap();
+        assert_eq!(database.quad_counts().triples, 3, "{writes}");
+    }
+    assert!(opened > 1);
 }

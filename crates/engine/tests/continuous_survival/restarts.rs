@@ -414,12 +414,12 @@ fn blank_nodes_that_wait_are_none_of_texts_to_come() {
 }
 
 #[test]
-fn a_database_in_memory_takes_durable_streams() {
+fn a_database_in_memory_takes_no_durable_stream() {
     let database = Database::with_config(Config::default());
-    database.create_stream("s", durable("http://e/s")).unwrap();
-    database.register("q", COUNT).unwrap();
-    push(&database, "s", &(line(100, 1) + &line(600, 2)));
-    assert_eq!(results(&database, "q", 0).len(), 1);
+    let made = database.create_stream("s", durable("http://e/s"));
+    let error = made.unwrap_err().to_string();
+    assert!(error.contains("\"durable\""), "{error}");
+    assert!(database.streams().is_empty());
 }
 
 #[test]

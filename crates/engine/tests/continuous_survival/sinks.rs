@@ -143,9 +143,8 @@ fn a_sink_of_a_query_that_begins_anew_begins_anew() {
 #[test]
 fn sinks_that_make_no_sense_are_refused() {
     let database = Database::new();
-    database
-        .create_stream("s", durable("http://e/s"))
-        .expect("it is new");
+    let definition = jindou_engine::StreamDefinition::new("http://e/s");
+    database.create_stream("s", definition).expect("it is new");
     let absent = database.create_sink("q", "out", sink("t"));
     assert!(matches!(absent, Err(EngineError::NotFound { .. })));
     database.register("q", COUNT).expect("it is sound");
