@@ -7,11 +7,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use jindou_engine::ingest::Format;
 use jindou_engine::results::GraphFormat;
+use jindou_server::Role;
 use oxrdf::NamedNode;
 
+use crate::access_args::AccessArguments;
 use crate::allow::{AllowBroker, AllowLoad, AllowService, parse_broker, parse_load, parse_service};
 use crate::bench_args::{
     BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments,
@@ -21,11 +23,11 @@ use crate::bench_stream_args::{
     CitybenchArguments, IngestBenchArguments, LsbenchBenchArguments, parse_rate,
 };
 use crate::spill::SpillArguments;
-use crate::stream_args::StreamCommand;
+use crate::stream_args::{ServerArguments, StreamCommand};
 use crate::values::{
     parse_address, parse_cors_origin, parse_count, parse_duration, parse_format,
-    parse_graph_format, parse_iri, parse_memory, parse_public_url, parse_seconds, parse_some_bytes,
-    parse_stream_rate,
+    parse_graph_format, parse_iri, parse_memory, parse_public_url, parse_role, parse_seconds,
+    parse_some_bytes, parse_stream_rate, parse_user_name,
 };
 
 const EXAMPLES: &str = "\
@@ -70,6 +72,10 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Bench(BenchCommand),
     Demo(DemoArguments),
+    HashPassword(HashPasswordArguments),
+    Health(HealthArguments),
+    Completions(CompletionsArguments),
+    Manual(ManualArguments),
     /// A measurement in a process of its own, started by `bench`
     #[command(hide = true)]
     BenchChild(BenchChildArguments),
@@ -82,8 +88,34 @@ impl Arguments {
     }
 
     fn of_line(line: Vec<OsString>) -> Result<Self, clap::Error> {
-        Self::try_parse_from(&line).map_err(|error| with_advice(error, &line))
+        let parsed = Self::command()
+            .mut_subcommand("serve", |serve| with_variables(serve, &line))
+            .try_get_matches_from(&line)
+            .and_then(|matches| Self::from_arg_matches(&matches));
+        parsed.map_err(|error| with_advice(error, &line))
     }
+}
+
+/// Lets the environment give each option that the command line does not: `JINDOU_BIND` is `--bind`.
+fn with_variables(command: clap::Command, line: &[OsString]) -> clap::Command {
+    command.mut_args(|argument| {
+        let Some(long) = argument.get_long() else {
+            return argument;
+        };
+        let variable = format!("JINDOU_{}", long.replace('-', "_").to_ascii_uppercase());
+        let option = format!("--{long}");
+        let names_it = |word: &OsString| {
+            let word = word.to_string_lossy();
+            word.split('=').next() == Some(&option)
+        };
+        let repeats = matches!(argument.get_action(), ArgAction::Append);
+        let argument = argument.env(variable.clone()).hide_env(true);
+        // A variable has one value only, so one of an option that may be repeated is a list.
+        match repeats && std::env::var_os(variable).is_some() && !line.iter().any(names_it) {
+            true => argument.value_delimiter(','),
+            false => argument,
+        }
+    })
 }
 
 /// Says how a store and a query are named, to whom names them without an option.
@@ -122,6 +154,10 @@ Examples:
   jindou serve --location store data.ttl  load into the store first, as `jindou load` does
   curl http://127.0.0.1:7878/query -d query='SELECT * WHERE { ?s ?p ?o } LIMIT 10'
 
+Each option may be given by a variable of the environment instead, as JINDOU_BIND and
+JINDOU_MAX_ROWS: an option that may be repeated has commas between its values there, and one without
+a value is true or false. The command line goes before.
+
 Ctrl-C lets queries under way end; a second Ctrl-C ends at once. `jindou backup` copies the store
 while it is served.")]
 pub(crate) struct ServeArguments {
@@ -136,7 +172,8 @@ pub(crate) struct ServeArguments {
     /// by another process meanwhile
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// Address and port to listen at; without an address, as in :8080, at 127.0.0.1
+    /// Address or name, and port, to listen at; without an address, as in :8080, at all of the machine,
+    /// for which see --insecure
     #[arg(
         long,
         value_name = "ADDR:PORT",
@@ -144,6 +181,9 @@ pub(crate) struct ServeArguments {
         value_parser = parse_address
     )]
     pub(crate) bind: SocketAddr,
+    /// Port to listen at, instead of that of --bind; 0 is a free one, which is printed
+    #[arg(long, value_name = "N")]
+    pub(crate) port: Option<u16>,
     /// Endpoints that queries may call with SERVICE: those whose IRI begins so, or `any`; may be
     /// given more than once [default: none, as clients could else reach what only this machine can]
     #[arg(long, value_name = "PREFIX", value_parser = parse_service)]
@@ -179,11 +219,70 @@ pub(crate) struct ServeArguments {
     #[arg(long)]
     pub(crate) union_default_graph: bool,
     #[command(flatten)]
+    pub(crate) access: AccessArguments,
+    #[command(flatten)]
     pub(crate) limits: LimitArguments,
     #[command(flatten)]
     pub(crate) spill: SpillArguments,
     #[command(flatten)]
     pub(crate) read: ReadArguments,
+}
+
+/// Print what a file of credentials says about a password, read from the terminal or standard input
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou hash-password --name ann --role write >> credentials
+  jindou hash-password --name backup --role read --token >> credentials
+  jindou serve --location store --credentials credentials
+  curl -u ann http://127.0.0.1:7878/query -d query='ASK {}'")]
+pub(crate) struct HashPasswordArguments {
+    /// Print the whole line of this user, and not the hash alone
+    #[arg(long, requires = "role", value_parser = parse_user_name)]
+    pub(crate) name: Option<String>,
+    /// What the user may do: read, write or admin
+    #[arg(long, requires = "name", value_parser = parse_role)]
+    pub(crate) role: Option<Role>,
+    /// Make a token instead, for `Authorization: Bearer`; it goes to standard error
+    #[arg(long)]
+    pub(crate) token: bool,
+}
+
+/// Ask a running server whether it is well; succeeds if so
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou health
+  until jindou health --url http://db.example.org:7878; do sleep 1; done
+
+It fails with the reasons where the server takes no changes, or soon will not.")]
+pub(crate) struct HealthArguments {
+    #[command(flatten)]
+    pub(crate) server: ServerArguments,
+}
+
+/// Print what a shell needs to complete this command
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou completions bash > ~/.local/share/bash-completion/completions/jindou
+  jindou completions zsh > ~/.zfunc/_jindou
+  jindou completions fish > ~/.config/fish/completions/jindou.fish")]
+pub(crate) struct CompletionsArguments {
+    /// Which shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Write the pages of the manual, one for each command, as man reads them
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou manual ~/.local/share/man/man1 && man jindou-serve")]
+pub(crate) struct ManualArguments {
+    /// Folder to write them to, made if it is not there
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
 }
 
 /// When updates are on the device.
@@ -263,7 +362,8 @@ pub(crate) struct LimitArguments {
     /// How long a client may read nothing of what is sent to it [default: 60 s]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_negative_numbers = true)]
     pub(crate) client_timeout: Option<Duration>,
-    /// Largest request body [default: 16MiB]
+    /// Largest request body, decompressed: tuples, and texts of updates and queries (a query has 64MiB
+    /// at most). A document of the graph store may be as large as --spill-limit says [default: 64MiB]
     #[arg(
         long,
         value_name = "BYTES",
@@ -750,7 +850,8 @@ pub(crate) struct DemoArguments {
     /// End after the queries
     #[arg(long)]
     pub(crate) no_serve: bool,
-    /// Address and port to listen at; without an address, as in :8080, at 127.0.0.1
+    /// Address or name, and port, to listen at; without an address, as in :8080, at all of the machine,
+    /// for which see --insecure
     #[arg(
         long,
         value_name = "ADDR:PORT",
@@ -758,6 +859,9 @@ pub(crate) struct DemoArguments {
         value_parser = parse_address
     )]
     pub(crate) bind: SocketAddr,
+    /// Listen beyond this machine: whoever reaches the address may do everything
+    #[arg(long)]
+    pub(crate) insecure: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -785,7 +889,8 @@ pub(crate) struct DemoStreamsArguments {
     /// How many times 133,500 facts a second, the rates of the Wukong+S paper
     #[arg(long, value_name = "TIMES", default_value = "0.05", value_parser = parse_rate)]
     pub(crate) rate: f64,
-    /// Address and port to listen at; without an address, as in :8080, at 127.0.0.1
+    /// Address or name, and port, to listen at; without an address, as in :8080, at all of the machine,
+    /// for which see --insecure
     #[arg(
         long,
         value_name = "ADDR:PORT",
@@ -793,6 +898,9 @@ pub(crate) struct DemoStreamsArguments {
         value_parser = parse_address
     )]
     pub(crate) bind: SocketAddr,
+    /// Listen beyond this machine: whoever reaches the address may do everything
+    #[arg(long)]
+    pub(crate) insecure: bool,
 }
 
 /// How a result is printed.

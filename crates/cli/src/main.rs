@@ -13,6 +13,7 @@ macro_rules! note {
     }};
 }
 
+mod access_args;
 mod allow;
 mod args;
 mod bench_args;
@@ -58,6 +59,10 @@ fn main() -> ExitCode {
         Command::Generate(arguments) => commands::generate::run(arguments),
         Command::Bench(arguments) => commands::bench::run(arguments),
         Command::Demo(arguments) => commands::demo::run(arguments),
+        Command::HashPassword(arguments) => commands::hash_password::run(&arguments),
+        Command::Health(arguments) => commands::health::run(&arguments),
+        Command::Completions(arguments) => commands::manual::completions(&arguments),
+        Command::Manual(arguments) => commands::manual::pages(&arguments),
         Command::BenchChild(arguments) => commands::bench::child(&arguments),
     };
     match outcome {

@@ -9,6 +9,7 @@ use oxrdf::NamedNode;
 
 use crate::values::{
     parse_duration, parse_format, parse_iri, parse_memory, parse_public_url, parse_stream_name,
+    parse_token, parse_user,
 };
 
 /// Make, feed and read streams and continuous queries of a running server
@@ -41,11 +42,34 @@ pub(crate) struct ServerArguments {
     #[arg(
         long,
         value_name = "URL",
-        default_value = "http://127.0.0.1:7878",
+        default_value = DEFAULT_URL,
         value_parser = parse_public_url
     )]
     pub(crate) url: String,
+    /// Name and password, where the server asks for them; other users of the machine see a command line,
+    /// but not a variable
+    #[arg(
+        long,
+        value_name = "NAME:PASSWORD",
+        env = "JINDOU_USER",
+        hide_env_values = true,
+        conflicts_with = "token",
+        value_parser = parse_user
+    )]
+    pub(crate) user: Option<String>,
+    /// Token, where the server asks for one
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "JINDOU_TOKEN",
+        hide_env_values = true,
+        value_parser = parse_token
+    )]
+    pub(crate) token: Option<String>,
 }
+
+/// Where `jindou serve` is unless it is told otherwise.
+pub(crate) const DEFAULT_URL: &str = "http://127.0.0.1:7878";
 
 /// Make a stream
 #[derive(Debug, Args)]

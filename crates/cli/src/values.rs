@@ -1,27 +1,46 @@
 //! What do addresses, names, counts, times and amounts of memory on the command line say?
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::str::FromStr;
 use std::time::Duration;
 
 use jindou_engine::ingest::Format;
 use jindou_engine::results::GraphFormat;
+use jindou_server::Role;
 use oxrdf::NamedNode;
 
 use crate::args::{CorsOrigin, StreamRate};
 
-/// An address with a port. The loopback's may be missing or go by its name: a server that was to be
-/// reached from this machine only should not be open to others.
+/// An address or a name with a port. `localhost` is 127.0.0.1; without an address, as in `:7878`, all of
+/// the machine are meant, of both families where there is IPv6.
 pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    let at_loopback = text.strip_prefix("localhost:").or(text.strip_prefix(':'));
-    if let Some(port) = at_loopback.and_then(|port| port.parse().ok()) {
-        return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-    }
-    text.parse().map_err(|_| {
-        "give an IP address and a port, as in 127.0.0.1:7878 or [::1]:7878; 0.0.0.0:7878 is at all \
+    let wrong = || {
+        "give an address or a name, and a port, as in 127.0.0.1:7878 or [::1]:7878; :7878 is at all \
          addresses of the machine"
             .to_owned()
-    })
+    };
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+    let port: u16 = port.parse().map_err(|_| wrong())?;
+    match host {
+        "localhost" => return Ok((Ipv4Addr::LOCALHOST, port).into()),
+        "" if has_ipv6() => return Ok((Ipv6Addr::UNSPECIFIED, port).into()),
+        "" => return Ok((Ipv4Addr::UNSPECIFIED, port).into()),
+        _ if host.contains([':', '[', ']', '/']) => return Err(wrong()),
+        _ => {}
+    }
+    let resolved = (host, port).to_socket_addrs();
+    let mut addresses = resolved.map_err(|error| format!("{host}: {error}"))?;
+    addresses
+        .next()
+        .ok_or_else(|| format!("{host} has no address"))
+}
+
+/// Whether the machine has IPv6, to which sockets can be bound.
+fn has_ipv6() -> bool {
+    UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok()
 }
 
 /// A number that is not 0.
@@ -154,6 +173,33 @@ pub(crate) fn parse_some_bytes(text: &str) -> Result<u64, String> {
     }
 }
 
+/// What a user may do.
+pub(crate) fn parse_role(text: &str) -> Result<Role, String> {
+    text.parse()
+        .map_err(|error: jindou_server::NoRole| error.to_string())
+}
+
+/// The name of a user.
+pub(crate) fn parse_user_name(text: &str) -> Result<String, String> {
+    jindou_server::check_name(text).map(|()| text.to_owned())
+}
+
+/// A name and a password.
+pub(crate) fn parse_user(text: &str) -> Result<String, String> {
+    match text.split_once(':') {
+        Some((name, password)) if !name.is_empty() && !password.is_empty() => Ok(text.to_owned()),
+        _ => Err("give a name and a password, as in ann:secret".to_owned()),
+    }
+}
+
+/// A token, which goes into a header as it is.
+pub(crate) fn parse_token(text: &str) -> Result<String, String> {
+    match !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        true => Ok(text.to_owned()),
+        false => Err("a token is what `jindou hash-password --token` printed".to_owned()),
+    }
+}
+
 /// A number of bytes, or one with a unit: `0`, `4096`, `512MiB`, `1.5G`.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     let end = text
@@ -188,10 +234,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_has_a_port_and_is_the_loopback_unless_it_is_named() {
+    fn an_address_has_a_port_and_all_are_meant_where_none_is_named() {
         for (text, address) in [
             ("localhost:7878", "127.0.0.1:7878"),
-            (":8080", "127.0.0.1:8080"),
             ("0.0.0.0:1", "0.0.0.0:1"),
             ("[::1]:80", "[::1]:80"),
         ] {
@@ -203,12 +248,17 @@ mod tests {
             ":",
             ":99999",
             "localhost",
-            "example.org:80",
+            "::1:80:",
+            "http://127.0.0.1:80",
             "",
         ] {
             let said = parse_address(wrong).unwrap_err();
             assert!(said.contains("127.0.0.1:7878"), "{wrong}: {said}");
         }
+        let all = parse_address(":8080").unwrap();
+        assert!(all.ip().is_unspecified() && all.port() == 8080);
+        let unknown = parse_address("no.such.host.invalid:80").unwrap_err();
+        assert!(unknown.starts_with("no.such.host.invalid: "), "{unknown}");
     }
 
     #[test]

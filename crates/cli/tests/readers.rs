@@ -145,7 +145,7 @@ fn a_store_that_may_not_be_written_can_be_read_and_served() {
         assert!(server.line.contains("no updates"), "{}", server.line);
         let answer = server.send("GET /query?query=ASK%7B%3Fs+%3Fp+3%7D");
         assert!(answer.ends_with(r#""boolean":true}"#), "{answer}");
-        let answer = server.send("POST /update");
+        let answer = server.send("PUT /store?default");
         assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
     }
     drop(servers);

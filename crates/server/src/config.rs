@@ -1,13 +1,14 @@
 //! What can be set about a server?
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::thread;
 use std::time::Duration;
 
 use jindou_brokers::BrokerPolicy;
 use jindou_engine::AddressPolicy;
 
+use crate::credentials::{Credentials, Role};
 use crate::threads::HeavyPriority;
 
 /// Settings of a [`Server`](crate::Server), with defaults for a machine of one's own.
@@ -52,7 +53,8 @@ pub struct ServerConfig {
     /// a thread of its own: 5 ms. Other clients wait that long at most; zero sends every query
     /// to a thread of its own.
     pub inline_budget: Duration,
-    /// The largest request body, in bytes: 16 MiB.
+    /// The largest request body, in bytes, decompressed: 64 MiB. Documents of the graph store may be as
+    /// large as temporary files of the database may.
     pub max_body_bytes: usize,
     /// The longest URL, query included, in bytes: 32 KiB.
     pub max_uri_bytes: usize,
@@ -81,6 +83,14 @@ pub struct ServerConfig {
     pub services: AddressPolicy,
     /// Which brokers sources and sinks may connect to: none, for the same reason.
     pub brokers: BrokerPolicy,
+    /// Whose names, passwords and tokens are known: nobody's. The file is read again when it changes.
+    pub credentials: Option<Credentials>,
+    /// What a client without credentials may do, if anything: everything. With
+    /// [`ServerConfig::credentials`] it should be less.
+    pub anonymous: Option<Role>,
+    /// Requests that an address may send in a second, and at once; one more is answered 429: any number.
+    /// Addresses of IPv6 count by their /64.
+    pub requests_per_second: Option<NonZeroU32>,
 }
 
 /// Which pages of other origins a browser lets read the answers.
@@ -115,7 +125,7 @@ impl Default for ServerConfig {
             keep_alive: Duration::from_secs(15),
             read_only: false,
             public_url: None,
-            max_body_bytes: 16 << 20,
+            max_body_bytes: 64 << 20,
             max_uri_bytes: 32 << 10,
             max_header_bytes: 64 << 10,
             max_connections: 4096,
@@ -126,6 +136,9 @@ impl Default for ServerConfig {
             gzip: true,
             services: AddressPolicy::None,
             brokers: BrokerPolicy::None,
+            credentials: None,
+            anonymous: Some(Role::Admin),
+            requests_per_second: None,
         }
     }
 }

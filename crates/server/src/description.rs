@@ -39,9 +39,8 @@ const FORMATS: [(&str, &str); 11] = [
 pub(crate) struct Description<'a> {
     /// What clients see before the path.
     pub(crate) base_url: &'a str,
-    /// The path that was asked, as it was written: the endpoint of queries is the one whose
-    /// description this is.
-    pub(crate) query_path: &'a str,
+    /// The path that was asked, as it was written: the endpoint is the one whose description this is.
+    pub(crate) path: &'a str,
     /// Whether there are updates.
     pub(crate) writes: bool,
     /// Which endpoints queries may call.
@@ -99,28 +98,31 @@ impl Description<'_> {
     fn triples(&self) -> Vec<Triple> {
         let mut graph = Statements(Vec::new());
         let dataset = graph.dataset(self.triples);
-        let query = graph.service(&self.url(self.query_path), &dataset);
-        graph.add(&query, "supportedLanguage", sd("SPARQL11Query"));
+        // Comunica takes any service without a name for the one that it asked, and of several the last.
+        let service = NamedNode::new_unchecked(self.url(self.path));
+        graph.push(&service, rdf::TYPE.into_owned(), sd("Service"));
+        graph.add(&service, "endpoint", service.clone());
+        graph.add(&service, "defaultDataset", dataset);
+        graph.add(&service, "supportedLanguage", sd("SPARQL11Query"));
         if *self.services != AddressPolicy::None {
-            graph.add(&query, "feature", sd("BasicFederatedQuery"));
+            graph.add(&service, "feature", sd("BasicFederatedQuery"));
         }
         let solutions = SolutionsFormat::OFFERS.iter().map(|o| o.media_type);
         let booleans = BooleanFormat::OFFERS.iter().map(|o| o.media_type);
         let graphs = GraphFormat::OFFERS.iter().map(|o| o.media_type);
         for format in formats(solutions.chain(booleans).chain(graphs)) {
-            graph.add(&query, "resultFormat", format);
+            graph.add(&service, "resultFormat", format);
         }
         // What they are is described there.
         let streams = NamedNode::new_unchecked(self.url("/streams"));
-        graph.push(&query, rdfs::SEE_ALSO.into_owned(), streams);
+        graph.push(&service, rdfs::SEE_ALSO.into_owned(), streams);
         if self.writes {
-            let update = graph.service(&self.url("/update"), &dataset);
-            graph.add(&update, "supportedLanguage", sd("SPARQL11Update"));
+            graph.add(&service, "supportedLanguage", sd("SPARQL11Update"));
             // A graph that was made or emptied stays.
-            graph.add(&update, "feature", sd("EmptyGraphs"));
+            graph.add(&service, "feature", sd("EmptyGraphs"));
             let read = Format::ALL.iter().map(|format| format.media_type());
             for format in formats(read) {
-                graph.add(&update, "inputFormat", format);
+                graph.add(&service, "inputFormat", format);
             }
         }
         graph.0
@@ -166,16 +168,6 @@ impl Statements {
         self.push(&default, NamedNode::new_unchecked(VOID_TRIPLES), count);
         self.add(&dataset, "defaultGraph", default);
         dataset
-    }
-
-    /// A service, named by its endpoint. Comunica takes any service without a name for the one
-    /// that it asked, and of several the last; one of updates answers no queries.
-    fn service(&mut self, endpoint: &str, dataset: &BlankNode) -> NamedNode {
-        let service = NamedNode::new_unchecked(endpoint);
-        self.push(&service, rdf::TYPE.into_owned(), sd("Service"));
-        self.add(&service, "endpoint", service.clone());
-        self.add(&service, "defaultDataset", dataset.clone());
-        service
     }
 }
 

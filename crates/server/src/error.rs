@@ -43,6 +43,8 @@ pub(crate) struct Refusal {
     pub(crate) query: Option<QueryId>,
     /// What is wrong, or not supported, in its text.
     pub(crate) mistake: Option<Mistake>,
+    /// Whether to ask for credentials.
+    pub(crate) challenge: bool,
 }
 
 /// A mistake in the text of a query or an update.
@@ -65,6 +67,7 @@ impl Refusal {
             retry_after: None,
             query: None,
             mistake: None,
+            challenge: false,
         }
     }
 

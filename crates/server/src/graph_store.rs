@@ -24,6 +24,7 @@ use crate::execute::{Asked, Output, Query, Sink, Stop};
 use crate::multipart;
 use crate::protocol::{GraphParameter, Parameters};
 use crate::queries::Client;
+use crate::receive::Document;
 use crate::respond;
 use crate::service::{Service, accept, content_type, media_type};
 use crate::update::{Write, written};
@@ -132,7 +133,10 @@ impl Service {
             let name = self.executor.queries.new_name();
             return Target::named(format!("{here}/{name}"), true);
         }
-        which("the whole dataset is replaced by application/trig and application/n-quads")
+        which(
+            "the whole dataset is replaced by application/trig, application/n-quads and \
+             application/ld+json",
+        )
     }
 
     /// What comes before the path in the URLs that clients see.
@@ -214,13 +218,31 @@ impl Service {
         let replace = request.method() == Method::PUT;
         let text = target.describe(if replace { "PUT" } else { "POST" });
         let kind = content_type(request.headers())?;
-        let body = self.receive(request).await?;
-        let length = body.bytes.len();
-        // Sources copy their bytes, and those of a part were copied from the body before.
-        let copies = if media_type(&kind) == MULTIPART { 2 } else { 1 };
-        let copied = self.reserve_large(length * copies)?;
-        let documents = documents(&kind, body.bytes, &target.base)?;
-        drop(body.memory);
+        let is_form = media_type(&kind) == MULTIPART;
+        if !is_form && !kind.is_empty() {
+            // What is not taken is not read first.
+            format(&media_type(&kind))?;
+        }
+        // The parts of a form are told apart in memory.
+        let body = match is_form {
+            true => Document::InMemory(self.receive(request).await?),
+            false => self.receive_document(request).await?,
+        };
+        let (documents, length, copied) = match body {
+            Document::InFile { file, bytes } => {
+                let source = Source::reader("the body", file);
+                let format = format(&media_type(&kind))?;
+                let length = usize::try_from(bytes).unwrap_or(usize::MAX);
+                (vec![document(source, format, &target.base)], length, None)
+            }
+            Document::InMemory(body) => {
+                let length = body.bytes.len();
+                // Sources copy their bytes, and those of a part were copied from the body before.
+                let copies = if is_form { 2 } else { 1 };
+                let copied = self.reserve_large(length * copies)?;
+                (documents(&kind, body.bytes, &target.base)?, length, copied)
+            }
+        };
         let write = self.write_of(text, length, client);
         let stored = target.stored.clone();
         let work = move |database: &Database, options| {
@@ -311,11 +333,10 @@ impl Stored {
     }
 }
 
-/// Whether a body of this type is a dataset, and not a graph. JSON-LD may be either, and is taken
-/// for a graph.
+/// Whether a body of this type may have named graphs.
 fn is_dataset(content_type: &str) -> bool {
     let format = format(&media_type(content_type));
-    matches!(format, Ok(Format::TriG | Format::NQuads))
+    matches!(format, Ok(Format::TriG | Format::NQuads | Format::JsonLd))
 }
 
 fn absent(graph: Option<&NamedNode>) -> Refusal {
@@ -339,7 +360,8 @@ fn documents(kind: &str, body: Vec<u8>, base: &str) -> Result<Vec<Source>, Refus
                     }
                     kind => format(&kind)?,
                 };
-                Ok(document("the part of the form", part.bytes, format, base))
+                let source = Source::bytes("the part of the form", part.bytes);
+                Ok(document(source, format, base))
             })
             .collect();
     }
@@ -347,11 +369,12 @@ fn documents(kind: &str, body: Vec<u8>, base: &str) -> Result<Vec<Source>, Refus
         return Ok(Vec::new());
     }
     let format = format(&media_type(kind))?;
-    Ok(vec![document("the body", body, format, base)])
+    let source = Source::bytes("the body", body);
+    Ok(vec![document(source, format, base)])
 }
 
-fn document(name: &str, bytes: impl Into<Vec<u8>>, format: Format, base: &str) -> Source {
-    Source::bytes(name, bytes)
+fn document(source: Source, format: Format, base: &str) -> Source {
+    source
         .with_format(format)
         .with_compression(Compression::None)
         .with_base_iri(base)

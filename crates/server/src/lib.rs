@@ -2,10 +2,9 @@
 //!
 //! | path | what |
 //! |---|---|
-//! | `/query`, `/sparql` | queries: GET, or POST of a form or of `application/sparql-query`; GET without a query gives the service description |
-//! | `/update` | updates: POST of a form or of `application/sparql-update` |
+//! | `/query`, `/update`, `/sparql`, `/` | queries and updates, at each of them: queries by GET, or by POST of a form with `query` or of `application/sparql-query`; updates by POST of a form with `update` or of `application/sparql-update`; GET of neither gives the service description, and at `/` a page for people to try queries |
 //! | `/store?graph=IRI`, `/store?default`, `/store/...` | whole graphs, by the Graph Store Protocol: GET, HEAD, PUT, POST, DELETE; POST to `/store` makes a graph with a new name |
-//! | `/store` | the whole dataset: GET and HEAD as TriG, N-Quads, JSON-LD or columns; PUT replaces it by TriG or N-Quads, POST adds those to it |
+//! | `/store` | the whole dataset: GET and HEAD as TriG, N-Quads, JSON-LD or columns; PUT replaces it by TriG, N-Quads or JSON-LD, POST adds those to it |
 //! | `/queries` | queries and updates under way as JSON: GET |
 //! | `/queries/{id}` | one of them, or why it failed: GET; DELETE ends it |
 //! | `/streams` | streams as JSON: GET |
@@ -20,7 +19,6 @@
 //! | `/continuous/{name}/results` | its results as server-sent events: GET |
 //! | `/health` | 200, or 503 and why where the store takes no changes or cannot merge them |
 //! | `/metrics` | Prometheus text |
-//! | `/` | a page for people to try queries; with `?query=`, or by POST, as `/query` |
 //!
 //! Beside `query`, `default-graph-uri` and `named-graph-uri`, a query takes these parameters:
 //!
@@ -28,9 +26,8 @@
 //!   is the server's default.
 //! - `format` (or `output`, `results`): `json`, `xml`, `csv`, `tsv`, `table`; for graphs `ttl`,
 //!   `nt`, `rdf`, `jsonld`, `trig`, `nq`, or a media type; goes before the `Accept` header. The first
-//!   that the form of the query can be given in counts. A single parameter whose value is none of
-//!   these is refused with 406, and so are several of which none is a format of any form; otherwise
-//!   the header counts, as clients say in several parameters what they take at best.
+//!   that the form of the query can be given in counts, and the header where there is none: clients
+//!   send in these parameters what is of use to other servers, whatever the query is.
 //! - `explain=true`: the plan as text, without running it.
 //! - `union-default-graph=true`: the default graph of a query without a dataset clause is the union
 //!   of all graphs, the stored default graph included; `false` is the stored one, whatever the
@@ -47,6 +44,15 @@
 //!
 //! A query with `SERVICE` makes the server call other endpoints, which it does only as far as
 //! [`ServerConfig::services`] allows, and never on the thread that read the request.
+//!
+//! A body may be compressed by gzip, zstd or br (`Content-Encoding`), and what counts is how long it is
+//! then: a document for the graph store may be as large as temporary files of the database may, any other
+//! body as [`ServerConfig::max_body_bytes`]; 413 names the option that raises the limit.
+//!
+//! Where [`ServerConfig::credentials`] are given, a client says who it is by HTTP Basic or a Bearer token.
+//! To read needs the role `read`, to change data or feed a stream `write`, all else `admin`; `/health` is open.
+//! 401 asks for credentials, 403 names the role that is missing, and 429 with `Retry-After` is for an address
+//! with too many wrong tries or requests.
 //!
 //! What went wrong is a line of plain text, or a document of RFC 9457 where `Accept` names
 //! `application/problem+json` (with `line`, `column` and perhaps a `hint` about a text that is
@@ -83,13 +89,17 @@
 //! WebSockets, too. docs/streams.md has all formats of tuples.
 #![forbid(unsafe_code)]
 
+mod access;
 mod admission;
 mod apart;
 mod body;
 mod broker_metrics;
+mod buckets;
 mod choice;
 mod config;
 mod connections;
+mod credentials;
+mod decode;
 mod delta;
 mod description;
 mod error;
@@ -102,6 +112,7 @@ mod memory;
 mod metered;
 mod metrics;
 mod multipart;
+mod operation;
 mod origin;
 mod pieces;
 mod presence;
@@ -115,6 +126,7 @@ mod sender;
 mod server;
 mod service;
 mod sinks;
+mod spool;
 mod stall;
 mod strain;
 mod stream;
@@ -126,6 +138,9 @@ mod vocals;
 mod websocket;
 
 pub use config::{Cors, ServerConfig};
+pub use credentials::{
+    Credentials, CredentialsError, NoRole, Role, check_name, hash_password, new_token,
+};
 pub use error::ServerError;
 pub use files::room_for_connections;
 pub use jindou_brokers::BrokerPolicy;

@@ -99,10 +99,21 @@ pub(crate) enum Rejected {
     Memory,
     /// Rows of a result.
     Rows,
+    /// Its client may not ask for it, or nobody knows who it is.
+    Access,
+    /// Its address asks too often.
+    Rate,
 }
 
 impl Rejected {
-    const ALL: [Self; 4] = [Self::QueueFull, Self::QueueWait, Self::Memory, Self::Rows];
+    const ALL: [Self; 6] = [
+        Self::QueueFull,
+        Self::QueueWait,
+        Self::Memory,
+        Self::Rows,
+        Self::Access,
+        Self::Rate,
+    ];
 
     const fn name(self) -> &'static str {
         match self {
@@ -110,6 +121,8 @@ impl Rejected {
             Self::QueueWait => "queue_wait",
             Self::Memory => "memory",
             Self::Rows => "rows",
+            Self::Access => "access",
+            Self::Rate => "rate",
         }
     }
 }

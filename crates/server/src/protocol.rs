@@ -19,8 +19,6 @@ pub(crate) struct Parameters {
     pub(crate) timeout: Option<Duration>,
     /// The names of formats, the one to be preferred first.
     pub(crate) formats: Vec<String>,
-    /// How many parameters gave these.
-    pub(crate) format_parameters: usize,
     pub(crate) profile: Option<bool>,
     pub(crate) explain: Option<bool>,
     pub(crate) union_default_graph: Option<bool>,
@@ -48,13 +46,10 @@ impl Parameters {
                 "named-graph-uri" => self.named_graphs.extend(graph(name, value()?)?),
                 "timeout" => set_timeout(&mut self.timeout, &value()?)?,
                 "format" | "output" | "results" => {
-                    let value = value()?;
-                    // As some clients send what was not chosen.
-                    if value.is_empty() {
-                        return Ok(());
-                    }
-                    self.format_parameters += 1;
-                    if self.formats.len() < MOST_FORMATS && !self.formats.contains(&value) {
+                    // Whatever it is, it is no reason to refuse a query.
+                    let value = value().unwrap_or_default();
+                    let is_new = !value.is_empty() && !self.formats.contains(&value);
+                    if is_new && self.formats.len() < MOST_FORMATS {
                         self.formats.push(value);
                     }
                 }
@@ -67,9 +62,11 @@ impl Parameters {
                         switch(name, &value()?)?,
                     )?;
                 }
-                "update" | "using-graph-uri" | "using-named-graph-uri" => {
+                "update" => return Err(both()),
+                "using-graph-uri" | "using-named-graph-uri" if graph(name, value()?)?.is_some() => {
                     return Err(Refusal::bad_request(format!(
-                        "the parameter {name} is of updates, which go to /update"
+                        "the parameter {name} is of updates; a query's dataset is given by \
+                         default-graph-uri and named-graph-uri"
                     )));
                 }
                 _ => {}
@@ -85,8 +82,8 @@ impl UpdateParameters {
         for_each(encoded, |name, value| {
             match name {
                 "update" => set(&mut self.update, name, without_mark(value()?))?,
-                "using-graph-uri" => self.using_graphs.push(iri(name, value()?)?),
-                "using-named-graph-uri" => self.using_named_graphs.push(iri(name, value()?)?),
+                "using-graph-uri" => self.using_graphs.extend(graph(name, value()?)?),
+                "using-named-graph-uri" => self.using_named_graphs.extend(graph(name, value()?)?),
                 "union-default-graph" => {
                     set(
                         &mut self.union_default_graph,
@@ -98,12 +95,8 @@ impl UpdateParameters {
                     set(&mut self.return_delta, name, switch(name, &value()?)?)?;
                 }
                 "timeout" => set_timeout(&mut self.timeout, &value()?)?,
-                "query" => {
-                    return Err(Refusal::bad_request(
-                        "the parameter query is of queries, which go to /query",
-                    ));
-                }
-                "default-graph-uri" | "named-graph-uri" => {
+                "query" => return Err(both()),
+                "default-graph-uri" | "named-graph-uri" if graph(name, value()?)?.is_some() => {
                     return Err(Refusal::bad_request(format!(
                         "the parameter {name} is of queries; an update's dataset is given by \
                          using-graph-uri and using-named-graph-uri"
@@ -200,11 +193,11 @@ pub(crate) fn number<T: FromStr>(
     Ok(number)
 }
 
-/// Whether the parameters of a URL have a query.
-pub(crate) fn names_query(encoded: &str) -> bool {
+/// Whether one of the parameters has this name, which needs no escapes.
+pub(crate) fn names(encoded: &str, name: &str) -> bool {
     encoded
         .split('&')
-        .any(|pair| pair.split('=').next() == Some("query"))
+        .any(|pair| pair.split('=').next() == Some(name))
 }
 
 /// A text without the byte order mark that some editors put before it.
@@ -247,6 +240,10 @@ fn first_word(text: &str) -> Option<String> {
             _ => return Some(word).filter(|word| !word.is_empty()),
         }
     }
+}
+
+fn both() -> Refusal {
+    Refusal::bad_request("a request is a query or an update; this one has both parameters")
 }
 
 fn set<T>(place: &mut Option<T>, name: &str, value: T) -> Result<(), Refusal> {
@@ -396,7 +393,7 @@ mod tests {
     fn queries_and_updates_are_not_taken_for_each_other() {
         let query = parse("update=CLEAR+ALL").unwrap_err();
         assert_eq!(query.status, StatusCode::BAD_REQUEST);
-        assert!(query.message.contains("/update"));
+        assert!(query.message.contains("both"));
         for wrong in [
             "query=ASK+%7B%7D",
             "update=a&update=b",

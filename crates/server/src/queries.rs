@@ -116,6 +116,11 @@ impl Client {
         }
     }
 
+    /// Where it comes from.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Waits until the connection is to be closed at once, whatever is under way on it.
     pub(crate) async fn until_cut(&self) {
         self.cut.notified().await;

@@ -3,19 +3,25 @@
 //! What is larger than [`UNRESERVED_BYTES`] takes from the pool that all queries share, before it is
 //! kept: clients that send slowly, or never the last byte, hold no more than was counted.
 
+use std::fs::File;
+use std::io;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::Request;
 use hyper::StatusCode;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{CONTENT_ENCODING, HeaderMap};
-use jindou_engine::{MemoryPool, Reservation};
+use hyper::header::HeaderMap;
+use jindou_engine::{MemoryPool, Reservation, SpillLimits};
+use tokio::time::Instant;
 
 use crate::connections::Peer;
+use crate::decode::Coding;
 use crate::error::Refusal;
 use crate::metrics::Rejected;
 use crate::service::{Service, content_type};
+use crate::spool::{self, Spool};
 
 /// Buffers up to this size, in bytes, are not reserved: the number of connections bounds them.
 pub(crate) const UNRESERVED_BYTES: usize = 16 << 10;
@@ -23,6 +29,10 @@ pub(crate) const UNRESERVED_BYTES: usize = 16 << 10;
 const FEW_BYTES: usize = 512 << 10;
 /// Bodies up to this size, in bytes, come in on the threads that read light requests.
 const SHORT_BODY_BYTES: usize = 64 << 10;
+/// Documents up to this size, in bytes, are kept in memory.
+const DOCUMENT_BYTES: usize = 16 << 20;
+/// Bytes of a body that have the time of one, in which they must come.
+const TIMED_BYTES: u64 = 16 << 20;
 /// Bytes reserved at once.
 const GRANULE_BYTES: usize = 64 << 10;
 /// What a parameter of a form takes beside its text, in bytes.
@@ -93,64 +103,223 @@ pub(crate) fn reserve(
     }
 }
 
+/// What may be kept of a body, and where.
+#[derive(Clone, Copy)]
+struct Bounds {
+    /// In memory, in bytes.
+    memory_bytes: usize,
+    /// Whether more goes to a temporary file.
+    spools: bool,
+}
+
+/// Keeps a body that is decompressed.
+struct Keeper<'a> {
+    service: &'a Service,
+    bounds: Bounds,
+    received: Received,
+    /// What is known to be enough, in bytes.
+    most: usize,
+    spool: Option<Spool>,
+    /// Why no more is kept: the error that a decoder hands on says less.
+    refusal: Option<Refusal>,
+}
+
+impl Keeper<'_> {
+    fn kept_bytes(&self) -> u64 {
+        let spooled = self.spool.as_ref().map_or(0, Spool::written_bytes);
+        spooled + self.received.bytes.len() as u64
+    }
+
+    fn keep(&mut self, data: &[u8]) -> Result<(), Refusal> {
+        if let Some(spool) = &mut self.spool {
+            return spool.write(data);
+        }
+        if data.len() <= self.bounds.memory_bytes - self.received.bytes.len() {
+            let pool = self.service.pool();
+            let metrics = &self.service.executor.metrics;
+            self.received
+                .make_room(data.len(), self.most, pool)
+                .inspect_err(|_| metrics.rejected(Rejected::Memory))?;
+            self.received.bytes.extend_from_slice(data);
+            return Ok(());
+        }
+        if !self.bounds.spools {
+            return Err(self.service.too_large());
+        }
+        let mut spool = Spool::new(self.service.spill())?;
+        spool.write(&self.received.bytes)?;
+        self.received = Received::default();
+        self.spool.insert(spool).write(data)
+    }
+}
+
+impl io::Write for Keeper<'_> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        match self.keep(data) {
+            Ok(()) => Ok(data.len()),
+            Err(refusal) => {
+                self.refusal = Some(refusal);
+                Err(io::Error::other("no more is kept"))
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A document that a request brought.
+pub(crate) enum Document {
+    InMemory(Received),
+    InFile { file: File, bytes: u64 },
+}
+
 impl Service {
-    /// Reads a request's body. Reserves what its buffer takes, as it grows.
+    /// Reads a request's body, decompressed. Reserves what its buffer takes, as it grows.
     pub(crate) async fn receive(&self, request: Request<Incoming>) -> Result<Received, Refusal> {
-        check_encoding(request.headers())?;
+        let bounds = Bounds {
+            memory_bytes: self.config.max_body_bytes,
+            spools: false,
+        };
+        match self.receive_within(request, bounds).await? {
+            Document::InMemory(received) => Ok(received),
+            Document::InFile { .. } => Err(Refusal::internal()),
+        }
+    }
+
+    /// Reads a document, decompressed, which goes to a temporary file where it is large.
+    pub(crate) async fn receive_document(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<Document, Refusal> {
+        let most = self.config.max_body_bytes;
+        let spools = self.spill().bytes > most as u64;
+        let bounds = Bounds {
+            memory_bytes: match spools {
+                true => most.min(DOCUMENT_BYTES),
+                false => most,
+            },
+            spools,
+        };
+        self.receive_within(request, bounds).await
+    }
+
+    async fn receive_within(
+        &self,
+        request: Request<Incoming>,
+        bounds: Bounds,
+    ) -> Result<Document, Refusal> {
+        check_charset(request.headers())?;
+        let coding = Coding::of(request.headers())?;
         let peer = request.extensions().get().cloned();
-        let read = self.receive_all(request.into_body(), peer);
-        let timeout = tokio::time::timeout(self.config.idle_timeout, read).await;
-        timeout.unwrap_or_else(|_| {
-            Err(Refusal::new(
-                StatusCode::REQUEST_TIMEOUT,
-                "the body took too long to arrive",
-            ))
-        })
+        self.receive_all(request.into_body(), coding, bounds, peer)
+            .await
     }
 
     async fn receive_all(
         &self,
         mut body: Incoming,
+        coding: Coding,
+        bounds: Bounds,
         peer: Option<Arc<Peer>>,
-    ) -> Result<Received, Refusal> {
-        let limit = self.config.max_body_bytes;
-        let too_large = || {
-            let message = format!(
-                "the body is larger than the {limit} bytes that --max-body sets; LOAD reads larger \
-                 files, where --allow-load names them"
-            );
-            Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
-        };
+    ) -> Result<Document, Refusal> {
         let size = body.size_hint();
-        if size.lower() > limit as u64 {
-            return Err(too_large());
-        }
+        self.check_size(size.lower(), bounds)?;
+        let limit = bounds.memory_bytes;
         // A length that was announced is known to be enough.
-        let most = size.upper().map_or(limit, |upper| upper as usize);
-        let mut received = Received::default();
+        let announced = size.upper().filter(|_| coding == Coding::Identity);
+        let most = announced.map_or(limit, |upper| upper.min(limit as u64) as usize);
+        let mut held = None;
+        reserve(&mut held, coding.held_bytes(), self.pool())
+            .inspect_err(|_| self.executor.metrics.rejected(Rejected::Memory))?;
+        let keeper = Keeper {
+            service: self,
+            bounds,
+            received: Received::default(),
+            most,
+            spool: None,
+            refusal: None,
+        };
+        let mut decoder = coding.decoder(keeper).map_err(|_| Refusal::internal())?;
         let mut long = None;
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|_| Refusal::bad_request("the body ended early"))?;
-            let Ok(data) = frame.into_data() else {
-                continue;
-            };
-            if data.len() > limit - received.bytes.len() {
-                return Err(too_large());
-            }
-            received
-                .make_room(data.len(), most, self.pool())
-                .inspect_err(|_| self.executor.metrics.rejected(Rejected::Memory))?;
-            received.bytes.extend_from_slice(&data);
-            if received.bytes.len() > SHORT_BODY_BYTES && long.is_none() {
-                long = peer.as_ref().map(Peer::begin_long);
-                // The connection moves: see `apart`.
-                tokio::task::yield_now().await;
+        let mut end = Instant::now() + self.config.idle_timeout;
+        let mut in_time = TIMED_BYTES;
+        while let Some(frame) = self.frame(&mut body, end).await? {
+            for data in frame.chunks(coding.step()) {
+                let before = decoder.sink().kept_bytes();
+                let written = decoder.write(data);
+                let keeper = decoder.sink();
+                check(coding, written, keeper)?;
+                let kept = keeper.kept_bytes();
+                if kept > in_time {
+                    // Whoever sends a large document has time for each part of it.
+                    end = Instant::now() + self.config.idle_timeout;
+                    in_time = kept + TIMED_BYTES;
+                }
+                if kept > SHORT_BODY_BYTES as u64 && long.is_none() {
+                    long = peer.as_ref().map(Peer::begin_long);
+                    // The connection moves: see `apart`.
+                    tokio::task::yield_now().await;
+                } else if kept - before > SHORT_BODY_BYTES as u64 {
+                    tokio::task::yield_now().await;
+                }
             }
         }
+        let finished = decoder.finish();
+        check(coding, finished, decoder.sink())?;
         if long.take().is_some() {
             tokio::task::yield_now().await;
         }
-        Ok(received)
+        let keeper = decoder.sink();
+        match keeper.spool.take() {
+            Some(spool) => Ok(Document::InFile {
+                bytes: spool.written_bytes(),
+                file: spool.into_file()?,
+            }),
+            None => Ok(Document::InMemory(std::mem::take(&mut keeper.received))),
+        }
+    }
+
+    /// The next bytes of a body, if they come before `end`.
+    async fn frame(&self, body: &mut Incoming, end: Instant) -> Result<Option<Bytes>, Refusal> {
+        loop {
+            let frame = tokio::time::timeout_at(end, body.frame()).await;
+            let frame = frame.map_err(|_| {
+                let message = "the body took too long to arrive";
+                Refusal::new(StatusCode::REQUEST_TIMEOUT, message)
+            })?;
+            let Some(frame) = frame else {
+                return Ok(None);
+            };
+            let frame = frame.map_err(|_| Refusal::bad_request("the body ended early"))?;
+            if let Ok(data) = frame.into_data() {
+                return Ok(Some(data));
+            }
+        }
+    }
+
+    /// Refuses what says itself that it is too large.
+    fn check_size(&self, bytes: u64, bounds: Bounds) -> Result<(), Refusal> {
+        let spill = self.spill().bytes;
+        match bounds.spools {
+            true if bytes > spill => Err(spool::too_large(spill)),
+            false if bytes > bounds.memory_bytes as u64 => Err(self.too_large()),
+            _ => Ok(()),
+        }
+    }
+
+    fn too_large(&self) -> Refusal {
+        let limit = self.config.max_body_bytes;
+        let message = format!(
+            "the body is larger than the {limit} bytes that --max-body sets; LOAD reads larger \
+             files, where --allow-load names them"
+        );
+        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+    }
+
+    fn spill(&self) -> &SpillLimits {
+        &self.executor.database.config().spill
     }
 
     /// Reads a request's body, which is text.
@@ -161,18 +330,18 @@ impl Service {
         self.receive(request).await?.into_text()
     }
 
-    /// Reads a form and hands it to `add`, which keeps parts of it; gives the reservation of these.
-    pub(crate) async fn receive_form(
+    /// Reads a form and hands it to `decode`, which keeps parts of it; gives the reservation of these,
+    /// too.
+    pub(crate) async fn receive_form<T>(
         &self,
         request: Request<Incoming>,
-        add: impl FnOnce(&str) -> Result<(), Refusal>,
-    ) -> Result<Option<Reservation>, Refusal> {
+        decode: impl FnOnce(&str) -> Result<T, Refusal>,
+    ) -> Result<(T, Option<Reservation>), Refusal> {
         let (form, _memory) = self.receive_text(request).await?;
         // What is decoded is no longer than the form, and the form is there until it is decoded.
         let parameters = form.bytes().filter(|&byte| byte == b'&').count() + 1;
         let kept = self.reserve_large(form.len() + parameters * PARAMETER_BYTES)?;
-        add(&form)?;
-        Ok(kept)
+        Ok((decode(&form)?, kept))
     }
 
     /// A reservation of bytes that are not few.
@@ -190,15 +359,16 @@ impl Service {
     }
 }
 
-/// Text is sent as it is, in UTF-8.
-fn check_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
-    let unsupported =
-        |message: String| Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
-    if let Some(coding) = headers.get(CONTENT_ENCODING)
-        && !coding.as_bytes().eq_ignore_ascii_case(b"identity")
-    {
-        return unsupported("a body with a Content-Encoding is not taken".to_owned());
-    }
+/// The refusal that made a decoder fail, or what is wrong with what it read.
+fn check(coding: Coding, done: io::Result<()>, keeper: &mut Keeper<'_>) -> Result<(), Refusal> {
+    done.map_err(|error| {
+        let refusal = keeper.refusal.take();
+        refusal.unwrap_or_else(|| coding.malformed(&error))
+    })
+}
+
+/// Text is in UTF-8.
+fn check_charset(headers: &HeaderMap) -> Result<(), Refusal> {
     let kind = content_type(headers)?;
     let mut parameters = kind.split(';').skip(1).filter_map(|p| p.split_once('='));
     let charset = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
@@ -209,5 +379,6 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
     {
         return Ok(());
     }
-    unsupported(format!("a body is in UTF-8, not in {charset}"))
+    let message = format!("a body is in UTF-8, not in {charset}");
+    Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
 }

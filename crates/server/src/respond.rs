@@ -10,7 +10,7 @@ use hyper::header::{
     ACCEPT_ENCODING, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
     ACCESS_CONTROL_REQUEST_HEADERS, ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName,
-    HeaderValue, ORIGIN, RETRY_AFTER, VARY,
+    HeaderValue, ORIGIN, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
 };
 use hyper::{Response, StatusCode};
 use jindou_engine::{MemoryPool, Reservation};
@@ -28,6 +28,11 @@ const GZIP_FROM: usize = 1024;
 const UNBOOKED: usize = 16 << 10;
 /// A document about what is wrong with a request.
 const PROBLEM: &str = "application/problem+json";
+/// How a client may say who it is; browsers take the first and ask for name and password.
+const CHALLENGES: [&str; 2] = [
+    "Basic realm=\"jindou\", charset=\"UTF-8\"",
+    "Bearer realm=\"jindou\"",
+];
 /// Names the query of an answer.
 const QUERY_ID: HeaderName = HeaderName::from_static("jindou-query-id");
 
@@ -149,6 +154,11 @@ pub(crate) fn refusal(refusal: &Refusal, as_problem: bool) -> Response<Body> {
         response
             .headers_mut()
             .insert(ALLOW, HeaderValue::from_static(allow));
+    }
+    if refusal.challenge {
+        for challenge in CHALLENGES.map(HeaderValue::from_static) {
+            response.headers_mut().append(WWW_AUTHENTICATE, challenge);
+        }
     }
     if let Some(seconds) = refusal.retry_after {
         response.headers_mut().insert(RETRY_AFTER, seconds.into());

@@ -15,13 +15,14 @@ use jindou_engine::Database;
 use jindou_fabric::pace::interrupt_long_work;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::apart::{self, Apart};
 use crate::body::Sending;
 use crate::config::ServerConfig;
 use crate::connections::{Activity, Connections, Open, Place};
+use crate::credentials::Credentials;
 use crate::error::ServerError;
 use crate::execute::Executor;
 use crate::memory::spare_bytes;
@@ -40,6 +41,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How long cancelled queries may take to end when the server stops, and how often it looks.
 const LAST_GRACE: Duration = Duration::from_secs(10);
 const LAST_LOOK: Duration = Duration::from_millis(1);
+
+/// How often the file of credentials is looked at.
+const CREDENTIALS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a connection that is to give way may take to send what is left of its last answer.
 const LEAVE_GRACE: Duration = Duration::from_secs(1);
@@ -78,6 +82,11 @@ fn listen(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
     // Elsewhere it would let two programs have the port.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
+    // All addresses are those of both families, whatever the system's default is.
+    #[cfg(unix)]
+    if address.is_ipv6() && address.ip().is_unspecified() {
+        socket2::SockRef::from(&socket).set_only_v6(false)?;
+    }
     socket.bind(address)?;
     socket.listen(backlog)
 }
@@ -140,6 +149,8 @@ impl Server {
         if !self.config.read_only {
             self.service.connectors.start();
         }
+        let credentials = self.config.credentials.clone();
+        let _rereading = credentials.map(|file| AbortOnDrop(tokio::spawn(reread(file))));
         let connections = Arc::new(Connections::new(self.config.max_connections));
         let (stop, stopping) = watch::channel(());
         let mut tasks = JoinSet::new();
@@ -301,6 +312,34 @@ impl Server {
                 }
             }
         }
+    }
+}
+
+/// Reads a file of credentials again whenever it changes. One that cannot be used changes nothing.
+async fn reread(credentials: Credentials) {
+    let mut interval = tokio::time::interval(CREDENTIALS_INTERVAL);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        let file = credentials.clone();
+        let reread = tokio::task::spawn_blocking(move || file.reread_if_changed());
+        match reread.await {
+            Ok(None) => {}
+            Ok(Some(Ok(()))) => tracing::info!(?credentials, "credentials were read again"),
+            Ok(Some(Err(error))) => {
+                tracing::warn!("{error}; the credentials stay as they were");
+            }
+            Err(error) => tracing::error!(%error, "credentials could not be read again"),
+        }
+    }
+}
+
+/// A task that ends when this is dropped.
+struct AbortOnDrop(JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -5,30 +5,28 @@ use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 
 use hyper::body::Incoming;
-use hyper::header::{
-    ACCEPT, ACCESS_CONTROL_REQUEST_METHOD, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue,
-    LOCATION, ORIGIN,
-};
+use hyper::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, ORIGIN};
 use hyper::{Method, Request, Response, StatusCode};
 use jindou_brokers::Connectors;
-use jindou_engine::{Database, UpdateOptions};
+use jindou_engine::{Database, Reservation, UpdateOptions};
 use oxrdf::NamedNode;
 use serde_json::json;
 
+use crate::access::{Access, Identity};
 use crate::body::Body;
-use crate::config::{Cors, ServerConfig};
+use crate::config::ServerConfig;
 use crate::connections::Peer;
+use crate::credentials::Role;
 use crate::delta::DeltaFormat;
 use crate::description::{self, Description};
 use crate::error::Refusal;
 use crate::events::Readers;
 use crate::execute::{Asked, Executor, Query};
 use crate::graph_store::{self, is_store};
-use crate::metrics::Now;
+use crate::metrics::{Now, Rejected};
+use crate::operation::Operation;
 use crate::origin::{Origins, check_names};
-use crate::protocol::{
-    Parameters, UpdateParameters, begins_as_query, begins_as_update, names_query, without_mark,
-};
+use crate::protocol::{Parameters, UpdateParameters, begins_as_query, begins_as_update, names};
 use crate::queries::{Client, QueryId, Reason};
 use crate::respond;
 use crate::sinks::Sink;
@@ -39,8 +37,8 @@ const PAGE: &str = include_str!("page.html");
 /// Streams and continuous queries as they are.
 const LIVE: &str = include_str!("live.html");
 const READ: &str = "GET, HEAD, OPTIONS";
-const QUERY: &str = "GET, HEAD, POST, OPTIONS";
-const UPDATE: &str = "POST, OPTIONS";
+/// Of endpoints of SPARQL, each of which takes queries and updates.
+const SPARQL: &str = "GET, HEAD, POST, OPTIONS";
 const RUNNING: &str = "GET, HEAD, DELETE, OPTIONS";
 /// The list of queries under way; a query's id may follow.
 const QUERIES: &str = "/queries";
@@ -52,6 +50,7 @@ pub(crate) struct Service {
     pub(crate) executor: Arc<Executor>,
     pub(crate) config: ServerConfig,
     origins: Origins,
+    access: Access,
     connections: AtomicUsize,
     pub(crate) readers: Readers,
     ticker: OnceLock<Thread>,
@@ -66,6 +65,7 @@ impl Service {
             executor,
             connectors: connectors.into(),
             origins: Origins::new(&config),
+            access: Access::new(&config),
             readers: Readers::new(config.result_readers, config.keep_alive),
             config,
             connections: AtomicUsize::new(0),
@@ -107,7 +107,6 @@ impl Service {
         let as_problem = respond::wants_problem(&accept(request.headers()));
         // Pages of other origins have no business with others' queries.
         let shared = !is_about_queries(request.uri().path());
-        let writes = is_write(&request);
         let watches = matches!(endpoint(&request), "/health" | "/metrics");
         let routed = match !watches && peer.is_confined().await {
             true => Err(full()),
@@ -121,12 +120,8 @@ impl Service {
             }
         };
         if shared {
-            let cors = match &self.origins.cors {
-                // A page that may read anything may still change nothing.
-                Cors::Any if writes => &Cors::None,
-                cors => cors,
-            };
-            respond::allow_origin(cors, origin.as_ref(), &mut response);
+            // A page that may read anything may still change nothing; but it may read why.
+            respond::allow_origin(&self.origins.cors, origin.as_ref(), &mut response);
         }
         if peer.is_spare() {
             let close = HeaderValue::from_static("close");
@@ -137,18 +132,19 @@ impl Service {
 
     async fn route(
         &self,
-        request: Request<Incoming>,
+        mut request: Request<Incoming>,
         client: &Arc<Client>,
     ) -> Result<Response<Body>, Refusal> {
         self.check_uri(&request)?;
         check_names(&request)?;
         self.origins.check_read(&request)?;
+        let identity = self.admit(&request, client).await?;
+        request.extensions_mut().insert(identity);
         if let Some(endpoint) = Endpoint::of(request.uri().path()) {
             return self.streams(endpoint, request, client).await;
         }
         let allow = match endpoint(&request) {
-            "/query" | "/sparql" | "/" => QUERY,
-            "/update" => UPDATE,
+            "/query" | "/update" | "/sparql" | "/" => SPARQL,
             "/health" | "/metrics" | "/live" => READ,
             path if is_about_queries(path) => RUNNING,
             path if is_store(path) => graph_store::METHODS,
@@ -169,32 +165,57 @@ impl Service {
             return self.queries(&request);
         }
         let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-        if allow == UPDATE || allow == graph_store::METHODS && !reads {
-            self.check_write(&request)?;
-        }
         if allow == graph_store::METHODS {
+            if !reads {
+                self.check_write(&request)?;
+            }
             return self.graph_store(request, client).await;
         }
-        let posts = request.method() == Method::POST;
-        if !(reads && allow != UPDATE || posts && allow != READ) {
+        if !reads && (allow == READ || request.method() != Method::POST) {
             return Err(Refusal::method(allow));
         }
         match endpoint(&request) {
-            "/update" => self.update(request, client).await,
             "/live" => Ok(respond::whole("text/html", LIVE)),
             "/health" => Ok(self.health()),
             "/metrics" => {
                 let text = self.executor.metrics.text(&self.now().await?);
                 Ok(respond::whole("text/plain; version=0.0.4", text))
             }
-            "/" if reads && !names_query(request.uri().query().unwrap_or_default()) => {
-                match description::is_for_programs(&accept(request.headers())) {
+            path => {
+                let asks = request.uri().query().unwrap_or_default();
+                // Any parameter is of a request that is not whole, but for those of links to the page.
+                let describes = asks.is_empty() || path == "/" && !names_operation(asks);
+                match reads && describes {
+                    true if path == "/" => self.page(&request),
                     true => self.describe(&request),
-                    false => Ok(respond::whole("text/html", PAGE)),
+                    false => self.sparql(request, client).await,
                 }
             }
-            _ => self.query(request, client).await,
         }
+    }
+
+    /// The page for people, or the description for programs that prefer that.
+    fn page(&self, request: &Request<Incoming>) -> Result<Response<Body>, Refusal> {
+        match description::is_for_programs(&accept(request.headers())) {
+            true => self.describe(request),
+            false => Ok(respond::whole("text/html", PAGE)),
+        }
+    }
+
+    /// Who sent a request, if it may ask for what it does, and did not ask too often.
+    async fn admit(
+        &self,
+        request: &Request<Incoming>,
+        client: &Client,
+    ) -> Result<Identity, Refusal> {
+        let address = client.address().ip();
+        // Whoever watches the server must be able to when it is busy.
+        if endpoint(request) != "/health" {
+            let counted = self.access.check_rate(address);
+            counted.inspect_err(|_| self.executor.metrics.rejected(Rejected::Rate))?;
+        }
+        let identity = self.access.authorize(request, address).await;
+        identity.inspect_err(|_| self.executor.metrics.rejected(Rejected::Access))
     }
 
     /// 503 where the database takes no changes, or soon will not, with the reasons.
@@ -289,58 +310,46 @@ impl Service {
         }
     }
 
-    async fn query(
+    /// A query or an update, at any endpoint.
+    async fn sparql(
         &self,
         request: Request<Incoming>,
         client: &Arc<Client>,
     ) -> Result<Response<Body>, Refusal> {
-        if request.method() != Method::POST && request.uri().query().is_none_or(str::is_empty) {
-            return self.describe(&request);
-        }
-        let mut parameters = Parameters::default();
-        if let Some(encoded) = request.uri().query() {
-            parameters.add(encoded)?;
-        }
-        let gzip = self.config.gzip && respond::accepts_gzip(request.headers());
-        let accept = accept(request.headers());
-        // As for updates, the endpoint. Who sends no usable Host may write absolute IRIs.
-        let base = self.base_url(&request).ok();
-        let base = base.map(|url| NamedNode::new_unchecked(url + request.uri().path()));
-        let mut memory = None;
-        if request.method() == Method::POST {
-            let kind = content_type(request.headers())?;
-            match &*media_type(&kind) {
-                "application/x-www-form-urlencoded" => {
-                    let form = self.receive_form(request, |form| parameters.add(form));
-                    memory = form.await?;
-                }
-                "application/sparql-query" => {
-                    let query;
-                    (query, memory) = self.receive_text(request).await?;
-                    if parameters.query.replace(without_mark(query)).is_some() {
-                        return Err(Refusal::bad_request(
-                            "the query is given in the URL and in the body",
-                        ));
-                    }
-                }
-                "application/sparql-update" => {
-                    return Err(Refusal::new(
-                        StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                        "queries are answered here; an update goes to /update",
-                    ));
-                }
-                _ => {
-                    return Err(Refusal::new(
-                        StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                        "a POST here is application/sparql-query or \
-                         application/x-www-form-urlencoded",
-                    ));
-                }
-            }
-        }
-        let Some(text) = &parameters.query else {
-            return Err(Refusal::bad_request("the parameter query is missing"));
+        let head = Head {
+            accept: accept(request.headers()),
+            gzip: self.config.gzip && respond::accepts_gzip(request.headers()),
+            endpoint: self.base_url(&request).map(|url| {
+                let url = url + request.uri().path();
+                NamedNode::new_unchecked(url)
+            }),
+            may_write: self.check_write(&request),
+            client: Arc::clone(client),
         };
+        // What is not taken is not read first.
+        if media_type(&content_type(request.headers())?) == "application/sparql-update" {
+            self.check_write(&request)?;
+        }
+        let (operation, memory) = match *request.method() {
+            Method::POST => self.receive_operation(request).await?,
+            _ => (
+                Operation::of_url(request.uri().query().unwrap_or_default())?,
+                None,
+            ),
+        };
+        match operation {
+            Operation::Query(parameters) => self.query(head, parameters, memory).await,
+            Operation::Update(parameters) => self.update(head, parameters, memory).await,
+        }
+    }
+
+    async fn query(
+        &self,
+        head: Head,
+        parameters: Parameters,
+        memory: Option<Reservation>,
+    ) -> Result<Response<Body>, Refusal> {
+        let text = parameters.query.as_deref().unwrap_or_default();
         let limit = parameters.timeout.unwrap_or(self.config.default_timeout);
         let limit = limit.min(self.config.max_timeout);
         let is_update = begins_as_update(text);
@@ -348,11 +357,12 @@ impl Service {
         let query = Query {
             asked: Asked::Query,
             parameters,
-            base,
-            accept,
-            gzip,
+            // As for updates, the endpoint. Who sends no usable Host may write absolute IRIs.
+            base: head.endpoint.ok(),
+            accept: head.accept,
+            gzip: head.gzip,
             limit,
-            client: Arc::clone(client),
+            client: head.client,
             _memory: memory,
         };
         let answer = match explain {
@@ -361,9 +371,9 @@ impl Service {
         };
         answer.map_err(
             |refusal| match is_update && refusal.status == StatusCode::BAD_REQUEST {
-                true => {
-                    refusal.with_advice("an update goes to /update, as application/sparql-update")
-                }
+                true => refusal.with_advice(
+                    "an update is sent as the parameter update, or as application/sparql-update",
+                ),
                 false => refusal,
             },
         )
@@ -372,62 +382,26 @@ impl Service {
     /// A request that would change the database.
     async fn update(
         &self,
-        request: Request<Incoming>,
-        client: &Arc<Client>,
+        head: Head,
+        parameters: UpdateParameters,
+        memory: Option<Reservation>,
     ) -> Result<Response<Body>, Refusal> {
-        let mut parameters = UpdateParameters::default();
-        let accepted = accept(request.headers());
-        if let Some(encoded) = request.uri().query() {
-            parameters.add(encoded)?;
-        }
-        let base = format!("{}/update", self.base_url(&request)?);
-        let kind = content_type(request.headers())?;
-        let is_form = match &*media_type(&kind) {
-            "application/x-www-form-urlencoded" => true,
-            "application/sparql-update" => false,
-            "application/sparql-query" => {
-                return Err(Refusal::new(
-                    StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                    "updates are executed here; a query goes to /query",
-                ));
-            }
-            _ => {
-                return Err(Refusal::new(
-                    StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                    "a POST here is application/sparql-update or \
-                     application/x-www-form-urlencoded",
-                ));
-            }
-        };
-        let memory = if is_form {
-            let form = self.receive_form(request, |form| parameters.add(form));
-            form.await?
-        } else {
-            let (text, memory) = self.receive_text(request).await?;
-            if parameters.update.replace(without_mark(text)).is_some() {
-                return Err(Refusal::bad_request(
-                    "the update is given in the URL and in the body",
-                ));
-            }
-            memory
-        };
-        let Some(text) = parameters.update else {
-            return Err(Refusal::bad_request("the parameter update is missing"));
-        };
+        head.may_write?;
+        let base = head.endpoint?;
+        let text = parameters.update.unwrap_or_default();
         let limit = parameters.timeout.unwrap_or(self.config.default_timeout);
         let write = Write {
             size: text.len(),
             text: text[..text.floor_char_boundary(SHOWN_BYTES)].to_owned(),
             limit: limit.min(self.config.max_timeout),
-            client: Arc::clone(client),
+            client: head.client,
         };
         // What cannot be answered is not executed.
         let format = match parameters.return_delta {
-            Some(true) => Some(DeltaFormat::of(&accepted)?),
+            Some(true) => Some(DeltaFormat::of(&head.accept)?),
             _ => None,
         };
         let is_query = begins_as_query(&text);
-        let base = NamedNode::new_unchecked(base);
         let work = move |database: &Database, options| {
             let _memory = memory;
             let options = UpdateOptions {
@@ -449,9 +423,11 @@ impl Service {
                     written_with(response, &report, id)
                 }
             }),
-            Err(refusal) if is_query && refusal.status == StatusCode::BAD_REQUEST => {
-                Err(refusal.with_advice("this is a query; it goes to /query"))
-            }
+            Err(refusal) if is_query && refusal.status == StatusCode::BAD_REQUEST => Err(refusal
+                .with_advice(
+                    "this is a query; it is sent as the parameter query, or as \
+                     application/sparql-query",
+                )),
             Err(refusal) => Err(refusal),
         }
     }
@@ -464,6 +440,10 @@ impl Service {
                 "this server was started to read only; it changes nothing",
             ));
         }
+        // Whatever led here, and however `access` read the path.
+        let identity = request.extensions().get::<Identity>();
+        let identity = identity.ok_or_else(Refusal::internal)?;
+        identity.check(Role::Write)?;
         self.origins.check_change(request)
     }
 
@@ -484,7 +464,7 @@ impl Service {
         let database = &self.executor.database;
         let description = Description {
             base_url: &self.base_url(request)?,
-            query_path: request.uri().path(),
+            path: request.uri().path(),
             writes: !self.config.read_only,
             services: &self.config.services,
             triples: database.quad_counts().triples,
@@ -498,6 +478,17 @@ fn full() -> Refusal {
     let message = "as many connections are busy as may be open; on this one /health and /metrics \
                    answer";
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).come_again(1)
+}
+
+/// What the head of a request at an endpoint of SPARQL says, which is needed after its body was read.
+struct Head {
+    accept: String,
+    gzip: bool,
+    /// Its own IRI, which relative ones are resolved against.
+    endpoint: Result<NamedNode, Refusal>,
+    /// Whether it may change the database.
+    may_write: Result<(), Refusal>,
+    client: Arc<Client>,
 }
 
 /// An open connection, counted.
@@ -518,18 +509,9 @@ fn endpoint<B>(request: &Request<B>) -> &str {
     }
 }
 
-/// Whether a request would change the database, or asks whether such a one may come.
-fn is_write<B>(request: &Request<B>) -> bool {
-    let path = endpoint(request);
-    let method = match *request.method() {
-        Method::OPTIONS => request
-            .headers()
-            .get(ACCESS_CONTROL_REQUEST_METHOD)
-            .map_or(b"GET".as_slice(), HeaderValue::as_bytes),
-        ref method => method.as_str().as_bytes(),
-    };
-    let reads = matches!(method, b"GET" | b"HEAD");
-    path == "/update" || (is_store(path) || Endpoint::of(path).is_some()) && !reads
+/// Whether the parameters of a URL have a query or an update.
+fn names_operation(encoded: &str) -> bool {
+    names(encoded, "query") || names(encoded, "update")
 }
 
 fn is_about_queries(path: &str) -> bool {

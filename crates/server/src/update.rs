@@ -155,6 +155,10 @@ fn refusal(stop: Stop, listed: &Listed) -> (Ending, Refusal) {
                  addresses of the web, if it is started with --allow-load FOLDER or --allow-load IRI"
             ),
         ),
+        EngineError::DocumentTooLarge { .. } => Refusal::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("{error}, which --query-memory sets; `jindou load` reads files of any size"),
+        ),
         EngineError::Store(StoreError::TooLarge { reason }) => {
             Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, reason)
         }

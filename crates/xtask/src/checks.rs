@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::Context;
 
 use crate::summary::Summary;
-use crate::{arrows, cargo, metadata, roots, w3c};
+use crate::{arrows, cargo, metadata, packaging, roots, w3c};
 
 /// Runs every check, each whether or not those before it held, and prints the sum last.
 ///
@@ -45,6 +45,7 @@ pub(crate) fn run(root: &Path, with_lints: bool) -> anyhow::Result<bool> {
     w3c::forget(root)?;
     install_strace();
     step("test", &mut || tests(root, &mut summary))?;
+    step("packaging", &mut || packaging::check(root, &mut summary))?;
     step("docs/w3c.md", &mut || w3c::check(root, &mut summary))?;
 
     print_summary(&summary, &broken);

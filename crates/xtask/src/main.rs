@@ -5,7 +5,10 @@
 mod arrows;
 mod brokers;
 mod checks;
+mod clients;
+mod dist;
 mod metadata;
+mod packaging;
 mod roots;
 mod summary;
 mod w3c;
@@ -20,7 +23,10 @@ cargo xtask COMMAND
 
   test [--quick]       arrows, formatting, lints and all tests (--quick: without lints)
   test --brokers       lints and tests of the features kafka and mqtt, with real brokers
+  test --clients       clients of Python, Node and Java against a server; they are fetched
   w3c                  run the W3C suites and make docs/w3c.md of what they record
+  dist                 a static program with manual, completions, package of Debian and checksums,
+                       in target/dist (--no-archive: the program, completions and manual alone)
   arrows               which crate may depend on which, and where unsafe code may be
   bench-peers [ARGS]   measure beside other engines: the program of that name in jindou-bench
                        (`bench-peers operators`: operator by operator;
@@ -34,6 +40,9 @@ fn main() -> anyhow::Result<ExitCode> {
         ["test"] => checks::run(root(), true)?,
         ["test", "--quick"] => checks::run(root(), false)?,
         ["test", "--brokers"] => brokers::run(root())?,
+        ["test", "--clients"] => clients::run(root())?,
+        ["dist"] => dist::run(root(), true)?,
+        ["dist", "--no-archive"] => dist::run(root(), false)?,
         ["w3c"] => w3c::renew(root())?,
         ["arrows"] => checks::arrows(root())?,
         ["bench-peers", rest @ ..] => bench_peers(rest)?,

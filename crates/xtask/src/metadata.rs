@@ -20,6 +20,15 @@ pub(crate) struct Package {
 
 /// Asks cargo. No network is used: dependencies are not resolved.
 pub(crate) fn read(root: &Path) -> anyhow::Result<Vec<Package>> {
+    parse(&ask(root)?)
+}
+
+/// Where cargo builds.
+pub(crate) fn target_folder(root: &Path) -> anyhow::Result<PathBuf> {
+    Ok(PathBuf::from(text(&ask(root)?, "target_directory")?))
+}
+
+fn ask(root: &Path) -> anyhow::Result<Value> {
     let output = crate::cargo(root)
         .args(["metadata", "--no-deps", "--format-version", "1"])
         .output()
@@ -30,7 +39,7 @@ pub(crate) fn read(root: &Path) -> anyhow::Result<Vec<Package>> {
             String::from_utf8_lossy(&output.stderr).trim()
         );
     }
-    parse(&serde_json::from_slice(&output.stdout).context("cargo metadata is not JSON")?)
+    serde_json::from_slice(&output.stdout).context("cargo metadata is not JSON")
 }
 
 /// Reads `cargo metadata --no-deps --format-version 1`.

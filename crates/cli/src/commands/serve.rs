@@ -1,5 +1,6 @@
 //! `jindou serve`: queries over HTTP until Ctrl-C.
 
+use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -8,7 +9,8 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use jindou_engine::{Config, Database, Fsync};
 use jindou_server::{
-    Cors, HeavyPriority, MemoryLimits, Server, ServerConfig, ServerError, room_for_connections,
+    Cors, Credentials, HeavyPriority, MemoryLimits, Server, ServerConfig, ServerError,
+    room_for_connections,
 };
 use tokio::sync::watch;
 
@@ -23,9 +25,13 @@ use crate::open;
 
 /// # Errors
 /// Files, a store or an address that cannot be used.
-pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
+pub(crate) fn run(mut arguments: ServeArguments) -> anyhow::Result<()> {
+    if let Some(port) = arguments.port {
+        arguments.bind.set_port(port);
+    }
     check_folders(&arguments.allow_load)?;
     let mut config = config(arguments.bind, &arguments.limits);
+    arguments.access.apply(&mut config)?;
     config.cors = cors(&arguments.cors_origin);
     config.public_url.clone_from(&arguments.public_url);
     config.read_only = arguments.read_only;
@@ -171,6 +177,10 @@ pub(crate) fn serve(
             false => "updates at /update",
         };
         let control = written.and_then(|store| control::listen(store, &database, wait));
+        if let Some(credentials) = &config.credentials {
+            let rereading = reread_on_hangup(credentials.clone());
+            tokio::spawn(rereading.context("cannot watch for SIGHUP")?);
+        }
         let server = Server::new(database, config);
         let listener = server.bind().await.map_err(cannot_listen)?;
         let address = listener.local_addr().context("cannot tell the address")?;
@@ -184,6 +194,30 @@ pub(crate) fn serve(
         tokio::join!(server.serve(listener, stop(signals, running)), asked);
         Ok(())
     })
+}
+
+/// Reads the file of credentials again whenever the process is told to by SIGHUP.
+#[cfg(unix)]
+fn reread_on_hangup(credentials: Credentials) -> io::Result<impl Future<Output = ()> + Send> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut hangups = signal(SignalKind::hangup())?;
+    Ok(async move {
+        while hangups.recv().await.is_some() {
+            let file = credentials.clone();
+            let reread = tokio::task::spawn_blocking(move || file.reread());
+            match reread.await.map_err(anyhow::Error::from) {
+                Ok(Ok(())) => note!("the credentials were read again"),
+                Ok(Err(error)) => note!("warning: {error}; the credentials stay as they were"),
+                Err(error) => note!("warning: {error}; the credentials stay as they were"),
+            }
+        }
+    })
+}
+
+/// There is no such signal here; the file is read again when it changes.
+#[cfg(not(unix))]
+fn reread_on_hangup(_: Credentials) -> io::Result<impl Future<Output = ()> + Send> {
+    Ok(std::future::ready(()))
 }
 
 /// Done at the first signal, when `running` goes too. A second one ends the process.

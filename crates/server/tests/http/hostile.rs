@@ -149,7 +149,7 @@ fn huge_literals_are_answered_or_refused() {
         &server,
         &format!("ASK {{ ?s ?p \"{}\" }}", "a".repeat(8 << 20)),
     );
-    assert_eq!(status, 400, "{text}");
+    assert!(status == 200 && text.contains("false"), "{status} {text}");
     let (status, _) = post(&server, &format!("ASK {{ ?s ?p {} }}", "9".repeat(1 << 20)));
     assert_eq!(status, 200);
     // A literal that grows by itself meets the memory of its query, or its time.

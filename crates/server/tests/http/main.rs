@@ -1,7 +1,10 @@
 //! Does the server keep the SPARQL 1.1 Protocol and its own promises, seen from a socket?
 
+mod access;
+mod bodies;
 mod brokers;
 mod client;
+mod clients;
 mod columns;
 mod events;
 mod federation;

@@ -86,7 +86,8 @@ fn the_page_says_that_a_form_is_of_other_results() {
         return;
     };
     assert!(
-        shown[0].contains("not available as ttl; available: json,"),
+        shown[0]
+            .contains("not available as text/turtle; available: application/sparql-results+json,"),
         "{shown:?}"
     );
     let Some(shown) = self::shown(&server, "CONSTRUCT WHERE { ?s ?p ?o }", "ttl") else {

@@ -342,9 +342,9 @@ fn a_body_may_be_as_large_as_that_of_an_update() {
         413,
         "100 bytes",
     );
-    let gzip = format!("{LINES}Content-Encoding: gzip\r\n");
+    let deflate = format!("{LINES}Content-Encoding: deflate\r\n");
     assert_status(
-        &post(&server, "/streams/s", &gzip, line),
+        &post(&server, "/streams/s", &deflate, line),
         415,
         "Content-Encoding",
     );
@@ -409,11 +409,7 @@ fn registrations_end_where_they_take_their_share_of_memory() {
     let refused = register
         .find(|answer| answer.status != 201)
         .expect("not all are taken");
-    assert_status(
-        &refused,
-        503,
-        "continuous queries are registered, and one more takes more than",
-    );
+    assert_status(&refused, 503, "one more takes more than");
     assert_eq!(server.send("DELETE", "/continuous/q0", "", "").status, 204);
     assert_eq!(put(&server, "/continuous/other", QUERY, LATEST).status, 201);
 }
@@ -839,12 +835,9 @@ fn streams_are_changed_by_whom_updates_are() {
     for (method, target) in changes {
         let answer = server.send(method, target, origin, "");
         assert_status(&answer, 403, "pages of other servers");
-        assert_eq!(answer.header("access-control-allow-origin"), None);
+        // Such a page may read why.
+        assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
     }
-    let asked = format!("{origin}Access-Control-Request-Method: PUT\r\n");
-    let preflight = server.send("OPTIONS", "/streams/t", &asked, "");
-    assert_eq!(preflight.status, 204);
-    assert_eq!(preflight.header("access-control-allow-origin"), None);
 }
 
 #[test]
@@ -1051,4 +1044,20 @@ fn what_a_producer_sends_again_is_taken_once() {
     assert_status(&send("Producer: a\r\nSequence: x\r\n"), 400, "Sequence");
     let status = server.send("GET", "/streams/s", "", "");
     assert_status(&status, 200, r#""tuples":2"#);
+}
+
+#[test]
+fn streams_of_a_store_that_is_read_only_are_said_to_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = folder.path().join("store");
+    let database = Database::open_or_create(&location, Config::default()).unwrap();
+    database
+        .create_stream("s", StreamDefinition::new("http://e/s"))
+        .unwrap();
+    drop(database);
+    let database = Database::open_to_read(&location, Config::default()).unwrap();
+    let server = Running::with_database(database, |config| config.read_only = true);
+    for target in ["/streams", "/streams/s", "/continuous"] {
+        assert_status(&server.get(target, ""), 403, "rest");
+    }
 }

@@ -108,14 +108,6 @@ fn what_is_no_update_is_refused_and_changes_nothing() {
         (
             "POST",
             "/update",
-            "Content-Type: application/sparql-query\r\n",
-            "ASK {}",
-            415,
-            "/query",
-        ),
-        (
-            "POST",
-            "/update",
             "Content-Type: application/sparql-update; charset=UTF-16\r\n",
             "CLEAR ALL",
             415,
@@ -124,13 +116,20 @@ fn what_is_no_update_is_refused_and_changes_nothing() {
         (
             "POST",
             "/update",
-            "Content-Encoding: gzip\r\nContent-Type: application/sparql-update\r\n",
+            "Content-Encoding: deflate\r\nContent-Type: application/sparql-update\r\n",
             "CLEAR ALL",
             415,
             "Content-Encoding",
         ),
-        ("POST", "/update", FORM, "", 400, "update is missing"),
-        ("POST", "/update", FORM, "query=ASK+%7B%7D", 400, "/query"),
+        ("POST", "/update", FORM, "", 400, "or update for an update"),
+        (
+            "POST",
+            "/update",
+            FORM,
+            "query=ASK+%7B%7D&update=CLEAR+ALL",
+            400,
+            "both parameters",
+        ),
         (
             "POST",
             "/update",
@@ -145,7 +144,7 @@ fn what_is_no_update_is_refused_and_changes_nothing() {
             UPDATE,
             "SELECT * { ?s ?p ?o }",
             400,
-            "/query",
+            "application/sparql-query",
         ),
         (
             "POST",

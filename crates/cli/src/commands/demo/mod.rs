@@ -13,6 +13,7 @@ use jindou_engine::ingest::{Format, LoadOptions, Progress, Source};
 
 use jindou_server::{HeavyPriority, MemoryLimits};
 
+use crate::access_args::check_open;
 use crate::allow::load_policies;
 use crate::args::{DemoArguments, DemoCommand, LimitArguments};
 use crate::commands::serve;
@@ -29,6 +30,7 @@ pub(crate) fn run(arguments: DemoArguments) -> anyhow::Result<()> {
         return streams::run(arguments);
     }
     if !arguments.no_serve {
+        check_open(arguments.bind, arguments.insecure)?;
         serve::check_address(arguments.bind)?;
     }
     let data = Lubm::new(arguments.universities.get(), 0);

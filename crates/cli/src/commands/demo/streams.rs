@@ -11,6 +11,7 @@ use jindou_engine::{Database, EngineError, Predicates, StreamDefinition, TupleFo
 use jindou_server::{HeavyPriority, MemoryLimits};
 use oxrdf::NamedNode;
 
+use crate::access_args::check_open;
 use crate::allow::load_policies;
 use crate::args::{DemoStreamsArguments, LimitArguments};
 use crate::commands::serve;
@@ -29,6 +30,7 @@ const QUERIES: [(&str, &str); 3] = [
 /// # Errors
 /// A port that is taken; anything else is our own fault.
 pub(super) fn run(arguments: &DemoStreamsArguments) -> anyhow::Result<()> {
+    check_open(arguments.bind, arguments.insecure)?;
     serve::check_address(arguments.bind)?;
     let data = Lsbench::new(arguments.users.get(), 0);
     let mut config = MemoryLimits::default().engine_config(HeavyPriority::default());

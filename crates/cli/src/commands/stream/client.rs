@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::Value;
 use ureq::http::{Request, Response, header};
 use ureq::{Agent, Body, BodyReader};
 
 use crate::failure::{WrongQuery, excerpt};
-use crate::stream_args::ServerArguments;
+use crate::stream_args::{DEFAULT_URL, ServerArguments};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Errors come as problem documents (RFC 9457), which have line and column.
@@ -18,9 +20,12 @@ const ACCEPT: &str = "application/json, text/event-stream, application/problem+j
 const DEFAULT_PAUSE: Duration = Duration::from_secs(1);
 
 /// A server.
-pub(super) struct Client {
+pub(crate) struct Client {
     agent: Agent,
     url: String,
+    /// Nobody named it.
+    is_default: bool,
+    authorization: Option<String>,
 }
 
 /// What a server refused.
@@ -43,7 +48,7 @@ struct Problem {
 pub(super) type Asked<T> = anyhow::Result<Result<T, Refused>>;
 
 impl Client {
-    pub(super) fn new(server: &ServerArguments) -> Self {
+    pub(crate) fn new(server: &ServerArguments) -> Self {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_TIMEOUT))
@@ -52,12 +57,14 @@ impl Client {
         Self {
             agent: config.new_agent(),
             url: server.url.clone(),
+            is_default: server.url == DEFAULT_URL,
+            authorization: authorization(server),
         }
     }
 
     /// # Errors
     /// A server that cannot be reached, and what it refuses.
-    pub(super) fn get(&self, path: &str) -> anyhow::Result<Value> {
+    pub(crate) fn get(&self, path: &str) -> anyhow::Result<Value> {
         let reply = self.ask("GET", path, None)?.map_err(Refused::error)?;
         serde_json::from_str(&reply).with_context(|| format!("{}{path}: no JSON", self.url))
     }
@@ -117,6 +124,9 @@ impl Client {
             .method(method)
             .uri(&address)
             .header(header::ACCEPT, ACCEPT);
+        if let Some(authorization) = &self.authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
         if let Some((media_type, _)) = body {
             request = request.header(header::CONTENT_TYPE, media_type);
         }
@@ -135,9 +145,12 @@ impl Client {
         };
         // As text: a connection that breaks is not standard output's, whose reader wants no more.
         sent.map_err(|error| {
-            anyhow!(
-                "{address}: {error}; start a server with `jindou serve`, or name its address with --url"
-            )
+            match self.is_default {
+                true => anyhow!(
+                    "{address}: {error}; start a server with `jindou serve`, or name its address with --url"
+                ),
+                false => anyhow!("{address}: {error}; is a server there?"),
+            }
         })
     }
 
@@ -153,7 +166,10 @@ impl Client {
         let seconds = response.headers().get(header::RETRY_AFTER);
         let seconds = seconds.and_then(|seconds| seconds.to_str().ok()?.parse().ok());
         let text = self.text(path, &mut response)?;
-        let problem = serde_json::from_str(&text).unwrap_or_else(|_| Problem {
+        // Other JSON, such as what says that a server is not well, is no problem document.
+        let problem = serde_json::from_str(&text).ok();
+        let problem = problem.filter(|problem: &Problem| !problem.detail.is_empty());
+        let problem = problem.unwrap_or_else(|| Problem {
             detail: format!("{}{path}: {status}: {}", self.url, text.trim()),
             ..Problem::default()
         });
@@ -169,6 +185,14 @@ impl Client {
         text.read_to_string()
             .map_err(|error| anyhow!("{}{path}: {error}", self.url))
     }
+}
+
+/// Who asks, as a header says it.
+fn authorization(server: &ServerArguments) -> Option<String> {
+    let of_user = |user: &String| format!("Basic {}", STANDARD.encode(user));
+    let of_token = |token: &String| format!("Bearer {token}");
+    let token = server.token.as_ref().map(of_token);
+    token.or_else(|| server.user.as_ref().map(of_user))
 }
 
 impl Refused {

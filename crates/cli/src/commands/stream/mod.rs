@@ -10,12 +10,15 @@ mod remove;
 mod replay;
 mod watch;
 
-use std::io::Read;
+use std::fs::File;
+use std::io::{BufRead, BufReader, stdin};
 use std::path::Path;
 
 use anyhow::Context;
+use flate2::bufread::MultiGzDecoder;
 
 use crate::stream_args::StreamCommand;
+pub(crate) use client::Client;
 
 /// The media type of lines of time, tab and statement.
 const LINES: &str = "text/tab-separated-values";
@@ -36,14 +39,27 @@ pub(crate) fn run(command: StreamCommand) -> anyhow::Result<()> {
     }
 }
 
-/// All of a file; `-` is standard input.
+/// All of a file.
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = open(path).and_then(|mut file| file.read_to_end(&mut bytes));
+    read.with_context(|| format!("{}: cannot read the file", path.display()))?;
+    Ok(bytes)
+}
+
+/// Opens a file, which its ending says to be compressed or not; `-` is standard input.
+fn open(path: &Path) -> std::io::Result<Box<dyn BufRead>> {
     if path.as_os_str() == "-" {
-        let mut bytes = Vec::new();
-        std::io::stdin()
-            .read_to_end(&mut bytes)
-            .context("standard input")?;
-        return Ok(bytes);
+        return Ok(Box::new(BufReader::new(stdin())));
     }
-    std::fs::read(path).with_context(|| format!("{}: cannot read the file", path.display()))
+    let file = BufReader::with_capacity(256 << 10, File::open(path)?);
+    Ok(match ending(path) {
+        Some("gz") => Box::new(BufReader::new(MultiGzDecoder::new(file))),
+        Some("zst") => Box::new(BufReader::new(zstd::Decoder::with_buffer(file)?)),
+        _ => Box::new(file),
+    })
+}
+
+fn ending(path: &Path) -> Option<&str> {
+    path.extension()?.to_str()
 }

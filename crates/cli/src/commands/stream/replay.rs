@@ -1,20 +1,18 @@
 //! `jindou stream replay`: files of tuples, sent in batches as fast as asked.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, stdin};
+use std::io::BufRead;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
-use flate2::bufread::MultiGzDecoder;
 use jindou_bench::table::thousands;
 use serde_json::Value;
 
-use super::LINES;
 use super::client::{Client, Refused};
 use super::heartbeat::beat;
+use super::{LINES, open};
 use crate::progress::Watch;
 use crate::stream_args::{Pace, ReplayArguments};
 
@@ -64,7 +62,11 @@ pub(super) fn run(arguments: &ReplayArguments) -> anyhow::Result<()> {
     for file in &arguments.files {
         replay.file(file)?;
     }
-    replay.send()?;
+    let last = arguments.files.last().map(|file| file.display());
+    replay.send().with_context(|| {
+        let last = last.map_or_else(String::new, |last| format!("{last}: "));
+        format!("{last}the last lines")
+    })?;
     if let (Some(latest), false) = (replay.latest, arguments.no_heartbeat) {
         let interval = stream["interval_ms"].as_i64().unwrap_or(1).max(1);
         let end = (latest.div_euclid(interval) + 1).saturating_mul(interval);
@@ -195,16 +197,4 @@ impl Replay {
 fn time_of(line: &[u8]) -> Option<i64> {
     let tab = line.iter().position(|byte| *byte == b'\t')?;
     std::str::from_utf8(&line[..tab]).ok()?.parse().ok()
-}
-
-fn open(path: &Path) -> std::io::Result<Box<dyn BufRead>> {
-    if path.as_os_str() == "-" {
-        return Ok(Box::new(BufReader::new(stdin())));
-    }
-    let file = BufReader::with_capacity(256 << 10, File::open(path)?);
-    Ok(match path.extension().and_then(|ending| ending.to_str()) {
-        Some("gz") => Box::new(BufReader::new(MultiGzDecoder::new(file))),
-        Some("zst") => Box::new(BufReader::new(zstd::Decoder::with_buffer(file)?)),
-        _ => Box::new(file),
-    })
 }

@@ -1,0 +1,415 @@
+//! Who may use the server? The file of credentials says so.
+//!
+//! A line is `NAME:ROLE:HASH`, where the hash of the password is a PHC string of Argon2, or
+//! `token:NAME:ROLE:HASH`, where it is the SHA-256 of a token in hexadecimal digits. A password may be
+//! guessed, which a slow hash makes dear; a token is 256 random bits, which nobody guesses. Empty lines
+//! and those that begin with `#` say nothing.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::Metadata;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use arc_swap::ArcSwap;
+use argon2::password_hash::{PasswordHash, PasswordHasher, SaltString};
+use argon2::{Argon2, Params, PasswordVerifier};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// The largest file of credentials, in bytes.
+const MOST_FILE_BYTES: u64 = 1 << 20;
+/// The most memory that verifying a password may take, in KiB.
+const MOST_HASH_KIB: u32 = 256 << 10;
+/// The hash of no password that anybody has, verified for names that are not there: to be refused takes
+/// as long then, which would tell names otherwise.
+const NO_PASSWORD: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+const SALT_BYTES: usize = 16;
+const TOKEN_BYTES: usize = 32;
+/// What begins a line about a token; no user has this name.
+const TOKEN: &str = "token";
+
+/// What somebody may do; each may do what those before may, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Ask queries, and read graphs and streams.
+    Read,
+    /// Change the data, and feed streams.
+    Write,
+    /// Define streams and continuous queries, watch the server, and end others' queries.
+    Admin,
+}
+
+impl Role {
+    /// Its name in a file of credentials.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A word that names no role.
+#[derive(Debug, thiserror::Error)]
+#[error("a role is read, write or admin")]
+pub struct NoRole;
+
+impl FromStr for Role {
+    type Err = NoRole;
+
+    fn from_str(name: &str) -> Result<Self, NoRole> {
+        let all = [Self::Read, Self::Write, Self::Admin];
+        let role = all.into_iter().find(|role| role.name() == name);
+        role.ok_or(NoRole)
+    }
+}
+
+/// Why a file of credentials cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CredentialsError {
+    /// It cannot be read.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A line of it is wrong.
+    #[error("{}, line {line}: {reason}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// What is wrong, which has nothing of a hash.
+        reason: String,
+    },
+}
+
+/// Somebody of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct User {
+    pub(crate) name: Arc<str>,
+    pub(crate) role: Role,
+}
+
+/// What a file says.
+#[derive(Default)]
+pub(crate) struct Entries {
+    /// With the hashes of their passwords.
+    users: HashMap<Arc<str>, (User, String)>,
+    tokens: Vec<([u8; 32], User)>,
+}
+
+/// A file of credentials, as it was when it was last read; clones share it.
+#[derive(Clone)]
+pub struct Credentials(Arc<File>);
+
+struct File {
+    path: PathBuf,
+    entries: ArcSwap<Entries>,
+    /// What the file looked like when it was last tried.
+    seen: Mutex<Option<Seen>>,
+}
+
+/// What tells that a file has changed.
+#[derive(Clone, PartialEq, Eq)]
+struct Seen {
+    modified: Option<SystemTime>,
+    bytes: u64,
+    #[cfg(unix)]
+    inode: (u64, u64),
+}
+
+impl Seen {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            modified: metadata.modified().ok(),
+            bytes: metadata.len(),
+            #[cfg(unix)]
+            inode: {
+                use std::os::unix::fs::MetadataExt;
+                (metadata.dev(), metadata.ino())
+            },
+        }
+    }
+}
+
+impl fmt::Debug for Credentials {
+    /// The file's name: hashes belong in no log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Credentials").field(&self.0.path).finish()
+    }
+}
+
+impl Credentials {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// A file that cannot be read, and the first line that is wrong.
+    pub fn read(path: impl Into<PathBuf>) -> Result<Self, CredentialsError> {
+        let path = path.into();
+        let seen = std::fs::metadata(&path).ok().map(|m| Seen::of(&m));
+        let entries = ArcSwap::from_pointee(read(&path)?);
+        let seen = Mutex::new(seen);
+        Ok(Self(Arc::new(File {
+            path,
+            entries,
+            seen,
+        })))
+    }
+
+    /// Reads the file again. One that cannot be used changes nothing.
+    ///
+    /// # Errors
+    /// As [`Credentials::read`].
+    pub fn reread(&self) -> Result<(), CredentialsError> {
+        let entries = read(&self.0.path)?;
+        self.0.entries.store(Arc::new(entries));
+        Ok(())
+    }
+
+    /// Reads the file again if it has changed since it was last tried; `None` if it has not.
+    pub(crate) fn reread_if_changed(&self) -> Option<Result<(), CredentialsError>> {
+        let now = std::fs::metadata(&self.0.path).ok().map(|m| Seen::of(&m));
+        let before = {
+            let mut seen = self.0.seen.lock().expect("nobody panics while it has it");
+            std::mem::replace(&mut *seen, now.clone())
+        };
+        (before != now).then(|| self.reread())
+    }
+
+    /// What the file says now; another value once it was read again.
+    pub(crate) fn entries(&self) -> Arc<Entries> {
+        self.0.entries.load_full()
+    }
+}
+
+impl Entries {
+    /// Who has this password. Takes some ten milliseconds, whether the name is known or not.
+    pub(crate) fn user(&self, name: &str, password: &[u8]) -> Option<User> {
+        let known = self.users.get(name);
+        let hash = known.map_or(NO_PASSWORD, |(_, hash)| hash);
+        let hash = PasswordHash::new(hash).expect("it was parsed when the file was read");
+        let is_right = Argon2::default().verify_password(password, &hash).is_ok();
+        known.filter(|_| is_right).map(|(user, _)| user.clone())
+    }
+
+    /// Who has this token.
+    pub(crate) fn bearer(&self, token: &[u8]) -> Option<User> {
+        let hash: [u8; 32] = Sha256::digest(token).into();
+        let mut found = None;
+        // All of them, so that the time does not tell which.
+        for (known, user) in &self.tokens {
+            if bool::from(known.ct_eq(&hash)) {
+                found = Some(user);
+            }
+        }
+        found.cloned()
+    }
+
+    fn add(&mut self, line: &str) -> Result<(), String> {
+        let (is_token, rest) = match line.strip_prefix("token:") {
+            Some(rest) => (true, rest),
+            None => (false, line),
+        };
+        let mut parts = rest.splitn(3, ':');
+        let (Some(name), Some(role), Some(hash)) = (parts.next(), parts.next(), parts.next())
+        else {
+            return Err(
+                "a line is NAME:ROLE:HASH or token:NAME:ROLE:HASH, as `jindou hash-password` \
+                        prints"
+                    .to_owned(),
+            );
+        };
+        check_name(name)?;
+        let role: Role = role.parse().map_err(|e: NoRole| e.to_string())?;
+        let name: Arc<str> = name.into();
+        let user = User {
+            name: Arc::clone(&name),
+            role,
+        };
+        if is_token {
+            let hash = digest(hash).ok_or("the hash of a token is 64 hexadecimal digits")?;
+            self.tokens.push((hash, user));
+            return Ok(());
+        }
+        check_hash(hash)?;
+        let before = self
+            .users
+            .insert(Arc::clone(&name), (user, hash.to_owned()));
+        match before {
+            None => Ok(()),
+            Some(_) => Err(format!("there is a line for {name} already")),
+        }
+    }
+}
+
+/// Fails if nobody may have this name.
+///
+/// # Errors
+/// The rule.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let is_name = !name.is_empty()
+        && name != TOKEN
+        && !name.starts_with('#')
+        && !name.contains(|c: char| c == ':' || c.is_control() || c.is_whitespace());
+    match is_name {
+        true => Ok(()),
+        false => Err("a name has no colon and no space, and is neither empty nor `token`".into()),
+    }
+}
+
+fn check_hash(hash: &str) -> Result<(), String> {
+    let wrong = |what: &dyn fmt::Display| format!("no PHC string of Argon2: {what}");
+    let parsed = PasswordHash::new(hash).map_err(|error| wrong(&error))?;
+    argon2::Algorithm::try_from(parsed.algorithm).map_err(|error| wrong(&error))?;
+    let parameters = Params::try_from(&parsed).map_err(|error| wrong(&error))?;
+    if parsed.salt.is_none() || parsed.hash.is_none() {
+        return Err(wrong(&"salt or hash is missing"));
+    }
+    match parameters.m_cost() <= MOST_HASH_KIB {
+        true => Ok(()),
+        false => Err(format!(
+            "verifying would take more than {MOST_HASH_KIB} KiB"
+        )),
+    }
+}
+
+fn digest(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+fn read(path: &Path) -> Result<Entries, CredentialsError> {
+    let text = read_text(path).map_err(|source| CredentialsError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    let mut entries = Entries::default();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        entries.add(line).map_err(|reason| CredentialsError::Line {
+            path: path.to_owned(),
+            line: number + 1,
+            reason,
+        })?;
+    }
+    Ok(entries)
+}
+
+fn read_text(path: &Path) -> io::Result<String> {
+    use io::Read;
+    let mut text = String::new();
+    let file = std::fs::File::open(path)?;
+    file.take(MOST_FILE_BYTES + 1).read_to_string(&mut text)?;
+    match text.len() as u64 <= MOST_FILE_BYTES {
+        true => Ok(text),
+        false => Err(io::Error::other(format!(
+            "more than {MOST_FILE_BYTES} bytes, the most that a file of credentials may have"
+        ))),
+    }
+}
+
+/// The hash of a password, as a file of credentials has it. Takes some ten milliseconds.
+///
+/// # Errors
+/// A system without random numbers, and passwords that Argon2 does not take.
+pub fn hash_password(password: &[u8]) -> io::Result<String> {
+    let mut salt = [0; SALT_BYTES];
+    getrandom::fill(&mut salt).map_err(io::Error::other)?;
+    let failed = |error| io::Error::other(format!("the password cannot be hashed: {error}"));
+    let salt = SaltString::encode_b64(&salt).map_err(failed)?;
+    let hash = Argon2::default().hash_password(password, &salt);
+    Ok(hash.map_err(failed)?.to_string())
+}
+
+/// A new token, and its hash as a file of credentials has it.
+///
+/// # Errors
+/// A system without random numbers.
+pub fn new_token() -> io::Result<(String, String)> {
+    use fmt::Write;
+    let mut secret = [0; TOKEN_BYTES];
+    getrandom::fill(&mut secret).map_err(io::Error::other)?;
+    let token = URL_SAFE_NO_PAD.encode(secret);
+    let mut hash = String::new();
+    for byte in Sha256::digest(token.as_bytes()) {
+        write!(hash, "{byte:02x}").expect("a String takes all");
+    }
+    Ok((token, hash))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Result<Entries, CredentialsError> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("users");
+        std::fs::write(&path, text).expect("written");
+        read(&path)
+    }
+
+    #[test]
+    fn users_and_tokens_are_found_by_what_they_know() {
+        let hash = hash_password(b"pa:ss").expect("a hash");
+        let (token, token_hash) = new_token().expect("a token");
+        let text = format!("# who\n\nann:write:{hash}\n token:bot:read:{token_hash}\n");
+        let entries = of(&text).expect("it is right");
+        let ann = entries.user("ann", b"pa:ss").expect("it is hers");
+        assert_eq!((&*ann.name, ann.role), ("ann", Role::Write));
+        assert_eq!(entries.user("ann", b"pa:s"), None);
+        assert_eq!(entries.user("bob", b"pa:ss"), None);
+        let bot = entries.bearer(token.as_bytes()).expect("it is its");
+        assert_eq!((&*bot.name, bot.role), ("bot", Role::Read));
+        assert_eq!(entries.bearer(token_hash.as_bytes()), None);
+    }
+
+    #[test]
+    fn a_wrong_line_is_told_with_its_number_and_without_its_hash() {
+        let hash = hash_password(b"x").expect("a hash");
+        let twice = format!("a:read:{hash}\na:admin:{hash}");
+        let dear = "\na:read:$argon2id$v=19$m=4194304,t=1,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAA";
+        let plain = "\na:read:secret";
+        let role = format!("\na:root:{hash}");
+        for (text, said) in [
+            ("#\na:read", "line 2: a line is NAME:ROLE:HASH"),
+            (plain, "line 2: no PHC string of Argon2"),
+            (&role, "line 2: a role is read, write or admin"),
+            ("\n:read:x", "line 2: a name has"),
+            ("\ntoken:t:read:12", "line 2: the hash of a token"),
+            (&twice, "line 2: there is a line for a already"),
+            (dear, "line 2: verifying would take more than"),
+        ] {
+            let error = of(text).err().expect(text).to_string();
+            assert!(error.contains(said), "{text}: {error}");
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+}
