@@ -1,0 +1,210 @@
+//! What is given to others? One static program with what belongs to it: completions for shells, pages of
+//! the manual, the unit of systemd, as an archive and a package of Debian, with their checksums.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+
+use crate::cargo;
+use crate::metadata;
+
+/// Shells, and what each calls its file.
+const SHELLS: [(&str, &str); 3] = [
+    ("bash", "jindou"),
+    ("zsh", "_jindou"),
+    ("fish", "jindou.fish"),
+];
+/// What else an archive has, from the repository's root.
+const DOCUMENTS: [&str; 5] = [
+    "LICENSE",
+    "README.md",
+    "CHANGELOG.md",
+    "packaging/jindou.service",
+    "packaging/default",
+];
+
+/// Builds all of it in `target/dist`; without archives for an image, which takes the program alone.
+pub(crate) fn run(root: &Path, with_archives: bool) -> anyhow::Result<bool> {
+    let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+    check_tools(&target)?;
+    let built = build(root, &target)?;
+    let folder = built
+        .ancestors()
+        .nth(3)
+        .context("cargo built into no folder")?
+        .join("dist");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).context("cannot empty target/dist")?;
+    }
+    fs::create_dir_all(folder.join("completions"))?;
+    let program = folder.join("jindou");
+    fs::copy(&built, &program).context("cannot copy the program")?;
+    for (shell, file) in SHELLS {
+        let script = output(Command::new(&program).args(["completions", shell]))?;
+        fs::write(folder.join("completions").join(file), script)?;
+    }
+    output(Command::new(&program).arg("manual").arg(folder.join("man")))?;
+    if with_archives {
+        let archives = [
+            Some(archive(root, &folder, &target)?),
+            package(root, &folder, &target)?,
+        ];
+        let archives: Vec<PathBuf> = archives.into_iter().flatten().collect();
+        checksums(&folder, &archives)?;
+    }
+    for entry in fs::read_dir(&folder)? {
+        let entry = entry?;
+        let bytes = entry.metadata()?.len();
+        if entry.file_type()?.is_file() {
+            println!(
+                "{:>8} KiB  {}",
+                bytes.div_ceil(1024),
+                entry.path().display()
+            );
+        }
+    }
+    Ok(true)
+}
+
+/// # Errors
+/// What is missing, and how to get it.
+fn check_tools(target: &str) -> anyhow::Result<()> {
+    let libraries =
+        output(Command::new("rustc").args(["--print", "target-libdir", "--target", target]))?;
+    if !Path::new(String::from_utf8(libraries)?.trim()).is_dir() {
+        bail!("the standard library for {target} is missing: rustup target add {target}");
+    }
+    let compiler = Command::new("musl-gcc").arg("--version").output();
+    if !compiler.is_ok_and(|output| output.status.success()) {
+        bail!("musl-gcc is missing: apt-get install musl-tools");
+    }
+    Ok(())
+}
+
+/// Builds the program, and says where it is.
+fn build(root: &Path, target: &str) -> anyhow::Result<PathBuf> {
+    let arguments = [
+        "build",
+        "--locked",
+        "--profile",
+        "dist",
+        "-p",
+        "jindou",
+        "--target",
+        target,
+    ];
+    let status = cargo(root)
+        .args(arguments)
+        .status()
+        .context("cannot start cargo")?;
+    if !status.success() {
+        bail!("the program was not built");
+    }
+    let folder = metadata::target_folder(root)?;
+    Ok(folder.join(target).join("dist").join("jindou"))
+}
+
+/// The same bytes from the same commit: names in order, nobody's user, the time of the commit.
+fn archive(root: &Path, folder: &Path, target: &str) -> anyhow::Result<PathBuf> {
+    let name = format!("jindou-{}-{target}", env!("CARGO_PKG_VERSION"));
+    let inside = folder.join(&name);
+    fs::create_dir_all(&inside)?;
+    for document in DOCUMENTS {
+        let file = Path::new(document)
+            .file_name()
+            .context("a document has a name")?;
+        fs::copy(root.join(document), inside.join(file)).with_context(|| document.to_owned())?;
+    }
+    for part in ["jindou", "completions", "man"] {
+        let to = inside.join(part);
+        output(Command::new("cp").arg("-r").arg(folder.join(part)).arg(to))?;
+    }
+    let time = output(
+        Command::new("git")
+            .current_dir(root)
+            .args(["log", "-1", "--format=%ct"]),
+    );
+    let time = time
+        .ok()
+        .and_then(|time| String::from_utf8(time).ok())
+        .unwrap_or_default();
+    let time = if time.trim().is_empty() {
+        "0"
+    } else {
+        time.trim()
+    };
+    let archive = folder.join(format!("{name}.tar.gz"));
+    let fixed = [
+        "--sort=name",
+        "--owner=0",
+        "--group=0",
+        "--numeric-owner",
+        "--use-compress-program=gzip -n9",
+    ];
+    output(
+        Command::new("tar")
+            .args(fixed)
+            .arg(format!("--mtime=@{time}"))
+            .arg("-C")
+            .arg(folder)
+            .arg("-cf")
+            .arg(&archive)
+            .arg(&name),
+    )?;
+    fs::remove_dir_all(&inside)?;
+    Ok(archive)
+}
+
+/// The package of Debian, by cargo-deb where that is installed.
+fn package(root: &Path, folder: &Path, target: &str) -> anyhow::Result<Option<PathBuf>> {
+    let installed = cargo(root)
+        .args(["deb", "--version"])
+        .stderr(Stdio::null())
+        .output();
+    if !installed.is_ok_and(|output| output.status.success()) {
+        println!("SKIPPED: the package of Debian (cargo install cargo-deb)");
+        return Ok(None);
+    }
+    let mut deb = cargo(root);
+    deb.args([
+        "deb",
+        "--no-build",
+        "--no-strip",
+        "--locked",
+        "--profile",
+        "dist",
+        "-p",
+        "jindou",
+    ]);
+    deb.args(["--target", target, "--output"]).arg(folder);
+    output(&mut deb)?;
+    let is_package = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "deb");
+    let entries = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
+    let paths = entries.collect::<Result<Vec<_>, _>>()?;
+    let made = paths.into_iter().find(is_package);
+    made.context("cargo deb made no package").map(Some)
+}
+
+fn checksums(folder: &Path, files: &[PathBuf]) -> anyhow::Result<()> {
+    let names = files.iter().filter_map(|file| file.file_name());
+    let sums = output(Command::new("sha256sum").current_dir(folder).args(names))?;
+    fs::write(folder.join("SHA256SUMS"), sums).context("cannot write the checksums")
+}
+
+/// What a command prints.
+///
+/// # Errors
+/// Those of starting it, and its failure.
+fn output(command: &mut Command) -> anyhow::Result<Vec<u8>> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot start {name}"))?;
+    if !output.status.success() {
+        bail!("{command:?}: {}", output.status);
+    }
+    Ok(output.stdout)
+}
