@@ -34,7 +34,7 @@ struct Language {
     scripts: &'static [&'static str],
 }
 
-const LANGUAGES: [Language; 3] = [
+const LANGUAGES: [Language; 4] = [
     Language {
         name: "python",
         tools: &[("python3", "python3-venv")],
@@ -64,6 +64,22 @@ const LANGUAGES: [Language; 3] = [
             "fetch_sparql_endpoint_client",
             "sparql_http_client",
         ],
+    },
+    // Those of pages; their scripts say what held as those of node do.
+    Language {
+        name: "browser",
+        tools: &[
+            ("node", "nodejs"),
+            ("npm", "npm"),
+            ("chromium", "chromium"),
+        ],
+        fetch: &[
+            &["chromium", "--version"],
+            &["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"],
+        ],
+        build: &[],
+        run: &["node", "{}.js"],
+        scripts: &["yasgui_client"],
     },
     Language {
         name: "java",
