@@ -131,15 +131,29 @@ struct Held {
 }
 
 impl Ledger {
+    /// Counts within what one query may hold.
     pub(crate) fn new(inner: &Inner, deadline: &Deadline) -> Arc<Self> {
+        Self::within(inner.config.query_memory_bytes, inner, deadline)
+    }
+
+    /// Counts within what all may hold together.
+    pub(crate) fn of_all(inner: &Inner, deadline: &Deadline) -> Arc<Self> {
+        Self::within(u64::MAX, inner, deadline)
+    }
+
+    fn within(limit_bytes: u64, inner: &Inner, deadline: &Deadline) -> Arc<Self> {
         Arc::new(Self {
             deadline: deadline.clone(),
-            limit_bytes: inner.config.query_memory_bytes,
+            limit_bytes,
             held: Mutex::new(Held {
                 memory: RequestMemory::new(inner.config.memory_pool.as_ref()),
                 refusal: None,
             }),
         })
+    }
+
+    pub(crate) fn deadline(&self) -> &Deadline {
+        &self.deadline
     }
 
     /// Watches readers and parsers.
@@ -186,6 +200,16 @@ impl Guard for Watch {
             self.0.held.lock().refusal = Some(refusal);
             told
         })
+    }
+}
+
+/// What is said of a document that names a graph and may not.
+pub(crate) fn names_a_graph(name: GraphNameRef<'_>) -> EngineError {
+    EngineError::InvalidQuery {
+        message: format!(
+            "the document is a dataset: it names the graph {name}, where the statements \
+             of one graph are asked for"
+        ),
     }
 }
 
@@ -246,13 +270,7 @@ impl QuadSink for DocumentSink {
 
     fn quad(&mut self, quad: QuadRef<'_>) -> Result<(), EngineError> {
         if self.one_graph.is_some() && !quad.graph_name.is_default_graph() {
-            let name = quad.graph_name;
-            return Err(EngineError::InvalidQuery {
-                message: format!(
-                    "the document is a dataset: it names the graph {name}, where the statements \
-                     of one graph are asked for"
-                ),
-            });
+            return Err(names_a_graph(quad.graph_name));
         }
         if self.document.quads.is_multiple_of(QUADS_PER_LOOK) {
             self.ledger.deadline.left()?;

@@ -2,10 +2,12 @@
 //!
 //! What the SPARQL 1.1 Graph Store HTTP Protocol asks for: each call is one transaction.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
 use jindou_ingest::Source;
+use jindou_model::{GraphRef, Pattern, TermId};
 use jindou_plan::GraphTarget;
 use jindou_store::Snapshot;
 use oxrdf::NamedNode;
@@ -13,6 +15,8 @@ use oxrdf::NamedNode;
 use crate::background::SHORT_TEXT_BYTES;
 use crate::deadline::Deadline;
 use crate::document::{Document, GraphNames};
+use crate::large_document::LargeDocument;
+use crate::load::{is_little, release_free_memory};
 use crate::transact::{Execute, Execution, Search};
 use crate::update::Run;
 use crate::{Database, EngineError, UpdateOptions, UpdateReport, document};
@@ -150,27 +154,59 @@ impl Database {
         let deadline = options.deadline(inner);
         // Read before anybody has to wait for it.
         let names = GraphNames::Any { otherwise: None };
-        let document = document::read(documents, names, inner, &deadline)?;
+        let content = Content::read(documents, names, self, &deadline)?;
+        let is_empty = |snapshot: &Snapshot| {
+            let quads = snapshot.triples() + snapshot.named_quads();
+            quads == 0 && snapshot.declared_graphs().next().is_none()
+        };
+        let stands = |snapshot: &Snapshot| !replace || is_empty(snapshot);
+        let content = match content.for_base(self, &stands) {
+            Ok(document) => return self.load_document(document, &deadline, &stands),
+            Err(content) => content,
+        };
         let execute = |working: &mut Snapshot, deadline: &Deadline, execution| {
             let mut run = Run::new(inner, options, deadline, working).for_execution(execution);
             if replace {
                 run.clear(&GraphTarget::All, false, false)?;
             }
-            run.insert_document(&document)?;
+            content.insert(&mut run)?;
             Ok(run.done())
         };
-        self.write_document(&document, replace, &deadline, &execute)
+        self.write_content(&content, replace, &deadline, &execute)
     }
 
-    /// Executes what inserts a document, and first removes graphs or does not.
-    fn write_document(
+    /// Makes a large document part of the base.
+    fn load_document(
         &self,
-        document: &Document,
+        document: LargeDocument,
+        deadline: &Deadline,
+        stands: &dyn Fn(&Snapshot) -> bool,
+    ) -> Result<UpdateReport, EngineError> {
+        let inner = self.inner();
+        let (sinks, memory) = document.into_parts();
+        // From here on it happens, whatever its client wants, but for what keeps the store busy.
+        deadline.left()?;
+        let (inserted, snapshot) = inner.load_at_turn(sinks, &inner.deadline_of_turn(), stands)?;
+        release_free_memory();
+        drop(memory);
+        inner.tell_subscriptions();
+        Ok(UpdateReport {
+            inserted,
+            deleted: 0,
+            snapshot,
+            delta: None,
+        })
+    }
+
+    /// Executes what inserts documents, and first removes graphs or does not.
+    fn write_content(
+        &self,
+        content: &Content,
         removes: bool,
         deadline: &Deadline,
         execute: &Execute<'_>,
     ) -> Result<UpdateReport, EngineError> {
-        let is_long = document.bytes() > SHORT_TEXT_BYTES;
+        let is_long = content.is_long();
         match removes || is_long {
             true => self.search_and_transact(deadline, &search(execute, is_long)),
             false => self.transact(deadline, |working| {
@@ -190,7 +226,17 @@ impl Database {
         let deadline = options.deadline(inner);
         // Read before anybody has to wait for it.
         let all = graph.cloned();
-        let document = document::read(documents, GraphNames::None { all }, inner, &deadline)?;
+        let content = Content::read(documents, GraphNames::None { all }, self, &deadline)?;
+        let stands = |snapshot: &Snapshot| !replace || is_empty(snapshot, graph);
+        let content = match content.for_base(self, &stands) {
+            Ok(document) => {
+                let before = self.graph();
+                let existed = graph.is_none_or(|graph| id_of(&before.snapshot, graph).is_some());
+                let update = self.load_document(document, &deadline, &stands)?;
+                return Ok(GraphReport { existed, update });
+            }
+            Err(content) => content,
+        };
         let existed = AtomicBool::new(true);
         let execute = |working: &mut Snapshot, deadline: &Deadline, execution| {
             let mut run = Run::new(inner, options, deadline, working).for_execution(execution);
@@ -203,15 +249,91 @@ impl Database {
             if let Some(graph) = graph {
                 run.create(graph, true)?;
             }
-            run.insert_document(&document)?;
+            content.insert(&mut run)?;
             Ok(run.done())
         };
-        let update = self.write_document(&document, replace, &deadline, &execute)?;
+        let update = self.write_content(&content, replace, &deadline, &execute)?;
         Ok(GraphReport {
             existed: existed.into_inner(),
             update,
         })
     }
+}
+
+/// What documents say.
+enum Content {
+    Short(Document),
+    Large(LargeDocument),
+}
+
+impl Content {
+    /// # Errors
+    /// As [`document::read`] and [`LargeDocument::read`].
+    fn read(
+        documents: Vec<Source>,
+        names: GraphNames,
+        database: &Database,
+        deadline: &Deadline,
+    ) -> Result<Self, EngineError> {
+        if LargeDocument::is_one_of(&documents) {
+            return LargeDocument::read(documents, names, database, deadline).map(Self::Large);
+        }
+        document::read(documents, names, database.inner(), deadline).map(Self::Short)
+    }
+
+    /// What is so large that it becomes part of the base, where that leads to the same as a transaction;
+    /// what does not comes back.
+    fn for_base(
+        self,
+        database: &Database,
+        stands: &dyn Fn(&Snapshot) -> bool,
+    ) -> Result<LargeDocument, Self> {
+        let graph = &database.graph().snapshot;
+        match self {
+            Self::Large(document) if !is_little(document.quads(), graph) && stands(graph) => {
+                Ok(document)
+            }
+            content => Err(content),
+        }
+    }
+
+    fn is_long(&self) -> bool {
+        match self {
+            Self::Short(document) => document.bytes() > SHORT_TEXT_BYTES,
+            Self::Large(_) => true,
+        }
+    }
+
+    fn insert(&self, run: &mut Run<'_>) -> Result<(), EngineError> {
+        match self {
+            Self::Short(document) => run.insert_document(document),
+            Self::Large(document) => run.insert_large(document),
+        }
+    }
+}
+
+/// The id of a named graph, if it is there.
+fn id_of(snapshot: &Snapshot, graph: &NamedNode) -> Option<TermId> {
+    let id = snapshot.find_node(graph.as_str().as_bytes())?;
+    snapshot.has_graph(id).then_some(id)
+}
+
+/// Whether a graph has no quads.
+fn is_empty(snapshot: &Snapshot, graph: Option<&NamedNode>) -> bool {
+    let Some(graph) = graph else {
+        return snapshot.triples() == 0;
+    };
+    let Some(id) = id_of(snapshot, graph) else {
+        return true;
+    };
+    let all = Pattern {
+        subject: None,
+        predicate: None,
+        object: None,
+    };
+    let one = GraphRef::One(id);
+    let first = snapshot.for_each_match(&all, one, &mut |_, _, _, _| ControlFlow::Break(()));
+    first.is_continue()
 }
 
 /// How something with one document at most is executed.

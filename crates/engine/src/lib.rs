@@ -37,6 +37,7 @@ mod graph;
 mod graph_store;
 mod health;
 mod keys;
+mod large_document;
 mod load;
 mod merge;
 mod onto;

@@ -83,18 +83,17 @@ impl Collected {
             read_time: begin.elapsed(),
         })
     }
+}
 
-    /// True of so little that it need not be merged at once.
-    fn is_little_for(&self, graph: &Snapshot) -> bool {
-        let quads: u64 = self.sinks.iter().map(BulkSink::quads).sum();
-        let there = graph.triples() + graph.named_quads();
-        quads <= MOST_LOGGED.min(there / LOGGED_SHARE)
-    }
+/// True of so few quads that they need not be merged at once.
+pub(crate) fn is_little(quads: u64, graph: &Snapshot) -> bool {
+    let there = graph.triples() + graph.named_quads();
+    quads <= MOST_LOGGED.min(there / LOGGED_SHARE)
 }
 
 /// Gives back what the load no longer needs, the threads that build included: each keeps what it
 /// allocated.
-fn release_free_memory() {
+pub(crate) fn release_free_memory() {
     rayon::broadcast(|_| allocator::release_free_memory());
     allocator::release_free_memory();
 }
@@ -158,9 +157,12 @@ impl Database {
             .reserve_documents(sources.len() as u64, options.blank_scope_start)?;
         let collected = Collected::read(sources, &options, progress)?;
         let begin = Instant::now();
-        match collected.is_little_for(&self.graph().snapshot) {
-            true => self.load_as_transaction(&collected.sinks)?,
-            false => inner.load_at_turn(collected.sinks)?,
+        let quads = collected.sinks.iter().map(BulkSink::quads).sum();
+        if is_little(quads, &self.graph().snapshot) {
+            self.load_as_transaction(&collected.sinks)?;
+        } else {
+            let deadline = inner.deadline_of_turn();
+            inner.load_at_turn(collected.sinks, &deadline, &|_| true)?;
         }
         release_free_memory();
         inner.tell_subscriptions();
@@ -196,21 +198,32 @@ impl Database {
 
 impl Inner {
     /// When a load has waited long enough.
-    fn deadline_of_turn(&self) -> Deadline {
+    pub(crate) fn deadline_of_turn(&self) -> Deadline {
         Deadline::new(Instant::now(), self.config.query_timeout, None)
     }
 
-    /// Makes what was collected part of the base.
-    fn load_at_turn(&self, sinks: Vec<BulkSink>) -> Result<(), EngineError> {
-        let deadline = self.deadline_of_turn();
-        let _one = self.turn.take(Occupation::Load, &deadline)?;
-        let mut writer = self.take_writer(Occupation::Load, &deadline)?;
+    /// Makes what was collected part of the base, if `stands` is true of the snapshot that it comes
+    /// after. Gives the quads that were not there, and the first snapshot that has them.
+    ///
+    /// # Errors
+    /// [`EngineError::Busy`]; [`EngineError::Contended`] if it does not stand; as
+    /// [`load_onto`](Self::load_onto).
+    pub(crate) fn load_at_turn(
+        &self,
+        sinks: Vec<BulkSink>,
+        deadline: &Deadline,
+        stands: &dyn Fn(&Snapshot) -> bool,
+    ) -> Result<(u64, SnapshotNumber), EngineError> {
+        let _one = self.turn.take(Occupation::Load, deadline)?;
+        let mut writer = self.take_writer(Occupation::Load, deadline)?;
         let latest = writer.begin()?;
         if latest.is_blank() {
-            return self.load_afresh(&mut writer, &latest, sinks);
+            self.load_afresh(&mut writer, &latest, sinks)?;
+            let made = &writer.latest;
+            return Ok((made.triples() + made.named_quads(), made.number()));
         }
         drop(writer);
-        let done = self.load_onto(sinks, latest);
+        let done = self.load_onto(sinks, latest, stands);
         if done.is_err() {
             self.writer.lock().abandon();
         }

@@ -31,29 +31,37 @@ impl Drop for TermsOfLoad<'_> {
 }
 
 impl Inner {
-    /// Makes what was collected, and all changes, part of a new base. The caller has the turn.
+    /// Makes what was collected, and all changes, part of a new base, if `stands` is true of the snapshot
+    /// that it comes after. Gives the quads that were not there, and the first snapshot that has them.
+    /// The caller has the turn.
     ///
     /// # Errors
-    /// Too many terms; what the operating system says. The graph is then as it was.
+    /// Too many terms; what the operating system says; [`EngineError::Contended`] if it does not stand.
+    /// The graph is then as it was.
     pub(crate) fn load_onto(
         &self,
         sinks: Vec<BulkSink>,
         latest: Snapshot,
-    ) -> Result<(), EngineError> {
+        stands: &dyn Fn(&Snapshot) -> bool,
+    ) -> Result<(u64, SnapshotNumber), EngineError> {
         let quads = read_whole(&latest, || LoadedQuads::new(sinks, &latest))??;
         drop(latest);
         let _terms = TermsOfLoad(self);
         let (start, quads) = self.keep_terms(quads)?;
         let loaded = read_whole(&start, || Loaded::new(start.clone(), quads))?;
-        if loaded.added() == 0 && self.writer.lock().latest.is_same_version(&start) {
-            return Ok(());
+        if loaded.added() == 0 {
+            let writer = self.writer.lock();
+            if writer.latest.is_same_version(&start) {
+                return Ok((0, writer.latest.number()));
+            }
         }
         let merged = read_whole(&start, || loaded.merged())??;
         let merged = match &self.directory {
             Some(directory) => DurableStore::write_merged(directory, merged)?,
             None => merged,
         };
-        self.make_current(&loaded, merged)
+        let number = self.make_current(&loaded, merged, stands)?;
+        Ok((loaded.added(), number))
     }
 
     /// Commits the terms of a load, and gives the snapshot that has them and the quads in its ids.
@@ -85,9 +93,17 @@ impl Inner {
     }
 
     /// Makes a loaded base current, with what others committed since it was begun.
-    fn make_current(&self, loaded: &Loaded, merged: Merged) -> Result<(), EngineError> {
+    fn make_current(
+        &self,
+        loaded: &Loaded,
+        merged: Merged,
+        stands: &dyn Fn(&Snapshot) -> bool,
+    ) -> Result<SnapshotNumber, EngineError> {
         let mut writer = self.writer.lock();
         let latest = writer.begin()?;
+        if !read_whole(&latest, || stands(&latest))? {
+            return Err(EngineError::Contended { executions: 1 });
+        }
         let (next, forgets) = read_whole(&latest, || {
             let with = loaded.onto(&latest);
             let rebase = Rebase::new(merged, &with);
@@ -102,7 +118,8 @@ impl Inner {
         if forgets {
             self.forget_plans();
         }
+        let number = next.number();
         self.show(next);
-        Ok(())
+        Ok(number)
     }
 }

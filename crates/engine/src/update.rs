@@ -15,6 +15,7 @@ use jindou_plan::{
     DataBlock, GraphTarget, Modify, Operation, TemplateQuad, Transfer, TransferKind,
     parse_update_within,
 };
+use jindou_store::bulk::quads_onto;
 use jindou_store::{Changes, Effect, Snapshot, Stage, TermCounts};
 use oxrdf::{NamedNode, TermRef};
 
@@ -26,6 +27,7 @@ use crate::document::{Document, GraphNames};
 use crate::fetch::{Fetched, fetch};
 use crate::gather::{FoundQuad, Gather, inline_id};
 use crate::graph::StoredGraph;
+use crate::large_document::LargeDocument;
 use crate::progress::QueryProgress;
 use crate::query::Running;
 use crate::reads::{Reads, WatchedGraph};
@@ -556,6 +558,17 @@ impl<'a> Run<'a> {
             self.intern_if(gather.is_full(), &mut gather, &mut add)?;
         }
         self.intern_if(true, &mut gather, &mut add)?;
+        self.change(Changes {
+            add,
+            ..Changes::default()
+        })
+    }
+
+    /// Adds a large document's quads.
+    pub(crate) fn insert_large(&mut self, document: &LargeDocument) -> Result<(), EngineError> {
+        let add = quads_onto(document.sinks(), self.working)?;
+        self.deadline.left()?;
+        self.reserve_terms()?;
         self.change(Changes {
             add,
             ..Changes::default()

@@ -68,11 +68,7 @@ const LANGUAGES: [Language; 4] = [
     // Those of pages; their scripts say what held as those of node do.
     Language {
         name: "browser",
-        tools: &[
-            ("node", "nodejs"),
-            ("npm", "npm"),
-            ("chromium", "chromium"),
-        ],
+        tools: &[("node", "nodejs"), ("npm", "npm"), ("chromium", "chromium")],
         fetch: &[
             &["chromium", "--version"],
             &["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"],

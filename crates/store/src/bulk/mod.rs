@@ -16,5 +16,5 @@ mod sort;
 
 pub(crate) use build::{Parts, assemble};
 pub use build::{build, rebuild};
-pub use onto::{Loaded, LoadedQuads, stage_onto};
+pub use onto::{Loaded, LoadedQuads, quads_onto, stage_onto};
 pub use sink::BulkSink;

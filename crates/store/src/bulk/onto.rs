@@ -54,11 +54,21 @@ impl Snapshot {
 /// [`StoreError::TooLarge`] after 2^32 terms.
 pub fn stage_onto(sinks: &[BulkSink], onto: &mut Snapshot) -> Result<Stage, StoreError> {
     let since = onto.known_terms();
+    let quads = quads_onto(sinks, onto)?;
+    Ok(arranged(quads, since, onto))
+}
+
+/// The quads of sinks in ids of a snapshot, which gets the terms that it lacks, in no order and with
+/// repeats. New vertices may be [arranged](Snapshot::arrange) afterwards.
+///
+/// # Errors
+/// As [`stage_onto`].
+pub fn quads_onto(sinks: &[BulkSink], onto: &mut Snapshot) -> Result<Vec<IdQuad>, StoreError> {
     let mut quads = Vec::with_capacity(count(sinks));
     for sink in sinks {
         push_quads(sink, onto, &mut quads)?;
     }
-    Ok(arranged(quads, since, onto))
+    Ok(quads)
 }
 
 fn count(sinks: &[BulkSink]) -> usize {

@@ -69,6 +69,22 @@ impl BulkSink {
         (edges + self.named.iter().map(Vec::len).sum::<usize>()) as u64
     }
 
+    /// Number of distinct vertices and literals.
+    #[must_use]
+    pub fn terms(&self) -> u64 {
+        (self.vertices.len() + self.literals.len()) as u64
+    }
+
+    /// Bytes that terms and edges are kept in. Costs a look at each predicate.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let terms = self.vertices.bytes() + self.literals.bytes() + self.predicates.bytes();
+        let edges: usize = self.edges.iter().map(Vec::capacity).sum();
+        let named: usize = self.named.iter().map(Vec::capacity).sum();
+        let edges = edges * size_of::<(u64, u64)>() + named * size_of::<(u64, u64, u64)>();
+        (terms + edges) as u64
+    }
+
     /// Takes one quad.
     ///
     /// # Errors
