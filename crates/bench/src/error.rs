@@ -31,6 +31,12 @@ pub enum BenchError {
     /// An exchange over HTTP failed.
     #[error("over HTTP: {0}")]
     Http(#[from] HttpError),
+    /// What a measurement needs could not be made.
+    #[error("cannot prepare the measurement: {reason}")]
+    Setup {
+        /// Why not.
+        reason: String,
+    },
     /// A file or folder could not be used.
     #[error("{}: {source}", path.display())]
     Io {

@@ -52,9 +52,15 @@ enum Body {
 /// A request that asks this server for the answer of a query as TSV.
 #[must_use]
 pub fn query_request(host: SocketAddr, path: &str, query: &str) -> Vec<u8> {
+    query_request_with(host, path, query, "")
+}
+
+/// The same with more headers, each with the end of its line.
+#[must_use]
+pub fn query_request_with(host: SocketAddr, path: &str, query: &str, headers: &str) -> Vec<u8> {
     format!(
         "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/sparql-query\r\n\
-         Accept: text/tab-separated-values\r\nContent-Length: {}\r\n\r\n{query}",
+         Accept: text/tab-separated-values\r\n{headers}Content-Length: {}\r\n\r\n{query}",
         query.len()
     )
     .into_bytes()

@@ -30,6 +30,7 @@ pub mod percentiles;
 pub mod plot;
 pub mod report;
 pub mod run;
+pub mod served;
 mod serving;
 mod settle;
 mod store_folder;

@@ -1,13 +1,14 @@
 //! How many light queries a second, in process and over HTTP?
 
-use std::net::SocketAddr;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use jindou_datagen::lubm::{LightClass, LightLoad, LightQuery, Lubm};
 use jindou_engine::Database;
 
 use crate::BenchError;
-use crate::http::{Connection, query_request};
+use crate::http::{Connection, query_request_with};
 use crate::report::{ClassFigures, HttpLightFigures, LightFigures};
 use crate::run;
 use crate::serving::{QUERY_PATH, Serving};
@@ -97,17 +98,15 @@ pub(crate) fn over_http(
     let parts = (0..threads)
         .map(|thread| {
             let held = connections / threads + usize::from(thread < connections % threads);
-            let requests = requests(address, data, class, SEED + thread as u64)?;
+            let requests = requests(address, data, class, thread, "")?;
             let open = (0..held).map(|_| Connection::open(address));
             Ok((requests, open.collect::<Result<Vec<_>, _>>()?))
         })
         .collect::<Result<Vec<Part>, BenchError>>()?;
     let mut parts = parts;
-    each_mut(&mut parts, |part| drive(part, length / 10))?;
+    drive_all(&mut parts, length / 10)?;
     let start = Instant::now();
-    let answered: u64 = each_mut(&mut parts, |part| drive(part, length))?
-        .iter()
-        .sum();
+    let answered = drive_all(&mut parts, length)?;
     let seconds = start.elapsed().as_secs_f64();
     Ok(HttpLightFigures {
         class: class.name().to_owned(),
@@ -118,22 +117,40 @@ pub(crate) fn over_http(
     })
 }
 
-type Part = (Vec<Vec<u8>>, Vec<Connection>);
+/// Requests of one thread, and its connections.
+pub(crate) type Part<S = TcpStream> = (Vec<Vec<u8>>, Vec<Connection<S>>);
 
-fn requests(
+/// What one of several threads sends, with these headers.
+pub(crate) fn requests(
     address: SocketAddr,
     data: Lubm,
     class: LightClass,
-    seed: u64,
+    thread: usize,
+    headers: &str,
 ) -> Result<Vec<Vec<u8>>, BenchError> {
-    let mut load = LightLoad::over(data, seed)?;
-    let draw = |_| query_request(address, QUERY_PATH, &load.draw_of(class).text);
+    let mut load = LightLoad::over(data, SEED + thread as u64)?;
+    let draw = |_| {
+        let text = load.draw_of(class).text;
+        query_request_with(address, QUERY_PATH, &text, headers)
+    };
     Ok((0..REQUESTS).map(draw).collect())
+}
+
+/// Drives each part on a thread of its own. Gives the number of answers.
+pub(crate) fn drive_all<S: Read + Write + Send>(
+    parts: &mut [Part<S>],
+    length: Duration,
+) -> Result<u64, BenchError> {
+    let answered = each_mut(parts, |part| drive(part, length))?;
+    Ok(answered.iter().sum())
 }
 
 /// Keeps one request under way on each connection until the time is over, then reads what is
 /// outstanding. Gives the number of answers.
-fn drive((requests, connections): &mut Part, length: Duration) -> Result<u64, BenchError> {
+fn drive<S: Read + Write>(
+    (requests, connections): &mut Part<S>,
+    length: Duration,
+) -> Result<u64, BenchError> {
     let mut next = requests.iter().cycle();
     let start = Instant::now();
     for connection in connections.iter_mut() {

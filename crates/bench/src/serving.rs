@@ -24,16 +24,24 @@ pub(crate) struct Serving {
 
 impl Serving {
     pub(crate) fn start(database: Database) -> Result<Self, BenchError> {
+        Self::start_with(database, |_| {})
+    }
+
+    pub(crate) fn start_with(
+        database: Database,
+        configure: impl FnOnce(&mut ServerConfig) + Send + 'static,
+    ) -> Result<Self, BenchError> {
         let (stop, stopped) = oneshot::channel::<()>();
         let (ready, address) = std::sync::mpsc::sync_channel(1);
         let thread = std::thread::spawn(move || {
             let runtime =
                 jindou_server::runtime().map_err(BenchError::io("the server's event loop"))?;
             runtime.block_on(async {
-                let config = ServerConfig {
+                let mut config = ServerConfig {
                     address: ANY_PORT,
                     ..ServerConfig::default()
                 };
+                configure(&mut config);
                 let server = Server::new(database, config);
                 let listener = server.bind().await?;
                 let address = listener

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use jindou_server::{Credentials, Role, ServerConfig};
+use jindou_server::{Credentials, Role, ServerConfig, Tls};
 
 use crate::values::parse_count;
 
@@ -22,6 +22,13 @@ pub(crate) struct AccessArguments {
     /// What clients without credentials may do [default: none with --credentials, else everything]
     #[arg(long, value_name = "ROLE", value_enum, requires = "credentials")]
     pub(crate) anonymous: Option<Anonymous>,
+    /// File of the certificate by which clients know the server, with those that lead to one they trust, in
+    /// PEM: the server then speaks HTTPS only. It is read again with its key when they change, and on SIGHUP
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_certificate: Option<PathBuf>,
+    /// File of the certificate's private key, in PEM and not encrypted
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub(crate) tls_key: Option<PathBuf>,
     /// Listen beyond this machine without --credentials: whoever reaches the address may do everything
     #[arg(long)]
     pub(crate) insecure: bool,
@@ -52,10 +59,14 @@ impl AccessArguments {
     /// Puts what was asked for into the settings of a server, whose address they must allow.
     ///
     /// # Errors
-    /// A file of credentials that cannot be used, and an address that is open to all.
+    /// Files of credentials and certificates that cannot be used, and an address that is open to all.
     pub(crate) fn apply(&self, config: &mut ServerConfig) -> anyhow::Result<()> {
         check_open(config.address, self.credentials.is_some() || self.insecure)?;
         config.requests_per_second = self.requests_per_second;
+        if let Some((certificate, key)) = self.tls_certificate.as_ref().zip(self.tls_key.as_ref()) {
+            let tls = Tls::read(certificate, key);
+            config.tls = Some(tls.context("--tls-certificate and --tls-key")?);
+        }
         let Some(file) = &self.credentials else {
             return Ok(());
         };
@@ -66,9 +77,10 @@ impl AccessArguments {
             Some(Anonymous::Write) => Some(Role::Write),
             Some(Anonymous::Admin) => Some(Role::Admin),
         };
-        if !is_loopback(config.address.ip()) {
+        if !is_loopback(config.address.ip()) && config.tls.is_none() {
             note!(
-                "passwords and tokens come to {} unencrypted: have a proxy with TLS in front of it",
+                "passwords and tokens come to {} unencrypted: give --tls-certificate and --tls-key, or \
+                 have a proxy with TLS in front of it",
                 config.address
             );
         }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use jindou_engine::ingest::Format;
 use jindou_engine::results::GraphFormat;
 use jindou_server::Role;
@@ -17,11 +17,13 @@ use crate::access_args::AccessArguments;
 use crate::allow::{AllowBroker, AllowLoad, AllowService, parse_broker, parse_load, parse_service};
 use crate::bench_args::{
     BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments,
-    MergeBenchArguments, OperatorArguments, UpdateBenchArguments,
+    MergeBenchArguments, OperatorArguments, ServedArguments, UpdateBenchArguments,
 };
 use crate::bench_stream_args::{
     CitybenchArguments, IngestBenchArguments, LsbenchBenchArguments, parse_rate,
 };
+use crate::log_args::LogArguments;
+use crate::sources::{with_file, with_variables};
 use crate::spill::SpillArguments;
 use crate::stream_args::{ServerArguments, StreamCommand};
 use crate::values::{
@@ -88,34 +90,17 @@ impl Arguments {
     }
 
     fn of_line(line: Vec<OsString>) -> Result<Self, clap::Error> {
-        let parsed = Self::command()
+        let command = Self::command();
+        let line = match line.get(1) {
+            Some(word) if word == "serve" => with_file(&command, line)?,
+            _ => line,
+        };
+        let parsed = command
             .mut_subcommand("serve", |serve| with_variables(serve, &line))
             .try_get_matches_from(&line)
             .and_then(|matches| Self::from_arg_matches(&matches));
         parsed.map_err(|error| with_advice(error, &line))
     }
-}
-
-/// Lets the environment give each option that the command line does not: `JINDOU_BIND` is `--bind`.
-fn with_variables(command: clap::Command, line: &[OsString]) -> clap::Command {
-    command.mut_args(|argument| {
-        let Some(long) = argument.get_long() else {
-            return argument;
-        };
-        let variable = format!("JINDOU_{}", long.replace('-', "_").to_ascii_uppercase());
-        let option = format!("--{long}");
-        let names_it = |word: &OsString| {
-            let word = word.to_string_lossy();
-            word.split('=').next() == Some(&option)
-        };
-        let repeats = matches!(argument.get_action(), ArgAction::Append);
-        let argument = argument.env(variable.clone()).hide_env(true);
-        // A variable has one value only, so one of an option that may be repeated is a list.
-        match repeats && std::env::var_os(variable).is_some() && !line.iter().any(names_it) {
-            true => argument.value_delimiter(','),
-            false => argument,
-        }
-    })
 }
 
 /// Says how a store and a query are named, to whom names them without an option.
@@ -156,7 +141,9 @@ Examples:
 
 Each option may be given by a variable of the environment instead, as JINDOU_BIND and
 JINDOU_MAX_ROWS: an option that may be repeated has commas between its values there, and one without
-a value is true or false. The command line goes before.
+a value is true or false. What neither gives may be in a TOML file that --config names: bind = \":7878\",
+read-only = true, allow-service = [\"https://a.example/\", \"https://b.example/\"]. The command line goes
+before the environment, and that before the file.
 
 Ctrl-C lets queries under way end; a second Ctrl-C ends at once. `jindou backup` copies the store
 while it is served.")]
@@ -164,6 +151,10 @@ pub(crate) struct ServeArguments {
     /// Files to load first; `-` is standard input
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// File of options in TOML, named as here without the dashes; what the command line or the environment
+    /// gives goes before
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// Folder of the store to serve, made if it is not there; without it, files and updates are
     /// held in memory only
     #[arg(long, value_name = "DIR")]
@@ -220,6 +211,8 @@ pub(crate) struct ServeArguments {
     pub(crate) union_default_graph: bool,
     #[command(flatten)]
     pub(crate) access: AccessArguments,
+    #[command(flatten)]
+    pub(crate) logs: LogArguments,
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
     #[command(flatten)]
@@ -816,6 +809,7 @@ pub(crate) enum CompressArgument {
 pub(crate) enum BenchCommand {
     Lubm(BenchArguments),
     Operators(OperatorArguments),
+    Served(ServedArguments),
     Hostile(HostileArguments),
     Updates(UpdateBenchArguments),
     Graphs(GraphBenchArguments),

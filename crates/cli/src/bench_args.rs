@@ -193,6 +193,48 @@ pub(crate) struct OperatorArguments {
     pub(crate) sets: PathBuf,
 }
 
+/// Measure what credentials and TLS cost light queries over kept connections
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench served
+  jindou bench served --connections 64 --seconds 30 --json report.json
+
+One server speaks HTTP to everybody, the other HTTPS to whoever has a name and a password; both have the same data
+in memory and are asked by turns. The clients are in the same process, so their part of TLS counts, too.")]
+pub(crate) struct ServedArguments {
+    /// Universities of the LUBM data
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) universities: NonZeroU32,
+    /// Connections, beside one alone
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "16",
+        value_parser = parse_count::<NonZeroUsize>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) connections: NonZeroUsize,
+    /// How long each server is asked for one figure
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value = "10",
+        value_parser = parse_seconds,
+        allow_negative_numbers = true
+    )]
+    pub(crate) seconds: Duration,
+    /// Write the report as JSON to this file, too; `-` is standard output, instead of the table
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
 /// Measure light queries beside queries and clients made to hurt
 #[derive(Debug, Args)]
 #[command(after_help = "\

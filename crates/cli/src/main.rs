@@ -4,13 +4,11 @@
 
 #![forbid(unsafe_code)]
 
-/// Prints a line on standard error. That nobody reads it, as where the log's reader has ended, is
-/// no reason to end: `eprintln!` panics then.
+/// Prints a line on standard error.
 macro_rules! note {
-    ($($argument:tt)*) => {{
-        use std::io::Write as _;
-        let _unread = writeln!(std::io::stderr(), $($argument)*);
-    }};
+    ($($argument:tt)*) => {
+        crate::notes::print(format_args!($($argument)*))
+    };
 }
 
 mod access_args;
@@ -22,27 +20,32 @@ mod commands;
 mod control;
 mod failure;
 mod interrupt;
+mod log_args;
+mod notes;
 mod open;
 mod output;
 mod progress;
+mod sources;
 mod spill;
 mod stream_args;
 mod target;
 mod values;
 
-use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use tracing_subscriber::EnvFilter;
-
 use args::{Arguments, Command};
+use log_args::LogFormatArgument;
 
 #[global_allocator]
 static ALLOCATOR: jindou_fabric::allocator::Allocator = jindou_fabric::allocator::Allocator;
 
 fn main() -> ExitCode {
     let arguments = Arguments::of_process();
-    log_to_standard_error();
+    let format = match &arguments.command {
+        Command::Serve(arguments) => arguments.logs.log_format,
+        _ => LogFormatArgument::Text,
+    };
+    notes::start(format);
     let outcome = match arguments.command {
         Command::Serve(arguments) => commands::serve::run(arguments),
         Command::Load(arguments) => commands::load::run(arguments),
@@ -69,16 +72,4 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::report(&error),
     }
-}
-
-/// Warnings and errors, or what the variable `JINDOU_LOG` asks for (`debug`, `jindou_server=info`).
-fn log_to_standard_error() {
-    let filter = EnvFilter::try_from_env("JINDOU_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
-        // It would tell standard error, and panic, that standard error is gone.
-        .log_internal_errors(false)
-        .init();
 }

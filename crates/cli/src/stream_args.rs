@@ -46,6 +46,9 @@ pub(crate) struct ServerArguments {
         value_parser = parse_public_url
     )]
     pub(crate) url: String,
+    /// File of certificates in PEM that the server's must lead to, instead of those of the web's authorities
+    #[arg(long, value_name = "FILE", env = "JINDOU_CA", hide_env = true)]
+    pub(crate) ca: Option<PathBuf>,
     /// Name and password, where the server asks for them; other users of the machine see a command line,
     /// but not a variable
     #[arg(

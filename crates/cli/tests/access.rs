@@ -48,7 +48,10 @@ impl Served {
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let address = lines.by_ref().find_map(|line| {
             let line = line.unwrap();
-            let rest = line.strip_prefix("serving at http://")?;
+            let rest = line.strip_prefix("serving at ")?;
+            let (scheme, rest) = rest.split_once("://").unwrap();
+            let is_secure = options.contains(&"--tls-key");
+            assert_eq!(scheme == "https", is_secure, "{line}");
             Some(rest.split('/').next().unwrap().to_owned())
         });
         let address = address.expect("it serves");
@@ -57,6 +60,13 @@ impl Served {
             lines,
             address,
         }
+    }
+
+    #[cfg(unix)]
+    fn hang_up(&self) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-HUP", &pid]).status().unwrap();
+        assert!(sent.success());
     }
 
     /// The status of a query.
@@ -139,9 +149,7 @@ fn a_hangup_has_the_credentials_read_again_and_keeps_them_if_they_are_wrong() {
     std::fs::write(at.join("users"), "# nobody\n").unwrap();
     let mut served = Served::new(at, &["--credentials", "users"]);
     let mut hang_up = |said: &str| {
-        let pid = served.child.id().to_string();
-        let sent = Command::new("kill").args(["-HUP", &pid]).status().unwrap();
-        assert!(sent.success());
+        served.hang_up();
         let heard = served.lines.by_ref().map(Result::unwrap);
         let mut heard = heard.filter(|line| line.contains("again") || line.contains("users"));
         heard.find(|line| line.contains(said)).expect("it is said");
@@ -149,6 +157,28 @@ fn a_hangup_has_the_credentials_read_again_and_keeps_them_if_they_are_wrong() {
     hang_up("were read again");
     std::fs::write(at.join("users"), "\nann:root:x\n").unwrap();
     hang_up("users, line 2: a role is read, write or admin; the credentials stay");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_hangup_has_the_certificate_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let renew = || {
+        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        std::fs::write(at.join("c.pem"), made.cert.pem()).unwrap();
+        std::fs::write(at.join("k.pem"), made.signing_key.serialize_pem()).unwrap();
+    };
+    renew();
+    let mut served = Served::new(at, &["--tls-certificate", "c.pem", "--tls-key", "k.pem"]);
+    renew();
+    served.hang_up();
+    let said = served.lines.by_ref().map(Result::unwrap);
+    let mut said = said.filter(|line| line.contains("certificate"));
+    assert_eq!(said.next().unwrap(), "the certificate was read again");
+    let url = format!("https://{}", served.address);
+    let health = command(at, &["health", "--url", &url, "--ca", "c.pem"]);
+    assert!({ health }.output().unwrap().status.success());
 }
 
 #[test]
@@ -260,6 +290,52 @@ fn the_commands_about_streams_say_who_asks() {
     let mut command = command(at, &create);
     let created = command.env("JINDOU_USER", "ann:secret").output().unwrap();
     assert!(created.status.success(), "{created:?}");
+}
+
+#[test]
+fn a_server_with_a_certificate_is_asked_by_those_who_know_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    std::fs::write(at.join("certificate.pem"), made.cert.pem()).unwrap();
+    std::fs::write(at.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+    let tls = [
+        "--tls-certificate",
+        "certificate.pem",
+        "--tls-key",
+        "key.pem",
+    ];
+    let served = Served::new(at, &tls);
+    let url = format!("https://{}", served.address);
+    let health = ["health", "--url", &url];
+    let said = fails(at, &health);
+    assert!(said.contains("certificate"), "{said}");
+    let known = [&health[..], &["--ca", "certificate.pem"]].concat();
+    let asked = command(at, &known).output().unwrap();
+    assert!(asked.status.success(), "{asked:?}");
+    let mut create = command(at, &["stream", "create", "s", "--iri", "http://e/s"]);
+    create.args(["--url", &url]);
+    let created = create.env("JINDOU_CA", "certificate.pem").output().unwrap();
+    assert!(created.status.success(), "{created:?}");
+    let plain = format!("http://{}", served.address);
+    let said = fails(at, &["health", "--url", &plain]);
+    assert!(said.contains("this port takes HTTPS only"), "{said}");
+    let wrong = [&health[..], &["--ca", "key.pem"]].concat();
+    let said = fails(at, &wrong);
+    assert!(said.contains("--ca key.pem: no certificate"), "{said}");
+}
+
+#[test]
+fn a_certificate_and_its_key_are_given_together_and_checked_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let said = fails(at, &["serve", "--tls-key", "key.pem"]);
+    assert!(said.contains("--tls-certificate <FILE>"), "{said}");
+    let said = fails(at, &["serve", "--tls-certificate", "certificate.pem"]);
+    assert!(said.contains("--tls-key <FILE>"), "{said}");
+    let both = ["serve", "--tls-certificate", "c.pem", "--tls-key", "k.pem"];
+    let said = fails(at, &both);
+    assert!(said.contains("c.pem: No such file"), "{said}");
 }
 
 #[test]

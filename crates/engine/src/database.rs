@@ -25,7 +25,7 @@ use crate::merge::{Signal, Trouble, Which};
 use crate::query::{QueryResults, Running};
 use crate::request_memory::RequestMemory;
 use crate::shards::LastShards;
-use crate::statistics::{DatabaseStatistics, QuadCounts};
+use crate::statistics::{DatabaseStatistics, GraphSizes, QuadCounts};
 use crate::streams::{Pool, Streams};
 use crate::turn::Turn;
 use crate::writer::Writer;
@@ -562,6 +562,13 @@ impl Database {
     #[must_use]
     pub fn quad_counts(&self) -> QuadCounts {
         QuadCounts::of(&self.inner.graph.load().snapshot)
+    }
+
+    /// How many statements the default graph has, each of the `most` largest named graphs, and all others
+    /// together. Costs a search for each graph; where there are more than 100,000, none is told from the others.
+    #[must_use]
+    pub fn graph_sizes(&self, most: usize) -> GraphSizes {
+        GraphSizes::of(&self.inner.graph.load().snapshot, most)
     }
 
     /// Figures of the graph. Costs a table of all predicates.

@@ -97,7 +97,7 @@ pub use progress::QueryProgress;
 pub use quads::GraphSelection;
 pub use query::QueryResults;
 pub use solutions::{Batch, Solution, Solutions, TermDecoder};
-pub use statistics::{DatabaseStatistics, PredicateStatistics, QuadCounts};
+pub use statistics::{DatabaseStatistics, GraphSizes, PredicateStatistics, QuadCounts};
 pub use streams::{
     Answer, AnswerForm, ContinuousResult, ContinuousResults, ContinuousStatus, Delivered,
     EventError, FeedMessage, FeedReport, HeldTuples, MOST_NOTES_BYTES, NextResult, Producer,

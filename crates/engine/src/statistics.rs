@@ -1,5 +1,7 @@
 //! Figures of a database, for people and programs.
 
+use std::cmp::Reverse;
+
 use jindou_model::{Direction, PredicateId, TermId};
 use jindou_store::{Clusters, LayerView, Snapshot};
 use serde::Serialize;
@@ -26,6 +28,52 @@ impl QuadCounts {
     #[must_use]
     pub fn total(self) -> u64 {
         self.triples + self.named_quads
+    }
+}
+
+/// Named graphs that are looked at to tell which are the largest: where there are more, none is told.
+const COMPARED_GRAPHS: u64 = 100_000;
+
+/// How many statements are where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GraphSizes {
+    /// Triples of the default graph.
+    pub default_graph: u64,
+    /// The largest named graphs with their quads, the largest first: an IRI, or `_:` and the label of a blank node.
+    pub largest: Vec<(String, u64)>,
+    /// Quads of all other named graphs.
+    pub others: u64,
+}
+
+impl GraphSizes {
+    pub(crate) fn of(snapshot: &Snapshot, most: usize) -> Self {
+        let QuadCounts {
+            triples,
+            named_quads,
+        } = QuadCounts::of(snapshot);
+        let mut graphs = Vec::new();
+        if snapshot.named_graphs() <= COMPARED_GRAPHS {
+            snapshot.for_each_graph(&mut |graph| {
+                graphs.push((snapshot.graph_quads(graph, None), graph));
+            });
+        }
+        graphs.sort_unstable_by_key(|&(quads, graph)| (Reverse(quads), graph.raw()));
+        graphs.truncate(most);
+        let told: u64 = graphs.iter().map(|(quads, _)| quads).sum();
+        let name = |graph| {
+            let mut key = Vec::new();
+            snapshot.push_key(graph, &mut key);
+            String::from_utf8_lossy(&key).into_owned()
+        };
+        let largest = graphs
+            .into_iter()
+            .map(|(quads, graph)| (name(graph), quads));
+        Self {
+            default_graph: triples,
+            largest: largest.collect(),
+            others: named_quads - told,
+        }
     }
 }
 

@@ -94,3 +94,30 @@ fn what_a_hub_has_in_one_graph_is_not_taken_for_all_it_has() {
         .collect();
     assert_eq!(rows, ["20", "20"], "{plan}");
 }
+
+#[test]
+fn the_largest_graphs_are_told_one_by_one_and_the_others_together() {
+    let database = database();
+    let sizes = database.graph_sizes(1);
+    assert_eq!(sizes.default_graph, 0);
+    assert_eq!(sizes.largest, [("http://e/big".to_owned(), 9000)]);
+    assert_eq!(sizes.others, 3000);
+    let update = "INSERT DATA { <http://e/s> <http://e/p> 1 GRAPH <http://e/g7> { <http://e/s> <http://e/p> 1, 2 } } ; \
+                  DELETE DATA { GRAPH <http://e/big> { <http://e/s7> <http://e/takes> <http://e/c7> } } ; \
+                  CREATE GRAPH <http://e/empty>";
+    database.update(update).unwrap();
+    for _ in ["as changes", "merged"] {
+        let sizes = database.graph_sizes(2);
+        assert_eq!(sizes.default_graph, 1);
+        let named = [
+            ("http://e/big".to_owned(), 8999),
+            ("http://e/g7".to_owned(), 3),
+        ];
+        assert_eq!(sizes.largest, named);
+        assert_eq!(sizes.others, 2999);
+        database.compact().unwrap();
+    }
+    let all = database.graph_sizes(usize::MAX);
+    assert_eq!((all.largest.len(), all.others), (3002, 0));
+    assert_eq!(all.largest.last(), Some(&("http://e/empty".to_owned(), 0)));
+}

@@ -23,6 +23,7 @@ use crate::credentials::{Credentials, Entries, Role, User};
 use crate::error::Refusal;
 use crate::execute::no_thread;
 use crate::graph_store::is_store;
+use crate::queries::Client;
 use crate::streams::Endpoint;
 use crate::websocket;
 
@@ -104,7 +105,7 @@ impl Access {
     pub(crate) async fn authorize<B>(
         &self,
         request: &Request<B>,
-        address: IpAddr,
+        client: &Client,
     ) -> Result<Identity, Refusal> {
         let Need::Role(needed) = needed(request) else {
             return Ok(Identity {
@@ -112,7 +113,9 @@ impl Access {
                 role: self.anonymous,
             });
         };
-        let identity = self.identify(request, address).await?;
+        let identity = self.identify(request, client.address().ip()).await?;
+        let user = identity.user.as_ref();
+        client.set_user(user.map(|user| Arc::clone(&user.name)));
         identity.check(needed).map(|()| identity)
     }
 

@@ -9,6 +9,7 @@ use http_body::{Frame, SizeHint};
 use jindou_engine::Reservation;
 use tokio::sync::mpsc;
 
+use crate::access_log::Entry;
 use crate::connections::Underway;
 use crate::queries::{Reason, Running};
 
@@ -109,6 +110,8 @@ impl http_body::Body for Body {
 /// A body of an answer, with the note that it is under way.
 pub(crate) struct Sending {
     pub(crate) body: Body,
+    /// What the access log will say of it.
+    pub(crate) entry: Option<Entry>,
     pub(crate) _underway: Underway,
 }
 
@@ -120,7 +123,20 @@ impl http_body::Body for Sending {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, CutShort>>> {
-        Pin::new(&mut self.get_mut().body).poll_frame(context)
+        let Self { body, entry, .. } = self.get_mut();
+        let frame = Pin::new(&mut *body).poll_frame(context);
+        if let (Some(entry), Poll::Ready(frame)) = (entry, &frame) {
+            match frame {
+                Some(Ok(frame)) => {
+                    entry.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+                    // Nobody asks for more once that is known.
+                    entry.whole |= body.is_end_stream();
+                }
+                Some(Err(_)) => {}
+                None => entry.whole = true,
+            }
+        }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {

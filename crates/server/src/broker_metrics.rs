@@ -1,85 +1,86 @@
 //! What have sources and sinks done, as Prometheus has it?
 
+use std::fmt;
+
 use jindou_brokers::{Connection, SourceStatus};
 
-use crate::metrics::{Now, head, line};
+use crate::metrics_now::{Figure, Labels};
+use crate::sinks::Sink;
 
-/// What each source and each sink has done. Names need no escapes.
-pub(crate) fn push_brokers(text: &mut String, now: &Now) {
-    push_sources(text, &now.sources);
-    push_sinks(text, now);
+/// What each source and each sink has done.
+pub(crate) fn encode_brokers(
+    out: &mut Figure<'_>,
+    sources: &[(String, SourceStatus)],
+    sinks: &[Sink],
+) -> fmt::Result {
+    encode_sources(out, sources)?;
+    encode_sinks(out, sinks)
 }
 
-fn push_sources(text: &mut String, sources: &[(String, SourceStatus)]) {
-    type Value = fn(&SourceStatus) -> Option<u64>;
-    let figures: [(&str, &str, &str, Value); 5] = [
+fn encode_sources(out: &mut Figure<'_>, sources: &[(String, SourceStatus)]) -> fmt::Result {
+    type Value = fn(&SourceStatus) -> u64;
+    let counters: [(&str, &str, Value); 3] = [
         (
-            "jindou_source_messages_total",
-            "counter",
+            "jindou_source_messages",
             "Messages that the source of a stream had.",
-            |source| Some(source.messages),
+            |source| source.messages,
         ),
         (
-            "jindou_source_refused_total",
-            "counter",
+            "jindou_source_refused",
             "Messages of a source that were no events.",
-            |source| Some(source.refused),
+            |source| source.refused,
         ),
         (
-            "jindou_source_lost_total",
-            "counter",
+            "jindou_source_lost",
             "Messages that the broker had deleted before they were read.",
-            |source| Some(source.lost),
+            |source| source.lost,
         ),
+    ];
+    let of = |stream| [("stream", stream)];
+    for (name, help, value) in counters {
+        let values = sources.iter();
+        let values = values.map(|(stream, source)| (of(&**stream), value(source)));
+        out.counters((name, help), values)?;
+    }
+    let lags = sources.iter();
+    let lags = lags.filter_map(|(stream, source)| Some((of(&**stream), source.lag?)));
+    out.gauges(
         (
             "jindou_source_lag",
-            "gauge",
             "Messages that the broker has and that were not read.",
-            |source| source.lag,
         ),
+        lags,
+    )?;
+    let connected = |source: &SourceStatus| u32::from(source.connection == Connection::Connected);
+    let sources = sources.iter();
+    out.gauges(
         (
             "jindou_source_connected",
-            "gauge",
             "Whether messages of a source can come.",
-            |source| Some((source.connection == Connection::Connected).into()),
         ),
-    ];
-    for (name, kind, help, value) in figures {
-        head(text, name, kind, help);
-        for (stream, source) in sources {
-            if let Some(value) = value(source) {
-                line(text, &format!("{name}{{stream=\"{stream}\"}}"), value);
-            }
-        }
-    }
+        sources.map(|(stream, source)| (of(&**stream), connected(source))),
+    )
 }
 
-fn push_sinks(text: &mut String, now: &Now) {
-    let figures = [
+fn encode_sinks(out: &mut Figure<'_>, sinks: &[Sink]) -> fmt::Result {
+    let parts = || sinks.iter().map(Sink::parts);
+    let of = |query, sink| -> Labels<'_, 2> { [("query", query), ("sink", sink)] };
+    let results = parts().map(|(query, sink, _, status)| (of(query, sink), status.results));
+    out.counters(("jindou_sink_results", "Results that a sink got."), results)?;
+    let missed = parts().map(|(query, sink, missed, _)| (of(query, sink), missed));
+    out.counters(
         (
-            "jindou_sink_results_total",
-            "counter",
-            "Results that a sink got.",
-        ),
-        (
-            "jindou_sink_missed_total",
-            "counter",
+            "jindou_sink_missed",
             "Results that were dropped before a sink could get them.",
         ),
-        (
-            "jindou_sink_connected",
-            "gauge",
-            "Whether results can go to a sink.",
-        ),
-    ];
-    for (place, (name, kind, help)) in figures.into_iter().enumerate() {
-        head(text, name, kind, help);
-        for sink in &now.sinks {
-            let (query, of, missed, status) = sink.parts();
-            let is_connected = status.connection == Connection::Connected;
-            let values = [status.results, missed, is_connected.into()];
-            let labels = format!("{name}{{query=\"{query}\",sink=\"{of}\"}}");
-            line(text, &labels, values[place]);
-        }
-    }
+        missed,
+    )?;
+    let connected = parts().map(|(query, sink, _, status)| {
+        let is_connected = status.connection == Connection::Connected;
+        (of(query, sink), u32::from(is_connected))
+    });
+    out.gauges(
+        ("jindou_sink_connected", "Whether results can go to a sink."),
+        connected,
+    )
 }

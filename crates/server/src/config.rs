@@ -9,7 +9,10 @@ use jindou_brokers::BrokerPolicy;
 use jindou_engine::AddressPolicy;
 
 use crate::credentials::{Credentials, Role};
+use crate::log::Log;
+use crate::slow_queries::SlowQueries;
 use crate::threads::HeavyPriority;
+use crate::tls::Tls;
 
 /// Settings of a [`Server`](crate::Server), with defaults for a machine of one's own.
 #[derive(Clone, Debug)]
@@ -44,7 +47,7 @@ pub struct ServerConfig {
     /// Refuse all that changes the database: no.
     pub read_only: bool,
     /// What clients see before the path of a URL, as in `https://example.org`, where that is not
-    /// `http://` and the `Host` of the request: none.
+    /// `http://`, or with TLS `https://`, and the `Host` of the request: none.
     pub public_url: Option<String>,
     /// Heavy queries whose clients have ceased to read for a second. They have given their turn
     /// away, after 50 ms; one more ends the one that has waited for longest: 64.
@@ -83,11 +86,18 @@ pub struct ServerConfig {
     pub services: AddressPolicy,
     /// Which brokers sources and sinks may connect to: none, for the same reason.
     pub brokers: BrokerPolicy,
+    /// The certificate by which clients know the server, and its key: none, which is HTTP without TLS. The
+    /// files are read again when they change.
+    pub tls: Option<Tls>,
     /// Whose names, passwords and tokens are known: nobody's. The file is read again when it changes.
     pub credentials: Option<Credentials>,
     /// What a client without credentials may do, if anything: everything. With
     /// [`ServerConfig::credentials`] it should be less.
     pub anonymous: Option<Role>,
+    /// Where each request is a line once it was answered: nowhere.
+    pub access_log: Option<Log>,
+    /// Where queries and updates are noted that took long: nowhere.
+    pub slow_queries: Option<SlowQueries>,
     /// Requests that an address may send in a second, and at once; one more is answered 429: any number.
     /// Addresses of IPv6 count by their /64.
     pub requests_per_second: Option<NonZeroU32>,
@@ -136,8 +146,11 @@ impl Default for ServerConfig {
             gzip: true,
             services: AddressPolicy::None,
             brokers: BrokerPolicy::None,
+            tls: None,
             credentials: None,
             anonymous: Some(Role::Admin),
+            access_log: None,
+            slow_queries: None,
             requests_per_second: None,
         }
     }

@@ -7,12 +7,10 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use argon2::password_hash::{PasswordHash, PasswordHasher, SaltString};
@@ -21,6 +19,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+
+use crate::watched::Watched;
 
 /// The largest file of credentials, in bytes.
 const MOST_FILE_BYTES: u64 = 1 << 20;
@@ -124,31 +124,7 @@ pub struct Credentials(Arc<File>);
 struct File {
     path: PathBuf,
     entries: ArcSwap<Entries>,
-    /// What the file looked like when it was last tried.
-    seen: Mutex<Option<Seen>>,
-}
-
-/// What tells that a file has changed.
-#[derive(Clone, PartialEq, Eq)]
-struct Seen {
-    modified: Option<SystemTime>,
-    bytes: u64,
-    #[cfg(unix)]
-    inode: (u64, u64),
-}
-
-impl Seen {
-    fn of(metadata: &Metadata) -> Self {
-        Self {
-            modified: metadata.modified().ok(),
-            bytes: metadata.len(),
-            #[cfg(unix)]
-            inode: {
-                use std::os::unix::fs::MetadataExt;
-                (metadata.dev(), metadata.ino())
-            },
-        }
-    }
+    watched: Watched,
 }
 
 impl fmt::Debug for Credentials {
@@ -165,13 +141,12 @@ impl Credentials {
     /// A file that cannot be read, and the first line that is wrong.
     pub fn read(path: impl Into<PathBuf>) -> Result<Self, CredentialsError> {
         let path = path.into();
-        let seen = std::fs::metadata(&path).ok().map(|m| Seen::of(&m));
+        let watched = Watched::new([path.clone()]);
         let entries = ArcSwap::from_pointee(read(&path)?);
-        let seen = Mutex::new(seen);
         Ok(Self(Arc::new(File {
             path,
             entries,
-            seen,
+            watched,
         })))
     }
 
@@ -187,12 +162,7 @@ impl Credentials {
 
     /// Reads the file again if it has changed since it was last tried; `None` if it has not.
     pub(crate) fn reread_if_changed(&self) -> Option<Result<(), CredentialsError>> {
-        let now = std::fs::metadata(&self.0.path).ok().map(|m| Seen::of(&m));
-        let before = {
-            let mut seen = self.0.seen.lock().expect("nobody panics while it has it");
-            std::mem::replace(&mut *seen, now.clone())
-        };
-        (before != now).then(|| self.reread())
+        self.0.watched.have_changed().then(|| self.reread())
     }
 
     /// What the file says now; another value once it was read again.

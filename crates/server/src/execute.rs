@@ -34,6 +34,7 @@ use crate::metrics::{Ending, Metrics, Rejected};
 use crate::protocol::Parameters;
 use crate::queries::{Client, Kind, Listed, Queries, Reason, Running};
 use crate::respond;
+use crate::slow_queries::SlowQueries;
 use crate::stream::{Head, Stream};
 use crate::threads::{PLAIN_TEXT_BYTES, Purpose, Stopwatch, Threads, left};
 
@@ -70,6 +71,7 @@ pub(crate) struct Executor {
     pub(crate) write_timeout: Duration,
     pub(crate) services: AddressPolicy,
     pub(crate) max_rows: Option<u64>,
+    pub(crate) slow_queries: Option<SlowQueries>,
     /// Of threads of heavy queries.
     heavy_purpose: Purpose,
     heavy: HeavyTexts,
@@ -111,15 +113,14 @@ enum Tried {
 /// Counts a query whose client goes away while it waits for its turn.
 pub(crate) struct Waiting<'a> {
     pub(crate) executor: &'a Executor,
-    pub(crate) query: &'a Running,
+    pub(crate) query: &'a Arc<Running>,
     pub(crate) over: bool,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if !self.over {
-            let started = self.query.started;
-            self.executor.finished(Ending::Abandoned, started, 0, 0);
+            self.executor.finished(Ending::Abandoned, self.query, 0, 0);
         }
     }
 }
@@ -148,6 +149,7 @@ impl Executor {
             threads: Arc::default(),
             write_timeout: config.write_timeout,
             max_rows: config.max_rows,
+            slow_queries: config.slow_queries.clone(),
             services: config.services.clone(),
             heavy_purpose: Purpose::Heavy(config.heavy_priority),
             heavy: HeavyTexts::new(),
@@ -161,15 +163,15 @@ impl Executor {
         let listed = self
             .queries
             .list(Kind::Query, query.text(), Some(client), query.limit);
-        let (id, started) = (listed.id, listed.started);
+        let running = Arc::clone(&listed);
         match self.run(query, listed).await {
             Ok(mut response) => {
-                respond::name(&mut response, id);
+                respond::name(&mut response, running.id);
                 Ok(response)
             }
             Err(refusal) => {
-                self.finished(Ending::of(refusal.status), started, 0, 0);
-                Err(refusal.of(id))
+                self.finished(Ending::of(refusal.status), &running, 0, 0);
+                Err(refusal.of(running.id))
             }
         }
     }
@@ -263,7 +265,7 @@ impl Executor {
             }) => {
                 let length = bytes.len() as u64;
                 let response = self.whole(media_type, bytes, query.gzip)?;
-                self.finished(Ending::Ok, listed.started, rows, length);
+                self.finished(Ending::Ok, listed, rows, length);
                 Ok(Some(Tried::Answered(response)))
             }
             Err(Stop::Full) => {
@@ -314,19 +316,19 @@ impl Executor {
         let listed = self
             .queries
             .list(Kind::Query, query.text(), Some(client), query.limit);
-        let (id, started) = (listed.id, listed.started);
+        let running = Arc::clone(&listed);
         let _cancel = CancelOnDrop::of(&listed);
         let explained = match self.explain_listed(query, listed).await {
             Ok(plan) => {
-                self.finished(Ending::Ok, started, 0, plan.len() as u64);
+                self.finished(Ending::Ok, &running, 0, plan.len() as u64);
                 Ok(respond::whole("text/plain", plan))
             }
             Err(refusal) => {
-                self.finished(Ending::of(refusal.status), started, 0, 0);
+                self.finished(Ending::of(refusal.status), &running, 0, 0);
                 Err(refusal)
             }
         };
-        explained.map_err(|refusal| refusal.of(id))
+        explained.map_err(|refusal| refusal.of(running.id))
     }
 
     async fn explain_listed(
@@ -448,7 +450,7 @@ impl Executor {
             sink.finish(output).map(|()| (rows, bytes))
         });
         match result {
-            Ok((rows, bytes)) => self.finished(Ending::Ok, started, rows, bytes),
+            Ok((rows, bytes)) => self.finished(Ending::Ok, listed, rows, bytes),
             Err(stop) => self.failed(stop, listed, sink),
         }
     }
@@ -460,7 +462,7 @@ impl Executor {
         if let Some(head) = sink.take_head() {
             // Whoever waits counts it; nobody does if the client is gone.
             if head.send(Head::Failed(refusal)).is_err() {
-                self.finished(Ending::Abandoned, listed.started, 0, 0);
+                self.finished(Ending::Abandoned, listed, 0, 0);
             }
             return;
         }
@@ -478,7 +480,7 @@ impl Executor {
         if sink.is_behind() {
             listed.cut();
         }
-        self.finished(ending, listed.started, 0, sink.bytes());
+        self.finished(ending, listed, 0, sink.bytes());
     }
 
     fn refusal(&self, stop: Stop, query: &Running) -> Refusal {
@@ -529,9 +531,12 @@ impl Executor {
         }
     }
 
-    fn finished(&self, ending: Ending, started: Instant, rows: u64, bytes: u64) {
-        let elapsed = started.elapsed();
+    fn finished(&self, ending: Ending, query: &Arc<Running>, rows: u64, bytes: u64) {
+        let elapsed = query.started.elapsed();
         self.metrics.record(ending, elapsed, rows, bytes);
+        if let Some(slow) = &self.slow_queries {
+            slow.ended(query, ending, elapsed, rows);
+        }
         tracing::debug!(ending = ending.name(), rows, bytes, ?elapsed, "query");
     }
 }

@@ -146,9 +146,13 @@ impl Service {
         }
         let host = request.headers().get(HOST).and_then(|h| h.to_str().ok());
         let authority = request.uri().authority().map(|a| a.as_str());
+        let scheme = match self.config.tls {
+            Some(_) => "https",
+            None => "http",
+        };
         let url = match authority.or(host) {
-            Some(host) => format!("http://{host}"),
-            None => format!("http://{}", self.config.address),
+            Some(host) => format!("{scheme}://{host}"),
+            None => format!("{scheme}://{}", self.config.address),
         };
         match NamedNode::new(format!("{url}/")) {
             Ok(_) => Ok(url),

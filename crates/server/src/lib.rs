@@ -90,6 +90,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod access_log;
 mod admission;
 mod apart;
 mod body;
@@ -108,14 +109,17 @@ mod execute;
 mod files;
 mod graph_store;
 mod heavy_texts;
+mod log;
 mod memory;
 mod metered;
 mod metrics;
+mod metrics_now;
 mod multipart;
 mod operation;
 mod origin;
 mod pieces;
 mod presence;
+mod process_metrics;
 mod protocol;
 mod queries;
 mod receive;
@@ -126,6 +130,7 @@ mod sender;
 mod server;
 mod service;
 mod sinks;
+mod slow_queries;
 mod spool;
 mod stall;
 mod strain;
@@ -133,9 +138,12 @@ mod stream;
 mod streams;
 mod threads;
 mod ticker;
+mod tls;
 mod update;
 mod vocals;
+mod watched;
 mod websocket;
+mod wire;
 
 pub use config::{Cors, ServerConfig};
 pub use credentials::{
@@ -144,6 +152,9 @@ pub use credentials::{
 pub use error::ServerError;
 pub use files::room_for_connections;
 pub use jindou_brokers::BrokerPolicy;
+pub use log::{Log, LogFormat, LogTarget};
 pub use memory::MemoryLimits;
 pub use server::Server;
+pub use slow_queries::SlowQueries;
 pub use threads::{HeavyPriority, runtime};
+pub use tls::{Tls, TlsError};

@@ -1,36 +1,26 @@
-//! What has this server done, in Prometheus text?
+//! What has this server done, as Prometheus counts it?
+//!
+//! What is counted as it happens is here; what is read off at a scrape is [`Now`]'s.
 
-use std::fmt::Write;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::fmt::{Error, Write};
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use hyper::StatusCode;
-use jindou_brokers::SourceStatus;
-use jindou_engine::{ContinuousStatus, Failure, MemoryPool, StreamStatus, UpdateReport};
+use jindou_engine::UpdateReport;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::prometheus_text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
 
-use crate::admission::Figures;
-use crate::broker_metrics::push_brokers;
-use crate::sinks::Sink;
+use crate::metrics_now::Now;
 
-/// Upper bounds of the histogram's buckets, in microseconds.
-const BOUNDS_MICROS: [u64; 16] = [
-    50,
-    100,
-    250,
-    500,
-    1_000,
-    2_500,
-    5_000,
-    10_000,
-    25_000,
-    100_000,
-    250_000,
-    1_000_000,
-    2_500_000,
-    10_000_000,
-    60_000_000,
-    300_000_000,
+/// Upper bounds of the histograms' buckets, in seconds.
+const BOUNDS: [f64; 16] = [
+    0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1., 2.5, 10.,
+    60., 300.,
 ];
 
 /// How a query ended.
@@ -127,399 +117,163 @@ impl Rejected {
     }
 }
 
-/// What is told beside the counters.
-pub(crate) struct Now {
-    pub(crate) triples: u64,
-    pub(crate) in_flight: usize,
-    pub(crate) connections: usize,
-    pub(crate) heavy: Figures,
-    pub(crate) memory: Option<Arc<MemoryPool>>,
-    pub(crate) failures: Vec<Failure>,
-    pub(crate) streams: Vec<StreamStatus>,
-    pub(crate) continuous: Vec<ContinuousStatus>,
-    /// With the names of their streams.
-    pub(crate) sources: Vec<(String, SourceStatus)>,
-    pub(crate) sinks: Vec<Sink>,
-    /// Clients that read results of continuous queries.
-    pub(crate) readers: usize,
+/// Labels with one name, whose value is one of a few.
+type Label = [(&'static str, &'static str); 1];
+type Seconds = Counter<f64, AtomicU64>;
+
+/// The status of an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Code {
+    code: u16,
 }
 
-/// Counters, updated without locks.
+/// Counters, updated without waiting.
 pub(crate) struct Metrics {
-    started: Instant,
-    ended: [AtomicU64; Ending::ALL.len()],
-    buckets: [AtomicU64; BOUNDS_MICROS.len() + 1],
-    total_micros: AtomicU64,
-    moved: AtomicU64,
-    rejected: [AtomicU64; Rejected::ALL.len()],
-    rows: AtomicU64,
-    bytes: AtomicU64,
-    written: [AtomicU64; Ending::ALL.len()],
-    written_micros: AtomicU64,
-    inserted: AtomicU64,
-    deleted: AtomicU64,
+    registry: Registry,
+    ended: [Counter; Ending::ALL.len()],
+    query_seconds: Histogram,
+    moved: Counter,
+    rejected: [Counter; Rejected::ALL.len()],
+    rows: Counter,
+    bytes: Counter,
+    written: [Counter; Ending::ALL.len()],
+    written_seconds: Seconds,
+    update_seconds: Histogram,
+    inserted: Counter,
+    deleted: Counter,
+    responses: Family<Code, Counter>,
 }
 
 impl Metrics {
     pub(crate) fn new() -> Self {
+        let mut registry = Registry::default();
+        let registry_ref = &mut registry;
+        let ended = labelled(
+            registry_ref,
+            ("jindou_queries", "Queries by how they ended"),
+            Ending::ALL.map(|ending| [("status", ending.name())]),
+        );
+        let query_seconds = Histogram::new(BOUNDS);
+        registry_ref.register(
+            "jindou_query_duration_seconds",
+            "Time from a query's arrival to its last row",
+            query_seconds.clone(),
+        );
+        let rejected = labelled(
+            registry_ref,
+            (
+                "jindou_rejected",
+                "Queries that met a bound of the server, by which",
+            ),
+            Rejected::ALL.map(|why| [("reason", why.name())]),
+        );
+        let written = labelled(
+            registry_ref,
+            ("jindou_updates", "Updates by how they ended"),
+            Ending::ALL.map(|ending| [("status", ending.name())]),
+        );
+        let update_seconds = Histogram::new(BOUNDS);
+        registry_ref.register(
+            "jindou_update_duration_seconds",
+            "Time from an update's arrival to its answer",
+            update_seconds.clone(),
+        );
+        let written_seconds = Seconds::default();
+        registry_ref.register(
+            "jindou_update_seconds",
+            "Time that updates took",
+            written_seconds.clone(),
+        );
+        let responses = Family::default();
+        registry_ref.register(
+            "jindou_responses",
+            "Answers by their status",
+            Family::clone(&responses),
+        );
+        let mut one = |name: &str, help: &str| {
+            let counter = Counter::default();
+            registry_ref.register(name, help, counter.clone());
+            counter
+        };
         Self {
-            started: Instant::now(),
-            ended: Default::default(),
-            buckets: Default::default(),
-            total_micros: AtomicU64::new(0),
-            moved: AtomicU64::new(0),
-            rejected: Default::default(),
-            rows: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            written: Default::default(),
-            written_micros: AtomicU64::new(0),
-            inserted: AtomicU64::new(0),
-            deleted: AtomicU64::new(0),
+            ended,
+            query_seconds,
+            rejected,
+            written,
+            written_seconds,
+            update_seconds,
+            responses,
+            moved: one(
+                "jindou_queries_moved",
+                "Queries that were given a thread of their own",
+            ),
+            rows: one("jindou_rows", "Rows and triples returned"),
+            bytes: one("jindou_result_bytes", "Bytes of results before compression"),
+            inserted: one("jindou_quads_inserted", "Quads added by updates"),
+            deleted: one("jindou_quads_deleted", "Quads removed by updates"),
+            registry,
         }
     }
 
     /// Counts a query that was given a thread of its own.
     pub(crate) fn moved(&self) {
-        self.moved.fetch_add(1, Relaxed);
+        self.moved.inc();
     }
 
     /// Counts a query that met a bound of the server's.
     pub(crate) fn rejected(&self, why: Rejected) {
-        self.rejected[why as usize].fetch_add(1, Relaxed);
+        self.rejected[why as usize].inc();
+    }
+
+    /// Counts an answer to a request.
+    pub(crate) fn responded(&self, status: StatusCode) {
+        let code = status.as_u16();
+        self.responses.get_or_create(&Code { code }).inc();
     }
 
     pub(crate) fn record(&self, ending: Ending, elapsed: Duration, rows: u64, bytes: u64) {
-        let micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
-        let bucket = BOUNDS_MICROS.partition_point(|&bound| bound < micros);
-        self.ended[ending as usize].fetch_add(1, Relaxed);
-        self.buckets[bucket].fetch_add(1, Relaxed);
-        self.total_micros.fetch_add(micros, Relaxed);
-        self.rows.fetch_add(rows, Relaxed);
-        self.bytes.fetch_add(bytes, Relaxed);
+        self.ended[ending as usize].inc();
+        self.query_seconds.observe(elapsed.as_secs_f64());
+        self.rows.inc_by(rows);
+        self.bytes.inc_by(bytes);
     }
 
     /// Counts an update, and what it did.
     pub(crate) fn wrote(&self, ending: Ending, elapsed: Duration, report: Option<&UpdateReport>) {
-        let micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
-        self.written[ending as usize].fetch_add(1, Relaxed);
-        self.written_micros.fetch_add(micros, Relaxed);
+        self.written[ending as usize].inc();
+        self.written_seconds.inc_by(elapsed.as_secs_f64());
+        self.update_seconds.observe(elapsed.as_secs_f64());
         if let Some(report) = report {
-            self.inserted.fetch_add(report.inserted, Relaxed);
-            self.deleted.fetch_add(report.deleted, Relaxed);
+            self.inserted.inc_by(report.inserted);
+            self.deleted.inc_by(report.deleted);
         }
         tracing::debug!(ending = ending.name(), ?elapsed, ?report, "update");
     }
 
-    fn push_writes(&self, text: &mut String) {
-        let name = "jindou_updates_total";
-        head(text, name, "counter", "Updates by how they ended.");
-        for ending in Ending::ALL {
-            let count = self.written[ending as usize].load(Relaxed);
-            line(
-                text,
-                &format!("{name}{{status=\"{}\"}}", ending.name()),
-                count,
-            );
-        }
-        let seconds = self.written_micros.load(Relaxed) as f64 / 1e6;
-        let counters: [(&str, &str, &dyn std::fmt::Display); 3] = [
-            (
-                "jindou_update_seconds_total",
-                "Time that updates took.",
-                &seconds,
-            ),
-            (
-                "jindou_quads_inserted_total",
-                "Quads added by updates.",
-                &self.inserted.load(Relaxed),
-            ),
-            (
-                "jindou_quads_deleted_total",
-                "Quads removed by updates.",
-                &self.deleted.load(Relaxed),
-            ),
-        ];
-        for (name, help, value) in counters {
-            head(text, name, "counter", help);
-            line(text, name, value);
-        }
-    }
-
-    /// All figures. Reads one file of `/proc`.
-    pub(crate) fn text(&self, now: &Now) -> String {
-        let mut text = String::with_capacity(4096);
-        head(
-            &mut text,
-            "jindou_queries_total",
-            "counter",
-            "Queries by how they ended.",
-        );
-        for ending in Ending::ALL {
-            let count = self.ended[ending as usize].load(Relaxed);
-            line(
-                &mut text,
-                &format!("jindou_queries_total{{status=\"{}\"}}", ending.name()),
-                count,
-            );
-        }
-        self.push_histogram(&mut text);
-        self.push_limits(&mut text, now);
-        self.push_writes(&mut text);
-        push_streams(&mut text, now);
-        push_continuous(&mut text, now);
-        push_brokers(&mut text, now);
-        let mut one = |name: &str, kind: &str, help: &str, value: &dyn std::fmt::Display| {
-            head(&mut text, name, kind, help);
-            line(&mut text, name, value);
-        };
-        one(
-            "jindou_queries_in_flight",
-            "gauge",
-            "Queries under way.",
-            &now.in_flight,
-        );
-        one(
-            "jindou_queries_moved_total",
-            "counter",
-            "Queries that were given a thread of their own.",
-            &self.moved.load(Relaxed),
-        );
-        one(
-            "jindou_rows_total",
-            "counter",
-            "Rows and triples returned.",
-            &self.rows.load(Relaxed),
-        );
-        one(
-            "jindou_result_bytes_total",
-            "counter",
-            "Bytes of results before compression.",
-            &self.bytes.load(Relaxed),
-        );
-        one(
-            "jindou_triples",
-            "gauge",
-            "Triples in the database.",
-            &now.triples,
-        );
-        one(
-            "jindou_uptime_seconds",
-            "gauge",
-            "Time since the server began.",
-            &self.started.elapsed().as_secs_f64(),
-        );
-        if let Some(bytes) = resident_bytes() {
-            one(
-                "process_resident_memory_bytes",
-                "gauge",
-                "Resident memory of the process.",
-                &bytes,
-            );
-        }
+    /// All figures, in Prometheus' text format 0.0.4.
+    pub(crate) fn text(&self, now: Now) -> String {
+        let mut text = String::with_capacity(8192);
+        self.write(now, &mut text).expect("a String takes all");
         text
     }
 
-    fn push_limits(&self, text: &mut String, now: &Now) {
-        let name = "jindou_rejected_total";
-        head(
-            text,
-            name,
-            "counter",
-            "Queries that met a bound of the server, by which.",
-        );
-        for why in Rejected::ALL {
-            let count = self.rejected[why as usize].load(Relaxed);
-            line(text, &format!("{name}{{reason=\"{}\"}}", why.name()), count);
-        }
-        let name = "jindou_heavy_queries";
-        head(
-            text,
-            name,
-            "gauge",
-            "Heavy queries that compute, wait for their turn, or wait for their clients to read.",
-        );
-        for (state, count) in [
-            ("computing", now.heavy.computing),
-            ("queued", now.heavy.queued),
-            ("stalled", now.heavy.stalled),
-        ] {
-            line(text, &format!("{name}{{state=\"{state}\"}}"), count);
-        }
-        let name = "jindou_store_failed";
-        head(
-            text,
-            name,
-            "gauge",
-            "1 where the log failed or the data is damaged, which ends updates, or the last merge or \
-             checkpoint failed.",
-        );
-        let is_log = |failure: &Failure| matches!(failure, Failure::Log { .. });
-        let is_data = |failure: &Failure| matches!(failure, Failure::Data { .. });
-        let is_maintenance = |failure: &Failure| matches!(failure, Failure::Maintenance { .. });
-        for (part, failed) in [
-            ("log", now.failures.iter().any(is_log)),
-            ("data", now.failures.iter().any(is_data)),
-            ("maintenance", now.failures.iter().any(is_maintenance)),
-        ] {
-            line(
-                text,
-                &format!("{name}{{part=\"{part}\"}}"),
-                u8::from(failed),
-            );
-        }
-        let mut gauge = |name: &str, help: &str, value: u64| {
-            head(text, name, "gauge", help);
-            line(text, name, value);
-        };
-        gauge(
-            "jindou_connections",
-            "Connections open.",
-            now.connections as u64,
-        );
-        if let Some(pool) = &now.memory {
-            gauge(
-                "jindou_query_memory_bytes",
-                "Memory that queries hold together, beyond the first MiB of each.",
-                pool.held_bytes(),
-            );
-            gauge(
-                "jindou_query_memory_limit_bytes",
-                "Memory that queries may hold together.",
-                pool.limit_bytes(),
-            );
-        }
-    }
-
-    fn push_histogram(&self, text: &mut String) {
-        let name = "jindou_query_duration_seconds";
-        head(
-            text,
-            name,
-            "histogram",
-            "Time from a query's arrival to its last row.",
-        );
-        let mut count = 0;
-        for (bucket, bound) in self.buckets.iter().zip(BOUNDS_MICROS) {
-            count += bucket.load(Relaxed);
-            line(
-                text,
-                &format!("{name}_bucket{{le=\"{}\"}}", bound as f64 / 1e6),
-                count,
-            );
-        }
-        count += self.buckets[BOUNDS_MICROS.len()].load(Relaxed);
-        line(text, &format!("{name}_bucket{{le=\"+Inf\"}}"), count);
-        line(
-            text,
-            &format!("{name}_sum"),
-            self.total_micros.load(Relaxed) as f64 / 1e6,
-        );
-        line(text, &format!("{name}_count"), count);
+    fn write(&self, now: Now, out: &mut impl Write) -> Result<(), Error> {
+        encode(out, &self.registry)?;
+        let mut momentary = Registry::default();
+        momentary.register_collector(Box::new(now));
+        encode(out, &momentary)
     }
 }
 
-/// What each stream has had. Names need no escapes.
-fn push_streams(text: &mut String, now: &Now) {
-    type Value = fn(&StreamStatus) -> u64;
-    let figures: [(&str, &str, &str, Value); 5] = [
-        (
-            "jindou_stream_tuples_total",
-            "counter",
-            "Tuples that came in time.",
-            |stream| stream.tuples,
-        ),
-        (
-            "jindou_stream_late_total",
-            "counter",
-            "Tuples that came late.",
-            |stream| stream.late,
-        ),
-        (
-            "jindou_stream_absorbed_total",
-            "counter",
-            "Tuples that were stored in a graph.",
-            |stream| stream.absorbed,
-        ),
-        (
-            "jindou_stream_window_bytes",
-            "gauge",
-            "Memory of the windows.",
-            |stream| stream.window_bytes,
-        ),
-        (
-            "jindou_stream_waiting_bytes",
-            "gauge",
-            "Memory of tuples whose batch is not complete.",
-            |stream| stream.waiting_bytes,
-        ),
-    ];
-    for (name, kind, help, value) in figures {
-        head(text, name, kind, help);
-        for stream in &now.streams {
-            let of = format!("{name}{{stream=\"{}\"}}", stream.name);
-            line(text, &of, value(stream));
-        }
-    }
-}
-
-/// What each continuous query has done.
-fn push_continuous(text: &mut String, now: &Now) {
-    type Value = fn(&ContinuousStatus) -> f64;
-    let figures: [(&str, &str, Value); 4] = [
-        (
-            "jindou_continuous_executions_total",
-            "Instants at which a continuous query was evaluated.",
-            |query| query.executions as f64,
-        ),
-        (
-            "jindou_continuous_failures_total",
-            "Evaluations that ended with an error.",
-            |query| query.failures as f64,
-        ),
-        (
-            "jindou_continuous_rows_total",
-            "Rows and triples found.",
-            |query| query.rows as f64,
-        ),
-        (
-            "jindou_continuous_seconds_total",
-            "Time that evaluations took.",
-            |query| query.seconds,
-        ),
-    ];
-    for (name, help, value) in figures {
-        head(text, name, "counter", help);
-        for query in &now.continuous {
-            let of = format!("{name}{{query=\"{}\"}}", query.name);
-            line(text, &of, value(query));
-        }
-    }
-    let name = "jindou_result_readers";
-    head(
-        text,
-        name,
-        "gauge",
-        "Clients that read results of continuous queries.",
-    );
-    line(text, name, now.readers);
-}
-
-pub(crate) fn head(text: &mut String, name: &str, kind: &str, help: &str) {
-    writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}").expect("a String takes all");
-}
-
-pub(crate) fn line(text: &mut String, name: &str, value: impl std::fmt::Display) {
-    writeln!(text, "{name} {value}").expect("a String takes all");
-}
-
-/// `None` where there is no `/proc`.
-fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes * 1024)
+/// A counter for each of some labels, which all are there from the start.
+fn labelled<const N: usize>(
+    registry: &mut Registry,
+    (name, help): (&str, &str),
+    labels: [Label; N],
+) -> [Counter; N] {
+    let family = Family::<Label, Counter>::default();
+    registry.register(name, help, family.clone());
+    labels.map(|label| family.get_or_create_owned(&label))
 }
 
 #[cfg(test)]
@@ -532,39 +286,38 @@ mod tests {
         for micros in [50, 51, 400_000_000] {
             metrics.record(Ending::Ok, Duration::from_micros(micros), 2, 10);
         }
+        metrics.wrote(Ending::Refused, Duration::from_millis(2), None);
         metrics.rejected(Rejected::Rows);
-        let text = metrics.text(&Now {
-            triples: 7,
-            in_flight: 1,
-            connections: 3,
-            heavy: Figures {
-                computing: 2,
-                queued: 4,
-                stalled: 0,
-            },
-            memory: Some(Arc::new(MemoryPool::new(99))),
-            failures: Vec::new(),
-            streams: Vec::new(),
-            continuous: Vec::new(),
-            sources: Vec::new(),
-            sinks: Vec::new(),
-            readers: 0,
-        });
+        metrics.responded(StatusCode::NOT_FOUND);
+        let text = metrics.text(Now::example());
         for line in [
+            "# TYPE jindou_queries_total counter",
             "jindou_queries_total{status=\"ok\"} 3",
-            "jindou_query_duration_seconds_bucket{le=\"0.00005\"} 1",
+            "jindou_query_duration_seconds_bucket{le=\"5e-05\"} 1",
             "jindou_query_duration_seconds_bucket{le=\"0.0001\"} 2",
-            "jindou_query_duration_seconds_bucket{le=\"300\"} 2",
+            "jindou_query_duration_seconds_bucket{le=\"300.0\"} 2",
             "jindou_query_duration_seconds_bucket{le=\"+Inf\"} 3",
+            "jindou_query_duration_seconds_count 3",
             "jindou_rows_total 6",
             "jindou_result_bytes_total 30",
-            "jindou_triples 7",
-            "jindou_queries_in_flight 1",
             "jindou_rejected_total{reason=\"rows\"} 1",
-            "jindou_heavy_queries{state=\"queued\"} 4",
-            "jindou_query_memory_limit_bytes 99",
+            "jindou_updates_total{status=\"refused\"} 1",
+            "jindou_update_duration_seconds_bucket{le=\"0.0025\"} 1",
+            "jindou_update_seconds_total 0.002",
+            "jindou_responses_total{code=\"404\"} 1",
         ] {
             assert!(text.lines().any(|l| l == line), "{line} in\n{text}");
         }
+    }
+
+    #[test]
+    fn no_name_is_given_twice() {
+        let text = Metrics::new().text(Now::example());
+        let types = text.lines().filter(|line| line.starts_with("# TYPE "));
+        let mut names: Vec<&str> = types.filter_map(|line| line.split(' ').nth(2)).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
     }
 }

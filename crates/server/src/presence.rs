@@ -7,16 +7,17 @@
 //! has begun, nothing can be sent in between: there a client that is gone is noticed by the next
 //! write, or its query ends by its time limit.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::ReadBuf;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-use crate::connections::Activity;
+use crate::connections::{Activity, Peer};
+use crate::wire::Wire;
 
 const INTERIM: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// Time from the end of what a client sends to the first look whether it is there, which doubles
@@ -25,9 +26,16 @@ const FIRST_LOOK: Duration = Duration::from_millis(10);
 /// up to this.
 const LAST_LOOK: Duration = Duration::from_secs(10);
 
+/// A connection whose flushes fail once a client that waits for an answer is gone.
+pub(crate) struct Attended {
+    wire: Wire,
+    peer: Arc<Peer>,
+    presence: Presence,
+}
+
 /// What is known of one client while it waits for an answer.
 #[derive(Default)]
-pub(crate) struct Presence {
+struct Presence {
     /// Its sending side has ended.
     has_ended: bool,
     looks: u32,
@@ -36,9 +44,9 @@ pub(crate) struct Presence {
 
 impl Presence {
     /// Looks after the client, when nothing waits to be sent to it; fails once it is gone.
-    pub(crate) fn poll(
+    fn poll(
         &mut self,
-        stream: &TcpStream,
+        wire: &mut Wire,
         activity: Activity,
         context: &mut Context<'_>,
     ) -> io::Result<()> {
@@ -49,11 +57,9 @@ impl Presence {
             return Ok(());
         }
         if !self.has_ended {
-            let mut byte = [0];
-            match stream.poll_peek(context, &mut ReadBuf::new(&mut byte)) {
-                Poll::Ready(Ok(0)) => self.has_ended = true,
-                Poll::Ready(Ok(_)) | Poll::Pending => return Ok(()),
-                Poll::Ready(Err(error)) => return Err(error),
+            match wire.poll_ended(context)? {
+                Poll::Ready(true) => self.has_ended = true,
+                Poll::Ready(false) | Poll::Pending => return Ok(()),
             }
         }
         loop {
@@ -66,17 +72,69 @@ impl Presence {
             }
             self.timer = None;
             self.looks += 1;
-            if let Some(error) = stream.take_error()? {
+            if let Some(error) = wire.take_error()? {
                 return Err(error);
             }
             if activity == Activity::Waiting {
-                match stream.try_write(INTERIM) {
-                    Ok(written) if written == INTERIM.len() => {}
-                    Ok(_) => return Err(io::ErrorKind::WriteZero.into()),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    Err(error) => return Err(error),
-                }
+                wire.say(INTERIM, context)?;
             }
         }
+    }
+}
+
+impl Attended {
+    pub(crate) fn new(wire: Wire, peer: Arc<Peer>) -> Self {
+        Self {
+            wire,
+            peer,
+            presence: Presence::default(),
+        }
+    }
+}
+
+impl AsyncRead for Attended {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.wire).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Attended {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.wire).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.wire).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.wire.is_write_vectored()
+    }
+
+    /// Comes whenever the HTTP library has been at the connection and has nothing left to write.
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.wire).poll_flush(context))?;
+        let Self {
+            wire,
+            peer,
+            presence,
+        } = &mut *self;
+        Poll::Ready(presence.poll(wire, peer.activity(), context))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.wire).poll_shutdown(context)
     }
 }

@@ -105,6 +105,8 @@ impl Reason {
 /// A connection, for the queries that come by it.
 pub(crate) struct Client {
     address: SocketAddr,
+    /// Who sent the request under way, of which a connection has one at a time.
+    user: Mutex<Option<Arc<str>>>,
     cut: Notify,
 }
 
@@ -112,8 +114,23 @@ impl Client {
     pub(crate) fn new(address: SocketAddr) -> Self {
         Self {
             address,
+            user: Mutex::default(),
             cut: Notify::new(),
         }
+    }
+
+    /// Who sent the request under way, where it is known.
+    pub(crate) fn user(&self) -> Option<Arc<str>> {
+        self.lock_user().clone()
+    }
+
+    /// Notes who sent the request under way; nobody, as it begins.
+    pub(crate) fn set_user(&self, user: Option<Arc<str>>) {
+        *self.lock_user() = user;
+    }
+
+    fn lock_user(&self) -> MutexGuard<'_, Option<Arc<str>>> {
+        self.user.lock().expect("nobody panics while it has it")
     }
 
     /// Where it comes from.
@@ -138,6 +155,7 @@ pub(crate) struct Running {
     text: Box<str>,
     text_bytes: usize,
     client: Option<Arc<Client>>,
+    user: Option<Arc<str>>,
     state: AtomicU8,
     heavy: AtomicBool,
     rows_sent: AtomicU64,
@@ -168,6 +186,7 @@ impl Running {
             started_at: SystemTime::now(),
             text: text[..kept].into(),
             text_bytes: text.len(),
+            user: client.as_ref().and_then(|client| client.user()),
             client,
             state: AtomicU8::new(State::Running as u8),
             heavy: AtomicBool::new(false),
@@ -179,6 +198,24 @@ impl Running {
             reason: OnceLock::new(),
             cancelled: Notify::new(),
         }
+    }
+
+    /// As much of its text as is kept, and how many bytes it has.
+    pub(crate) fn text(&self) -> (&str, usize) {
+        (&self.text, self.text_bytes)
+    }
+
+    pub(crate) fn kind(&self) -> &'static str {
+        self.kind.name()
+    }
+
+    /// Who asked it, where that is known.
+    pub(crate) fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        self.client.as_ref().map(|client| client.address())
     }
 
     /// What the engine looks at to learn that the query is to end.
@@ -272,7 +309,8 @@ impl Running {
             "state": state.name(),
             "class": if self.heavy.load(Relaxed) { "heavy" } else { "light" },
             "cancelled": self.reason().is_some(),
-            "client": self.client.as_ref().map(|client| client.address.to_string()),
+            "client": self.address().map(|address| address.to_string()),
+            "user": self.user(),
             "started_unix_seconds": since_epoch.unwrap_or_default().as_secs_f64(),
             "elapsed_seconds": elapsed.as_secs_f64(),
             "timeout_seconds": self.limit.as_secs_f64(),

@@ -18,20 +18,24 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior};
 
+use crate::access_log::Entry;
 use crate::apart::{self, Apart};
 use crate::body::Sending;
 use crate::config::ServerConfig;
-use crate::connections::{Activity, Connections, Open, Place};
+use crate::connections::{Activity, Connections, Open, Peer, Place};
 use crate::credentials::Credentials;
 use crate::error::ServerError;
 use crate::execute::Executor;
 use crate::memory::spare_bytes;
+use crate::presence::Attended;
 use crate::queries::Client;
 use crate::service::Service;
 use crate::stall::StallGuard;
 use crate::strain;
 use crate::threads::HeavyPriority;
 use crate::ticker::Ticker;
+use crate::tls::Tls;
+use crate::wire::Wire;
 
 /// Bytes of an answer that the system takes before it has sent those before them.
 const UNSENT_BYTES: u32 = 128 << 10;
@@ -42,8 +46,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const LAST_GRACE: Duration = Duration::from_secs(10);
 const LAST_LOOK: Duration = Duration::from_millis(1);
 
-/// How often the file of credentials is looked at.
-const CREDENTIALS_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the files of credentials and certificates are looked at.
+const REREAD_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a connection that is to give way may take to send what is left of its last answer.
 const LEAVE_GRACE: Duration = Duration::from_secs(1);
@@ -149,8 +153,7 @@ impl Server {
         if !self.config.read_only {
             self.service.connectors.start();
         }
-        let credentials = self.config.credentials.clone();
-        let _rereading = credentials.map(|file| AbortOnDrop(tokio::spawn(reread(file))));
+        let _rereading = self.start_rereading();
         let connections = Arc::new(Connections::new(self.config.max_connections));
         let (stop, stopping) = watch::channel(());
         let mut tasks = JoinSet::new();
@@ -202,6 +205,15 @@ impl Server {
         }
     }
 
+    fn start_rereading(&self) -> Option<AbortOnDrop> {
+        let (credentials, tls) = (&self.config.credentials, &self.config.tls);
+        if credentials.is_none() && tls.is_none() {
+            return None;
+        }
+        let reread = reread(credentials.clone(), tls.clone());
+        Some(AbortOnDrop(tokio::spawn(reread)))
+    }
+
     /// Keeps long work out of the way of light requests, if it is to be: where long bodies come in.
     fn start_apart(&self) -> Option<Apart> {
         let priority = self.config.heavy_priority;
@@ -239,6 +251,10 @@ impl Server {
             .half_close(true)
             .max_buf_size(self.config.max_header_bytes.max(MIN_HEADER_BYTES));
         let write_timeout = self.config.write_timeout;
+        let secure = Secure {
+            tls: self.config.tls.clone(),
+            limit: self.config.idle_timeout,
+        };
         async move {
             let _held = connected;
             let peer = Arc::clone(&open.0);
@@ -249,7 +265,11 @@ impl Server {
                 return;
             }
             bound_unsent(&stream);
-            let io = TokioIo::new(StallGuard::new(stream, write_timeout, Arc::clone(&peer)));
+            let stream = StallGuard::new(stream, write_timeout);
+            let Some(wire) = secure.wire(stream, &peer, &mut stopping).await else {
+                return;
+            };
+            let io = TokioIo::new(Attended::new(wire, Arc::clone(&peer)));
             let (answering, asking) = (Arc::clone(&client), Arc::clone(&peer));
             let answered_by = Arc::clone(&service);
             let connection = http.serve_connection(
@@ -258,11 +278,17 @@ impl Server {
                     let underway = asking.begin(request.version());
                     let (service, client) = (Arc::clone(&service), Arc::clone(&answering));
                     let peer = Arc::clone(&asking);
+                    let log = service.config.access_log.as_ref();
+                    let mut entry = log.map(|log| Entry::new(log, &request, client.address().ip()));
                     async move {
                         let response = service.respond(request, &client, &peer).await;
                         underway.answers();
+                        if let Some(entry) = &mut entry {
+                            entry.answered(&response, &client);
+                        }
                         Ok::<_, Infallible>(response.map(|body| Sending {
                             body,
+                            entry,
                             _underway: underway,
                         }))
                     }
@@ -315,21 +341,67 @@ impl Server {
     }
 }
 
-/// Reads a file of credentials again whenever it changes. One that cannot be used changes nothing.
-async fn reread(credentials: Credentials) {
-    let mut interval = tokio::time::interval(CREDENTIALS_INTERVAL);
+/// What comes before HTTP on a connection.
+struct Secure {
+    tls: Option<Tls>,
+    /// How long a client may take for it.
+    limit: Duration,
+}
+
+impl Secure {
+    /// A connection that is ready for HTTP; `None` where its client is gone, speaks no TLS though it should,
+    /// or takes too long, and where the connection is to end.
+    async fn wire(
+        self,
+        stream: StallGuard,
+        peer: &Peer,
+        stopping: &mut watch::Receiver<()>,
+    ) -> Option<Wire> {
+        let Some(tls) = self.tls else {
+            return Some(Wire::Plain(stream));
+        };
+        let accepted = tokio::select! {
+            biased;
+            accepted = tokio::time::timeout(self.limit, tls.accept(stream)) => accepted,
+            () = peer.until_told_to_leave() => return None,
+            _ = stopping.changed() => return None,
+        };
+        match accepted {
+            Ok(Ok(stream)) => stream.map(Wire::tls),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "a client and this server agreed on no TLS");
+                None
+            }
+            Err(_) => {
+                tracing::debug!("a client took too long to begin TLS");
+                None
+            }
+        }
+    }
+}
+
+/// Reads files of credentials and certificates again whenever they change. Those that cannot be used change
+/// nothing.
+async fn reread(credentials: Option<Credentials>, tls: Option<Tls>) {
+    let mut interval = tokio::time::interval(REREAD_INTERVAL);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
-        let file = credentials.clone();
-        let reread = tokio::task::spawn_blocking(move || file.reread_if_changed());
-        match reread.await {
-            Ok(None) => {}
-            Ok(Some(Ok(()))) => tracing::info!(?credentials, "credentials were read again"),
-            Ok(Some(Err(error))) => {
-                tracing::warn!("{error}; the credentials stay as they were");
+        let (credentials, tls) = (credentials.clone(), tls.clone());
+        let reread = tokio::task::spawn_blocking(move || {
+            match credentials.and_then(|file| file.reread_if_changed()) {
+                None => {}
+                Some(Ok(())) => tracing::info!("the credentials were read again"),
+                Some(Err(error)) => tracing::warn!("{error}; the credentials stay as they were"),
             }
-            Err(error) => tracing::error!(%error, "credentials could not be read again"),
+            match tls.and_then(|files| files.reread_if_changed()) {
+                None => {}
+                Some(Ok(())) => tracing::info!("the certificate was read again"),
+                Some(Err(error)) => tracing::warn!("{error}; the certificate stays as it was"),
+            }
+        });
+        if let Err(error) = reread.await {
+            tracing::error!(%error, "files could not be read again");
         }
     }
 }

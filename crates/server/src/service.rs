@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
+use std::time::Instant;
 
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, ORIGIN};
@@ -23,7 +24,8 @@ use crate::error::Refusal;
 use crate::events::Readers;
 use crate::execute::{Asked, Executor, Query};
 use crate::graph_store::{self, is_store};
-use crate::metrics::{Now, Rejected};
+use crate::metrics::Rejected;
+use crate::metrics_now::Now;
 use crate::operation::Operation;
 use crate::origin::{Origins, check_names};
 use crate::protocol::{Parameters, UpdateParameters, begins_as_query, begins_as_update, names};
@@ -42,6 +44,8 @@ const SPARQL: &str = "GET, HEAD, POST, OPTIONS";
 const RUNNING: &str = "GET, HEAD, DELETE, OPTIONS";
 /// The list of queries under way; a query's id may follow.
 const QUERIES: &str = "/queries";
+/// Named graphs whose sizes are told one by one, the largest.
+const NAMED_GRAPHS: usize = 64;
 /// Bytes of an update's text kept for the list of queries, at most.
 pub(crate) const SHOWN_BYTES: usize = 4096;
 
@@ -53,6 +57,7 @@ pub(crate) struct Service {
     access: Access,
     connections: AtomicUsize,
     pub(crate) readers: Readers,
+    started: Instant,
     ticker: OnceLock<Thread>,
     pub(crate) connectors: Arc<Connectors>,
 }
@@ -69,6 +74,7 @@ impl Service {
             readers: Readers::new(config.result_readers, config.keep_alive),
             config,
             connections: AtomicUsize::new(0),
+            started: Instant::now(),
             ticker: OnceLock::new(),
         }
     }
@@ -103,6 +109,7 @@ impl Service {
         peer: &Arc<Peer>,
     ) -> Response<Body> {
         request.extensions_mut().insert(Arc::clone(peer));
+        client.set_user(None);
         let origin = request.headers().get(ORIGIN).cloned();
         let as_problem = respond::wants_problem(&accept(request.headers()));
         // Pages of other origins have no business with others' queries.
@@ -119,6 +126,7 @@ impl Service {
                 respond::refusal(&refusal, as_problem)
             }
         };
+        self.executor.metrics.responded(response.status());
         if shared {
             // A page that may read anything may still change nothing; but it may read why.
             respond::allow_origin(&self.origins.cors, origin.as_ref(), &mut response);
@@ -178,7 +186,7 @@ impl Service {
             "/live" => Ok(respond::whole("text/html", LIVE)),
             "/health" => Ok(self.health()),
             "/metrics" => {
-                let text = self.executor.metrics.text(&self.now().await?);
+                let text = self.executor.metrics.text(self.now().await?);
                 Ok(respond::whole("text/plain; version=0.0.4", text))
             }
             path => {
@@ -214,7 +222,7 @@ impl Service {
             let counted = self.access.check_rate(address);
             counted.inspect_err(|_| self.executor.metrics.rejected(Rejected::Rate))?;
         }
-        let identity = self.access.authorize(request, address).await;
+        let identity = self.access.authorize(request, client).await;
         identity.inspect_err(|_| self.executor.metrics.rejected(Rejected::Access))
     }
 
@@ -241,16 +249,29 @@ impl Service {
             let sinks = database.sinks();
             let sinks = sinks.iter().map(|sink| Sink::new(sink, &connectors));
             let sinks = sinks.collect();
-            Ok((streams, database.continuous_queries(), sources, sinks))
+            let graphs = database.graph_sizes(NAMED_GRAPHS);
+            Ok((
+                graphs,
+                streams,
+                database.continuous_queries(),
+                sources,
+                sinks,
+            ))
         };
-        let (streams, continuous, sources, sinks) = self.executor.ask(streams).await?;
+        let (graphs, streams, continuous, sources, sinks) = self.executor.ask(streams).await?;
+        let access = self.config.access_log.as_ref().map(|log| ("access", log));
+        let slow = self.config.slow_queries.as_ref();
+        let slow = slow.map(|slow| ("slow_queries", &slow.log));
+        let logs = access.into_iter().chain(slow);
         Ok(Now {
             streams,
             continuous,
             sources,
             sinks,
             readers: self.readers.count(),
-            triples: self.executor.database.quad_counts().triples,
+            graphs,
+            uptime_seconds: self.started.elapsed().as_secs_f64(),
+            dropped_lines: logs.map(|(name, log)| (name, log.dropped())).collect(),
             in_flight: self.executor.queries.len(),
             connections: self.connections.load(Relaxed),
             heavy: self.executor.admission.figures(),

@@ -1,8 +1,7 @@
-//! How is a client dropped that takes nothing of what is sent to it, or is gone?
+//! How is a client dropped that takes nothing of what is sent to it?
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -10,29 +9,25 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-use crate::connections::Peer;
-use crate::presence::Presence;
-
-/// A connection whose writes fail once none made progress for `limit`, and whose flushes fail once
-/// a client that waits for an answer is gone.
+/// A connection whose writes fail once none made progress for `limit`.
 pub(crate) struct StallGuard {
     stream: TcpStream,
     limit: Duration,
     /// Runs while a write waits.
     timer: Option<Pin<Box<Sleep>>>,
-    peer: Arc<Peer>,
-    presence: Presence,
 }
 
 impl StallGuard {
-    pub(crate) fn new(stream: TcpStream, limit: Duration, peer: Arc<Peer>) -> Self {
+    pub(crate) fn new(stream: TcpStream, limit: Duration) -> Self {
         Self {
             stream,
             limit,
             timer: None,
-            peer,
-            presence: Presence::default(),
         }
+    }
+
+    pub(crate) fn stream(&self) -> &TcpStream {
+        &self.stream
     }
 
     fn guard<T>(
@@ -88,12 +83,8 @@ impl AsyncWrite for StallGuard {
         self.stream.is_write_vectored()
     }
 
-    /// Comes whenever the HTTP library has been at the connection and has nothing left to write.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(Pin::new(&mut self.stream).poll_flush(context))?;
-        let this = &mut *self;
-        let activity = this.peer.activity();
-        Poll::Ready(this.presence.poll(&this.stream, activity, context))
+        Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

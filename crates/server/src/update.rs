@@ -17,7 +17,7 @@ use crate::body::{Body, CancelOnDrop};
 use crate::error::Refusal;
 use crate::execute::{Executor, Stop, Waiting, guarded, no_thread};
 use crate::metrics::Ending;
-use crate::queries::{Client, Kind, Listed, QueryId, Reason};
+use crate::queries::{Client, Kind, Listed, QueryId, Reason, Running};
 use crate::respond;
 use crate::threads::{PLAIN_TEXT_BYTES, Purpose, left};
 
@@ -49,7 +49,6 @@ impl Executor {
         let listed = self
             .queries
             .list(Kind::Update, &write.text, client, write.limit);
-        let (id, started) = (listed.id, listed.started);
         let running = Arc::clone(&listed);
         // Whoever goes away takes it along, if it is not written yet.
         let _cancel = CancelOnDrop::of(&listed);
@@ -62,16 +61,24 @@ impl Executor {
         waiting.over = true;
         match result {
             Ok(done) => {
-                self.metrics
-                    .wrote(Ending::Ok, started.elapsed(), Some(report(&done)));
-                Ok((done, id))
+                self.wrote(Ending::Ok, &running, Some(report(&done)));
+                Ok((done, running.id))
             }
             Err((ending, refusal)) => {
-                self.metrics.wrote(ending, started.elapsed(), None);
-                self.queries
-                    .failed(id, refusal.status.as_u16(), &refusal.message);
-                Err(refusal.of(id))
+                self.wrote(ending, &running, None);
+                let status = refusal.status.as_u16();
+                self.queries.failed(running.id, status, &refusal.message);
+                Err(refusal.of(running.id))
             }
+        }
+    }
+
+    fn wrote(&self, ending: Ending, write: &Arc<Running>, report: Option<&UpdateReport>) {
+        let elapsed = write.started.elapsed();
+        self.metrics.wrote(ending, elapsed, report);
+        if let Some(slow) = &self.slow_queries {
+            let changed = report.map_or(0, |report| report.inserted + report.deleted);
+            slow.ended(write, ending, elapsed, changed);
         }
     }
 

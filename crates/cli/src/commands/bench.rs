@@ -11,6 +11,7 @@ use jindou_bench::hostile;
 use jindou_bench::lubm::{Options, measure};
 use jindou_bench::merges;
 use jindou_bench::operators::{self, Jindou};
+use jindou_bench::served;
 use jindou_bench::updates;
 use serde::Serialize;
 
@@ -18,7 +19,7 @@ use super::bench_streams;
 use crate::args::BenchCommand;
 use crate::bench_args::{
     BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments,
-    MergeBenchArguments, OperatorArguments, UpdateBenchArguments,
+    MergeBenchArguments, OperatorArguments, ServedArguments, UpdateBenchArguments,
 };
 use crate::output;
 
@@ -28,6 +29,7 @@ pub(crate) fn run(command: BenchCommand) -> anyhow::Result<()> {
     match command {
         BenchCommand::Lubm(arguments) => lubm(arguments),
         BenchCommand::Operators(arguments) => operators(arguments),
+        BenchCommand::Served(arguments) => served(&arguments),
         BenchCommand::Updates(arguments) => updates(arguments),
         BenchCommand::Hostile(arguments) => hostile(&arguments),
         BenchCommand::Graphs(arguments) => graphs(arguments),
@@ -111,6 +113,16 @@ fn operators(arguments: OperatorArguments) -> anyhow::Result<()> {
         bail!("some answers are wrong or missing: see the lines that begin with WRONG");
     }
     Ok(())
+}
+
+fn served(arguments: &ServedArguments) -> anyhow::Result<()> {
+    let options = served::Options {
+        universities: arguments.universities.get(),
+        connections: vec![1, arguments.connections.get()],
+        length: arguments.seconds,
+    };
+    let report = served::measure(&options, note)?;
+    print_report(&report, arguments.json.as_deref())
 }
 
 fn updates(arguments: UpdateBenchArguments) -> anyhow::Result<()> {

@@ -7,6 +7,6 @@ use crate::output;
 /// # Errors
 /// A server that cannot be reached, or is not well.
 pub(crate) fn run(arguments: &HealthArguments) -> anyhow::Result<()> {
-    let health = Client::new(&arguments.server).get("/health")?;
+    let health = Client::new(&arguments.server)?.get("/health")?;
     output::print(&format!("{health}\n"))
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use jindou_engine::{Config, Database, Fsync};
 use jindou_server::{
-    Cors, Credentials, HeavyPriority, MemoryLimits, Server, ServerConfig, ServerError,
+    Cors, Credentials, HeavyPriority, Log, MemoryLimits, Server, ServerConfig, ServerError, Tls,
     room_for_connections,
 };
 use tokio::sync::watch;
@@ -26,12 +26,19 @@ use crate::open;
 /// # Errors
 /// Files, a store or an address that cannot be used.
 pub(crate) fn run(mut arguments: ServeArguments) -> anyhow::Result<()> {
+    if let Some(file) = &arguments.config {
+        note!(
+            "options that are not given otherwise are those of {}",
+            file.display()
+        );
+    }
     if let Some(port) = arguments.port {
         arguments.bind.set_port(port);
     }
     check_folders(&arguments.allow_load)?;
     let mut config = config(arguments.bind, &arguments.limits);
     arguments.access.apply(&mut config)?;
+    arguments.logs.apply(&mut config)?;
     config.cors = cors(&arguments.cors_origin);
     config.public_url.clone_from(&arguments.public_url);
     config.read_only = arguments.read_only;
@@ -177,14 +184,25 @@ pub(crate) fn serve(
             false => "updates at /update",
         };
         let control = written.and_then(|store| control::listen(store, &database, wait));
-        if let Some(credentials) = &config.credentials {
-            let rereading = reread_on_hangup(credentials.clone());
-            tokio::spawn(rereading.context("cannot watch for SIGHUP")?);
+        let slow = config.slow_queries.as_ref().map(|slow| &slow.log);
+        let logs = config.access_log.iter().chain(slow);
+        let read = Reread {
+            credentials: config.credentials.clone(),
+            tls: config.tls.clone(),
+            logs: logs.cloned().collect(),
+        };
+        if read.has_files() {
+            let rereading = reread_on_hangup(read).context("cannot watch for SIGHUP")?;
+            tokio::spawn(rereading);
         }
+        let scheme = match config.tls {
+            Some(_) => "https",
+            None => "http",
+        };
         let server = Server::new(database, config);
         let listener = server.bind().await.map_err(cannot_listen)?;
         let address = listener.local_addr().context("cannot tell the address")?;
-        note!("serving at http://{address}/ (queries at /query, {updates}); Ctrl-C ends");
+        note!("serving at {scheme}://{address}/ (queries at /query, {updates}); Ctrl-C ends");
         let (running, stopping) = watch::channel(());
         let asked = async {
             if let Some(control) = control {
@@ -196,27 +214,54 @@ pub(crate) fn serve(
     })
 }
 
-/// Reads the file of credentials again whenever the process is told to by SIGHUP.
+/// What is read again on SIGHUP.
+#[derive(Clone)]
+struct Reread {
+    credentials: Option<Credentials>,
+    tls: Option<Tls>,
+    /// Which are opened again.
+    logs: Vec<Log>,
+}
+
+impl Reread {
+    fn has_files(&self) -> bool {
+        self.credentials.is_some() || self.tls.is_some() || !self.logs.is_empty()
+    }
+
+    /// Reads all files again; those that cannot be used change nothing.
+    fn read(&self) {
+        self.logs.iter().for_each(Log::reopen);
+        match self.credentials.as_ref().map(Credentials::reread) {
+            None => {}
+            Some(Ok(())) => note!("the credentials were read again"),
+            Some(Err(error)) => note!("warning: {error}; the credentials stay as they were"),
+        }
+        match self.tls.as_ref().map(Tls::reread) {
+            None => {}
+            Some(Ok(())) => note!("the certificate was read again"),
+            Some(Err(error)) => note!("warning: {error}; the certificate stays as it was"),
+        }
+    }
+}
+
+/// Reads files again whenever the process is asked to by SIGHUP.
 #[cfg(unix)]
-fn reread_on_hangup(credentials: Credentials) -> io::Result<impl Future<Output = ()> + Send> {
+fn reread_on_hangup(files: Reread) -> io::Result<impl Future<Output = ()> + Send> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut hangups = signal(SignalKind::hangup())?;
     Ok(async move {
         while hangups.recv().await.is_some() {
-            let file = credentials.clone();
-            let reread = tokio::task::spawn_blocking(move || file.reread());
-            match reread.await.map_err(anyhow::Error::from) {
-                Ok(Ok(())) => note!("the credentials were read again"),
-                Ok(Err(error)) => note!("warning: {error}; the credentials stay as they were"),
-                Err(error) => note!("warning: {error}; the credentials stay as they were"),
+            let files = files.clone();
+            if let Err(error) = tokio::task::spawn_blocking(move || files.read()).await {
+                note!("warning: {error}; files could not be read again");
             }
         }
     })
 }
 
-/// There is no such signal here; the file is read again when it changes.
+/// There is no such signal here; files are read again when they change.
 #[cfg(not(unix))]
-fn reread_on_hangup(_: Credentials) -> io::Result<impl Future<Output = ()> + Send> {
+fn reread_on_hangup(_: Reread) -> io::Result<impl Future<Output = ()> + Send> {
     Ok(std::future::ready(()))
 }
 

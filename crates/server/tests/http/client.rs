@@ -147,11 +147,11 @@ impl Drop for Running {
     }
 }
 
-pub(crate) struct Connection {
-    pub(crate) reader: BufReader<TcpStream>,
+pub(crate) struct Connection<S = TcpStream> {
+    pub(crate) reader: BufReader<S>,
 }
 
-impl Connection {
+impl<S: Read + Write> Connection<S> {
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         self.reader
             .get_mut()
@@ -245,7 +245,9 @@ impl Connection {
     pub(crate) fn ended(&mut self) -> bool {
         self.reader.fill_buf().map_or(true, <[u8]>::is_empty)
     }
+}
 
+impl Connection {
     pub(crate) fn hang_up(self) {
         self.reader
             .get_ref()

@@ -904,9 +904,16 @@ fn page_health_and_metrics_are_there() {
     }
     let triples = text
         .lines()
-        .find_map(|l| l.strip_prefix("jindou_triples "))
+        .find_map(|l| l.strip_prefix("jindou_triples{graph=\"default\"} "))
         .unwrap();
     assert!(triples.parse::<usize>().unwrap() >= TRIPLES);
+    for line in [
+        "jindou_triples{graph=\"http://e/g\"} 1",
+        "jindou_triples{graph=\"other\"} 0",
+        "jindou_responses_total{code=\"400\"} 1",
+    ] {
+        assert!(text.lines().any(|l| l == line), "{line} in\n{text}");
+    }
 }
 
 #[test]

@@ -48,6 +48,7 @@ fn an_update_is_seen_by_its_client_once_it_is_answered() {
         "jindou_updates_total{status=\"ok\"} 2",
         "jindou_quads_inserted_total 2",
         "jindou_quads_deleted_total 1",
+        "jindou_update_duration_seconds_count 2",
     ] {
         assert!(text.lines().any(|l| l == line), "no {line} in\n{text}");
     }

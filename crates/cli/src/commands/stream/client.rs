@@ -1,13 +1,15 @@
 //! How is a running server asked over HTTP?
 
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::Value;
 use ureq::http::{Request, Response, header};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Body, BodyReader};
 
 use crate::failure::{WrongQuery, excerpt};
@@ -48,18 +50,24 @@ struct Problem {
 pub(super) type Asked<T> = anyhow::Result<Result<T, Refused>>;
 
 impl Client {
-    pub(crate) fn new(server: &ServerArguments) -> Self {
-        let config = Agent::config_builder()
+    /// # Errors
+    /// A file of certificates that cannot be used.
+    pub(crate) fn new(server: &ServerArguments) -> anyhow::Result<Self> {
+        let mut config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_TIMEOUT))
-            .proxy(None)
-            .build();
-        Self {
-            agent: config.new_agent(),
+            .proxy(None);
+        if let Some(file) = &server.ca {
+            let trusted = certificates(file).with_context(|| format!("--ca {}", file.display()))?;
+            let trusted = RootCerts::new_with_certs(&trusted);
+            config = config.tls_config(TlsConfig::builder().root_certs(trusted).build());
+        }
+        Ok(Self {
+            agent: config.build().new_agent(),
             url: server.url.clone(),
             is_default: server.url == DEFAULT_URL,
             authorization: authorization(server),
-        }
+        })
     }
 
     /// # Errors
@@ -185,6 +193,21 @@ impl Client {
         text.read_to_string()
             .map_err(|error| anyhow!("{}{path}: {error}", self.url))
     }
+}
+
+/// All certificates of a file; there is at least one.
+fn certificates(file: &Path) -> anyhow::Result<Vec<Certificate<'static>>> {
+    let text = std::fs::read(file)?;
+    let mut found = Vec::new();
+    for item in parse_pem(&text) {
+        if let PemItem::Certificate(certificate) = item? {
+            found.push(certificate);
+        }
+    }
+    if found.is_empty() {
+        bail!("no certificate in PEM is in it");
+    }
+    Ok(found)
 }
 
 /// Who asks, as a header says it.

@@ -17,7 +17,7 @@ pub(super) fn run(arguments: &CreateArguments) -> anyhow::Result<()> {
     };
     let path = format!("/streams/{}", arguments.name);
     let body = Some(("application/json", &*definition));
-    let made = Client::new(&arguments.server).ask("PUT", &path, body)?;
+    let made = Client::new(&arguments.server)?.ask("PUT", &path, body)?;
     made.map_err(Refused::error)?;
     Ok(())
 }

@@ -7,7 +7,7 @@ use crate::stream_args::HeartbeatArguments;
 /// A server that cannot be reached, and what it refuses.
 pub(super) fn run(arguments: &HeartbeatArguments) -> anyhow::Result<()> {
     beat(
-        &Client::new(&arguments.server),
+        &Client::new(&arguments.server)?,
         &arguments.name,
         arguments.time,
     )

@@ -10,7 +10,7 @@ use crate::stream_args::ListArguments;
 /// # Errors
 /// A server that cannot be reached, and what it refuses.
 pub(super) fn run(arguments: &ListArguments) -> anyhow::Result<()> {
-    let client = Client::new(&arguments.server);
+    let client = Client::new(&arguments.server)?;
     let (streams, queries) = (client.get("/streams")?, client.get("/continuous")?);
     if arguments.json {
         let all = json!({ "streams": streams, "continuous": queries });

@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &PushArguments) -> anyhow::Result<()> {
     }
     let body = read(file)?;
     let producer = arguments.producer.as_deref().zip(arguments.sequence);
-    let client = Client::new(&arguments.server);
+    let client = Client::new(&arguments.server)?;
     let report = client.ask_as(producer, ("POST", &*path), Some((media_type, &*body)))?;
     let report: Value = serde_json::from_str(&report.map_err(Refused::error)?)?;
     if report["repeated"] == true {

@@ -16,7 +16,7 @@ pub(super) fn run(arguments: &RegisterArguments) -> anyhow::Result<()> {
     let text = String::from_utf8(read(&arguments.file)?)
         .map_err(|_| anyhow!("{name}: the text is not UTF-8"))?;
     let path = format!("/continuous/{}", arguments.name);
-    let client = Client::new(&arguments.server);
+    let client = Client::new(&arguments.server)?;
     let made = client.ask("PUT", &path, Some((TEXT, text.as_bytes())))?;
     made.map_err(|refused| refused.error_in(&text, &name))?;
     Ok(())

@@ -9,7 +9,7 @@ use crate::stream_args::DropArguments;
 /// A server that cannot be reached, and what it refuses.
 pub(super) fn run(kind: &str, arguments: &DropArguments) -> anyhow::Result<()> {
     let path = format!("/{kind}/{}", arguments.name);
-    let gone = Client::new(&arguments.server).ask("DELETE", &path, None)?;
+    let gone = Client::new(&arguments.server)?.ask("DELETE", &path, None)?;
     gone.map_err(Refused::error)?;
     Ok(())
 }

@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// # Errors
 /// Files that cannot be read, a server that cannot be reached, and what it refuses.
 pub(super) fn run(arguments: &ReplayArguments) -> anyhow::Result<()> {
-    let client = Client::new(&arguments.server);
+    let client = Client::new(&arguments.server)?;
     let stream = client.get(&format!("/streams/{}", arguments.name))?;
     if stream["time"] == "arrival" {
         bail!(

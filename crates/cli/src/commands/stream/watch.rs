@@ -17,7 +17,7 @@ pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<()> {
     if let Some(after) = arguments.after {
         path += &format!("?after={after}");
     }
-    let mut events = Events(BufReader::new(Client::new(&arguments.server).open(&path)?));
+    let mut events = Events(BufReader::new(Client::new(&arguments.server)?.open(&path)?));
     let mut left = arguments.limit;
     let mut last = arguments.after;
     while left != Some(0) {

@@ -1,0 +1,337 @@
+//! Where may an option of `jindou serve` come from? The command line, the environment, or a file.
+//!
+//! They have their weight in this order. What a file gives becomes part of the command line where neither of
+//! the others names the option, so that all that holds between options holds whichever source gives them.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, Command};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The largest file of options, in bytes.
+const MOST_BYTES: u64 = 1 << 20;
+/// The option that names the file.
+const CONFIG: &str = "config";
+/// An option that says part of what another does: where that is given with more weight, it is not asked.
+const PART: &str = "port";
+const WHOLE: &str = "bind";
+/// How alike a name must be to one that is not there, to be suggested; from 0 to 1.
+const ALIKE: f64 = 0.7;
+
+/// Lets the environment give each option that the command line does not: `JINDOU_BIND` is `--bind`.
+pub(crate) fn with_variables(command: Command, line: &[OsString]) -> Command {
+    let has_whole = command
+        .get_arguments()
+        .any(|argument| argument.get_long() == Some(WHOLE) && is_on(line, argument));
+    command.mut_args(|argument| {
+        let Some(long) = argument.get_long() else {
+            return argument;
+        };
+        if long == PART && has_whole {
+            return argument;
+        }
+        let variable = variable(long);
+        let repeats = matches!(argument.get_action(), ArgAction::Append);
+        // A variable has one value only, so one of an option that may be repeated is a list.
+        let is_list = repeats && std::env::var_os(&variable).is_some() && !is_on(line, &argument);
+        let argument = argument.env(variable).hide_env(true);
+        match is_list {
+            true => argument.value_delimiter(','),
+            false => argument,
+        }
+    })
+}
+
+/// A command line of `jindou serve` with those options of its file that neither it nor the environment gives.
+///
+/// # Errors
+/// A file that cannot be read, and the first thing in it that is wrong, with its place.
+pub(crate) fn with_file(
+    command: &Command,
+    mut line: Vec<OsString>,
+) -> Result<Vec<OsString>, clap::Error> {
+    let asks_for_help = |word: &OsString| word == "--help" || word == "-h";
+    if options(&line).any(asks_for_help) {
+        return Ok(line);
+    }
+    let named = value_on(&line, CONFIG).or_else(|| std::env::var_os(variable(CONFIG)));
+    let Some(path) = named.filter(|path| !path.is_empty()).map(PathBuf::from) else {
+        return Ok(line);
+    };
+    let wrong = |error: WrongFile| clap::Error::raw(ErrorKind::Io, format!("{error}\n"));
+    let text = read(&path).map_err(wrong)?;
+    let file = File {
+        path: &path,
+        text: &text,
+        command,
+    };
+    let given = file.options().map_err(wrong)?;
+    let serve = file.serve();
+    let is_given = |long: &str| {
+        let arguments = serve.get_arguments();
+        let argument = arguments.filter(|argument| argument.get_long() == Some(long));
+        let is_set = std::env::var_os(variable(long)).is_some();
+        is_set || { argument }.any(|argument| is_on(&line, argument))
+    };
+    let mut words = Vec::new();
+    for option in given {
+        let is_part = option.long == PART && is_given(WHOLE);
+        if !is_given(&option.long) && !is_part {
+            words.extend(option.words.into_iter().map(OsString::from));
+        }
+    }
+    // Before all others: after `--` there are no options.
+    line.splice(2..2, words);
+    Ok(line)
+}
+
+fn variable(long: &str) -> String {
+    format!("JINDOU_{}", long.replace('-', "_").to_ascii_uppercase())
+}
+
+/// The words of a command line that may be options.
+fn options(line: &[OsString]) -> impl Iterator<Item = &OsString> {
+    line.iter().take_while(|word| *word != "--")
+}
+
+/// Whether a command line names an option, by any of its names.
+fn is_on(line: &[OsString], argument: &Arg) -> bool {
+    let aliases = argument.get_all_aliases().unwrap_or_default();
+    let names: Vec<&str> = argument.get_long().into_iter().chain(aliases).collect();
+    options(line).any(|word| {
+        let word = word.to_string_lossy();
+        let name = word
+            .strip_prefix("--")
+            .and_then(|word| word.split('=').next());
+        name.is_some_and(|name| names.contains(&name))
+    })
+}
+
+/// The value that a command line gives an option.
+fn value_on(line: &[OsString], long: &str) -> Option<OsString> {
+    let option = format!("--{long}");
+    let mut words = options(line);
+    while let Some(word) = words.next() {
+        if *word == *option {
+            return words.next().cloned();
+        }
+        let value = word.to_str().and_then(|word| word.strip_prefix(&option));
+        if let Some(value) = value.and_then(|value| value.strip_prefix('=')) {
+            return Some(value.into());
+        }
+    }
+    None
+}
+
+fn read(path: &Path) -> Result<String, WrongFile> {
+    let failed = |reason: String| WrongFile {
+        path: path.to_owned(),
+        place: None,
+        reason,
+    };
+    let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
+    let mut text = String::new();
+    let read = file.take(MOST_BYTES + 1).read_to_string(&mut text);
+    read.map_err(|error| failed(error.to_string()))?;
+    match text.len() as u64 <= MOST_BYTES {
+        true => Ok(text),
+        false => Err(failed(format!("it has more than {MOST_BYTES} bytes"))),
+    }
+}
+
+/// What is wrong with a file of options.
+#[derive(Debug)]
+struct WrongFile {
+    path: PathBuf,
+    /// Line and column, from 1.
+    place: Option<(usize, usize)>,
+    reason: String,
+}
+
+impl fmt::Display for WrongFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "--{CONFIG} {}", self.path.display())?;
+        if let Some((line, column)) = self.place {
+            write!(f, ", line {line}, column {column}")?;
+        }
+        write!(f, ": {}", self.reason)
+    }
+}
+
+/// An option that a file gives.
+struct Given {
+    long: String,
+    /// As a command line would give it.
+    words: Vec<String>,
+    /// Where the file does.
+    at: usize,
+}
+
+struct File<'a> {
+    path: &'a Path,
+    text: &'a str,
+    command: &'a Command,
+}
+
+impl File<'_> {
+    fn serve(&self) -> &Command {
+        let serve = self.command.find_subcommand("serve");
+        serve.expect("it is one of the commands")
+    }
+
+    fn wrong(&self, at: usize, reason: impl Into<String>) -> WrongFile {
+        let before = &self.text[..self.text.floor_char_boundary(at)];
+        let line = before.matches('\n').count() + 1;
+        let start = before.rfind('\n').map_or(0, |end| end + 1);
+        WrongFile {
+            path: self.path.to_owned(),
+            place: Some((line, before[start..].chars().count() + 1)),
+            reason: reason.into(),
+        }
+    }
+
+    /// All options of the file, in its order.
+    fn options(&self) -> Result<Vec<Given>, WrongFile> {
+        let table = DeTable::parse(self.text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            self.wrong(at, error.message())
+        })?;
+        let mut found = Vec::new();
+        self.collect("", table.get_ref(), &mut found)?;
+        found.sort_by_key(|given| given.at);
+        for (index, given) in found.iter().enumerate() {
+            if found[..index]
+                .iter()
+                .any(|before| before.long == given.long)
+            {
+                let reason = format!("{} is given twice", given.long);
+                return Err(self.wrong(given.at, reason));
+            }
+            self.check(given)?;
+        }
+        Ok(found)
+    }
+
+    /// Adds the options of a table. The name of one inside another goes before those of its options, as in
+    /// `[tls]` with `key`.
+    fn collect(
+        &self,
+        prefix: &str,
+        table: &DeTable<'_>,
+        found: &mut Vec<Given>,
+    ) -> Result<(), WrongFile> {
+        for (key, value) in table {
+            let at = key.span().start;
+            let long = format!("{prefix}{}", key.get_ref());
+            if let DeValue::Table(table) = value.get_ref() {
+                self.collect(&format!("{long}-"), table, found)?;
+                continue;
+            }
+            let argument = self.argument(&long, at)?;
+            let words = self.words(argument, &long, value)?;
+            found.push(Given { long, words, at });
+        }
+        Ok(())
+    }
+
+    /// The option of a name.
+    fn argument(&self, long: &str, at: usize) -> Result<&Arg, WrongFile> {
+        let takes = |argument: &&Arg| {
+            let name = argument.get_long();
+            name.is_some_and(|name| !["help", "version", CONFIG].contains(&name))
+        };
+        let mut all = self.serve().get_arguments().filter(takes);
+        if let Some(found) = all.find(|argument| argument.get_long() == Some(long)) {
+            return Ok(found);
+        }
+        let mut nearest: Option<(f64, &str)> = None;
+        for argument in self.serve().get_arguments().filter(takes) {
+            let name = argument.get_long().expect("it was filtered by that");
+            let aliases = argument.get_all_aliases().unwrap_or_default();
+            for other in aliases.into_iter().chain([name]) {
+                let alike = strsim::jaro_winkler(long, other);
+                if alike > nearest.map_or(ALIKE, |(alike, _)| alike) {
+                    nearest = Some((alike, name));
+                }
+            }
+        }
+        let mut reason = format!("`jindou serve` has no option {long}");
+        if let Some((_, name)) = nearest {
+            reason += &format!("; did you mean {name}?");
+        }
+        Err(self.wrong(at, reason))
+    }
+
+    /// The words by which a command line would give a value.
+    fn words(
+        &self,
+        argument: &Arg,
+        long: &str,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<Vec<String>, WrongFile> {
+        let at = value.span().start;
+        let is_flag = matches!(argument.get_action(), ArgAction::SetTrue);
+        match value.get_ref() {
+            DeValue::Boolean(given) if is_flag => {
+                return Ok(given.then(|| format!("--{long}")).into_iter().collect());
+            }
+            _ if is_flag => return Err(self.wrong(at, format!("{long} is true or false"))),
+            DeValue::Array(values) => {
+                if !matches!(argument.get_action(), ArgAction::Append) {
+                    return Err(self.wrong(at, format!("{long} has one value")));
+                }
+                let word = |value: &Spanned<DeValue<'_>>| {
+                    Ok(format!("--{long}={}", self.text_of(long, value)?))
+                };
+                values.iter().map(word).collect()
+            }
+            _ => Ok(vec![format!("--{long}={}", self.text_of(long, value)?)]),
+        }
+    }
+
+    /// One value, as a command line would have it.
+    fn text_of(&self, long: &str, value: &Spanned<DeValue<'_>>) -> Result<String, WrongFile> {
+        let at = value.span().start;
+        Ok(match value.get_ref() {
+            DeValue::String(text) => text.to_string(),
+            DeValue::Integer(number) if number.radix() == 10 => number.as_str().to_owned(),
+            DeValue::Integer(number) => {
+                let number = i64::from_str_radix(number.as_str(), number.radix());
+                let large = |_| self.wrong(at, "a number that is too large");
+                number.map_err(large)?.to_string()
+            }
+            DeValue::Float(number) => number.as_str().to_owned(),
+            DeValue::Boolean(_) | DeValue::Datetime(_) => {
+                return Err(self.wrong(at, format!("{long} takes a string or a number")));
+            }
+            DeValue::Array(_) | DeValue::Table(_) => {
+                return Err(self.wrong(at, format!("{long} takes strings or numbers")));
+            }
+        })
+    }
+
+    /// Has the option itself say whether it takes its value; what holds between options is seen once all are
+    /// there.
+    fn check(&self, given: &Given) -> Result<(), WrongFile> {
+        let start = ["jindou", "serve"].map(str::to_owned);
+        let line = start.iter().chain(&given.words);
+        let Err(error) = self.command.clone().try_get_matches_from(line) else {
+            return Ok(());
+        };
+        use ErrorKind::{ArgumentConflict, MissingRequiredArgument};
+        if matches!(error.kind(), ArgumentConflict | MissingRequiredArgument) {
+            return Ok(());
+        }
+        let said = error.to_string();
+        let said = said.split("\n\n").next().unwrap_or(&said);
+        let said: Vec<&str> = said.split_whitespace().collect();
+        let said = said.join(" ");
+        let said = said.strip_prefix("error: ").unwrap_or(&said);
+        Err(self.wrong(given.at, said))
+    }
+}
