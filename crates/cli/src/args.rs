@@ -54,7 +54,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Serve(ServeArguments),
+    Serve(Box<ServeArguments>),
     Load(LoadArguments),
     Query(QueryArguments),
     Update(UpdateArguments),

@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     };
     notes::start(format);
     let outcome = match arguments.command {
-        Command::Serve(arguments) => commands::serve::run(arguments),
+        Command::Serve(arguments) => commands::serve::run(*arguments),
         Command::Load(arguments) => commands::load::run(arguments),
         Command::Query(arguments) => commands::query::run(arguments),
         Command::Update(arguments) => commands::update::run(arguments),

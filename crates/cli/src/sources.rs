@@ -278,9 +278,9 @@ impl File<'_> {
         let is_flag = matches!(argument.get_action(), ArgAction::SetTrue);
         match value.get_ref() {
             DeValue::Boolean(given) if is_flag => {
-                return Ok(given.then(|| format!("--{long}")).into_iter().collect());
+                Ok(given.then(|| format!("--{long}")).into_iter().collect())
             }
-            _ if is_flag => return Err(self.wrong(at, format!("{long} is true or false"))),
+            _ if is_flag => Err(self.wrong(at, format!("{long} is true or false"))),
             DeValue::Array(values) => {
                 if !matches!(argument.get_action(), ArgAction::Append) {
                     return Err(self.wrong(at, format!("{long} has one value")));
