@@ -42,6 +42,8 @@ pub(crate) struct ServerArguments {
     #[arg(
         long,
         value_name = "URL",
+        env = "JINDOU_URL",
+        hide_env = true,
         default_value = DEFAULT_URL,
         value_parser = parse_public_url
     )]

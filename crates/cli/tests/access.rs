@@ -314,7 +314,7 @@ fn a_server_with_a_certificate_is_asked_by_those_who_know_it() {
     let asked = command(at, &known).output().unwrap();
     assert!(asked.status.success(), "{asked:?}");
     let mut create = command(at, &["stream", "create", "s", "--iri", "http://e/s"]);
-    create.args(["--url", &url]);
+    create.env("JINDOU_URL", &url);
     let created = create.env("JINDOU_CA", "certificate.pem").output().unwrap();
     assert!(created.status.success(), "{created:?}");
     let plain = format!("http://{}", served.address);

@@ -295,7 +295,7 @@ mod tests {
             "jindou_queries_total{status=\"ok\"} 3",
             "jindou_query_duration_seconds_bucket{le=\"5e-05\"} 1",
             "jindou_query_duration_seconds_bucket{le=\"0.0001\"} 2",
-            "jindou_query_duration_seconds_bucket{le=\"300.0\"} 2",
+            "jindou_query_duration_seconds_bucket{le=\"300\"} 2",
             "jindou_query_duration_seconds_bucket{le=\"+Inf\"} 3",
             "jindou_query_duration_seconds_count 3",
             "jindou_rows_total 6",

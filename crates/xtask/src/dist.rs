@@ -95,15 +95,27 @@ fn build(root: &Path, target: &str) -> anyhow::Result<PathBuf> {
         "--target",
         target,
     ];
-    let status = cargo(root)
-        .args(arguments)
-        .status()
-        .context("cannot start cargo")?;
+    let mut build = cargo(root);
+    build.args(arguments);
+    // The program's metrics name it.
+    if let Some(commit) = commit(root) {
+        build.env("JINDOU_COMMIT", commit);
+    }
+    let status = build.status().context("cannot start cargo")?;
     if !status.success() {
         bail!("the program was not built");
     }
     let folder = metadata::target_folder(root)?;
     Ok(folder.join(target).join("dist").join("jindou"))
+}
+
+/// The commit that is built; none of sources without their history.
+fn commit(root: &Path) -> Option<String> {
+    let mut git = Command::new("git");
+    git.args(["rev-parse", "--short=12", "HEAD"]);
+    let output = git.current_dir(root).stderr(Stdio::null()).output().ok()?;
+    let commit = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| commit.trim().to_owned())
 }
 
 /// The same bytes from the same commit: names in order, nobody's user, the time of the commit.
