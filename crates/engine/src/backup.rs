@@ -13,7 +13,7 @@ use jindou_store::bulk::rebuild;
 use jindou_store::{Directory, DurableStore, Partial, Recovery, Snapshot, StoreFile};
 
 use crate::deadline::Deadline;
-use crate::{Database, EngineError, Occupation};
+use crate::{Database, EngineError, Occupation, prefixes};
 
 /// What a backup holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,16 +123,19 @@ impl Database {
             let snapshot = graph.snapshot.clone();
             let copied = DurableStore::copy(directory, &snapshot, place.directory())?;
             inner.copy_streams(streams.as_ref(), place.directory())?;
+            inner.copy_prefixes(place.directory())?;
             return Ok((snapshot, copied.is_linked));
         }
         let snapshot = self.graph().snapshot.clone();
-        let is_base = snapshot.is_merged();
+        // What lies in files is not written again, and they are another folder's.
+        let is_base = snapshot.is_merged() && !snapshot.base().is_in_files();
         let rebuilt = match is_base {
             true => None,
             false => Some(inner.builders()?.install(|| rebuild(&snapshot))?),
         };
         let base = rebuilt.as_ref().unwrap_or(snapshot.base());
         DurableStore::write_new(place.directory(), base, snapshot.number())?;
+        inner.copy_prefixes(place.directory())?;
         Ok((snapshot, false))
     }
 
@@ -164,6 +167,7 @@ impl Database {
 fn report(directory: &Directory) -> Result<StoreReport, EngineError> {
     let (snapshot, recovery) = DurableStore::verify(directory)?;
     Database::check_streams(directory)?;
+    prefixes::read(directory)?;
     let (vertices, literals) = snapshot.dictionary_terms();
     Ok(StoreReport {
         snapshot: snapshot.number(),

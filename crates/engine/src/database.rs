@@ -22,6 +22,7 @@ use crate::graph::StoredGraph;
 use crate::health::Failure;
 use crate::load::{self, LoadReport};
 use crate::merge::{Signal, Trouble, Which};
+use crate::prefixes::{self, Prefixes};
 use crate::query::{QueryResults, Running};
 use crate::request_memory::RequestMemory;
 use crate::shards::LastShards;
@@ -85,6 +86,7 @@ pub(crate) struct Inner {
     /// What queries ask.
     pub(crate) shards: LastShards,
     pub(crate) streams: Streams,
+    pub(crate) prefixes: Prefixes,
     pub(crate) config: Config,
     recovery: Recovery,
     /// The seed of the next query.
@@ -163,7 +165,9 @@ impl Database {
     pub fn open(location: &Path, config: Config) -> Result<Self, EngineError> {
         let directory = Directory::open(location)?;
         let (store, snapshot, recovery) = DurableStore::open(directory, config.durability.clone())?;
-        Self::from_parts(snapshot, Some(store), config, recovery).restore_streams()
+        Self::from_parts(snapshot, Some(store), config, recovery)
+            .restore_prefixes()?
+            .restore_streams()
     }
 
     /// Opens a stored database to read it as it is now, beside others that read it and one that
@@ -196,7 +200,8 @@ impl Database {
         };
         let has_streams = SideLog::is_in(&directory);
         let read_from = Some(Arc::new(directory));
-        let database = Self::from_all(snapshot, None, read_from, config, recovery);
+        let database =
+            Self::from_all(snapshot, None, read_from, config, recovery).restore_prefixes()?;
         let streams = &database.inner().streams;
         streams.are_resting.store(has_streams, Ordering::Relaxed);
         Ok(database)
@@ -211,12 +216,14 @@ impl Database {
         if directory.has_store()? {
             let (store, snapshot, recovery) =
                 DurableStore::open(directory, config.durability.clone())?;
-            return Self::from_parts(snapshot, Some(store), config, recovery).restore_streams();
+            return Self::from_parts(snapshot, Some(store), config, recovery)
+                .restore_prefixes()?
+                .restore_streams();
         }
         let base = empty_base(&config);
         let (store, snapshot) = DurableStore::create(directory, config.durability.clone(), &base)?;
         let recovery = Recovery::default();
-        Ok(Self::from_parts(snapshot, Some(store), config, recovery))
+        Self::from_parts(snapshot, Some(store), config, recovery).restore_prefixes()
     }
 
     /// Loads files into a store, which is made if it is not there; what it holds stays, and keeps its
@@ -238,12 +245,14 @@ impl Database {
             let report = database.load(sources, options, progress)?;
             return Ok((database, report));
         }
-        let (base, report) = load::base_of(sources, options, progress)?;
+        let (base, report, declared) = load::base_of(sources, options, progress)?;
         let base = base.with_union(config.union_default_graph);
+        // What is made current after this has them.
+        prefixes::write_first(&directory, &declared)?;
         let (store, snapshot) = DurableStore::create(directory, config.durability.clone(), &base)?;
         let recovery = Recovery::default();
         let database = Self::from_parts(snapshot, Some(store), config, recovery);
-        Ok((database, report))
+        Ok((database.restore_prefixes()?, report))
     }
 
     fn from_parts(
@@ -269,6 +278,7 @@ impl Database {
         let start = config.worker_start.clone();
         let start = start.map_or_else(|| Arc::new(|| ()) as _, |start| start.0);
         let stored = store.as_ref().map(|store| Arc::clone(store.directory()));
+        let is_read_only = read_from.is_some();
         let directory = stored.or_else(|| read_from.clone());
         let log_failure: Arc<OnceLock<String>> = Arc::default();
         let streams = Streams::default();
@@ -301,6 +311,7 @@ impl Database {
             workers: Arc::new(Workers::with_start(config.threads.saturating_sub(1), start)),
             shards: LastShards::default(),
             streams,
+            prefixes: Prefixes::new(is_read_only),
             config,
             recovery,
             seed: AtomicU64::new(now.as_nanos() as u64),
@@ -485,7 +496,7 @@ impl Database {
                 QueryResults::Graph(graph) => {
                     let base = options.base.as_ref().map(|base| base.as_str());
                     let prefixes = jindou_syntax::prefixes(text, base);
-                    QueryResults::Graph(graph.with_prefixes(prefixes))
+                    QueryResults::Graph(graph.with_prefixes(prefixes, self.prefixes()))
                 }
                 results => results,
             })
@@ -511,9 +522,10 @@ impl Database {
         let pool = self.inner.config.memory_pool.as_ref();
         let mut memory = RequestMemory::new(pool.filter(|_| text.len() > SHORT_TEXT_BYTES));
         let planner = &self.inner.planner;
-        memory.plan(&until, |limits| {
+        let planned = memory.plan(&until, |limits| {
             planner.prepare_within(text, base, (dataset.as_ref(), union), graph, limits)
-        })
+        });
+        planned.map_err(|error| self.inner.with_known_prefix(error))
     }
 
     /// What somebody should know who finds nothing with a query: that it looks into the default

@@ -47,7 +47,8 @@ pub(crate) struct Document {
     ledger: Option<Arc<Ledger>>,
 }
 
-/// The quads of some documents, each with blank nodes of its own.
+/// The quads of some documents, each with blank nodes of its own. The database knows the prefixes that
+/// they declare from then on, whatever becomes of the quads.
 ///
 /// # Errors
 /// What is wrong with a document; if it names a graph that it may not, which is
@@ -95,8 +96,9 @@ pub(crate) fn read(
     let _long = (!is_short).then(LongWork::begin);
     let loaded = jindou_ingest::load(sources, &options, sink, &Progress::default());
     match loaded {
-        Ok((sinks, _)) => {
+        Ok((sinks, report)) => {
             assert!(sinks.len() <= 1, "one thread has one sink");
+            inner.learn_prefixes(&report.prefixes)?;
             let mut documents = sinks.into_iter().map(|sink| sink.document);
             // Without a source there is none.
             Ok(documents.next().unwrap_or_default())

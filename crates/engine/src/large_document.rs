@@ -76,7 +76,8 @@ impl LargeDocument {
         };
         let _long = LongWork::begin();
         let loaded = jindou_ingest::load(sources, &options, sink, &Progress::default());
-        let (sinks, _) = loaded.map_err(|error| ledger.refusal(error))?;
+        let (sinks, report) = loaded.map_err(|error| ledger.refusal(error))?;
+        inner.learn_prefixes(&report.prefixes)?;
         let sinks: Vec<_> = sinks.into_iter().map(|sink| sink.bulk).collect();
         let quads = sinks.iter().map(BulkSink::quads).sum();
         let terms: u64 = sinks.iter().map(BulkSink::terms).sum();

@@ -113,19 +113,21 @@ fn report(report: Report, [triples, named_quads]: [u64; 2], times: [Duration; 2]
     }
 }
 
-/// Reads the sources and makes the base of a store that has nothing else.
+/// Reads the sources and makes the base of a store that has nothing else; with the prefixes that they
+/// declare.
 pub(crate) fn base_of(
     sources: Vec<Source>,
     options: &LoadOptions,
     progress: &Progress,
-) -> Result<(Base, LoadReport), EngineError> {
-    let collected = Collected::read(sources, options, progress)?;
+) -> Result<(Base, LoadReport, Vec<(String, String)>), EngineError> {
+    let mut collected = Collected::read(sources, options, progress)?;
     let begin = Instant::now();
     let base = build(collected.sinks, collected.report.next_blank_scope)?;
     release_free_memory();
     let quads = [base.layer(LayerKind::Default).edges(), base.named().quads()];
     let times = [collected.read_time, begin.elapsed()];
-    Ok((base, report(collected.report, quads, times)))
+    let prefixes = std::mem::take(&mut collected.report.prefixes);
+    Ok((base, report(collected.report, quads, times), prefixes))
 }
 
 impl Database {
@@ -157,6 +159,8 @@ impl Database {
             .reserve_documents(sources.len() as u64, options.blank_scope_start)?;
         let collected = Collected::read(sources, &options, progress)?;
         let begin = Instant::now();
+        // First, so that an error of this has stored nothing.
+        inner.learn_prefixes(&collected.report.prefixes)?;
         let quads = collected.sinks.iter().map(BulkSink::quads).sum();
         if is_little(quads, &self.graph().snapshot) {
             self.load_as_transaction(&collected.sinks)?;

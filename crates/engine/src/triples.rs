@@ -12,14 +12,16 @@ use rustc_hash::FxHashSet;
 
 use crate::distinct::repeating;
 use crate::query::Running;
-use crate::{EngineError, TermDecoder};
+use crate::results::Names;
+use crate::{EngineError, PrefixTable, TermDecoder};
 
 /// The triples of a graph, each once, found while they are read.
 pub struct Graph {
     running: Running,
     form: GraphForm,
-    /// What the query declares: names and IRIs.
+    /// What the query declares: names and IRIs, and what the database knows beside that.
     prefixes: Vec<(String, String)>,
+    known: Arc<PrefixTable>,
     /// Nodes to describe, and those that were.
     open: Vec<TermId>,
     begun: HashSet<TermId>,
@@ -79,6 +81,7 @@ impl Graph {
             running,
             form,
             prefixes: Vec::new(),
+            known: Arc::default(),
             open: Vec::new(),
             begun: HashSet::new(),
             found: Vec::new(),
@@ -115,10 +118,21 @@ impl Graph {
         &self.running
     }
 
-    /// Sets what [`Self::prefixes`] gives.
-    pub(crate) fn with_prefixes(mut self, prefixes: Vec<(String, String)>) -> Self {
-        self.prefixes = prefixes;
+    /// Sets what [`Self::prefixes`] gives, and what else [`Self::names`] does.
+    pub(crate) fn with_prefixes(
+        mut self,
+        prefixes: Vec<(String, String)>,
+        known: Arc<PrefixTable>,
+    ) -> Self {
+        (self.prefixes, self.known) = (prefixes, known);
         self
+    }
+
+    /// The names by which IRIs of the triples are abbreviated: those that the query declares, then those
+    /// that the database knows.
+    #[must_use]
+    pub fn names(&self) -> Names {
+        self.known.after(&self.prefixes)
     }
 
     /// The prefixes that the query declares, by name, each with its IRI; of very many the first.

@@ -119,11 +119,12 @@ impl Database {
         let union = inner.is_union(options.union_default_graph);
         let base = options.base.as_ref().map(NamedNode::as_str);
         let mut memory = RequestMemory::new(inner.config.memory_pool.as_ref());
-        let update = inner.read_apart(text.len(), || {
+        let parsed = inner.read_apart(text.len(), || {
             memory.plan(&deadline, |limits| {
                 parse_update_within(text, base, (dataset.as_ref(), union), limits)
             })
-        })??;
+        })?;
+        let update = parsed.map_err(|error| inner.with_known_prefix(error))?;
         // Documents are read before anybody has to wait for it.
         let documents = update
             .operations

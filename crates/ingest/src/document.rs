@@ -5,6 +5,7 @@ use crate::error::{IngestError, SyntaxError};
 use crate::format::Format;
 use crate::json::{JsonReader, TooDeep};
 use crate::load::{QuadSink, Skipped};
+use crate::prefixes;
 use crate::progress::Progress;
 use crate::source::{Guard, Opened, is_decompression_failure, read_error};
 use crate::statements::{Kept, MOST_QUADS, StatementReader, TooMany};
@@ -18,6 +19,7 @@ use oxrdf::{
 use oxrdfio::{
     JsonLdProfileSet, RdfFormat, RdfParseError, RdfParser, RdfSyntaxError, TextPosition,
 };
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::sync::Arc;
 
@@ -107,6 +109,8 @@ pub(crate) struct DocumentTally {
     pub(crate) quads: u64,
     pub(crate) skipped: u64,
     pub(crate) described: Vec<Skipped>,
+    /// What it declares, by name.
+    pub(crate) prefixes: BTreeMap<String, String>,
 }
 
 /// Hands the quads of a document to `sink`.
@@ -161,9 +165,16 @@ pub(crate) fn read<S: QuadSink>(
         sink,
         tally,
     };
+    let mut is_begun = false;
     loop {
         let mut begin = None;
-        let error = match items.next() {
+        let item = items.next();
+        if !is_begun || item.is_none() {
+            // The names of RDF/XML are those of the element that the parser is in, so the end has none.
+            is_begun = true;
+            prefixes::note(&mut delivery.tally.prefixes, items.prefixes());
+        }
+        let error = match item {
             Some(Ok(quad)) => match unsupported(&quad) {
                 None => {
                     for quad in kept.iter_mut().flat_map(Kept::before_quad) {

@@ -46,6 +46,7 @@ mod line;
 mod lines;
 mod load;
 mod pool;
+mod prefixes;
 mod progress;
 mod single;
 mod source;

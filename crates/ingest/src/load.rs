@@ -108,6 +108,9 @@ pub struct Report {
     pub errors: Vec<Skipped>,
     /// The first scope number this load has not used.
     pub next_blank_scope: u64,
+    /// Names and the IRIs that documents declare for them: each name once, with the IRI of the first
+    /// source that has it, in the order of the sources; of very many the first.
+    pub prefixes: Vec<(String, String)>,
 }
 
 /// A syntax error passed over in a lenient load.
@@ -159,6 +162,7 @@ pub fn load<S: QuadSink>(
         skipped: outcome.skipped,
         errors: outcome.errors,
         next_blank_scope,
+        prefixes: outcome.prefixes.into_vec(),
     };
     Ok((sinks, report))
 }

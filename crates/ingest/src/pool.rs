@@ -13,6 +13,7 @@ use crate::format::Format;
 use crate::line::{LineContext, Scratch};
 use crate::lines::{BadLine, LineReader, Stop, Tally};
 use crate::load::{LoadOptions, QuadSink, Skipped, ThreadStart};
+use crate::prefixes::Prefixes;
 use crate::progress::Progress;
 use crate::source::{Opened, Prepared, read_error};
 use oxrdf::GraphNameRef;
@@ -33,6 +34,7 @@ pub(crate) struct Outcome {
     pub(crate) quads: u64,
     pub(crate) skipped: u64,
     pub(crate) errors: Vec<Skipped>,
+    pub(crate) prefixes: Prefixes,
 }
 
 /// Parses all sources, with one thread a sink.
@@ -415,6 +417,7 @@ impl Pool<'_> {
         let mut state = self.lock();
         state.outcome.quads += tally.quads;
         state.outcome.skipped += tally.skipped;
+        state.outcome.prefixes.add(index, tally.prefixes);
         state.ledgers[index].errors = tally.described;
         drop(state);
         match done {

@@ -13,7 +13,8 @@
 //! has the store open to write it, or copies its files, which several may do at the same time. Those
 //! that only read lock nothing: what they have mapped stays when its name goes, and where a name went
 //! before they had it they begin anew (see `DurableStore::read`). `streams/` has
-//! the streams and the continuous queries, of which no other file knows (see `side_log`).
+//! the streams and the continuous queries, of which no other file knows (see `side_log`); `PREFIXES` has
+//! names for the beginnings of IRIs (see `prefix_file`).
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -29,6 +30,7 @@ use crate::base_files::base_name;
 use crate::identity::Identity;
 use crate::image::{ImageReader, ImageWriter};
 use crate::log::{Folder, Storage, write_file};
+use crate::prefix_file::PrefixFile;
 use crate::side_log::SideLog;
 
 const CURRENT: &str = "CURRENT";
@@ -342,6 +344,7 @@ impl Directory {
         let files: Result<Vec<StoreFile>, StoreError> =
             names.into_iter().filter_map(file).collect();
         let mut files = files?;
+        files.extend(PrefixFile::file(self)?);
         files.extend(SideLog::files(self)?);
         Ok(files)
     }

@@ -43,6 +43,7 @@ mod lexer;
 #[cfg(test)]
 mod limits;
 mod memory;
+mod names;
 mod parser;
 mod path;
 mod patterns;
@@ -64,9 +65,10 @@ mod window;
 mod words;
 
 pub use error::{Error, position};
+pub use names::{is_prefix_name, push_local_name};
 pub use prologue::prefixes;
 pub use shape::{Argument, ArgumentKind, Shape, shape_of};
-pub use terms::is_plain_iri;
+pub use terms::{is_plain_iri, undeclared_prefix};
 
 /// Brackets open at once above which a text is refused: `(`, `[`, `{`, `{|`, `<<` and `<<(`.
 pub const MAX_NESTING: usize = 256;

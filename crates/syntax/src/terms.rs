@@ -32,6 +32,18 @@ pub(crate) const RDF_REIFIES: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns
 /// IRIs at least as long take as much time to write as dozens of tokens to read.
 const LONG_IRI_BYTES: usize = 4 << 10;
 
+/// What is said of a prefix that is not declared, before and after its name.
+const UNDECLARED: [&str; 2] = ["the prefix ", ": is not declared"];
+
+/// The prefix that is not declared, if this is the message of an error that says so: whoever knows more
+/// prefixes than the text declares can say what it may stand for.
+#[must_use]
+pub fn undeclared_prefix(message: &str) -> Option<&str> {
+    message
+        .strip_prefix(UNDECLARED[0])?
+        .strip_suffix(UNDECLARED[1])
+}
+
 /// True of absolute IRIs that are surely valid and that no base changes: a scheme, then plain
 /// characters; after `//` a host of letters, digits, `.` and `-`; one `#` at most; no segment
 /// that begins with a dot.
@@ -281,7 +293,8 @@ impl<'t> Parser<'t, '_> {
             (None, None) => None,
         };
         let name = hints::shown(name);
-        self.wrong(span, format!("the prefix {name}: is not declared"), hint)
+        let [before, after] = UNDECLARED;
+        self.wrong(span, format!("{before}{name}{after}"), hint)
     }
 
     /// Whether a literal is next.

@@ -25,9 +25,16 @@ mod continuous;
 mod continuous_columns;
 mod escape;
 mod format;
+mod gathered;
 mod graph;
+mod json_ld;
 mod memory;
+mod names;
 mod negotiate;
+mod pen;
+mod prefixed;
+#[cfg(test)]
+mod prefixed_tests;
 mod rows;
 mod solutions;
 mod stage;
@@ -36,6 +43,8 @@ mod table;
 mod term;
 #[cfg(test)]
 mod tests;
+mod tree;
+mod xml_names;
 
 use crate::EngineError;
 
@@ -48,6 +57,7 @@ pub use continuous::{TooLong, result_id, result_json, result_members, unsent_jso
 pub use continuous_columns::{RESULT_COLUMNS_BYTES, ResultColumns};
 pub use format::{BooleanFormat, GraphFormat, SolutionsFormat};
 pub use graph::GraphWriter;
+pub use names::Names;
 pub use negotiate::{Offer, negotiate};
 pub use solutions::SolutionsWriter;
 pub use term::{QuadText, TermText, write_term};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::columnar::{Columnar, Encoding};
 use super::columns::Shape;
 use super::escape::push_json;
+use super::names::Names;
 use super::rows::{ENOUGH_BYTES, Frame, ROWS_BEFORE};
 use super::stage::{Ids, Stage};
 use super::style::Style;
@@ -69,6 +70,15 @@ impl SolutionsWriter {
             stage: None,
             rest: None,
         }
+    }
+
+    /// Shows IRIs by these names in [`SolutionsFormat::Table`]; no other format has any.
+    #[must_use]
+    pub fn with_names(mut self, names: Names) -> Self {
+        if let Some(table) = &mut self.table {
+            table.set_names(names);
+        }
+        self
     }
 
     /// Rows written so far.

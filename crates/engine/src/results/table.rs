@@ -1,7 +1,10 @@
 //! How are solutions laid out in aligned columns for a terminal?
 
+use oxrdf::vocab::xsd;
 use unicode_width::UnicodeWidthChar;
 
+use super::names::Names;
+use super::term::is_bare;
 use super::{TermText, write_term};
 
 /// Rows held back to measure the columns; later rows must fit the widths found.
@@ -21,6 +24,8 @@ pub(super) struct Table {
     /// Whether the head is out, so that widths are fixed.
     fixed: bool,
     scratch: Vec<u8>,
+    /// By which IRIs are shown.
+    short: Names,
 }
 
 impl Table {
@@ -40,14 +45,19 @@ impl Table {
             cells: Vec::new(),
             fixed: false,
             scratch: Vec::new(),
+            short: Names::default(),
         }
+    }
+
+    pub(super) fn set_names(&mut self, names: Names) {
+        self.short = names;
     }
 
     /// Takes the next cell of the row.
     pub(super) fn cell(&mut self, cell: Option<TermText<'_>>) {
         self.scratch.clear();
         if let Some(term) = cell {
-            write_term(&mut self.scratch, term, true);
+            push_short(&mut self.scratch, term, &self.short);
         }
         let width = push_cut(
             &mut self.text,
@@ -131,6 +141,33 @@ impl Table {
     }
 }
 
+/// Appends a term as TSV has it, but for IRIs that have a name.
+fn push_short(out: &mut Vec<u8>, term: TermText<'_>, names: &Names) {
+    let (iri, begin) = match term {
+        TermText::Iri(iri) => (iri, out.len()),
+        TermText::Literal {
+            value,
+            language: None,
+            datatype: Some(iri),
+        } if iri != xsd::STRING.as_str() && !is_bare(value, iri) => {
+            let plain = TermText::Literal {
+                value,
+                language: None,
+                datatype: None,
+            };
+            let begin = out.len();
+            write_term(out, plain, false);
+            out.extend_from_slice(b"^^");
+            (iri, begin)
+        }
+        _ => return write_term(out, term, true),
+    };
+    if names.push(out, iri).is_none() {
+        out.truncate(begin);
+        write_term(out, term, true);
+    }
+}
+
 /// Appends `text`, cut with an ellipsis to `room` terminal cells, and returns the cells taken.
 /// Control characters, which could steer the terminal, are shown as escapes.
 fn push_cut(to: &mut String, text: &str, room: usize) -> usize {
@@ -200,6 +237,47 @@ mod tests {
              | \"b\"\n\
              (2 rows)\n"
         );
+    }
+
+    #[test]
+    fn iris_are_shown_by_the_names_that_they_have() {
+        let pairs = [
+            ("e", "http://e/"),
+            ("xsd", "http://www.w3.org/2001/XMLSchema#"),
+        ];
+        let pairs = pairs.map(|(name, iri)| (name.to_owned(), iri.to_owned()));
+        let mut out = Vec::new();
+        let mut writer =
+            SolutionsWriter::new(SolutionsFormat::Table, &["x"]).with_names(Names::new(pairs));
+        writer.start(&mut out).unwrap();
+        let typed = |value, name| TermText::Literal {
+            value,
+            language: None,
+            datatype: Some(name),
+        };
+        for term in [
+            TermText::Iri("http://e/a.b"),
+            TermText::Iri("http://e/a/b"),
+            TermText::Iri("http://f/a"),
+            typed("2020-01-01", "http://www.w3.org/2001/XMLSchema#date"),
+            typed("7", "http://www.w3.org/2001/XMLSchema#integer"),
+            typed("x\ny", "http://f/type"),
+        ] {
+            writer.row(&mut out, [Some(term)]).unwrap();
+        }
+        writer.finish(&mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let rows: Vec<&str> = text.lines().skip(2).map(str::trim).collect();
+        let expected = [
+            "e:a.b",
+            "<http://e/a/b>",
+            "<http://f/a>",
+            "\"2020-01-01\"^^xsd:date",
+            "7",
+            r#""x\ny"^^<http://f/type>"#,
+            "(6 rows)",
+        ];
+        assert_eq!(rows, expected);
     }
 
     #[test]

@@ -113,7 +113,7 @@ pub fn write_term(out: &mut Vec<u8>, term: TermText<'_>, abbreviate: bool) {
 }
 
 #[inline]
-fn push_iri(out: &mut Vec<u8>, iri: &str) {
+pub(super) fn push_iri(out: &mut Vec<u8>, iri: &str) {
     out.reserve(iri.len() + 2);
     out.push(b'<');
     push_turtle_iri(out, iri);
@@ -122,7 +122,7 @@ fn push_iri(out: &mut Vec<u8>, iri: &str) {
 
 /// Whether Turtle reads `value` without quotes as a literal of `datatype` with the same lexical
 /// form.
-fn is_bare(value: &str, datatype: &str) -> bool {
+pub(super) fn is_bare(value: &str, datatype: &str) -> bool {
     let Some(name) = datatype.strip_prefix("http://www.w3.org/2001/XMLSchema#") else {
         return false;
     };

@@ -253,13 +253,10 @@ proptest! {
     }
 
     #[test]
-    fn graphs_read_back(triples in prop::collection::vec(triple(), 0..8)) {
+    fn lines_read_back(triples in prop::collection::vec(triple(), 0..8)) {
         for (ours, theirs) in [
             (GraphFormat::NTriples, RdfFormat::NTriples),
             (GraphFormat::NQuads, RdfFormat::NQuads),
-            (GraphFormat::Turtle, RdfFormat::Turtle),
-            (GraphFormat::TriG, RdfFormat::TriG),
-            (GraphFormat::N3, RdfFormat::N3),
         ] {
             let text = write_graph(ours, &triples).unwrap();
             let read: Vec<Triple> = RdfParser::from_format(theirs)
@@ -271,30 +268,30 @@ proptest! {
     }
 
     #[test]
-    fn abbreviated_graphs_read_back(
+    fn graphs_read_back(
         triples in prop::collection::vec(triple(), 1..8),
         cuts in prop::collection::vec((any::<prop::sample::Index>(), 7_usize..40), 0..4),
     ) {
-        let names = ["", "e", "e-1.x", "é"];
-        let prefixes: Vec<(String, String)> = cuts
-            .iter()
-            .zip(names)
-            .map(|((triple, end), name)| {
-                let NamedOrBlankNode::NamedNode(node) = &triple.get(&triples).subject else {
-                    return (name.to_owned(), "http://a/".to_owned());
-                };
-                (name.to_owned(), node.as_str().chars().take(*end).collect())
-            })
-            .collect();
+        let prefixes = ["", "e", "e-1.x", "é"];
+        let prefixes = cuts.iter().zip(prefixes).map(|((triple, end), name)| {
+            let NamedOrBlankNode::NamedNode(node) = &triple.get(&triples).subject else {
+                return (name.to_owned(), "http://a/".to_owned());
+            };
+            (name.to_owned(), node.as_str().chars().take(*end).collect())
+        });
+        let names = Names::new(prefixes);
+        let canonical = |triples: &[Triple]| {
+            let mut graph: oxrdf::Graph = triples.iter().collect();
+            graph.canonicalize(oxrdf::graph::CanonicalizationAlgorithm::Unstable);
+            graph
+        };
         for (ours, theirs) in [
             (GraphFormat::Turtle, RdfFormat::Turtle),
             (GraphFormat::TriG, RdfFormat::TriG),
             (GraphFormat::N3, RdfFormat::N3),
-            (GraphFormat::NTriples, RdfFormat::NTriples),
         ] {
             let mut text = Vec::new();
-            let mut writer = GraphWriter::new(ours);
-            writer.abbreviate(&prefixes);
+            let mut writer = GraphWriter::new(ours).with_names(names.clone());
             for triple in &triples {
                 writer.triple(&mut text, triple.as_ref()).unwrap();
             }
@@ -303,7 +300,8 @@ proptest! {
                 .for_slice(&text)
                 .map(|quad| quad.expect("valid text").into())
                 .collect();
-            prop_assert_eq!(&read, &triples, "{}", String::from_utf8_lossy(&text));
+            let shown = String::from_utf8_lossy(&text);
+            prop_assert_eq!(canonical(&read), canonical(&triples), "{}", shown);
         }
     }
 
@@ -358,8 +356,8 @@ fn turtle_has_the_prefixes_of_the_query_and_names_a_subject_once() {
     };
     let pattern = "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o } ORDER BY ?s ?p ?o";
     let query = format!("PREFIX ex: <http://e/> PREFIX f: <http://f/> {pattern}");
-    let expected = "@prefix ex: <http://e/> .\n@prefix f: <http://f/> .\n\
-                    ex:a ex:p ex:b , ex:c ;\n\tex:q f:x\\. , 1 .\nex:d ex:p ex:b .\n";
+    let expected = "@prefix ex: <http://e/> .\n@prefix f: <http://f/> .\n\n\
+                    ex:a ex:p ex:b, ex:c ;\n    ex:q f:x\\., 1 .\n\nex:d ex:p ex:b .\n";
     assert_eq!(written(GraphFormat::TriG, &query), expected);
     // The plan is a known one, now.
     assert_eq!(written(GraphFormat::Turtle, &query), expected);

@@ -1,0 +1,142 @@
+//! Which names does a store have for the beginnings of IRIs, and is that as it was written?
+//!
+//! `PREFIXES` is a text: a line with the version, a line `name IRI` for each prefix, and a line with
+//! the checksum of what comes before it. It is replaced as a whole, by a rename, and absent where there is
+//! none. No transaction knows of it: what it says changes how IRIs are shown, and not what is stored.
+
+use std::fs;
+use std::io::{self, Read as _};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::StoreError;
+use crate::directory::{Directory, StoreFile};
+use crate::log::write_file;
+
+pub(crate) const PREFIXES: &str = "PREFIXES";
+const HEAD: &str = "jindou prefixes 1";
+/// No file that was written here is longer.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// The file of a store's prefixes.
+#[derive(Debug)]
+pub struct PrefixFile;
+
+impl PrefixFile {
+    /// Names and IRIs, in the order in which they were written; none where there is no file.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if the file is not as it was written; what the operating system says.
+    pub fn read(directory: &Directory) -> Result<Vec<(String, String)>, StoreError> {
+        let path = directory.path().join(PREFIXES);
+        let corrupt = |reason: &str| StoreError::Corrupt {
+            path: path.clone(),
+            reason: reason.to_owned(),
+        };
+        let file = match fs::File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            opened => opened,
+        };
+        let mut bytes = Vec::new();
+        file.and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes))
+            .map_err(|source| StoreError::Io {
+                path: path.clone(),
+                source,
+            })?;
+        let text = String::from_utf8(bytes).map_err(|_| corrupt("it is no text"))?;
+        let lines =
+            checked(&text).ok_or_else(|| corrupt("its checksum is another one than it says"))?;
+        let mut lines = lines.lines();
+        if lines.next() != Some(HEAD) {
+            return Err(corrupt("it has no prefixes that this version reads"));
+        }
+        lines
+            .map(|line| {
+                let (name, iri) = line.split_once(' ')?;
+                Some((name.to_owned(), iri.to_owned()))
+            })
+            .collect::<Option<_>>()
+            .ok_or_else(|| corrupt("a line has no name and IRI"))
+    }
+
+    /// Replaces what there is. It is lasting when this returns.
+    ///
+    /// # Errors
+    /// What the operating system says; what was there before stays.
+    ///
+    /// # Panics
+    /// If a name has white space, or an IRI a line end.
+    pub fn write<'a>(
+        directory: &Directory,
+        prefixes: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> Result<(), StoreError> {
+        let mut text = format!("{HEAD}\n");
+        for (name, iri) in prefixes {
+            assert!(!name.contains(char::is_whitespace), "{name:?} is no name");
+            assert!(!iri.contains(['\n', '\r']), "{iri:?} is no IRI");
+            text.extend([name, " ", iri, "\n"]);
+        }
+        let sum = xxh3_64(text.as_bytes());
+        text.push_str(&format!("{sum:016x}\n"));
+        directory.begin()?;
+        let storage = directory.storage();
+        write_file(storage, PREFIXES, |writer| {
+            writer.write_all(text.as_bytes())
+        })?;
+        storage.sync().map_err(|source| StoreError::Io {
+            path: directory.path().join(PREFIXES),
+            source,
+        })
+    }
+
+    /// The file, if there is one.
+    pub(crate) fn file(directory: &Directory) -> Result<Option<StoreFile>, StoreError> {
+        let path = directory.path().join(PREFIXES);
+        match fs::metadata(&path) {
+            Ok(found) => Ok(Some(StoreFile {
+                name: PREFIXES.to_owned(),
+                bytes: found.len(),
+            })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(StoreError::Io { path, source }),
+        }
+    }
+}
+
+/// The lines before the checksum, if that is theirs.
+fn checked(text: &str) -> Option<&str> {
+    let (lines, sum) = text.strip_suffix('\n')?.rsplit_once('\n')?;
+    let lines = &text[..=lines.len()];
+    let sum = u64::from_str_radix(sum, 16).ok()?;
+    (xxh3_64(lines.as_bytes()) == sum).then_some(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_any_other_byte_is_damage() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let directory = Directory::create(&folder.path().join("store")).expect("it is new");
+        let read = || PrefixFile::read(&directory);
+        assert_eq!(read().expect("there is none"), []);
+        let prefixes = [("", "http://e/"), ("é", "http://e/#")];
+        PrefixFile::write(&directory, prefixes.into_iter()).expect("there is room");
+        let expected = prefixes.map(|(name, iri)| (name.to_owned(), iri.to_owned()));
+        assert_eq!(read().expect("it was written"), expected);
+        let path = directory.path().join(PREFIXES);
+        let bytes = fs::read(&path).expect("it is there");
+        for place in 0..bytes.len() {
+            let mut altered = bytes.clone();
+            altered[place] ^= 1;
+            fs::write(&path, &altered).expect("there is room");
+            let error = read().expect_err("a byte is another");
+            assert!(error.to_string().contains(PREFIXES), "{error}");
+            fs::write(&path, &bytes[..place]).expect("there is room");
+            read().expect_err("it is cut");
+        }
+        PrefixFile::write(&directory, [].into_iter()).expect("there is room");
+        assert_eq!(read().expect("it was written"), []);
+    }
+}
