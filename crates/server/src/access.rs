@@ -23,6 +23,7 @@ use crate::credentials::{Credentials, Entries, Role, User};
 use crate::error::Refusal;
 use crate::execute::no_thread;
 use crate::graph_store::is_store;
+use crate::prefixes::PREFIXES;
 use crate::queries::Client;
 use crate::streams::Endpoint;
 use crate::websocket;
@@ -293,6 +294,7 @@ pub(crate) fn needed<B>(request: &Request<B>) -> Need {
         }
         // Nobody can guess the id: who has it asked the query, or may list all of them.
         path if path.starts_with("/queries/") => Role::Read,
+        PREFIXES if method == Method::PUT => Role::Write,
         _ if is_store(path) && !reads => Role::Write,
         _ if reads => match Endpoint::of(path) {
             Some(Endpoint::Stream(_)) if websocket::is_asked_for(request) => Role::Write,
@@ -346,11 +348,11 @@ mod tests {
                  POST /update|POST /update/|GET /store|\
                  HEAD /store?default|GET /store/g|GET /streams|GET /streams/s|GET /streams/s/late|\
                  GET /continuous/q|GET /continuous/q/results|GET /continuous/q/sinks|\
-                 DELETE /queries/1|GET /nothing",
+                 DELETE /queries/1|GET /nothing|GET /prefixes|HEAD /prefixes/",
                 Read,
             ),
             (
-                "PUT /store|POST /store?default|DELETE /store/g|\
+                "PUT /store|POST /store?default|DELETE /store/g|PUT /prefixes|PUT /prefixes/|\
                  POST /streams/s|POST /streams/s/heartbeat",
                 Write,
             ),
@@ -358,7 +360,7 @@ mod tests {
                 "PUT /streams/s|DELETE /streams/s|PUT /continuous/q|DELETE /continuous/q|\
                  POST /continuous/q/pause|POST /continuous/q/resume|PUT /continuous/q/sinks/k|\
                  DELETE /continuous/q/sinks/k|GET /metrics|GET /metrics/|GET /queries|\
-                 DELETE /queries|POST /nothing|PUT /query|PATCH /streams/s",
+                 DELETE /queries|POST /nothing|PUT /query|PATCH /streams/s|DELETE /prefixes",
                 Admin,
             ),
         ] {

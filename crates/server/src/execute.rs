@@ -18,7 +18,8 @@ use jindou_engine::results::{
     WriteError, write_boolean,
 };
 use jindou_engine::{
-    AddressPolicy, Database, EngineError, Graph, QueryOptions, QueryResults, Reservation, Solutions,
+    AddressPolicy, Database, EngineError, Graph, MemoryPool, QueryOptions, QueryResults,
+    Reservation, Solutions,
 };
 use oxrdf::NamedNode;
 use tokio::sync::{Semaphore, oneshot};
@@ -691,7 +692,10 @@ fn run(
                 rows: 1,
             })
         }
-        QueryResults::Graph(graph) => run_graph(graph, query, sink),
+        QueryResults::Graph(graph) => {
+            let pool = database.config().memory_pool.as_ref();
+            run_graph(graph, pool, query, sink)
+        }
     }
 }
 
@@ -731,7 +735,12 @@ fn run_solutions(
     })
 }
 
-fn run_graph(mut graph: Graph, query: &Query, sink: &mut impl Sink) -> Result<Output, Stop> {
+fn run_graph(
+    mut graph: Graph,
+    pool: Option<&Arc<MemoryPool>>,
+    query: &Query,
+    sink: &mut impl Sink,
+) -> Result<Output, Stop> {
     const FORM: &str = "CONSTRUCT and DESCRIBE";
     let (media_type, format) = choose(
         query,
@@ -741,7 +750,7 @@ fn run_graph(mut graph: Graph, query: &Query, sink: &mut impl Sink) -> Result<Ou
         |format| format.media_type(),
     )?;
     refuse_profile(query, FORM)?;
-    let mut writer = GraphWriter::new(format);
+    let mut writer = GraphWriter::new(format).with_memory(pool, graph_store::MOST_GATHERED_BYTES);
     let mut out = Vec::with_capacity(4096);
     while let Some(step) = writer.advance(&mut out, &mut graph)? {
         sink.rows(writer.triples())?;

@@ -35,6 +35,8 @@ pub(crate) const METHODS: &str = "GET, HEAD, PUT, POST, DELETE, OPTIONS";
 
 /// The media type of forms with files.
 const MULTIPART: &str = "multipart/form-data";
+/// What a graph may take, with its text, to be laid out as a whole.
+pub(crate) const MOST_GATHERED_BYTES: usize = 16 << 20;
 /// Triples between two looks at the clock.
 const LOOK: u64 = 256;
 
@@ -423,7 +425,10 @@ pub(crate) fn run(
         |format| format.media_type(),
     )?;
     let begun = Instant::now();
-    let mut writer = GraphWriter::new(format);
+    let pool = database.config().memory_pool.as_ref();
+    let mut writer = GraphWriter::new(format)
+        .with_names(database.prefixes().after(&[]))
+        .with_memory(pool, MOST_GATHERED_BYTES);
     let mut out = Vec::with_capacity(4096);
     let visit = |mut quad: QuadText<'_>| {
         if *stored != Stored::Dataset {

@@ -5,6 +5,7 @@
 //! | `/query`, `/update`, `/sparql`, `/` | queries and updates, at each of them: queries by GET, or by POST of a form with `query` or of `application/sparql-query`; updates by POST of a form with `update` or of `application/sparql-update`; GET of neither gives the service description, and at `/` a page for people to try queries |
 //! | `/store?graph=IRI`, `/store?default`, `/store/...` | whole graphs, by the Graph Store Protocol: GET, HEAD, PUT, POST, DELETE; POST to `/store` makes a graph with a new name |
 //! | `/store` | the whole dataset: GET and HEAD as TriG, N-Quads, JSON-LD or columns; PUT replaces it by TriG, N-Quads or JSON-LD, POST adds those to it |
+//! | `/prefixes` | names and the beginnings of IRIs that they stand for, as JSON or Turtle: GET; PUT replaces them |
 //! | `/queries` | queries and updates under way as JSON: GET |
 //! | `/queries/{id}` | one of them, or why it failed: GET; DELETE ends it |
 //! | `/streams` | streams as JSON: GET |
@@ -118,6 +119,7 @@ mod multipart;
 mod operation;
 mod origin;
 mod pieces;
+mod prefixes;
 mod presence;
 mod process_metrics;
 mod protocol;

@@ -28,6 +28,7 @@ use crate::metrics::Rejected;
 use crate::metrics_now::Now;
 use crate::operation::Operation;
 use crate::origin::{Origins, check_names};
+use crate::prefixes::{self, PREFIXES};
 use crate::protocol::{Parameters, UpdateParameters, begins_as_query, begins_as_update, names};
 use crate::queries::{Client, QueryId, Reason};
 use crate::respond;
@@ -154,14 +155,15 @@ impl Service {
         let allow = match endpoint(&request) {
             "/query" | "/update" | "/sparql" | "/" => SPARQL,
             "/health" | "/metrics" | "/live" => READ,
+            PREFIXES => prefixes::METHODS,
             path if is_about_queries(path) => RUNNING,
             path if is_store(path) => graph_store::METHODS,
             path => {
                 return Err(Refusal::new(
                     StatusCode::NOT_FOUND,
                     format!(
-                        "nothing at {path}; there are /query, /update, /store, /streams, /continuous, \
-                         /queries, /health, /metrics and the pages / and /live"
+                        "nothing at {path}; there are /query, /update, /store, /prefixes, /streams, \
+                         /continuous, /queries, /health, /metrics and the pages / and /live"
                     ),
                 ));
             }
@@ -171,6 +173,9 @@ impl Service {
         }
         if allow == RUNNING {
             return self.queries(&request);
+        }
+        if allow == prefixes::METHODS {
+            return self.prefixes(request).await;
         }
         let reads = matches!(*request.method(), Method::GET | Method::HEAD);
         if allow == graph_store::METHODS {
@@ -525,7 +530,9 @@ impl Drop for Connected {
 fn endpoint<B>(request: &Request<B>) -> &str {
     let path = request.uri().path();
     match path.strip_suffix('/') {
-        Some(name @ ("/query" | "/sparql" | "/update" | "/health" | "/metrics" | "/live")) => name,
+        Some(
+            name @ ("/query" | "/sparql" | "/update" | "/health" | "/metrics" | "/live" | PREFIXES),
+        ) => name,
         _ => path,
     }
 }

@@ -13,6 +13,7 @@ mod hostile;
 mod limits;
 mod logs;
 mod page;
+mod prefixes;
 mod protocol;
 mod queries;
 mod result_columns;

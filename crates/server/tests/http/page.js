@@ -38,7 +38,9 @@ run().then(() => {
   const { query, result, status } = elements;
   const table = result.children[0];
   const rows = table?.children[1]?.children ?? [];
-  const text = row => row ? row.children[0].textContent : "";
+  const shown = cell => cell.textContent || cell.children.map(child => child.textContent).join("");
+  const whole = cell => cell.title ? ` = ${cell.title}` : "";
+  const text = row => row ? shown(row.children[0]) + whole(row.children[0]) : "";
   const said = [status.textContent.split(" · ")[0], rows.length, text(rows[0]),
     text(rows[rows.length - 1]), query.selected ?? ""];
   open();

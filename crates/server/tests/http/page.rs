@@ -95,3 +95,29 @@ fn the_page_says_that_a_form_is_of_other_results() {
     };
     assert!(shown[0].ends_with(" characters"), "{shown:?}");
 }
+
+#[test]
+fn the_page_shows_iris_by_prefixes_of_the_query_and_of_the_store_with_the_whole_beside() {
+    let server = Running::new();
+    let put = server.send(
+        "PUT",
+        "/prefixes",
+        "Content-Type: application/json\r\n",
+        r#"{"s": "http://store/", "q": "http://other/", "deep": "http://store/deep/"}"#,
+    );
+    assert_eq!(put.status, 204, "{}", put.text());
+    for (iri, expected) in [
+        ("http://store/a", "s:a = http://store/a"),
+        ("http://store/deep/a.b", "deep:a.b = http://store/deep/a.b"),
+        ("http://store/a/b", "http://store/a/b"),
+        ("http://query/a", "q:a = http://query/a"),
+        ("http://other/a", "http://other/a"),
+        ("urn:x", "<urn:x>"),
+    ] {
+        let query = format!("PREFIX q: <http://query/> SELECT ?x {{ VALUES ?x {{ <{iri}> }} }}");
+        let Some(shown) = shown(&server, &query, "") else {
+            return;
+        };
+        assert_eq!(shown[2], expected, "{shown:?}");
+    }
+}
