@@ -27,9 +27,9 @@ use crate::sources::{with_file, with_variables};
 use crate::spill::SpillArguments;
 use crate::stream_args::{ServerArguments, StreamCommand};
 use crate::values::{
-    parse_address, parse_cors_origin, parse_count, parse_duration, parse_format,
-    parse_graph_format, parse_iri, parse_memory, parse_public_url, parse_role, parse_seconds,
-    parse_some_bytes, parse_stream_rate, parse_user_name,
+    Prefix, parse_address, parse_cors_origin, parse_count, parse_duration, parse_format,
+    parse_graph_format, parse_iri, parse_memory, parse_prefix, parse_public_url, parse_role,
+    parse_seconds, parse_some_bytes, parse_stream_rate, parse_user_name,
 };
 
 const EXAMPLES: &str = "\
@@ -61,6 +61,7 @@ pub(crate) enum Command {
     Explain(ExplainArguments),
     Dump(DumpArguments),
     Stats(StatsArguments),
+    Prefixes(PrefixesArguments),
     Backup(BackupArguments),
     Restore(RestoreArguments),
     Verify(VerifyArguments),
@@ -472,6 +473,9 @@ pub(crate) struct QueryArguments {
     /// may be given more than once [default: any]
     #[arg(long, value_name = "PREFIX", value_parser = parse_service)]
     pub(crate) allow_service: Vec<AllowService>,
+    /// Show whole IRIs in tables, where prefixes of the query or of the data would shorten them
+    #[arg(long)]
+    pub(crate) full_iris: bool,
     /// Print rows and time of each step on standard error, after the result
     #[arg(long)]
     pub(crate) profile: bool,
@@ -619,6 +623,30 @@ pub(crate) struct StatsArguments {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Print or change the prefixes that a store knows
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou prefixes --location store
+  jindou prefixes --location store --set foaf=http://xmlns.com/foaf/0.1/ --remove old
+
+What is loaded brings its prefixes along, and a name that is known keeps its IRI. Results in Turtle, TriG,
+N3, RDF/XML and JSON-LD use them beside those of the query. A server has them at /prefixes.")]
+pub(crate) struct PrefixesArguments {
+    /// Folder of the store
+    #[arg(long, value_name = "DIR")]
+    pub(crate) location: PathBuf,
+    /// Let this name stand for this IRI from now on; may be given more than once
+    #[arg(long, value_name = "NAME=IRI", value_parser = parse_prefix)]
+    pub(crate) set: Vec<Prefix>,
+    /// Forget this name; may be given more than once
+    #[arg(long, value_name = "NAME")]
+    pub(crate) remove: Vec<String>,
+    /// Print declarations in Turtle
+    #[arg(long, conflicts_with_all = ["set", "remove"])]
+    pub(crate) turtle: bool,
 }
 
 /// Copy a store, also while a server has it open

@@ -58,6 +58,7 @@ fn main() -> ExitCode {
         Command::Verify(arguments) => commands::verify::run(&arguments),
         Command::Compact(arguments) => commands::compact::run(&arguments),
         Command::Stats(arguments) => commands::stats::run(&arguments),
+        Command::Prefixes(arguments) => commands::prefixes::run(&arguments),
         Command::Stream(command) => commands::stream::run(command),
         Command::Generate(arguments) => commands::generate::run(arguments),
         Command::Bench(arguments) => commands::bench::run(arguments),

@@ -5,29 +5,32 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use jindou_engine::results::{
-    BooleanFormat, GraphFormat, GraphWriter, SolutionsFormat, SolutionsWriter, write_boolean,
+    BooleanFormat, GraphFormat, GraphWriter, Names, SolutionsFormat, SolutionsWriter, write_boolean,
 };
 use jindou_engine::{Graph, QueryResults, Solutions};
 
 use crate::args::ResultsFormat;
+use crate::commands::dump::MOST_GATHERED_BYTES;
 
 /// Text held back before it is written,
 const FLUSH_BYTES: usize = 64 << 10;
 /// if what came before was written less than this long ago.
 const FLUSH_AGE: Duration = Duration::from_millis(50);
 
-/// Writes a result in the format asked for; gives the profile if there is one.
+/// Writes a result in the format asked for, tables with short names of IRIs; gives the profile if there is
+/// one.
 ///
 /// # Errors
 /// The engine's, those of writing, and a format that does not fit the result.
 pub(crate) fn write(
     results: QueryResults,
     format: Option<ResultsFormat>,
+    names: Names,
     out: &mut impl Write,
 ) -> anyhow::Result<Option<String>> {
     match results {
         QueryResults::Solutions(solutions) => {
-            write_solutions(solutions, solutions_format(format)?, out)
+            write_solutions(solutions, solutions_format(format)?, names, out)
         }
         QueryResults::Boolean(value) => {
             let format = boolean_format(format)?;
@@ -62,9 +65,10 @@ pub(crate) fn check_format(
 fn write_solutions(
     mut solutions: Solutions,
     format: SolutionsFormat,
+    names: Names,
     out: &mut impl Write,
 ) -> anyhow::Result<Option<String>> {
-    let mut writer = SolutionsWriter::new(format, solutions.variables());
+    let mut writer = SolutionsWriter::new(format, solutions.variables()).with_names(names);
     let mut text = Vec::with_capacity(2 * FLUSH_BYTES);
     writer.start(&mut text)?;
     let mut written_at = None;
@@ -88,7 +92,7 @@ fn write_solutions(
 }
 
 fn write_graph(mut graph: Graph, format: GraphFormat, out: &mut impl Write) -> anyhow::Result<()> {
-    let mut writer = GraphWriter::new(format);
+    let mut writer = GraphWriter::new(format).with_memory(None, MOST_GATHERED_BYTES);
     let mut text = Vec::with_capacity(2 * FLUSH_BYTES);
     while writer.advance(&mut text, &mut graph)?.is_some() {
         if text.len() >= FLUSH_BYTES {

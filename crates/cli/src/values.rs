@@ -120,6 +120,30 @@ pub(crate) fn parse_format(name: &str) -> Result<Format, String> {
     Format::from_name(name).map_err(|e| e.to_string())
 }
 
+/// A prefix, as an option gives it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Prefix {
+    pub(crate) name: String,
+    pub(crate) iri: String,
+}
+
+/// A name and an IRI with `=` between them; the name may end in a colon, and the IRI stand in brackets.
+pub(crate) fn parse_prefix(text: &str) -> Result<Prefix, String> {
+    let (name, iri) = text
+        .split_once('=')
+        .ok_or("a prefix is written NAME=IRI, as in foaf=http://xmlns.com/foaf/0.1/")?;
+    let name = name.strip_suffix(':').unwrap_or(name);
+    let whole = iri.strip_prefix('<').and_then(|iri| iri.strip_suffix('>'));
+    let iri = whole.unwrap_or(iri);
+    // What can be a prefix is known once; here it is tried.
+    let tried = jindou_engine::PrefixTable::default().set(name, iri);
+    tried.map_err(|error| error.to_string())?;
+    Ok(Prefix {
+        name: name.to_owned(),
+        iri: iri.to_owned(),
+    })
+}
+
 pub(crate) fn parse_iri(text: &str) -> Result<NamedNode, String> {
     NamedNode::new(text).map_err(|e| format!("{e}; give an absolute IRI"))
 }

@@ -120,7 +120,8 @@ fn every_command_explains_itself() {
         &["jindou", env!("CARGO_PKG_VERSION")],
     );
     for name in [
-        "serve", "load", "query", "demo", "backup", "restore", "verify", "compact", "stream",
+        "serve", "load", "query", "demo", "prefixes", "backup", "restore", "verify", "compact",
+        "stream",
     ] {
         assert_says(
             &stdout(folder.path(), &[name, "--help"]),
@@ -347,6 +348,80 @@ fn what_is_loaded_can_be_queried_and_counted() {
         "tsv",
     ];
     assert_eq!(stdout(path, &rows).lines().count(), 6);
+}
+
+#[test]
+fn prefixes_of_files_are_listed_changed_and_used() {
+    let folder = folder();
+    let path = folder.path();
+    stdout(path, &["load", "--location", "store", "people.ttl"]);
+    let prefixes =
+        |more: &[&str]| stdout(path, &[&["prefixes", "--location", "store"], more].concat());
+    assert_says(&prefixes(&[]), &["prefix", "http://example.org/"]);
+    assert_eq!(
+        prefixes(&["--turtle"]),
+        "@prefix : <http://example.org/> .\n"
+    );
+    let ttl = "@prefix : <http://example.org/> .\n\n:ann :knows :cid, :bob ;\n    :name \"Ann\" .\n\n\
+               :bob :name \"Bob\" .\n";
+    stdout(
+        path,
+        &["dump", "--location", "store", "--output", "dump.ttl"],
+    );
+    assert_eq!(std::fs::read_to_string(path.join("dump.ttl")).unwrap(), ttl);
+
+    let ask = ["query", "--location", "store", "--query"];
+    let select = "SELECT ?s { ?s ?p 'Bob' }";
+    let table = |more: &[&str]| stdout(path, &[&ask[..], &[select], more].concat());
+    assert_eq!(table(&[]), " ?s\n------\n :bob\n(1 row)\n");
+    assert_says(&table(&["--full-iris"]), &[" <http://example.org/bob>\n"]);
+    assert_says(
+        &table(&["--results-format", "tsv"]),
+        &["<http://example.org/bob>"],
+    );
+
+    let change = [
+        "--set",
+        "ex=http://example.org/",
+        "--set",
+        "o:=<http://other/>",
+        "--remove",
+        "",
+    ];
+    assert_eq!(prefixes(&change), "");
+    let changed = "@prefix ex: <http://example.org/> .\n@prefix o: <http://other/> .\n";
+    assert_eq!(prefixes(&["--turtle"]), changed);
+    assert_says(&table(&[]), &[" ex:bob\n"]);
+    let undeclared = run(path, &[&ask[..], &["SELECT * { ex:ann ?p ?o }"]].concat());
+    assert_says(
+        &String::from_utf8_lossy(&undeclared.stderr),
+        &["PREFIX ex: <http://example.org/>"],
+    );
+    let graph = "PREFIX p: <http://example.org/> CONSTRUCT WHERE { ?s p:name 'Bob' }";
+    let turtle = stdout(
+        path,
+        &[&ask[..], &[graph, "--results-format", "turtle"]].concat(),
+    );
+    assert_eq!(
+        turtle,
+        "@prefix p: <http://example.org/> .\n\np:bob p:name \"Bob\" .\n"
+    );
+
+    let at = ["prefixes", "--location", "store"];
+    let absent = error(
+        path,
+        &[&at[..], &["--set", "n=http://n/", "--remove", "x"]].concat(),
+    );
+    assert_says(&absent, &["no prefix x:"]);
+    for wrong in ["1=http://n/", "n=relative", "n"] {
+        let output = run(path, &[&at[..], &["--set", wrong]].concat());
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+    }
+    let held = jindou_engine::Database::open(&path.join("store"), jindou_engine::Config::default());
+    let in_use = error(path, &[&at[..], &["--remove", "o"]].concat());
+    assert_says(&in_use, &["another process", "PUT /prefixes"]);
+    assert_eq!(prefixes(&["--turtle"]), changed);
+    drop(held.unwrap());
 }
 
 #[test]

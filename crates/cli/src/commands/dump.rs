@@ -21,6 +21,8 @@ use crate::target::{Name, Target, refuse_terminal};
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Text held back before it is written.
 const FLUSH_BYTES: usize = 64 << 10;
+/// What a graph may take, with its text, to be laid out as a whole.
+pub(crate) const MOST_GATHERED_BYTES: usize = 256 << 20;
 /// Quads between two steps of the progress.
 const STEP_QUADS: u64 = 4096;
 
@@ -107,7 +109,9 @@ fn write(
         let quads = watched.load(Ordering::Relaxed);
         (quads, total, format!("{} quads", thousands(quads)))
     });
-    let mut writer = GraphWriter::new(format);
+    let mut writer = GraphWriter::new(format)
+        .with_names(database.prefixes().after(&[]))
+        .with_memory(None, MOST_GATHERED_BYTES);
     let mut text = Vec::with_capacity(2 * FLUSH_BYTES);
     let quads = database.for_each_quad(selection, |mut quad| {
         if !format.has_named_graphs() {

@@ -11,6 +11,7 @@ pub(crate) mod hash_password;
 pub(crate) mod health;
 pub(crate) mod load;
 pub(crate) mod manual;
+pub(crate) mod prefixes;
 pub(crate) mod query;
 pub(crate) mod serve;
 pub(crate) mod stats;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::bail;
+use jindou_engine::results::Names;
 use jindou_engine::{Config, Database, EngineError, QueryOptions};
 use oxrdf::NamedNode;
 
@@ -71,6 +72,13 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
         ..QueryOptions::default()
     };
     let hint = database.hint(&text, &options);
+    let names = match arguments.full_iris {
+        true => Names::default(),
+        false => {
+            let base = options.base.as_ref().map(NamedNode::as_str);
+            database.names_for(&text, base)
+        }
+    };
     let answer = || -> anyhow::Result<Option<String>> {
         let results = database
             .query_with(&text, options)
@@ -78,7 +86,7 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
         // Before a file is begun that could not be ended.
         output::check_format(&results, format)?;
         let mut target = Target::create(path, &file)?;
-        let profile = output::write(results, format, &mut target)?;
+        let profile = output::write(results, format, names, &mut target)?;
         if token.as_ref().is_none_or(|token| !token.is_cancelled()) {
             target.finish()?;
         }

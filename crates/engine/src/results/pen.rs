@@ -21,6 +21,14 @@ impl<'n> Pen<'n> {
         }
     }
 
+    /// One that notes nothing.
+    pub(super) fn forgetful(names: &'n Names) -> Self {
+        Self {
+            names,
+            used: Vec::new(),
+        }
+    }
+
     pub(super) fn predicate(&mut self, out: &mut Vec<u8>, iri: &str) {
         match iri {
             RDF_TYPE => out.push(b'a'),
@@ -58,7 +66,11 @@ impl<'n> Pen<'n> {
 
     fn iri(&mut self, out: &mut Vec<u8>, iri: &str) {
         match self.names.push(out, iri) {
-            Some(number) => self.used[number] = true,
+            Some(number) => {
+                if let Some(used) = self.used.get_mut(number) {
+                    *used = true;
+                }
+            }
             None => push_iri(out, iri),
         }
     }
@@ -106,71 +118,71 @@ pub(super) fn push_prefixes<'a>(
 /// subject and the predicate, of the one before.
 #[derive(Default)]
 pub(super) struct AsTheyCome {
-    /// Of the quad before; nothing was written before the first one.
-    last: Option<Last>,
-}
-
-struct Last {
-    /// As it is written.
-    graph: Option<Vec<u8>>,
+    /// Whether a statement is open, and whether it is in the block of a graph.
+    is_open: bool,
+    is_in_graph: bool,
+    /// Of the quad before, as they are written.
+    graph: Vec<u8>,
     subject: Vec<u8>,
     predicate: String,
+    scratch: Vec<u8>,
 }
 
 impl AsTheyCome {
     pub(super) fn quad(&mut self, out: &mut Vec<u8>, pen: &mut Pen<'_>, quad: QuadText<'_>) {
-        let written = |pen: &mut Pen<'_>, term| {
-            let mut text = Vec::new();
-            pen.term(&mut text, term);
-            text
-        };
-        let graph = quad.graph.map(|graph| written(pen, graph));
-        let subject = written(pen, quad.subject);
-        let (same_graph, same_subject, same_predicate) = match &self.last {
-            None => (false, false, false),
-            Some(last) => (
-                last.graph == graph,
-                last.subject == subject,
-                last.predicate == quad.predicate,
-            ),
-        };
-        let indent: &[u8] = if graph.is_some() { b"    " } else { b"" };
-        if same_graph && same_subject && same_predicate {
+        let same_graph = self.is_open && self.is_same_graph(pen, quad.graph);
+        self.scratch.clear();
+        pen.term(&mut self.scratch, quad.subject);
+        let same_subject = same_graph && self.scratch == self.subject;
+        let same_predicate = same_subject && self.predicate == quad.predicate;
+        if same_predicate {
             out.extend_from_slice(b", ");
-        } else if same_graph && same_subject {
+            return pen.term(out, quad.object);
+        }
+        if same_subject {
             out.extend_from_slice(b" ;\n    ");
-            out.extend_from_slice(indent);
-        } else {
-            if !same_graph {
-                self.end(out);
-                if let Some(graph) = &graph {
-                    out.extend_from_slice(graph);
-                    out.extend_from_slice(b" {\n");
-                }
-            } else if self.last.is_some() {
-                out.extend_from_slice(b" .\n");
+        } else if !same_graph {
+            self.end(out);
+            if let Some(graph) = quad.graph {
+                self.graph.clear();
+                pen.term(&mut self.graph, graph);
+                self.is_in_graph = true;
+                out.extend_from_slice(&self.graph);
+                out.extend_from_slice(b" {\n");
             }
-            out.extend_from_slice(indent);
-            out.extend_from_slice(&subject);
+        } else {
+            out.extend_from_slice(b" .\n");
+        }
+        if self.is_in_graph {
+            out.extend_from_slice(b"    ");
+        }
+        if !same_subject {
+            std::mem::swap(&mut self.subject, &mut self.scratch);
+            out.extend_from_slice(&self.subject);
             out.push(b' ');
         }
-        if !(same_graph && same_subject && same_predicate) {
-            pen.predicate(out, quad.predicate);
-            out.push(b' ');
-        }
+        pen.predicate(out, quad.predicate);
+        out.push(b' ');
         pen.term(out, quad.object);
-        self.last = Some(Last {
-            graph,
-            subject,
-            predicate: quad.predicate.to_owned(),
-        });
+        self.predicate.clear();
+        self.predicate.push_str(quad.predicate);
+        self.is_open = true;
+    }
+
+    fn is_same_graph(&mut self, pen: &mut Pen<'_>, graph: Option<TermText<'_>>) -> bool {
+        let Some(graph) = graph else {
+            return !self.is_in_graph;
+        };
+        self.scratch.clear();
+        pen.term(&mut self.scratch, graph);
+        self.is_in_graph && self.scratch == self.graph
     }
 
     /// Ends the statement, and the graph, that the last quad is in.
     pub(super) fn end(&mut self, out: &mut Vec<u8>) {
-        if let Some(last) = self.last.take() {
+        if std::mem::take(&mut self.is_open) {
             out.extend_from_slice(b" .\n");
-            if last.graph.is_some() {
+            if std::mem::take(&mut self.is_in_graph) {
                 out.extend_from_slice(b"}\n");
             }
         }

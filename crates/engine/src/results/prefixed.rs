@@ -227,7 +227,7 @@ impl Prefixed {
         let format = self.format;
         match &mut self.begun {
             Begun::Nothing => unreachable!("what is not gathered was begun"),
-            Begun::Turtle(writer, names) => writer.quad(out, &mut Pen::new(names), quad),
+            Begun::Turtle(writer, names) => writer.quad(out, &mut Pen::forgetful(names), quad),
             Begun::Foreign(serializer, shared) => {
                 serializer
                     .serialize_quad(quad_ref(quad))
