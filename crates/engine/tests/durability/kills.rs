@@ -99,8 +99,15 @@ fn request(writer: usize, number: u64) -> String {
 /// What a load brings.
 fn document(number: u64) -> Vec<Source> {
     let line = |line| format!("<http://e/l{number}> <http://e/line> \"{line}\"^^<{INTEGER}> .\n");
+    let prefix = format!("@prefix l{number}: <http://e/l{number}#> .\n");
     let text: String = (0..LINES).map(line).collect();
-    vec![Source::bytes("document.nt", text).with_format(Format::NTriples)]
+    vec![Source::bytes("document.ttl", prefix + &text).with_format(Format::Turtle)]
+}
+
+/// The first load that is there without its prefix.
+fn load_without_prefix(database: &Database, loads: u64) -> Option<u64> {
+    let known = database.prefixes();
+    (1..=loads).find(|load| known.get(&format!("l{load}")).is_none())
 }
 
 fn expected(counts: &Counts) -> BTreeSet<String> {
@@ -172,6 +179,9 @@ pub(crate) fn counts(database: &Database) -> Result<Counts, String> {
             let value = quad.split('"').nth(1).and_then(|value| value.parse().ok());
             counts[writer] = value.ok_or("a counter is no number")?;
         }
+    }
+    if let Some(load) = load_without_prefix(database, counts[LOADS]) {
+        return Err(format!("load {load} is there, and its prefix is not"));
     }
     let expected = expected(&counts);
     let one_of = |a: &BTreeSet<String>, b| a.difference(b).next().cloned().unwrap_or_default();

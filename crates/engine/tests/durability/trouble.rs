@@ -123,6 +123,53 @@ fn a_load_that_finds_no_space_leaves_all_as_it_was() {
 }
 
 #[test]
+fn prefixes_that_find_no_space_keep_their_document_out_and_stay_as_they_were() {
+    use jindou_engine::ingest::{Format, Source};
+    use jindou_engine::{PrefixTable, UpdateOptions};
+    let folder = tempfile::tempdir().unwrap();
+    let location = store(folder.path(), 1);
+    let (faults, config) = faulty();
+    let database = Database::open(&location, config.clone()).unwrap();
+    let put = |name: &str| {
+        let text = format!("@prefix {name}: <http://e/{name}#> . {name}:a {name}:b 1 .");
+        let source = Source::bytes("data.ttl", text).with_format(Format::Turtle);
+        database.add_to_graph(None, vec![source], &UpdateOptions::default())
+    };
+    put("first").unwrap();
+    let before = (
+        usage(&location),
+        database.prefixes(),
+        database.quad_counts(),
+    );
+    faults.is_full.store(true, SeqCst);
+    let refused = put("second").unwrap_err().to_string();
+    assert!(
+        refused.contains("PREFIXES") && refused.contains("space"),
+        "{refused}"
+    );
+    let refused = database.set_prefixes(PrefixTable::default()).unwrap_err();
+    assert!(refused.to_string().contains("PREFIXES"), "{refused}");
+    let after = (
+        usage(&location),
+        database.prefixes(),
+        database.quad_counts(),
+    );
+    assert_eq!(after, before);
+    // What is known needs no space.
+    put("first").unwrap();
+    faults.is_full.store(false, SeqCst);
+    put("second").unwrap();
+    drop(database);
+    let database = Database::open(&location, config).unwrap();
+    let known: Vec<String> = database
+        .prefixes()
+        .iter()
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    assert_eq!(known, ["first", "second"]);
+}
+
+#[test]
 fn merges_that_fail_are_tried_again_later_and_not_by_every_update() {
     let folder = tempfile::tempdir().unwrap();
     let location = store(folder.path(), 3);
