@@ -113,13 +113,16 @@ fn report(report: Report, [triples, named_quads]: [u64; 2], times: [Duration; 2]
     }
 }
 
+/// Names and the IRIs that documents declare for them.
+pub(crate) type Declared = Vec<(String, String)>;
+
 /// Reads the sources and makes the base of a store that has nothing else; with the prefixes that they
 /// declare.
 pub(crate) fn base_of(
     sources: Vec<Source>,
     options: &LoadOptions,
     progress: &Progress,
-) -> Result<(Base, LoadReport, Vec<(String, String)>), EngineError> {
+) -> Result<(Base, LoadReport, Declared), EngineError> {
     let mut collected = Collected::read(sources, options, progress)?;
     let begin = Instant::now();
     let base = build(collected.sinks, collected.report.next_blank_scope)?;

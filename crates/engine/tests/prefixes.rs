@@ -123,6 +123,12 @@ fn documents_of_the_graph_store_and_of_load_bring_theirs_and_bad_ones_none() {
     database
         .add_to_dataset(vec![source(TRIG, Format::TriG)], &options)
         .expect("it is TriG");
+    // As a body that waits in a file.
+    let text = "@prefix large: <http://large/> . large:a large:b large:c .";
+    let large = Source::reader("document", std::io::Cursor::new(text)).with_format(Format::Turtle);
+    database
+        .add_to_graph(None, vec![large], &options)
+        .expect("it is Turtle");
     let bad = vec![source(
         "@prefix bad: <http://bad/> . bad:a bad:b .",
         Format::Turtle,
@@ -136,7 +142,7 @@ fn documents_of_the_graph_store_and_of_load_bring_theirs_and_bad_ones_none() {
     database.update(&update).expect("the folder is allowed");
     let table = database.prefixes();
     let of = |name| table.get(name).is_some();
-    assert!(of("late") && of("t") && of("x") && !of("bad"));
+    assert!(of("late") && of("t") && of("x") && of("large") && !of("bad"));
 }
 
 fn open(location: &Path) -> Database {
