@@ -3,12 +3,14 @@
 use crate::blank::BlankNames;
 use crate::error::{IngestError, SyntaxError};
 use crate::format::Format;
+use crate::iri;
 use crate::json::{JsonReader, TooDeep};
 use crate::load::{QuadSink, Skipped};
+use crate::odd::{Faults, Odd, reads};
 use crate::prefixes;
 use crate::progress::Progress;
 use crate::source::{Guard, Opened, is_decompression_failure, read_error};
-use crate::statements::{Kept, MOST_QUADS, StatementReader, TooMany};
+use crate::statements;
 use crate::turtle::TurtleReader;
 use crate::xml::{XmlReader, XmlWatch};
 use crate::xml_encoding::Utf8;
@@ -109,6 +111,8 @@ pub(crate) struct DocumentTally {
     pub(crate) quads: u64,
     pub(crate) skipped: u64,
     pub(crate) described: Vec<Skipped>,
+    pub(crate) odd: Odd,
+    pub(crate) faults: Faults,
     /// What it declares, by name.
     pub(crate) prefixes: BTreeMap<String, String>,
 }
@@ -130,7 +134,7 @@ pub(crate) fn read<S: QuadSink>(
     let reader: Box<dyn Read> = match (&watch, format) {
         (Some(watch), _) => {
             let text = Utf8::new(opened.reader);
-            Box::new(XmlReader::new(text, Arc::clone(watch)))
+            Box::new(XmlReader::new(text, Arc::clone(watch), context.base_iri))
         }
         (None, Format::JsonLd) => {
             let steps = opened.json_steps;
@@ -145,15 +149,6 @@ pub(crate) fn read<S: QuadSink>(
         file: context.file,
         watch,
     };
-    let (reader, mut kept) = match (format, context.lenient) {
-        (Format::Turtle | Format::TriG, true) => {
-            let reader = StatementReader::new(reader);
-            let kept = Kept::new(reader.reached());
-            (Box::new(reader) as Box<dyn Read>, Some(kept))
-        }
-        _ => (reader, None),
-    };
-    let mut items = parser(format, context)?.for_reader(reader);
     let mut delivery = Delivery {
         place: &place,
         context,
@@ -165,73 +160,65 @@ pub(crate) fn read<S: QuadSink>(
         sink,
         tally,
     };
-    let mut is_begun = false;
-    loop {
-        let mut begin = None;
-        let item = items.next();
-        if !is_begun || item.is_none() {
-            // The names of RDF/XML are those of the element that the parser is in, so the end has none.
-            is_begun = true;
-            prefixes::note(&mut delivery.tally.prefixes, items.prefixes());
+    match format {
+        Format::Turtle | Format::TriG if context.lenient => {
+            let base = context.base_iri;
+            statements::read(format, reader, base, &mut delivery, asked_to_stop)?;
         }
-        let error = match item {
-            Some(Ok(quad)) => match unsupported(&quad) {
-                None => {
-                    for quad in kept.iter_mut().flat_map(Kept::before_quad) {
-                        delivery.deliver(quad)?;
-                    }
-                    let done = match &mut kept {
-                        Some(kept) => kept.keep(quad),
-                        None => delivery.deliver(quad).map(Ok)?,
-                    };
-                    match done {
-                        Ok(()) if delivery.is_time_to_look() && asked_to_stop() => return Ok(()),
-                        Ok(()) => continue,
-                        Err(TooMany) => place.syntax_error(None, too_many()),
-                    }
-                }
-                Some(reason) => place.syntax_error(None, reason.to_owned()),
-            },
-            Some(Err(RdfParseError::Syntax(e))) => {
-                begin = e.location().map(|location| location.start.offset);
-                place.parser_error(&e)
-            }
-            Some(Err(RdfParseError::Io(e))) => place.io_error(e)?,
-            None => match place.watch.as_ref().filter(|watch| !watch.is_closed()) {
-                Some(_) => place.syntax_error(None, CUT_SHORT.to_owned()),
-                None => break,
-            },
-        };
-        if !context.lenient {
-            return Err(error.into());
-        }
-        for quad in kept.iter_mut().flat_map(|kept| kept.spoil(begin)) {
-            delivery.deliver(quad)?;
-        }
-        // Only the Turtle parser can be trusted to take up the thread at the next statement. The
-        // TriG parser does too, but forgets which graph it is in.
-        let rest_dropped = format != Format::Turtle;
-        delivery.leave_out(error, rest_dropped);
-        if rest_dropped || asked_to_stop() {
-            break;
-        }
-    }
-    for quad in kept.iter_mut().flat_map(Kept::finish) {
-        delivery.deliver(quad)?;
+        _ => read_on(format, reader, &mut delivery, asked_to_stop)?,
     }
     delivery.finish();
     Ok(())
 }
 
-fn too_many() -> String {
-    format!(
-        "the statement has more than {MOST_QUADS} triples, which is more than is kept until it is \
-         known to be whole; without --lenient it can be read"
-    )
+/// Hands on quads as the parser finds them.
+fn read_on<S: QuadSink>(
+    format: Format,
+    reader: Box<dyn Read>,
+    delivery: &mut Delivery<'_, S>,
+    asked_to_stop: impl Fn() -> bool,
+) -> Result<(), IngestError> {
+    let (place, context) = (delivery.place, delivery.context);
+    let mut items = parser(format, context)?.for_reader(reader);
+    let mut is_begun = false;
+    loop {
+        let item = items.next();
+        if !is_begun || item.is_none() {
+            // The names of RDF/XML are those of the element that the parser is in, so the end has none.
+            is_begun = true;
+            delivery.note_prefixes(items.prefixes());
+        }
+        // After a quad alone the parser can go on.
+        let (error, rest_dropped) = match item {
+            Some(Ok(quad)) => match delivery.refusal(&quad) {
+                None => {
+                    delivery.deliver(quad)?;
+                    if delivery.is_time_to_look() && asked_to_stop() {
+                        return Ok(());
+                    }
+                    continue;
+                }
+                Some(reason) => (place.syntax_error(None, reason), false),
+            },
+            Some(Err(RdfParseError::Syntax(e))) => (place.parser_error(&e), true),
+            Some(Err(RdfParseError::Io(e))) => (place.io_error(e)?, true),
+            None => match place.watch.as_ref().filter(|watch| !watch.is_closed()) {
+                Some(_) => (place.syntax_error(None, CUT_SHORT.to_owned()), true),
+                None => return Ok(()),
+            },
+        };
+        if !context.lenient {
+            return Err(error.into());
+        }
+        delivery.leave_out(error, rest_dropped);
+        if rest_dropped || asked_to_stop() {
+            return Ok(());
+        }
+    }
 }
 
 /// Hands quads to a sink, and counts them.
-struct Delivery<'a, S> {
+pub(crate) struct Delivery<'a, S> {
     place: &'a Place<'a>,
     context: &'a DocumentContext<'a>,
     guard: Option<&'a dyn Guard>,
@@ -246,7 +233,30 @@ struct Delivery<'a, S> {
 }
 
 impl<S: QuadSink> Delivery<'_, S> {
-    fn deliver(&mut self, mut quad: Quad) -> Result<(), IngestError> {
+    pub(crate) fn file(&self) -> &Arc<str> {
+        self.context.file
+    }
+
+    /// Why a quad cannot be handed on. What is odd about one that a lenient load keeps is counted.
+    fn refusal(&mut self, quad: &Quad) -> Option<String> {
+        if let Some(reason) = unsupported(quad) {
+            return Some(reason.to_owned());
+        }
+        let is_read = !self.context.lenient || reads(quad.as_ref(), &mut self.tally.odd);
+        (!is_read).then(|| format!("an IRI or a language tag of {quad} cannot be read"))
+    }
+
+    /// Notes what the document declares, without what is odd: it is kept for what is written.
+    pub(crate) fn note_prefixes<'p>(&mut self, declared: impl Iterator<Item = (&'p str, &'p str)>) {
+        let valid = declared.filter(|(_, iri)| iri::is_valid(iri));
+        prefixes::note(&mut self.tally.prefixes, valid);
+    }
+
+    pub(crate) fn keep_odd(&mut self, odd: Odd) {
+        self.tally.odd.add(odd);
+    }
+
+    pub(crate) fn deliver(&mut self, mut quad: Quad) -> Result<(), IngestError> {
         if let Some(watch) = &self.place.watch {
             canonicalize(&mut quad, watch.marks());
         }
@@ -270,7 +280,7 @@ impl<S: QuadSink> Delivery<'_, S> {
     }
 
     /// Whether it is time again to look if somebody wants the load to end.
-    fn is_time_to_look(&mut self) -> bool {
+    pub(crate) fn is_time_to_look(&mut self) -> bool {
         let since = self.tally.quads - self.reported;
         if since < QUADS_PER_POLL {
             return false;
@@ -280,8 +290,9 @@ impl<S: QuadSink> Delivery<'_, S> {
         true
     }
 
-    fn leave_out(&mut self, error: SyntaxError, rest_dropped: bool) {
+    pub(crate) fn leave_out(&mut self, error: SyntaxError, rest_dropped: bool) {
         self.tally.skipped += 1;
+        self.tally.faults.count(&error.reason);
         if self.tally.described.len() < self.context.max_described {
             self.tally.described.push(Skipped {
                 error,
@@ -308,6 +319,10 @@ fn parser(format: Format, context: &DocumentContext<'_>) -> Result<RdfParser, In
             profile: JsonLdProfileSet::empty(),
         },
     });
+    let parser = match context.lenient {
+        true => parser.lenient(),
+        false => parser,
+    };
     let Some(base_iri) = context.base_iri else {
         return Ok(parser);
     };

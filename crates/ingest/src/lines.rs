@@ -6,6 +6,7 @@ use crate::document::{self, QuadScratch};
 use crate::error::{IngestError, SyntaxError};
 use crate::line::{LineContext, Parsed, Scratch, parse};
 use crate::load::QuadSink;
+use crate::odd::{self, Faults, Odd};
 use memchr::{memchr, memchr_iter};
 use oxrdf::{GraphNameRef, Quad};
 use oxttl::{NQuadsParser, NTriplesParser, TurtleSyntaxError};
@@ -41,6 +42,9 @@ pub(crate) struct Tally {
     pub(crate) skipped: u64,
     /// The first few of them.
     pub(crate) bad: Vec<BadLine>,
+    pub(crate) faults: Faults,
+    /// What was kept, in lenient mode.
+    pub(crate) odd: Odd,
 }
 
 /// Reads lines of N-Quads that are in memory on the calling thread: for texts that are too short to be
@@ -176,22 +180,19 @@ impl LineReader<'_> {
         sink: &mut S,
         tally: &mut Tally,
     ) -> Result<(), Stop<S::Error>> {
-        let parsed: Result<Vec<Quad>, TurtleSyntaxError> = if self.context.graph_names {
-            NQuadsParser::new().for_slice(line).collect()
-        } else {
-            let default_graph = oxrdf::GraphName::DefaultGraph;
-            NTriplesParser::new()
-                .for_slice(line)
-                .map(|triple| Ok(triple?.in_graph(default_graph.clone())))
-                .collect()
-        };
-        let refused = match parsed {
+        let refused = match self.parsed(line, false) {
             Ok(quads) => match quads.iter().find_map(document::unsupported) {
                 Some(reason) => (0, reason.to_owned()),
                 None => return self.emit(&quads, sink, tally),
             },
-            Err(e) => (e.location().start.column, about_a_line(e.message())),
+            Err(e) => (e.location().start.column, about_a_line(&e, line)),
         };
+        if self.lenient
+            && let Some((quads, odd)) = self.read_odd(line)
+        {
+            tally.odd.add(odd);
+            return self.emit(&quads, sink, tally);
+        }
         let (column, reason) = refused;
         let bad = BadLine {
             line: tally.lines,
@@ -202,10 +203,40 @@ impl LineReader<'_> {
             return Err(Stop::Bad(bad));
         }
         tally.skipped += 1;
+        tally.faults.count(&bad.reason);
         if tally.bad.len() < self.max_described {
             tally.bad.push(bad);
         }
         Ok(())
+    }
+
+    /// What oxttl makes of a line; IRIs and language tags may be let pass.
+    fn parsed(&self, line: &[u8], lets_pass: bool) -> Result<Vec<Quad>, TurtleSyntaxError> {
+        if self.context.graph_names {
+            let parser = NQuadsParser::new();
+            let parser = if lets_pass { parser.lenient() } else { parser };
+            return parser.for_slice(line).collect();
+        }
+        let parser = NTriplesParser::new();
+        let parser = if lets_pass { parser.lenient() } else { parser };
+        let quad = |triple: oxrdf::Triple| triple.in_graph(oxrdf::GraphName::DefaultGraph);
+        parser
+            .for_slice(line)
+            .map(|triple| Ok(quad(triple?)))
+            .collect()
+    }
+
+    /// The quads of a line with odd terms, if they can be read.
+    fn read_odd(&self, line: &[u8]) -> Option<(Vec<Quad>, Odd)> {
+        let quads = self.parsed(line, true).ok()?;
+        let mut odd = Odd {
+            escapes: odd::surrogates(line),
+            ..Odd::default()
+        };
+        let mut is_read = |quad: &Quad| {
+            document::unsupported(quad).is_none() && odd::reads(quad.as_ref(), &mut odd)
+        };
+        quads.iter().all(&mut is_read).then_some((quads, odd))
     }
 
     fn emit<S: QuadSink>(
@@ -229,8 +260,13 @@ impl LineReader<'_> {
 }
 
 /// oxttl has seen one line and takes its end for the end of the file.
-fn about_a_line(message: &str) -> String {
-    match message {
+fn about_a_line(error: &TurtleSyntaxError, line: &[u8]) -> String {
+    let at = usize::try_from(error.location().start.offset).ok();
+    let in_string = at.is_some_and(|at| line.get(at) == Some(&b'"'));
+    match error.message() {
+        "Unexpected end of file" | "Unexpected end" if in_string => {
+            "Unexpected end of line in a string".to_owned()
+        }
         "Unexpected end of file" | "Unexpected end" => "Unexpected end of line".to_owned(),
         message => message.to_owned(),
     }

@@ -2,6 +2,7 @@
 
 use crate::chunk::Sizes;
 use crate::error::{IngestError, SyntaxError};
+use crate::odd::{Faults, Odd};
 use crate::pool;
 use crate::progress::Progress;
 use crate::source::{self, Source};
@@ -49,10 +50,11 @@ pub struct LoadOptions {
     /// How many threads parse, and how many sinks are made. Default: as many as the machine runs
     /// at once.
     pub threads: NonZeroUsize,
-    /// Whether to go on after syntax errors. A bad line of N-Triples or N-Quads is left out; a
-    /// Turtle document goes on after the next dot (a bad `@prefix` or `@base` is left out like any
-    /// statement, so what follows may mean something else); the rest of a TriG, RDF/XML or JSON-LD
-    /// document is dropped. Other errors end the load all the same. Default: no.
+    /// Whether to go on after syntax errors. Quads are kept whose IRIs or language tags their
+    /// standards refuse, if they can be read ([`Odd`]). A bad line of N-Triples or N-Quads is left
+    /// out; a Turtle or TriG document goes on after the end of the bad statement (a bad `@prefix` or
+    /// `@base` is left out like any, so what follows may mean something else); the rest of an RDF/XML
+    /// or JSON-LD document is dropped. Other errors end the load all the same. Default: no.
     pub lenient: bool,
     /// The scope number of the first source; the others follow. `_:x` in the source with scope 7
     /// reaches the sinks as `f7_x`, a node without a label as `f7-0`, `f7-1`, ... Keep the
@@ -106,6 +108,10 @@ pub struct Report {
     pub skipped: u64,
     /// The first of them by source and place, at most [`LoadOptions::max_reported_errors`].
     pub errors: Vec<Skipped>,
+    /// All of them, by what is wrong.
+    pub faults: Faults,
+    /// What a lenient load kept though its standard refuses it.
+    pub odd: Odd,
     /// The first scope number this load has not used.
     pub next_blank_scope: u64,
     /// Names and the IRIs that documents declare for them: each name once, with the IRI of the first
@@ -161,6 +167,8 @@ pub fn load<S: QuadSink>(
         bytes_read: progress.bytes_read() - bytes_before,
         skipped: outcome.skipped,
         errors: outcome.errors,
+        faults: outcome.faults,
+        odd: outcome.odd,
         next_blank_scope,
         prefixes: outcome.prefixes.into_vec(),
     };

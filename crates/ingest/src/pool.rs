@@ -13,6 +13,7 @@ use crate::format::Format;
 use crate::line::{LineContext, Scratch};
 use crate::lines::{BadLine, LineReader, Stop, Tally};
 use crate::load::{LoadOptions, QuadSink, Skipped, ThreadStart};
+use crate::odd::{Faults, Odd};
 use crate::prefixes::Prefixes;
 use crate::progress::Progress;
 use crate::source::{Opened, Prepared, read_error};
@@ -35,6 +36,8 @@ pub(crate) struct Outcome {
     pub(crate) skipped: u64,
     pub(crate) errors: Vec<Skipped>,
     pub(crate) prefixes: Prefixes,
+    pub(crate) faults: Faults,
+    pub(crate) odd: Odd,
 }
 
 /// Parses all sources, with one thread a sink.
@@ -418,6 +421,8 @@ impl Pool<'_> {
         state.outcome.quads += tally.quads;
         state.outcome.skipped += tally.skipped;
         state.outcome.prefixes.add(index, tally.prefixes);
+        state.outcome.faults.add(tally.faults);
+        state.outcome.odd.add(tally.odd);
         state.ledgers[index].errors = tally.described;
         drop(state);
         match done {
@@ -529,6 +534,8 @@ impl Pool<'_> {
         let mut state = self.lock();
         state.outcome.quads += tally.quads;
         state.outcome.skipped += tally.skipped;
+        state.outcome.faults.add(tally.faults);
+        state.outcome.odd.add(tally.odd);
         if done.is_ok() {
             let room = self.options.max_reported_errors;
             state.ledgers[place.source].add(

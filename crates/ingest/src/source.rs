@@ -6,6 +6,7 @@ use crate::json_cost::JsonSteps;
 use crate::progress::Progress;
 use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
+use jindou_syntax::without_dots;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
@@ -113,8 +114,9 @@ impl Source {
         self
     }
 
-    /// Sets the IRI that relative IRIs are resolved against. Without it, it is the `file:` IRI of
-    /// the absolute path for a file, and there is none for other sources.
+    /// Sets the IRI that relative IRIs are resolved against, once the segments `.` and `..` of its
+    /// path are resolved themselves. Without it, it is the `file:` IRI of the absolute path for a
+    /// file, and there is none for other sources.
     #[must_use]
     pub fn with_base_iri(mut self, base_iri: impl Into<String>) -> Self {
         self.base_iri = Some(base_iri.into());
@@ -226,7 +228,9 @@ pub(crate) fn prepare(source: Source) -> Result<Prepared, IngestError> {
             reason,
         });
     }
-    let base_iri = base_iri.or(default_base);
+    let base_iri = base_iri
+        .or(default_base)
+        .map(|base| without_dots(&base).into_owned());
     Ok(Prepared {
         name,
         format,

@@ -1,207 +1,593 @@
-//! Which quads are of statements that can be read as a whole?
+//! Which statements of this Turtle or TriG document can be read, where some cannot?
 //!
-//! The parser of Turtle and TriG gives quads as they are found, also of a statement that proves to
-//! be wrong a word later. In a lenient load nothing of such a statement may be stored. So the parser
-//! gets one statement at a time, and the quads of one are kept until it gives one of another: where
-//! a word is not closed, it may look for its end in the statements that follow, and then finds an
-//! error that began in the one before.
+//! Nothing of a statement that cannot be read as a whole may be stored, and none of the others may be
+//! lost with it. So a lenient load cuts a document at the ends of statements, which are known without
+//! the parser (`turtle`): a string that is not closed ends with its line. Many statements go to the
+//! parser at once, as it has them in any other load; where it finds an error in them, they go to it
+//! once more, with IRIs and language tags let pass that can be read; and if that is not all, each
+//! alone. Declarations and the graph around are written before whatever goes to it.
 
-use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::rc::Rc;
 
-use oxrdf::Quad;
+use oxrdf::{BlankNode, GraphName, Quad};
+use oxrdfio::TextPosition;
+use oxttl::{TriGParser, TurtleParser, TurtleSyntaxError};
 
+use crate::document::{Delivery, unsupported};
+use crate::error::{IngestError, SyntaxError};
+use crate::format::Format;
+use crate::iri;
+use crate::load::QuadSink;
+use crate::odd::{Odd, reads, surrogates};
+use crate::source::read_error;
 use crate::turtle::TurtleWatch;
 
-/// The most quads of one statement that are kept until its end is known.
-pub(crate) const MOST_QUADS: usize = 1 << 20;
+/// About how much text of whole statements goes to the parser at once.
+const BATCH_BYTES: usize = 256 << 10;
+/// A longer statement is left out: it is kept until it is known to be whole.
+const MOST_STATEMENT_BYTES: usize = 64 << 20;
 /// Bytes read at once.
 const READ_BYTES: usize = 64 << 10;
 
-/// How far the parser has got.
-#[derive(Debug, Default)]
-pub(crate) struct Reached {
-    /// The number of the statement that it has got last.
-    number: Cell<u64>,
-    /// The statement whose quads are kept, and where it ends, if the parser has got more.
-    kept: Cell<u64>,
-    kept_end: Cell<Option<u64>>,
+const TOO_LONG: &str = "the statement has more than 64 MiB, which is more than is kept until it is \
+                        known to be whole; without --lenient it can be read";
+const NOT_CLOSED: &str = "a string or an IRI is not closed where it has to be";
+const FORMULA: &str = "it is part of a formula of Notation3, which is not read";
+
+/// Hands on the quads of all statements that can be read.
+///
+/// # Errors
+/// What is not about the text.
+pub(crate) fn read<S: QuadSink>(
+    format: Format,
+    reader: impl Read,
+    base_iri: Option<&str>,
+    delivery: &mut Delivery<'_, S>,
+    asked_to_stop: impl Fn() -> bool,
+) -> Result<(), IngestError> {
+    let mut cutter = Cutter::new(reader, format == Format::TriG);
+    let mut declared = Declared {
+        base: base_iri.map(str::to_owned),
+        prefixes: BTreeMap::new(),
+    };
+    loop {
+        let batch = cutter.next_batch();
+        let batch = batch.map_err(|error| read_error(error, delivery.file()))?;
+        if batch.pieces.is_empty() {
+            return Ok(());
+        }
+        Reader {
+            format,
+            declared: &mut declared,
+            delivery,
+        }
+        .batch(&batch)?;
+        if delivery.is_time_to_look() && asked_to_stop() {
+            return Ok(());
+        }
+    }
 }
 
-/// Hands on a document statement by statement: no read goes beyond the end of one, but for the byte
-/// after its point, without which that may be the begin of a number.
-pub(crate) struct StatementReader<R> {
+/// A statement, a declaration, or the beginning or end of a graph's block, with what is before it.
+#[derive(Debug)]
+struct Piece {
+    /// Where it begins in the batch.
+    at: usize,
+    /// Where it begins in the document, counted from 0, the column in characters.
+    line: u64,
+    column: u64,
+    /// The beginning of the graph's block that it is in.
+    graph: Option<Rc<[u8]>>,
+    /// A string or an IRI in it is not closed.
+    is_broken: bool,
+    /// Why it is not looked at.
+    refused: Option<&'static str>,
+}
+
+/// Whole statements that follow each other.
+#[derive(Debug, Default)]
+struct Batch {
+    text: Vec<u8>,
+    pieces: Vec<Piece>,
+    /// Whether the text ends within a graph's block.
+    ends_within: bool,
+}
+
+impl Batch {
+    fn text_of(&self, number: usize) -> &[u8] {
+        let next = self.pieces.get(number + 1);
+        &self.text[self.pieces[number].at..next.map_or(self.text.len(), |next| next.at)]
+    }
+}
+
+/// Cuts a document into statements.
+struct Cutter<R> {
     inner: R,
+    is_trig: bool,
     watch: TurtleWatch,
     read: Box<[u8]>,
-    /// What of `read` was not handed on.
     begin: usize,
     end: usize,
-    /// Bytes handed on.
-    place: u64,
-    /// Where the statement has ended, if the next byte is of another one.
-    ended_at: Option<u64>,
-    reached: Rc<Reached>,
+    line: u64,
+    column: u64,
+    after_return: bool,
+    /// The beginning of the graph's block that is open.
+    graph: Option<Rc<[u8]>>,
+    /// Formulas of Notation3 that are open.
+    formulas: u64,
+    /// A byte that is the first of the next batch.
+    carried: Option<u8>,
 }
 
-impl<R: Read> StatementReader<R> {
-    pub(crate) fn new(inner: R) -> Self {
+impl<R: Read> Cutter<R> {
+    fn new(inner: R, is_trig: bool) -> Self {
         Self {
             inner,
+            is_trig,
             watch: TurtleWatch::default(),
             read: vec![0; READ_BYTES].into(),
             begin: 0,
             end: 0,
-            place: 0,
-            ended_at: None,
-            reached: Rc::default(),
+            line: 0,
+            column: 0,
+            after_return: false,
+            graph: None,
+            formulas: 0,
+            carried: None,
         }
     }
 
-    pub(crate) fn reached(&self) -> Rc<Reached> {
-        Rc::clone(&self.reached)
+    /// The statements that follow; none at the end of the document.
+    fn next_batch(&mut self) -> io::Result<Batch> {
+        let mut batch = Batch::default();
+        self.begin_piece(&mut batch);
+        if let Some(byte) = self.carried.take() {
+            self.push(&mut batch, byte);
+        }
+        loop {
+            if self.begin == self.end {
+                self.end = self.inner.read(&mut self.read)?;
+                self.begin = 0;
+                if self.end == 0 {
+                    break;
+                }
+            }
+            let byte = self.read[self.begin];
+            self.begin += 1;
+            if self.cut(&mut batch, byte) {
+                break;
+            }
+        }
+        let last = batch.pieces.last();
+        if last.is_some_and(|last| last.at == batch.text.len()) {
+            batch.pieces.pop();
+        }
+        batch.ends_within = self.graph.is_some();
+        Ok(batch)
     }
 
-    fn begin_next(&mut self) {
-        let Some(end) = self.ended_at.take() else {
+    /// Takes the next byte; whether the batch is full before it.
+    fn cut(&mut self, batch: &mut Batch, byte: u8) -> bool {
+        let before = self.watch.ends();
+        self.watch.byte(byte);
+        let after = self.watch.ends();
+        let (opens, closes) = (after.opened > before.opened, after.closed > before.closed);
+        let is_point = after.statements - before.statements > u64::from(closes);
+        // That the line of a string or the like has ended is known by the byte after it.
+        if after.broken > before.broken
+            && let Some(piece) = batch.pieces.last_mut()
+        {
+            piece.is_broken = true;
+        }
+        if is_point {
+            if batch.text.len() >= BATCH_BYTES && !opens && !closes {
+                self.carried = Some(byte);
+                return true;
+            }
+            self.begin_piece(batch);
+        }
+        self.push(batch, byte);
+        if !self.is_trig {
+            self.follow_formula(batch, opens, closes);
+        } else if opens {
+            self.graph = Some(self.header(batch).into());
+            self.begin_piece(batch);
+        } else if closes {
+            self.graph = None;
+            self.begin_piece(batch);
+        }
+        false
+    }
+
+    fn begin_piece(&self, batch: &mut Batch) {
+        batch.pieces.push(Piece {
+            at: batch.text.len(),
+            line: self.line,
+            column: self.column,
+            graph: self.graph.clone(),
+            is_broken: false,
+            refused: (self.formulas > 0).then_some(FORMULA),
+        });
+    }
+
+    fn push(&mut self, batch: &mut Batch, byte: u8) {
+        match byte {
+            b'\n' if self.after_return => {}
+            b'\n' | b'\r' => {
+                self.line += 1;
+                self.column = 0;
+            }
+            // All but the first byte of a character are of this form.
+            0x80..0xc0 => {}
+            _ => self.column += 1,
+        }
+        self.after_return = byte == b'\r';
+        let Some(piece) = batch.pieces.last_mut() else {
             return;
         };
-        let reached = &self.reached;
-        if reached.kept.get() == reached.number.get() {
-            reached.kept_end.set(Some(end));
+        if batch.text.len() - piece.at < MOST_STATEMENT_BYTES {
+            batch.text.push(byte);
+        } else {
+            piece.refused = Some(TOO_LONG);
         }
-        reached.number.set(reached.number.get() + 1);
+    }
+
+    /// Turtle has no braces, and Notation3 has statements between them that are not facts.
+    fn follow_formula(&mut self, batch: &mut Batch, opens: bool, closes: bool) {
+        match (opens, closes) {
+            (true, _) => {
+                self.formulas += 1;
+                if let Some(piece) = batch.pieces.last_mut() {
+                    piece.refused = Some(FORMULA);
+                }
+            }
+            (_, true) => self.formulas = self.formulas.saturating_sub(1),
+            _ => {}
+        }
+    }
+
+    /// The beginning of the block of a graph, which is the last piece. A graph without a name gets one,
+    /// as it must be the same graph for all of its statements.
+    fn header(&self, batch: &mut Batch) -> Vec<u8> {
+        let Some(piece) = batch.pieces.last() else {
+            return Vec::new();
+        };
+        let written = batch.text[piece.at..].to_vec();
+        if !has_anonymous_name(&written) {
+            return written;
+        }
+        let mut named: Vec<u8> = written.iter().copied().filter(|&b| b == b'\n').collect();
+        named.extend_from_slice(format!("GRAPH {} {{", BlankNode::default()).as_bytes());
+        batch.text.truncate(piece.at);
+        batch.text.extend_from_slice(&named);
+        named
     }
 }
 
-impl<R: Read> Read for StatementReader<R> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        if self.begin == self.end {
-            self.end = self.inner.read(&mut self.read)?;
-            self.begin = 0;
+/// Whether the name of a graph begins with a bracket, behind white space, comments and its keyword.
+fn has_anonymous_name(header: &[u8]) -> bool {
+    let mut rest = header;
+    loop {
+        rest = rest.trim_ascii_start();
+        if let [b'#', ..] = rest {
+            let end = memchr::memchr2(b'\n', b'\r', rest);
+            rest = &rest[end.unwrap_or(rest.len())..];
+        } else if rest.len() > 5 && rest[..5].eq_ignore_ascii_case(b"graph") {
+            rest = &rest[5..];
+        } else {
+            return rest.starts_with(b"[");
         }
-        let waiting = (self.end - self.begin).min(buf.len());
-        if waiting == 0 {
-            return Ok(0);
-        }
-        self.begin_next();
-        let waiting = &self.read[self.begin..self.begin + waiting];
-        let ended = self.watch.ended();
-        let last = waiting.iter().position(|&byte| {
-            self.watch.byte(byte);
-            self.watch.ended() > ended
-        });
-        let count = last.map_or(waiting.len(), |last| last + 1);
-        buf[..count].copy_from_slice(&waiting[..count]);
-        self.begin += count;
-        self.place += count as u64;
-        // The byte after a point is of what follows; a brace is the end itself.
-        let is_brace = |last: usize| u64::from(buf[last] != b'}');
-        self.ended_at = last.map(|last| self.place - is_brace(last));
-        Ok(count)
     }
 }
 
-/// The quads of the statement that is being parsed.
-pub(crate) struct Kept {
-    reached: Rc<Reached>,
+/// Which declarations hold.
+struct Declared {
+    base: Option<String>,
+    prefixes: BTreeMap<String, String>,
+}
+
+impl Declared {
+    /// Them as text on one line; without those of IRIs that the parser would refuse, unless it is to
+    /// let them pass.
+    fn written(&self, lets_pass: bool) -> String {
+        let mut text = String::new();
+        let passes = |iri: &str| lets_pass || iri::is_valid(iri);
+        if let Some(base) = self.base.as_deref().filter(|base| passes(base)) {
+            push_declaration(&mut text, "@base", base);
+        }
+        for (name, iri) in self.prefixes.iter().filter(|(_, iri)| passes(iri)) {
+            push_declaration(&mut text, &format!("@prefix {name}:"), iri);
+        }
+        text
+    }
+}
+
+fn push_declaration(text: &mut String, what: &str, iri: &str) {
+    text.push_str(what);
+    text.push_str(" <");
+    for c in iri.chars() {
+        match c {
+            '\0'..=' ' | '<' | '>' | '"' | '{' | '}' | '|' | '^' | '`' | '\\' => {
+                text.push_str(&format!("\\u{:04X}", u32::from(c)));
+            }
+            c => text.push(c),
+        }
+    }
+    text.push_str("> . ");
+}
+
+/// What the parser made of a text.
+struct Parsed {
     quads: Vec<Quad>,
-    /// The statement of which nothing is kept any more.
-    bad: Option<u64>,
+    error: Option<TurtleSyntaxError>,
+    base: Option<String>,
+    prefixes: Vec<(String, String)>,
+    /// The line on which the text begins, behind what was written before it.
+    first_line: u64,
 }
 
-/// There are more quads in a statement than are kept.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TooMany;
+/// Reads batches into a sink.
+struct Reader<'a, 'd, S> {
+    format: Format,
+    declared: &'a mut Declared,
+    delivery: &'a mut Delivery<'d, S>,
+}
 
-impl Kept {
-    pub(crate) fn new(reached: Rc<Reached>) -> Self {
-        Self {
-            reached,
-            quads: Vec::new(),
-            bad: None,
+impl<S: QuadSink> Reader<'_, '_, S> {
+    fn batch(&mut self, batch: &Batch) -> Result<(), IngestError> {
+        let Some(first) = batch.pieces.first() else {
+            return Ok(());
+        };
+        let is_whole = |piece: &Piece| !piece.is_broken && piece.refused.is_none();
+        if batch.pieces.iter().all(is_whole) {
+            for lets_pass in [false, true] {
+                let parsed = self.parse(first, &batch.text, batch.ends_within, lets_pass);
+                if self.deliver(parsed, &batch.text, lets_pass)?.is_ok() {
+                    return Ok(());
+                }
+            }
         }
+        (0..batch.pieces.len()).try_for_each(|number| self.alone(batch, number))
     }
 
-    /// The quads that were kept, if the parser gives one of another statement: theirs is good.
-    pub(crate) fn before_quad(&mut self) -> Vec<Quad> {
-        match self.reached.kept.get() == self.reached.number.get() {
-            true => Vec::new(),
-            false => self.finish(),
-        }
-    }
-
-    /// Keeps a quad, unless its statement is known to be bad.
-    ///
-    /// # Errors
-    /// One quad is one too many: the statement is bad.
-    pub(crate) fn keep(&mut self, quad: Quad) -> Result<(), TooMany> {
-        let number = self.reached.number.get();
-        if self.bad == Some(number) {
+    /// Reads one statement, or leaves it out.
+    fn alone(&mut self, batch: &Batch, number: usize) -> Result<(), IngestError> {
+        let (piece, text) = (&batch.pieces[number], batch.text_of(number));
+        if let Some(reason) = piece.refused {
+            let error = self.error(piece, None, reason.to_owned());
+            self.delivery.leave_out(error, false);
             return Ok(());
         }
-        if self.quads.len() == MOST_QUADS {
-            return Err(TooMany);
+        let is_end = text.ends_with(b"}");
+        let is_within = match piece.graph {
+            Some(_) => !is_end,
+            // The beginning of a block.
+            None => self.format == Format::TriG && text.ends_with(b"{"),
+        };
+        let parsed = self.parse(piece, text, is_within, false);
+        let refused = match self.deliver(parsed, text, false)? {
+            Ok(()) => return Ok(()),
+            Err(refused) => refused,
+        };
+        if !piece.is_broken {
+            let parsed = self.parse(piece, text, is_within, true);
+            if self.deliver(parsed, text, true)?.is_ok() {
+                return Ok(());
+            }
         }
-        self.reached.kept.set(number);
-        self.reached.kept_end.set(None);
-        self.quads.push(quad);
+        let error = self.refusal(piece, *refused);
+        self.delivery.leave_out(error, false);
         Ok(())
     }
 
-    /// Leaves out the statement of an error that begins at a byte. Gives the quads that were kept,
-    /// if they are of one that ended before.
-    pub(crate) fn spoil(&mut self, place: Option<u64>) -> Vec<Quad> {
-        self.bad = Some(self.reached.number.get());
-        let kept = std::mem::take(&mut self.quads);
-        match (self.reached.kept_end.get(), place) {
-            (Some(end), Some(place)) if place >= end => kept,
-            _ => Vec::new(),
+    fn parse(&self, first: &Piece, text: &[u8], is_within: bool, lets_pass: bool) -> Parsed {
+        let mut whole = self.declared.written(lets_pass).into_bytes();
+        whole.push(b'\n');
+        if let Some(graph) = &first.graph {
+            whole.extend_from_slice(graph);
+            whole.push(b'\n');
         }
+        let first_line = line_ends(&whole);
+        whole.extend_from_slice(text);
+        if is_within {
+            whole.extend_from_slice(b"\n}");
+        }
+        let mut parsed = Parsed {
+            quads: Vec::new(),
+            error: None,
+            base: None,
+            prefixes: Vec::new(),
+            first_line,
+        };
+        let owned = |(name, iri): (&str, &str)| (name.to_owned(), iri.to_owned());
+        if self.format == Format::TriG {
+            let parser = TriGParser::new();
+            let parser = if lets_pass { parser.lenient() } else { parser };
+            let mut items = parser.for_slice(&whole);
+            parsed.take(items.by_ref());
+            parsed.base = items.base_iri().map(str::to_owned);
+            parsed.prefixes = items.prefixes().map(owned).collect();
+        } else {
+            let parser = TurtleParser::new();
+            let parser = if lets_pass { parser.lenient() } else { parser };
+            let mut items = parser.for_slice(&whole);
+            let quad = |triple: oxrdf::Triple| triple.in_graph(GraphName::DefaultGraph);
+            parsed.take(items.by_ref().map(|triple| triple.map(quad)));
+            parsed.base = items.base_iri().map(str::to_owned);
+            parsed.prefixes = items.prefixes().map(owned).collect();
+        }
+        parsed
     }
 
-    /// The quads of the last statement.
-    pub(crate) fn finish(&mut self) -> Vec<Quad> {
-        std::mem::take(&mut self.quads)
+    /// Hands on all quads if the text could be read, and else none.
+    fn deliver(
+        &mut self,
+        parsed: Parsed,
+        text: &[u8],
+        lets_pass: bool,
+    ) -> Result<Result<(), Box<Parsed>>, IngestError> {
+        let mut odd = Odd::default();
+        let is_read = |quad: &Quad| {
+            unsupported(quad).is_none() && (!lets_pass || reads(quad.as_ref(), &mut odd))
+        };
+        if parsed.error.is_some() || !parsed.quads.iter().all(is_read) {
+            return Ok(Err(Box::new(parsed)));
+        }
+        if lets_pass {
+            odd.escapes = surrogates(text);
+            self.delivery.keep_odd(odd);
+        }
+        self.declare(parsed.base, parsed.prefixes);
+        for quad in parsed.quads {
+            self.delivery.deliver(quad)?;
+        }
+        Ok(Ok(()))
     }
+
+    fn declare(&mut self, base: Option<String>, prefixes: Vec<(String, String)>) {
+        if base.is_some() {
+            self.declared.base = base;
+        }
+        let named = prefixes
+            .iter()
+            .map(|(name, iri)| (name.as_str(), iri.as_str()));
+        self.delivery.note_prefixes(named);
+        self.declared.prefixes.extend(prefixes);
+    }
+
+    /// Why a statement is left out; what it declares before its error holds.
+    fn refusal(&mut self, piece: &Piece, parsed: Parsed) -> SyntaxError {
+        let error = match &parsed.error {
+            Some(error) => {
+                let start = error.location().start;
+                let on = start.line.checked_sub(parsed.first_line);
+                let place = on.map(|line| TextPosition {
+                    line: piece.line + line,
+                    column: start.column + if line == 0 { piece.column } else { 0 },
+                    offset: 0,
+                });
+                let message = error.message();
+                let is_end = piece.is_broken && message.starts_with("Unexpected end");
+                self.error(
+                    piece,
+                    place,
+                    if is_end { NOT_CLOSED } else { message }.to_owned(),
+                )
+            }
+            None => {
+                let reason = parsed.quads.iter().find_map(unsupported);
+                self.error(
+                    piece,
+                    None,
+                    reason.unwrap_or("it cannot be read").to_owned(),
+                )
+            }
+        };
+        self.declare(parsed.base, parsed.prefixes);
+        error
+    }
+
+    fn error(&self, piece: &Piece, place: Option<TextPosition>, reason: String) -> SyntaxError {
+        let (line, column) = place.map_or((piece.line, piece.column), |it| (it.line, it.column));
+        SyntaxError {
+            file: std::sync::Arc::clone(self.delivery.file()),
+            line: Some(line + 1),
+            column: Some(column + 1),
+            reason,
+        }
+    }
+}
+
+impl Parsed {
+    /// Takes quads up to the first error.
+    fn take(&mut self, items: impl Iterator<Item = Result<Quad, TurtleSyntaxError>>) {
+        for item in items {
+            match item {
+                Ok(quad) => self.quads.push(quad),
+                Err(error) => {
+                    self.error = Some(error);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// How many lines end in a text, counted as the parser does.
+fn line_ends(text: &[u8]) -> u64 {
+    let ends = |at: &usize| text[*at] == b'\n' || text.get(at + 1) != Some(&b'\n');
+    memchr::memchr2_iter(b'\n', b'\r', text)
+        .filter(ends)
+        .count() as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn each_read_is_of_one_statement_and_nothing_is_lost() {
-        let text =
-            "@prefix e: <http://e/> . e:a e:b 1.5, \". \" .<a> <b> <c>.\n<d> { <e> <f> 1 } .";
-        let mut reader = StatementReader::new(text.as_bytes());
-        let reached = reader.reached();
-        let mut parts = Vec::new();
+    /// The statements of a document, with what is after the last.
+    fn pieces(text: &str, is_trig: bool) -> Vec<String> {
+        let mut cutter = Cutter::new(text.as_bytes(), is_trig);
+        let mut found = Vec::new();
         loop {
-            let mut buf = [0; 1000];
-            let count = reader.read(&mut buf).expect("it is in memory");
-            if count == 0 {
-                break;
+            let batch = cutter.next_batch().expect("it is in memory");
+            if batch.pieces.is_empty() {
+                return found;
             }
-            let part = String::from_utf8(buf[..count].to_vec()).expect("it is text");
-            parts.push((reached.number.get(), part));
+            found.extend((0..batch.pieces.len()).map(|number| {
+                String::from_utf8(batch.text_of(number).to_vec()).expect("it is text")
+            }));
         }
-        let whole: String = parts.iter().map(|(_, part)| part.as_str()).collect();
-        assert_eq!(whole, text);
-        let numbers: Vec<u64> = parts.iter().map(|(number, _)| *number).collect();
-        assert_eq!(numbers, [0, 1, 2, 3, 4], "{parts:?}");
     }
 
     #[test]
-    fn what_is_handed_on_does_not_depend_on_how_it_is_read() {
-        let text = "<a> <b> 1 . <a> <b> 2.5 . ".repeat(100);
-        let mut reader = StatementReader::new(text.as_bytes());
-        let (mut whole, mut buf) = (Vec::new(), [0; 7]);
-        while let count @ 1.. = reader.read(&mut buf).expect("it is in memory") {
-            whole.extend_from_slice(&buf[..count]);
+    fn documents_are_cut_behind_statements_and_nothing_is_lost() {
+        let text = "@prefix e: <http://e/> . e:a e:b 1.5, \". \" .<a> <b> <c>.\n<d> <e> 'x";
+        let found = pieces(text, false);
+        assert_eq!(found.concat(), text);
+        assert_eq!(found.len(), 4, "{found:?}");
+        let text = "<g> { <a> <b> 1 . <a> <b> 2 } GRAPH e:h{<a> <b> <c>.}{} # }\n";
+        let found = pieces(text, true);
+        assert_eq!(found.concat(), text);
+        let expected = [
+            "<g> {",
+            " <a> <b> 1 .",
+            " <a> <b> 2 }",
+            " GRAPH e:h{",
+            "<a> <b> <c>.",
+            "}",
+            "{",
+            "}",
+            " # }\n",
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn batches_end_with_statements_wherever_the_text_is_long() {
+        let text = "<a> <b> 1 . <a> <b> 2.5 .\n".repeat(30_000);
+        let mut cutter = Cutter::new(text.as_bytes(), false);
+        let (mut whole, mut batches, mut lines) = (Vec::new(), 0, 0);
+        while let batch = cutter.next_batch().expect("it is in memory")
+            && let Some(first) = batch.pieces.first()
+        {
+            assert_eq!(first.line, lines);
+            lines += line_ends(&batch.text);
+            assert!(batch.text.len() < BATCH_BYTES + 100);
+            whole.extend_from_slice(&batch.text);
+            batches += 1;
         }
         assert_eq!(whole, text.as_bytes());
-        assert_eq!(reader.reached().number.get(), 199);
+        assert!(batches > 2);
+    }
+
+    #[test]
+    fn a_graph_without_a_name_gets_one_for_all_of_its_statements() {
+        let found = pieces("# [\nGRAPH [] { <a> <b> 1 . <a> <b> 2 }", true);
+        assert!(found[0].starts_with("\nGRAPH _:"), "{found:?}");
+        assert!(!has_anonymous_name(b" <[> {"));
+        assert!(has_anonymous_name(b"[ ] {"));
     }
 }

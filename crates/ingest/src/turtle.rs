@@ -122,16 +122,27 @@ pub(crate) struct TurtleWatch {
     most_state: u64,
     /// The word so far ends with a point that is not escaped, which is no part of it.
     after_point: bool,
+    ends: Ends,
+}
+
+/// What there was so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ends {
     /// Statements and blocks of graphs that have ended, whatever brackets are open: a point and a
     /// closing brace end one also where they are wrong. A point is known to be one by the byte
     /// after it.
-    ended: u64,
+    pub(crate) statements: u64,
+    /// Opening and closing braces.
+    pub(crate) opened: u64,
+    pub(crate) closed: u64,
+    /// Strings of one line and IRIs that are not closed where they have to be.
+    pub(crate) broken: u64,
 }
 
 impl TurtleWatch {
-    /// Statements and blocks of graphs that have ended.
-    pub(crate) fn ended(&self) -> u64 {
-        self.ended
+    /// What statements and the like have ended.
+    pub(crate) fn ends(&self) -> Ends {
+        self.ends
     }
 
     /// The most bytes that the parser held so far.
@@ -154,7 +165,7 @@ impl TurtleWatch {
             State::Word => match byte {
                 b'\\' => self.escaped = true,
                 _ if ends_word(byte) || (self.is_tag && !is_in_tag(byte)) => {
-                    self.ended += u64::from(self.after_point);
+                    self.ends.statements += u64::from(self.after_point);
                     self.end_word();
                     self.begin(byte);
                 }
@@ -166,6 +177,7 @@ impl TurtleWatch {
             State::Quoted(quote) if byte == quote => self.state = State::QuotedTwice(quote),
             State::Quoted(quote) => {
                 self.state = State::Short(quote);
+                self.after_point = false;
                 self.short_byte(byte, quote);
             }
             State::QuotedTwice(quote) if byte == quote => self.state = State::Long(quote, 0),
@@ -198,11 +210,13 @@ impl TurtleWatch {
                 State::Iri
             }
             b'(' | b'[' | b'{' => {
+                self.ends.opened += u64::from(byte == b'{');
                 self.open_bracket();
                 State::Between
             }
             b')' | b']' | b'}' => {
-                self.ended += u64::from(byte == b'}');
+                self.ends.statements += u64::from(byte == b'}');
+                self.ends.closed += u64::from(byte == b'}');
                 self.open_bytes -= self.open.pop().unwrap_or(0);
                 State::Between
             }
@@ -220,10 +234,15 @@ impl TurtleWatch {
     fn short_byte(&mut self, byte: u8, quote: u8) {
         match byte {
             b'\\' => self.escaped = true,
-            // At the end of its line it is an error.
-            b'\n' | b'\r' => self.end_token(),
+            // At the end of its line it is an error. A point before that is the statement's.
+            b'\n' | b'\r' => {
+                self.ends.broken += 1;
+                self.ends.statements += u64::from(self.after_point);
+                self.end_token();
+            }
             byte if byte == quote => self.end_token(),
-            _ => {}
+            b' ' | b'\t' => {}
+            _ => self.after_point = byte == b'.',
         }
     }
 
@@ -232,6 +251,7 @@ impl TurtleWatch {
             b'>' => self.end_iri(),
             // It is no IRI then.
             b'<' | b' ' | b'\t' | b'\n' | b'\r' | b'"' => {
+                self.ends.broken += 1;
                 self.end_token();
                 self.begin(byte);
             }
@@ -382,7 +402,7 @@ mod tests {
     fn statements_end_at_points_that_are_in_no_token() {
         let tokens = r#"<a.b.> e:a.b e:a\. 1.5 .5 ". " '. ' """. " .""" # . .
             "x"@en"#;
-        assert_eq!(watched(&format!("{tokens} ")).ended, 0);
+        assert_eq!(watched(&format!("{tokens} ")).ends.statements, 0);
         for (text, ended) in [
             ("<a> <b> <c> . ", 1),
             ("<a> <b> <c> .", 0),
@@ -393,10 +413,26 @@ mod tests {
             ("<a> <b> 'c'@en.\n", 1),
             ("<a> <b> [ <c> 1 . <d> <e> 2 . ", 2),
             ("<g> { <a> <b> 1 . <a> <b> 2 } <h> {}", 3),
-            ("\"not closed . \n <a> <b> <c> . ", 1),
+            ("\"not closed . \n <a> <b> <c> . ", 2),
+            ("\"not closed \n <a> <b> <c> . ", 1),
         ] {
-            assert_eq!(watched(text).ended, ended, "{text}");
+            assert_eq!(watched(text).ends.statements, ended, "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_not_closed_where_it_has_to_be_is_broken() {
+        for (text, broken) in [
+            ("<a> <b> 'c' , \"\"\"d\n\"\"\" , '' .\n", 0),
+            ("<a> <b> \"c .\n<a> <b> 'd' .\n", 1),
+            ("<a> <b> 'c\\' .\n<a> <b> <c .\n<d> <e> \"f\" .\n", 2),
+        ] {
+            let ends = watched(text).ends;
+            assert_eq!(ends.broken, broken, "{text}");
+            assert_eq!((ends.opened, ends.closed), (0, 0));
+        }
+        let ends = watched("<g> { <a> <b> '{' , <{> } {} # {\n").ends;
+        assert_eq!((ends.opened, ends.closed), (2, 2));
     }
 
     #[test]

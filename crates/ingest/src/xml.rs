@@ -6,6 +6,7 @@
 //! leaves all other questions of well-formedness to the parser. Entities, tags and XML literals
 //! are watched next door, where it is also said what the parser reads instead.
 
+use crate::xml_base::Bases;
 use crate::xml_entities::{Entities, TooMuch};
 use crate::xml_marks::{Literals, Marks};
 use crate::xml_rewrite::Rewriter;
@@ -58,12 +59,13 @@ pub(crate) struct XmlReader<R> {
 }
 
 impl<R: Read> XmlReader<R> {
-    pub(crate) fn new(inner: R, watch: Arc<XmlWatch>) -> Self {
+    /// A reader of a document with this base, if it has one.
+    pub(crate) fn new(inner: R, watch: Arc<XmlWatch>, base_iri: Option<&str>) -> Self {
         let inner = BufReader::with_capacity(1 << 16, inner);
         Self {
             inner,
             at_line_start: true,
-            end: XmlEnd::new(),
+            end: XmlEnd::new(Bases::new(base_iri)),
             rewriter: Rewriter::new(Arc::clone(&watch.marks)),
             handed_on: 0,
             watch,
@@ -72,7 +74,7 @@ impl<R: Read> XmlReader<R> {
 
     /// Reads on to the end of the line, or of what is in memory; false at the end of the document.
     fn read_line(&mut self) -> io::Result<bool> {
-        self.rewriter.out.clear();
+        self.rewriter.begin_line();
         self.handed_on = 0;
         let available = self.inner.fill_buf()?;
         if available.is_empty() {
@@ -126,6 +128,8 @@ pub(crate) struct Step<'a> {
     pub(crate) is_within_literal: bool,
     /// The name of an element that holds an XML literal, where its start tag ends.
     pub(crate) literal: Option<&'a [u8]>,
+    /// What the parser is to read in place of the attribute that ends.
+    pub(crate) base: Option<String>,
 }
 
 /// Which part of a document a byte is followed by.
@@ -155,11 +159,22 @@ struct XmlEnd {
     has_root: bool,
     entities: Entities,
     literals: Literals,
+    bases: Bases,
+}
+
+/// What is known where an attribute or a tag ends.
+enum Ended {
+    Nothing,
+    /// The start tag of an element that holds an XML literal.
+    Literal,
+    /// An attribute that says this to the parser.
+    Base(String),
 }
 
 impl XmlEnd {
-    fn new() -> Self {
+    fn new(bases: Bases) -> Self {
         Self {
+            bases,
             at: At::Text,
             tags: Tags::default(),
             has_root: false,
@@ -176,7 +191,7 @@ impl XmlEnd {
     fn step(&mut self, b: u8) -> Result<Step<'_>, TooMuch> {
         let before = self.at;
         self.at = self.next(b);
-        let is_literal = self.follow_tag(before, b)?;
+        let ended = self.follow_tag(before, b)?;
         match (before, self.at) {
             (At::DocType(_), At::DocType(_)) => self.entities.declare(b)?,
             (At::DocType(_), _) => self.entities.finish_declaration()?,
@@ -187,12 +202,15 @@ impl XmlEnd {
             before,
             at: self.at,
             is_within_literal: self.literals.is_within(),
-            literal: is_literal.then(|| self.literals.name()),
+            literal: matches!(ended, Ended::Literal).then(|| self.literals.name()),
+            base: match ended {
+                Ended::Base(base) => Some(base),
+                Ended::Literal | Ended::Nothing => None,
+            },
         })
     }
 
-    /// Whether a start tag ends of an element that holds an XML literal.
-    fn follow_tag(&mut self, before: At, b: u8) -> Result<bool, TooMuch> {
+    fn follow_tag(&mut self, before: At, b: u8) -> Result<Ended, TooMuch> {
         match (before, self.at) {
             (At::Less, At::Start { .. }) => {
                 self.tags.begin();
@@ -205,20 +223,32 @@ impl XmlEnd {
                 None => {
                     let attribute = self.tags.attribute()?;
                     self.literals.attribute(&attribute, &self.entities);
+                    if !self.literals.is_within()
+                        && let Some(base) = self.bases.attribute(&attribute, &self.entities)
+                    {
+                        return Ok(Ended::Base(base.to_owned()));
+                    }
                 }
             },
             (At::Start { slash, .. }, At::Text) => {
                 self.has_root = true;
                 self.tags.end(slash)?;
-                return Ok(self.literals.end(slash));
+                self.bases.begin();
+                if slash {
+                    self.bases.close();
+                }
+                if self.literals.end(slash) {
+                    return Ok(Ended::Literal);
+                }
             }
             (At::End, At::Text) => {
                 self.tags.close();
                 self.literals.close();
+                self.bases.close();
             }
             _ => {}
         }
-        Ok(false)
+        Ok(Ended::Nothing)
     }
 
     fn outside(&mut self, b: u8) {
@@ -281,7 +311,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<XmlEnd, TooMuch> {
-        let mut end = XmlEnd::new();
+        let mut end = XmlEnd::new(Bases::default());
         end.tags.read(text.len());
         for b in text.bytes() {
             end.step(b)?;

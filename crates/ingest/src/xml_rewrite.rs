@@ -6,6 +6,7 @@
 
 use crate::xml::{At, Step};
 use crate::xml_marks::{Marks, Pair};
+use quick_xml::escape::escape;
 use std::sync::Arc;
 
 pub(crate) struct Rewriter {
@@ -14,6 +15,8 @@ pub(crate) struct Rewriter {
     /// ends a comment or processing instruction. A few bytes.
     held: Vec<u8>,
     after_return: bool,
+    /// Where in `out` the value of the attribute begins that is being read, if it is all there.
+    value_at: Option<usize>,
     /// What is handed on.
     pub(crate) out: Vec<u8>,
 }
@@ -27,6 +30,7 @@ impl Rewriter {
             marks,
             held: Vec::new(),
             after_return: false,
+            value_at: None,
             out: Vec::new(),
         }
     }
@@ -41,11 +45,29 @@ impl Rewriter {
         }
     }
 
+    /// What is put out was handed on.
+    pub(crate) fn begin_line(&mut self) {
+        self.out.clear();
+        self.value_at = None;
+    }
+
     /// Takes a byte that a look at the document was taken with.
     pub(crate) fn push(&mut self, b: u8, step: &Step<'_>) {
         match (step.before, step.at) {
             (At::Start { quote: Some(_), .. }, _) if matches!(b, b'\t' | b'\n') => {
                 self.out.push(b' ');
+            }
+            (At::Start { quote: None, .. }, At::Start { quote: Some(_), .. }) => {
+                self.flush();
+                self.out.push(b);
+                self.value_at = Some(self.out.len());
+            }
+            (At::Start { quote: Some(_), .. }, At::Start { quote: None, .. }) => {
+                if let (Some(base), Some(at)) = (&step.base, self.value_at) {
+                    self.out.truncate(at);
+                    self.out.extend_from_slice(escape(base.as_str()).as_bytes());
+                }
+                self.out.push(b);
             }
             (At::Start { quote: None, .. }, At::Start { quote: None, .. }) if b == b'/' => {
                 self.flush();

@@ -27,7 +27,7 @@ const MAX_GROWTH: u64 = 32;
 const DECLARATION_BYTES: usize = " xmlns:=\"\"".len();
 
 /// So much of a name or value is looked at.
-const MAX_SEEN_BYTES: usize = 256;
+pub(crate) const MAX_SEEN_BYTES: usize = 256;
 
 /// Follows the tags of a document.
 #[derive(Default)]

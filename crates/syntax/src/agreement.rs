@@ -173,6 +173,15 @@ fn why_accepted(tokens: &[(Token, &str)], message: &str) -> Option<&'static str>
     {
         return Some("SPARQL 1.2");
     }
+    let base = oxiri::Iri::parse(BASE).expect("a base");
+    let is_odd = |(token, written): &(Token, &str)| match token.kind {
+        Kind::Iri => base.resolve(&written[1..written.len() - 1]).is_err(),
+        Kind::Language => oxilangtag::LanguageTag::parse(&written[1..]).is_err(),
+        _ => false,
+    };
+    if tokens.iter().any(is_odd) {
+        return Some("IRIs and language tags that data may hold");
+    }
     if follows(Kind::Not, &[Kind::Nil]) {
         return Some("an empty negated property set");
     }

@@ -495,7 +495,9 @@ impl<'t> Parser<'t, '_> {
         let are_several = inserts && blocks.first.is_some();
         let labels = are_several.then_some(&mut blocks.labels);
         let mut sink = DataSink::new(inserts, &mut ignore, labels);
+        self.inserts = inserts;
         self.block(&mut sink)?;
+        self.inserts = false;
         if inserts {
             blocks.first.get_or_insert(self.since(start));
         }

@@ -44,6 +44,7 @@ mod lexer;
 mod limits;
 mod memory;
 mod names;
+mod odd;
 mod parser;
 mod path;
 mod patterns;
@@ -66,6 +67,7 @@ mod words;
 
 pub use error::{Error, position};
 pub use names::{is_prefix_name, push_local_name};
+pub use odd::{is_readable_iri, is_readable_language, without_dots};
 pub use prologue::prefixes;
 pub use shape::{Argument, ArgumentKind, Shape, shape_of};
 pub use terms::{is_plain_iri, undeclared_prefix};

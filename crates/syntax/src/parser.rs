@@ -38,6 +38,8 @@ pub(crate) struct Parser<'t, 'o> {
     pub(crate) scope: Scope<'t>,
     /// Whether an aggregate may stand here.
     pub(crate) aggregates: Aggregates,
+    /// Whether what is read would be stored: then IRIs and language tags are those of their standards.
+    pub(crate) inserts: bool,
     /// Variables of the columns outside of aggregates, while these are read.
     pub(crate) used: Option<Vec<crate::tree::Variable<'t>>>,
     /// Those of a continuous query; none while another text is read.
@@ -105,6 +107,7 @@ impl<'t, 'o> Parser<'t, 'o> {
             open: Vec::new(),
             scope: Scope::default(),
             aggregates: Aggregates::Refused("here"),
+            inserts: false,
             used: None,
             clauses: None,
             whole: "query",

@@ -1,5 +1,6 @@
 //! Which bases and prefixes are declared where?
 
+use std::borrow::Cow;
 use std::mem::size_of;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use crate::error::Error;
 use crate::keywords::Keyword;
 use crate::lexer::{Kind, LONG};
 use crate::memory::Parsed;
+use crate::odd::without_dots;
 use crate::parser::Parser;
 use crate::words;
 
@@ -49,10 +51,11 @@ impl<'t> Declarations<'t> {
     pub(crate) fn new(base: Option<&str>) -> Result<Self, Error> {
         let mut declarations = Self::default();
         if let Some(base) = base {
-            let parsed = Iri::parse(base.to_owned()).map_err(|error| Error::Base {
-                iri: base.to_owned(),
-                message: error.to_string(),
-            })?;
+            let parsed =
+                Iri::parse(without_dots(base).into_owned()).map_err(|error| Error::Base {
+                    iri: base.to_owned(),
+                    message: error.to_string(),
+                })?;
             declarations.bases.push((0, parsed));
         }
         Ok(declarations)
@@ -136,7 +139,10 @@ impl<'t> Parser<'t, '_> {
                 self.advance()?;
                 let iri = self.declared_iri("a BASE declaration")?;
                 self.memory.take(iri.capacity())?;
-                let base = Iri::parse_unchecked(iri);
+                let base = Iri::parse_unchecked(match without_dots(&iri) {
+                    Cow::Owned(shorter) => shorter,
+                    Cow::Borrowed(_) => iri,
+                });
                 let declarations = Arc::get_mut(&mut self.names).expect(ALONE);
                 declarations.count += 1;
                 let number = declarations.count;
@@ -171,7 +177,7 @@ impl<'t> Parser<'t, '_> {
         self.memory
             .take(iri.len() + 2 * size_of::<(u32, Prefix)>())?;
         let prefix = Prefix {
-            is_plain: is_plain(&iri),
+            is_plain: is_plain(&iri) && Iri::parse(iri.as_str()).is_ok(),
             iri: iri.into_boxed_str(),
         };
         let declarations = Arc::get_mut(&mut self.names).expect(ALONE);

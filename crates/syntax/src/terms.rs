@@ -18,6 +18,7 @@ use crate::hints;
 use crate::keywords::Keyword;
 use crate::lexer::{ESCAPED, Kind, LONG, Token, span};
 use crate::memory::{Failure, Parsed};
+use crate::odd::{is_readable_iri, is_readable_language};
 use crate::parser::Parser;
 use crate::prologue::Prefix;
 use crate::tree::{Direction, Iri, Literal, LiteralKind, Name, Variable};
@@ -164,6 +165,7 @@ impl<'t> Parser<'t, '_> {
             if !has_base && token.extra == 0 {
                 return match Checked::parse(inside) {
                     Ok(_) => Ok(Cow::Borrowed(inside)),
+                    Err(_) if self.takes_odd(inside) => Ok(Cow::Borrowed(inside)),
                     Err(error) => Err(self.no_iri(token, &error.to_string())),
                 };
             }
@@ -225,11 +227,28 @@ impl<'t> Parser<'t, '_> {
                 &unescaped
             }
         };
-        let resolved = match self.names.base(self.visible) {
+        let base = self.names.base(self.visible);
+        let resolved = match base {
             Some(base) => base.resolve_into(reference, out),
             None => Checked::parse(reference).map(|_| out.push_str(reference)),
         };
-        resolved.map_err(|error| self.no_iri(token, &error.to_string()))
+        let Err(error) = resolved else {
+            return Ok(());
+        };
+        out.clear();
+        match base {
+            Some(base) => base.resolve_into_unchecked(reference, out),
+            None => out.push_str(reference),
+        }
+        match self.takes_odd(out) {
+            true => Ok(()),
+            false => Err(self.no_iri(token, &error.to_string())),
+        }
+    }
+
+    /// Whether this text may stand for an IRI here, though it is none: data may hold it.
+    fn takes_odd(&self, iri: &str) -> bool {
+        !self.inserts && is_readable_iri(iri)
     }
 
     fn no_iri(&self, token: Token, reason: &str) -> Failure {
@@ -265,6 +284,7 @@ impl<'t> Parser<'t, '_> {
         }
         match Checked::parse(out.as_str()) {
             Ok(_) => Ok(()),
+            Err(_) if self.takes_odd(out) => Ok(()),
             Err(error) => {
                 let (shown, written) = (hints::shown(out), token.of(self.text));
                 let message = format!("{written} is <{shown}>, which is not an IRI: {error}");
@@ -446,7 +466,7 @@ impl<'t> Parser<'t, '_> {
             }
             false => Cow::Borrowed(written),
         };
-        if LanguageTag::parse(&*tag).is_err() {
+        if !self.takes_language(&tag) {
             let shown = hints::shown(written);
             let message = format!("{shown} is not a language tag");
             return Err(self.wrong(self.token.span, message, None));
@@ -461,13 +481,18 @@ impl<'t> Parser<'t, '_> {
         let (written, direction) = self.language_parts()?;
         out.push_str(written);
         out.make_ascii_lowercase();
-        if LanguageTag::parse(out.as_str()).is_err() {
+        if !self.takes_language(out) {
             let shown = hints::shown(written);
             let message = format!("{shown} is not a language tag");
             return Err(self.wrong(self.token.span, message, None));
         }
         self.advance()?;
         Ok(direction)
+    }
+
+    /// Whether this is a language tag, or may stand for one here.
+    fn takes_language(&self, tag: &str) -> bool {
+        LanguageTag::parse(tag).is_ok() || (!self.inserts && is_readable_language(tag))
     }
 
     /// The tag as it is written, and the direction, of the token that is next.

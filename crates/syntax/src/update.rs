@@ -223,7 +223,10 @@ impl<'t> Parser<'t, '_> {
         let mut quads = Vec::new();
         self.scope.begin_template();
         self.open(Kind::OpenBrace, what)?;
+        // Only the template of INSERT may have blank nodes.
+        self.inserts = has_blanks;
         self.quads_of(&mut sink, &mut quads, what)?;
+        self.inserts = false;
         self.close(Kind::CloseBrace, what, &[])?;
         self.scope.end_template();
         self.memory.release(sink.triples);

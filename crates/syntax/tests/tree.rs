@@ -561,3 +561,66 @@ fn the_longest_token_is_taken() {
         query(&filter(expression));
     }
 }
+
+#[test]
+fn odd_terms_may_be_asked_for_and_removed_but_not_inserted() {
+    for term in [
+        "<http://e/[x]>",
+        "<http://e/%zz>",
+        "<http://e/#a#b>",
+        "<http://e:port/>",
+        "p:a\\%",
+        "'x'@zh-classical",
+        "'x'@englishlanguage",
+    ] {
+        let declared = "PREFIX p: <http://e/[/> ";
+        let asked = format!("{declared} SELECT * {{ ?s ?p {term} FILTER(?s = {term}) }}");
+        assert!(parse_query(&asked, Options::default()).is_ok(), "{asked}");
+        let options = Options {
+            base: Some("http://base/"),
+            ..Options::default()
+        };
+        assert!(parse_query(&asked, options).is_ok(), "{asked}");
+        for (before, after, is_read) in [
+            ("DELETE DATA { <http://e/s> <http://e/p> ", "}", true),
+            ("DELETE WHERE { ?s ?p ", "}", true),
+            ("DELETE { ?s ?p ", "} WHERE { ?s ?p ?o }", true),
+            ("INSERT DATA { <http://e/s> <http://e/p> ", "}", false),
+            ("INSERT { ?s ?p ", "} WHERE { ?s ?p ?o }", false),
+            (
+                "DELETE { ?s ?p ?o } INSERT { ?s ?p ",
+                "} WHERE { ?s ?p ?o }",
+                false,
+            ),
+        ] {
+            let update = format!("{declared} {before}{term}{after}");
+            let read = parse_update(&update, Options::default());
+            assert_eq!(read.is_ok(), is_read, "{update}");
+            // What follows is judged by itself.
+            let update = format!("{update} ; DELETE WHERE {{ ?s ?p {term} }}");
+            let read = parse_update(&update, Options::default());
+            assert_eq!(read.is_ok(), is_read, "{update}");
+        }
+    }
+    for wrong in [
+        "<a b>",
+        "<http://e/{x}>",
+        "<http://e/|>",
+        "<[x]>",
+        "'x'@en_US",
+        "'x'@-en",
+    ] {
+        let asked = format!("SELECT * {{ ?s ?p {wrong} }}");
+        assert!(parse_query(&asked, Options::default()).is_err(), "{asked}");
+    }
+    // A name that is an IRI only by its prefix is none to insert.
+    let named = "PREFIX p: <http://e/[/> INSERT DATA { p:s p:p p:o }";
+    assert!(parse_update(named, Options::default()).is_err());
+}
+
+#[test]
+fn dots_of_a_base_are_resolved_before_anything_else_is() {
+    let text = "BASE <http://e/a/../b/> SELECT * { ?s ?p <c> }";
+    let read = format!("{:?}", query(text));
+    assert!(read.contains("http://e/b/c"), "{read}");
+}
