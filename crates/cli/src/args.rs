@@ -27,9 +27,9 @@ use crate::sources::{with_file, with_variables};
 use crate::spill::SpillArguments;
 use crate::stream_args::{ServerArguments, StreamCommand};
 use crate::values::{
-    Prefix, parse_address, parse_cors_origin, parse_count, parse_duration, parse_format,
-    parse_graph_format, parse_iri, parse_memory, parse_prefix, parse_public_url, parse_role,
-    parse_seconds, parse_some_bytes, parse_stream_rate, parse_user_name,
+    Prefix, parse_address, parse_context, parse_cors_origin, parse_count, parse_duration,
+    parse_format, parse_graph_format, parse_iri, parse_memory, parse_prefix, parse_public_url,
+    parse_role, parse_seconds, parse_some_bytes, parse_stream_rate, parse_user_name,
 };
 
 const EXAMPLES: &str = "\
@@ -126,9 +126,22 @@ pub(crate) struct ReadArguments {
     /// Format of the files, whatever their names say: nt, nq, turtle, trig, rdfxml, jsonld
     #[arg(long, value_name = "F", value_parser = parse_format)]
     pub(crate) format: Option<Format>,
-    /// Go on after syntax errors: leave out what cannot be read, and say so
+    /// Go on after syntax errors: leave out statements that cannot be read, keep those with IRIs and
+    /// language tags that are odd but can be read, and say so
     #[arg(long)]
     pub(crate) lenient: bool,
+    /// A file that holds the context that documents of JSON-LD name by this IRI, as
+    /// https://example.org/context=context.jsonld; may be given more than once. Those of schema.org and
+    /// some of the W3C are known; none is fetched
+    #[arg(long, value_name = "IRI=FILE", value_parser = parse_context)]
+    pub(crate) context: Vec<ContextArgument>,
+}
+
+/// A context of JSON-LD and the file that it is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ContextArgument {
+    pub(crate) iri: String,
+    pub(crate) file: PathBuf,
 }
 
 /// Answer SPARQL queries over HTTP
@@ -390,14 +403,16 @@ Examples:
   jindou load --location store data.nt.gz more.ttl
   zcat dump.gz | jindou load --location store --format nt -
   jindou load --location store --graph http://example.org/g data.ttl
+  jindou load --location store data/ 'more/*.ttl.gz'
 
-Files may end in .nt .nq .ttl .trig .rdf .jsonld and others, and in .gz .zst .bz2 after that. What
-a store holds already stays, under the ids that it has.")]
+Files may end in .nt .nq .ttl .trig .rdf .jsonld and others, and in .gz .zst .bz2 after that; one
+whose first bytes are of another format is read in that, unless --format is given. A folder stands for
+all such files in it. What a store holds already stays, under the ids that it has.")]
 pub(crate) struct LoadArguments {
     /// Folder of the store; made if it is not there, and what it holds stays
     #[arg(long, value_name = "DIR")]
     pub(crate) location: PathBuf,
-    /// Files to load; `-` is standard input, which needs --format
+    /// Files, folders or patterns to load; `-` is standard input, which needs --format
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]

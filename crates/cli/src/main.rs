@@ -19,6 +19,7 @@ mod bench_stream_args;
 mod commands;
 mod control;
 mod failure;
+mod files;
 mod interrupt;
 mod log_args;
 mod notes;

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use jindou_bench::table::{bytes, thousands};
-use jindou_engine::ingest::{LoadOptions, Progress, Source};
-use jindou_engine::{Config, Database, EngineError, LoadReport, StoreError};
+use jindou_engine::ingest::{Contexts, LoadOptions, Progress, Source};
+use jindou_engine::{Config, Database, EngineError, LoadReport, StoreError, parquet_source};
 use oxrdf::NamedNode;
 
-use crate::args::ReadArguments;
+use crate::args::{ContextArgument, ReadArguments};
+use crate::files;
 use crate::progress::Watch;
 
 /// Errors of a lenient load that are described one by one.
@@ -22,6 +23,7 @@ pub(crate) fn sources(
     read: &ReadArguments,
     base: Option<&NamedNode>,
 ) -> anyhow::Result<Vec<Source>> {
+    let files = &files::expand(files)?;
     let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
     match files.iter().filter(|path| is_stdin(path)).count() {
         0 => {}
@@ -30,6 +32,9 @@ pub(crate) fn sources(
         _ => bail!("standard input can be read once only; give `-` once"),
     }
     let sources = files.iter().map(|path| {
+        if read.format.is_none() && files::is_parquet(path) {
+            return Ok(parquet_source(path)?);
+        }
         let mut source = if is_stdin(path) {
             Source::stdin()
         } else {
@@ -38,21 +43,35 @@ pub(crate) fn sources(
         if let Some(format) = read.format {
             source = source.with_format(format);
         }
-        match base {
+        Ok(match base {
             Some(base) => source.with_base_iri(base.as_str()),
             None => source,
-        }
+        })
     });
-    Ok(sources.collect())
+    sources.collect()
+}
+
+/// The contexts of JSON-LD that options give.
+pub(crate) fn contexts(read: &ReadArguments) -> anyhow::Result<Contexts> {
+    let mut contexts = Contexts::default();
+    for ContextArgument { iri, file } in &read.context {
+        let name = file.display();
+        let document = std::fs::read_to_string(file).with_context(|| name.to_string())?;
+        contexts = contexts
+            .with(iri, &document)
+            .with_context(|| name.to_string())?;
+    }
+    Ok(contexts)
 }
 
 /// The options of a load.
-pub(crate) fn load_options(read: &ReadArguments) -> LoadOptions {
-    LoadOptions {
+pub(crate) fn load_options(read: &ReadArguments) -> anyhow::Result<LoadOptions> {
+    Ok(LoadOptions {
         lenient: read.lenient,
         max_reported_errors: SHOWN_ERRORS,
+        contexts: contexts(read)?,
         ..LoadOptions::default()
-    }
+    })
 }
 
 /// A database in memory with these files, loaded under a progress bar. Says what it came to if
@@ -64,9 +83,10 @@ pub(crate) fn in_memory(
     config: Config,
 ) -> anyhow::Result<Database> {
     let sources = sources(files, read, None)?;
+    let options = load_options(read)?;
     let database = Database::with_config(config);
     load("loading", patience, |progress| {
-        let report = database.load(sources, &load_options(read), progress)?;
+        let report = database.load(sources, &options, progress)?;
         Ok((database.clone(), report))
     })
 }
@@ -178,6 +198,28 @@ fn load(
     let outcome = work(&progress);
     drop(watch);
     let (database, report) = outcome?;
+    tell_about_text(&report);
+    if start.elapsed() >= patience {
+        tell(&report, start.elapsed());
+    }
+    Ok(database)
+}
+
+/// Says what was left out, what was kept though it is odd, and what is in another format than its
+/// name says.
+fn tell_about_text(report: &LoadReport) {
+    for mistaken in report.mistaken.iter().take(SHOWN_ERRORS) {
+        note!(
+            "{}: read as {}, which it looks like, and not as {} (--format decides)",
+            mistaken.file,
+            mistaken.format,
+            mistaken.likely
+        );
+    }
+    if report.mistaken.len() > SHOWN_ERRORS {
+        let files = thousands(report.mistaken.len() as u64);
+        note!("{files} files in all are in another format than their names say");
+    }
     for skipped in &report.errors {
         let rest = match skipped.rest_dropped {
             true => " (and the rest of the file)",
@@ -186,12 +228,41 @@ fn load(
         note!("left out{rest}: {}", skipped.error);
     }
     if report.skipped > report.errors.len() as u64 {
-        note!("left out: {} errors in all", thousands(report.skipped));
+        let faults = &report.faults;
+        let kinds = kinds(&[
+            (faults.strings, "of strings"),
+            (faults.iris, "of IRIs"),
+            (faults.prefixes, "of prefixes"),
+            (faults.others, "others"),
+        ]);
+        note!(
+            "left out: {} errors in all: {kinds}",
+            thousands(report.skipped)
+        );
     }
-    if start.elapsed() >= patience {
-        tell(&report, start.elapsed());
+    if !report.odd.is_none() {
+        let kinds = kinds(&[
+            (
+                report.odd.iris,
+                "statements with IRIs that RFC 3987 refuses",
+            ),
+            (
+                report.odd.languages,
+                "with language tags that RFC 5646 refuses",
+            ),
+            (report.odd.escapes, "characters in two escapes"),
+        ]);
+        note!("kept though odd: {kinds}");
     }
-    Ok(database)
+}
+
+/// Numbers with what they count, but for those that are zero.
+fn kinds(counts: &[(u64, &str)]) -> String {
+    let known = counts.iter().filter(|(count, _)| *count > 0);
+    let shown: Vec<String> = known
+        .map(|(count, what)| format!("{} {what}", thousands(*count)))
+        .collect();
+    shown.join(", ")
 }
 
 /// Says what a load came to.

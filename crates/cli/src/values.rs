@@ -9,7 +9,7 @@ use jindou_engine::results::GraphFormat;
 use jindou_server::Role;
 use oxrdf::NamedNode;
 
-use crate::args::{CorsOrigin, StreamRate};
+use crate::args::{ContextArgument, CorsOrigin, StreamRate};
 
 /// An address or a name with a port. `localhost` is 127.0.0.1; without an address, as in `:7878`, all of
 /// the machine are meant, of both families where there is IPv6.
@@ -142,6 +142,18 @@ pub(crate) fn parse_prefix(text: &str) -> Result<Prefix, String> {
         name: name.to_owned(),
         iri: iri.to_owned(),
     })
+}
+
+/// A context of JSON-LD: its IRI, `=`, and the file that it is in. IRIs have that sign more often than
+/// names of files.
+pub(crate) fn parse_context(text: &str) -> Result<ContextArgument, String> {
+    match text.rsplit_once('=') {
+        Some((iri, file)) if !iri.is_empty() && !file.is_empty() => Ok(ContextArgument {
+            iri: iri.to_owned(),
+            file: file.into(),
+        }),
+        _ => Err("give the IRI of the context, `=` and its file".to_owned()),
+    }
 }
 
 pub(crate) fn parse_iri(text: &str) -> Result<NamedNode, String> {

@@ -179,7 +179,7 @@ fn mistakes_are_told_in_one_line() {
         &query("missing.nt", "ASK {}"),
         &["missing.nt", "check the name"],
     );
-    std::fs::write(path.join("data.foo"), TURTLE).unwrap();
+    std::fs::write(path.join("data.foo"), "neither name nor text").unwrap();
     assert_says(
         &query("data.foo", "ASK {}"),
         &["data.foo", "--format", ".nt"],

@@ -331,3 +331,293 @@ fn an_update_prints_what_it_changed() {
     ];
     assert_eq!(lines, expected);
 }
+
+/// What a load of these names said, and the objects that it stored.
+fn loaded(folder: &Path, names: &[&str]) -> (String, Vec<String>) {
+    let _absent = std::fs::remove_dir_all(folder.join("new"));
+    let output = output(folder, &[&["load", "--location", "new"], names].concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{names:?}: {said}");
+    let ask = "SELECT ?o { ?s ?p ?o } ORDER BY ?o";
+    let query = [
+        "query",
+        "--location",
+        "new",
+        "--results-format",
+        "tsv",
+        "--query",
+        ask,
+    ];
+    let rows = String::from_utf8(run(folder, &query)).unwrap();
+    (said, rows.lines().skip(1).map(str::to_owned).collect())
+}
+
+#[test]
+fn folders_and_patterns_stand_for_the_files_in_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::create_dir_all(folder.join("data/inner")).unwrap();
+    let triple = |object: &str| format!("<http://e/s> <http://e/p> \"{object}\" .\n");
+    for (name, object) in [
+        ("data/b.nt", "b"),
+        ("data/a.ttl", "a"),
+        ("data/inner/c.nq", "c"),
+        ("data/notes.md", "no triple"),
+        ("data/[x].nt", "x"),
+    ] {
+        std::fs::write(folder.join(name), triple(object)).unwrap();
+    }
+    let quoted = |objects: &[&str]| -> Vec<String> {
+        objects
+            .iter()
+            .map(|object| format!("\"{object}\""))
+            .collect()
+    };
+    let (said, objects) = loaded(folder, &["data"]);
+    assert_eq!(objects, quoted(&["a", "b", "c", "x"]));
+    assert!(said.contains("left out: data/notes.md"), "{said}");
+    assert_eq!(loaded(folder, &["data/*.nt"]).1, quoted(&["b", "x"]));
+    assert_eq!(
+        loaded(folder, &["data/**/*.n?"]).1,
+        quoted(&["b", "c", "x"])
+    );
+    // A file that is there is no pattern.
+    assert_eq!(
+        loaded(folder, &["data/[x].nt", "data/a.ttl"]).1,
+        quoted(&["a", "x"])
+    );
+    std::fs::create_dir(folder.join("empty")).unwrap();
+    for (name, said) in [
+        ("empty", "no file whose ending tells a format"),
+        ("data/*.trig", "no file whose ending tells a format"),
+        ("data/*.md", "no file whose ending tells a format"),
+        ("data/***.nt", "no pattern"),
+    ] {
+        refused(folder, &["load", "--location", "none", name], &[name, said]);
+    }
+}
+
+#[test]
+fn a_load_says_what_it_left_out_what_is_odd_and_what_is_misnamed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let bad = "<http://e/s> <http://e/p> \"not closed .\n".repeat(6);
+    let odd = "<http://e/s> <http://e/p> <http://e/[x]>, \"y\"@zh-classical .\n";
+    std::fs::write(
+        folder.join("x.owl"),
+        format!("@prefix e: <http://e/> .\n{bad}{odd}"),
+    )
+    .unwrap();
+    let (said, objects) = loaded(folder, &["--lenient", "x.owl"]);
+    assert_eq!(objects, ["<http://e/[x]>", "\"y\"@zh-classical"]);
+    for part in [
+        "x.owl: read as Turtle",
+        "left out: x.owl:2:",
+        "6 errors in all: 6 of strings",
+        "1 statements with IRIs that RFC 3987 refuses, 1 with language tags that RFC 5646 refuses",
+    ] {
+        assert!(said.contains(part), "{part:?} is not in {said}");
+    }
+    // Such terms can be asked for, by the same text or by their characters, and removed.
+    let ask = |pattern: &str| {
+        let query = format!("ASK {{ {pattern} }}");
+        let answer = run(
+            folder,
+            &[
+                "query",
+                "--location",
+                "new",
+                "--results-format",
+                "tsv",
+                "--query",
+                &query,
+            ],
+        );
+        String::from_utf8(answer).unwrap().contains("true")
+    };
+    for pattern in [
+        "?s ?p <http://e/[x]>",
+        "?s ?p ?o FILTER(?o = <http://e/[x]>)",
+        "?s ?p ?o FILTER(STR(?o) = 'http://e/[x]')",
+        "?s ?p 'y'@zh-classical",
+        "?s ?p ?o FILTER(LANG(?o) = 'zh-classical')",
+    ] {
+        assert!(ask(pattern), "{pattern}");
+    }
+    let update = "DELETE DATA { <http://e/s> <http://e/p> <http://e/[x]> }";
+    run(folder, &["update", "--location", "new", "--update", update]);
+    assert!(!ask("?s ?p <http://e/[x]>"));
+    refused(
+        folder,
+        &["load", "--location", "strict", "x.owl"],
+        &["x.owl:2:"],
+    );
+}
+
+#[test]
+fn a_dump_in_parquet_loads_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let data = "\
+<http://e/a> <http://e/p> <http://e/b> .\n\
+<http://e/a> <http://e/p> <http://e/\u{fc}\u{1f600}> <http://e/g> .\n\
+_:x <http://e/p> _:x _:x .\n\
+<http://e/a> <http://e/p> _:x <http://e/h> .\n\
+<http://e/a> <http://e/p> \"\" .\n\
+<http://e/a> <http://e/p> \"a\\\"b\\\\c\\n\\r\\t\\u0000\u{1f600}\" .\n\
+<http://e/a> <http://e/p> \"x\"@en-gb .\n\
+<http://e/a> <http://e/p> \"01\"^^<http://www.w3.org/2001/XMLSchema#integer> .\n\
+<http://e/a> <http://e/p> \"1\"^^<http://www.w3.org/2001/XMLSchema#integer> <http://e/g> .\n\
+<http://e/a> <http://e/p> \"1.5\"^^<http://www.w3.org/2001/XMLSchema#decimal> .\n\
+<http://e/a> <http://e/p> \"true\"^^<http://www.w3.org/2001/XMLSchema#boolean> .\n\
+<http://e/a> <http://e/p> \"2020-01-01T00:00:00Z\"^^<http://www.w3.org/2001/XMLSchema#dateTime> .\n\
+<http://e/a> <http://e/p> \"_:x\"^^<http://e/t> .\n";
+    let many: String = (0..10_000)
+        .map(|n| format!("<http://e/s{n}> <http://e/q> \"{n}\" .\n"))
+        .collect();
+    std::fs::write(folder.join("data.nq"), data.to_owned() + &many).unwrap();
+    let dumped = |store: &str| {
+        // Labels of blank nodes are another load's.
+        let text = run(folder, &["dump", "--location", store, "--format", "nq"]);
+        let words = |line: String| {
+            let word = |word: &str| match word.starts_with("_:f") {
+                true => "_:x".to_owned(),
+                false => word.to_owned(),
+            };
+            let words: Vec<String> = line.split(' ').map(word).collect();
+            words.join(" ")
+        };
+        let mut found: Vec<String> = lines(&text).into_iter().map(words).collect();
+        found.sort();
+        found
+    };
+    run(folder, &["load", "--location", "first", "data.nq"]);
+    run(
+        folder,
+        &["dump", "--location", "first", "--output", "dump.parquet"],
+    );
+    run(folder, &["load", "--location", "second", "dump.parquet"]);
+    let (first, second) = (dumped("first"), dumped("second"));
+    assert_eq!(first.len(), 10_013);
+    assert!(
+        first == second,
+        "{:?}",
+        first.iter().zip(&second).find(|(a, b)| a != b)
+    );
+    // One graph has no names of graphs.
+    let one = [
+        "dump",
+        "--location",
+        "first",
+        "--default-graph",
+        "--output",
+        "one.parquet",
+    ];
+    run(folder, &one);
+    run(folder, &["load", "--location", "third", "one.parquet"]);
+    assert_eq!(dumped("third").len(), 10_000 + 9);
+    // Rows of a query are no graph.
+    let select = "SELECT ?s { ?s ?p ?o } LIMIT 1";
+    run(
+        folder,
+        &[
+            "query",
+            "--location",
+            "first",
+            "--query",
+            select,
+            "--output",
+            "rows.parquet",
+        ],
+    );
+    refused(
+        folder,
+        &["load", "--location", "none", "rows.parquet"],
+        &["rows.parquet", "subject"],
+    );
+    std::fs::write(folder.join("text.parquet"), "PAR1 but no more").unwrap();
+    refused(
+        folder,
+        &["load", "--location", "none", "text.parquet"],
+        &["no Parquet file"],
+    );
+}
+
+#[test]
+fn contexts_are_given_as_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let document = r#"{"@context": "http://c/x=y", "@id": "http://e/a", "p": "o"}"#;
+    std::fs::write(folder.join("a.jsonld"), document).unwrap();
+    std::fs::write(
+        folder.join("c.json"),
+        r#"{"@context": {"p": "http://e/p"}}"#,
+    )
+    .unwrap();
+    let load = ["load", "--location", "none", "a.jsonld"];
+    refused(folder, &load, &["--context http://c/x=y=FILE"]);
+    let (_, objects) = loaded(folder, &["--context", "http://c/x=y=c.json", "a.jsonld"]);
+    assert_eq!(objects, ["\"o\""]);
+    let wrong = ["load", "--location", "none", "a.jsonld", "--context"];
+    refused(
+        folder,
+        &[&wrong[..], &["http://c/=missing"]].concat(),
+        &["missing"],
+    );
+    std::fs::write(folder.join("no.json"), "{}").unwrap();
+    refused(
+        folder,
+        &[&wrong[..], &["http://c/=no.json"]].concat(),
+        &["no.json", "@context"],
+    );
+}
+
+/// What is in the files of a store, by their names.
+fn stored_files(folder: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
+    let file = |name: String| {
+        let bytes = std::fs::read(folder.join(&name)).unwrap();
+        (name, bytes)
+    };
+    names(folder).into_iter().map(file).collect()
+}
+
+#[test]
+fn a_small_load_into_a_large_store_writes_what_it_brings() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let triples = |numbers: std::ops::Range<usize>| -> String {
+        let triple = |n: usize| format!("<http://e/s{n}> <http://e/p{}> \"{n}\" .\n", n % 10);
+        numbers.map(triple).collect()
+    };
+    std::fs::write(folder.join("large.nt"), triples(0..200_000)).unwrap();
+    run(folder, &["load", "--location", "store", "large.nt"]);
+    let before = stored_files(&folder.join("store"));
+    std::fs::write(folder.join("small.nt"), triples(200_000..200_010)).unwrap();
+    run(folder, &["load", "--location", "store", "small.nt"]);
+    let after = stored_files(&folder.join("store"));
+    assert_eq!(before.len(), after.len());
+    let mut changed = 0;
+    for (name, bytes) in &after {
+        let old = &before[name];
+        assert_eq!(old.len(), bytes.len(), "{name}");
+        // The log has its room from the first on.
+        let differs = old.iter().zip(bytes).filter(|(a, b)| a != b).count();
+        assert!(differs == 0 || name.starts_with("log-"), "{name}");
+        changed += differs;
+    }
+    let whole: usize = after.values().map(Vec::len).sum();
+    assert!((200..4096).contains(&changed), "{changed} of {whole} bytes");
+    let count = [
+        "query",
+        "--location",
+        "store",
+        "--results-format",
+        "tsv",
+        "--query",
+    ];
+    let count = run(
+        folder,
+        &[&count[..], &["SELECT (COUNT(*) AS ?n) { ?s ?p ?o }"]].concat(),
+    );
+    assert!(String::from_utf8(count).unwrap().contains("200010"));
+}

@@ -3,7 +3,7 @@
 //! Runs the manifests for N-Triples, N-Quads, Turtle, TriG and RDF/XML.
 
 use jindou_conformance::record::{Counts, record};
-use jindou_ingest::{IngestError, LoadOptions, Progress, QuadSink, Source, load};
+use jindou_ingest::{Format, IngestError, LoadOptions, Progress, QuadSink, Source, load};
 use oxrdf::dataset::CanonicalizationAlgorithm;
 use oxrdf::vocab::rdf;
 use oxrdf::{Dataset, Graph, NamedNode, NamedNodeRef, NamedOrBlankNodeRef, QuadRef, TermRef};
@@ -56,7 +56,13 @@ fn read(files: &Files, iri: &str, chunk_bytes: usize) -> Result<Dataset, IngestE
     let bytes = files
         .get(path)
         .unwrap_or_else(|| panic!("{path} is not in the archive"));
-    let source = Source::bytes(path, bytes.as_slice()).with_base_iri(iri);
+    // What is wrong in one format may be right in another, which is not the question.
+    let format = Format::from_file_name(path)
+        .0
+        .expect("the ending is of a format");
+    let source = Source::bytes(path, bytes.as_slice())
+        .with_format(format)
+        .with_base_iri(iri);
     let options = LoadOptions {
         threads: NonZeroUsize::new(2).unwrap(),
         chunk_bytes: NonZeroUsize::new(chunk_bytes).unwrap(),

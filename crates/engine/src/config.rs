@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use jindou_exec::{
     CancellationToken, GraphSource, MemoryPool, ServiceCaller, SpillLimits, Transport,
 };
-use jindou_ingest::ThreadStart;
+use jindou_ingest::{Contexts, ThreadStart};
 use jindou_model::ShardId;
 use jindou_partition::Shards;
 use jindou_store::DurabilityOptions;
@@ -38,6 +38,9 @@ pub struct Config {
     pub spill: SpillLimits,
     /// Bytes that all queries may hold together, beyond the first MiB of each. Default: no limit.
     pub memory_pool: Option<Arc<MemoryPool>>,
+    /// The contexts that JSON-LD of updates and of the graph store may name. Default: those that are
+    /// known to begin with.
+    pub contexts: Contexts,
     /// What each thread that heavy queries share calls when it begins. Default: nothing.
     pub worker_start: Option<ThreadStart>,
     /// What each thread calls when it begins that reads a long text of an update or a document;
@@ -183,6 +186,7 @@ impl Default for Config {
             query_memory_bytes: 4 << 30,
             spill: SpillLimits::new(&env::temp_dir(), DEFAULT_SPILL_BYTES),
             memory_pool: None,
+            contexts: Contexts::default(),
             worker_start: None,
             reading_start: None,
             update_start: None,

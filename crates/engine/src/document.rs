@@ -81,6 +81,7 @@ pub(crate) fn read(
         chunk_bytes: CHUNK_BYTES,
         max_line_bytes: MAX_LINE_BYTES,
         thread_start: thread_start.cloned(),
+        contexts: inner.config.contexts.clone(),
         ..LoadOptions::default()
     };
     let sink = |_| DocumentSink {

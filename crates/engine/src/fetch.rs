@@ -116,9 +116,9 @@ pub(crate) fn fetch(
         }
     };
     Ok(Fetched {
-        source: Source::reader(head.name, parts)
-            .with_format(head.format)
-            .with_base_iri(head.base),
+        source: head
+            .format
+            .of(Source::reader(head.name, parts).with_base_iri(head.base)),
         trouble,
     })
 }
@@ -134,7 +134,7 @@ enum Part {
 struct Head {
     /// As a file's: its ending may tell the compression.
     name: String,
-    format: Format,
+    format: Told,
     /// The address that was read at last.
     base: String,
 }
@@ -166,7 +166,8 @@ fn read(web: &Web, address: Uri, sender: &SyncSender<Part>) -> Result<Result<(),
             body: excerpt(response.body_mut()),
         });
     }
-    let Some(format) = format_of(&response, &address) else {
+    let format = format_of(&response, &address);
+    let Some(format) = format else {
         let found = media_type(&response).unwrap_or("no media type").to_owned();
         return Err(WebError::MediaType {
             found,
@@ -200,16 +201,34 @@ fn read(web: &Web, address: Uri, sender: &SyncSender<Part>) -> Result<Result<(),
     }
 }
 
-/// The format of a document, by its media type; by the ending of its path where that is vague.
-fn format_of(response: &Response<Body>, address: &Uri) -> Option<Format> {
+/// What is told of a document's format.
+enum Told {
+    Format(Format),
+    /// Nothing that must hold; the document says it.
+    Vaguely(Option<Format>),
+}
+
+impl Told {
+    fn of(&self, source: Source) -> Source {
+        match self {
+            Self::Format(format) => source.with_format(*format),
+            Self::Vaguely(Some(likely)) => source.with_likely_format(*likely),
+            Self::Vaguely(None) => source,
+        }
+    }
+}
+
+/// The format of a document, by its media type; by the ending of its path, and by how it begins, where
+/// that is vague.
+fn format_of(response: &Response<Body>, address: &Uri) -> Option<Told> {
     let told = media_type(response).unwrap_or_default();
     let (named, _) = Format::from_file_name(address.path());
     let by_type = || Format::from_name(told).ok();
     let plain = told.split(';').next().unwrap_or_default().trim();
     let is_vague = plain.is_empty() || VAGUE.iter().any(|vague| plain.eq_ignore_ascii_case(vague));
     match is_vague {
-        true => named.or_else(by_type),
-        false => by_type(),
+        true => Some(Told::Vaguely(named.or_else(by_type))),
+        false => by_type().map(Told::Format),
     }
 }
 

@@ -42,6 +42,7 @@ mod load;
 mod merge;
 mod onto;
 mod page;
+mod parquet_source;
 mod policy;
 mod prefixes;
 mod progress;
@@ -93,6 +94,7 @@ pub use jindou_stream::{
 pub use load::LoadReport;
 pub use merge::MergePolicy;
 pub use page::{Page, PageAnswer, PageRequest};
+pub use parquet_source::{PARQUET_ENDING, parquet_source};
 pub use policy::{AddressPolicy, AddressPrefix, InvalidAddressPrefix};
 pub use prefixes::{PrefixError, PrefixTable};
 pub use progress::QueryProgress;

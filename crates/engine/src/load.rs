@@ -7,7 +7,9 @@
 use std::time::{Duration, Instant};
 
 use jindou_fabric::allocator;
-use jindou_ingest::{LoadOptions, Progress, QuadSink, Report, Skipped, Source};
+use jindou_ingest::{
+    Faults, LoadOptions, Mistaken, Odd, Progress, QuadSink, Report, Skipped, Source,
+};
 use jindou_model::SnapshotNumber;
 use jindou_store::bulk::{BulkSink, build, stage_onto};
 use jindou_store::{Base, LayerKind, Snapshot, StoreError};
@@ -40,6 +42,12 @@ pub struct LoadReport {
     pub skipped: u64,
     /// The first of the errors that left something out.
     pub errors: Vec<Skipped>,
+    /// All of them, by what is wrong.
+    pub faults: Faults,
+    /// What was kept, with `lenient`, though its standard refuses it.
+    pub odd: Odd,
+    /// The sources that are in another format than their names say.
+    pub mistaken: Vec<Mistaken>,
     /// Triples in the default graph after the load.
     pub triples: u64,
     /// Quads in named graphs after the load.
@@ -106,6 +114,9 @@ fn report(report: Report, [triples, named_quads]: [u64; 2], times: [Duration; 2]
         bytes_read: report.bytes_read,
         skipped: report.skipped,
         errors: report.errors,
+        faults: report.faults,
+        odd: report.odd,
+        mistaken: report.mistaken,
         triples,
         named_quads,
         read_time,

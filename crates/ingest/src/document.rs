@@ -1,6 +1,7 @@
 //! Which quads does this document in Turtle, TriG, RDF/XML or JSON-LD hold?
 
 use crate::blank::BlankNames;
+use crate::contexts::Contexts;
 use crate::error::{IngestError, SyntaxError};
 use crate::format::Format;
 use crate::iri;
@@ -19,9 +20,11 @@ use oxrdf::{
     BlankNode, BlankNodeRef, GraphName, GraphNameRef, NamedOrBlankNode, Quad, QuadRef, Term,
 };
 use oxrdfio::{
-    JsonLdProfileSet, RdfFormat, RdfParseError, RdfParser, RdfSyntaxError, TextPosition,
+    JsonLdProfile, JsonLdProfileSet, LoadedDocument, RdfFormat, RdfParseError, RdfParser,
+    RdfSyntaxError, TextPosition,
 };
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::io::{self, Read};
 use std::sync::Arc;
 
@@ -33,11 +36,8 @@ const MAX_TOKEN_BYTES: usize = 16 << 20;
 
 const CUT_SHORT: &str = "the document ends before its root element is closed";
 
-/// In what the parser of JSON-LD says of a context that is an IRI.
-const NO_CONTEXTS: &str = "No LoadDocumentCallback";
-const REMOTE_CONTEXT: &str = "the @context is an IRI, and contexts are not fetched from elsewhere; \
-                              put the context itself in its place, or convert the document first, \
-                              as to N-Quads";
+/// In what is said of a context that is an IRI and not known.
+const UNKNOWN_CONTEXT: &str = "this context is not known";
 
 /// Room for the outside names of a quad's blank nodes; kept from quad to quad.
 #[derive(Default)]
@@ -102,6 +102,7 @@ pub(crate) struct DocumentContext<'a> {
     pub(crate) lenient: bool,
     /// How many errors are described; the others are counted.
     pub(crate) max_described: usize,
+    pub(crate) contexts: &'a Contexts,
     pub(crate) progress: &'a Progress,
 }
 
@@ -138,7 +139,13 @@ pub(crate) fn read<S: QuadSink>(
         }
         (None, Format::JsonLd) => {
             let steps = opened.json_steps;
-            Box::new(JsonReader::new(opened.reader, opened.guard, steps))
+            let contexts = context.contexts.clone();
+            Box::new(JsonReader::new(
+                opened.reader,
+                opened.guard,
+                steps,
+                contexts,
+            ))
         }
         (None, _) => match opened.guard {
             Some(guard) => Box::new(TurtleReader::new(opened.reader, guard, context.base_iri)),
@@ -181,6 +188,10 @@ fn read_on<S: QuadSink>(
     let (place, context) = (delivery.place, delivery.context);
     let mut items = parser(format, context)?.for_reader(reader);
     let mut is_begun = false;
+    if format == Format::JsonLd {
+        let contexts = context.contexts.clone();
+        items = items.with_document_loader(move |iri| load_context(&contexts, iri));
+    }
     loop {
         let item = items.next();
         if !is_begun || item.is_none() {
@@ -308,6 +319,23 @@ impl<S: QuadSink> Delivery<'_, S> {
     }
 }
 
+/// The context that a document of JSON-LD names.
+fn load_context(
+    contexts: &Contexts,
+    iri: &str,
+) -> Result<LoadedDocument, Box<dyn Error + Send + Sync>> {
+    match contexts.document(iri) {
+        Some(document) => Ok(LoadedDocument {
+            url: iri.to_owned(),
+            content: document.as_bytes().to_vec(),
+            format: RdfFormat::JsonLd {
+                profile: JsonLdProfile::Context.into(),
+            },
+        }),
+        None => Err(UNKNOWN_CONTEXT.into()),
+    }
+}
+
 fn parser(format: Format, context: &DocumentContext<'_>) -> Result<RdfParser, IngestError> {
     let parser = RdfParser::from_format(match format {
         Format::NTriples => RdfFormat::NTriples,
@@ -333,6 +361,17 @@ fn parser(format: Format, context: &DocumentContext<'_>) -> Result<RdfParser, In
             base_iri: base_iri.to_owned(),
             reason: e.to_string(),
         })
+}
+
+/// What to do about a context that is not known.
+fn unknown_context(text: &str) -> String {
+    let named = text.split_once("remote context ").map(|(_, rest)| rest);
+    let iri = named.and_then(|rest| rest.split_once(": "));
+    let iri = iri.map_or("IRI", |(iri, _)| iri);
+    format!(
+        "the @context <{iri}> is not known, and contexts are not fetched from elsewhere; give it as a \
+         file (--context {iri}=FILE), or put the context itself in its place"
+    )
 }
 
 /// Tells where in which document an error is.
@@ -363,7 +402,7 @@ impl Place<'_> {
         // The parser's own words begin with the place, which is told apart here.
         let text = error.to_string();
         let reason = match (&start, text.split_once(": ")) {
-            _ if text.contains(NO_CONTEXTS) => REMOTE_CONTEXT.to_owned(),
+            _ if text.contains(UNKNOWN_CONTEXT) => unknown_context(&text),
             (Some(_), Some((place, reason))) if place.starts_with("Parser error ") => {
                 reason.to_owned()
             }

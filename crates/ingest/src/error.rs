@@ -12,8 +12,9 @@ use std::sync::Arc;
 pub enum IngestError {
     /// The ending of the name says nothing about the format, and none was given.
     #[error(
-        "{file}: the format cannot be told from the name; known endings are {}, each with .gz, \
-         .zst or .bz2 after it if compressed; otherwise name the format with --format ({})",
+        "{file}: the format is known neither by the name nor by how it begins; known endings are \
+         {}, each with .gz, .zst or .bz2 after it if compressed; otherwise name the format by --format \
+         or a media type ({})",
         Format::ENDINGS,
         Format::NAMES
     )]
@@ -75,6 +76,14 @@ pub enum IngestError {
         /// The base IRI given.
         base_iri: String,
         /// Why it is refused.
+        reason: String,
+    },
+    /// The document of a context is none.
+    #[error("the context <{iri}> cannot be read: {reason}")]
+    Context {
+        /// The IRI by which documents name it.
+        iri: String,
+        /// What is wrong with it.
         reason: String,
     },
     /// The operating system gives no thread to parse on.

@@ -7,6 +7,7 @@
 //! (`json_cost`), and refuses what is beyond the bounds before the parser sees it. What is well
 //! formed it leaves to the parser.
 
+use crate::contexts::Contexts;
 use crate::json_cost::{Cost, JsonSteps};
 use crate::json_terms::Terms;
 use crate::source::Guard;
@@ -20,6 +21,9 @@ pub(crate) const MAX_JSON_DEPTH: usize = 256;
 /// How many terms of a context may be defined each by the next, those of the contexts within
 /// their definitions included.
 pub(crate) const MAX_DEFINITION_DEPTH: usize = 64;
+
+/// How many contexts that documents name may name each other.
+const MAX_NAMED_CONTEXTS: usize = 8;
 
 /// What the parser holds, besides names, for each value of a document: all quads are made at its
 /// end. What it takes is measured by a test of the engine.
@@ -57,12 +61,14 @@ impl<R: Read> JsonReader<R> {
         inner: R,
         guard: Option<Arc<dyn Guard>>,
         shared: Option<Arc<JsonSteps>>,
+        known: Contexts,
     ) -> Self {
         Self {
             inner,
             guard,
             watch: JsonWatch {
                 shared,
+                known,
                 ..JsonWatch::default()
             },
         }
@@ -142,6 +148,9 @@ struct JsonWatch {
     cost: Cost,
     /// What the document shares with others.
     shared: Option<Arc<JsonSteps>>,
+    /// The contexts that it may name, and how many name each other where it is.
+    known: Contexts,
+    named: usize,
     read: u64,
     /// The terms with contexts of their own.
     scoped: HashSet<String>,
@@ -172,6 +181,42 @@ impl JsonWatch {
             }
         }
         Ok(())
+    }
+
+    /// The string seen last, if it ends here as a value. A context that it names counts as if it stood
+    /// there.
+    fn end_value(&mut self) -> Result<(), String> {
+        let context = match self.has_string && self.is_at_context() {
+            true => self.known.context(&unescape(&self.string)),
+            false => None,
+        };
+        self.value();
+        let Some(context) = context else {
+            return Ok(());
+        };
+        if self.named == MAX_NAMED_CONTEXTS {
+            return Err(format!(
+                "contexts name each other in a circle, or more than {MAX_NAMED_CONTEXTS} deep"
+            ));
+        }
+        self.named += 1;
+        for b in context.bytes() {
+            match self.in_string {
+                true => self.string_byte(b),
+                false => self.byte(b)?,
+            }
+        }
+        self.named -= 1;
+        Ok(())
+    }
+
+    /// Whether a text here is the IRI of a context.
+    fn is_at_context(&self) -> bool {
+        let innermost = self.containers.last();
+        innermost.is_some_and(|it| match it.open {
+            Open::Contexts { terms: None, .. } => true,
+            _ => it.is_object && it.at_context,
+        })
     }
 
     fn string_byte(&mut self, b: u8) {
@@ -213,13 +258,13 @@ impl JsonWatch {
                 return self.open(b == b'{');
             }
             b'}' | b']' => {
-                self.value();
+                self.end_value()?;
                 self.close()?;
                 return self.cost.check(self.read, self.shared.as_deref());
             }
             b',' => {
                 self.tokens += 1;
-                self.value();
+                self.end_value()?;
                 self.word();
                 return self.cost.check(self.read, self.shared.as_deref());
             }

@@ -35,6 +35,8 @@
 
 mod blank;
 mod chunk;
+mod content;
+mod contexts;
 mod document;
 mod error;
 mod format;
@@ -62,11 +64,12 @@ mod xml_marks;
 mod xml_rewrite;
 mod xml_tags;
 
+pub use contexts::Contexts;
 pub use error::{IngestError, SyntaxError};
 pub use format::{Compression, Format};
 pub use json_cost::JsonSteps;
 pub use lines::read_lines;
-pub use load::{LoadOptions, QuadSink, Report, Skipped, ThreadStart, load};
+pub use load::{LoadOptions, Mistaken, QuadSink, Report, Skipped, ThreadStart, load};
 pub use odd::{Faults, Odd};
 pub use progress::Progress;
 pub use single::{read_document, with_parser_stack};

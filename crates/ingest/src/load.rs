@@ -1,7 +1,9 @@
 //! Load these sources into those sinks: what may be asked for, and what is told afterwards?
 
 use crate::chunk::Sizes;
+use crate::contexts::Contexts;
 use crate::error::{IngestError, SyntaxError};
+use crate::format::Format;
 use crate::odd::{Faults, Odd};
 use crate::pool;
 use crate::progress::Progress;
@@ -69,6 +71,8 @@ pub struct LoadOptions {
     pub chunk_bytes: NonZeroUsize,
     /// A line of N-Triples or N-Quads that does not fit in a chunk may be about as long as this.
     pub max_line_bytes: usize,
+    /// The contexts that documents of JSON-LD may name. Default: those that are known to begin with.
+    pub contexts: Contexts,
     /// What each thread that parses calls first. Default: nothing.
     pub thread_start: Option<ThreadStart>,
 }
@@ -92,6 +96,7 @@ impl Default for LoadOptions {
             max_reported_errors: Self::MAX_REPORTED_ERRORS,
             chunk_bytes: NonZeroUsize::new(Self::CHUNK_BYTES).expect("it is not zero"),
             max_line_bytes: Self::MAX_LINE_BYTES,
+            contexts: Contexts::default(),
             thread_start: None,
         }
     }
@@ -112,11 +117,24 @@ pub struct Report {
     pub faults: Faults,
     /// What a lenient load kept though its standard refuses it.
     pub odd: Odd,
+    /// The sources that are in another format than their name says, in their order.
+    pub mistaken: Vec<Mistaken>,
     /// The first scope number this load has not used.
     pub next_blank_scope: u64,
     /// Names and the IRIs that documents declare for them: each name once, with the IRI of the first
     /// source that has it, in the order of the sources; of very many the first.
     pub prefixes: Vec<(String, String)>,
+}
+
+/// A source that is in another format than its name or media type says, by its first bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistaken {
+    /// The name of the source.
+    pub file: Arc<str>,
+    /// What its name says.
+    pub likely: Format,
+    /// In what it was read.
+    pub format: Format,
 }
 
 /// A syntax error passed over in a lenient load.
@@ -169,6 +187,7 @@ pub fn load<S: QuadSink>(
         errors: outcome.errors,
         faults: outcome.faults,
         odd: outcome.odd,
+        mistaken: outcome.mistaken,
         next_blank_scope,
         prefixes: outcome.prefixes.into_vec(),
     };

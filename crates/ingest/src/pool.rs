@@ -12,11 +12,11 @@ use crate::error::{IngestError, SyntaxError};
 use crate::format::Format;
 use crate::line::{LineContext, Scratch};
 use crate::lines::{BadLine, LineReader, Stop, Tally};
-use crate::load::{LoadOptions, QuadSink, Skipped, ThreadStart};
+use crate::load::{LoadOptions, Mistaken, QuadSink, Skipped, ThreadStart};
 use crate::odd::{Faults, Odd};
 use crate::prefixes::Prefixes;
 use crate::progress::Progress;
-use crate::source::{Opened, Prepared, read_error};
+use crate::source::{Expected, Opened, Prepared, read_error};
 use oxrdf::GraphNameRef;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -38,6 +38,7 @@ pub(crate) struct Outcome {
     pub(crate) prefixes: Prefixes,
     pub(crate) faults: Faults,
     pub(crate) odd: Odd,
+    pub(crate) mistaken: Vec<Mistaken>,
 }
 
 /// Parses all sources, with one thread a sink.
@@ -56,6 +57,7 @@ pub(crate) fn run<S: QuadSink>(
             held: 0,
             failure: None,
             ledgers: names.iter().map(|_| Ledger::default()).collect(),
+            mistaken: BTreeMap::new(),
             outcome: Outcome::default(),
         }),
         changed: Condvar::new(),
@@ -104,6 +106,7 @@ pub(crate) fn run<S: QuadSink>(
     let State {
         failure,
         ledgers,
+        mistaken,
         mut outcome,
         ..
     } = state;
@@ -114,6 +117,7 @@ pub(crate) fn run<S: QuadSink>(
         let room = options.max_reported_errors - outcome.errors.len();
         outcome.errors.extend(ledger.errors.into_iter().take(room));
     }
+    outcome.mistaken = mistaken.into_values().collect();
     Ok((sinks, outcome))
 }
 
@@ -224,6 +228,8 @@ struct State {
     held: usize,
     failure: Option<Failure>,
     ledgers: Vec<Ledger>,
+    /// By source, those that are in another format than their name says.
+    mistaken: BTreeMap<usize, Mistaken>,
     outcome: Outcome,
 }
 
@@ -348,7 +354,7 @@ impl Pool<'_> {
 
     fn open<S: QuadSink>(&self, index: usize, source: Prepared, sink: &mut S) {
         let name = Arc::clone(&source.name);
-        let format = source.format;
+        let expected = source.format;
         let base_iri = source.base_iri.clone();
         self.progress.set_current(Arc::clone(&name));
         let scope = self.options.blank_scope_start + index as u64;
@@ -365,6 +371,18 @@ impl Pool<'_> {
                 );
             }
         };
+        let format = opened.format;
+        if let Expected::Likely(Some(likely)) = expected
+            && likely != format
+        {
+            let file = Arc::clone(&name);
+            let mistaken = Mistaken {
+                file,
+                likely,
+                format,
+            };
+            self.lock().mistaken.insert(index, mistaken);
+        }
         if format.is_line_based() {
             let cutter = match opened.plain_file {
                 Some((file, len)) => Cutter::File {
@@ -394,6 +412,7 @@ impl Pool<'_> {
             default_graph: self.default_graph(),
             lenient: self.options.lenient,
             max_described: self.options.max_reported_errors,
+            contexts: &self.options.contexts,
             progress: self.progress,
         };
         self.read_document(index, format, opened, &context, sink);

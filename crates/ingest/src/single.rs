@@ -3,6 +3,7 @@
 //! The caller's thread parses them. It needs the stack that parsers of nested documents need:
 //! [`with_parser_stack`] gives it one.
 
+use crate::contexts::Contexts;
 use crate::document::{DocumentContext, DocumentTally, read};
 use crate::error::IngestError;
 use crate::load::QuadSink;
@@ -29,11 +30,11 @@ pub fn read_document<S: QuadSink>(
     sink: &mut S,
 ) -> Result<(), IngestError> {
     let source = prepare(source)?;
-    let format = source.format;
-    assert!(!format.is_line_based(), "lines have a reader of their own");
     let (name, base_iri) = (Arc::clone(&source.name), source.base_iri.clone());
     let progress = Progress::default();
     let opened = source.open(&progress)?;
+    let format = opened.format;
+    assert!(!format.is_line_based(), "lines have a reader of their own");
     let context = DocumentContext {
         file: &name,
         base_iri: base_iri.as_deref(),
@@ -41,6 +42,7 @@ pub fn read_document<S: QuadSink>(
         default_graph: GraphNameRef::DefaultGraph,
         lenient: false,
         max_described: 0,
+        contexts: &Contexts::default(),
         progress: &progress,
     };
     let mut tally = DocumentTally::default();

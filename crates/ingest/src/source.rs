@@ -1,5 +1,6 @@
 //! Where does the text come from, and how is it opened and decompressed?
 
+use crate::content::HEAD_BYTES;
 use crate::error::IngestError;
 use crate::format::{Compression, Format};
 use crate::json_cost::JsonSteps;
@@ -28,6 +29,7 @@ pub struct Source {
     name: Arc<str>,
     input: Input,
     format: Option<Format>,
+    likely: Option<Format>,
     compression: Option<Compression>,
     base_iri: Option<String>,
     guard: Option<Arc<dyn Guard>>,
@@ -72,7 +74,8 @@ impl Source {
         Self::new(path.display().to_string(), Input::File(path))
     }
 
-    /// Standard input. It needs [`with_format`](Self::with_format).
+    /// Standard input. It needs [`with_format`](Self::with_format) or
+    /// [`with_likely_format`](Self::with_likely_format).
     pub fn stdin() -> Self {
         Self::new("<stdin>".to_owned(), Input::Stdin)
     }
@@ -93,6 +96,7 @@ impl Source {
             name: name.into(),
             input,
             format: None,
+            likely: None,
             compression: None,
             base_iri: None,
             guard: None,
@@ -100,10 +104,18 @@ impl Source {
         }
     }
 
-    /// Sets the format, whatever the name says.
+    /// Sets the format, whatever the name and the first bytes say.
     #[must_use]
     pub fn with_format(mut self, format: Format) -> Self {
         self.format = Some(format);
+        self
+    }
+
+    /// Sets what the format should be, in place of what the name says; the first bytes may say
+    /// otherwise ([`Format::of_content`]).
+    #[must_use]
+    pub fn with_likely_format(mut self, format: Format) -> Self {
+        self.likely = Some(format);
         self
     }
 
@@ -166,7 +178,7 @@ impl fmt::Debug for Source {
 /// A source whose format is known and whose file is there.
 pub(crate) struct Prepared {
     pub(crate) name: Arc<str>,
-    pub(crate) format: Format,
+    pub(crate) format: Expected,
     pub(crate) base_iri: Option<String>,
     /// Bytes before decompression; `None` for a pipe.
     pub(crate) size: Option<u64>,
@@ -178,6 +190,24 @@ pub(crate) struct Prepared {
     json_steps: Option<Arc<JsonSteps>>,
 }
 
+/// What is known of a format before the text is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Expected {
+    Given(Format),
+    /// What the text is asked about.
+    Likely(Option<Format>),
+}
+
+impl Expected {
+    /// The format of a text that begins so.
+    fn of(self, head: &[u8]) -> Option<Format> {
+        match self {
+            Self::Given(format) => Some(format),
+            Self::Likely(likely) => Format::of_content(head, likely),
+        }
+    }
+}
+
 /// Checks what can be checked before anything is read: a load should not fail after an hour
 /// because the last file's name is misspelt.
 pub(crate) fn prepare(source: Source) -> Result<Prepared, IngestError> {
@@ -185,6 +215,7 @@ pub(crate) fn prepare(source: Source) -> Result<Prepared, IngestError> {
         name,
         input,
         format,
+        likely,
         compression,
         base_iri,
         guard,
@@ -215,9 +246,30 @@ pub(crate) fn prepare(source: Source) -> Result<Prepared, IngestError> {
         Input::Bytes(bytes) => Some(bytes.len() as u64),
         Input::Stdin | Input::Reader(_) => None,
     };
-    let Some(format) = format.or(named_format) else {
-        return Err(IngestError::UnknownFormat { file: name });
+    let format = match format {
+        Some(format) => Expected::Given(format),
+        None => Expected::Likely(likely.or(named_format)),
     };
+    if let Expected::Likely(None) = format {
+        let is_known = match &input {
+            Input::Path(path) | Input::File(path) if size.is_some() => {
+                let file = File::open(path).map_err(io_error)?;
+                let head = head_of(file, compression.unwrap_or(named_compression));
+                format.of(&head.map_err(io_error)?).is_some()
+            }
+            Input::Bytes(bytes) => {
+                let compression = compression.unwrap_or(named_compression);
+                let head = head_of(bytes.as_slice(), compression).map_err(io_error)?;
+                format.of(&head).is_some()
+            }
+            // What is read once only is asked when its turn comes.
+            Input::Reader(_) => true,
+            Input::Path(_) | Input::File(_) | Input::Stdin => false,
+        };
+        if !is_known {
+            return Err(IngestError::UnknownFormat { file: name });
+        }
+    }
     if let Some(base_iri) = &base_iri
         && let Err(e) = oxrdf::NamedNodeRef::new(base_iri)
     {
@@ -244,6 +296,28 @@ pub(crate) fn prepare(source: Source) -> Result<Prepared, IngestError> {
     })
 }
 
+/// How a text begins that may be compressed, whatever its name says.
+fn head_of(mut raw: impl Read, named: Compression) -> io::Result<Vec<u8>> {
+    let mut magic = Vec::new();
+    (&mut raw)
+        .take(Compression::MAGIC_BYTES as u64)
+        .read_to_end(&mut magic)?;
+    let compression = match Compression::from_magic(&magic) {
+        Compression::None => named,
+        found => found,
+    };
+    let buffered = BufReader::with_capacity(COMPRESSED_BUFFER_BYTES, Cursor::new(magic).chain(raw));
+    let text: Box<dyn Read + '_> = match compression {
+        Compression::None => Box::new(buffered),
+        Compression::Gzip => Box::new(MultiGzDecoder::new(buffered)),
+        Compression::Zstd => Box::new(zstd::Decoder::with_buffer(buffered)?),
+        Compression::Bzip2 => Box::new(MultiBzDecoder::new(buffered)),
+    };
+    let mut head = Vec::new();
+    text.take(HEAD_BYTES as u64).read_to_end(&mut head)?;
+    Ok(head)
+}
+
 /// The `file:` IRI of an absolute path.
 fn file_iri(path: &Path) -> String {
     let mut iri = String::from("file://");
@@ -260,6 +334,7 @@ fn file_iri(path: &Path) -> String {
 
 /// A source that can be read.
 pub(crate) struct Opened {
+    pub(crate) format: Format,
     /// The text, decompressed.
     pub(crate) reader: Box<dyn Read + Send>,
     pub(crate) guard: Option<Arc<dyn Guard>>,
@@ -288,9 +363,14 @@ impl Prepared {
             Input::Bytes(bytes) => Box::new(Cursor::new(bytes)),
             Input::Reader(reader) => reader,
         };
-        let mut head = Vec::with_capacity(Compression::MAGIC_BYTES);
+        // What comes slowly is not waited for where it has nothing to say.
+        let looked_at = match self.format {
+            Expected::Given(_) => Compression::MAGIC_BYTES,
+            Expected::Likely(_) => HEAD_BYTES,
+        };
+        let mut head = Vec::with_capacity(looked_at);
         (&mut raw)
-            .take(Compression::MAGIC_BYTES as u64)
+            .take(looked_at as u64)
             .read_to_end(&mut head)
             .map_err(io_error)?;
         let found = Compression::from_magic(&head);
@@ -300,6 +380,10 @@ impl Prepared {
             found => found,
         });
         let head_is_empty = head.is_empty();
+        let mut format = match (self.format, compression) {
+            (Expected::Given(_), _) | (_, Compression::None) => Some(self.format.of(&head)),
+            _ => None,
+        };
         let counted = Counted {
             inner: Cursor::new(head).chain(raw),
             progress: progress.clone(),
@@ -329,7 +413,20 @@ impl Prepared {
                 guard: Arc::clone(guard),
             });
         }
+        if format.is_none() {
+            let mut head = Vec::with_capacity(HEAD_BYTES);
+            (&mut reader)
+                .take(HEAD_BYTES as u64)
+                .read_to_end(&mut head)
+                .map_err(read_error)?;
+            format = Some(self.format.of(&head));
+            reader = Box::new(Cursor::new(head).chain(reader));
+        }
+        let Some(format) = format.flatten() else {
+            return Err(IngestError::UnknownFormat { file: self.name });
+        };
         Ok(Opened {
+            format,
             reader: skip_byte_order_mark(reader),
             plain_file,
             guard,

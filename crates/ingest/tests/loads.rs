@@ -4,7 +4,7 @@ mod common;
 
 use common::{Collect, collect, options, position};
 use jindou_ingest::{
-    Compression, Format, IngestError, LoadOptions, Progress, QuadSink, Source, load,
+    Compression, Contexts, Format, IngestError, LoadOptions, Progress, QuadSink, Source, load,
 };
 use oxrdf::{NamedNode, QuadRef};
 use std::fs;
@@ -373,15 +373,57 @@ fn a_lenient_load_of_good_documents_has_all_of_them() {
 }
 
 #[test]
-fn a_context_that_would_have_to_be_fetched_is_named() {
-    let text = r#"{"@context": "https://schema.org/", "@id": "http://a", "name": "x"}"#;
+fn contexts_that_are_known_are_read_and_others_are_named() {
+    let schema =
+        r#"{"@context": "https://schema.org/", "@id": "http://a", "@type": "Person", "name": "x"}"#;
+    let (quads, _) = collect(vec![Source::bytes("x.jsonld", schema)], &options(1, 1)).unwrap();
+    assert_eq!(
+        quads,
+        [
+            "<http://a> <http://schema.org/name> \"x\"",
+            "<http://a> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://schema.org/Person>",
+        ]
+    );
+    let unknown = r#"{"@context": ["http://c/", {}], "@id": "http://a", "p": "x"}"#;
     let scoped =
-        r#"{"@context": {"t": {"@id": "http://t", "@context": "http://c/"}}, "t": {"a": 1}}"#;
-    for text in [text, scoped] {
+        r#"{"@context": {"t": {"@id": "http://t", "@context": "http://c/"}}, "t": {"p": 1}}"#;
+    for (text, predicate) in [(unknown, "<http://p>"), (scoped, "<http://p>")] {
         let error = collect(vec![Source::bytes("x.jsonld", text)], &options(1, 1)).unwrap_err();
         let said = error.to_string();
-        assert!(said.contains("contexts are not fetched"), "{said}");
+        assert!(said.contains("--context http://c/=FILE"), "{said}");
+        let given = Contexts::default().with("http://c/", r#"{"@context": {"p": "http://p"}}"#);
+        let options = LoadOptions {
+            contexts: given.unwrap(),
+            ..options(1, 1)
+        };
+        let (quads, _) = collect(vec![Source::bytes("x.jsonld", text)], &options).unwrap();
+        assert!(
+            quads.iter().any(|quad| quad.contains(predicate)),
+            "{quads:?}"
+        );
     }
+}
+
+#[test]
+fn contexts_that_are_named_cost_what_they_would_in_their_place() {
+    let circle = r#"{"@context": ["http://c/", {"p": "http://p"}]}"#;
+    let term = |n: usize| format!("\"t{n}\": \"t{}:x\"", n + 1);
+    let terms: Vec<String> = (0..100).map(term).collect();
+    let deep = format!("{{\"@context\": {{{}}}}}", terms.join(", "));
+    for (context, said) in [(circle, "name each other"), (deep.as_str(), "deep")] {
+        let options = LoadOptions {
+            contexts: Contexts::default().with("http://c/", context).unwrap(),
+            ..options(1, 1)
+        };
+        let text = r#"{"@context": "http://c/", "@id": "http://a", "p": "x"}"#;
+        let error = collect(vec![Source::bytes("x.jsonld", text)], &options).unwrap_err();
+        assert!(error.to_string().contains(said), "{error}");
+    }
+    // Each use of a large one costs as much as its terms do.
+    let one = r#"{"@context": "https://schema.org", "name": "x"}"#;
+    let many = format!("[{}]", [one; 2000].join(","));
+    let error = collect(vec![Source::bytes("x.jsonld", many)], &options(1, 1)).unwrap_err();
+    assert!(error.to_string().contains("steps"), "{error}");
 }
 
 #[test]
@@ -870,4 +912,82 @@ fn rdf_xml_is_read_in_the_encoding_that_it_is_in() {
         error.to_string().contains("\"klingon\" is not known"),
         "{error}"
     );
+}
+
+#[test]
+fn what_a_document_holds_goes_before_what_its_name_says() {
+    const TRIPLE: &str = "<http://a/s> <http://a/p> \"o\"";
+    let dir = tempfile::tempdir().unwrap();
+    let quads = format!("{TRIPLE} .\n{TRIPLE} <http://a/g> .\n");
+    for (name, text, likely, format) in [
+        (
+            "a.owl",
+            ONE_TRIPLE[4].1,
+            Some(Format::RdfXml),
+            Format::Turtle,
+        ),
+        (
+            "a.rdf",
+            ONE_TRIPLE[0].1,
+            Some(Format::RdfXml),
+            Format::NTriples,
+        ),
+        ("a.xml", JSON_LD, Some(Format::RdfXml), Format::JsonLd),
+        ("a.ttl", RDF_XML, Some(Format::Turtle), Format::RdfXml),
+        (
+            "a.nt",
+            quads.as_str(),
+            Some(Format::NTriples),
+            Format::NQuads,
+        ),
+        (
+            "a.json",
+            ONE_TRIPLE[7].1,
+            Some(Format::JsonLd),
+            Format::TriG,
+        ),
+        ("README", ONE_TRIPLE[4].1, None, Format::Turtle),
+        ("a.txt", RDF_XML, None, Format::RdfXml),
+    ] {
+        for (compression, suffix) in COMPRESSIONS {
+            let bytes = compress(text.as_bytes(), compression);
+            let path = dir.path().join(format!("{name}{suffix}"));
+            fs::write(&path, &bytes).unwrap();
+            for source in [
+                Source::path(&path),
+                Source::bytes(format!("{name}{suffix}"), bytes.clone()),
+                Source::reader(format!("{name}{suffix}"), io::Cursor::new(bytes)),
+            ] {
+                let (quads, report) = collect(vec![source], &options(2, 40)).unwrap();
+                assert_eq!(quads[0], TRIPLE, "{name}{suffix}");
+                let said: Vec<_> = report
+                    .mistaken
+                    .iter()
+                    .map(|it| (it.likely, it.format))
+                    .collect();
+                let expected: Vec<_> = likely.map(|likely| (likely, format)).into_iter().collect();
+                assert_eq!(said, expected, "{name}{suffix}");
+            }
+            // What is said expressly holds.
+            let wrong = match format {
+                Format::RdfXml => Format::JsonLd,
+                _ => Format::RdfXml,
+            };
+            let source = Source::path(&path).with_format(wrong);
+            assert!(
+                collect(vec![source], &options(1, 40)).is_err(),
+                "{name}{suffix}"
+            );
+        }
+    }
+    let path = dir.path().join("page");
+    fs::write(&path, "hello, world").unwrap();
+    let error = collect(vec![Source::path(&path)], &options(1, 40)).unwrap_err();
+    assert!(
+        matches!(error, IngestError::UnknownFormat { .. }),
+        "{error}"
+    );
+    let read = Source::bytes("x.rdf", ONE_TRIPLE[4].1).with_likely_format(Format::NTriples);
+    let (_, report) = collect(vec![read], &options(1, 40)).unwrap();
+    assert_eq!(report.mistaken[0].likely, Format::NTriples);
 }

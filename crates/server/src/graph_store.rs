@@ -4,6 +4,7 @@
 //! `/store/`. What names no graph is about the whole dataset, as Fuseki has it: reading always,
 //! writing if the body is in a format of datasets. Each write is one transaction.
 
+use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -225,7 +226,7 @@ impl Service {
         let text = target.describe(if replace { "PUT" } else { "POST" });
         let kind = content_type(request.headers())?;
         let is_form = media_type(&kind) == MULTIPART;
-        if !is_form && !kind.is_empty() {
+        if !is_form && !is_vague(&media_type(&kind)) {
             // What is not taken is not read first.
             format(&media_type(&kind))?;
         }
@@ -236,8 +237,12 @@ impl Service {
         };
         let (documents, length, copied) = match body {
             Document::InFile { file, bytes } => {
+                let mut head = [0; SNIFFED_BYTES];
+                let read = file
+                    .read_at(&mut head, 0)
+                    .map_err(|_| Refusal::internal())?;
+                let format = format_of(&media_type(&kind), &head[..read])?;
                 let source = Source::reader("the body", file);
-                let format = format(&media_type(&kind))?;
                 let length = usize::try_from(bytes).unwrap_or(usize::MAX);
                 (vec![document(source, format, &target.base)], length, None)
             }
@@ -359,12 +364,12 @@ fn documents(kind: &str, body: Vec<u8>, base: &str) -> Result<Vec<Source>, Refus
             .map(|part| {
                 let ending = part.file_name.rsplit_once('.');
                 let by_name = ending.and_then(|(_, ending)| Format::from_extension(ending));
-                let format = match media_type(part.content_type) {
+                let kind = media_type(part.content_type);
+                let format = match is_vague(&kind) {
                     // What browsers say of files that they do not know.
-                    kind if matches!(&*kind, "" | "application/octet-stream" | "text/plain") => {
-                        by_name.ok_or_else(|| unknown_format(&kind))?
-                    }
-                    kind => format(&kind)?,
+                    true => Format::of_content(&part.bytes, by_name)
+                        .ok_or_else(|| unknown_format(&kind))?,
+                    false => format(&kind)?,
                 };
                 let source = Source::bytes("the part of the form", part.bytes);
                 Ok(document(source, format, base))
@@ -374,9 +379,27 @@ fn documents(kind: &str, body: Vec<u8>, base: &str) -> Result<Vec<Source>, Refus
     if body.is_empty() && kind.is_empty() {
         return Ok(Vec::new());
     }
-    let format = format(&media_type(kind))?;
+    let format = format_of(&media_type(kind), &body)?;
     let source = Source::bytes("the body", body);
     Ok(vec![document(source, format, base)])
+}
+
+/// So much of a document says its format, where no media type does.
+const SNIFFED_BYTES: usize = 1 << 10;
+
+/// Whether a media type says nothing of a document's format, as clients give one that know none.
+fn is_vague(kind: &str) -> bool {
+    matches!(kind, "" | "application/octet-stream" | "text/plain")
+}
+
+/// The format of a document that begins so.
+fn format_of(kind: &str, head: &[u8]) -> Result<Format, Refusal> {
+    if !is_vague(kind) {
+        return format(kind);
+    }
+    // As N-Triples was before it had a type of its own.
+    let likely = (kind == "text/plain").then_some(Format::NTriples);
+    Format::of_content(head, likely).ok_or_else(|| unknown_format(kind))
 }
 
 fn document(source: Source, format: Format, base: &str) -> Source {
@@ -494,12 +517,27 @@ mod tests {
     }
 
     #[test]
+    fn a_type_that_says_nothing_leaves_it_to_the_document() {
+        let turtle = b"@prefix e: <http://e/> .";
+        for kind in ["", "application/octet-stream", "text/plain"] {
+            assert_eq!(format_of(kind, turtle).ok(), Some(Format::Turtle), "{kind}");
+        }
+        let line = b"<http://a> <http://b> <http://c> .";
+        assert_eq!(format_of("text/plain", line).ok(), Some(Format::NTriples));
+        assert_eq!(
+            format_of("text/turtle", b"<?xml").ok(),
+            Some(Format::Turtle)
+        );
+        assert!(format_of("application/octet-stream", b"hello").is_err());
+    }
+
+    #[test]
     fn an_empty_body_is_an_empty_graph_in_any_format() {
         let count = |kind: &str, body: &'static str| {
             documents(kind, body.into(), "http://e/").map(|documents| documents.len())
         };
         assert_eq!(count("", "").ok(), Some(0));
         assert_eq!(count("text/turtle; charset=utf-8", "").ok(), Some(1));
-        assert!(count("", "<a> <b> <c> .").is_err());
+        assert!(count("", "hello").is_err());
     }
 }

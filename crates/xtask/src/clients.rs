@@ -162,7 +162,7 @@ impl Language {
             .collect();
         let mut command = Command::new(at(&line[0], folder));
         command.args(&line[1..]).args([&server.url, &other.url]);
-        let (ok, mut failed) = outcome(command.current_dir(folder))?;
+        let (ok, mut failed) = outcome(command.current_dir(folder), MOST_TIME)?;
         summary.passed += ok;
         if ok == 0 && failed.is_empty() {
             failed.push("it checked nothing".to_owned());
@@ -176,7 +176,7 @@ impl Language {
 
 /// Runs a script, and shows what it prints; gives how many checks held, and the names of those that did
 /// not.
-fn outcome(command: &mut Command) -> anyhow::Result<(u64, Vec<String>)> {
+pub(crate) fn outcome(command: &mut Command, most: Duration) -> anyhow::Result<(u64, Vec<String>)> {
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
@@ -187,7 +187,7 @@ fn outcome(command: &mut Command) -> anyhow::Result<(u64, Vec<String>)> {
             .take()
             .context("a client's output is not piped")?,
     );
-    let end = Instant::now() + MOST_TIME;
+    let end = Instant::now() + most;
     let (mut ok, mut failed) = (0, Vec::new());
     loop {
         match lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
@@ -199,7 +199,7 @@ fn outcome(command: &mut Command) -> anyhow::Result<(u64, Vec<String>)> {
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {
                 child.kill().context("cannot end a client")?;
-                failed.push(format!("it took longer than {MOST_TIME:?}"));
+                failed.push(format!("it took longer than {most:?}"));
                 break;
             }
         }
@@ -270,7 +270,7 @@ impl Drop for Server {
 }
 
 /// Builds the command, and says where it is.
-fn build(root: &Path) -> anyhow::Result<PathBuf> {
+pub(crate) fn build(root: &Path) -> anyhow::Result<PathBuf> {
     let output = cargo(root)
         .args(["build", "-p", "jindou", "--bin", "jindou"])
         .args(["--message-format", "json-render-diagnostics"])
@@ -291,7 +291,7 @@ fn build(root: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Runs commands one after the other; says which did not do.
-fn run_all(commands: &[&[&str]], folder: &Path) -> Result<(), String> {
+pub(crate) fn run_all(commands: &[&[&str]], folder: &Path) -> Result<(), String> {
     for command in commands {
         let line = command.join(" ");
         let status = Command::new(at(command[0], folder))
@@ -307,7 +307,7 @@ fn run_all(commands: &[&[&str]], folder: &Path) -> Result<(), String> {
 }
 
 /// A program by its name, or one of a folder.
-fn at(program: &str, folder: &Path) -> PathBuf {
+pub(crate) fn at(program: &str, folder: &Path) -> PathBuf {
     match program.contains('/') {
         true => folder.join(program),
         false => program.into(),
@@ -315,7 +315,7 @@ fn at(program: &str, folder: &Path) -> PathBuf {
 }
 
 /// Copies the files of a folder into another, and leaves there what was fetched.
-fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+pub(crate) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
     let entries = fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))?;
     for entry in entries {

@@ -11,6 +11,7 @@ mod metadata;
 mod packaging;
 mod roots;
 mod summary;
+mod vocabularies;
 mod w3c;
 
 use std::path::Path;
@@ -24,6 +25,7 @@ cargo xtask COMMAND
   test [--quick]       arrows, formatting, lints and all tests (--quick: without lints)
   test --brokers       lints and tests of the features kafka and mqtt, with real brokers
   test --clients       clients of Python, Node and Java against a server; they are fetched
+  test --vocabularies  vocabularies and files of tests beside another parser; they are fetched
   w3c                  run the W3C suites and make docs/w3c.md of what they record
   dist                 a static program with manual, completions, package of Debian and checksums,
                        in target/dist (--no-archive: the program, completions and manual alone)
@@ -41,6 +43,7 @@ fn main() -> anyhow::Result<ExitCode> {
         ["test", "--quick"] => checks::run(root(), false)?,
         ["test", "--brokers"] => brokers::run(root())?,
         ["test", "--clients"] => clients::run(root())?,
+        ["test", "--vocabularies"] => vocabularies::run(root())?,
         ["dist"] => dist::run(root(), true)?,
         ["dist", "--no-archive"] => dist::run(root(), false)?,
         ["w3c"] => w3c::renew(root())?,

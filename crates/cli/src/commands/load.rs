@@ -9,7 +9,7 @@ use crate::open;
 /// What keeps the store from being made; nothing is left of it then.
 pub(crate) fn run(arguments: LoadArguments) -> anyhow::Result<()> {
     let sources = open::sources(&arguments.files, &arguments.read, arguments.base.as_ref())?;
-    let mut options = open::load_options(&arguments.read);
+    let mut options = open::load_options(&arguments.read)?;
     options.graph = arguments.graph;
     if let Some(threads) = arguments.threads {
         options.threads = threads;

@@ -52,6 +52,7 @@ pub(crate) fn run(mut arguments: ServeArguments) -> anyhow::Result<()> {
     engine.continuous_timeout = Some(config.default_timeout);
     arguments.spill.apply(&mut engine);
     engine.union_default_graph = arguments.union_default_graph;
+    engine.contexts = open::contexts(&arguments.read)?;
     (engine.load, engine.load_addresses) = load_policies(&arguments.allow_load);
     if arguments.fsync == FsyncArgument::Never {
         engine.durability.fsync = Fsync::Never;
@@ -108,7 +109,7 @@ fn at_location(
         (false, false) => {}
     }
     let sources = open::sources(&arguments.files, &arguments.read, None)?;
-    let options = open::load_options(&arguments.read);
+    let options = open::load_options(&arguments.read)?;
     open::create(location, sources, &options, engine)
 }
 

@@ -197,7 +197,7 @@ fn what_is_wrong_is_told_and_changes_nothing() {
             "PUT",
             "/store?graph=http://e/g",
             "",
-            "<a> <b> <c> .",
+            "hello",
             415,
             "Content-Type",
         ),
