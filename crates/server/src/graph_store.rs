@@ -367,7 +367,7 @@ fn documents(kind: &str, body: Vec<u8>, base: &str) -> Result<Vec<Source>, Refus
                 let kind = media_type(part.content_type);
                 let format = match is_vague(&kind) {
                     // What browsers say of files that they do not know.
-                    true => Format::of_content(&part.bytes, by_name)
+                    true => Format::of_content(part.bytes, by_name)
                         .ok_or_else(|| unknown_format(&kind))?,
                     false => format(&kind)?,
                 };
