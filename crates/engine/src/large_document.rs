@@ -62,6 +62,7 @@ impl LargeDocument {
             blank_scope_start: first,
             max_line_bytes: MAX_LINE_BYTES,
             thread_start: inner.config.reading_start.clone(),
+            contexts: inner.config.contexts.clone(),
             ..LoadOptions::default()
         };
         let guarded = |source: Source| source.with_guard(ledger.guard());
