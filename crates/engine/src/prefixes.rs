@@ -292,6 +292,9 @@ impl Database {
     /// As [`read`].
     pub(crate) fn restore_prefixes(self) -> Result<Self, EngineError> {
         if let Some(directory) = &self.inner().directory {
+            if !self.inner().prefixes.is_read_only {
+                PrefixFile::remove_unfinished(directory);
+            }
             let table = read(directory)?;
             self.inner().prefixes.current.store(Arc::new(table));
         }

@@ -30,7 +30,7 @@ use crate::base_files::base_name;
 use crate::identity::Identity;
 use crate::image::{ImageReader, ImageWriter};
 use crate::log::{Folder, Storage, write_file};
-use crate::prefix_file::PrefixFile;
+use crate::prefix_file::{self, PrefixFile};
 use crate::side_log::SideLog;
 
 const CURRENT: &str = "CURRENT";
@@ -646,7 +646,9 @@ impl InUse {
     /// True of a file of ours that is not needed; files of the current log are its own affair.
     fn is_leftover(&self, name: &str) -> bool {
         let Some(stem) = name.strip_suffix(".jnd") else {
-            return Path::new(name).extension().is_some_and(|e| e == "new");
+            // Prefixes may be written while a merge or a checkpoint removes what is left over.
+            let is_unfinished = Path::new(name).extension().is_some_and(|e| e == "new");
+            return is_unfinished && name != prefix_file::UNFINISHED;
         };
         let mut parts = stem.split('-');
         let kind = parts.next().unwrap_or_default();

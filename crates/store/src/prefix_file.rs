@@ -14,6 +14,8 @@ use crate::directory::{Directory, StoreFile};
 use crate::log::write_file;
 
 pub(crate) const PREFIXES: &str = "PREFIXES";
+/// What it is called while it is written. Whoever writes it removes what a crash left.
+pub(crate) const UNFINISHED: &str = "PREFIXES.new";
 const HEAD: &str = "jindou prefixes 1";
 /// No file that was written here is longer.
 const MOST_BYTES: u64 = 16 << 20;
@@ -57,6 +59,16 @@ impl PrefixFile {
             })
             .collect::<Option<_>>()
             .ok_or_else(|| corrupt("a line has no name and IRI"))
+    }
+
+    /// Removes what a crash has left of a file that was being written: one that cannot be removed costs
+    /// space, and is replaced by the next.
+    pub fn remove_unfinished(directory: &Directory) {
+        let storage = directory.storage();
+        let names = storage.list().unwrap_or_default();
+        if names.iter().any(|name| name == UNFINISHED) {
+            let _ = storage.remove(UNFINISHED);
+        }
     }
 
     /// Replaces what there is. It is lasting when this returns.
@@ -136,7 +148,14 @@ mod tests {
             fs::write(&path, &bytes[..place]).expect("there is room");
             read().expect_err("it is cut");
         }
+        let unfinished = directory.path().join(UNFINISHED);
+        fs::write(&unfinished, "half").expect("there is room");
+        directory.remove_leftovers(&crate::directory::InUse::nothing());
+        assert!(unfinished.exists(), "another thread may be writing it");
+        PrefixFile::remove_unfinished(&directory);
+        assert!(!unfinished.exists());
         PrefixFile::write(&directory, [].into_iter()).expect("there is room");
+        assert!(!unfinished.exists());
         assert_eq!(read().expect("it was written"), []);
     }
 }
