@@ -219,9 +219,9 @@ impl Tuples {
     }
 }
 
-/// What a tuple takes beside its terms.
 /// What a batch takes beside its tuples: its place among others, and room for tuples to come.
 pub(super) const BATCH_BYTES: u64 = 256;
+/// What a tuple takes beside its terms.
 const TUPLE_BYTES: u64 = (size_of::<i64>() + size_of::<usize>()) as u64;
 
 const BAD_TUPLE: BadRecord = BadRecord("a tuple is not whole");
@@ -356,6 +356,7 @@ mod tests {
             .for_each(|(time, keys)| same.push_keys(time, keys));
         assert_eq!(same, all);
         let sizes: u64 = (0..all.len()).map(|tuple| all.size_of(tuple)).sum();
-        assert_eq!(all.size(), sizes);
+        assert_eq!(all.size(), sizes + BATCH_BYTES);
+        assert_eq!(Tuples::default().size(), 0);
     }
 }
