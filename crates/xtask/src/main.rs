@@ -19,6 +19,8 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Context;
 
+use crate::summary::Summary;
+
 const USAGE: &str = "\
 cargo xtask COMMAND
 
@@ -29,6 +31,7 @@ cargo xtask COMMAND
   w3c                  run the W3C suites and make docs/w3c.md of what they record
   dist                 a static program with manual, completions, package of Debian and checksums,
                        in target/dist (--no-archive: the program, completions and manual alone)
+  packaging            whether the files of packaging/ hold, as `test` checks it
   arrows               which crate may depend on which, and where unsafe code may be
   bench-peers [ARGS]   measure beside other engines: the program of that name in jindou-bench
                        (`bench-peers operators`: operator by operator;
@@ -47,6 +50,7 @@ fn main() -> anyhow::Result<ExitCode> {
         ["dist"] => dist::run(root(), true)?,
         ["dist", "--no-archive"] => dist::run(root(), false)?,
         ["w3c"] => w3c::renew(root())?,
+        ["packaging"] => packaging::check(root(), &mut Summary::default())?,
         ["arrows"] => checks::arrows(root())?,
         ["bench-peers", rest @ ..] => bench_peers(rest)?,
         [] | ["help" | "--help" | "-h"] => {

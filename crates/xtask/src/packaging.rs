@@ -70,7 +70,8 @@ fn context(root: &Path, work: &Path) -> anyhow::Result<Checked> {
         }
     }
     let asked = cargo(&place)
-        .args(["metadata", "--locked", "--offline", "--format-version", "1"])
+        // What other platforms need is nowhere here.
+        .args(["tree", "--workspace", "--locked", "--offline"])
         .output()
         .context("cannot start cargo")?;
     if !asked.status.success() {
