@@ -29,7 +29,7 @@ pub(crate) struct AccessArguments {
     /// File of the certificate's private key, in PEM and not encrypted
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// Listen beyond this machine without --credentials: whoever reaches the address may do everything
+    /// Listen beyond this machine without --credentials: anyone who reaches the address can do everything
     #[arg(long)]
     pub(crate) insecure: bool,
     /// Requests that a client's address may send in a second; more are answered 429 [default: any number]

@@ -896,7 +896,7 @@ pub(crate) struct DemoArguments {
         value_parser = parse_address
     )]
     pub(crate) bind: SocketAddr,
-    /// Listen beyond this machine: whoever reaches the address may do everything
+    /// Listen beyond this machine: anyone who reaches the address can do everything
     #[arg(long)]
     pub(crate) insecure: bool,
 }
@@ -935,7 +935,7 @@ pub(crate) struct DemoStreamsArguments {
         value_parser = parse_address
     )]
     pub(crate) bind: SocketAddr,
-    /// Listen beyond this machine: whoever reaches the address may do everything
+    /// Listen beyond this machine: anyone who reaches the address can do everything
     #[arg(long)]
     pub(crate) insecure: bool,
 }

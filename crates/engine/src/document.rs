@@ -26,7 +26,7 @@ const PART_BYTES: usize = 256 << 10;
 /// Quads between two checks of the deadline.
 const QUADS_PER_LOOK: usize = 1024;
 /// The longest line or part of a document that is parsed at once; the parser of Turtle has it so.
-const MAX_LINE_BYTES: usize = 16 << 20;
+pub(crate) const MAX_LINE_BYTES: usize = 16 << 20;
 const CHUNK_BYTES: NonZeroUsize = NonZeroUsize::new(256 << 10).expect("it is not zero");
 
 /// Which graphs a document may name, and where statements go that name none. No name is that of

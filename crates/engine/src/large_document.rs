@@ -12,11 +12,9 @@ use jindou_store::bulk::BulkSink;
 use oxrdf::{GraphNameRef, NamedNode, QuadRef};
 
 use crate::deadline::Deadline;
-use crate::document::{GraphNames, Ledger, names_a_graph};
+use crate::document::{GraphNames, Ledger, MAX_LINE_BYTES, names_a_graph};
 use crate::{Database, EngineError};
 
-/// The longest line or part of a document that is parsed at once; the parser of Turtle has it so.
-const MAX_LINE_BYTES: usize = 16 << 20;
 /// Quads of a sink between two looks at the deadline and at what it holds.
 const QUADS_PER_LOOK: u64 = 8192;
 /// What becomes of a quad while it is made part of a base, and of a term (see

@@ -1,14 +1,13 @@
 //! Do sources and sinks hold what they promise, with real brokers? Apart from the other checks: the
 //! client of Kafka takes minutes to build, and the brokers have to be fetched.
 
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::path::Path;
 
-use anyhow::{Context, bail};
-use serde_json::Value;
+use anyhow::Context;
 
 use crate::cargo;
 use crate::checks::{install, print_summary, run_tests};
+use crate::program;
 use crate::summary::Summary;
 
 /// All that is built, in one selection, so that nothing is built twice.
@@ -40,7 +39,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
     if !lints.status().context("cannot start cargo")?.success() {
         broken.push("clippy");
     }
-    let program = build(root)?;
+    let program = program::build(root, &SELECTION)?;
     let mut tests = cargo(root);
     tests
         .arg("test")
@@ -52,31 +51,4 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
     }
     print_summary(&summary, &broken);
     Ok(broken.is_empty())
-}
-
-/// Builds the command, and says where it is.
-fn build(root: &Path) -> anyhow::Result<PathBuf> {
-    let output = cargo(root)
-        .arg("build")
-        .args(SELECTION)
-        .args([
-            "--bin",
-            "jindou",
-            "--message-format",
-            "json-render-diagnostics",
-        ])
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot start cargo")?;
-    if !output.status.success() {
-        bail!("the command does not build with the features of brokers");
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let mut programs = text.lines().filter_map(|line| {
-        let message: Value = serde_json::from_str(line).ok()?;
-        Some(PathBuf::from(message["executable"].as_str()?))
-    });
-    programs
-        .next_back()
-        .context("cargo does not say where the command is")
 }

@@ -8,11 +8,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
-use serde_json::Value;
+use anyhow::Context;
 
-use crate::cargo;
 use crate::checks::{install, print_summary};
+use crate::program;
 use crate::summary::Summary;
 
 /// Where the clients' scripts are.
@@ -105,7 +104,7 @@ const LANGUAGES: [Language; 4] = [
 
 /// Builds the command and runs all clients against it; returns whether all held.
 pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
-    let program = build(root)?;
+    let program = program::build(root, &["-p", "jindou"])?;
     let target = program.ancestors().nth(2);
     let work = target
         .context("cargo built into no folder")?
@@ -267,27 +266,6 @@ impl Drop for Server {
         let _ = self.child.wait();
         let _ = fs::remove_dir_all(&self.store);
     }
-}
-
-/// Builds the command, and says where it is.
-pub(crate) fn build(root: &Path) -> anyhow::Result<PathBuf> {
-    let output = cargo(root)
-        .args(["build", "-p", "jindou", "--bin", "jindou"])
-        .args(["--message-format", "json-render-diagnostics"])
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot start cargo")?;
-    if !output.status.success() {
-        bail!("the command does not build");
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let mut programs = text.lines().filter_map(|line| {
-        let message: Value = serde_json::from_str(line).ok()?;
-        Some(PathBuf::from(message["executable"].as_str()?))
-    });
-    programs
-        .next_back()
-        .context("cargo does not say where the command is")
 }
 
 /// Runs commands one after the other; says which did not do.

@@ -9,6 +9,7 @@ mod clients;
 mod dist;
 mod metadata;
 mod packaging;
+mod program;
 mod roots;
 mod summary;
 mod vocabularies;

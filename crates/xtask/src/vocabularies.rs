@@ -9,7 +9,8 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::checks::{install, print_summary};
-use crate::clients::{at, build, copy, outcome, run_all};
+use crate::clients::{at, copy, outcome, run_all};
+use crate::program;
 use crate::summary::Summary;
 
 /// Where the lists of packages and the script are.
@@ -59,7 +60,7 @@ const FETCH: &[&[&str]] = &[
 
 /// Builds the command and loads all files by it; returns whether each loads as it should.
 pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
-    let program = build(root)?;
+    let program = program::build(root, &["-p", "jindou"])?;
     let target = program.ancestors().nth(2);
     let folder = target
         .context("cargo built into no folder")?

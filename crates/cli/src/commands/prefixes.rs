@@ -1,7 +1,6 @@
 //! `jindou prefixes`: which names does a store know for the beginnings of IRIs?
 
 use anyhow::bail;
-use jindou_bench::table::Table;
 use jindou_engine::{Config, PrefixTable};
 
 use crate::args::PrefixesArguments;
@@ -44,9 +43,12 @@ fn print(table: &PrefixTable, as_turtle: bool) -> anyhow::Result<()> {
     if as_turtle {
         return output::print(&table.to_turtle());
     }
-    let mut shown = Table::new(["prefix", "IRI"]);
+    // Names with their colons, below the head.
+    let widest = table.iter().map(|(name, _)| name.chars().count() + 1).max();
+    let width = widest.unwrap_or(0).max("prefix".len());
+    let mut shown = format!("{:<width$}  IRI\n", "prefix");
     for (name, iri) in table.iter() {
-        shown.row([format!("{name}:"), iri.to_owned()]);
+        shown.push_str(&format!("{:<width$}  {iri}\n", format!("{name}:")));
     }
-    output::print(&shown.to_string())
+    output::print(&shown)
 }
