@@ -1,6 +1,6 @@
 //! May a client do what it asks for?
 //!
-//! [`needed`] is the table of what each endpoint and method needs, the same for all requests and
+//! [`needed`] is the table of what each [`Route`] and method needs, the same for all requests and
 //! looked at before any of them is dispatched. To verify a password takes some ten milliseconds, so what
 //! was verified is remembered by a keyed hash of the header; the key lives as long as the process, and
 //! neither passwords nor tokens are kept.
@@ -22,9 +22,8 @@ use crate::config::ServerConfig;
 use crate::credentials::{Credentials, Entries, Role, User};
 use crate::error::Refusal;
 use crate::execute::no_thread;
-use crate::graph_store::is_store;
-use crate::prefixes::PREFIXES;
 use crate::queries::Client;
+use crate::route::Route;
 use crate::streams::Endpoint;
 use crate::websocket;
 
@@ -105,10 +104,11 @@ impl Access {
     /// Who sent a request, which may do what the request asks for.
     pub(crate) async fn authorize<B>(
         &self,
+        route: &Route,
         request: &Request<B>,
         client: &Client,
     ) -> Result<Identity, Refusal> {
-        let Need::Role(needed) = needed(request) else {
+        let Need::Role(needed) = needed(route, request) else {
             return Ok(Identity {
                 user: None,
                 role: self.anonymous,
@@ -272,40 +272,32 @@ impl Given {
     }
 }
 
-/// What a request needs, by its path and method. What is not named here is for administrators, unless it
+/// What a request needs, by its route and method. What is not named here is for administrators, unless it
 /// only reads.
-pub(crate) fn needed<B>(request: &Request<B>) -> Need {
-    let path = request.uri().path();
+pub(crate) fn needed<B>(route: &Route, request: &Request<B>) -> Need {
     let method = request.method();
     let reads = matches!(*method, Method::GET | Method::HEAD);
+    let posts = method == Method::POST;
     // Browsers ask so whether they may ask, without credentials; it tells which methods there are.
     if method == Method::OPTIONS {
         return Need::Nothing;
     }
-    Need::Role(match path.strip_suffix('/').unwrap_or(path) {
-        "/health" if reads => return Need::Nothing,
-        "/metrics" | "/queries" => Role::Admin,
+    Need::Role(match route {
+        Route::Health if reads => return Need::Nothing,
+        Route::Metrics | Route::Queries => Role::Admin,
         // What a form asks for is known once it was read: `Service::sparql` checks it again then.
-        "/query" | "/update" | "/sparql" | "" if reads || method == Method::POST => {
-            match is_update(request) {
-                true => Role::Write,
-                false => Role::Read,
-            }
-        }
+        Route::Home | Route::Sparql if reads || posts => match is_update(request) {
+            true => Role::Write,
+            false => Role::Read,
+        },
         // Nobody can guess the id: who has it asked the query, or may list all of them.
-        path if path.starts_with("/queries/") => Role::Read,
-        PREFIXES if method == Method::PUT => Role::Write,
-        _ if is_store(path) && !reads => Role::Write,
-        _ if reads => match Endpoint::of(path) {
-            Some(Endpoint::Stream(_)) if websocket::is_asked_for(request) => Role::Write,
-            _ => Role::Read,
-        },
-        _ => match Endpoint::of(path) {
-            Some(Endpoint::Stream(_) | Endpoint::Heartbeat(_)) if method == Method::POST => {
-                Role::Write
-            }
-            _ => Role::Admin,
-        },
+        Route::Query(_) => Role::Read,
+        Route::Prefixes if method == Method::PUT => Role::Write,
+        Route::Store if !reads => Role::Write,
+        Route::Streams(Endpoint::Stream(_)) if websocket::is_asked_for(request) => Role::Write,
+        Route::Streams(Endpoint::Stream(_) | Endpoint::Heartbeat(_)) if posts => Role::Write,
+        _ if reads => Role::Read,
+        _ => Role::Admin,
     })
 }
 
@@ -340,7 +332,8 @@ mod tests {
         let need = |line: &str| {
             let (method, path) = line.split_once(' ').expect("two words");
             let request = Request::builder().method(method).uri(path);
-            needed(&request.body(()).expect("a request"))
+            let request = request.body(()).expect("a request");
+            needed(&Route::of(request.uri().path()), &request)
         };
         for (lines, role) in [
             (
@@ -348,7 +341,7 @@ mod tests {
                  POST /update|POST /update/|GET /store|\
                  HEAD /store?default|GET /store/g|GET /streams|GET /streams/s|GET /streams/s/late|\
                  GET /continuous/q|GET /continuous/q/results|GET /continuous/q/sinks|\
-                 DELETE /queries/1|GET /nothing|GET /prefixes|HEAD /prefixes/",
+                 DELETE /queries/1|GET /queries/1|GET /nothing|GET /prefixes|HEAD /prefixes/",
                 Read,
             ),
             (
@@ -359,7 +352,7 @@ mod tests {
             (
                 "PUT /streams/s|DELETE /streams/s|PUT /continuous/q|DELETE /continuous/q|\
                  POST /continuous/q/pause|POST /continuous/q/resume|PUT /continuous/q/sinks/k|\
-                 DELETE /continuous/q/sinks/k|GET /metrics|GET /metrics/|GET /queries|\
+                 DELETE /continuous/q/sinks/k|GET /metrics|GET /metrics/|GET /queries|GET /queries/|\
                  DELETE /queries|POST /nothing|PUT /query|PATCH /streams/s|DELETE /prefixes",
                 Admin,
             ),
@@ -377,7 +370,11 @@ mod tests {
                 .uri(path)
                 .header("Content-Type", "Application/SPARQL-Update; charset=utf-8");
             let update = update.body(()).expect("a request");
-            assert_eq!(needed(&update), Need::Role(Write), "{path}");
+            assert_eq!(
+                needed(&Route::of(path), &update),
+                Need::Role(Write),
+                "{path}"
+            );
         }
     }
 }

@@ -41,12 +41,6 @@ pub(crate) const MOST_GATHERED_BYTES: usize = 16 << 20;
 /// Triples between two looks at the clock.
 const LOOK: u64 = 256;
 
-/// Whether a path is the graph store or a graph of it.
-pub(crate) fn is_store(path: &str) -> bool {
-    let rest = path.strip_prefix(STORE);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
 /// What a request reads or writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stored {
@@ -500,12 +494,6 @@ fn check(options: &QueryOptions, begun: Instant) -> Result<(), Stop> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_of_the_store_are_told_from_others() {
-        assert!(is_store("/store") && is_store("/store/") && is_store("/store/a/b"));
-        assert!(!is_store("/stores") && !is_store("/") && !is_store("/stor"));
-    }
 
     #[test]
     fn formats_are_told_by_media_type_only() {

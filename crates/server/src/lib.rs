@@ -51,7 +51,8 @@
 //! body as [`ServerConfig::max_body_bytes`]; 413 names the option that raises the limit.
 //!
 //! Where [`ServerConfig::credentials`] are given, a client says who it is by HTTP Basic or a Bearer token.
-//! To read needs the role `read`, to change data or feed a stream `write`, all else `admin`; `/health` is open.
+//! To read needs the role `read`, to change data or feed a stream `write`, all else `admin`; `/health` is open,
+//! and who has the id of a query may end it with `read`.
 //! 401 asks for credentials, 403 names the role that is missing, and 429 with `Retry-After` is for an address
 //! with too many wrong tries or requests.
 //!
@@ -128,6 +129,7 @@ mod receive;
 mod respond;
 mod result_columns;
 mod result_request;
+mod route;
 mod sender;
 mod server;
 mod service;

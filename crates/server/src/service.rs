@@ -23,28 +23,20 @@ use crate::description::{self, Description};
 use crate::error::Refusal;
 use crate::events::Readers;
 use crate::execute::{Asked, Executor, Query};
-use crate::graph_store::{self, is_store};
 use crate::metrics::Rejected;
 use crate::metrics_now::Now;
 use crate::operation::Operation;
 use crate::origin::{Origins, check_names};
-use crate::prefixes::{self, PREFIXES};
 use crate::protocol::{Parameters, UpdateParameters, begins_as_query, begins_as_update, names};
 use crate::queries::{Client, QueryId, Reason};
 use crate::respond;
+use crate::route::{QUERIES, Route};
 use crate::sinks::Sink;
-use crate::streams::Endpoint;
 use crate::update::{Write, written, written_with};
 
 const PAGE: &str = include_str!("page.html");
 /// Streams and continuous queries as they are.
 const LIVE: &str = include_str!("live.html");
-const READ: &str = "GET, HEAD, OPTIONS";
-/// Of endpoints of SPARQL, each of which takes queries and updates.
-const SPARQL: &str = "GET, HEAD, POST, OPTIONS";
-const RUNNING: &str = "GET, HEAD, DELETE, OPTIONS";
-/// The list of queries under way; a query's id may follow.
-const QUERIES: &str = "/queries";
 /// Named graphs whose sizes are told one by one, the largest.
 const NAMED_GRAPHS: usize = 64;
 /// Bytes of an update's text kept for the list of queries, at most.
@@ -114,11 +106,12 @@ impl Service {
         let origin = request.headers().get(ORIGIN).cloned();
         let as_problem = respond::wants_problem(&accept(request.headers()));
         // Pages of other origins have no business with others' queries.
-        let shared = !is_about_queries(request.uri().path());
-        let watches = matches!(endpoint(&request), "/health" | "/metrics");
+        let route = Route::of(request.uri().path());
+        let shared = !route.is_about_queries();
+        let watches = matches!(route, Route::Health | Route::Metrics);
         let routed = match !watches && peer.is_confined().await {
             true => Err(full()),
-            false => self.route(request, client).await,
+            false => self.route(route, request, client).await,
         };
         let mut response = match routed {
             Ok(response) => response,
@@ -141,69 +134,56 @@ impl Service {
 
     async fn route(
         &self,
+        route: Route,
         mut request: Request<Incoming>,
         client: &Arc<Client>,
     ) -> Result<Response<Body>, Refusal> {
         self.check_uri(&request)?;
         check_names(&request)?;
         self.origins.check_read(&request)?;
-        let identity = self.admit(&request, client).await?;
+        let identity = self.admit(&route, &request, client).await?;
         request.extensions_mut().insert(identity);
-        if let Some(endpoint) = Endpoint::of(request.uri().path()) {
-            return self.streams(endpoint, request, client).await;
+        if route == Route::Nothing {
+            return Err(nothing_at(request.uri().path()));
         }
-        let allow = match endpoint(&request) {
-            "/query" | "/update" | "/sparql" | "/" => SPARQL,
-            "/health" | "/metrics" | "/live" => READ,
-            PREFIXES => prefixes::METHODS,
-            path if is_about_queries(path) => RUNNING,
-            path if is_store(path) => graph_store::METHODS,
-            path => {
-                return Err(Refusal::new(
-                    StatusCode::NOT_FOUND,
-                    format!(
-                        "nothing at {path}; there are /query, /update, /store, /prefixes, /streams, \
-                         /continuous, /queries, /health, /metrics and the pages / and /live"
-                    ),
-                ));
-            }
-        };
+        let methods = route.methods();
         if request.method() == Method::OPTIONS {
-            return Ok(respond::options(allow, request.headers()));
-        }
-        if allow == RUNNING {
-            return self.queries(&request);
-        }
-        if allow == prefixes::METHODS {
-            return self.prefixes(request).await;
+            return Ok(respond::options(methods, request.headers()));
         }
         let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-        if allow == graph_store::METHODS {
-            if !reads {
-                self.check_write(&request)?;
+        match route {
+            Route::Streams(endpoint) => self.streams(endpoint, request, client).await,
+            Route::Prefixes => self.prefixes(request).await,
+            Route::Store => {
+                if !reads {
+                    self.check_write(&request)?;
+                }
+                self.graph_store(request, client).await
             }
-            return self.graph_store(request, client).await;
-        }
-        if !reads && (allow == READ || request.method() != Method::POST) {
-            return Err(Refusal::method(allow));
-        }
-        match endpoint(&request) {
-            "/live" => Ok(respond::whole("text/html", LIVE)),
-            "/health" => Ok(self.health()),
-            "/metrics" => {
+            Route::Query(name) if reads => self.query_under_way(&name),
+            Route::Query(name) if request.method() == Method::DELETE => {
+                self.origins.check_change(&request)?;
+                self.end_query(&name)
+            }
+            Route::Queries if reads => Ok(self.queries_under_way()),
+            Route::Live if reads => Ok(respond::whole("text/html", LIVE)),
+            Route::Health if reads => Ok(self.health()),
+            Route::Metrics if reads => {
                 let text = self.executor.metrics.text(self.now().await?);
                 Ok(respond::whole("text/plain; version=0.0.4", text))
             }
-            path => {
+            Route::Home | Route::Sparql if reads || request.method() == Method::POST => {
+                let is_home = route == Route::Home;
                 let asks = request.uri().query().unwrap_or_default();
                 // Any parameter is of a request that is not whole, but for those of links to the page.
-                let describes = asks.is_empty() || path == "/" && !names_operation(asks);
+                let describes = asks.is_empty() || is_home && !names_operation(asks);
                 match reads && describes {
-                    true if path == "/" => self.page(&request),
+                    true if is_home => self.page(&request),
                     true => self.describe(&request),
                     false => self.sparql(request, client).await,
                 }
             }
+            _ => Err(Refusal::method(methods)),
         }
     }
 
@@ -218,16 +198,17 @@ impl Service {
     /// Who sent a request, if it may ask for what it does, and did not ask too often.
     async fn admit(
         &self,
+        route: &Route,
         request: &Request<Incoming>,
         client: &Client,
     ) -> Result<Identity, Refusal> {
         let address = client.address().ip();
         // Whoever watches the server must be able to when it is busy.
-        if endpoint(request) != "/health" {
+        if *route != Route::Health {
             let counted = self.access.check_rate(address);
             counted.inspect_err(|_| self.executor.metrics.rejected(Rejected::Rate))?;
         }
-        let identity = self.access.authorize(request, client).await;
+        let identity = self.access.authorize(route, request, client).await;
         identity.inspect_err(|_| self.executor.metrics.rejected(Rejected::Access))
     }
 
@@ -300,40 +281,31 @@ impl Service {
         Ok(())
     }
 
-    /// Lists queries, or ends one.
-    fn queries(&self, request: &Request<Incoming>) -> Result<Response<Body>, Refusal> {
-        let path = request.uri().path();
-        let queries = &self.executor.queries;
-        let name = path[QUERIES.len()..].trim_start_matches('/');
+    /// Lists queries and updates under way.
+    fn queries_under_way(&self) -> Response<Body> {
+        let pool = self.executor.database.config().memory_pool.as_ref();
+        let list = json!({
+            "queries": self.executor.queries.json(),
+            "memory_bytes": pool.map(|pool| pool.held_bytes()),
+            "memory_limit_bytes": pool.map(|pool| pool.limit_bytes()),
+        });
+        respond::whole("application/json", list.to_string())
+    }
+
+    /// Tells of a query or an update under way, or why it failed.
+    fn query_under_way(&self, name: &str) -> Result<Response<Body>, Refusal> {
         let id = QueryId::parse(name);
-        let unknown = || {
-            let message =
-                format!("no query {name} is under way; GET {QUERIES} lists those that are");
-            Refusal::new(StatusCode::NOT_FOUND, message)
-        };
-        match *request.method() {
-            Method::GET | Method::HEAD if name.is_empty() => {
-                let pool = self.executor.database.config().memory_pool.as_ref();
-                let list = json!({
-                    "queries": queries.json(),
-                    "memory_bytes": pool.map(|pool| pool.held_bytes()),
-                    "memory_limit_bytes": pool.map(|pool| pool.limit_bytes()),
-                });
-                Ok(respond::whole("application/json", list.to_string()))
-            }
-            Method::GET | Method::HEAD => {
-                let query = id.and_then(|id| queries.json_of(id)).ok_or_else(unknown)?;
-                Ok(respond::whole("application/json", query.to_string()))
-            }
-            Method::DELETE if name.is_empty() => Err(Refusal::method("GET, HEAD, OPTIONS")),
-            Method::DELETE => {
-                self.origins.check_change(request)?;
-                let query = id.and_then(|id| queries.get(id)).ok_or_else(unknown)?;
-                query.cancel(Reason::Request);
-                Ok(respond::nothing())
-            }
-            _ => Err(Refusal::method(RUNNING)),
-        }
+        let query = id.and_then(|id| self.executor.queries.json_of(id));
+        let query = query.ok_or_else(|| no_query(name))?;
+        Ok(respond::whole("application/json", query.to_string()))
+    }
+
+    /// Ends a query or an update under way.
+    fn end_query(&self, name: &str) -> Result<Response<Body>, Refusal> {
+        let id = QueryId::parse(name);
+        let query = id.and_then(|id| self.executor.queries.get(id));
+        query.ok_or_else(|| no_query(name))?.cancel(Reason::Request);
+        Ok(respond::nothing())
     }
 
     /// A query or an update, at any endpoint.
@@ -506,6 +478,19 @@ fn full() -> Refusal {
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).come_again(1)
 }
 
+fn no_query(name: &str) -> Refusal {
+    let message = format!("no query {name} is under way; GET {QUERIES} lists those that are");
+    Refusal::new(StatusCode::NOT_FOUND, message)
+}
+
+fn nothing_at(path: &str) -> Refusal {
+    let message = format!(
+        "nothing at {path}; there are /query, /update, /store, /prefixes, /streams, /continuous, \
+         /queries, /health, /metrics and the pages / and /live"
+    );
+    Refusal::new(StatusCode::NOT_FOUND, message)
+}
+
 /// What the head of a request at an endpoint of SPARQL says, which is needed after its body was read.
 struct Head {
     accept: String,
@@ -526,25 +511,9 @@ impl Drop for Connected {
     }
 }
 
-/// The path of a request, without the slash at its end where that makes it one of the endpoints.
-fn endpoint<B>(request: &Request<B>) -> &str {
-    let path = request.uri().path();
-    match path.strip_suffix('/') {
-        Some(
-            name @ ("/query" | "/sparql" | "/update" | "/health" | "/metrics" | "/live" | PREFIXES),
-        ) => name,
-        _ => path,
-    }
-}
-
 /// Whether the parameters of a URL have a query or an update.
 fn names_operation(encoded: &str) -> bool {
     names(encoded, "query") || names(encoded, "update")
-}
-
-fn is_about_queries(path: &str) -> bool {
-    let rest = path.strip_prefix(QUERIES);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// All `Accept` headers as one.

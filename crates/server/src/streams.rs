@@ -94,7 +94,7 @@ impl Endpoint {
         })
     }
 
-    fn methods(&self) -> &'static str {
+    pub(crate) fn methods(&self) -> &'static str {
         match self {
             Self::Streams | Self::Late(_) | Self::Queries | Self::Sinks(_) => "GET, HEAD, OPTIONS",
             Self::Stream(_) => "GET, HEAD, PUT, POST, DELETE, OPTIONS",
@@ -106,7 +106,7 @@ impl Endpoint {
 }
 
 impl Service {
-    /// Answers a request about streams and continuous queries.
+    /// Answers a request about streams and continuous queries, of any method but OPTIONS.
     pub(crate) async fn streams(
         &self,
         endpoint: Endpoint,
@@ -115,9 +115,6 @@ impl Service {
     ) -> Result<Response<Body>, Refusal> {
         let methods = endpoint.methods();
         let method = request.method().clone();
-        if method == Method::OPTIONS {
-            return Ok(respond::options(methods, request.headers()));
-        }
         let reads = matches!(method, Method::GET | Method::HEAD);
         let is_socket = websocket::is_asked_for(&request);
         if !reads {

@@ -9,6 +9,7 @@ use jindou_server::{Credentials, Role, ServerConfig, hash_password, new_token};
 use tempfile::TempDir;
 
 use crate::client::{Answer, Running, encode};
+use crate::limits::{ENDLESS, target};
 
 const ASK: &str = "ASK { ?s ?p ?o }";
 const INSERT: &str = "INSERT DATA { <http://e/new> <http://e/p> 1 }";
@@ -142,6 +143,33 @@ fn each_role_may_do_what_those_below_it_may() {
             }
         }
     }
+}
+
+#[test]
+fn a_reader_lists_no_queries_however_many_slashes_it_writes() {
+    let Guarded { server, .. } = &guarded(|config| config.anonymous = Some(Role::Read));
+    for path in ["/queries", "/queries/", "/queries//", "/queries///"] {
+        for headers in [String::new(), of("read"), of("admin")] {
+            let answer = server.get(path, &headers);
+            let text = answer.text();
+            let lists = text.contains("\"queries\"");
+            let may = headers == of("admin") && !path.ends_with("//");
+            assert_eq!(lists, may, "{path} {headers}: {} {text}", answer.status);
+        }
+    }
+}
+
+#[test]
+fn who_has_the_id_of_a_query_may_end_it() {
+    let Guarded { server, .. } = &guarded(|_| {});
+    let mut connection = server.connect();
+    connection.send("GET", &target(ENDLESS, ""), &of("write"), "");
+    let head = connection.head();
+    let id = head.header("jindou-query-id").expect("an id");
+    let path = format!("/queries/{id}");
+    assert_eq!(server.send("DELETE", &path, "", "").status, 401);
+    let ended = server.send("DELETE", &path, &of("read"), "");
+    assert_eq!(ended.status, 204);
 }
 
 #[test]
