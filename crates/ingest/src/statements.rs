@@ -102,6 +102,15 @@ impl Batch {
     }
 }
 
+/// What a byte does to the blocks of graphs, or to the formulas, that are open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Brace {
+    Opens,
+    Closes,
+    /// It is none.
+    None,
+}
+
 /// Cuts a document into statements.
 struct Cutter<R> {
     inner: R,
@@ -117,8 +126,8 @@ struct Cutter<R> {
     graph: Option<Rc<[u8]>>,
     /// Formulas of Notation3 that are open.
     formulas: u64,
-    /// A byte that is the first of the next batch.
-    carried: Option<u8>,
+    /// A byte that is the first of the next batch, and what it does.
+    carried: Option<(u8, Brace)>,
 }
 
 impl<R: Read> Cutter<R> {
@@ -143,8 +152,8 @@ impl<R: Read> Cutter<R> {
     fn next_batch(&mut self) -> io::Result<Batch> {
         let mut batch = Batch::default();
         self.begin_piece(&mut batch);
-        if let Some(byte) = self.carried.take() {
-            self.push(&mut batch, byte);
+        if let Some((byte, brace)) = self.carried.take() {
+            self.take(&mut batch, byte, brace);
         }
         loop {
             if self.begin == self.end {
@@ -168,37 +177,51 @@ impl<R: Read> Cutter<R> {
         Ok(batch)
     }
 
-    /// Takes the next byte; whether the batch is full before it.
+    /// Takes the next byte, or carries it to the next batch; whether this one is full.
     fn cut(&mut self, batch: &mut Batch, byte: u8) -> bool {
         let before = self.watch.ends();
         self.watch.byte(byte);
         let after = self.watch.ends();
-        let (opens, closes) = (after.opened > before.opened, after.closed > before.closed);
-        let is_point = after.statements - before.statements > u64::from(closes);
+        let brace = if after.opened > before.opened {
+            Brace::Opens
+        } else if after.closed > before.closed {
+            Brace::Closes
+        } else {
+            Brace::None
+        };
+        let of_brace = u64::from(brace == Brace::Closes);
+        let is_point = after.statements - before.statements > of_brace;
         // That the line of a string or the like has ended is known by the byte after it.
         if after.broken > before.broken
             && let Some(piece) = batch.pieces.last_mut()
         {
             piece.is_broken = true;
         }
+        // A point is known to end a statement by the byte after it.
         if is_point {
-            if batch.text.len() >= BATCH_BYTES && !opens && !closes {
-                self.carried = Some(byte);
+            if batch.text.len() >= BATCH_BYTES {
+                self.carried = Some((byte, brace));
                 return true;
             }
             self.begin_piece(batch);
         }
+        self.take(batch, byte, brace)
+    }
+
+    /// Adds a byte to the last piece; whether the batch is full, as it ends with a brace of a graph's block.
+    fn take(&mut self, batch: &mut Batch, byte: u8, brace: Brace) -> bool {
         self.push(batch, byte);
         if !self.is_trig {
-            self.follow_formula(batch, opens, closes);
-        } else if opens {
-            self.graph = Some(self.header(batch).into());
-            self.begin_piece(batch);
-        } else if closes {
-            self.graph = None;
-            self.begin_piece(batch);
+            self.follow_formula(batch, brace);
+            return false;
         }
-        false
+        self.graph = match brace {
+            Brace::Opens => Some(self.header(batch).into()),
+            Brace::Closes => None,
+            Brace::None => return false,
+        };
+        self.begin_piece(batch);
+        batch.text.len() >= BATCH_BYTES
     }
 
     fn begin_piece(&self, batch: &mut Batch) {
@@ -235,16 +258,16 @@ impl<R: Read> Cutter<R> {
     }
 
     /// Turtle has no braces, and Notation3 has statements between them that are not facts.
-    fn follow_formula(&mut self, batch: &mut Batch, opens: bool, closes: bool) {
-        match (opens, closes) {
-            (true, _) => {
+    fn follow_formula(&mut self, batch: &mut Batch, brace: Brace) {
+        match brace {
+            Brace::Opens => {
                 self.formulas += 1;
                 if let Some(piece) = batch.pieces.last_mut() {
                     piece.refused = Some(FORMULA);
                 }
             }
-            (_, true) => self.formulas = self.formulas.saturating_sub(1),
-            _ => {}
+            Brace::Closes => self.formulas = self.formulas.saturating_sub(1),
+            Brace::None => {}
         }
     }
 
@@ -565,22 +588,70 @@ mod tests {
         assert_eq!(found, expected);
     }
 
-    #[test]
-    fn batches_end_with_statements_wherever_the_text_is_long() {
-        let text = "<a> <b> 1 . <a> <b> 2.5 .\n".repeat(30_000);
-        let mut cutter = Cutter::new(text.as_bytes(), false);
-        let (mut whole, mut batches, mut lines) = (Vec::new(), 0, 0);
+    /// The longest batch of a document, which is whole in its batches.
+    fn longest_batch(text: &str, is_trig: bool) -> usize {
+        let mut cutter = Cutter::new(text.as_bytes(), is_trig);
+        let (mut whole, mut batches, mut lines, mut longest) = (Vec::new(), 0, 0, 0);
         while let batch = cutter.next_batch().expect("it is in memory")
             && let Some(first) = batch.pieces.first()
         {
             assert_eq!(first.line, lines);
             lines += line_ends(&batch.text);
-            assert!(batch.text.len() < BATCH_BYTES + 100);
+            longest = longest.max(batch.text.len());
             whole.extend_from_slice(&batch.text);
             batches += 1;
         }
-        assert_eq!(whole, text.as_bytes());
-        assert!(batches > 2);
+        assert!(whole == text.as_bytes());
+        assert!(batches > 2, "{batches}");
+        longest
+    }
+
+    #[test]
+    fn batches_end_wherever_the_text_is_long() {
+        let of_point = "<a> <b> 1 . <a> <b> 2.5 .\n";
+        for (repeated, is_trig) in [
+            (of_point, false),
+            (of_point, true),
+            ("{ <a> <b> 1 .} .\n", false),
+            ("{<a> <b> <c>.}", false),
+            ("<g> { <a> <b> <c> }\n", true),
+            ("<g> { <a> <b> <c> .}\n", true),
+            ("<g> { <a> <b> <c> .\n }", true),
+            ("GRAPH <g>{<a> <b> <c>}<d> <e> <f> .{<a> <b> <c>}", true),
+            ("{ <a> <b> 1 .{ <a> <b> 1 .\n", true),
+            ("}", true),
+        ] {
+            let text = repeated.repeat((3 * BATCH_BYTES).div_ceil(repeated.len()));
+            let longest = longest_batch(&text, is_trig);
+            assert!(longest < BATCH_BYTES + 100, "{repeated}: {longest}");
+        }
+    }
+
+    #[test]
+    fn batches_of_blocks_have_the_graphs_of_their_statements() {
+        let text = "<g> { <a> <b> <c> .}<d> <e> <f> .{<a> <b> <d>}".repeat(20_000);
+        let mut cutter = Cutter::new(text.as_bytes(), true);
+        let mut counts = BTreeMap::new();
+        while let batch = cutter.next_batch().expect("it is in memory")
+            && !batch.pieces.is_empty()
+        {
+            for (number, piece) in batch.pieces.iter().enumerate() {
+                let graph = piece.graph.as_deref().map(<[u8]>::to_vec);
+                let text = batch.text_of(number).to_vec();
+                *counts.entry((graph, text)).or_insert(0) += 1;
+            }
+        }
+        let within = |graph: &str| Some(graph.as_bytes().to_vec());
+        let expected = [
+            (None, "<d> <e> <f> ."),
+            (None, "<g> {"),
+            (None, "{"),
+            (within("<g> {"), " <a> <b> <c> ."),
+            (within("<g> {"), "}"),
+            (within("{"), "<a> <b> <d>}"),
+        ];
+        let expected = expected.map(|(graph, text)| ((graph, text.as_bytes().to_vec()), 20_000));
+        assert_eq!(counts, BTreeMap::from(expected));
     }
 
     #[test]
