@@ -92,12 +92,14 @@ impl Arguments {
 
     fn of_line(line: Vec<OsString>) -> Result<Self, clap::Error> {
         let command = Self::command();
+        // Which variables count depends on what the line itself gives, not on what a file adds to it.
+        let typed = line.clone();
         let line = match line.get(1) {
             Some(word) if word == "serve" => with_file(&command, line)?,
             _ => line,
         };
         let parsed = command
-            .mut_subcommand("serve", |serve| with_variables(serve, &line))
+            .mut_subcommand("serve", |serve| with_variables(serve, &typed))
             .try_get_matches_from(&line)
             .and_then(|matches| Self::from_arg_matches(&matches));
         parsed.map_err(|error| with_advice(error, &line))

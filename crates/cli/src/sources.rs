@@ -1,6 +1,6 @@
 //! Where may an option of `jindou serve` come from? The command line, the environment, or a file.
 //!
-//! They have their weight in this order. What a file gives becomes part of the command line where neither of
+//! Earlier sources take precedence. What a file gives becomes part of the command line where neither of
 //! the others names the option, so that all that holds between options holds whichever source gives them.
 
 use std::ffi::OsString;
@@ -23,7 +23,8 @@ const WHOLE: &str = "bind";
 /// How alike a name must be to one that is not there, to be suggested; from 0 to 1.
 const ALIKE: f64 = 0.7;
 
-/// Lets the environment give each option that the command line does not: `JINDOU_BIND` is `--bind`.
+/// Lets the environment give each option that the command line does not: `JINDOU_BIND` is `--bind`. The
+/// line is to be without what a file adds, which has less weight than the environment.
 pub(crate) fn with_variables(command: Command, line: &[OsString]) -> Command {
     let has_whole = command
         .get_arguments()

@@ -1,6 +1,7 @@
 //! Do the command line, the environment and a file give options in this order of weight?
 
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -170,9 +171,10 @@ fn a_server_is_started_by_its_file_alone() {
         allow-service = [\"http://a.example/\", \"http://b.example/\"]\n\
         query-timeout = 2.5\nmax-rows = 1_000\n";
     std::fs::write(folder.path().join("jindou.toml"), file).unwrap();
-    let serving = |arguments: &[&str]| {
+    let serving_with = |arguments: &[&str], variables: &[(&str, String)]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_jindou"));
         let command = command.current_dir(folder.path()).args(arguments);
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut lines = lines.map(Result::unwrap);
@@ -181,8 +183,21 @@ fn a_server_is_started_by_its_file_alone() {
         child.wait().unwrap();
         found.expect("it serves")
     };
+    let serving = |arguments: &[&str]| serving_with(arguments, &[]);
     let line = serving(&["serve", "--config", "jindou.toml"]);
     assert!(line.contains("http://127.0.0.1:"), "{line}");
+    // The environment has more weight than the file, also where each gives a part of the address.
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port().to_string();
+    drop(free);
+    let line = serving_with(
+        &["serve", "--config", "jindou.toml"],
+        &[("JINDOU_PORT", port.clone())],
+    );
+    assert!(
+        line.contains(&format!("http://127.0.0.1:{port}/")),
+        "{line}"
+    );
     // The port of a file is part of its address, which the command line has given.
     let file = format!("{file}port = 1\n");
     std::fs::write(folder.path().join("jindou.toml"), file).unwrap();
