@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use jindou_datagen::lubm::{LightClass, Lubm};
 use jindou_engine::Database;
 use jindou_engine::ingest::{LoadOptions, Progress, Source};
-use jindou_server::{Credentials, Tls, hash_password};
+use jindou_server::{AccessPolicy, Credentials, Tls, hash_password};
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -144,8 +144,7 @@ fn secured(database: Database, folder: &Path) -> Result<(Serving, Arc<ClientConf
     let credentials = Credentials::read(users).map_err(|error| setup(&error))?;
     let serving = Serving::start_with(database, |config| {
         config.tls = Some(tls);
-        config.credentials = Some(credentials);
-        config.anonymous = None;
+        config.access = AccessPolicy::known(credentials);
     })?;
     let mut roots = RootCertStore::empty();
     let added = roots.add(made.cert.der().clone());

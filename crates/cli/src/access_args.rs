@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use jindou_server::{Credentials, Role, ServerConfig, Tls};
+use jindou_server::{AccessPolicy, Credentials, Role, ServerConfig, Tls};
 
 use crate::values::parse_count;
 
@@ -19,7 +19,7 @@ pub(crate) struct AccessArguments {
     /// and on SIGHUP
     #[arg(long, value_name = "FILE")]
     pub(crate) credentials: Option<PathBuf>,
-    /// What clients without credentials may do [default: none with --credentials, else everything]
+    /// What clients without credentials may do [default: none with --credentials, otherwise everything]
     #[arg(long, value_name = "ROLE", value_enum, requires = "credentials")]
     pub(crate) anonymous: Option<Anonymous>,
     /// File of the certificate by which clients know the server, with those that lead to one they trust, in
@@ -70,12 +70,14 @@ impl AccessArguments {
         let Some(file) = &self.credentials else {
             return Ok(());
         };
-        config.credentials = Some(Credentials::read(file).context("--credentials")?);
-        config.anonymous = match self.anonymous {
-            None | Some(Anonymous::None) => None,
-            Some(Anonymous::Read) => Some(Role::Read),
-            Some(Anonymous::Write) => Some(Role::Write),
-            Some(Anonymous::Admin) => Some(Role::Admin),
+        config.access = AccessPolicy::Known {
+            credentials: Credentials::read(file).context("--credentials")?,
+            anonymous: match self.anonymous {
+                None | Some(Anonymous::None) => None,
+                Some(Anonymous::Read) => Some(Role::Read),
+                Some(Anonymous::Write) => Some(Role::Write),
+                Some(Anonymous::Admin) => Some(Role::Admin),
+            },
         };
         if !is_loopback(config.address.ip()) && config.tls.is_none() {
             note!(

@@ -18,8 +18,8 @@ use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 
 use crate::buckets::Buckets;
-use crate::config::ServerConfig;
-use crate::credentials::{Credentials, Entries, Role, User};
+use crate::config::{AccessPolicy, ServerConfig};
+use crate::credentials::{Entries, Role, User};
 use crate::error::Refusal;
 use crate::execute::no_thread;
 use crate::queries::Client;
@@ -46,9 +46,10 @@ pub(crate) enum Need {
     Role(Role),
 }
 
-/// Who sent a request; nobody knows of a client without credentials.
+/// Who sent a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
+    /// `None` for an anonymous client.
     pub(crate) user: Option<User>,
     /// What it may do, if anything.
     pub(crate) role: Option<Role>,
@@ -56,8 +57,7 @@ pub(crate) struct Identity {
 
 /// Decides about requests.
 pub(crate) struct Access {
-    credentials: Option<Credentials>,
-    anonymous: Option<Role>,
+    policy: AccessPolicy,
     key: [u8; 32],
     remembered: Mutex<Remembered>,
     verifying: Semaphore,
@@ -79,8 +79,7 @@ impl Access {
             Buckets::new(rate.get(), Duration::from_secs(1) / rate.get())
         };
         Self {
-            credentials: config.credentials.clone(),
-            anonymous: config.anonymous,
+            policy: config.access.clone(),
             key,
             remembered: Mutex::new(Remembered {
                 entries: None,
@@ -109,15 +108,19 @@ impl Access {
         client: &Client,
     ) -> Result<Identity, Refusal> {
         let Need::Role(needed) = needed(route, request) else {
-            return Ok(Identity {
-                user: None,
-                role: self.anonymous,
-            });
+            return Ok(self.anonymous());
         };
         let identity = self.identify(request, client.address().ip()).await?;
         let user = identity.user.as_ref();
         client.set_user(user.map(|user| Arc::clone(&user.name)));
         identity.check(needed).map(|()| identity)
+    }
+
+    fn anonymous(&self) -> Identity {
+        Identity {
+            user: None,
+            role: self.policy.anonymous(),
+        }
     }
 
     async fn identify<B>(
@@ -126,11 +129,8 @@ impl Access {
         address: IpAddr,
     ) -> Result<Identity, Refusal> {
         let mut headers = request.headers().get_all(AUTHORIZATION).iter();
-        let (Some(credentials), Some(header)) = (&self.credentials, headers.next()) else {
-            return Ok(Identity {
-                user: None,
-                role: self.anonymous,
-            });
+        let (Some(credentials), Some(header)) = (self.policy.credentials(), headers.next()) else {
+            return Ok(self.anonymous());
         };
         if headers.next().is_some() {
             let message = "there is more than one header Authorization";

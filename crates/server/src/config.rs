@@ -80,7 +80,7 @@ pub struct ServerConfig {
     pub cors: Cors,
     /// Whether to compress for clients that accept gzip: yes.
     pub gzip: bool,
-    /// Which endpoints SERVICE may call: none, as whoever may query could else make the server
+    /// Which endpoints SERVICE may call: none, as whoever may query could otherwise make the server
     /// send requests to places that only it can reach. The database's own setting must allow
     /// them, too.
     pub services: AddressPolicy,
@@ -89,11 +89,8 @@ pub struct ServerConfig {
     /// The certificate by which clients know the server, and its key: none, which is HTTP without TLS. The
     /// files are read again when they change.
     pub tls: Option<Tls>,
-    /// Whose names, passwords and tokens are known: nobody's. The file is read again when it changes.
-    pub credentials: Option<Credentials>,
-    /// What a client without credentials may do, if anything: everything. With
-    /// [`ServerConfig::credentials`] it should be less.
-    pub anonymous: Option<Role>,
+    /// Who may do what: [`AccessPolicy::Open`].
+    pub access: AccessPolicy,
     /// Where each request is a line once it was answered: nowhere.
     pub access_log: Option<Log>,
     /// Where queries and updates are noted that took long: nowhere.
@@ -103,10 +100,53 @@ pub struct ServerConfig {
     pub requests_per_second: Option<NonZeroU32>,
 }
 
+/// Who may do what.
+#[derive(Clone, Debug)]
+pub enum AccessPolicy {
+    /// Everybody may do everything.
+    Open,
+    /// A client may do what the role of its credentials says.
+    Known {
+        /// Whose names, passwords and tokens are known. The file is read again when it changes.
+        credentials: Credentials,
+        /// What a client without credentials may do, if anything.
+        anonymous: Option<Role>,
+    },
+}
+
+impl AccessPolicy {
+    /// Clients with credentials only; those without may do nothing.
+    #[must_use]
+    pub fn known(credentials: Credentials) -> Self {
+        Self::Known {
+            credentials,
+            anonymous: None,
+        }
+    }
+
+    /// Whose credentials are known, if anybody's.
+    #[must_use]
+    pub fn credentials(&self) -> Option<&Credentials> {
+        match self {
+            Self::Open => None,
+            Self::Known { credentials, .. } => Some(credentials),
+        }
+    }
+
+    /// What a client without credentials may do, if anything.
+    #[must_use]
+    pub fn anonymous(&self) -> Option<Role> {
+        match self {
+            Self::Open => Some(Role::Admin),
+            Self::Known { anonymous, .. } => *anonymous,
+        }
+    }
+}
+
 /// Which pages of other origins a browser lets read the answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cors {
-    /// [`Cors::Any`] where the server listens at a loopback address, else [`Cors::None`].
+    /// [`Cors::Any`] where the server listens at a loopback address, otherwise [`Cors::None`].
     Local,
     /// All pages, and none those to what changes the database.
     Any,
@@ -147,8 +187,7 @@ impl Default for ServerConfig {
             services: AddressPolicy::None,
             brokers: BrokerPolicy::None,
             tls: None,
-            credentials: None,
-            anonymous: Some(Role::Admin),
+            access: AccessPolicy::Open,
             access_log: None,
             slow_queries: None,
             requests_per_second: None,

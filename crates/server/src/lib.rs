@@ -50,7 +50,7 @@
 //! then: a document for the graph store may be as large as temporary files of the database may, any other
 //! body as [`ServerConfig::max_body_bytes`]; 413 names the option that raises the limit.
 //!
-//! Where [`ServerConfig::credentials`] are given, a client says who it is by HTTP Basic or a Bearer token.
+//! Where credentials are known ([`AccessPolicy::Known`]), a client says who it is by HTTP Basic or a Bearer token.
 //! To read needs the role `read`, to change data or feed a stream `write`, all else `admin`; `/health` is open,
 //! and who has the id of a query may end it with `read`.
 //! 401 asks for credentials, 403 names the role that is missing, and 429 with `Retry-After` is for an address
@@ -149,7 +149,7 @@ mod watched;
 mod websocket;
 mod wire;
 
-pub use config::{Cors, ServerConfig};
+pub use config::{AccessPolicy, Cors, ServerConfig};
 pub use credentials::{
     Credentials, CredentialsError, NoRole, Role, check_name, hash_password, new_token,
 };

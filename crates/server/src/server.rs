@@ -206,11 +206,11 @@ impl Server {
     }
 
     fn start_rereading(&self) -> Option<AbortOnDrop> {
-        let (credentials, tls) = (&self.config.credentials, &self.config.tls);
+        let (credentials, tls) = (self.config.access.credentials(), &self.config.tls);
         if credentials.is_none() && tls.is_none() {
             return None;
         }
-        let reread = reread(credentials.clone(), tls.clone());
+        let reread = reread(credentials.cloned(), tls.clone());
         Some(AbortOnDrop(tokio::spawn(reread)))
     }
 

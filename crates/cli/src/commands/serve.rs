@@ -188,7 +188,7 @@ pub(crate) fn serve(
         let slow = config.slow_queries.as_ref().map(|slow| &slow.log);
         let logs = config.access_log.iter().chain(slow);
         let read = Reread {
-            credentials: config.credentials.clone(),
+            credentials: config.access.credentials().cloned(),
             tls: config.tls.clone(),
             logs: logs.cloned().collect(),
         };

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use jindou_server::{Credentials, Role, ServerConfig, hash_password, new_token};
+use jindou_server::{AccessPolicy, Credentials, Role, ServerConfig, hash_password, new_token};
 use tempfile::TempDir;
 
-use crate::client::{Answer, Running, encode};
+use crate::client::{Answer, Running, encode, let_anonymous};
 use crate::limits::{ENDLESS, target};
 
 const ASK: &str = "ASK { ?s ?p ?o }";
@@ -39,8 +39,7 @@ fn guarded(configure: impl FnOnce(&mut ServerConfig)) -> Guarded {
     let credentials = Credentials::read(&file).expect("it is right");
     let known = credentials.clone();
     let server = Running::with(|config| {
-        config.credentials = Some(known);
-        config.anonymous = None;
+        config.access = AccessPolicy::known(known);
         configure(config);
     });
     Guarded {
@@ -147,7 +146,7 @@ fn each_role_may_do_what_those_below_it_may() {
 
 #[test]
 fn a_reader_lists_no_queries_however_many_slashes_it_writes() {
-    let Guarded { server, .. } = &guarded(|config| config.anonymous = Some(Role::Read));
+    let Guarded { server, .. } = &guarded(|config| let_anonymous(config, Role::Read));
     for path in ["/queries", "/queries/", "/queries//", "/queries///"] {
         for headers in [String::new(), of("read"), of("admin")] {
             let answer = server.get(path, &headers);
@@ -213,7 +212,7 @@ fn a_token_is_as_good_as_a_name_and_a_password() {
 
 #[test]
 fn what_is_wrong_is_not_taken_for_an_anonymous_client() {
-    let Guarded { server, .. } = &guarded(|config| config.anonymous = Some(Role::Read));
+    let Guarded { server, .. } = &guarded(|config| let_anonymous(config, Role::Read));
     assert_eq!(ask(server, "").status, 200);
     let update = server.send("POST", "/update", SPARQL_UPDATE, INSERT);
     assert_eq!(update.status, 401);

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use jindou_server::{
-    Credentials, Log, LogFormat, LogTarget, Role, ServerConfig, SlowQueries, hash_password,
+    AccessPolicy, Credentials, Log, LogFormat, LogTarget, Role, ServerConfig, SlowQueries,
+    hash_password,
 };
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::client::{Running, encode};
+use crate::client::{Running, encode, let_anonymous};
 use crate::limits::{ENDLESS, FRUITLESS, target};
 
 /// A server with a log, which is whole once the server has stopped.
@@ -52,8 +53,8 @@ fn with_ann(folder: &TempDir, config: &mut ServerConfig) {
     let hash = hash_password(b"hers").expect("a hash");
     let users = folder.path().join("users");
     std::fs::write(&users, format!("ann:read:{hash}\n")).expect("written");
-    config.credentials = Some(Credentials::read(users).expect("it is right"));
-    config.anonymous = Some(Role::Read);
+    config.access = AccessPolicy::known(Credentials::read(users).expect("it is right"));
+    let_anonymous(config, Role::Read);
 }
 
 const ANN: &str = "Authorization: Basic YW5uOmhlcnM=\r\n";
@@ -65,7 +66,7 @@ fn each_request_is_a_line_without_the_text_of_its_query() {
     let logged = logged(LogFormat::Json, |config, log| {
         config.access_log = Some(log);
         with_ann(&users, config);
-        config.anonymous = Some(Role::Admin);
+        let_anonymous(config, Role::Admin);
     });
     let server = &logged.server;
     let asked = target("ASK { <http://e/secret> ?p ?o }", "&format=csv");
@@ -165,7 +166,7 @@ fn slow_queries_and_updates_are_noted_with_their_text() {
             log,
         });
         with_ann(&users, config);
-        config.anonymous = Some(Role::Admin);
+        let_anonymous(config, Role::Admin);
     });
     let server = &slow.server;
     let long = format!("ASK {{}} #{}", "é".repeat(4000));
@@ -228,7 +229,7 @@ fn who_asks_is_in_the_list_of_queries() {
     let users = tempfile::tempdir().expect("a folder");
     let server = Running::with(|config| {
         with_ann(&users, config);
-        config.anonymous = Some(Role::Admin);
+        let_anonymous(config, Role::Admin);
     });
     let mut connection = server.connect();
     connection.send("GET", &format!("/query?query={}", encode(ENDLESS)), ANN, "");

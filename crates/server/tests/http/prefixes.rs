@@ -1,6 +1,6 @@
 //! Are the prefixes of the store read, replaced and used, and by nobody who may not?
 
-use jindou_server::Role;
+use jindou_server::{AccessPolicy, Credentials, Role};
 
 use crate::client::{Running, encode};
 
@@ -90,7 +90,15 @@ fn what_is_wrong_with_prefixes_is_told_and_changes_nothing() {
 #[test]
 fn who_may_not_write_replaces_no_prefixes() {
     let read_only = Running::with(|config| config.read_only = true);
-    let reader = Running::with(|config| config.anonymous = Some(Role::Read));
+    let folder = tempfile::tempdir().expect("a folder");
+    let users = folder.path().join("users");
+    std::fs::write(&users, "").expect("written");
+    let reader = Running::with(|config| {
+        config.access = AccessPolicy::Known {
+            credentials: Credentials::read(users).expect("nobody is known"),
+            anonymous: Some(Role::Read),
+        };
+    });
     for (server, status) in [(&read_only, 403), (&reader, 401)] {
         assert_eq!(server.get("/prefixes", "").status, 200);
         let refused = server.send("PUT", "/prefixes", JSON, "{}");
