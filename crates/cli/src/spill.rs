@@ -12,8 +12,9 @@ pub(crate) struct SpillArguments {
     /// have no names there [default: the system's for temporary files]
     #[arg(long, value_name = "DIR")]
     pub(crate) spill_dir: Option<PathBuf>,
-    /// Most that one query may put there, as in 500MiB; 0: nothing, a query then ends where its
-    /// memory does [default: 16GiB]
+    /// Most that one query may put there, as in 500MiB, and most that large documents for a server's
+    /// graph store take there together; 0: nothing, a query then ends where its memory does
+    /// [default: 16GiB]
     #[arg(long, value_name = "BYTES", value_parser = crate::values::parse_bytes)]
     pub(crate) spill_limit: Option<u64>,
 }

@@ -4,7 +4,6 @@
 //! `/store/`. What names no graph is about the whole dataset, as Fuseki has it: reading always,
 //! writing if the body is in a format of datasets. Each write is one transaction.
 
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -230,14 +229,12 @@ impl Service {
             false => self.receive_document(request).await?,
         };
         let (documents, length, copied) = match body {
-            Document::InFile { file, bytes } => {
+            Document::InFile(spooled) => {
                 let mut head = [0; SNIFFED_BYTES];
-                let read = file
-                    .read_at(&mut head, 0)
-                    .map_err(|_| Refusal::internal())?;
-                let format = format_of(&media_type(&kind), &head[..read])?;
-                let source = Source::reader("the body", file);
-                let length = usize::try_from(bytes).unwrap_or(usize::MAX);
+                let head = spooled.peek(&mut head).map_err(|_| Refusal::internal())?;
+                let format = format_of(&media_type(&kind), head)?;
+                let length = usize::try_from(spooled.bytes()).unwrap_or(usize::MAX);
+                let source = Source::reader("the body", spooled);
                 (vec![document(source, format, &target.base)], length, None)
             }
             Document::InMemory(body) => {

@@ -28,6 +28,8 @@ pub(crate) struct Now {
     pub(crate) connections: usize,
     pub(crate) heavy: Figures,
     pub(crate) memory: Option<Arc<MemoryPool>>,
+    /// Bytes of documents that wait in temporary files.
+    pub(crate) spooled_bytes: u64,
     pub(crate) failures: Vec<Failure>,
     pub(crate) streams: Vec<StreamStatus>,
     pub(crate) continuous: Vec<ContinuousStatus>,
@@ -184,6 +186,13 @@ impl Now {
                 pool.limit_bytes(),
             )?;
         }
+        out.gauge(
+            (
+                "jindou_spooled_bytes",
+                "Bytes of large documents that requests brought, in temporary files until they are stored.",
+            ),
+            self.spooled_bytes,
+        )?;
         let dropped = self.dropped_lines.iter();
         out.counters(
             (
@@ -299,6 +308,7 @@ impl Now {
                 stalled: 0,
             },
             memory: Some(Arc::new(MemoryPool::new(99))),
+            spooled_bytes: 0,
             failures: Vec::new(),
             streams: Vec::new(),
             continuous: Vec::new(),

@@ -3,7 +3,6 @@
 //! What is larger than [`UNRESERVED_BYTES`] takes from the pool that all queries share, before it is
 //! kept: clients that send slowly, or never the last byte, hold no more than was counted.
 
-use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ use crate::decode::Coding;
 use crate::error::Refusal;
 use crate::metrics::Rejected;
 use crate::service::{Service, content_type};
-use crate::spool::{self, Spool};
+use crate::spool::{self, Spool, Spooled};
 
 /// Buffers up to this size, in bytes, are not reserved: the number of connections bounds them.
 pub(crate) const UNRESERVED_BYTES: usize = 16 << 10;
@@ -132,7 +131,7 @@ impl Keeper<'_> {
 
     fn keep(&mut self, data: &[u8]) -> Result<(), Refusal> {
         if let Some(spool) = &mut self.spool {
-            return spool.write(data);
+            return self.service.count_spooled(spool.write(data));
         }
         if data.len() <= self.bounds.memory_bytes - self.received.bytes.len() {
             let pool = self.service.pool();
@@ -146,10 +145,11 @@ impl Keeper<'_> {
         if !self.bounds.spools {
             return Err(self.service.too_large());
         }
-        let mut spool = Spool::new(self.service.spill())?;
-        spool.write(&self.received.bytes)?;
+        let mut spool = self.service.spools.open()?;
+        self.service.count_spooled(spool.write(&self.received.bytes))?;
         self.received = Received::default();
-        self.spool.insert(spool).write(data)
+        let spool = self.spool.insert(spool);
+        self.service.count_spooled(spool.write(data))
     }
 }
 
@@ -172,7 +172,7 @@ impl io::Write for Keeper<'_> {
 /// A document that a request brought.
 pub(crate) enum Document {
     InMemory(Received),
-    InFile { file: File, bytes: u64 },
+    InFile(Spooled),
 }
 
 impl Service {
@@ -184,7 +184,7 @@ impl Service {
         };
         match self.receive_within(request, bounds).await? {
             Document::InMemory(received) => Ok(received),
-            Document::InFile { .. } => Err(Refusal::internal()),
+            Document::InFile(_) => Err(Refusal::internal()),
         }
     }
 
@@ -273,10 +273,7 @@ impl Service {
         }
         let keeper = decoder.sink();
         match keeper.spool.take() {
-            Some(spool) => Ok(Document::InFile {
-                bytes: spool.written_bytes(),
-                file: spool.into_file()?,
-            }),
+            Some(spool) => Ok(Document::InFile(spool.finish()?)),
             None => Ok(Document::InMemory(std::mem::take(&mut keeper.received))),
         }
     }
@@ -312,10 +309,19 @@ impl Service {
     fn too_large(&self) -> Refusal {
         let limit = self.config.max_body_bytes;
         let message = format!(
-            "the body is larger than the {limit} bytes that --max-body sets; LOAD reads larger \
-             files, where --allow-load names them"
+            "the body is larger than the {limit} bytes that --max-body sets; `jindou load` reads \
+             files of any size"
         );
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+    }
+
+    /// Counts a request for whose document there is no room beside others.
+    fn count_spooled(&self, written: Result<(), Refusal>) -> Result<(), Refusal> {
+        written.inspect_err(|refusal| {
+            if refusal.status == StatusCode::SERVICE_UNAVAILABLE {
+                self.executor.metrics.rejected(Rejected::Memory);
+            }
+        })
     }
 
     fn spill(&self) -> &SpillLimits {

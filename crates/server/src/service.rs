@@ -32,6 +32,7 @@ use crate::queries::{Client, QueryId, Reason};
 use crate::respond;
 use crate::route::{QUERIES, Route};
 use crate::sinks::Sink;
+use crate::spool::Spools;
 use crate::update::{Write, written, written_with};
 
 const PAGE: &str = include_str!("page.html");
@@ -50,6 +51,7 @@ pub(crate) struct Service {
     access: Access,
     connections: AtomicUsize,
     pub(crate) readers: Readers,
+    pub(crate) spools: Spools,
     started: Instant,
     ticker: OnceLock<Thread>,
     pub(crate) connectors: Arc<Connectors>,
@@ -59,12 +61,14 @@ impl Service {
     pub(crate) fn new(executor: Arc<Executor>, config: ServerConfig) -> Self {
         let database = executor.database.clone();
         let connectors = Connectors::new(database, config.brokers.clone());
+        let spools = Spools::new(&executor.database.config().spill);
         Self {
             executor,
             connectors: connectors.into(),
             origins: Origins::new(&config),
             access: Access::new(&config),
             readers: Readers::new(config.result_readers, config.keep_alive),
+            spools,
             config,
             connections: AtomicUsize::new(0),
             started: Instant::now(),
@@ -262,6 +266,7 @@ impl Service {
             connections: self.connections.load(Relaxed),
             heavy: self.executor.admission.figures(),
             memory: self.executor.database.config().memory_pool.clone(),
+            spooled_bytes: self.spools.held_bytes(),
             failures: self.executor.database.health(),
         })
     }

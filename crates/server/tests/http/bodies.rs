@@ -272,7 +272,7 @@ fn a_document_beyond_its_bound_is_refused_with_the_option_that_raises_it() {
     let said = answer.text();
     assert_eq!(answer.status, 413);
     assert!(
-        said.contains("--spill-limit") && said.contains("LOAD"),
+        said.contains("--spill-limit") && said.contains("`jindou load`"),
         "{said}"
     );
     // Without temporary files, the bound is that of other bodies.
@@ -285,6 +285,31 @@ fn a_document_beyond_its_bound_is_refused_with_the_option_that_raises_it() {
     let mut connection = server.connect();
     connection.send("PUT", target, html, "");
     assert_eq!(connection.answer("PUT").status, 415);
+}
+
+#[test]
+fn documents_that_wait_together_are_within_the_bound_of_one() {
+    let (_folder, server) = spooling(1 << 20);
+    let target = "/store?graph=http://e/large";
+    let line = "<http://e/s> <http://e/p> <http://e/o> .\n";
+    let document = line.repeat((700 << 10) / line.len());
+    let announced = format!("{LINES}Content-Length: {}\r\n", document.len());
+    let mut slow = server.connect();
+    slow.send("PUT", target, &announced, "");
+    slow.write(&document.as_bytes()[1..]);
+    server.wait_for_metric(&format!("jindou_spooled_bytes {}", document.len() - 1));
+    let refused = send(&server, "PUT", target, LINES, document.as_bytes());
+    let said = refused.text();
+    assert_eq!(refused.status, 503, "{said}");
+    assert!(said.contains("--spill-limit"), "{said}");
+    assert!(refused.header("retry-after").is_some(), "{refused:?}");
+    server.wait_for_metric("jindou_rejected_total{reason=\"memory\"} 1");
+    // The last byte of the first, which is no triple and so leaves the bytes to others.
+    slow.write(b"\n");
+    assert_eq!(slow.answer("PUT").status, 400);
+    server.wait_for_metric("jindou_spooled_bytes 0");
+    let answer = send(&server, "PUT", target, LINES, document.as_bytes());
+    assert!(answer.status < 300, "{}", answer.text());
 }
 
 #[test]
