@@ -7,7 +7,7 @@ use crate::format::Format;
 use crate::iri;
 use crate::json::{JsonReader, TooDeep};
 use crate::load::{QuadSink, Skipped};
-use crate::odd::{Faults, Odd, reads};
+use crate::odd::{Fault, Faults, Odd, reads};
 use crate::prefixes;
 use crate::progress::Progress;
 use crate::source::{Guard, Opened, is_decompression_failure, read_error};
@@ -200,7 +200,7 @@ fn read_on<S: QuadSink>(
             delivery.note_prefixes(items.prefixes());
         }
         // After a quad alone the parser can go on.
-        let (error, rest_dropped) = match item {
+        let (error, fault, rest_dropped) = match item {
             Some(Ok(quad)) => match delivery.refusal(&quad) {
                 None => {
                     delivery.deliver(quad)?;
@@ -209,19 +209,30 @@ fn read_on<S: QuadSink>(
                     }
                     continue;
                 }
-                Some(reason) => (place.syntax_error(None, reason), false),
+                Some((reason, fault)) => (place.syntax_error(None, reason), fault, false),
             },
-            Some(Err(RdfParseError::Syntax(e))) => (place.parser_error(&e), true),
-            Some(Err(RdfParseError::Io(e))) => (place.io_error(e)?, true),
+            Some(Err(RdfParseError::Syntax(e))) => {
+                let error = place.parser_error(&e);
+                let fault = Fault::of_parser(&error.reason);
+                (error, fault, true)
+            }
+            Some(Err(RdfParseError::Io(e))) => {
+                let error = place.io_error(e)?;
+                let fault = Fault::of_parser(&error.reason);
+                (error, fault, true)
+            }
             None => match place.watch.as_ref().filter(|watch| !watch.is_closed()) {
-                Some(_) => (place.syntax_error(None, CUT_SHORT.to_owned()), true),
+                Some(_) => {
+                    let error = place.syntax_error(None, CUT_SHORT.to_owned());
+                    (error, Fault::Other, true)
+                }
                 None => return Ok(()),
             },
         };
         if !context.lenient {
             return Err(error.into());
         }
-        delivery.leave_out(error, rest_dropped);
+        delivery.leave_out(error, fault, rest_dropped);
         if rest_dropped || asked_to_stop() {
             return Ok(());
         }
@@ -249,12 +260,13 @@ impl<S: QuadSink> Delivery<'_, S> {
     }
 
     /// Why a quad cannot be handed on. What is odd about one that a lenient load keeps is counted.
-    fn refusal(&mut self, quad: &Quad) -> Option<String> {
+    fn refusal(&mut self, quad: &Quad) -> Option<(String, Fault)> {
         if let Some(reason) = unsupported(quad) {
-            return Some(reason.to_owned());
+            return Some((reason.to_owned(), Fault::Other));
         }
         let is_read = !self.context.lenient || reads(quad.as_ref(), &mut self.tally.odd);
-        (!is_read).then(|| format!("an IRI or a language tag of {quad} cannot be read"))
+        let reason = || format!("an IRI or a language tag of {quad} cannot be read");
+        (!is_read).then(|| (reason(), Fault::Iri))
     }
 
     /// Notes what the document declares, without what is odd: it is kept for what is written.
@@ -301,9 +313,9 @@ impl<S: QuadSink> Delivery<'_, S> {
         true
     }
 
-    pub(crate) fn leave_out(&mut self, error: SyntaxError, rest_dropped: bool) {
+    pub(crate) fn leave_out(&mut self, error: SyntaxError, fault: Fault, rest_dropped: bool) {
         self.tally.skipped += 1;
-        self.tally.faults.count(&error.reason);
+        self.tally.faults.count(fault);
         if self.tally.described.len() < self.context.max_described {
             self.tally.described.push(Skipped {
                 error,

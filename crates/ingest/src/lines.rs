@@ -6,7 +6,7 @@ use crate::document::{self, QuadScratch};
 use crate::error::{IngestError, SyntaxError};
 use crate::line::{LineContext, Parsed, Scratch, parse};
 use crate::load::QuadSink;
-use crate::odd::{self, Faults, Odd};
+use crate::odd::{self, Fault, Faults, Odd};
 use memchr::{memchr, memchr_iter};
 use oxrdf::{GraphNameRef, Quad};
 use oxttl::{NQuadsParser, NTriplesParser, TurtleSyntaxError};
@@ -180,12 +180,16 @@ impl LineReader<'_> {
         sink: &mut S,
         tally: &mut Tally,
     ) -> Result<(), Stop<S::Error>> {
-        let refused = match self.parsed(line, false) {
+        let (column, reason, fault) = match self.parsed(line, false) {
             Ok(quads) => match quads.iter().find_map(document::unsupported) {
-                Some(reason) => (0, reason.to_owned()),
+                Some(reason) => (0, reason.to_owned(), Fault::Other),
                 None => return self.emit(&quads, sink, tally),
             },
-            Err(e) => (e.location().start.column, about_a_line(&e, line)),
+            Err(e) => {
+                let reason = about_a_line(&e, line);
+                let fault = Fault::of_parser(&reason);
+                (e.location().start.column, reason, fault)
+            }
         };
         if self.lenient
             && let Some((quads, odd)) = self.read_odd(line)
@@ -193,7 +197,6 @@ impl LineReader<'_> {
             tally.odd.add(odd);
             return self.emit(&quads, sink, tally);
         }
-        let (column, reason) = refused;
         let bad = BadLine {
             line: tally.lines,
             column: column + 1,
@@ -203,7 +206,7 @@ impl LineReader<'_> {
             return Err(Stop::Bad(bad));
         }
         tally.skipped += 1;
-        tally.faults.count(&bad.reason);
+        tally.faults.count(fault);
         if tally.bad.len() < self.max_described {
             tally.bad.push(bad);
         }

@@ -53,19 +53,60 @@ impl Faults {
         self.others += other.others;
     }
 
-    /// Counts an error by what is said of it; the parsers tell it in words alone.
-    pub(crate) fn count(&mut self, reason: &str) {
-        let says = |words: &[&str]| words.iter().any(|word| reason.contains(word));
-        let kind = if says(&["prefix"]) {
-            &mut self.prefixes
-        } else if says(&["string", "escape", "Unexpected byte", "UTF-8"]) {
-            &mut self.strings
-        } else if says(&["IRI", "scheme"]) {
-            &mut self.iris
+    pub(crate) fn count(&mut self, fault: Fault) {
+        *match fault {
+            Fault::String => &mut self.strings,
+            Fault::Iri => &mut self.iris,
+            Fault::Prefix => &mut self.prefixes,
+            Fault::Other => &mut self.others,
+        } += 1;
+    }
+}
+
+/// What is wrong with what a lenient load leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    String,
+    Iri,
+    Prefix,
+    Other,
+}
+
+impl Fault {
+    /// By the words of a parser, which says it in no other way. Only the first of them are its own: others
+    /// may be the document's.
+    pub(crate) fn of_parser(words: &str) -> Self {
+        let begins = |beginnings: &[&str]| beginnings.iter().any(|begin| words.starts_with(begin));
+        if begins(&["The prefix ", "Unknown prefix "]) {
+            Self::Prefix
+        } else if begins(&[
+            "Line jumps are not allowed in string",
+            "Unexpected end of line in a string",
+            "Unexpected escape",
+            "The escape sequence",
+            "Escape sequences",
+            "UTF-16 surrogate",
+            "Surrogate pair",
+            "The codepoint",
+            "Unexpected byte",
+            "Invalid UTF-8",
+            "The XML literal is not in valid UTF-8",
+        ]) {
+            Self::String
+        } else if begins(&[
+            "No scheme found",
+            "Invalid IRI",
+            "Invalid character",
+            "Invalid host IP",
+            "An IRI path",
+            "The prefixed name ",
+            "escapes in IRIs",
+            "The character that are allowed to be escaped in IRIs",
+        ]) {
+            Self::Iri
         } else {
-            &mut self.others
-        };
-        *kind += 1;
+            Self::Other
+        }
     }
 }
 
@@ -144,6 +185,20 @@ pub(crate) fn surrogates(text: &[u8]) -> u64 {
 mod tests {
     use super::*;
     use oxrdf::{Literal, NamedNode, Quad};
+
+    #[test]
+    fn a_fault_is_told_by_the_words_of_the_parser_and_not_by_those_of_the_document() {
+        for (words, fault) in [
+            ("The prefix string: has not been declared", Fault::Prefix),
+            ("The prefixed name a:b builds IRI x that is invalid", Fault::Iri),
+            ("No scheme found in an absolute IRI", Fault::Iri),
+            ("Unexpected escape character '\\p'", Fault::String),
+            ("the prefix of a string is not a valid RDF subject", Fault::Other),
+            ("\"IRI, prefix, escape\" is not a valid predicate", Fault::Other),
+        ] {
+            assert_eq!(Fault::of_parser(words), fault, "{words}");
+        }
+    }
 
     #[test]
     fn quads_are_read_with_odd_terms_and_not_with_others() {

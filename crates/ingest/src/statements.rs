@@ -20,7 +20,7 @@ use crate::error::{IngestError, SyntaxError};
 use crate::format::Format;
 use crate::iri;
 use crate::load::QuadSink;
-use crate::odd::{Odd, reads, surrogates};
+use crate::odd::{Fault, Odd, reads, surrogates};
 use crate::source::read_error;
 use crate::turtle::TurtleWatch;
 
@@ -380,7 +380,7 @@ impl<S: QuadSink> Reader<'_, '_, S> {
         let (piece, text) = (&batch.pieces[number], batch.text_of(number));
         if let Some(reason) = piece.refused {
             let error = self.error(piece, None, reason.to_owned());
-            self.delivery.leave_out(error, false);
+            self.delivery.leave_out(error, Fault::Other, false);
             return Ok(());
         }
         let is_end = text.ends_with(b"}");
@@ -400,8 +400,8 @@ impl<S: QuadSink> Reader<'_, '_, S> {
                 return Ok(());
             }
         }
-        let error = self.refusal(piece, *refused);
-        self.delivery.leave_out(error, false);
+        let (error, fault) = self.refusal(piece, *refused);
+        self.delivery.leave_out(error, fault, false);
         Ok(())
     }
 
@@ -444,7 +444,7 @@ impl<S: QuadSink> Reader<'_, '_, S> {
         parsed
     }
 
-    /// Hands on all quads if the text could be read, and else none.
+    /// Hands on all quads if the text could be read, otherwise none.
     fn deliver(
         &mut self,
         parsed: Parsed,
@@ -481,8 +481,8 @@ impl<S: QuadSink> Reader<'_, '_, S> {
     }
 
     /// Why a statement is left out; what it declares before its error holds.
-    fn refusal(&mut self, piece: &Piece, parsed: Parsed) -> SyntaxError {
-        let error = match &parsed.error {
+    fn refusal(&mut self, piece: &Piece, parsed: Parsed) -> (SyntaxError, Fault) {
+        let (place, reason, fault) = match &parsed.error {
             Some(error) => {
                 let start = error.location().start;
                 let on = start.line.checked_sub(parsed.first_line);
@@ -492,24 +492,19 @@ impl<S: QuadSink> Reader<'_, '_, S> {
                     offset: 0,
                 });
                 let message = error.message();
-                let is_end = piece.is_broken && message.starts_with("Unexpected end");
-                self.error(
-                    piece,
-                    place,
-                    if is_end { NOT_CLOSED } else { message }.to_owned(),
-                )
+                match piece.is_broken && message.starts_with("Unexpected end") {
+                    true => (place, NOT_CLOSED, Fault::String),
+                    false => (place, message, Fault::of_parser(message)),
+                }
             }
-            None => {
-                let reason = parsed.quads.iter().find_map(unsupported);
-                self.error(
-                    piece,
-                    None,
-                    reason.unwrap_or("it cannot be read").to_owned(),
-                )
-            }
+            None => match parsed.quads.iter().find_map(unsupported) {
+                Some(reason) => (None, reason, Fault::Other),
+                None => (None, "it cannot be read", Fault::Iri),
+            },
         };
+        let error = self.error(piece, place, reason.to_owned());
         self.declare(parsed.base, parsed.prefixes);
-        error
+        (error, fault)
     }
 
     fn error(&self, piece: &Piece, place: Option<TextPosition>, reason: String) -> SyntaxError {

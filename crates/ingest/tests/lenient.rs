@@ -104,7 +104,7 @@ fn a_broken_string_costs_one_statement() {
     let bad = "<http://e/s> <http://e/p> \"not closed .\n";
     let other = "<http://e/s> <http://e/p> \"it's\" .\n";
     for name in ["x.nt", "x.nq", "x.ttl", "x.trig"] {
-        // Its quote, and that of the next, would else be those of strings between.
+        // Its quote, and that of the next, would otherwise be those of strings between.
         let text = format!("{other}{bad}{other}{bad}{bad}{other}{bad}{other}").repeat(100);
         let (quads, report) = load(name, &text);
         assert_eq!((quads.len(), report.skipped), (400, 400), "{name}");
@@ -210,6 +210,8 @@ fn odd_terms_of_rdf_xml_are_kept_and_others_cost_one_statement() {
         ("<a:p rdf:resource='#a#b'/>", IRI, 0),
         ("<a:p xml:lang='zh-classical'>x</a:p>", LANGUAGE, 0),
         ("<a:p rdf:resource='http://e/a b'/>", Odd::default(), 1),
+        // What is said of it has words of the document.
+        ("<a:p rdf:resource='http://e/a prefix'/>", Odd::default(), 1),
         ("<a:p xml:lang='en_US'>x</a:p>", Odd::default(), 1),
     ] {
         let text = RDF_XML.replace("PROPERTY", property);
@@ -221,6 +223,7 @@ fn odd_terms_of_rdf_xml_are_kept_and_others_cost_one_statement() {
             "{property}"
         );
         assert_eq!(report.odd, expected, "{property}");
+        assert_eq!(report.faults.iris, skipped as u64, "{property}");
         assert!(
             report.errors.iter().all(|it| !it.rest_dropped),
             "{property}"
