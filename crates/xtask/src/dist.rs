@@ -17,11 +17,12 @@ const SHELLS: [(&str, &str); 3] = [
     ("fish", "jindou.fish"),
 ];
 /// What else an archive has, from the repository's root.
-const DOCUMENTS: [&str; 5] = [
+const DOCUMENTS: [&str; 6] = [
     "LICENSE",
     "README.md",
     "CHANGELOG.md",
     "packaging/jindou.service",
+    "packaging/jindou.sysusers",
     "packaging/default",
 ];
 
@@ -109,13 +110,21 @@ fn build(root: &Path, target: &str) -> anyhow::Result<PathBuf> {
     Ok(folder.join(target).join("dist").join("jindou"))
 }
 
-/// The commit that is built; none of sources without their history.
+/// The commit that is built, marked where files of it have changed since; none of sources without their
+/// history.
 fn commit(root: &Path) -> Option<String> {
-    let mut git = Command::new("git");
-    git.args(["rev-parse", "--short=12", "HEAD"]);
-    let output = git.current_dir(root).stderr(Stdio::null()).output().ok()?;
-    let commit = String::from_utf8(output.stdout).ok()?;
-    output.status.success().then(|| commit.trim().to_owned())
+    let ask = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        git.args(arguments).current_dir(root);
+        let output = git.stderr(Stdio::null()).output().ok()?;
+        let said = String::from_utf8(output.stdout).ok()?;
+        output.status.success().then(|| said.trim().to_owned())
+    };
+    let commit = ask(&["rev-parse", "--short=12", "HEAD"])?;
+    match ask(&["status", "--porcelain"])?.is_empty() {
+        true => Some(commit),
+        false => Some(format!("{commit}-dirty")),
+    }
 }
 
 /// The same bytes from the same commit: names in order, nobody's user, the time of the commit.
@@ -148,25 +157,27 @@ fn archive(root: &Path, folder: &Path, target: &str) -> anyhow::Result<PathBuf> 
         time.trim()
     };
     let archive = folder.join(format!("{name}.tar.gz"));
+    pack(folder, &name, time, &archive)?;
+    fs::remove_dir_all(&inside)?;
+    Ok(archive)
+}
+
+/// Packs a folder inside another, with the same bytes whoever does so when.
+fn pack(folder: &Path, name: &str, time: &str, archive: &Path) -> anyhow::Result<()> {
     let fixed = [
         "--sort=name",
+        // Whatever the umask is.
+        "--mode=u=rwX,go=rX",
         "--owner=0",
         "--group=0",
         "--numeric-owner",
         "--use-compress-program=gzip -n9",
     ];
-    output(
-        Command::new("tar")
-            .args(fixed)
-            .arg(format!("--mtime=@{time}"))
-            .arg("-C")
-            .arg(folder)
-            .arg("-cf")
-            .arg(&archive)
-            .arg(&name),
-    )?;
-    fs::remove_dir_all(&inside)?;
-    Ok(archive)
+    let mut tar = Command::new("tar");
+    tar.args(fixed).arg(format!("--mtime=@{time}"));
+    tar.arg("-C").arg(folder).arg("-cf").arg(archive).arg(name);
+    output(&mut tar)?;
+    Ok(())
 }
 
 /// The package of Debian, by cargo-deb where that is installed.
@@ -219,4 +230,72 @@ fn output(command: &mut Command) -> anyhow::Result<Vec<u8>> {
         bail!("{command:?}: {}", output.status);
     }
     Ok(output.stdout)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// A folder in the system's for temporary files, which goes with it.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let name = format!("jindou-{name}-{}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn an_archive_is_the_same_whatever_the_umask_was() {
+        let folder = Folder::new("archive");
+        let archives = [0o600, 0o664].map(|mode| {
+            let (inside, archive) = (folder.0.join("a"), folder.0.join(format!("{mode}.tar.gz")));
+            fs::create_dir_all(&inside).unwrap();
+            fs::write(inside.join("text"), "text").unwrap();
+            fs::write(inside.join("program"), "program").unwrap();
+            let set = |path: &Path, mode| {
+                fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+            };
+            set(&inside.join("text"), mode);
+            set(&inside.join("program"), mode | 0o100);
+            set(&inside, mode | 0o100);
+            pack(&folder.0, "a", "0", &archive).unwrap();
+            archive
+        });
+        let list = output(Command::new("tar").arg("-tvf").arg(&archives[0])).unwrap();
+        let list = String::from_utf8(list).unwrap();
+        let modes: Vec<&str> = list.lines().map(|line| &line[..10]).collect();
+        assert_eq!(modes, ["drwxr-xr-x", "-rwxr-xr-x", "-rw-r--r--"]);
+        let [first, second] = archives.map(|archive| fs::read(archive).unwrap());
+        assert!(first == second);
+    }
+
+    #[test]
+    fn what_is_not_committed_is_not_named_as_its_commit() {
+        let folder = Folder::new("commit");
+        let git = |arguments: &[&str]| {
+            let mut git = Command::new("git");
+            git.args(["-c", "user.name=a", "-c", "user.email=a@example.org"]);
+            output(git.args(arguments).current_dir(&folder.0)).unwrap()
+        };
+        git(&["init", "--quiet"]);
+        fs::write(folder.0.join("a"), "a").unwrap();
+        git(&["add", "a"]);
+        git(&["commit", "--quiet", "-m", "a"]);
+        let clean = commit(&folder.0).unwrap();
+        assert_eq!(clean.len(), 12, "{clean}");
+        fs::write(folder.0.join("a"), "b").unwrap();
+        assert_eq!(commit(&folder.0).unwrap(), format!("{clean}-dirty"));
+    }
 }

