@@ -6,12 +6,16 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::io::Read as _;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use anyhow::{Context, anyhow};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+use crate::values::parse_address;
 
 /// The largest file of options, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
@@ -20,6 +24,8 @@ const CONFIG: &str = "config";
 /// An option that says part of what another does: where that is given with more weight, it is not asked.
 const PART: &str = "port";
 const WHOLE: &str = "bind";
+/// The option that makes a server speak TLS.
+const CERTIFICATE: &str = "tls-certificate";
 /// How alike a name must be to one that is not there, to be suggested; from 0 to 1.
 const ALIKE: f64 = 0.7;
 
@@ -89,6 +95,71 @@ pub(crate) fn with_file(
     // Before all others: after `--` there are no options.
     line.splice(2..2, words);
     Ok(line)
+}
+
+/// Where a server listens that is started with the environment of this process.
+pub(crate) struct Listening {
+    address: SocketAddr,
+    pub(crate) is_tls: bool,
+}
+
+impl Listening {
+    /// What the environment and the file that it names say.
+    ///
+    /// # Errors
+    /// A file that is wrong, and an address or a port that is.
+    pub(crate) fn of_environment(command: &Command) -> anyhow::Result<Self> {
+        let of_variable = |long: &str| {
+            let value = std::env::var(variable(long)).ok();
+            value.filter(|value| !value.is_empty())
+        };
+        let path = of_variable(CONFIG).map(PathBuf::from);
+        let text = path.as_deref().map(read).transpose();
+        let (text, path) = (text.map_err(wrong_file)?, path.unwrap_or_default());
+        let file = File {
+            path: &path,
+            text: text.as_deref().unwrap_or_default(),
+            command,
+        };
+        let given = file.options().map_err(wrong_file)?;
+        let of_file = |long: &str| {
+            let option = given.iter().find(|given| given.long == long)?;
+            let value = option.words.first()?.split_once('=');
+            value.map(|(_, value)| value.to_owned())
+        };
+        let (whole, part) = (of_variable(WHOLE), of_variable(PART));
+        // The port of a file is part of its address.
+        let part = part.or_else(|| of_file(PART).filter(|_| whole.is_none()));
+        let by_default = || {
+            let arguments = file.serve().get_arguments();
+            let mut bind = arguments.filter(|argument| argument.get_long() == Some(WHOLE));
+            let default = bind.next().and_then(|bind| bind.get_default_values().first());
+            default.expect("it has one").to_string_lossy().into_owned()
+        };
+        let whole = whole.or_else(|| of_file(WHOLE)).unwrap_or_else(by_default);
+        let address = parse_address(&whole).map_err(|error| anyhow!("{WHOLE} {whole}: {error}"));
+        let mut address = address?;
+        if let Some(part) = part {
+            address.set_port(part.parse().with_context(|| format!("{PART} {part}"))?);
+        }
+        // All addresses of the machine are those of both families.
+        if address.ip().is_unspecified() {
+            address.set_ip(Ipv4Addr::LOCALHOST.into());
+        }
+        Ok(Self {
+            address,
+            is_tls: of_variable(CERTIFICATE).or_else(|| of_file(CERTIFICATE)).is_some(),
+        })
+    }
+
+    pub(crate) fn url(&self) -> String {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+}
+
+fn wrong_file(error: WrongFile) -> anyhow::Error {
+    anyhow!("{error}")
 }
 
 fn variable(long: &str) -> String {

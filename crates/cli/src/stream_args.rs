@@ -38,16 +38,15 @@ pub(crate) enum StreamCommand {
 /// Which server is asked.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ServerArguments {
-    /// Where the server is
+    /// Where the server is [default: http://127.0.0.1:7878]
     #[arg(
         long,
         value_name = "URL",
         env = "JINDOU_URL",
         hide_env = true,
-        default_value = DEFAULT_URL,
         value_parser = parse_public_url
     )]
-    pub(crate) url: String,
+    pub(crate) url: Option<String>,
     /// File of certificates in PEM that the server's must lead to, instead of those of the web's authorities
     #[arg(long, value_name = "FILE", env = "JINDOU_CA", hide_env = true)]
     pub(crate) ca: Option<PathBuf>,

@@ -326,6 +326,35 @@ fn a_server_with_a_certificate_is_asked_by_those_who_know_it() {
 }
 
 #[test]
+fn the_health_of_a_server_is_asked_where_its_own_variables_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let made = rcgen::generate_simple_self_signed(["db.example.org".to_owned()]).unwrap();
+    std::fs::write(at.join("c.pem"), made.cert.pem()).unwrap();
+    std::fs::write(at.join("k.pem"), made.signing_key.serialize_pem()).unwrap();
+    let tls = Served::new(at, &["--tls-certificate", "c.pem", "--tls-key", "k.pem"]);
+    let plain = Served::new(at, &[]);
+    let port = |served: &Served| served.address.rsplit_once(':').unwrap().1.to_owned();
+    let file = format!("port = {}\n[tls]\ncertificate = \"c.pem\"\n", port(&tls));
+    std::fs::write(at.join("tls.toml"), file).unwrap();
+    let everywhere = format!(":{}", port(&plain));
+    let certificate = ("JINDOU_TLS_CERTIFICATE", "c.pem");
+    for (variables, is_there) in [
+        (vec![("JINDOU_PORT", &*port(&plain))], true),
+        (vec![("JINDOU_BIND", &*everywhere)], true),
+        (vec![("JINDOU_PORT", &*port(&plain)), certificate], false),
+        (vec![("JINDOU_PORT", &*port(&tls))], false),
+        (vec![("JINDOU_PORT", &*port(&tls)), certificate], true),
+        (vec![("JINDOU_CONFIG", "tls.toml")], true),
+        (vec![("JINDOU_CONFIG", "tls.toml"), ("JINDOU_BIND", &*everywhere)], false),
+    ] {
+        let mut health = command(at, &["health"]);
+        let asked = health.envs(variables.clone()).output().unwrap();
+        assert_eq!(asked.status.success(), is_there, "{variables:?}: {asked:?}");
+    }
+}
+
+#[test]
 fn a_certificate_and_its_key_are_given_together_and_checked_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();

@@ -190,6 +190,17 @@ fn a_server_that_is_not_well_fails_with_its_reasons() {
 }
 
 #[test]
+fn a_server_that_never_answers_is_not_well() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    // It is connected to, and then nothing comes.
+    let health = jindou(&["health", "--url", &url]);
+    assert_eq!(health.status.code(), Some(1));
+    let said = text(&health.stderr);
+    assert!(said.contains("timeout"), "{said}");
+}
+
+#[test]
 fn no_server_is_a_server_that_is_not_well() {
     let port = TcpListener::bind("127.0.0.1:0")
         .unwrap()

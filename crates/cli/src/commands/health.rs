@@ -1,12 +1,33 @@
 //! `jindou health`: is a server well? What runs containers and services asks so.
 
-use super::stream::Client;
-use crate::args::HealthArguments;
+use std::time::Duration;
+
+use clap::CommandFactory;
+
+use super::stream::{Asking, Client};
+use crate::args::{Arguments, HealthArguments};
 use crate::output;
+use crate::sources::Listening;
+
+/// How long it may take as a whole.
+const LIMIT: Duration = Duration::from_secs(5);
 
 /// # Errors
-/// A server that cannot be reached, or is not well.
+/// A server that cannot be reached, does not answer in time, or is not well.
 pub(crate) fn run(arguments: &HealthArguments) -> anyhow::Result<()> {
-    let health = Client::new(&arguments.server)?.get("/health")?;
+    let mut server = arguments.server.clone();
+    let mut asking = Asking {
+        limit: Some(LIMIT),
+        ..Asking::default()
+    };
+    if server.url.is_none() {
+        let listening = Listening::of_environment(&Arguments::command())?;
+        server.url = Some(listening.url());
+        // Its certificate is for a name, and it is asked by an address of this machine. So it gets no
+        // credentials, which it does not ask for here.
+        asking.trusts_any = listening.is_tls && server.ca.is_none();
+        (server.user, server.token) = (None, None);
+    }
+    let health = Client::asking(&server, asking)?.get("/health")?;
     output::print(&format!("{health}\n"))
 }

@@ -30,6 +30,15 @@ pub(crate) struct Client {
     authorization: Option<String>,
 }
 
+/// How a server is asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asking {
+    /// How long a request may take as a whole; as long as it does if nothing is said.
+    pub(crate) limit: Option<Duration>,
+    /// Whether any certificate will do.
+    pub(crate) trusts_any: bool,
+}
+
 /// What a server refused.
 #[derive(Debug)]
 pub(super) struct Refused {
@@ -53,19 +62,31 @@ impl Client {
     /// # Errors
     /// A file of certificates that cannot be used.
     pub(crate) fn new(server: &ServerArguments) -> anyhow::Result<Self> {
+        Self::asking(server, Asking::default())
+    }
+
+    /// # Errors
+    /// A file of certificates that cannot be used.
+    pub(crate) fn asking(server: &ServerArguments, asking: Asking) -> anyhow::Result<Self> {
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_global(asking.limit)
             .proxy(None);
+        if asking.trusts_any {
+            let any = TlsConfig::builder().disable_verification(true);
+            config = config.tls_config(any.build());
+        }
         if let Some(file) = &server.ca {
             let trusted = certificates(file).with_context(|| format!("--ca {}", file.display()))?;
             let trusted = RootCerts::new_with_certs(&trusted);
             config = config.tls_config(TlsConfig::builder().root_certs(trusted).build());
         }
+        let url = server.url.as_deref().unwrap_or(DEFAULT_URL);
         Ok(Self {
             agent: config.build().new_agent(),
-            url: server.url.clone(),
-            is_default: server.url == DEFAULT_URL,
+            url: url.to_owned(),
+            is_default: url == DEFAULT_URL,
             authorization: authorization(server),
         })
     }

@@ -18,7 +18,7 @@ use anyhow::Context;
 use flate2::bufread::MultiGzDecoder;
 
 use crate::stream_args::StreamCommand;
-pub(crate) use client::Client;
+pub(crate) use client::{Asking, Client};
 
 /// The media type of lines of time, tab and statement.
 const LINES: &str = "text/tab-separated-values";
