@@ -5,13 +5,13 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::io::Read as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
+use jindou_server::read_bounded;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -133,7 +133,9 @@ impl Listening {
         let by_default = || {
             let arguments = file.serve().get_arguments();
             let mut bind = arguments.filter(|argument| argument.get_long() == Some(WHOLE));
-            let default = bind.next().and_then(|bind| bind.get_default_values().first());
+            let default = bind
+                .next()
+                .and_then(|bind| bind.get_default_values().first());
             default.expect("it has one").to_string_lossy().into_owned()
         };
         let whole = whole.or_else(|| of_file(WHOLE)).unwrap_or_else(by_default);
@@ -148,7 +150,9 @@ impl Listening {
         }
         Ok(Self {
             address,
-            is_tls: of_variable(CERTIFICATE).or_else(|| of_file(CERTIFICATE)).is_some(),
+            is_tls: of_variable(CERTIFICATE)
+                .or_else(|| of_file(CERTIFICATE))
+                .is_some(),
         })
     }
 
@@ -206,14 +210,8 @@ fn read(path: &Path) -> Result<String, WrongFile> {
         place: None,
         reason,
     };
-    let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
-    let mut text = String::new();
-    let read = file.take(MOST_BYTES + 1).read_to_string(&mut text);
-    read.map_err(|error| failed(error.to_string()))?;
-    match text.len() as u64 <= MOST_BYTES {
-        true => Ok(text),
-        false => Err(failed(format!("it has more than {MOST_BYTES} bytes"))),
-    }
+    let bytes = read_bounded(path, MOST_BYTES).map_err(|error| failed(error.to_string()))?;
+    String::from_utf8(bytes).map_err(|error| failed(error.to_string()))
 }
 
 /// What is wrong with a file of options.

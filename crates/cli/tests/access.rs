@@ -346,7 +346,10 @@ fn the_health_of_a_server_is_asked_where_its_own_variables_say() {
         (vec![("JINDOU_PORT", &*port(&tls))], false),
         (vec![("JINDOU_PORT", &*port(&tls)), certificate], true),
         (vec![("JINDOU_CONFIG", "tls.toml")], true),
-        (vec![("JINDOU_CONFIG", "tls.toml"), ("JINDOU_BIND", &*everywhere)], false),
+        (
+            vec![("JINDOU_CONFIG", "tls.toml"), ("JINDOU_BIND", &*everywhere)],
+            false,
+        ),
     ] {
         let mut health = command(at, &["health"]);
         let asked = health.envs(variables.clone()).output().unwrap();

@@ -190,11 +190,20 @@ mod tests {
     fn a_fault_is_told_by_the_words_of_the_parser_and_not_by_those_of_the_document() {
         for (words, fault) in [
             ("The prefix string: has not been declared", Fault::Prefix),
-            ("The prefixed name a:b builds IRI x that is invalid", Fault::Iri),
+            (
+                "The prefixed name a:b builds IRI x that is invalid",
+                Fault::Iri,
+            ),
             ("No scheme found in an absolute IRI", Fault::Iri),
             ("Unexpected escape character '\\p'", Fault::String),
-            ("the prefix of a string is not a valid RDF subject", Fault::Other),
-            ("\"IRI, prefix, escape\" is not a valid predicate", Fault::Other),
+            (
+                "the prefix of a string is not a valid RDF subject",
+                Fault::Other,
+            ),
+            (
+                "\"IRI, prefix, escape\" is not a valid predicate",
+                Fault::Other,
+            ),
         ] {
             assert_eq!(Fault::of_parser(words), fault, "{words}");
         }

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use argon2::password_hash::{PasswordHash, PasswordHasher, SaltString};
 use argon2::{Argon2, Params, PasswordVerifier};
 use base64::Engine;
@@ -20,6 +19,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use crate::files::read_bounded;
 use crate::watched::Watched;
 
 /// The largest file of credentials, in bytes.
@@ -119,18 +119,13 @@ pub(crate) struct Entries {
 
 /// A file of credentials, as it was when it was last read; clones share it.
 #[derive(Clone)]
-pub struct Credentials(Arc<File>);
-
-struct File {
-    path: PathBuf,
-    entries: ArcSwap<Entries>,
-    watched: Watched,
-}
+pub struct Credentials(Arc<Watched<Entries, CredentialsError>>);
 
 impl fmt::Debug for Credentials {
     /// The file's name: hashes belong in no log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Credentials").field(&self.0.path).finish()
+        let paths = self.0.paths();
+        f.debug_tuple("Credentials").field(&paths).finish()
     }
 }
 
@@ -140,14 +135,8 @@ impl Credentials {
     /// # Errors
     /// A file that cannot be read, and the first line that is wrong.
     pub fn read(path: impl Into<PathBuf>) -> Result<Self, CredentialsError> {
-        let path = path.into();
-        let watched = Watched::new([path.clone()]);
-        let entries = ArcSwap::from_pointee(read(&path)?);
-        Ok(Self(Arc::new(File {
-            path,
-            entries,
-            watched,
-        })))
+        let watched = Watched::new([path.into()], |paths| read(&paths[0]))?;
+        Ok(Self(Arc::new(watched)))
     }
 
     /// Reads the file again. One that cannot be used changes nothing.
@@ -155,19 +144,17 @@ impl Credentials {
     /// # Errors
     /// As [`Credentials::read`].
     pub fn reread(&self) -> Result<(), CredentialsError> {
-        let entries = read(&self.0.path)?;
-        self.0.entries.store(Arc::new(entries));
-        Ok(())
+        self.0.reread()
     }
 
     /// Reads the file again if it has changed since it was last tried; `None` if it has not.
     pub(crate) fn reread_if_changed(&self) -> Option<Result<(), CredentialsError>> {
-        self.0.watched.have_changed().then(|| self.reread())
+        self.0.reread_if_changed()
     }
 
     /// What the file says now; another value once it was read again.
     pub(crate) fn entries(&self) -> Arc<Entries> {
-        self.0.entries.load_full()
+        self.0.value()
     }
 }
 
@@ -274,10 +261,12 @@ fn digest(text: &str) -> Option<[u8; 32]> {
 }
 
 fn read(path: &Path) -> Result<Entries, CredentialsError> {
-    let text = read_text(path).map_err(|source| CredentialsError::Io {
+    let failed = |source| CredentialsError::Io {
         path: path.to_owned(),
         source,
-    })?;
+    };
+    let bytes = read_bounded(path, MOST_FILE_BYTES).map_err(failed)?;
+    let text = String::from_utf8(bytes).map_err(|error| failed(io::Error::other(error)))?;
     let mut entries = Entries::default();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -291,19 +280,6 @@ fn read(path: &Path) -> Result<Entries, CredentialsError> {
         })?;
     }
     Ok(entries)
-}
-
-fn read_text(path: &Path) -> io::Result<String> {
-    use io::Read;
-    let mut text = String::new();
-    let file = std::fs::File::open(path)?;
-    file.take(MOST_FILE_BYTES + 1).read_to_string(&mut text)?;
-    match text.len() as u64 <= MOST_FILE_BYTES {
-        true => Ok(text),
-        false => Err(io::Error::other(format!(
-            "more than {MOST_FILE_BYTES} bytes, the most that a file of credentials may have"
-        ))),
-    }
 }
 
 /// The hash of a password, as a file of credentials has it. Takes some ten milliseconds.

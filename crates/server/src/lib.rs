@@ -126,6 +126,7 @@ mod process_metrics;
 mod protocol;
 mod queries;
 mod receive;
+mod reread;
 mod respond;
 mod result_columns;
 mod result_request;
@@ -154,10 +155,11 @@ pub use credentials::{
     Credentials, CredentialsError, NoRole, Role, check_name, hash_password, new_token,
 };
 pub use error::ServerError;
-pub use files::room_for_connections;
+pub use files::{read_bounded, room_for_connections};
 pub use jindou_brokers::BrokerPolicy;
 pub use log::{Log, LogFormat, LogTarget};
 pub use memory::MemoryLimits;
+pub use reread::{Reread, RereadFiles};
 pub use server::Server;
 pub use slow_queries::SlowQueries;
 pub use threads::{HeavyPriority, runtime};

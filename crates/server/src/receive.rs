@@ -146,7 +146,8 @@ impl Keeper<'_> {
             return Err(self.service.too_large());
         }
         let mut spool = self.service.spools.open()?;
-        self.service.count_spooled(spool.write(&self.received.bytes))?;
+        self.service
+            .count_spooled(spool.write(&self.received.bytes))?;
         self.received = Received::default();
         let spool = self.spool.insert(spool);
         self.service.count_spooled(spool.write(data))

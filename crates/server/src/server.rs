@@ -23,12 +23,12 @@ use crate::apart::{self, Apart};
 use crate::body::Sending;
 use crate::config::ServerConfig;
 use crate::connections::{Activity, Connections, Open, Peer, Place};
-use crate::credentials::Credentials;
 use crate::error::ServerError;
 use crate::execute::Executor;
 use crate::memory::spare_bytes;
 use crate::presence::Attended;
 use crate::queries::Client;
+use crate::reread::RereadFiles;
 use crate::service::Service;
 use crate::stall::StallGuard;
 use crate::strain;
@@ -206,12 +206,8 @@ impl Server {
     }
 
     fn start_rereading(&self) -> Option<AbortOnDrop> {
-        let (credentials, tls) = (self.config.access.credentials(), &self.config.tls);
-        if credentials.is_none() && tls.is_none() {
-            return None;
-        }
-        let reread = reread(credentials.cloned(), tls.clone());
-        Some(AbortOnDrop(tokio::spawn(reread)))
+        let files = RereadFiles::of(&self.config);
+        (!files.is_empty()).then(|| AbortOnDrop(tokio::spawn(reread(files))))
     }
 
     /// Keeps long work out of the way of light requests, if it is to be: where long bodies come in.
@@ -380,24 +376,19 @@ impl Secure {
     }
 }
 
-/// Reads files of credentials and certificates again whenever they change. Those that cannot be used change
-/// nothing.
-async fn reread(credentials: Option<Credentials>, tls: Option<Tls>) {
+/// Reads files again whenever they change. Those that cannot be used change nothing.
+async fn reread(files: RereadFiles) {
     let mut interval = tokio::time::interval(REREAD_INTERVAL);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
-        let (credentials, tls) = (credentials.clone(), tls.clone());
+        let files = files.clone();
         let reread = tokio::task::spawn_blocking(move || {
-            match credentials.and_then(|file| file.reread_if_changed()) {
-                None => {}
-                Some(Ok(())) => tracing::info!("the credentials were read again"),
-                Some(Err(error)) => tracing::warn!("{error}; the credentials stay as they were"),
-            }
-            match tls.and_then(|files| files.reread_if_changed()) {
-                None => {}
-                Some(Ok(())) => tracing::info!("the certificate was read again"),
-                Some(Err(error)) => tracing::warn!("{error}; the certificate stays as it was"),
+            for read in files.reread_changed() {
+                match read.is_failure() {
+                    false => tracing::info!("{read}"),
+                    true => tracing::warn!("{read}"),
+                }
             }
         });
         if let Err(error) = reread.await {

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
@@ -19,6 +18,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, InconsistentKeys, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
+use crate::files::read_bounded;
 use crate::stall::StallGuard;
 use crate::watched::Watched;
 
@@ -87,22 +87,12 @@ pub enum TlsError {
 
 /// A certificate and its key, as their files were when they were last read; clones share them.
 #[derive(Clone)]
-pub struct Tls(Arc<Files>);
-
-struct Files {
-    certificate: PathBuf,
-    key: PathBuf,
-    config: ArcSwap<ServerConfig>,
-    watched: Watched,
-}
+pub struct Tls(Arc<Watched<ServerConfig, TlsError>>);
 
 impl fmt::Debug for Tls {
     /// The files' names: a key belongs in no log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Files {
-            certificate, key, ..
-        } = &*self.0;
-        f.debug_tuple("Tls").field(certificate).field(key).finish()
+        f.debug_tuple("Tls").field(&self.0.paths()).finish()
     }
 }
 
@@ -116,15 +106,9 @@ impl Tls {
         certificate: impl Into<PathBuf>,
         key: impl Into<PathBuf>,
     ) -> Result<Self, TlsError> {
-        let (certificate, key) = (certificate.into(), key.into());
-        let watched = Watched::new([certificate.clone(), key.clone()]);
-        let config = ArcSwap::from_pointee(read(&certificate, &key)?);
-        Ok(Self(Arc::new(Files {
-            certificate,
-            key,
-            config,
-            watched,
-        })))
+        let paths = [certificate.into(), key.into()];
+        let watched = Watched::new(paths, |paths| read(&paths[0], &paths[1]))?;
+        Ok(Self(Arc::new(watched)))
     }
 
     /// Reads the files again. Those that cannot be used change nothing.
@@ -132,14 +116,12 @@ impl Tls {
     /// # Errors
     /// As [`Tls::read`].
     pub fn reread(&self) -> Result<(), TlsError> {
-        let config = read(&self.0.certificate, &self.0.key)?;
-        self.0.config.store(Arc::new(config));
-        Ok(())
+        self.0.reread()
     }
 
     /// Reads the files again if one has changed since they were last tried; `None` if none has.
     pub(crate) fn reread_if_changed(&self) -> Option<Result<(), TlsError>> {
-        self.0.watched.have_changed().then(|| self.reread())
+        self.0.reread_if_changed()
     }
 
     /// What a client says first. `None` of one that speaks no TLS, which was told so.
@@ -160,7 +142,7 @@ impl Tls {
             let _ = timeout(PLAIN_TIME, refuse_plain(stream)).await;
             return Ok(None);
         }
-        let acceptor = TlsAcceptor::from(self.0.config.load_full());
+        let acceptor = TlsAcceptor::from(self.0.value());
         acceptor.accept(stream).await.map(Some)
     }
 }
@@ -209,19 +191,7 @@ fn read(certificate: &Path, key: &Path) -> Result<ServerConfig, TlsError> {
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, TlsError> {
-    use std::io::Read;
-    let read = || {
-        let mut bytes = Vec::new();
-        let file = std::fs::File::open(path)?;
-        file.take(MOST_FILE_BYTES + 1).read_to_end(&mut bytes)?;
-        match bytes.len() as u64 <= MOST_FILE_BYTES {
-            true => Ok(bytes),
-            false => Err(io::Error::other(format!(
-                "more than {MOST_FILE_BYTES} bytes, the most that it may have"
-            ))),
-        }
-    };
-    read().map_err(|source| TlsError::Io {
+    read_bounded(path, MOST_FILE_BYTES).map_err(|source| TlsError::Io {
         path: path.to_owned(),
         source,
     })

@@ -1,13 +1,18 @@
-//! Have files changed since they were last read?
+//! What do files say that may change while they are in use?
 
 use std::fs::Metadata;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-/// Files that are read again when they change.
-pub(crate) struct Watched {
+use arc_swap::ArcSwap;
+
+/// A value that is read from files, and read again when they change.
+pub(crate) struct Watched<T, E> {
     paths: Vec<PathBuf>,
+    read: fn(&[PathBuf]) -> Result<T, E>,
+    /// As the files were when they were last read.
+    value: ArcSwap<T>,
     /// What they looked like when they were last tried; nothing of one that could not be looked at.
     seen: Mutex<Vec<Option<Seen>>>,
 }
@@ -35,16 +40,51 @@ impl Seen {
     }
 }
 
-impl Watched {
-    /// Files that are about to be read: what changes from here on is noticed.
-    pub(crate) fn new(paths: impl Into<Vec<PathBuf>>) -> Self {
+impl<T, E> Watched<T, E> {
+    /// Reads the files: what changes from here on is noticed.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub(crate) fn new(
+        paths: impl Into<Vec<PathBuf>>,
+        read: fn(&[PathBuf]) -> Result<T, E>,
+    ) -> Result<Self, E> {
         let paths = paths.into();
         let seen = Mutex::new(look(&paths));
-        Self { paths, seen }
+        let value = ArcSwap::from_pointee(read(&paths)?);
+        Ok(Self {
+            paths,
+            read,
+            value,
+            seen,
+        })
     }
 
-    /// Whether any is another than when this was last asked.
-    pub(crate) fn have_changed(&self) -> bool {
+    pub(crate) fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
+    /// What the files say now; another value once they were read again.
+    pub(crate) fn value(&self) -> Arc<T> {
+        self.value.load_full()
+    }
+
+    /// Reads the files again. Those that cannot be used change nothing.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub(crate) fn reread(&self) -> Result<(), E> {
+        let value = (self.read)(&self.paths)?;
+        self.value.store(Arc::new(value));
+        Ok(())
+    }
+
+    /// Reads the files again if one has changed since they were last tried; `None` if none has.
+    pub(crate) fn reread_if_changed(&self) -> Option<Result<(), E>> {
+        self.have_changed().then(|| self.reread())
+    }
+
+    fn have_changed(&self) -> bool {
         let now = look(&self.paths);
         let mut seen = self.seen.lock().expect("nobody panics while it has it");
         let changed = *seen != now;
@@ -54,6 +94,40 @@ impl Watched {
 }
 
 fn look(paths: &[PathBuf]) -> Vec<Option<Seen>> {
-    let seen = |path: &PathBuf| std::fs::metadata(path).ok().map(|m| Seen::of(&m));
+    let seen = |path: &PathBuf| {
+        let metadata = std::fs::metadata(path);
+        metadata.ok().map(|metadata| Seen::of(&metadata))
+    };
     paths.iter().map(seen).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_change_are_read_again_and_those_that_are_wrong_change_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("number");
+        let write = |text: &str| std::fs::write(&path, text).expect("written");
+        write("1");
+        let watched = Watched::new([path.clone()], |paths| {
+            let text = std::fs::read_to_string(&paths[0]).map_err(|error| error.to_string())?;
+            text.parse::<u32>().map_err(|error| error.to_string())
+        });
+        let watched = watched.expect("it is right");
+        assert_eq!(watched.reread_if_changed(), None);
+        write("12");
+        assert_eq!(watched.reread_if_changed(), Some(Ok(())));
+        assert_eq!((*watched.value(), watched.reread_if_changed()), (12, None));
+        write("wrong");
+        assert!(
+            watched
+                .reread_if_changed()
+                .is_some_and(|read| read.is_err())
+        );
+        // It is tried once.
+        assert_eq!((*watched.value(), watched.reread_if_changed()), (12, None));
+        assert!(watched.reread().is_err());
+    }
 }

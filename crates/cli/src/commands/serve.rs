@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use jindou_engine::{Config, Database, Fsync};
 use jindou_server::{
-    Cors, Credentials, HeavyPriority, Log, MemoryLimits, Server, ServerConfig, ServerError, Tls,
+    Cors, HeavyPriority, Log, MemoryLimits, RereadFiles, Server, ServerConfig, ServerError,
     room_for_connections,
 };
 use tokio::sync::watch;
@@ -187,13 +187,12 @@ pub(crate) fn serve(
         let control = written.and_then(|store| control::listen(store, &database, wait));
         let slow = config.slow_queries.as_ref().map(|slow| &slow.log);
         let logs = config.access_log.iter().chain(slow);
-        let read = Reread {
-            credentials: config.access.credentials().cloned(),
-            tls: config.tls.clone(),
+        let on_hangup = OnHangup {
+            files: RereadFiles::of(&config),
             logs: logs.cloned().collect(),
         };
-        if read.has_files() {
-            let rereading = reread_on_hangup(read).context("cannot watch for SIGHUP")?;
+        if !on_hangup.is_empty() {
+            let rereading = reread_on_hangup(on_hangup).context("cannot watch for SIGHUP")?;
             tokio::spawn(rereading);
         }
         let scheme = match config.tls {
@@ -215,45 +214,39 @@ pub(crate) fn serve(
     })
 }
 
-/// What is read again on SIGHUP.
+/// What is read or opened again on SIGHUP.
 #[derive(Clone)]
-struct Reread {
-    credentials: Option<Credentials>,
-    tls: Option<Tls>,
-    /// Which are opened again.
+struct OnHangup {
+    files: RereadFiles,
     logs: Vec<Log>,
 }
 
-impl Reread {
-    fn has_files(&self) -> bool {
-        self.credentials.is_some() || self.tls.is_some() || !self.logs.is_empty()
+impl OnHangup {
+    fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.logs.is_empty()
     }
 
-    /// Reads all files again; those that cannot be used change nothing.
-    fn read(&self) {
+    /// Files that cannot be used change nothing.
+    fn run(&self) {
         self.logs.iter().for_each(Log::reopen);
-        match self.credentials.as_ref().map(Credentials::reread) {
-            None => {}
-            Some(Ok(())) => note!("the credentials were read again"),
-            Some(Err(error)) => note!("warning: {error}; the credentials stay as they were"),
-        }
-        match self.tls.as_ref().map(Tls::reread) {
-            None => {}
-            Some(Ok(())) => note!("the certificate was read again"),
-            Some(Err(error)) => note!("warning: {error}; the certificate stays as it was"),
+        for read in self.files.reread() {
+            match read.is_failure() {
+                false => note!("{read}"),
+                true => note!("warning: {read}"),
+            }
         }
     }
 }
 
 /// Reads files again whenever the process is asked to by SIGHUP.
 #[cfg(unix)]
-fn reread_on_hangup(files: Reread) -> io::Result<impl Future<Output = ()> + Send> {
+fn reread_on_hangup(files: OnHangup) -> io::Result<impl Future<Output = ()> + Send> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut hangups = signal(SignalKind::hangup())?;
     Ok(async move {
         while hangups.recv().await.is_some() {
             let files = files.clone();
-            if let Err(error) = tokio::task::spawn_blocking(move || files.read()).await {
+            if let Err(error) = tokio::task::spawn_blocking(move || files.run()).await {
                 note!("warning: {error}; files could not be read again");
             }
         }
@@ -262,7 +255,7 @@ fn reread_on_hangup(files: Reread) -> io::Result<impl Future<Output = ()> + Send
 
 /// There is no such signal here; files are read again when they change.
 #[cfg(not(unix))]
-fn reread_on_hangup(_: Reread) -> io::Result<impl Future<Output = ()> + Send> {
+fn reread_on_hangup(_: OnHangup) -> io::Result<impl Future<Output = ()> + Send> {
     Ok(std::future::ready(()))
 }
 
