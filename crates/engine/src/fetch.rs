@@ -28,22 +28,6 @@ const ACCEPT: &str = "text/turtle, application/n-triples;q=0.9, application/trig
                       application/n-quads;q=0.9, application/rdf+xml;q=0.8, \
                       application/ld+json;q=0.6, */*;q=0.1";
 
-/// Media types that tell nothing, or something that is not the format: then the name does, if it
-/// can.
-const VAGUE: [&str; 11] = [
-    "text/plain",
-    "text/xml",
-    "application/xml",
-    "application/json",
-    "application/octet-stream",
-    "binary/octet-stream",
-    "application/gzip",
-    "application/x-gzip",
-    "application/zstd",
-    "application/x-bzip2",
-    "application/x-bzip",
-];
-
 /// A document that is being read, and what went wrong with it.
 pub(crate) struct Fetched {
     pub(crate) source: Source,
@@ -224,9 +208,7 @@ fn format_of(response: &Response<Body>, address: &Uri) -> Option<Told> {
     let told = media_type(response).unwrap_or_default();
     let (named, _) = Format::from_file_name(address.path());
     let by_type = || Format::from_name(told).ok();
-    let plain = told.split(';').next().unwrap_or_default().trim();
-    let is_vague = plain.is_empty() || VAGUE.iter().any(|vague| plain.eq_ignore_ascii_case(vague));
-    match is_vague {
+    match Format::is_vague(told) {
         true => Some(Told::Vaguely(named.or_else(by_type))),
         false => by_type().map(Told::Format),
     }

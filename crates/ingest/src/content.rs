@@ -10,6 +10,22 @@ use oxttl::NQuadsParser;
 /// How much of a text is looked at.
 pub(crate) const HEAD_BYTES: usize = 1 << 10;
 
+/// Media types that tell nothing, or something that is not the format.
+const VAGUE: [&str; 12] = [
+    "",
+    "text/plain",
+    "text/xml",
+    "application/xml",
+    "application/json",
+    "application/octet-stream",
+    "binary/octet-stream",
+    "application/gzip",
+    "application/x-gzip",
+    "application/zstd",
+    "application/x-bzip2",
+    "application/x-bzip",
+];
+
 /// What a text begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -26,6 +42,21 @@ enum Kind {
 }
 
 impl Format {
+    /// Whether a media type says nothing of a document's format that must hold, as those that are given to
+    /// what is unknown: the name of the document, if it has one, and how it begins are better witnesses.
+    ///
+    /// ```
+    /// use jindou_ingest::Format;
+    ///
+    /// assert!(Format::is_vague("Application/XML; charset=utf-8") && Format::is_vague(""));
+    /// assert!(!Format::is_vague("text/turtle"));
+    /// ```
+    #[must_use]
+    pub fn is_vague(media_type: &str) -> bool {
+        let plain = media_type.split(';').next().unwrap_or_default().trim();
+        VAGUE.iter().any(|vague| plain.eq_ignore_ascii_case(vague))
+    }
+
     /// The format that a text is in: the likely one, unless its first bytes can be nothing of that;
     /// then what they look like, if they look like anything. A mark of the byte order is passed over.
     ///

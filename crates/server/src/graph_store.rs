@@ -219,7 +219,7 @@ impl Service {
         let text = target.describe(if replace { "PUT" } else { "POST" });
         let kind = content_type(request.headers())?;
         let is_form = media_type(&kind) == MULTIPART;
-        if !is_form && !is_vague(&media_type(&kind)) {
+        if !is_form && !Format::is_vague(&media_type(&kind)) {
             // What is not taken is not read first.
             format(&media_type(&kind))?;
         }
@@ -356,11 +356,11 @@ fn documents(kind: &str, body: Vec<u8>, base: &str) -> Result<Vec<Source>, Refus
                 let ending = part.file_name.rsplit_once('.');
                 let by_name = ending.and_then(|(_, ending)| Format::from_extension(ending));
                 let kind = media_type(part.content_type);
-                let format = match is_vague(&kind) {
+                let format = match by_name {
                     // What browsers say of files that they do not know.
-                    true => Format::of_content(part.bytes, by_name)
+                    Some(_) if Format::is_vague(&kind) => Format::of_content(part.bytes, by_name)
                         .ok_or_else(|| unknown_format(&kind))?,
-                    false => format(&kind)?,
+                    _ => format_of(&kind, part.bytes)?,
                 };
                 let source = Source::bytes("the part of the form", part.bytes);
                 Ok(document(source, format, base))
@@ -378,18 +378,13 @@ fn documents(kind: &str, body: Vec<u8>, base: &str) -> Result<Vec<Source>, Refus
 /// So much of a document says its format, where no media type does.
 const SNIFFED_BYTES: usize = 1 << 10;
 
-/// Whether a media type says nothing of a document's format, as clients give one that know none.
-fn is_vague(kind: &str) -> bool {
-    matches!(kind, "" | "application/octet-stream" | "text/plain")
-}
-
 /// The format of a document that begins so.
 fn format_of(kind: &str, head: &[u8]) -> Result<Format, Refusal> {
-    if !is_vague(kind) {
+    if !Format::is_vague(kind) {
         return format(kind);
     }
-    // As N-Triples was before it had a type of its own.
-    let likely = (kind == "text/plain").then_some(Format::NTriples);
+    // Of plain text, as N-Triples was before it had a type of its own, and of what is XML or JSON.
+    let likely = format(kind).ok();
     Format::of_content(head, likely).ok_or_else(|| unknown_format(kind))
 }
 
@@ -507,6 +502,11 @@ mod tests {
         for kind in ["", "application/octet-stream", "text/plain"] {
             assert_eq!(format_of(kind, turtle).ok(), Some(Format::Turtle), "{kind}");
         }
+        for kind in ["application/xml", "text/xml", "application/json"] {
+            assert_eq!(format_of(kind, turtle).ok(), Some(Format::Turtle), "{kind}");
+        }
+        assert_eq!(format_of("text/xml", b"?").ok(), Some(Format::RdfXml));
+        assert!(format_of("application/gzip", b"\x1f\x8b").is_err());
         let line = b"<http://a> <http://b> <http://c> .";
         assert_eq!(format_of("text/plain", line).ok(), Some(Format::NTriples));
         assert_eq!(
