@@ -11,11 +11,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// Lines that wait to be written.
 const QUEUED_LINES: usize = 4096;
 /// Bytes written at once.
 const BUFFER_BYTES: usize = 64 << 10;
+
+/// How long trouble that goes on is not told again.
+const TOLD_EVERY: Duration = Duration::from_secs(60);
 
 /// How a line of a log looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -150,7 +154,8 @@ impl Shared {
     /// Writes lines until nobody is left who has any.
     fn write_all(&self, queue: &Receiver<Message>, mut writer: Writer) {
         let mut line = Vec::new();
-        let (mut told, mut fails) = (0, false);
+        let (mut failures, mut drops) = (Telling::default(), Telling::default());
+        let mut told = 0;
         while let Ok(first) = queue.recv() {
             let mut next = Some(first);
             let mut written = Ok(());
@@ -174,22 +179,56 @@ impl Shared {
                 next = queue.try_recv().ok();
             }
             written = written.and(writer.flush());
-            if let Err(error) = &written
-                && !fails
-            {
-                self.warn(error, "cannot be written");
+            let now = Instant::now();
+            match &written {
+                Err(error) if failures.is_due(now) => self.warn(error, "cannot be written"),
+                Err(_) => {}
+                Ok(()) if failures.ends() => {
+                    tracing::warn!(log = %self.target, "a log can be written again");
+                }
+                Ok(()) => {}
             }
-            fails = written.is_err();
-            let dropped = self.dropped.load(Relaxed);
-            if dropped > told {
-                tracing::warn!(log = %self.target, dropped, "lines of a log were dropped");
-                told = dropped;
+            if self.dropped.load(Relaxed) > told && drops.is_due(now) {
+                told = self.tell_dropped();
             }
         }
+        if self.dropped.load(Relaxed) > told {
+            self.tell_dropped();
+        }
+    }
+
+    /// Warns of the lines that were dropped so far, and gives their number.
+    fn tell_dropped(&self) -> u64 {
+        let dropped = self.dropped.load(Relaxed);
+        tracing::warn!(log = %self.target, dropped, "lines of a log were dropped");
+        dropped
     }
 
     fn warn(&self, error: &io::Error, what: &str) {
         tracing::warn!(log = %self.target, %error, "a log {what}");
+    }
+}
+
+/// When trouble is told: at once, and while it goes on, once in [`TOLD_EVERY`].
+#[derive(Debug, Default)]
+struct Telling {
+    last: Option<Instant>,
+}
+
+impl Telling {
+    /// Whether to tell of what is there now; then it counts as told.
+    fn is_due(&mut self, now: Instant) -> bool {
+        let since = self.last.map(|last| now.saturating_duration_since(last));
+        let is_due = since.is_none_or(|since| since >= TOLD_EVERY);
+        if is_due {
+            self.last = Some(now);
+        }
+        is_due
+    }
+
+    /// Whether this ends what was told.
+    fn ends(&mut self) -> bool {
+        self.last.take().is_some()
     }
 }
 
@@ -282,7 +321,9 @@ mod tests {
         let log = Log::open(LogTarget::File(path.clone()), LogFormat::Text).expect("a log");
         let before = log.clone();
         before.push(Text("before".to_owned()));
+        let give_up = Instant::now() + Duration::from_secs(60);
         while std::fs::metadata(&path).expect("it is there").len() == 0 {
+            assert!(Instant::now() < give_up, "never written");
             std::thread::yield_now();
         }
         std::fs::rename(&path, &old).expect("renamed");
@@ -291,6 +332,19 @@ mod tests {
         drop((log, before));
         let read = |path| std::fs::read_to_string(path).expect("a log");
         assert_eq!((&*read(old), &*read(path)), ("before\n", "after\n"));
+    }
+
+    #[test]
+    fn trouble_that_goes_on_is_told_once_a_minute() {
+        let begin = Instant::now();
+        let mut telling = Telling::default();
+        let told: Vec<u64> = (0..200)
+            .filter(|second| telling.is_due(begin + Duration::from_secs(*second)))
+            .collect();
+        assert_eq!(told, [0, 60, 120, 180]);
+        let at = begin + Duration::from_secs(200);
+        assert!(telling.ends() && !telling.ends());
+        assert!(telling.is_due(at), "it began anew");
     }
 
     #[test]
