@@ -1,8 +1,8 @@
 //! Which names does a database know for the beginnings of IRIs?
 //!
 //! What documents declare that are loaded is kept beside the graph, so that what is written names things
-//! as whoever made the data did. A name that is known keeps its IRI: only
-//! [`Database::set_prefixes`] gives it another one.
+//! as whoever made the data did. A name that is known keeps its IRI, whatever documents say:
+//! [`Database::set_prefixes`] and [`Database::change_prefixes`] alone give it another one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -71,9 +71,9 @@ pub enum PrefixError {
 
 impl PrefixTable {
     /// Prefixes that a table has at most.
-    pub const MOST: usize = 1000;
+    pub const MOST: usize = jindou_ingest::MOST_PREFIXES;
     /// Bytes that a name and its IRI have at most, both together.
-    pub const MOST_BYTES: usize = 1024;
+    pub const MOST_BYTES: usize = jindou_ingest::MOST_PREFIX_BYTES;
 
     /// Lets a name, which may be empty, stand for an IRI, whatever it stood for before.
     ///

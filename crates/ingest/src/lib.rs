@@ -71,6 +71,7 @@ pub use json_cost::JsonSteps;
 pub use lines::read_lines;
 pub use load::{LoadOptions, Mistaken, QuadSink, Report, Skipped, ThreadStart, load};
 pub use odd::{Faults, Odd};
+pub use prefixes::{MOST_PREFIX_BYTES, MOST_PREFIXES};
 pub use progress::Progress;
 pub use single::{read_document, with_parser_stack};
 pub use source::{Guard, Source};

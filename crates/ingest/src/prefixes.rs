@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-/// Prefixes of a load that are noted, and those of a document.
-const MOST: usize = 1000;
-/// Bytes of a name and an IRI that are noted.
-const MOST_BYTES: usize = 1024;
+/// Prefixes of a load that are noted, and those of a document: as many as a database keeps.
+pub const MOST_PREFIXES: usize = 1000;
+/// Bytes that a name and its IRI have at most, both together, to be noted or kept.
+pub const MOST_PREFIX_BYTES: usize = 1024;
 
 /// Notes what a parser knows, of very many the first by name. A name that is noted keeps its IRI.
 pub(crate) fn note<'a>(
@@ -13,11 +13,11 @@ pub(crate) fn note<'a>(
     declared: impl Iterator<Item = (&'a str, &'a str)>,
 ) {
     for (name, iri) in declared {
-        if name.len() + iri.len() > MOST_BYTES || noted.contains_key(name) {
+        if name.len() + iri.len() > MOST_PREFIX_BYTES || noted.contains_key(name) {
             continue;
         }
         noted.insert(name.to_owned(), iri.to_owned());
-        if noted.len() > MOST {
+        if noted.len() > MOST_PREFIXES {
             noted.pop_last();
         }
     }
@@ -36,12 +36,12 @@ impl Prefixes {
                 *entry = (source, iri);
             }
         }
-        if self.0.len() > MOST {
+        if self.0.len() > MOST_PREFIXES {
             let mut all: Vec<_> = std::mem::take(&mut self.0).into_iter().collect();
             all.sort_by(|(one, (of_one, _)), (other, (of_other, _))| {
                 (of_one, one).cmp(&(of_other, other))
             });
-            all.truncate(MOST);
+            all.truncate(MOST_PREFIXES);
             self.0 = all.into_iter().collect();
         }
     }
@@ -66,9 +66,17 @@ mod tests {
             let pair = |number| (name(number), format!("http://{iri}/{number}"));
             range.map(pair).collect::<BTreeMap<_, _>>()
         };
-        let sources = [of(5..6, "a"), of(0..MOST, "b"), of(3..MOST + 9, "c")];
+        let sources = [
+            of(5..6, "a"),
+            of(0..MOST_PREFIXES, "b"),
+            of(3..MOST_PREFIXES + 9, "c"),
+        ];
         let mut expected = vec![(name(5), "http://a/5".to_owned())];
-        expected.extend(of(0..MOST, "b").into_iter().filter(|(n, _)| *n != name(5)));
+        expected.extend(
+            of(0..MOST_PREFIXES, "b")
+                .into_iter()
+                .filter(|(n, _)| *n != name(5)),
+        );
         for order in [
             [0, 1, 2],
             [0, 2, 1],
@@ -87,20 +95,20 @@ mod tests {
 
     #[test]
     fn of_very_many_in_a_document_the_first_by_name_are_noted() {
-        let names: Vec<String> = (0..3 * MOST)
-            .map(|n| format!("p{:04}", n * 7 % (3 * MOST)))
+        let names: Vec<String> = (0..3 * MOST_PREFIXES)
+            .map(|n| format!("p{:04}", n * 7 % (3 * MOST_PREFIXES)))
             .collect();
         let mut noted = BTreeMap::new();
         note(
             &mut noted,
             names.iter().map(|name| (name.as_str(), "http://e/")),
         );
-        let long = "x".repeat(MOST_BYTES);
+        let long = "x".repeat(MOST_PREFIX_BYTES);
         note(
             &mut noted,
             [("a", long.as_str()), ("p0000", "http://f/")].into_iter(),
         );
-        assert_eq!(noted.len(), MOST);
+        assert_eq!(noted.len(), MOST_PREFIXES);
         assert_eq!(
             noted.first_key_value(),
             Some((&"p0000".to_owned(), &"http://e/".to_owned()))
