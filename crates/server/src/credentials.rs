@@ -26,9 +26,8 @@ use crate::watched::Watched;
 const MOST_FILE_BYTES: u64 = 1 << 20;
 /// The most memory that verifying a password may take, in KiB.
 const MOST_HASH_KIB: u32 = 256 << 10;
-/// The hash of no password that anybody has, verified for names that are not there: to be refused takes
-/// as long then, which would tell names otherwise.
-const NO_PASSWORD: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+/// And how often it may pass over that memory.
+const MOST_HASH_PASSES: u32 = 16;
 const SALT_BYTES: usize = 16;
 const TOKEN_BYTES: usize = 32;
 /// What begins a line about a token; no user has this name.
@@ -114,6 +113,8 @@ pub(crate) struct User {
 pub(crate) struct Entries {
     /// With the hashes of their passwords.
     users: HashMap<Arc<str>, (User, String)>,
+    /// The hash that takes longest to verify, and what it costs: memory in KiB times passes.
+    dearest: Option<(u64, String)>,
     tokens: Vec<([u8; 32], User)>,
 }
 
@@ -159,10 +160,13 @@ impl Credentials {
 }
 
 impl Entries {
-    /// Who has this password. Takes some ten milliseconds, whether the name is known or not.
+    /// Who has this password. Takes some ten milliseconds. For a name that is not there the dearest hash of
+    /// the file is verified: to be refused takes as long then, which would tell names otherwise.
     pub(crate) fn user(&self, name: &str, password: &[u8]) -> Option<User> {
         let known = self.users.get(name);
-        let hash = known.map_or(NO_PASSWORD, |(_, hash)| hash);
+        // Without users there is no name to tell.
+        let hash = known.map(|(_, hash)| hash);
+        let hash = hash.or(self.dearest.as_ref().map(|(_, hash)| hash))?;
         let hash = PasswordHash::new(hash).expect("it was parsed when the file was read");
         let is_right = Argon2::default().verify_password(password, &hash).is_ok();
         known.filter(|_| is_right).map(|(user, _)| user.clone())
@@ -207,7 +211,10 @@ impl Entries {
             self.tokens.push((hash, user));
             return Ok(());
         }
-        check_hash(hash)?;
+        let cost = check_hash(hash)?;
+        if self.dearest.as_ref().is_none_or(|(most, _)| cost > *most) {
+            self.dearest = Some((cost, hash.to_owned()));
+        }
         let before = self
             .users
             .insert(Arc::clone(&name), (user, hash.to_owned()));
@@ -233,7 +240,11 @@ pub fn check_name(name: &str) -> Result<(), String> {
     }
 }
 
-fn check_hash(hash: &str) -> Result<(), String> {
+/// What a hash costs to verify: memory in KiB times passes.
+///
+/// # Errors
+/// What is wrong with it, or too dear.
+fn check_hash(hash: &str) -> Result<u64, String> {
     let wrong = |what: &dyn fmt::Display| format!("no PHC string of Argon2: {what}");
     let parsed = PasswordHash::new(hash).map_err(|error| wrong(&error))?;
     argon2::Algorithm::try_from(parsed.algorithm).map_err(|error| wrong(&error))?;
@@ -241,12 +252,18 @@ fn check_hash(hash: &str) -> Result<(), String> {
     if parsed.salt.is_none() || parsed.hash.is_none() {
         return Err(wrong(&"salt or hash is missing"));
     }
-    match parameters.m_cost() <= MOST_HASH_KIB {
-        true => Ok(()),
-        false => Err(format!(
+    let (memory_kib, passes) = (parameters.m_cost(), parameters.t_cost());
+    if memory_kib > MOST_HASH_KIB {
+        return Err(format!(
             "verifying would take more than {MOST_HASH_KIB} KiB"
-        )),
+        ));
     }
+    if passes > MOST_HASH_PASSES {
+        return Err(format!(
+            "verifying would take more than {MOST_HASH_PASSES} passes"
+        ));
+    }
+    Ok(u64::from(memory_kib) * u64::from(passes))
 }
 
 fn digest(text: &str) -> Option<[u8; 32]> {
@@ -338,10 +355,24 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_is_not_there_costs_what_the_dearest_of_the_file_does() {
+        let hash = |m: u32, t: u32| {
+            format!("$argon2id$v=19$m={m},t={t},p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAA")
+        };
+        let (cheap, dear, other) = (hash(64, 2), hash(128, 16), hash(1024, 1));
+        let text = format!("a:read:{cheap}\nb:read:{dear}\nc:read:{other}\n");
+        let entries = of(&text).expect("it is right");
+        assert_eq!(entries.dearest, Some((128 * 16, dear)));
+        assert_eq!(entries.user("nobody", b"x"), None);
+        assert_eq!(of("").expect("it is right").user("nobody", b"x"), None);
+    }
+
+    #[test]
     fn a_wrong_line_is_told_with_its_number_and_without_its_hash() {
         let hash = hash_password(b"x").expect("a hash");
         let twice = format!("a:read:{hash}\na:admin:{hash}");
         let dear = "\na:read:$argon2id$v=19$m=4194304,t=1,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAA";
+        let slow = "\na:read:$argon2id$v=19$m=19456,t=1000000,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAA";
         let plain = "\na:read:secret";
         let role = format!("\na:root:{hash}");
         for (text, said) in [
@@ -351,7 +382,8 @@ mod tests {
             ("\n:read:x", "line 2: a name has"),
             ("\ntoken:t:read:12", "line 2: the hash of a token"),
             (&twice, "line 2: there is a line for a already"),
-            (dear, "line 2: verifying would take more than"),
+            (dear, "line 2: verifying would take more than 262144 KiB"),
+            (slow, "line 2: verifying would take more than 16 passes"),
         ] {
             let error = of(text).err().expect(text).to_string();
             assert!(error.contains(said), "{text}: {error}");
