@@ -95,7 +95,10 @@ def main(program, folder, table):
     files = sorted(
         path for path in folder.rglob("*") if path.suffix in ENDINGS and path.is_file()
     )
-    groups = {}
+    if not files:
+        print(f"FAILED no files in {folder}")
+        return False
+    groups, held = {}, True
     with open(table, "w", encoding="utf-8") as out, ThreadPoolExecutor(2) as pool:
         out.write("file\tjindou\toxigraph\twho\twhy\twhat it said\n")
         counted = pool.map(lambda path: by_jindou(program, path), files)
@@ -118,11 +121,13 @@ def main(program, folder, table):
         total = len(same) + len(explained) + len(unknown)
         what = f"{group}: {total} files, {len(same)} the same, {len(explained)} differ for a known reason"
         if unknown:
+            held = False
             print(f"FAILED {what}, {len(unknown)} for none")
         else:
             print(f"ok {what}")
     print(f"{len(files)} files; the differences are in {table}")
+    return held
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]).resolve(), sys.argv[3])
+    sys.exit(not main(sys.argv[1], Path(sys.argv[2]).resolve(), sys.argv[3]))

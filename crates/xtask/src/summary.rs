@@ -74,6 +74,11 @@ impl Summary {
         }
     }
 
+    /// Whether something was checked, and all of it held: a run that skips everything says nothing.
+    pub(crate) fn held(&self) -> bool {
+        self.passed > 0 && self.failed == 0
+    }
+
     /// Notes something that could not run here.
     pub(crate) fn skip(&mut self, what: &str) {
         let what = what.trim();
@@ -160,6 +165,17 @@ mod tests {
         assert!(summary.output.len() < 50, "{}", summary.output.len());
         assert_eq!(summary.skipped, ["half of a (no data)"]);
         assert_eq!((summary.passed, summary.failed), (1, 1));
+    }
+
+    #[test]
+    fn nothing_holds_where_everything_was_skipped() {
+        let mut summary = Summary::default();
+        summary.skip("all of it");
+        assert!(!summary.held());
+        summary.passed = 1;
+        assert!(summary.held());
+        summary.failed = 1;
+        assert!(!summary.held());
     }
 
     #[test]

@@ -75,7 +75,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
         println!("SKIPPED: {what}");
         summary.skip(&what);
         print_summary(&summary, &[]);
-        return Ok(true);
+        return Ok(summary.held());
     }
     let mut command = Command::new(at("venv/bin/python", &folder));
     command.arg("compare.py").arg(&program);
@@ -88,5 +88,5 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
     summary.failed += failed.len() as u64;
     summary.failures.extend(failed);
     print_summary(&summary, &[]);
-    Ok(summary.failed == 0)
+    Ok(summary.held())
 }
