@@ -192,12 +192,12 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "N")]
     pub(crate) port: Option<u16>,
     /// Endpoints that queries may call with SERVICE: those whose IRI begins so, or `any`; may be
-    /// given more than once [default: none, as clients could else reach what only this machine can]
+    /// given more than once [default: none, as clients could otherwise reach what only this machine can]
     #[arg(long, value_name = "PREFIX", value_parser = parse_service)]
     pub(crate) allow_service: Vec<AllowService>,
     /// Brokers that sources of streams and sinks of continuous queries may connect to, as in
     /// kafka.example.org:9092, or `any`; may be given more than once [default: none, as clients could
-    /// else reach what only this machine can]
+    /// otherwise reach what only this machine can]
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_broker)]
     pub(crate) allow_broker: Vec<AllowBroker>,
     /// Whether updates are on the device before they are acknowledged: `never` leaves it to the
@@ -207,13 +207,13 @@ pub(crate) struct ServeArguments {
     /// What an update's LOAD may read: files of this folder, or what is at addresses that begin so,
     /// as in https://example.org/data, or `web` for all addresses; may be given more than once. Streams
     /// may follow event streams (LDES) at these addresses, too
-    /// [default: nothing, as clients could else reach what only this machine can]
+    /// [default: nothing, as clients could otherwise reach what only this machine can]
     #[arg(long, value_name = "DIR|PREFIX", value_parser = parse_load)]
     pub(crate) allow_load: Vec<AllowLoad>,
     /// Pages of which origin may use the server, as in https://example.org; may be given more than
     /// once. Pages of `*` may read but change nothing; those of an origin that is named may change
     /// data, too; `none` is for pages of the server itself only [default: * if --bind is a loopback
-    /// address, else none]
+    /// address, otherwise none]
     #[arg(long, value_name = "ORIGIN", value_parser = parse_cors_origin)]
     pub(crate) cors_origin: Vec<CorsOrigin>,
     /// What browsers see before the path of a URL, as in https://example.org, where the server is

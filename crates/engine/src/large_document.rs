@@ -1,7 +1,7 @@
 //! How does a document become part of graphs that is too large to be held as one?
 //!
-//! As a load does: several threads parse it into sinks of the bulk loader, which have each term once,
-//! and it becomes part of the base. What all of that takes is counted against the pool of all requests,
+//! As a load does: it is parsed, in line formats by several threads, into sinks of the bulk loader, which have
+//! each term once, and becomes part of the base. What all of that takes is counted against the pool of all requests,
 //! and not against what one may hold: a document's length is no bound for what it needs.
 
 use std::sync::Arc;

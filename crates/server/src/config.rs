@@ -57,7 +57,7 @@ pub struct ServerConfig {
     /// to a thread of its own.
     pub inline_budget: Duration,
     /// The largest request body, in bytes, decompressed: 64 MiB. Documents of the graph store may be as
-    /// large as temporary files of the database may.
+    /// large as temporary files of the database may, all that wait together.
     pub max_body_bytes: usize,
     /// The longest URL, query included, in bytes: 32 KiB.
     pub max_uri_bytes: usize,
