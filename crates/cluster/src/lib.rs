@@ -1,14 +1,16 @@
 //! What do many shards answer together?
 //!
 //! [`Sharded`] is a graph over graphs, each of which has the rows of one shard. It asks each shard for
-//! the keys that it owns and for no others, and puts the answers in the order that callers expect.
+//! the keys that it owns and for no others, and puts the answers in the order that callers expect. [`LogicalNodes`] are nodes in one process, between which sub-queries go.
 
 #![forbid(unsafe_code)]
 
 mod ask;
 mod expand;
+mod logical;
 mod matching;
 mod members;
 mod sharded;
 
+pub use logical::{LogicalNodes, NodeGraphs};
 pub use sharded::Sharded;

@@ -4,7 +4,7 @@ use crate::answer::{Answer, Table};
 use crate::elsewhere::Elsewhere;
 use jindou_engine::ingest::{Progress, Source};
 use jindou_engine::{
-    Config, Database, EngineError, LoadOptions, QueryOptions, ServiceCall, ServiceCaller,
+    Config, Database, EngineError, ForkPolicy, LoadOptions, QueryOptions, ServiceCall, ServiceCaller,
     ServiceError, ServiceNext, ServiceRows, Shards,
 };
 use oxigraph::sparql::{CancellationToken, SparqlEvaluator};
@@ -18,18 +18,31 @@ use std::thread;
 use std::time::Duration;
 
 /// The settings of databases under test: the defaults, with as many virtual shards as `JINDOU_SHARDS`
-/// says, and where `JINDOU_ELSEWHERE` is set with tables that go to another machine and back.
+/// says, on as many nodes as `JINDOU_NODES` says, which is with eight shards unless said otherwise, to which
+/// rows go always where `JINDOU_FORKS` is set; and where `JINDOU_ELSEWHERE` is set with tables that go to
+/// another machine and back.
 ///
 /// # Panics
-/// If that is no number of shards.
+/// If these are no numbers of shards and nodes.
 #[must_use]
 pub fn settings() -> Config {
     let mut config = Config::default();
-    if let Ok(text) = std::env::var("JINDOU_SHARDS") {
-        let count = text
+    let number = |name: &str| {
+        let text = std::env::var(name).ok()?;
+        let number: u32 = text
             .parse()
-            .unwrap_or_else(|error| panic!("JINDOU_SHARDS={text}: {error}"));
+            .unwrap_or_else(|error| panic!("{name}={text}: {error}"));
+        Some(number)
+    };
+    if let Some(nodes) = number("JINDOU_NODES") {
+        config.nodes = nodes;
+        config.shards = Shards::new(8).expect("a power of two");
+    }
+    if let Some(count) = number("JINDOU_SHARDS") {
         config.shards = Shards::new(count).unwrap_or_else(|error| panic!("{error}"));
+    }
+    if std::env::var_os("JINDOU_FORKS").is_some() {
+        config.fork_policy = ForkPolicy::ForkJoin;
     }
     if std::env::var_os("JINDOU_ELSEWHERE").is_some() {
         config.transport = Some(Elsewhere::new().transport());

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jindou_exec::{
-    CancellationToken, GraphSource, MemoryPool, ServiceCaller, SpillLimits, Transport,
+    CancellationToken, ForkPolicy, GraphSource, MemoryPool, ServiceCaller, SpillLimits, Transport,
 };
 use jindou_ingest::{Contexts, ThreadStart};
 use jindou_model::ShardId;
@@ -66,6 +66,11 @@ pub struct Config {
     /// queried, which takes a copy of it; files are those of one. Default: one, which is the snapshot
     /// itself.
     pub shards: Shards,
+    /// Logical nodes, each with its share of the shards: the graph is explored over them as over those of
+    /// a cluster. At most as many as shards. Default: one, to which no sub-queries go.
+    pub nodes: u32,
+    /// How rows get to keys that another node has. Default: as is less work.
+    pub fork_policy: ForkPolicy,
     /// What stands before each of several shards, as a test puts it there. Default: nothing.
     pub between_shards: Option<BetweenShards>,
     /// What carries tables from one operator of a query to the next, as a test puts it there.
@@ -196,6 +201,8 @@ impl Default for Config {
             union_default_graph: false,
             between: None,
             shards: Shards::ONE,
+            nodes: 1,
+            fork_policy: ForkPolicy::default(),
             between_shards: None,
             transport: None,
             merge: MergePolicy::default(),

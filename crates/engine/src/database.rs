@@ -308,8 +308,8 @@ impl Database {
                 cached_plans: config.cached_plans,
             }),
             planned_quads: AtomicU64::new(quads),
+            shards: LastShards::new(&config, &start),
             workers: Arc::new(Workers::with_start(config.threads.saturating_sub(1), start)),
-            shards: LastShards::default(),
             streams,
             prefixes: Prefixes::new(is_read_only),
             config,
@@ -481,10 +481,7 @@ impl Database {
             let inner = &*self.inner;
             let seed = inner.next_seed();
             let results = Running::start(
-                (
-                    Arc::clone(&graph),
-                    inner.shards.source(&graph, &inner.config)?,
-                ),
+                inner.shards.asked(Arc::clone(&graph), &inner.config)?,
                 prepared,
                 &options,
                 &inner.config,

@@ -216,6 +216,9 @@ pub enum EngineError {
         /// Its number.
         shard: u32,
     },
+    /// The settings have more nodes than shards.
+    #[error(transparent)]
+    Nodes(#[from] jindou_partition::MapError),
     /// A table that came from another part of the query, elsewhere, cannot be used.
     #[error("a table from elsewhere cannot be used: {source}")]
     Transport {

@@ -76,14 +76,14 @@ pub use error::{EngineError, TextPlace};
 pub use graph_store::GraphReport;
 pub use health::Failure;
 pub use jindou_exec::{
-    CancellationToken, FREE_BYTES, MemoryPool, Reservation, ServiceCall, ServiceCaller,
+    CancellationToken, FREE_BYTES, ForkPolicy, Forked, MemoryPool, Reservation, ServiceCall, ServiceCaller,
     ServiceError, ServiceNext, ServiceRows, SpillLimits, WireError,
 };
 pub use jindou_ingest as ingest;
 pub use jindou_ingest::LoadOptions;
 pub use jindou_model::SnapshotNumber;
 pub use jindou_model::TermId;
-pub use jindou_partition::{Shards, ShardsError};
+pub use jindou_partition::{MapError, Shards, ShardsError};
 pub use jindou_store::log::Fsync;
 pub use jindou_store::{DurabilityOptions, Recovery, StoreError, StoreFile};
 pub use jindou_stream::{

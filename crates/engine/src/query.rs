@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jindou_exec::{
-    Context, ContextParts, Execution, GraphSource, Limits, MaterializedRows, Table, Terms, Workers,
+    Context, ContextParts, Execution, Limits, MaterializedRows, Table, Terms, Workers,
 };
 use jindou_model::{TermId, TermKind};
 use jindou_plan::Prepared;
@@ -12,6 +12,7 @@ use jindou_plan::physical::{ConstId, Constant, Form, Operator, Plan};
 
 use crate::graph::StoredGraph;
 use crate::service::services;
+use crate::shards::Asked;
 use crate::solutions::Solutions;
 use crate::triples::{Graph, GraphForm};
 use crate::{Config, EngineError, QueryOptions, TermDecoder};
@@ -37,9 +38,9 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts a query of `graph`, which is asked by way of `source`: itself, or what watches it.
+    /// Starts a query of a graph.
     pub(crate) fn start(
-        graph: (Arc<StoredGraph>, Arc<dyn GraphSource>),
+        graph: Asked,
         prepared: Prepared<'_>,
         options: &QueryOptions,
         config: &Config,
@@ -61,7 +62,7 @@ impl Running {
 
     /// Starts an evaluation of a continuous query, whose plan may be over rows that are kept.
     pub(crate) fn start_over(
-        graph: (Arc<StoredGraph>, Arc<dyn GraphSource>),
+        graph: Asked,
         plan: (Prepared<'_>, Arc<MaterializedRows>),
         options: &QueryOptions,
         config: &Config,
@@ -74,7 +75,7 @@ impl Running {
 
     fn start_within(
         timeout: Option<Duration>,
-        (graph, source): (Arc<StoredGraph>, Arc<dyn GraphSource>),
+        asked: Asked,
         (prepared, materialized): (Prepared<'_>, Arc<MaterializedRows>),
         options: &QueryOptions,
         config: &Config,
@@ -88,6 +89,11 @@ impl Running {
         {
             return Err(EngineError::TooCostly { cost: plan.cost });
         }
+        let Asked {
+            graph,
+            source,
+            forks,
+        } = asked;
         let terms = Terms::new(graph.clone());
         let constants = resolve_constants(&prepared, &graph, &terms);
         let account = options
@@ -115,6 +121,7 @@ impl Running {
             seed,
             transport: config.transport.as_ref().map(|by| Arc::clone(&by.0)),
             materialized,
+            forks,
         };
         let cx = Arc::new(Context::new(&plan, parts)?);
         let execution = Execution::new(&plan, cx, workers)?;

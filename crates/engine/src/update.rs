@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jindou_exec::{CancellationToken, GraphSource, Table};
+use jindou_exec::{CancellationToken, Table};
 use jindou_ingest::Source;
 use jindou_model::{GraphRef, IdQuad, Pattern, PredicateId, SnapshotNumber, TermId, TermKind, key};
 use jindou_plan::physical::{Dataset, Slot, TemplateSlot};
@@ -32,6 +32,7 @@ use crate::progress::QueryProgress;
 use crate::query::Running;
 use crate::reads::{Reads, WatchedGraph};
 use crate::request_memory::RequestMemory;
+use crate::shards::Asked;
 use crate::streams::TupleKeys;
 use crate::transact::{Execution, Search};
 use crate::{AddressPolicy, Database, EngineError, QueryOptions, TextPlace, UpdateDelta, document};
@@ -655,16 +656,19 @@ impl<'a> Run<'a> {
         };
         let inner = self.inner;
         let seed = inner.next_seed();
-        let source = inner.shards.source(&graph, &inner.config)?;
-        let source: Arc<dyn GraphSource> = match &self.execution.reads {
-            None => source,
-            Some(reads) => Arc::new(WatchedGraph {
-                graph: source,
-                reads: Arc::clone(reads),
-            }),
+        let asked = match &self.execution.reads {
+            None => inner.shards.asked(graph, &inner.config)?,
+            // What is read is known here only.
+            Some(reads) => {
+                let watched = WatchedGraph {
+                    graph: inner.shards.source(&graph, &inner.config)?,
+                    reads: Arc::clone(reads),
+                };
+                Asked::in_place(graph, Arc::new(watched))
+            }
         };
         let mut running = Running::start(
-            (graph, source),
+            asked,
             prepared,
             &options,
             &inner.config,

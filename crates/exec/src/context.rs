@@ -1,5 +1,6 @@
 //! What do all operators of one query share, and how is the query kept within its limits?
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -9,6 +10,7 @@ use jindou_plan::physical::{ConstId, Dataset, Plan, Slot, Windows};
 use oxrdf::TermRef;
 
 use crate::account::Account;
+use crate::fork::{ForkCounts, Forked, Forks};
 use crate::spill::{self, Space, SpillLimits};
 use crate::table::Table;
 use crate::terms::QueryOrder;
@@ -92,8 +94,6 @@ pub struct Measured {
 pub(crate) struct Profile {
     rows: Vec<AtomicU64>,
     nanoseconds: Vec<AtomicU64>,
-    /// Time of what the running operator has called so far.
-    nested: AtomicU64,
 }
 
 impl Profile {
@@ -102,23 +102,23 @@ impl Profile {
         Self {
             rows: zeros(),
             nanoseconds: zeros(),
-            nested: AtomicU64::new(0),
         }
     }
 
-    /// Runs one call of the operator `id` and books its rows and its own time. A profiled query
-    /// runs on one thread, so calls nest.
+    /// Runs one call of the operator `id` and books its rows and its own time: without that of the
+    /// calls in it, which `nested` sums up on the thread that makes them.
     pub(crate) fn measure(
         &self,
         id: u32,
+        nested: &AtomicU64,
         call: impl FnOnce() -> Result<Option<Table>, ExecError>,
     ) -> Result<Option<Table>, ExecError> {
-        let outer = self.nested.swap(0, Ordering::Relaxed);
+        let outer = nested.swap(0, Ordering::Relaxed);
         let begin = Instant::now();
         let result = call();
         let total = begin.elapsed().as_nanos() as u64;
-        let own = total.saturating_sub(self.nested.load(Ordering::Relaxed));
-        self.nested.store(outer + total, Ordering::Relaxed);
+        let own = total.saturating_sub(nested.load(Ordering::Relaxed));
+        nested.store(outer + total, Ordering::Relaxed);
         self.nanoseconds[id as usize].fetch_add(own, Ordering::Relaxed);
         if let Ok(Some(table)) = &result {
             self.rows[id as usize].fetch_add(table.counted_rows(), Ordering::Relaxed);
@@ -164,9 +164,27 @@ impl Watched {
     }
 }
 
-/// One query while it runs; its threads share it.
+/// One query while it runs, as a node sees it; the node's threads share it.
 pub struct Context {
     pub(crate) source: Arc<dyn GraphSource>,
+    /// How rows go on at other nodes, if there are any.
+    pub(crate) forks: Option<Arc<dyn Forks>>,
+    /// Time of what the running operator of a profiled query has called so far: its calls nest, as
+    /// this query, or this part of it, runs on one thread.
+    pub(crate) nested: AtomicU64,
+    shared: Arc<SharedContext>,
+}
+
+impl Deref for Context {
+    type Target = SharedContext;
+
+    fn deref(&self) -> &SharedContext {
+        &self.shared
+    }
+}
+
+/// What is the same of a query wherever it runs.
+pub struct SharedContext {
     pub(crate) expressions: expr::Context,
     /// Ids of the plan's constants; those that no edge has are ids of this query only.
     pub(crate) constants: Vec<TermId>,
@@ -193,6 +211,7 @@ pub struct Context {
     pub(crate) materialized: Arc<MaterializedRows>,
     /// What a thread does whose rows nobody has room for.
     meanwhile: OnceLock<Meanwhile>,
+    pub(crate) fork_counts: ForkCounts,
 }
 
 /// Does some work; false if there is none.
@@ -233,9 +252,21 @@ pub struct ContextParts {
     /// The rows of [`Operator::Materialized`](jindou_plan::physical::Operator::Materialized), for a
     /// plan that has it.
     pub materialized: Arc<MaterializedRows>,
+    /// How rows go on at other nodes; without it there are none.
+    pub forks: Option<Arc<dyn Forks>>,
 }
 
 impl Context {
+    /// The same query as another node sees it.
+    pub(crate) fn at_node(&self, source: Arc<dyn GraphSource>, forks: Arc<dyn Forks>) -> Self {
+        Self {
+            source,
+            forks: Some(forks),
+            nested: AtomicU64::new(0),
+            shared: Arc::clone(&self.shared),
+        }
+    }
+
     /// The context of a query by `plan`.
     ///
     /// # Errors
@@ -252,6 +283,7 @@ impl Context {
             seed,
             transport,
             materialized,
+            forks,
         } = parts;
         let dataset = plan
             .dataset
@@ -281,8 +313,7 @@ impl Context {
                 true
             }
         });
-        Ok(Self {
-            source,
+        let shared = SharedContext {
             expressions,
             constants,
             dataset,
@@ -299,7 +330,22 @@ impl Context {
             transport,
             materialized,
             meanwhile: OnceLock::new(),
+            fork_counts: ForkCounts::default(),
+        };
+        Ok(Self {
+            source,
+            forks,
+            nested: AtomicU64::new(0),
+            shared: Arc::new(shared),
         })
+    }
+}
+
+impl SharedContext {
+    /// Sub-queries that the query had other nodes answer, and their rows, so far.
+    #[must_use]
+    pub fn forked(&self) -> Forked {
+        self.fork_counts.sum()
     }
 
     /// Threads that the query may use, its own included.
@@ -606,7 +652,7 @@ impl Context {
     }
 }
 
-impl Drop for Context {
+impl Drop for SharedContext {
     fn drop(&mut self) {
         self.limits.account.close();
     }

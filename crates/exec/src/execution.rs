@@ -71,6 +71,7 @@ impl Execution {
                 cx: &cx,
                 workers,
             });
+            builder.forked = cx.forks.is_some().then_some(&cx);
             builder.node(&plan.root, &wanted(plan))
         };
         let stack = plan.stack();

@@ -8,6 +8,8 @@ use jindou_plan::physical::{Node, Operator as Planned, Plan, PlannedStep, Servic
 use crate::ExecError;
 use crate::context::Context;
 use crate::execution::Parallel;
+use crate::ForkPolicy;
+use crate::fork::{Fork, ForkPlace, ForkScan, ForkedChain, fork_key, forks_scan};
 use crate::operators;
 use crate::steps::{self, Behind, Chain};
 use crate::table::{Table, VarSet};
@@ -111,7 +113,7 @@ impl Operator for Profiled {
             .profile
             .as_ref()
             .expect("only profiled queries have this operator");
-        profile.measure(self.id, || self.inner.next(cx))
+        profile.measure(self.id, &cx.nested, || self.inner.next(cx))
     }
 }
 
@@ -126,8 +128,12 @@ pub(crate) struct Builder<'a> {
     given: Option<Given>,
     /// Set where explorations may be shared out among threads.
     pub(crate) parallel: Option<Parallel<'a>>,
+    /// The query, where its explorations may go on at other nodes.
+    pub(crate) forked: Option<&'a Arc<Context>>,
     /// Set where the rows of the next node may come once each, with their numbers.
     pub(crate) counted: bool,
+    /// Set where the next step is to scan only what this node has of an index vertex.
+    pub(crate) own_scan: bool,
 }
 
 impl<'a> Builder<'a> {
@@ -140,8 +146,36 @@ impl<'a> Builder<'a> {
             hidden: variables as u16,
             given: None,
             parallel: None,
+            forked: None,
             counted: false,
+            own_scan: false,
         }
+    }
+
+    /// Of the rest of a chain, in a plan of so many variables and columns of which those from
+    /// `hidden` on are free.
+    pub(crate) fn for_rest(cx: &'a Context, (variables, width): (usize, usize), hidden: u16) -> Self {
+        Self {
+            cx,
+            variables,
+            width,
+            hidden,
+            given: None,
+            parallel: None,
+            forked: None,
+            counted: false,
+            own_scan: false,
+        }
+    }
+
+    /// How many variables the plan has.
+    pub(crate) fn variable_count(&self) -> usize {
+        self.variables
+    }
+
+    /// The first column that no step has for itself yet.
+    pub(crate) fn next_hidden(&self) -> u16 {
+        self.hidden
     }
 
     /// The variables of the plan.
@@ -231,7 +265,7 @@ impl<'a> Builder<'a> {
         let counted = std::mem::take(&mut self.counted);
         let operator = match &node.operator {
             Planned::Explore { input, steps } => {
-                if let Some(parallel) = self.parallel
+                if let (Some(parallel), None) = (self.parallel, self.forked)
                     && let Some(shared) = parallel.explore(node, needed, self.width, counted)?
                 {
                     return Ok(shared);
@@ -239,7 +273,14 @@ impl<'a> Builder<'a> {
                 let before = steps::needed_before(steps, needed);
                 let input = input.as_deref().map(|input| self.node(input, &before));
                 let input = input.transpose()?;
-                return self.last_steps(input, steps, needed, counted);
+                let Some(cx) = self.forked else {
+                    return self.last_steps(input, steps, needed, counted);
+                };
+                let chain = ForkedChain::new((cx, self), steps, (needed, counted));
+                let place = ForkPlace::new(chain);
+                let here = Some(place.clone());
+                let own = self.chain(input, steps, needed, counted, here)?;
+                return Ok(place.join(own));
             }
             Planned::Project { .. } | Planned::Materialized { .. } => {
                 self.counted = counted;
@@ -280,13 +321,42 @@ impl<'a> Builder<'a> {
         needed: &VarSet,
         counted: bool,
     ) -> Result<Boxed, ExecError> {
+        self.chain(input, steps, needed, counted, None)
+    }
+
+    /// The steps of a chain that goes on here, behind `input`; what they have others do replies to
+    /// `place`.
+    pub(crate) fn forked_steps(
+        &mut self,
+        input: Boxed,
+        steps: &[PlannedStep],
+        needed: &VarSet,
+        counted: bool,
+        place: ForkPlace,
+    ) -> Result<Boxed, ExecError> {
+        self.chain(Some(input), steps, needed, counted, Some(place))
+    }
+
+    /// As [`Builder::last_steps`]; with a `place`, before each step rows may go on at other nodes.
+    fn chain(
+        &mut self,
+        input: Option<Boxed>,
+        steps: &[PlannedStep],
+        needed: &VarSet,
+        counted: bool,
+        place: Option<ForkPlace>,
+    ) -> Result<Boxed, ExecError> {
         let mut chain = Chain::default();
         let is_unit = input.is_none() && self.given.is_none();
         let mut operator = input.unwrap_or_else(|| self.unit());
         let mut wanted = Behind::new(steps, needed);
+        let first = place.as_ref().map_or(0, |place| place.from);
+        if let Some(place) = &place {
+            operator = self.fork_scan(operator, is_unit, steps, place);
+        }
         // Filters that the pattern before them has taken over, BINDs that the first one has.
         let mut taken_over = 0;
-        for (index, planned) in steps.iter().enumerate() {
+        for (index, planned) in steps.iter().enumerate().skip(first) {
             if index < taken_over {
                 // With a profile, BINDs have an operator each.
                 if self.cx.profile.is_some() {
@@ -295,6 +365,12 @@ impl<'a> Builder<'a> {
                 continue;
             }
             operator = chain.input(operator);
+            if let Some(place) = &place {
+                operator = match self.fork(operator, steps, index, place) {
+                    Ok(fork) => chain.input(fork),
+                    Err(input) => input,
+                };
+            }
             if index % STEPS_PER_LOOK == STEPS_PER_LOOK - 1 {
                 self.cx.check()?;
             }
@@ -325,6 +401,47 @@ impl<'a> Builder<'a> {
             operator = self.finished(operator, planned.id);
         }
         Ok(chain.end(operator))
+    }
+
+    /// Before the first step that is built: has all nodes scan what they have of an index vertex, if
+    /// that is due.
+    fn fork_scan(
+        &mut self,
+        input: Boxed,
+        is_unit: bool,
+        steps: &[PlannedStep],
+        place: &ForkPlace,
+    ) -> Boxed {
+        self.own_scan = place.own_scan;
+        match &self.cx.forks {
+            Some(forks) if is_unit && forks_scan(steps, &**forks) => {
+                self.own_scan = true;
+                Box::new(ForkScan::new(input, place.clone(), forks))
+            }
+            _ => input,
+        }
+    }
+
+    /// What has rows go on at other nodes before a step, if that reads what only its node has; else
+    /// the input is given back.
+    fn fork(
+        &self,
+        input: Boxed,
+        steps: &[PlannedStep],
+        index: usize,
+        place: &ForkPlace,
+    ) -> Result<Boxed, Boxed> {
+        let Some(forks) = &self.cx.forks else {
+            return Err(input);
+        };
+        let key = fork_key(&steps[index].step, self.cx);
+        if key.is_empty() || forks.policy() == ForkPolicy::InPlace {
+            return Err(input);
+        }
+        let before = index.checked_sub(1).map_or(1.0, |before| steps[before].rows);
+        let fan_out = steps[index].rows / before.max(1.0);
+        let place = place.clone();
+        Ok(Box::new(Fork::new(input, (index, key), fan_out, place, forks)))
     }
 }
 
@@ -360,7 +477,9 @@ impl Template {
             hidden: self.hidden,
             given: Some(given.iter().chain(around).copied().collect()),
             parallel: None,
+            forked: None,
             counted: false,
+            own_scan: false,
         };
         builder.node(&self.node, &self.needed)
     }

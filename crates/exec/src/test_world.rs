@@ -213,6 +213,7 @@ impl World {
             seed: 1,
             transport: None,
             materialized: Arc::default(),
+            forks: None,
         };
         Self {
             cx: Context::new(&plan, parts).expect("a shallow plan"),

@@ -41,6 +41,20 @@ impl Workers {
     /// As there.
     #[must_use]
     pub fn with_start(count: usize, start: Arc<dyn Fn() + Send + Sync>) -> Self {
+        Self::looking(LOOKS, count, start)
+    }
+
+    /// [`Workers::with_start`], whose idle threads sleep at once: for those of several nodes, which are
+    /// more than the cores and would look for jobs on each other's.
+    ///
+    /// # Panics
+    /// As there.
+    #[must_use]
+    pub fn sleeping(count: usize, start: Arc<dyn Fn() + Send + Sync>) -> Self {
+        Self::looking(0, count, start)
+    }
+
+    fn looking(looks: u32, count: usize, start: Arc<dyn Fn() + Send + Sync>) -> Self {
         // Each query gives a job to each thread at most, and queries are bounded by the caller.
         let (sender, receiver) = unbounded::<Job>();
         let threads = (0..count)
@@ -52,7 +66,7 @@ impl Workers {
                     .stack_size(STACK_BYTES)
                     .spawn(move || {
                         start();
-                        while let Some(job) = next_job(&receiver) {
+                        while let Some(job) = next_job(&receiver, looks) {
                             run(job);
                         }
                     })
@@ -92,8 +106,8 @@ fn run(job: Job) {
 }
 
 /// The next job; `None` once there will be none.
-fn next_job(receiver: &Receiver<Job>) -> Option<Job> {
-    for _ in 0..LOOKS {
+fn next_job(receiver: &Receiver<Job>, looks: u32) -> Option<Job> {
+    for _ in 0..looks {
         match receiver.try_recv() {
             Ok(job) => return Some(job),
             Err(TryRecvError::Disconnected) => return None,

@@ -178,6 +178,12 @@ impl PredicateId {
 #[repr(transparent)]
 pub struct ShardId(pub u32);
 
+/// A process that holds shards, or what stands for one in a process: nodes of a cluster are numbered
+/// from 0 on without gaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
+pub struct NodeId(pub u32);
+
 /// What ids mean: two that hold ids of one epoch mean the same terms by them.
 ///
 /// A store begins another epoch only where it numbers its terms anew.

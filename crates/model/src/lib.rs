@@ -18,7 +18,7 @@ mod text_place;
 
 pub use access::{Cursor, GraphRef, Lists, Membership, Pattern, Precision, Unavailable, Visit};
 pub use id::{
-    Direction, IdEpoch, IdQuad, PAYLOAD_BITS, PredicateId, ShardId, SnapshotNumber, TermId,
+    Direction, IdEpoch, IdQuad, NodeId, PAYLOAD_BITS, PredicateId, ShardId, SnapshotNumber, TermId,
     TermKind,
 };
 pub use neighbours::{Narrow, Neighbours};

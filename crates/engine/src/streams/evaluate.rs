@@ -25,6 +25,7 @@ use crate::database::Inner;
 use crate::graph::StoredGraph;
 use crate::query::Running;
 use crate::request_memory::RequestMemory;
+use crate::shards::Asked;
 use crate::{EngineError, QueryOptions};
 
 /// A result is given for so many idle instants in a row, and for none of those after them until a window
@@ -353,7 +354,7 @@ impl Inner {
 
     pub(super) fn start(
         &self,
-        graph: (Arc<StoredGraph>, Arc<dyn GraphSource>),
+        (graph, source): (Arc<StoredGraph>, Arc<dyn GraphSource>),
         plan: (Prepared<'static>, Arc<MaterializedRows>),
         limit: Option<Duration>,
     ) -> Result<Running, EngineError> {
@@ -363,7 +364,8 @@ impl Inner {
             ..QueryOptions::default()
         };
         let place = (Instant::now(), self.next_seed());
-        Running::start_over(graph, plan, &options, &self.config, &self.workers, place)
+        let asked = Asked::in_place(graph, source);
+        Running::start_over(asked, plan, &options, &self.config, &self.workers, place)
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Bind {
     /// What is asked of the new vertex, where rows have graphs of their own.
     traits: Vec<Membership>,
     keep: VarSet,
+    /// Of what it scans, only what this node has.
+    own_scan: bool,
     /// The input table that is being extended, and how far.
     current: Option<(Table, Cursor)>,
 }
@@ -38,7 +40,7 @@ impl Bind {
         input: Boxed,
         start: Start,
         sides: &[Side],
-        keep: VarSet,
+        (keep, own_scan): (VarSet, bool),
         cx: &Context,
     ) -> Self {
         let sides: Vec<ResolvedSide> = sides
@@ -59,8 +61,26 @@ impl Bind {
             classes: start.classes,
             traits: start.traits,
             keep,
+            own_scan,
             current: None,
         }
+    }
+
+    /// Leaves out of what was scanned what other nodes have.
+    fn retain_own(&self, rows: &mut Vec<u32>, values: &mut Vec<TermId>, cx: &Context) {
+        let Some(forks) = cx.forks.as_ref().filter(|_| self.own_scan) else {
+            return;
+        };
+        let here = forks.here();
+        let mut kept = 0;
+        for place in 0..values.len() {
+            if forks.node_of(values[place]) == here {
+                (rows[kept], values[kept]) = (rows[place], values[place]);
+                kept += 1;
+            }
+        }
+        rows.truncate(kept);
+        values.truncate(kept);
     }
 
     /// Some of what the rows from the cursor on find.
@@ -76,6 +96,7 @@ impl Bind {
             },
             sides => self.follow(sides, table, cursor, (&mut rows, &mut values), cx)?,
         }
+        self.retain_own(&mut rows, &mut values, cx);
         let mut found = Found {
             rows,
             values,

@@ -52,7 +52,8 @@ pub(crate) fn build(
             scope,
         } => {
             let start = bind::Start::new((*var, *scope), sides, requires, after, cx)?;
-            Box::new(bind::Bind::new(input, start, sides, keep, cx))
+            let own_scan = std::mem::take(&mut builder.own_scan);
+            Box::new(bind::Bind::new(input, start, sides, (keep, own_scan), cx))
         }
         Step::Check { side, to, scope } => {
             Box::new(check::Check::new(input, (*side, *to), *scope, keep, cx))

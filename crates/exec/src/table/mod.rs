@@ -260,6 +260,14 @@ impl Table {
         self.with_columns(rows.len(), keep, |column| column.gather(rows))
     }
 
+    /// A table of the given rows of this one, with all that it has of them: they are the same solutions.
+    #[must_use]
+    pub(crate) fn gather_whole(&self, rows: &[u32]) -> Self {
+        let columns = self.columns.iter();
+        let columns = columns.map(|column| column.as_ref().map(|column| column.gather(rows)));
+        Self::of(rows.len(), columns.collect())
+    }
+
     /// A table of one row of this one, `count` times, with the columns of `keep` only.
     #[must_use]
     pub(crate) fn repeat(&self, row: usize, count: usize, keep: &VarSet) -> Self {

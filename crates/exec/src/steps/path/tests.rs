@@ -338,6 +338,7 @@ impl World {
             seed: 1,
             transport: None,
             materialized: std::sync::Arc::default(),
+            forks: None,
         };
         Context::new(&plan, parts).expect("a shallow plan")
     }

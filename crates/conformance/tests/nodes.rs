@@ -1,0 +1,123 @@
+//! Does a graph that several nodes have answer as one does, however rows get to their keys?
+//!
+//! `JINDOU_SEED` sets the first seed, `JINDOU_CASES` the number of cases, as in `differential`; and
+//! `JINDOU_NODES=3` runs all other tests of this crate on nodes, which is the long form of these; with
+//! `JINDOU_FORKS=1` all rows go to where their keys are.
+
+use jindou_conformance::common_ground::common_ground;
+use jindou_conformance::differential::{Loaded, Outcome, bold_case, case};
+use jindou_conformance::elsewhere::Elsewhere;
+use jindou_conformance::shrink::{Case, shrink};
+use jindou_engine::{BetweenShards, Config, EngineError, ForkPolicy, Shards};
+use std::sync::Arc;
+
+const DEFAULT_SEED: u64 = 1;
+const DEFAULT_CASES: u64 = 200;
+const SHARDS: u32 = 8;
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| {
+        text.parse()
+            .unwrap_or_else(|error| panic!("{name}={text}: {error}"))
+    })
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    let first = setting("JINDOU_SEED", DEFAULT_SEED);
+    first..first + setting("JINDOU_CASES", DEFAULT_CASES)
+}
+
+/// Of a seed: two to five nodes, and one of the ways in which rows get to their keys.
+fn config(seed: u64) -> Config {
+    let policies = [
+        ForkPolicy::Dynamic,
+        ForkPolicy::ForkJoin,
+        ForkPolicy::InPlace,
+        ForkPolicy::ForkJoin,
+    ];
+    let mut config = Config::default();
+    config.shards = Shards::new(SHARDS).expect("a power of two");
+    config.nodes = [2, 3, 5][(seed % 3) as usize];
+    config.fork_policy = policies[(seed / 3 % 4) as usize];
+    // Sub-queries and all other tables go by way of bytes in one case of five.
+    if seed.is_multiple_of(5) {
+        config.transport = Some(Elsewhere::new().transport());
+    }
+    config
+}
+
+/// Compares with the definitions, and tells a smaller case that fails, too.
+fn check(seed: u64, case: Case) {
+    let outcome = |case: &Case| {
+        let loaded = Loaded::with_config(&case.quads, config(seed)).expect("it loads");
+        loaded.compare_to_definitions(&case.query)
+    };
+    if !matches!(outcome(&case), Outcome::Different(_)) {
+        return;
+    }
+    let shrunk = shrink(case, &mut |case| {
+        matches!(outcome(case), Outcome::Different(_))
+    });
+    for quad in &shrunk.quads {
+        println!("{quad} .");
+    }
+    panic!(
+        "seed {seed}, shrunk: {}\n{:?}",
+        shrunk.query,
+        outcome(&shrunk)
+    );
+}
+
+#[test]
+fn random_queries_are_answered_as_defined() {
+    for seed in seeds() {
+        check(seed, bold_case(seed));
+    }
+}
+
+#[test]
+fn random_queries_are_answered_as_by_the_oracle() {
+    for seed in seeds() {
+        let case = case(seed);
+        let loaded = Loaded::with_config(&case.quads, config(seed)).expect("it loads");
+        if let Outcome::Different(reason) = loaded.compare(&case.query)
+            && common_ground(&case.query.pattern)
+        {
+            panic!("seed {seed}: {}\n{reason}", case.query);
+        }
+    }
+}
+
+#[test]
+fn a_lost_shard_ends_the_queries_that_need_it_and_no_other() {
+    let (mut lost, mut whole) = (0, 0);
+    for seed in seeds() {
+        let case = bold_case(seed);
+        let text = case.query.to_string();
+        let count = |config| {
+            let loaded = Loaded::with_config(&case.quads, config).expect("it loads");
+            loaded.count_rows(&text)
+        };
+        let Ok(expected) = count(Config::default()) else {
+            continue;
+        };
+        let of_seed = (seed % u64::from(SHARDS)) as u32;
+        let mut without = config(seed);
+        without.between_shards = Some(BetweenShards(Arc::new(move |shard, rows| {
+            (shard.0 != of_seed).then_some(rows)
+        })));
+        match count(without) {
+            Ok(rows) => {
+                assert_eq!(rows, expected, "seed {seed}: {text}");
+                whole += 1;
+            }
+            Err(EngineError::ShardLost { shard }) => {
+                assert_eq!(shard, of_seed, "seed {seed}: {text}");
+                lost += 1;
+            }
+            Err(error) => panic!("seed {seed}: {error}: {text}"),
+        }
+    }
+    println!("{lost} queries met the loss, {whole} did without");
+    assert!(lost > 0 && whole > 0);
+}

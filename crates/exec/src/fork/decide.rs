@@ -1,0 +1,63 @@
+//! Which keys does a step read by, and does a scan go to all nodes?
+
+use jindou_model::PredicateId;
+use jindou_plan::physical::{PlannedStep, Side, Slot, Step};
+
+use super::{ForkPolicy, Forks};
+use crate::context::Context;
+
+/// What a step is to be near to: the first of these that is bound.
+pub(crate) type ForkKey = Vec<Slot>;
+
+/// The keys by which a step reads what only their nodes have; empty for one that reads nothing but what
+/// every node knows.
+pub(crate) fn fork_key(step: &Step, cx: &Context) -> ForkKey {
+    match step {
+        Step::Bind { sides, .. } => {
+            let side = sides.iter().find(|side| is_read(side, cx));
+            side.map(|side| side.from).into_iter().collect()
+        }
+        Step::Check { side, .. } if is_read(side, cx) => vec![side.from],
+        Step::Match {
+            subject, object, ..
+        }
+        | Step::Path {
+            subject, object, ..
+        } => vec![*subject, *object],
+        Step::Optional { steps } | Step::Exists { steps, .. } => {
+            let keys = steps.iter().map(|planned| fork_key(&planned.step, cx));
+            keys.into_iter()
+                .find(|key| !key.is_empty())
+                .unwrap_or_default()
+        }
+        Step::Check { .. }
+        | Step::Test { .. }
+        | Step::Graphs { .. }
+        | Step::Filter(_)
+        | Step::Extend { .. }
+        | Step::Values { .. }
+        | Step::Union(_)
+        | Step::ExistsGiven { .. } => Vec::new(),
+    }
+}
+
+/// The types of all vertices follow from their characteristic sets, which every node has.
+fn is_read(side: &Side, cx: &Context) -> bool {
+    let predicate = cx.source.predicate(cx.constant(side.predicate));
+    predicate.is_some_and(|predicate| predicate != PredicateId::TYPE)
+}
+
+/// True if a chain of these steps, with nothing before them, begins with the scan of an index vertex
+/// that each node is to do for its part.
+pub(crate) fn forks_scan(steps: &[PlannedStep], forks: &dyn Forks) -> bool {
+    let [first, _, ..] = steps else {
+        return false;
+    };
+    let is_scan = matches!(&first.step, Step::Bind { sides, .. } if sides.is_empty());
+    let is_worth_it = match forks.policy() {
+        ForkPolicy::InPlace => false,
+        ForkPolicy::ForkJoin => true,
+        ForkPolicy::Dynamic => first.rows > f64::from(super::split::cost_of_forks(forks)),
+    };
+    is_scan && is_worth_it && forks.nodes() > 1
+}

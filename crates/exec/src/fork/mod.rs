@@ -1,0 +1,155 @@
+//! How does an exploration go on where its keys are?
+//!
+//! Before a step, the rows of a table whose keys another node has can go there as a [`SubQuery`], with
+//! their whole history, and run through the rest of the chain: fork-join execution. Or the step reads the
+//! other node's memory: in-place execution. [`ForkPolicy::Dynamic`] chooses for each table by what either
+//! takes (Wukong, OSDI'16, section 5.2). What a sub-query finds goes to the end of the chain that was
+//! first asked, wherever it forked again, so that nobody but the reader of the query waits for rows, and
+//! there is no barrier.
+
+mod chain;
+mod decide;
+mod replies;
+mod split;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use jindou_model::{NodeId, TermId};
+
+pub(crate) use chain::{ForkPlace, ForkedChain};
+pub(crate) use decide::{ForkKey, fork_key, forks_scan};
+pub(crate) use split::{Fork, ForkScan};
+
+use crate::context::Context;
+use crate::table::Table;
+use crate::{ExecError, GraphSource};
+use chain::Rest;
+use replies::Replies;
+
+/// The nodes of a cluster, as one query meets them at one of them.
+pub trait Forks: Send + Sync {
+    /// The node that asks.
+    fn here(&self) -> NodeId;
+
+    /// How many nodes there are.
+    fn nodes(&self) -> u32;
+
+    /// The node that has the edges of a key.
+    fn node_of(&self, key: TermId) -> NodeId;
+
+    /// How rows get to keys that another node has.
+    fn policy(&self) -> ForkPolicy;
+
+    /// Has another node answer a sub-query: by [`SubQuery::run`] there, once. Does not wait for it.
+    ///
+    /// A sub-query that is dropped without being run ends its query with [`ExecError::Panicked`].
+    fn send(&self, to: NodeId, sub_query: SubQuery);
+}
+
+/// How rows get to keys that another node has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ForkPolicy {
+    /// As what is expected to be less work, for each table of rows.
+    #[default]
+    Dynamic,
+    /// The keys are read from where they are, always.
+    InPlace,
+    /// The rows go to where their keys are, always.
+    ForkJoin,
+}
+
+/// Rows that go on at another node.
+pub struct SubQuery {
+    cx: Arc<Context>,
+    rest: Rest,
+    table: Table,
+    replies: Arc<Replies>,
+    /// It was run: to its end, or to an error that its reader got.
+    settled: bool,
+}
+
+impl SubQuery {
+    /// The rows that go.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.table.rows()
+    }
+
+    /// Bytes of these.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.table.bytes()
+    }
+
+    /// Answers it at a node that sees the graph as `source` and the other nodes as `forks`. What it finds,
+    /// or why it ends, goes to the reader of the query; waits while that has no room for more.
+    pub fn run(mut self, source: Arc<dyn GraphSource>, forks: Arc<dyn Forks>) {
+        let cx = Arc::new(self.cx.at_node(source, forks));
+        let table = std::mem::take(&mut self.table);
+        match self.answer(&cx, table) {
+            Ok(()) => (),
+            Err(error) => self.replies.fail(error),
+        }
+        self.settled = true;
+    }
+
+    fn answer(&self, cx: &Arc<Context>, table: Table) -> Result<(), ExecError> {
+        let table = match &cx.transport {
+            Some(transport) => transport.carry(table, cx)?,
+            None => table,
+        };
+        let mut chain = self.rest.build(cx, table, &self.replies)?;
+        while let Some(found) = chain.next(cx)? {
+            if found.rows() > 0 && !self.replies.push(found, cx) {
+                // Nobody reads the rows any more.
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for SubQuery {
+    fn drop(&mut self) {
+        if !self.settled {
+            self.replies.fail(ExecError::Panicked);
+        }
+        self.replies.end();
+    }
+}
+
+/// Sub-queries that a query had other nodes answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Forked {
+    /// How many.
+    pub sub_queries: u64,
+    /// The rows that went with them.
+    pub rows: u64,
+    /// The bytes of these rows.
+    pub bytes: u64,
+}
+
+#[derive(Default)]
+pub(crate) struct ForkCounts {
+    sub_queries: AtomicU64,
+    rows: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl ForkCounts {
+    fn count(&self, table: &Table) {
+        self.sub_queries.fetch_add(1, Ordering::Relaxed);
+        self.rows.fetch_add(table.rows() as u64, Ordering::Relaxed);
+        self.bytes
+            .fetch_add(table.bytes() as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn sum(&self) -> Forked {
+        Forked {
+            sub_queries: self.sub_queries.load(Ordering::Relaxed),
+            rows: self.rows.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+        }
+    }
+}

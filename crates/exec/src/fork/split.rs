@@ -1,0 +1,193 @@
+//! Which rows of a table go on at other nodes?
+
+use std::sync::Arc;
+
+use jindou_model::{NodeId, TermId};
+use jindou_plan::physical::Slot;
+
+use super::chain::ForkPlace;
+use super::{ForkKey, ForkPolicy, Forks};
+use crate::ExecError;
+use crate::context::Context;
+use crate::operator::{Boxed, Operator};
+use crate::table::Table;
+
+/// Reads that a key of another node costs: its location, and its list.
+const READS_PER_KEY: u32 = 2;
+/// Neighbours of one key from which on they are followed at its node.
+const LONG_LIST: f64 = 4096.0;
+/// Sub-queries of one chain that may be under way: beyond that, rows go on where they are.
+const MOST_UNDER_WAY: usize = 256;
+
+/// What having all nodes go on costs, in reads: a message to each, and one back.
+pub(super) fn cost_of_forks(forks: &dyn Forks) -> u32 {
+    2 * forks.nodes()
+}
+
+/// Before a step: has rows go on at the nodes of their keys, where that is less work than to read
+/// these from here.
+pub(crate) struct Fork {
+    input: Boxed,
+    key: ForkKey,
+    /// The step.
+    from: usize,
+    /// Rows expected of the step for each row.
+    fan_out: f64,
+    place: ForkPlace,
+    forks: Arc<dyn Forks>,
+}
+
+impl Fork {
+    pub(crate) fn new(
+        input: Boxed,
+        (from, key): (usize, ForkKey),
+        fan_out: f64,
+        place: ForkPlace,
+        forks: &Arc<dyn Forks>,
+    ) -> Self {
+        Self {
+            input,
+            key,
+            from,
+            fan_out,
+            place,
+            forks: Arc::clone(forks),
+        }
+    }
+
+    /// The rows that go on here; the others have set out.
+    fn split(&self, table: Table, cx: &Context) -> Table {
+        let here = self.forks.here();
+        match self.key_of(&table) {
+            Some(Slot::Const(id)) => {
+                let node = self.forks.node_of(cx.constant(id));
+                if node == here || !self.is_worth_it(1) {
+                    return table;
+                }
+                let nothing = Table::with_rows(table.width(), 0);
+                self.send(node, table);
+                nothing
+            }
+            Some(Slot::Var(var)) => {
+                let keys = table.get(var).unwrap_or_default();
+                match self.is_worth_it(self.distinct_elsewhere(keys)) {
+                    true => self.split_by(&table, keys),
+                    false => table,
+                }
+            }
+            None => table,
+        }
+    }
+
+    /// The first of the keys that is bound.
+    fn key_of(&self, table: &Table) -> Option<Slot> {
+        let is_bound = |slot: &&Slot| match slot {
+            Slot::Const(_) => true,
+            Slot::Var(var) => table.get(*var).is_some(),
+        };
+        self.key.iter().find(is_bound).copied()
+    }
+
+    /// How many keys other nodes have, up to as many as decide.
+    fn distinct_elsewhere(&self, keys: &[TermId]) -> u32 {
+        let here = self.forks.here();
+        let most = cost_of_forks(&*self.forks) / READS_PER_KEY + 1;
+        let mut met: Vec<TermId> = Vec::new();
+        for key in keys {
+            let is_elsewhere = *key != TermId::NONE && self.forks.node_of(*key) != here;
+            if is_elsewhere && !met.contains(key) {
+                met.push(*key);
+                if met.len() as u32 == most {
+                    break;
+                }
+            }
+        }
+        met.len() as u32
+    }
+
+    /// True if rows should go to so many keys elsewhere.
+    fn is_worth_it(&self, keys: u32) -> bool {
+        if self.place.under_way() >= MOST_UNDER_WAY {
+            return false;
+        }
+        match self.forks.policy() {
+            ForkPolicy::InPlace => false,
+            ForkPolicy::ForkJoin => keys > 0,
+            ForkPolicy::Dynamic => {
+                let reads = keys * READS_PER_KEY;
+                reads > cost_of_forks(&*self.forks) || (keys > 0 && self.fan_out > LONG_LIST)
+            }
+        }
+    }
+
+    fn split_by(&self, table: &Table, keys: &[TermId]) -> Table {
+        let here = self.forks.here();
+        let mut by_node: Vec<Vec<u32>> = vec![Vec::new(); self.forks.nodes() as usize];
+        for (row, key) in keys.iter().enumerate() {
+            let node = match *key {
+                TermId::NONE => here,
+                key => self.forks.node_of(key),
+            };
+            by_node[node.0 as usize].push(row as u32);
+        }
+        let own = table.gather_whole(&by_node[here.0 as usize]);
+        for (node, rows) in by_node.iter().enumerate() {
+            if node != here.0 as usize && !rows.is_empty() {
+                self.send(NodeId(node as u32), table.gather_whole(rows));
+            }
+        }
+        own
+    }
+
+    fn send(&self, to: NodeId, table: Table) {
+        let sub_query = self.place.sub_query(self.from, false, table);
+        self.forks.send(to, sub_query);
+    }
+}
+
+impl Operator for Fork {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+        loop {
+            let Some(table) = self.input.next(cx)? else {
+                return Ok(None);
+            };
+            let here = self.split(table, cx);
+            if here.rows() > 0 {
+                return Ok(Some(here));
+            }
+            cx.check()?;
+        }
+    }
+}
+
+/// At the start of a chain that scans an index vertex: has each other node scan its part.
+pub(crate) struct ForkScan {
+    input: Boxed,
+    place: ForkPlace,
+    forks: Arc<dyn Forks>,
+}
+
+impl ForkScan {
+    pub(crate) fn new(input: Boxed, place: ForkPlace, forks: &Arc<dyn Forks>) -> Self {
+        Self {
+            input,
+            place,
+            forks: Arc::clone(forks),
+        }
+    }
+}
+
+impl Operator for ForkScan {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+        let Some(table) = self.input.next(cx)? else {
+            return Ok(None);
+        };
+        for node in (0..self.forks.nodes()).map(NodeId) {
+            if node != self.forks.here() {
+                let sub_query = self.place.sub_query(0, true, table.clone());
+                self.forks.send(node, sub_query);
+            }
+        }
+        Ok(Some(table))
+    }
+}
