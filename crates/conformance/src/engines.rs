@@ -4,8 +4,8 @@ use crate::answer::{Answer, Table};
 use crate::elsewhere::Elsewhere;
 use jindou_engine::ingest::{Progress, Source};
 use jindou_engine::{
-    Config, Database, EngineError, ForkPolicy, LoadOptions, QueryOptions, ServiceCall, ServiceCaller,
-    ServiceError, ServiceNext, ServiceRows, Shards,
+    Config, Database, EngineError, ForkPolicy, LoadOptions, QueryOptions, ServiceCall,
+    ServiceCaller, ServiceError, ServiceNext, ServiceRows, Shards,
 };
 use oxigraph::sparql::{CancellationToken, SparqlEvaluator};
 use oxrdf::{Dataset, NamedNode, Quad};

@@ -76,8 +76,8 @@ pub use error::{EngineError, TextPlace};
 pub use graph_store::GraphReport;
 pub use health::Failure;
 pub use jindou_exec::{
-    CancellationToken, FREE_BYTES, ForkPolicy, Forked, MemoryPool, Reservation, ServiceCall, ServiceCaller,
-    ServiceError, ServiceNext, ServiceRows, SpillLimits, WireError,
+    CancellationToken, FREE_BYTES, ForkPolicy, Forked, MemoryPool, Reservation, ServiceCall,
+    ServiceCaller, ServiceError, ServiceNext, ServiceRows, SpillLimits, WireError,
 };
 pub use jindou_ingest as ingest;
 pub use jindou_ingest::LoadOptions;

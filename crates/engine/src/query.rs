@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jindou_exec::{
-    Context, ContextParts, Execution, Limits, MaterializedRows, Table, Terms, Workers,
+    Context, ContextParts, Execution, Forked, Limits, MaterializedRows, Table, Terms, Workers,
 };
 use jindou_model::{TermId, TermKind};
 use jindou_plan::Prepared;
@@ -187,7 +187,19 @@ impl Running {
             cx.measured(id)
                 .map(|measured| (measured.rows, measured.time))
         });
-        Ok(Some(explained?))
+        let mut explained = explained?;
+        let forked = cx.forked();
+        if forked != Forked::default() {
+            let Forked {
+                sub_queries,
+                rows,
+                bytes,
+            } = forked;
+            explained.push_str(&format!(
+                "sub-queries at other nodes: {sub_queries}, with {rows} rows in {bytes} bytes\n"
+            ));
+        }
+        Ok(Some(explained))
     }
 }
 

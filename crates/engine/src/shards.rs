@@ -106,7 +106,9 @@ impl LastShards {
         }
         let sharded: Arc<dyn GraphSource> = Arc::new(cut(graph, config)?);
         let nodes = 0..config.nodes.max(1);
-        let graphs: NodeGraphs = nodes.map(|_| before(Arc::clone(&sharded), config)).collect();
+        let graphs: NodeGraphs = nodes
+            .map(|_| before(Arc::clone(&sharded), config))
+            .collect();
         *last = Some((Arc::clone(graph), Arc::clone(&graphs)));
         Ok(graphs)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jindou_dictionary::{Around, BLOCK, WholeBlock};
-use jindou_exec::{Execution, Table, Terms};
+use jindou_exec::{Execution, Forked, Table, Terms};
 use jindou_model::{TermId, TermKind, inline, key};
 use jindou_plan::physical::Var;
 use jindou_store::{Snapshot, TermsDecoder};
@@ -134,6 +134,12 @@ impl Solutions {
     #[must_use]
     pub fn spilled_bytes(&self) -> u64 {
         self.running.execution.context().spilled_bytes()
+    }
+
+    /// Sub-queries that other nodes answered for it so far, and their rows.
+    #[must_use]
+    pub fn forked(&self) -> Forked {
+        self.running.execution.context().forked()
     }
 
     /// The plan with the rows and the time of each step, if the query was asked to gather them.

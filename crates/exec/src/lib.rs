@@ -30,7 +30,9 @@ mod transport;
 mod workers;
 
 pub use account::{Account, FREE_BYTES, MemoryPool, Reservation};
-pub use context::{CancellationToken, Context, ContextParts, Held, Limits, Measured, SharedContext};
+pub use context::{
+    CancellationToken, Context, ContextParts, Held, Limits, Measured, SharedContext,
+};
 pub use error::ExecError;
 pub use execution::Execution;
 pub use fork::{ForkPolicy, Forked, Forks, SubQuery};

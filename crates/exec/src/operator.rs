@@ -6,9 +6,9 @@ use jindou_model::TermId;
 use jindou_plan::physical::{Node, Operator as Planned, Plan, PlannedStep, Service, Step, Var};
 
 use crate::ExecError;
+use crate::ForkPolicy;
 use crate::context::Context;
 use crate::execution::Parallel;
-use crate::ForkPolicy;
 use crate::fork::{Fork, ForkPlace, ForkScan, ForkedChain, fork_key, forks_scan};
 use crate::operators;
 use crate::steps::{self, Behind, Chain};
@@ -154,7 +154,11 @@ impl<'a> Builder<'a> {
 
     /// Of the rest of a chain, in a plan of so many variables and columns of which those from
     /// `hidden` on are free.
-    pub(crate) fn for_rest(cx: &'a Context, (variables, width): (usize, usize), hidden: u16) -> Self {
+    pub(crate) fn for_rest(
+        cx: &'a Context,
+        (variables, width): (usize, usize),
+        hidden: u16,
+    ) -> Self {
         Self {
             cx,
             variables,
@@ -438,10 +442,18 @@ impl<'a> Builder<'a> {
         if key.is_empty() || forks.policy() == ForkPolicy::InPlace {
             return Err(input);
         }
-        let before = index.checked_sub(1).map_or(1.0, |before| steps[before].rows);
+        let before = index
+            .checked_sub(1)
+            .map_or(1.0, |before| steps[before].rows);
         let fan_out = steps[index].rows / before.max(1.0);
         let place = place.clone();
-        Ok(Box::new(Fork::new(input, (index, key), fan_out, place, forks)))
+        Ok(Box::new(Fork::new(
+            input,
+            (index, key),
+            fan_out,
+            place,
+            forks,
+        )))
     }
 }
 

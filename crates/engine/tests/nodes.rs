@@ -1,0 +1,169 @@
+//! When do rows of a query go to other nodes, how many, and what becomes of a query whose sub-queries
+//! fail or whose reader has enough?
+
+use std::time::Duration;
+
+use jindou_engine::ingest::{Progress, Source};
+use jindou_engine::{
+    CancellationToken, Config, Database, EngineError, ForkPolicy, Forked, LoadOptions,
+    QueryOptions, QueryResults, Shards,
+};
+
+const PEOPLE: usize = 3000;
+const NODES: u32 = 3;
+
+/// Each knows the next and the seventh after them, and everybody is a person with a name.
+fn text() -> String {
+    let person = |number: usize| format!("<http://x/p{:04}>", number % PEOPLE);
+    let lines = (0..PEOPLE).map(|number| {
+        let (me, next, seventh) = (person(number), person(number + 1), person(number + 7));
+        format!(
+            "{me} a <http://x/Person> ; <http://x/knows> {next} , {seventh} ; <http://x/name> \"{number}\" .\n"
+        )
+    });
+    lines.collect()
+}
+
+fn database(policy: ForkPolicy, nodes: u32) -> Database {
+    let mut config = Config::default();
+    config.shards = Shards::new(8).expect("a power of two");
+    config.nodes = nodes;
+    config.fork_policy = policy;
+    let database = Database::with_config(config);
+    let source = Source::bytes("people.ttl", text().into_bytes());
+    database
+        .load(vec![source], &LoadOptions::default(), &Progress::default())
+        .expect("it loads");
+    database
+}
+
+/// The rows of a query, and its sub-queries.
+fn asked(database: &Database, query: &str) -> Result<(usize, Forked), EngineError> {
+    asked_with(database, query, QueryOptions::default())
+}
+
+fn asked_with(
+    database: &Database,
+    query: &str,
+    options: QueryOptions,
+) -> Result<(usize, Forked), EngineError> {
+    let QueryResults::Solutions(mut solutions) = database.query_with(query, options)? else {
+        panic!("a SELECT");
+    };
+    let mut rows = 0;
+    for solution in &mut solutions {
+        solution?;
+        rows += 1;
+    }
+    Ok((rows, solutions.forked()))
+}
+
+const LIGHT: &str = "SELECT * { <http://x/p0000> <http://x/knows> ?a . ?a <http://x/knows> ?b }";
+const HEAVY: &str = "SELECT ?a ?c { ?a a <http://x/Person> ; <http://x/knows> ?b . ?b <http://x/knows> ?c . ?c <http://x/name> ?n }";
+
+#[test]
+fn what_is_read_in_place_asks_no_other_node() {
+    let database = database(ForkPolicy::InPlace, NODES);
+    for (query, rows) in [(LIGHT, 4), (HEAVY, 4 * PEOPLE)] {
+        assert_eq!(asked(&database, query).unwrap(), (rows, Forked::default()));
+    }
+}
+
+#[test]
+fn rows_go_to_their_keys_where_that_is_less_work() {
+    let database = database(ForkPolicy::Dynamic, NODES);
+    let (rows, forked) = asked(&database, LIGHT).unwrap();
+    assert_eq!((rows, forked), (4, Forked::default()), "two keys are read");
+    let (rows, forked) = asked(&database, HEAVY).unwrap();
+    assert_eq!(rows, 4 * PEOPLE);
+    assert!(forked.sub_queries >= u64::from(NODES - 1), "{forked:?}");
+}
+
+#[test]
+fn all_rows_whose_keys_are_elsewhere_go_there_if_they_must() {
+    let database = database(ForkPolicy::ForkJoin, NODES);
+    let (rows, forked) = asked(&database, LIGHT).unwrap();
+    assert_eq!(rows, 4);
+    // The constant, and each of two people, is here or elsewhere, by the node at which the query began.
+    assert!((1..=5).contains(&forked.rows), "{forked:?}");
+    let (rows, forked) = asked(&database, HEAVY).unwrap();
+    assert_eq!(rows, 4 * PEOPLE);
+    // The two scans of other nodes; and neighbours have numbers of which one is 1 or 7 more, so that
+    // none of them is on the same one of three nodes: one step of the two goes there with all rows.
+    assert_eq!(forked.rows, 2 + 2 * PEOPLE as u64, "{forked:?}");
+}
+
+#[test]
+fn a_reader_that_has_enough_ends_all_sub_queries() {
+    let database = database(ForkPolicy::ForkJoin, NODES);
+    let query = format!("{HEAVY} LIMIT 5");
+    for _ in 0..20 {
+        assert_eq!(asked(&database, &query).unwrap().0, 5);
+    }
+    // One that stops in the middle leaves nothing behind that would keep the next from its answer.
+    for _ in 0..20 {
+        let QueryResults::Solutions(mut solutions) = database.query(HEAVY).unwrap() else {
+            panic!("a SELECT");
+        };
+        assert!(solutions.next().is_some());
+    }
+    assert_eq!(asked(&database, HEAVY).unwrap().0, 4 * PEOPLE);
+}
+
+#[test]
+fn what_ends_a_sub_query_ends_the_query_by_its_name() {
+    let database = database(ForkPolicy::ForkJoin, NODES);
+    let product = "SELECT (COUNT(*) AS ?n) { ?a <http://x/knows> ?b . ?c <http://x/knows> ?d . \
+                   FILTER(STR(?a) < STR(?d)) }";
+    let timed = QueryOptions {
+        timeout: Some(Duration::from_millis(100)),
+        ..QueryOptions::default()
+    };
+    let ended = asked_with(&database, product, timed);
+    assert!(
+        matches!(ended, Err(EngineError::Timeout { .. })),
+        "{ended:?}"
+    );
+    let cancellation = CancellationToken::new();
+    cancellation.cancel();
+    let cancelled = QueryOptions {
+        cancellation: Some(cancellation),
+        ..QueryOptions::default()
+    };
+    let ended = asked_with(&database, HEAVY, cancelled);
+    assert!(matches!(ended, Err(EngineError::Cancelled)), "{ended:?}");
+    assert_eq!(asked(&database, HEAVY).unwrap().0, 4 * PEOPLE);
+}
+
+#[test]
+fn more_nodes_than_shards_are_refused_by_name() {
+    let database = database(ForkPolicy::Dynamic, 9);
+    let error = asked(&database, LIGHT).unwrap_err();
+    assert!(matches!(error, EngineError::Nodes(_)), "{error}");
+    assert_eq!(
+        error.to_string(),
+        "9 nodes for 8 shards: each node holds at least one"
+    );
+}
+
+#[test]
+fn a_profile_says_how_many_rows_went() {
+    let database = database(ForkPolicy::ForkJoin, NODES);
+    let options = QueryOptions {
+        profile: true,
+        ..QueryOptions::default()
+    };
+    let QueryResults::Solutions(mut solutions) = database.query_with(HEAVY, options).unwrap()
+    else {
+        panic!("a SELECT");
+    };
+    assert_eq!(solutions.by_ref().count(), 4 * PEOPLE);
+    let profile = solutions.profile().unwrap().unwrap();
+    let last = profile.lines().last().unwrap();
+    assert!(
+        last.starts_with("sub-queries at other nodes: "),
+        "{profile}"
+    );
+    // Rows of all nodes are counted where they were found.
+    assert!(profile.contains("12,000"), "{profile}");
+}
