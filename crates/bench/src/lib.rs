@@ -25,6 +25,7 @@ pub mod lubm;
 pub mod machine;
 mod made;
 pub mod merges;
+pub mod nodes;
 pub mod operators;
 pub mod percentiles;
 pub mod plot;

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use jindou_engine::results::{SolutionsFormat, SolutionsWriter};
-use jindou_engine::{Database, QueryOptions, QueryResults, Solutions};
+use jindou_engine::{Database, Forked, QueryOptions, QueryResults, Solutions};
 
 use crate::BenchError;
 use crate::timing::Timing;
@@ -56,7 +56,30 @@ pub fn as_ids_with(
     text: &str,
     options: QueryOptions,
 ) -> Result<Outcome, BenchError> {
+    let rows = read(&mut solutions(database, text, options)?)?;
+    Ok(Outcome {
+        rows,
+        text_bytes: 0,
+    })
+}
+
+/// Runs a query with these settings, and says what of it went to other nodes, too.
+///
+/// # Errors
+/// [`BenchError::Engine`], [`BenchError::NotSolutions`].
+pub fn forked(
+    database: &Database,
+    text: &str,
+    options: QueryOptions,
+) -> Result<(Outcome, Forked), BenchError> {
     let mut solutions = solutions(database, text, options)?;
+    let rows = read(&mut solutions)?;
+    let text_bytes = 0;
+    Ok((Outcome { rows, text_bytes }, solutions.forked()))
+}
+
+/// Reads every id of every row; gives the number of rows.
+fn read(solutions: &mut Solutions) -> Result<u64, BenchError> {
     let columns = solutions.variables().len();
     let (mut rows, mut sum) = (0, 0_u64);
     while let Some(batch) = solutions.next_batch()? {
@@ -68,10 +91,7 @@ pub fn as_ids_with(
         }
     }
     black_box(sum);
-    Ok(Outcome {
-        rows,
-        text_bytes: 0,
-    })
+    Ok(rows)
 }
 
 /// Runs a query on this many threads and writes every row as TSV into `out`, which is emptied

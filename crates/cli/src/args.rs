@@ -17,7 +17,7 @@ use crate::access_args::AccessArguments;
 use crate::allow::{AllowBroker, AllowLoad, AllowService, parse_broker, parse_load, parse_service};
 use crate::bench_args::{
     BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments,
-    MergeBenchArguments, OperatorArguments, ServedArguments, UpdateBenchArguments,
+    MergeBenchArguments, NodesArguments, OperatorArguments, ServedArguments, UpdateBenchArguments,
 };
 use crate::bench_stream_args::{
     CitybenchArguments, IngestBenchArguments, LsbenchBenchArguments, parse_rate,
@@ -858,6 +858,7 @@ pub(crate) enum BenchCommand {
     Lubm(BenchArguments),
     Operators(OperatorArguments),
     Served(ServedArguments),
+    Nodes(NodesArguments),
     Hostile(HostileArguments),
     Updates(UpdateBenchArguments),
     Graphs(GraphBenchArguments),

@@ -136,6 +136,58 @@ pub(crate) struct BenchArguments {
     pub(crate) data: PathBuf,
 }
 
+/// Measure the seven queries on several logical nodes, in each way in which rows get to their keys
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench nodes --universities 10 --nodes 3
+
+The nodes share this process: nothing travels over a network, and what would is counted.")]
+pub(crate) struct NodesArguments {
+    /// How many universities
+    #[arg(
+        long,
+        default_value = "5",
+        value_name = "N",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) universities: NonZeroU32,
+    /// How many logical nodes
+    #[arg(
+        long,
+        default_value = "3",
+        value_name = "N",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) nodes: NonZeroU32,
+    /// How many virtual shards these hold, a power of two
+    #[arg(
+        long,
+        default_value = "16",
+        value_name = "N",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) shards: NonZeroU32,
+    /// Timed runs of each query in each way
+    #[arg(
+        long,
+        value_name = "R",
+        default_value = "20",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) runs: NonZeroU32,
+    /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Folder of generated data
+    #[arg(long, value_name = "DIR", default_value = jindou_bench::data::DEFAULT_FOLDER)]
+    pub(crate) data: PathBuf,
+}
+
 /// Measure each operator: queries over LUBM, WatDiv and SSB, each heavy in one thing
 #[derive(Debug, Args)]
 #[command(after_help = "\

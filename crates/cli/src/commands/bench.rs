@@ -10,16 +10,18 @@ use jindou_bench::graphs;
 use jindou_bench::hostile;
 use jindou_bench::lubm::{Options, measure};
 use jindou_bench::merges;
+use jindou_bench::nodes;
 use jindou_bench::operators::{self, Jindou};
 use jindou_bench::served;
 use jindou_bench::updates;
+use jindou_engine::Shards;
 use serde::Serialize;
 
 use super::bench_streams;
 use crate::args::BenchCommand;
 use crate::bench_args::{
     BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments,
-    MergeBenchArguments, OperatorArguments, ServedArguments, UpdateBenchArguments,
+    MergeBenchArguments, NodesArguments, OperatorArguments, ServedArguments, UpdateBenchArguments,
 };
 use crate::output;
 
@@ -30,6 +32,7 @@ pub(crate) fn run(command: BenchCommand) -> anyhow::Result<()> {
         BenchCommand::Lubm(arguments) => lubm(arguments),
         BenchCommand::Operators(arguments) => operators(arguments),
         BenchCommand::Served(arguments) => served(&arguments),
+        BenchCommand::Nodes(arguments) => nodes(arguments),
         BenchCommand::Updates(arguments) => updates(arguments),
         BenchCommand::Hostile(arguments) => hostile(&arguments),
         BenchCommand::Graphs(arguments) => graphs(arguments),
@@ -113,6 +116,18 @@ fn operators(arguments: OperatorArguments) -> anyhow::Result<()> {
         bail!("some answers are wrong or missing: see the lines that begin with WRONG");
     }
     Ok(())
+}
+
+fn nodes(arguments: NodesArguments) -> anyhow::Result<()> {
+    let options = nodes::Options {
+        universities: arguments.universities.get(),
+        folder: arguments.data,
+        nodes: arguments.nodes.get(),
+        shards: Shards::new(arguments.shards.get())?,
+        runs: arguments.runs.get(),
+    };
+    let report = nodes::measure(&options, note)?;
+    print_report(&report, arguments.json.as_deref())
 }
 
 fn served(arguments: &ServedArguments) -> anyhow::Result<()> {

@@ -1,0 +1,241 @@
+//! What does it cost a query that the graph is on several nodes, and how do its rows get to their keys
+//! best?
+//!
+//! The nodes are logical ones: they share this process, its cores and its memory, so that what another
+//! node has costs no network. What is seen is what dividing the work costs, and how much would travel.
+
+use std::fmt::{self, Display, Formatter};
+use std::path::PathBuf;
+
+use jindou_datagen::lubm::{Lubm, QUERIES};
+use jindou_engine::ingest::{LoadOptions, Progress, Source};
+use jindou_engine::{Config, Database, ForkPolicy, Forked, QueryOptions, Shards};
+use serde::Serialize;
+
+use crate::BenchError;
+use crate::data;
+use crate::machine::Machine;
+use crate::run;
+use crate::table::{Table, millis};
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Universities of the data; its seed is 0.
+    pub universities: u32,
+    /// Where the data's file is kept.
+    pub folder: PathBuf,
+    /// Logical nodes.
+    pub nodes: u32,
+    /// Virtual shards that these hold.
+    pub shards: Shards,
+    /// Timed runs of each query in each way.
+    pub runs: u32,
+}
+
+/// What was measured.
+#[derive(Debug, Clone, Serialize)]
+pub struct NodesReport {
+    /// Where.
+    pub machine: Machine,
+    /// Universities of the data.
+    pub universities: u32,
+    /// Logical nodes.
+    pub nodes: u32,
+    /// Virtual shards.
+    pub shards: usize,
+    /// By query.
+    pub figures: Vec<NodesFigures>,
+}
+
+/// One query in each way.
+#[derive(Debug, Clone, Serialize)]
+pub struct NodesFigures {
+    /// Its name.
+    pub name: String,
+    /// Rows of its answer.
+    pub rows: u64,
+    /// Medians in milliseconds: on one node,
+    pub one_ms: f64,
+    /// on several, as is less work for each table of rows,
+    pub dynamic_ms: f64,
+    /// all keys read from where they are,
+    pub in_place_ms: f64,
+    /// all rows sent to where their keys are.
+    pub fork_join_ms: f64,
+    /// Sub-queries, rows and bytes that went to other nodes, dynamically,
+    pub dynamic: Traffic,
+    /// and where all rows are sent.
+    pub fork_join: Traffic,
+}
+
+/// What went to other nodes for one query.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Traffic {
+    /// Sub-queries.
+    pub sub_queries: u64,
+    /// Their rows.
+    pub rows: u64,
+    /// The bytes of these.
+    pub bytes: u64,
+}
+
+impl From<Forked> for Traffic {
+    fn from(forked: Forked) -> Self {
+        Self {
+            sub_queries: forked.sub_queries,
+            rows: forked.rows,
+            bytes: forked.bytes,
+        }
+    }
+}
+
+impl NodesFigures {
+    /// How many times as long it takes dynamically as in the better of both fixed ways.
+    #[must_use]
+    pub fn against_better(&self) -> f64 {
+        self.dynamic_ms / self.in_place_ms.min(self.fork_join_ms)
+    }
+}
+
+/// Measures.
+///
+/// # Errors
+/// Any [`BenchError`]; [`BenchError::RowsDiffer`] means a wrong answer.
+pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<NodesReport, BenchError> {
+    note("generating the data");
+    let file = data::lubm_file(&options.folder, Lubm::new(options.universities, 0))?;
+    let mut load = |policy: Option<ForkPolicy>| -> Result<Database, BenchError> {
+        note(&format!("loading, {}", way(policy)));
+        let mut config = Config::default();
+        if let Some(policy) = policy {
+            config.shards = options.shards;
+            config.nodes = options.nodes;
+            config.fork_policy = policy;
+        }
+        let database = Database::with_config(config);
+        let source = vec![Source::path(&file.path)];
+        database.load(source, &LoadOptions::default(), &Progress::default())?;
+        Ok(database)
+    };
+    let one = load(None)?;
+    let dynamic = load(Some(ForkPolicy::Dynamic))?;
+    let in_place = load(Some(ForkPolicy::InPlace))?;
+    let fork_join = load(Some(ForkPolicy::ForkJoin))?;
+    let mut figures = Vec::with_capacity(QUERIES.len());
+    for (name, text) in QUERIES {
+        note(name);
+        let rows = run::as_ids(&one, text, 1)?.rows;
+        let ms = |database, policy| -> Result<f64, BenchError> {
+            let what = (name, way(policy), rows);
+            let timing = run::timed(what, options.runs, || run::as_ids(database, text, 1))?;
+            Ok(timing.median_ms)
+        };
+        figures.push(NodesFigures {
+            name: name.to_owned(),
+            rows,
+            one_ms: ms(&one, None)?,
+            dynamic_ms: ms(&dynamic, Some(ForkPolicy::Dynamic))?,
+            in_place_ms: ms(&in_place, Some(ForkPolicy::InPlace))?,
+            fork_join_ms: ms(&fork_join, Some(ForkPolicy::ForkJoin))?,
+            dynamic: traffic(&dynamic, text)?,
+            fork_join: traffic(&fork_join, text)?,
+        });
+    }
+    Ok(NodesReport {
+        machine: Machine::here(),
+        universities: options.universities,
+        nodes: options.nodes,
+        shards: options.shards.count(),
+        figures,
+    })
+}
+
+fn way(policy: Option<ForkPolicy>) -> &'static str {
+    match policy {
+        None => "on one node",
+        Some(ForkPolicy::Dynamic) => "on several nodes",
+        Some(ForkPolicy::InPlace) => "in place on several nodes",
+        Some(ForkPolicy::ForkJoin) => "by fork-join on several nodes",
+    }
+}
+
+/// What goes to other nodes in one run.
+fn traffic(database: &Database, text: &str) -> Result<Traffic, BenchError> {
+    let (_, forked) = run::forked(database, text, QueryOptions::default())?;
+    Ok(forked.into())
+}
+
+impl Display for NodesReport {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self {
+            universities,
+            nodes,
+            shards,
+            ..
+        } = self;
+        writeln!(f, "{}", self.machine)?;
+        writeln!(
+            f,
+            "LUBM({universities}), {shards} shards on {nodes} logical nodes of this process; \
+             one thread reads, medians in ms\n"
+        )?;
+        let mut table = Table::new([
+            "query",
+            "rows",
+            "1 node",
+            "dynamic",
+            "in place",
+            "fork-join",
+            "dynamic/better",
+            "forks",
+            "rows sent",
+            "kB sent",
+            "all sent: forks",
+            "rows",
+            "kB",
+        ]);
+        for figures in &self.figures {
+            let [dynamic, all] = [figures.dynamic, figures.fork_join];
+            table.row([
+                figures.name.clone(),
+                figures.rows.to_string(),
+                millis(figures.one_ms),
+                millis(figures.dynamic_ms),
+                millis(figures.in_place_ms),
+                millis(figures.fork_join_ms),
+                format!("{:.2}", figures.against_better()),
+                dynamic.sub_queries.to_string(),
+                dynamic.rows.to_string(),
+                (dynamic.bytes / 1000).to_string(),
+                all.sub_queries.to_string(),
+                all.rows.to_string(),
+                (all.bytes / 1000).to_string(),
+            ]);
+        }
+        write!(f, "{table}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_ways_give_the_same_rows_and_only_forks_send_some() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options {
+            universities: 1,
+            folder: folder.path().to_owned(),
+            nodes: 3,
+            shards: Shards::new(8).unwrap(),
+            runs: 1,
+        };
+        let report = measure(&options, |_| ()).unwrap();
+        assert_eq!(report.figures.len(), QUERIES.len());
+        let sent = report.figures.iter().map(|query| query.fork_join.rows);
+        assert!(sent.sum::<u64>() > 0);
+        let text = report.to_string();
+        assert!(text.contains("8 shards on 3 logical nodes"), "{text}");
+    }
+}
