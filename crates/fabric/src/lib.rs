@@ -15,6 +15,7 @@ mod region;
 mod registry;
 pub mod remote;
 pub mod schedule;
+pub mod sim;
 
 pub use error::FabricError;
 pub use region::{LentMemory, Region, RegionBuilder, RegionId};

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
 
-use crate::registry::{Entry, Registry};
+use crate::registry::{Registry, Target};
 use crate::remote::memory::{PIECE_BYTES, Served, WORD_BYTES};
 use crate::remote::{
     Action, Batch, Completed, Doorbell, Fabric, InFlight, Interrupt, MemoryKey, NodeId, Operation,
@@ -97,36 +97,11 @@ pub struct LocalFabric {
     own: Arc<Registry>,
 }
 
-/// What stands behind a [`RemoteMemory`] here.
-struct Target {
-    owner: Arc<Registry>,
-    entry: Arc<Entry>,
-}
-
-impl Target {
-    fn with<T>(
-        &self,
-        access: impl FnOnce(&Served) -> Result<T, FabricError>,
-    ) -> Result<T, FabricError> {
-        let outcome = self.entry.with(&self.owner, access)?;
-        // A node that was lost meanwhile may have been read half before and half after that.
-        self.owner.check()?;
-        Ok(outcome)
-    }
-}
-
 impl LocalFabric {
     fn peer(&self, node: NodeId) -> Result<Arc<Registry>, FabricError> {
         let nodes = self.shared.nodes.read();
         let peer = nodes.get(node.0 as usize).cloned();
         peer.ok_or(FabricError::UnknownNode(node))
-    }
-
-    fn registration(&self, memory: Served) -> Result<Registration, FabricError> {
-        let length = memory.length();
-        let (number, guard) = self.own.register(memory)?;
-        let key = MemoryKey::new(self.own.node(), length, &number.to_le_bytes());
-        Ok(Registration::new(key, guard))
     }
 
     fn execute(&self, mut batch: Batch) -> Result<Completed, FabricError> {
@@ -187,22 +162,18 @@ impl Fabric for LocalFabric {
     }
 
     fn register(&self, region: &Region) -> Result<Registration, FabricError> {
-        self.registration(Served::Region(region.clone()))
+        self.own.registration(Served::Region(region.clone()))
     }
 
     fn share(&self, words: usize) -> Result<(SharedMemory, Registration), FabricError> {
         let memory = SharedMemory::new(words);
-        let registration = self.registration(Served::Shared(memory.clone()))?;
+        let registration = self.own.registration(Served::Shared(memory.clone()))?;
         Ok((memory, registration))
     }
 
     fn open(&self, key: &MemoryKey) -> Result<RemoteMemory, FabricError> {
         self.own.check()?;
-        let owner = self.peer(key.node())?;
-        let name = key.name().try_into();
-        let number = u64::from_le_bytes(name.map_err(|_| FabricError::Malformed("local key"))?);
-        let entry = owner.memory(number)?;
-        Ok(RemoteMemory::new(key.clone(), Target { owner, entry }))
+        Target::open(self.peer(key.node())?, key)
     }
 
     fn start(&self, batch: Batch) -> InFlight {

@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 use crate::FabricError;
 use crate::remote::doorbell::Bell;
 use crate::remote::memory::Served;
-use crate::remote::{BellAddress, Doorbell, NodeId};
+use crate::remote::{BellAddress, Doorbell, MemoryKey, NodeId, Registration, RemoteMemory};
 
 /// The most memories that a node registers at a time.
 pub(crate) const MAX_REGISTRATIONS: usize = 1 << 20;
@@ -47,6 +47,37 @@ impl Entry {
         // Dropped without the lock: freeing much memory takes a while.
         let memory = self.0.write().take();
         drop(memory);
+    }
+}
+
+/// A registered memory of a node in this process, as its peers hold it.
+pub(crate) struct Target {
+    owner: Arc<Registry>,
+    entry: Arc<Entry>,
+}
+
+impl Target {
+    /// What a key of [`Registry::registration`] names.
+    pub(crate) fn open(owner: Arc<Registry>, key: &MemoryKey) -> Result<RemoteMemory, FabricError> {
+        let number = key.name().try_into().map(u64::from_le_bytes);
+        let number = number.map_err(|_| FabricError::Malformed("key of this network"))?;
+        let entry = owner.memory(number)?;
+        Ok(RemoteMemory::new(key.clone(), Self { owner, entry }))
+    }
+
+    pub(crate) fn owner(&self) -> &Arc<Registry> {
+        &self.owner
+    }
+
+    /// What `access` gives of the memory, if the owner is there when it ends, too.
+    pub(crate) fn with<T>(
+        &self,
+        access: impl FnOnce(&Served) -> Result<T, FabricError>,
+    ) -> Result<T, FabricError> {
+        let outcome = self.entry.with(&self.owner, access)?;
+        // A node that was lost meanwhile may have been read half before and half after that.
+        self.owner.check()?;
+        Ok(outcome)
     }
 }
 
@@ -103,6 +134,17 @@ impl Registry {
             entry,
         };
         Ok((number, guard))
+    }
+
+    /// Offers a memory under a key that is its name.
+    pub(crate) fn registration(
+        self: &Arc<Self>,
+        memory: Served,
+    ) -> Result<Registration, FabricError> {
+        let length = memory.length();
+        let (number, guard) = self.register(memory)?;
+        let key = MemoryKey::new(self.node, length, &number.to_le_bytes());
+        Ok(Registration::new(key, guard))
     }
 
     /// A memory by its name.
