@@ -14,6 +14,7 @@ pub mod pace;
 mod region;
 mod registry;
 pub mod remote;
+pub mod ring;
 pub mod schedule;
 pub mod sim;
 

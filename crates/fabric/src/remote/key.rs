@@ -142,6 +142,11 @@ impl<'a> Fields<'a> {
         Ok(bytes)
     }
 
+    /// All that was not read.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     pub(crate) fn u32(&mut self) -> Result<u32, FabricError> {
         let (bytes, rest) = self.rest.split_first_chunk().ok_or(self.malformed())?;
         self.rest = rest;
