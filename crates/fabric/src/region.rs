@@ -1,5 +1,6 @@
 //! One run of bytes at a fixed address: who allocated it, and who may look at it?
 
+use std::any::Any;
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -23,6 +24,19 @@ enum Backing {
     /// Anonymous memory.
     Mapped(Mmap),
     File(MappedFile),
+    /// Memory that a fabric lends.
+    Lent(Box<dyn LentMemory>),
+}
+
+/// Memory that a fabric allocates so that peers can reach it, for a region or for shared words.
+///
+/// # Safety
+/// [`LentMemory::bytes`] is the same run of initialized bytes at each call, aligned to eight bytes,
+/// valid for reads and writes until the value is dropped, and not accessed by anything of this
+/// process but what holds the value. Peers only read what is made a region.
+pub unsafe trait LentMemory: Any + Send + Sync {
+    /// The memory.
+    fn bytes(&self) -> NonNull<[u8]>;
 }
 
 /// A file in memory.
@@ -60,6 +74,9 @@ impl Backing {
             Self::Words(words) => bytemuck::cast_slice(words),
             Self::Mapped(map) => map,
             Self::File(file) => &file.map,
+            // SAFETY: the memory is there until it is dropped, which is after `self`, and nobody
+            // writes to it any more: its builder is gone.
+            Self::Lent(memory) => unsafe { memory.bytes().as_ref() },
         }
     }
 }
@@ -113,6 +130,14 @@ impl Region {
     #[must_use]
     pub fn id(&self) -> RegionId {
         self.memory.id
+    }
+
+    /// What lends this region its memory, if that is a `T`.
+    pub(crate) fn lender<T: LentMemory>(&self) -> Option<&T> {
+        match &self.memory.backing {
+            Backing::Lent(memory) => (&**memory as &dyn Any).downcast_ref(),
+            Backing::Words(_) | Backing::Mapped(_) | Backing::File(_) => None,
+        }
     }
 
     /// All of the allocation or mapping that this region is a part of: what is to be registered.
@@ -170,7 +195,7 @@ impl Region {
     pub fn is_damaged(&self) -> bool {
         match &self.memory.backing {
             Backing::File(file) => file.is_damaged(),
-            Backing::Words(_) | Backing::Mapped(_) => false,
+            Backing::Words(_) | Backing::Mapped(_) | Backing::Lent(_) => false,
         }
     }
 
@@ -237,6 +262,7 @@ impl fmt::Debug for Region {
 enum Open {
     Words(Vec<u64>),
     Mapped(MmapMut),
+    Lent(Box<dyn LentMemory>),
 }
 
 /// A region while it is being filled: zeroed memory of a fixed size.
@@ -264,6 +290,22 @@ impl RegionBuilder {
         Self { open, length }
     }
 
+    /// The first `length` bytes of memory that a fabric lends, as they are.
+    ///
+    /// # Panics
+    /// If the memory is shorter or not aligned to eight bytes.
+    #[must_use]
+    pub fn in_memory(memory: Box<dyn LentMemory>, length: usize) -> Self {
+        let bytes = memory.bytes();
+        assert!(bytes.len() >= length, "lent memory is too short");
+        assert!(
+            bytes.cast::<u64>().is_aligned(),
+            "lent memory is not aligned"
+        );
+        let open = Open::Lent(memory);
+        Self { open, length }
+    }
+
     /// The memory as numbers.
     ///
     /// # Panics
@@ -285,6 +327,9 @@ impl RegionBuilder {
         match &mut self.open {
             Open::Words(words) => &mut bytemuck::cast_slice_mut(words)[..length],
             Open::Mapped(map) => &mut map[..length],
+            // SAFETY: the memory is there until it is dropped, and only this builder, which is
+            // borrowed for as long as the slice is used, accesses it.
+            Open::Lent(memory) => unsafe { &mut memory.bytes().as_mut()[..length] },
         }
     }
 
@@ -300,6 +345,8 @@ impl RegionBuilder {
                 map.make_read_only()
                     .unwrap_or_else(|error| panic!("mprotect failed: {error}")),
             ),
+            // Left writable: it is mapped by peers, too, and most of it may be one registration.
+            Open::Lent(memory) => Backing::Lent(memory),
         };
         Region::of_memory(backing, self.length)
     }
@@ -392,6 +439,46 @@ mod tests {
         assert_eq!(slice.memory().len(), 64);
         assert_eq!(slice.memory()[24..].as_ptr(), slice.as_ptr());
         assert_ne!(Region::copy_from(&[7; 64]).id(), whole.id());
+    }
+
+    /// Memory that says when it is given back.
+    struct Lender {
+        words: Arc<[AtomicU64]>,
+        given_back: Arc<AtomicU64>,
+    }
+
+    // SAFETY: the words stay where they are and are the lender's alone.
+    unsafe impl LentMemory for Lender {
+        fn bytes(&self) -> NonNull<[u8]> {
+            let start = NonNull::from(&self.words[..]).cast();
+            NonNull::slice_from_raw_parts(start, self.words.len() * ALIGNMENT)
+        }
+    }
+
+    impl Drop for Lender {
+        fn drop(&mut self) {
+            self.given_back.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn lent_memory_is_given_back_with_the_last_slice() {
+        let given_back = Arc::new(AtomicU64::new(0));
+        let lender = Lender {
+            words: (0..4).map(|_| AtomicU64::new(0)).collect(),
+            given_back: Arc::clone(&given_back),
+        };
+        let mut builder = RegionBuilder::in_memory(Box::new(lender), 24);
+        builder.as_mut_slice::<u64>().copy_from_slice(&[1, 2, 3]);
+        let region = builder.finish();
+        assert_eq!(region.as_slice::<u64>(), &[1, 2, 3]);
+        assert!(region.lender::<Lender>().is_some() && region.memory().len() == 32);
+        let slice = region.slice(8..16);
+        drop(region);
+        assert_eq!(slice.as_slice::<u64>(), &[2]);
+        assert_eq!(given_back.load(Ordering::Relaxed), 0);
+        drop(slice);
+        assert_eq!(given_back.load(Ordering::Relaxed), 1);
     }
 
     #[test]
