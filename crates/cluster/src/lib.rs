@@ -1,7 +1,8 @@
 //! What do many shards answer together?
 //!
 //! [`Sharded`] is a graph over graphs, each of which has the rows of one shard. It asks each shard for
-//! the keys that it owns and for no others, and puts the answers in the order that callers expect. [`LogicalNodes`] are nodes in one process, between which sub-queries go.
+//! the keys that it owns and for no others, and puts the answers in the order that callers expect. [`LogicalNodes`] are nodes in one process, between which sub-queries go. [`OneSided`] reads
+//! a shard of another node without asking that.
 
 #![forbid(unsafe_code)]
 
@@ -10,7 +11,9 @@ mod expand;
 mod logical;
 mod matching;
 mod members;
+mod one_sided;
 mod sharded;
 
 pub use logical::{LogicalNodes, NodeGraphs};
+pub use one_sided::{Offered, OneSided, Publication, ReadCounts, RemoteReads};
 pub use sharded::Sharded;

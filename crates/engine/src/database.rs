@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
+use jindou_cluster::RemoteReads;
 use jindou_exec::Workers;
 use jindou_ingest::{LoadOptions, Progress, Source};
 use jindou_model::SnapshotNumber;
@@ -447,6 +448,12 @@ impl Database {
     #[must_use]
     pub fn snapshot_number(&self) -> SnapshotNumber {
         self.inner.graph.load().snapshot.number()
+    }
+
+    /// What logical nodes have read of each other's memory since the database was opened.
+    #[must_use]
+    pub fn remote_reads(&self) -> RemoteReads {
+        self.inner.shards.remote_reads()
     }
 
     /// The graph as it is now.

@@ -219,6 +219,9 @@ pub enum EngineError {
     /// The settings have more nodes than shards.
     #[error(transparent)]
     Nodes(#[from] jindou_partition::MapError),
+    /// Nodes cannot read each other's memory.
+    #[error(transparent)]
+    Fabric(#[from] jindou_fabric::FabricError),
     /// A table that came from another part of the query, elsewhere, cannot be used.
     #[error("a table from elsewhere cannot be used: {source}")]
     Transport {

@@ -75,6 +75,7 @@ pub use delta::UpdateDelta;
 pub use error::{EngineError, TextPlace};
 pub use graph_store::GraphReport;
 pub use health::Failure;
+pub use jindou_cluster::RemoteReads;
 pub use jindou_exec::{
     CancellationToken, FREE_BYTES, ForkPolicy, Forked, MemoryPool, Reservation, ServiceCall,
     ServiceCaller, ServiceError, ServiceNext, ServiceRows, SpillLimits, WireError,

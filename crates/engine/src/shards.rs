@@ -3,10 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use jindou_cluster::{LogicalNodes, NodeGraphs, Sharded};
+use jindou_cluster::{
+    LogicalNodes, NodeGraphs, Offered, OneSided, ReadCounts, RemoteReads, Sharded,
+};
 use jindou_exec::{Forks, GraphSource};
-use jindou_model::NodeId;
-use jindou_partition::ShardMap;
+use jindou_fabric::local::LocalNetwork;
+use jindou_fabric::remote::Fabric;
+use jindou_model::{NodeId, ShardId};
+use jindou_partition::{MapError, ShardMap};
+use jindou_store::Snapshot;
 use parking_lot::Mutex;
 
 use crate::EngineError;
@@ -38,22 +43,73 @@ impl Asked {
 #[derive(Default)]
 pub(crate) struct LastShards {
     last: Mutex<Option<(Arc<StoredGraph>, NodeGraphs)>>,
-    nodes: Option<Result<Arc<LogicalNodes>, jindou_partition::MapError>>,
+    nodes: Option<Result<Nodes, MapError>>,
     /// Queries enter at one node after the other.
     entered: AtomicU32,
+}
+
+/// Logical nodes, and how each reads the memory of the others.
+struct Nodes {
+    logical: Arc<LogicalNodes>,
+    /// By node.
+    fabrics: Vec<Arc<dyn Fabric>>,
+    counts: Vec<Arc<ReadCounts>>,
+}
+
+impl Nodes {
+    fn new(config: &Config, start: &Arc<dyn Fn() + Send + Sync>) -> Result<Self, MapError> {
+        let map = ShardMap::dealt(config.shards, config.nodes)?;
+        let threads = config.threads.div_ceil(config.nodes as usize);
+        let network = LocalNetwork::new(config.nodes);
+        let nodes = 0..config.nodes;
+        Ok(Self {
+            fabrics: nodes
+                .clone()
+                .map(|node| network.fabric(node) as _)
+                .collect(),
+            counts: nodes.map(|_| Arc::default()).collect(),
+            logical: Arc::new(LogicalNodes::new(map, config.fork_policy, threads, start)),
+        })
+    }
+
+    /// The shards as a node sees them: its own, and those of others by reads.
+    fn rows(
+        &self,
+        here: NodeId,
+        parts: &[Part],
+    ) -> Result<Vec<Option<Arc<dyn GraphSource>>>, EngineError> {
+        let fabric = &self.fabrics[here.0 as usize];
+        let counts = &self.counts[here.0 as usize];
+        let map = self.logical.map();
+        let of_part = |(shard, part): (ShardId, &Part)| {
+            let Some(rows) = &part.rows else {
+                return Ok(None);
+            };
+            let Some(offered) = part.offered.as_ref().filter(|_| map.holder(shard) != here) else {
+                return Ok(Some(Arc::clone(rows)));
+            };
+            let published = (shard, offered.publication());
+            let (owner, kept) = (Arc::clone(rows), Arc::clone(offered) as _);
+            let read = OneSided::attach(published, fabric, owner, counts, kept)?;
+            Ok(Some(Arc::new(read) as Arc<dyn GraphSource>))
+        };
+        map.shards().all().zip(parts).map(of_part).collect()
+    }
+}
+
+/// A shard at one snapshot.
+struct Part {
+    /// As its node answers for it; none of one that is lost.
+    rows: Option<Arc<dyn GraphSource>>,
+    /// What other nodes may read of it.
+    offered: Option<Arc<Offered>>,
 }
 
 impl LastShards {
     /// For a database of these settings.
     pub(crate) fn new(config: &Config, start: &Arc<dyn Fn() + Send + Sync>) -> Self {
-        let nodes = (config.nodes > 1).then(|| {
-            let map = ShardMap::dealt(config.shards, config.nodes)?;
-            let threads = config.threads.div_ceil(config.nodes as usize);
-            let nodes = LogicalNodes::new(map, config.fork_policy, threads, start);
-            Ok(Arc::new(nodes))
-        });
         Self {
-            nodes,
+            nodes: (config.nodes > 1).then(|| Nodes::new(config, start)),
             ..Self::default()
         }
     }
@@ -77,14 +133,15 @@ impl LastShards {
         Ok(Asked {
             graph,
             source: Arc::clone(&graphs[number as usize]),
-            forks: Some(nodes.at(NodeId(number), &graphs)),
+            forks: Some(nodes.logical.at(NodeId(number), &graphs)),
         })
     }
 
     /// What is asked of a graph from one place, without sub-queries.
     ///
     /// # Errors
-    /// [`EngineError::Store`] where the graph cannot be cut into shards.
+    /// [`EngineError::Store`] where the graph cannot be cut into shards, [`EngineError::Nodes`], and
+    /// [`EngineError::Fabric`] where nodes cannot read each other.
     pub(crate) fn source(
         &self,
         graph: &Arc<StoredGraph>,
@@ -96,6 +153,13 @@ impl LastShards {
         Ok(Arc::clone(&self.graphs(graph, config)?[0]))
     }
 
+    /// What nodes have read of each other since they began, all together.
+    pub(crate) fn remote_reads(&self) -> RemoteReads {
+        let nodes = self.nodes.iter().flatten();
+        let counts = nodes.flat_map(|nodes| &nodes.counts);
+        counts.fold(RemoteReads::default(), |sum, counts| sum.and(counts.sum()))
+    }
+
     /// A graph as each node sees it. Whoever comes while it is cut waits for that.
     fn graphs(&self, graph: &Arc<StoredGraph>, config: &Config) -> Result<NodeGraphs, EngineError> {
         let mut last = self.last.lock();
@@ -104,11 +168,10 @@ impl LastShards {
         {
             return Ok(Arc::clone(graphs));
         }
-        let sharded: Arc<dyn GraphSource> = Arc::new(cut(graph, config)?);
-        let nodes = 0..config.nodes.max(1);
-        let graphs: NodeGraphs = nodes
-            .map(|_| before(Arc::clone(&sharded), config))
-            .collect();
+        let nodes = self.nodes.as_ref().map(|nodes| nodes.as_ref()).transpose();
+        let graphs = cut(graph, config, nodes.map_err(|error| *error)?)?;
+        let graphs = graphs.into_iter();
+        let graphs: NodeGraphs = graphs.map(|sharded| before(sharded, config)).collect();
         *last = Some((Arc::clone(graph), Arc::clone(&graphs)));
         Ok(graphs)
     }
@@ -122,22 +185,43 @@ fn before(source: Arc<dyn GraphSource>, config: &Config) -> Arc<dyn GraphSource>
     }
 }
 
-fn cut(graph: &Arc<StoredGraph>, config: &Config) -> Result<Sharded, EngineError> {
+/// The shards of a graph, as each node sees them.
+fn cut(
+    graph: &Arc<StoredGraph>,
+    config: &Config,
+    nodes: Option<&Nodes>,
+) -> Result<Vec<Arc<dyn GraphSource>>, EngineError> {
     let cut = graph.snapshot.cut(config.shards)?;
     let source = |snapshot| Arc::new(StoredGraph { snapshot }) as Arc<dyn GraphSource>;
-    let rows = config.shards.all().zip(cut.shards);
-    let rows = rows.map(|(shard, snapshot)| match &config.between_shards {
-        None => Some(source(snapshot)),
-        Some(BetweenShards(between)) => between(shard, source(snapshot)),
-    });
-    let rows = rows.collect();
-    let catalogue = Arc::clone(graph);
-    Ok(Sharded::new(
-        config.shards,
-        catalogue,
-        source(cut.shared),
-        rows,
-    ))
+    let part = |(shard, snapshot): (ShardId, Snapshot)| {
+        let offered = nodes.map(|nodes| {
+            let holder = nodes.logical.map().holder(shard);
+            Offered::of(&snapshot, &*nodes.fabrics[holder.0 as usize]).map(Arc::new)
+        });
+        let rows = match &config.between_shards {
+            None => Some(source(snapshot)),
+            Some(BetweenShards(between)) => between(shard, source(snapshot)),
+        };
+        let offered = offered.transpose()?;
+        Ok(Part { rows, offered })
+    };
+    let parts = config.shards.all().zip(cut.shards).map(part);
+    let parts: Vec<Part> = parts.collect::<Result<_, EngineError>>()?;
+    let shared = source(cut.shared);
+    let sharded = |rows| {
+        let (catalogue, shared) = (Arc::clone(graph), Arc::clone(&shared));
+        Arc::new(Sharded::new(config.shards, catalogue, shared, rows)) as Arc<dyn GraphSource>
+    };
+    match nodes {
+        None => Ok(vec![sharded(
+            parts.into_iter().map(|part| part.rows).collect(),
+        )]),
+        Some(nodes) => {
+            let all = nodes.logical.map().nodes();
+            all.map(|node| Ok(sharded(nodes.rows(node, &parts)?)))
+                .collect()
+        }
+    }
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ fn seeds() -> std::ops::Range<u64> {
 /// What a test compares.
 struct Pair {
     one: Arc<StoredGraph>,
-    shards: Sharded,
+    shards: Arc<dyn GraphSource>,
     terms: Vec<TermId>,
     graphs: Vec<TermId>,
     /// Of each of the terms a graph, or none.
@@ -96,9 +96,12 @@ fn pair(seed: u64) -> Pair {
     let one = database(&mut random).graph();
     let config = Config {
         shards: Shards::new(1 << (1 + seed % 4)).unwrap(),
+        // All shards asked, or read from another node.
+        nodes: 1 + u32::from(seed % 8 >= 4),
         ..Config::default()
     };
-    let shards = cut(&one, &config).unwrap();
+    let nodes = (config.nodes > 1).then(|| Nodes::new(&config, &(Arc::new(|| ()) as _)).unwrap());
+    let shards = cut(&one, &config, nodes.as_ref()).unwrap().remove(0);
     let mut terms = BTreeSet::new();
     let all = pattern(None, None, None);
     let flow = one
@@ -124,7 +127,8 @@ fn pair(seed: u64) -> Pair {
         number => graphs[number - 1],
     };
     let graph_of_term = (0..terms.len()).map(graph_of_run).collect();
-    let note = format!("seed {seed}, {} shards", config.shards.count());
+    let (count, nodes) = (config.shards.count(), config.nodes);
+    let note = format!("seed {seed}, {count} shards on {nodes} nodes");
     Pair {
         one,
         shards,
@@ -248,7 +252,7 @@ fn lists_are_followed_alike() {
                 );
                 for allowed in [None, Some(&ids)] {
                     let expected = expanded(&*pair.one, graph, &[list], allowed, 1000);
-                    let found = expanded(&pair.shards, graph, &[list], allowed, budget);
+                    let found = expanded(&*pair.shards, graph, &[list], allowed, budget);
                     assert_eq!(found, expected, "{note} {budget}");
                 }
                 for second in pair.lists().into_iter().step_by(3) {
@@ -258,7 +262,7 @@ fn lists_are_followed_alike() {
                     };
                     let lists = [list, second];
                     let expected = expanded(&*pair.one, graph, &lists, None, 1000);
-                    let found = expanded(&pair.shards, graph, &lists, None, budget);
+                    let found = expanded(&*pair.shards, graph, &lists, None, budget);
                     assert_eq!(found, expected, "{note} {budget}, {:?}", second.predicate);
                 }
             }
@@ -286,14 +290,14 @@ fn edges_and_lengths_are_told_alike() {
                     source.contains(graph, &list, &to, &mut rows).unwrap();
                     rows
                 };
-                assert_eq!(contains(&pair.shards), contains(&*pair.one), "{note}");
+                assert_eq!(contains(&*pair.shards), contains(&*pair.one), "{note}");
                 for allowed in [None, Some(&ids)] {
                     let degrees = |source: &dyn GraphSource| {
                         let mut degrees = vec![7];
                         source.degrees(graph, &list, allowed, &mut degrees).unwrap();
                         degrees
                     };
-                    assert_eq!(degrees(&pair.shards), degrees(&*pair.one), "{note}");
+                    assert_eq!(degrees(&*pair.shards), degrees(&*pair.one), "{note}");
                 }
                 if matches!(graph, GraphRef::Each(_)) {
                     continue;
@@ -306,7 +310,7 @@ fn edges_and_lengths_are_told_alike() {
                     };
                     for allowed in [None, Some(&ids)] {
                         let expected = expanded(&*pair.one, graph, &[list], allowed, 1000);
-                        for source in [&*pair.one as &dyn GraphSource, &pair.shards] {
+                        for source in [&*pair.one as &dyn GraphSource, &*pair.shards] {
                             let found = shared_out(source, graph, list, allowed);
                             assert_eq!(found, expected, "{note}");
                         }
@@ -376,7 +380,7 @@ fn patterns_are_matched_alike() {
                     rows
                 };
                 let note = format!("{}: {pattern:?} {graph:?}", pair.note);
-                assert_eq!(matches(&pair.shards), matches(&*pair.one), "{note}");
+                assert_eq!(matches(&*pair.shards), matches(&*pair.one), "{note}");
             }
             let quads = |source: &dyn GraphSource| {
                 let mut rows = Vec::new();
@@ -389,7 +393,7 @@ fn patterns_are_matched_alike() {
                 rows
             };
             assert_eq!(
-                quads(&pair.shards),
+                quads(&*pair.shards),
                 quads(&*pair.one),
                 "{}: {pattern:?}",
                 pair.note
@@ -423,7 +427,7 @@ fn graphs_of_edges_are_told_alike() {
                 found.sort_unstable();
                 found
             };
-            assert_eq!(graphs(&pair.shards), graphs(&*pair.one), "{}", pair.note);
+            assert_eq!(graphs(&*pair.shards), graphs(&*pair.one), "{}", pair.note);
         }
     }
 }
@@ -452,7 +456,7 @@ fn members_are_those_of_the_whole() {
                     };
                     let (expected, found) = (
                         members(&*pair.one, Precision::Exact),
-                        members(&pair.shards, Precision::Exact),
+                        members(&*pair.shards, Precision::Exact),
                     );
                     let (expected, found) = (expected.unwrap(), found.unwrap());
                     match is_some {
@@ -465,7 +469,7 @@ fn members_are_those_of_the_whole() {
                     }
                     for known in [None, Some(traits[0])] {
                         let precision = known.map_or(Precision::Filter, Precision::FilterOf);
-                        match members(&pair.shards, precision) {
+                        match members(&*pair.shards, precision) {
                             Some(some) => assert!(
                                 truth(&pair, graph, traits, within).is_subset(&list_of(&some)),
                                 "{note}"

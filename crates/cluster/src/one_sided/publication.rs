@@ -1,0 +1,78 @@
+//! What does a node tell others of a shard, so that they can read its lists themselves?
+
+use std::collections::BTreeMap;
+
+use jindou_fabric::remote::{Fabric, MemoryKey, Registration};
+use jindou_fabric::{FabricError, RegionId};
+use jindou_model::{Direction, PredicateId};
+use jindou_store::{LayerKind, SegmentLayout, Snapshot};
+use rustc_hash::FxHashMap;
+
+/// Names a segment of a shard.
+pub(super) type SegmentName = (u8, PredicateId, Direction);
+
+pub(super) fn name(kind: LayerKind, predicate: PredicateId, direction: Direction) -> SegmentName {
+    (kind as u8, predicate, direction)
+}
+
+/// Where the arrays of a shard's segments lie, in memory that peers may read.
+#[derive(Clone, Debug, Default)]
+pub struct Publication {
+    pub(super) segments: FxHashMap<SegmentName, SegmentLayout>,
+    pub(super) memories: BTreeMap<u64, MemoryKey>,
+}
+
+impl Publication {
+    /// The memory that a segment lies in.
+    pub(super) fn memory(&self, region: RegionId) -> Option<&MemoryKey> {
+        self.memories.get(&region.0)
+    }
+}
+
+/// A shard at one snapshot that peers may read, until this is dropped.
+pub struct Offered {
+    publication: Publication,
+    _registrations: Vec<Registration>,
+}
+
+impl Offered {
+    /// Offers all segments of a shard. Costs what [`Snapshot::published`] does for each that changed
+    /// since it was merged, and a registration for each region.
+    ///
+    /// # Errors
+    /// Those of [`Fabric::register`].
+    pub fn of(shard: &Snapshot, fabric: &dyn Fabric) -> Result<Self, FabricError> {
+        let mut publication = Publication::default();
+        let mut registrations = Vec::new();
+        let predicates = (0..shard.predicate_count()).map(|number| PredicateId(number as u32));
+        for predicate in predicates.filter(|predicate| *predicate != PredicateId::TYPE) {
+            for direction in [Direction::Out, Direction::In] {
+                for kind in LayerKind::ALL {
+                    let Some(published) = shard.published(kind, predicate, direction) else {
+                        continue;
+                    };
+                    let layout = published.layout().clone();
+                    if let std::collections::btree_map::Entry::Vacant(entry) =
+                        publication.memories.entry(layout.region.0)
+                    {
+                        let registration = fabric.register(&published.region())?;
+                        entry.insert(registration.key().clone());
+                        registrations.push(registration);
+                    }
+                    let name = name(kind, predicate, direction);
+                    publication.segments.insert(name, layout);
+                }
+            }
+        }
+        Ok(Self {
+            publication,
+            _registrations: registrations,
+        })
+    }
+
+    /// What peers need.
+    #[must_use]
+    pub fn publication(&self) -> &Publication {
+        &self.publication
+    }
+}
