@@ -64,6 +64,9 @@ pub enum PrefixError {
     /// A text has more than declarations of prefixes.
     #[error("the text states triples, where declarations of prefixes alone are asked for")]
     States,
+    /// A text that should declare prefixes declares none.
+    #[error("the text declares no prefix")]
+    Empty,
     /// The table is full.
     #[error("there are more than {} prefixes", PrefixTable::MOST)]
     TooMany,
@@ -120,7 +123,7 @@ impl PrefixTable {
     /// ```
     ///
     /// # Errors
-    /// What is wrong with the text, triples included; why a prefix cannot be.
+    /// What is wrong with the text, triples included, or that it declares nothing; why a prefix cannot be.
     pub fn of_turtle(text: &[u8]) -> Result<Self, PrefixError> {
         let mut parser = RdfParser::from_format(RdfFormat::Turtle).for_slice(text);
         match parser.next() {
@@ -135,7 +138,11 @@ impl PrefixTable {
         for (name, iri) in parser.prefixes() {
             table.set(name, iri)?;
         }
-        Ok(table)
+        match table.is_empty() {
+            // A table is not emptied by what came empty by mistake.
+            true => Err(PrefixError::Empty),
+            false => Ok(table),
+        }
     }
 
     /// Declarations of all prefixes, as Turtle has them.
@@ -403,6 +410,16 @@ mod tests {
         assert!(table.remove("p1") && !table.remove("p1"));
         table.set("q", "http://e/").expect("there is room again");
         assert_eq!(table.get("p0"), Some("http://f/"));
+    }
+
+    #[test]
+    fn a_text_without_declarations_is_no_table() {
+        for text in ["", " \n", "# nothing", "@base <http://e/> ."] {
+            let error = PrefixTable::of_turtle(text.as_bytes());
+            assert_eq!(error, Err(PrefixError::Empty), "{text}");
+        }
+        let table = PrefixTable::of_turtle(b"PREFIX : <http://e/>").expect("it declares one");
+        assert_eq!(table.get(""), Some("http://e/"));
     }
 
     #[test]

@@ -40,6 +40,29 @@ fn prefixes_of_documents_are_read_and_replaced_in_both_formats() {
 }
 
 #[test]
+fn a_body_that_declares_nothing_removes_no_prefixes() {
+    let server = Running::new();
+    let table = r#"{"e":"http://e/"}"#;
+    assert_eq!(server.send("PUT", "/prefixes", JSON, table).status, 204);
+    // The first is what `curl -d @FILE` sends of a file that is not there.
+    for (kind, body) in [
+        (TURTLE, ""),
+        (JSON, ""),
+        (JSON, "\n"),
+        (TURTLE, "# nothing\n"),
+        (TURTLE, "@base <http://e/> ."),
+    ] {
+        let answer = server.send("PUT", "/prefixes", kind, body);
+        let told = answer.text();
+        assert_eq!(answer.status, 400, "{kind}{body}: {told}");
+        let advice = "declares no prefix, so nothing was changed; a prefix is removed by a table without it, \
+                      and all of them by the object {} as application/json";
+        assert!(told.contains(advice), "{told}");
+        assert_eq!(server.get("/prefixes", "").text(), table);
+    }
+}
+
+#[test]
 fn what_is_wrong_with_prefixes_is_told_and_changes_nothing() {
     let server = Running::new();
     let many: Vec<String> = (0..1001)
@@ -84,7 +107,9 @@ fn what_is_wrong_with_prefixes_is_told_and_changes_nothing() {
     }
     assert_eq!(server.get("/prefixes", "").text(), "{}");
     let nothing = server.get("/nothing", "");
-    assert!(nothing.text().contains("/prefixes"), "{}", nothing.text());
+    for path in ["/prefixes", "/query", "/sparql", "/update", "/store"] {
+        assert!(nothing.text().contains(path), "{}", nothing.text());
+    }
 }
 
 #[test]
