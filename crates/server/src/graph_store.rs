@@ -13,7 +13,8 @@ use hyper::{Method, Request, Response, StatusCode};
 use jindou_engine::ingest::{Compression, Format, Source};
 use jindou_engine::results::{GraphFormat, GraphWriter, Offer, QuadText, negotiate};
 use jindou_engine::{
-    Database, EngineError, GraphReport, GraphSelection, QueryOptions, UpdateOptions, UpdateReport,
+    Database, EngineError, GraphReport, GraphSelection, QueryOptions, Reservation, UpdateOptions,
+    UpdateReport,
 };
 use oxrdf::NamedNode;
 
@@ -35,6 +36,8 @@ pub(crate) const METHODS: &str = "GET, HEAD, PUT, POST, DELETE, OPTIONS";
 
 /// The media type of forms with files.
 const MULTIPART: &str = "multipart/form-data";
+/// What a part of one is called in messages.
+const PART: &str = "the part of the form";
 /// What a graph may take, with its text, to be laid out as a whole.
 pub(crate) const MOST_GATHERED_BYTES: usize = 16 << 20;
 /// Triples between two looks at the clock.
@@ -223,7 +226,7 @@ impl Service {
             // What is not taken is not read first.
             format(&media_type(&kind))?;
         }
-        // The parts of a form are told apart in memory.
+        // The parts of a form are distinguished in memory.
         let body = match is_form {
             true => Document::InMemory(self.receive(request).await?),
             false => self.receive_document(request).await?,
@@ -235,14 +238,19 @@ impl Service {
                 let format = format_of(&media_type(&kind), head)?;
                 let length = usize::try_from(spooled.bytes()).unwrap_or(usize::MAX);
                 let source = Source::reader("the body", spooled);
-                (vec![document(source, format, &target.base)], length, None)
+                let documents = vec![document(source, format, &target.base)];
+                (documents, length, Vec::new())
+            }
+            Document::InMemory(body) if is_form => {
+                self.documents_of_form(&kind, &body.bytes, &target.base)
+                    .await?
             }
             Document::InMemory(body) => {
                 let length = body.bytes.len();
-                // Sources copy their bytes, and those of a part were copied from the body before.
-                let copies = if is_form { 2 } else { 1 };
-                let copied = self.reserve_large(length * copies)?;
-                (documents(&kind, body.bytes, &target.base)?, length, copied)
+                // Sources copy their bytes.
+                let copied = self.reserve_large(length)?;
+                let documents = document_of_body(&kind, body.bytes, &target.base)?;
+                (documents, length, copied.into_iter().collect())
             }
         };
         let write = self.write_of(text, length, client);
@@ -263,6 +271,36 @@ impl Service {
             response.headers_mut().insert(LOCATION, location);
         }
         Ok(response)
+    }
+
+    /// The documents in a form, with the bytes that the update counts and the memory that they take.
+    async fn documents_of_form(
+        &self,
+        kind: &str,
+        body: &[u8],
+        base: &str,
+    ) -> Result<(Vec<Source>, usize, Vec<Reservation>), Refusal> {
+        // The bytes of a part are copied from the body, and sources copy theirs.
+        let mut memory: Vec<_> = self.reserve_large(2 * body.len())?.into_iter().collect();
+        let (mut documents, mut unpacked_bytes) = (Vec::new(), 0);
+        for part in multipart::parts(kind, body)? {
+            let most_bytes = self.config.max_body_bytes - unpacked_bytes;
+            let source = match self.unpack(part.bytes, most_bytes).await? {
+                Some(unpacked) => {
+                    unpacked_bytes += unpacked.bytes.len();
+                    memory.extend(unpacked.memory);
+                    memory.extend(self.reserve_large(unpacked.bytes.len())?);
+                    let format = format_of_part(&part, &unpacked.bytes)?;
+                    document(Source::bytes(PART, unpacked.bytes), format, base)
+                }
+                None => {
+                    let format = format_of_part(&part, part.bytes)?;
+                    document(Source::bytes(PART, part.bytes), format, base)
+                }
+            };
+            documents.push(source);
+        }
+        Ok((documents, body.len() + unpacked_bytes, memory))
     }
 
     pub(crate) fn write_of(&self, text: String, size: usize, client: &Arc<Client>) -> Write {
@@ -346,33 +384,27 @@ fn absent(graph: Option<&NamedNode>) -> Refusal {
     Refusal::new(StatusCode::NOT_FOUND, format!("there is no graph {name}"))
 }
 
-/// The documents in the body of a request.
-fn documents(kind: &str, body: Vec<u8>, base: &str) -> Result<Vec<Source>, Refusal> {
-    if media_type(kind) == MULTIPART {
-        let parts = multipart::parts(kind, &body)?;
-        return parts
-            .into_iter()
-            .map(|part| {
-                let ending = part.file_name.rsplit_once('.');
-                let by_name = ending.and_then(|(_, ending)| Format::from_extension(ending));
-                let kind = media_type(part.content_type);
-                let format = match by_name {
-                    // What browsers say of files that they do not know.
-                    Some(_) if Format::is_vague(&kind) => Format::of_content(part.bytes, by_name)
-                        .ok_or_else(|| unknown_format(&kind))?,
-                    _ => format_of(&kind, part.bytes)?,
-                };
-                let source = Source::bytes("the part of the form", part.bytes);
-                Ok(document(source, format, base))
-            })
-            .collect();
-    }
+/// The document in the body of a request that is no form; none, if nothing came.
+fn document_of_body(kind: &str, body: Vec<u8>, base: &str) -> Result<Vec<Source>, Refusal> {
     if body.is_empty() && kind.is_empty() {
         return Ok(Vec::new());
     }
     let format = format_of(&media_type(kind), &body)?;
     let source = Source::bytes("the body", body);
     Ok(vec![document(source, format, base)])
+}
+
+/// The format of a part of a form that begins so.
+fn format_of_part(part: &multipart::Part<'_>, head: &[u8]) -> Result<Format, Refusal> {
+    let kind = media_type(part.content_type);
+    let (by_name, _) = Format::from_file_name(part.file_name);
+    match by_name {
+        // What browsers say of files that they do not know.
+        Some(_) if Format::is_vague(&kind) => {
+            Format::of_content(head, by_name).ok_or_else(|| unknown_format(&kind))
+        }
+        _ => format_of(&kind, head),
+    }
 }
 
 /// So much of a document says its format, where no media type does.
