@@ -113,6 +113,63 @@ fn plain_text_loads_whatever_compression_its_name_says() {
 }
 
 #[test]
+fn documents_without_statements_declare_their_prefixes() {
+    let declared = |text: &str, format: Format, lenient: bool| {
+        let source = Source::bytes("x", text).with_format(format);
+        let options = LoadOptions {
+            lenient,
+            ..options(1, 8)
+        };
+        let (_, report) = collect(vec![source], &options).unwrap();
+        assert_eq!(report.quads, 0, "{text}");
+        report.prefixes
+    };
+    let xml = "<!DOCTYPE r [<!ENTITY n \"http://n/\">]>\n<r:RDF\n xmlns:r='http://www.w3.org/1999/02/22-rdf-syntax-ns#'\n xmlns='http://d/' \
+               xmlns:e=\"http://e/?a&amp;b\" xmlns:n='&n;' xmlns:relative='x' e:not='one'>\n</r:RDF>";
+    let long = format!(
+        "<r:RDF xmlns:e='http://e/{}' xmlns:r='http://www.w3.org/1999/02/22-rdf-syntax-ns#'/>",
+        "x".repeat(300)
+    );
+    let rdf = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
+    for (text, format, expected) in [
+        (
+            "@prefix e: <http://e/> . PREFIX : <http://d/>",
+            Format::Turtle,
+            &[("", "http://d/"), ("e", "http://e/")][..],
+        ),
+        (
+            "# none\n@prefix e: <http://e/> . e:g {}",
+            Format::TriG,
+            &[("e", "http://e/")],
+        ),
+        (
+            xml,
+            Format::RdfXml,
+            &[("", "http://d/"), ("e", "http://e/?a&b"), ("r", rdf)],
+        ),
+        (&long, Format::RdfXml, &[("r", rdf)]),
+        (
+            r#"{"@context": {"e": "http://e/"}}"#,
+            Format::JsonLd,
+            &[("e", "http://e/")],
+        ),
+        (
+            r#"{"@context": {"e": "http://e/"}, "@graph": []}"#,
+            Format::JsonLd,
+            &[("e", "http://e/")],
+        ),
+    ] {
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(name, iri)| ((*name).to_owned(), (*iri).to_owned()))
+            .collect();
+        for lenient in [false, true] {
+            assert_eq!(declared(text, format, lenient), expected, "{text}");
+        }
+    }
+}
+
+#[test]
 fn members_frames_and_streams_behind_one_another_are_all_read() {
     for (compression, suffix) in COMPRESSIONS {
         let mut data = Vec::new();
