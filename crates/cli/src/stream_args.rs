@@ -287,6 +287,9 @@ pub(crate) struct WatchArguments {
     /// End after N results
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
+    /// Show whole IRIs in tables, where prefixes of the query or of the store would shorten them
+    #[arg(long)]
+    pub(crate) full_iris: bool,
     #[command(flatten)]
     pub(crate) server: ServerArguments,
 }

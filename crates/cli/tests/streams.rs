@@ -28,8 +28,13 @@ struct Serving {
 
 impl Serving {
     fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    fn start_with(options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut child = command(folder.path(), &["serve", "--bind", "127.0.0.1:0"])
+        let serve = [&["serve", "--bind", "127.0.0.1:0"], options].concat();
+        let mut child = command(folder.path(), &serve)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -136,15 +141,15 @@ fn a_replay_gives_results_to_who_watches() {
     assert!(seen.status.success());
     let seen = String::from_utf8(seen.stdout).unwrap();
     let first = concat!(
-        "instant 1000\n ?sensor      | ?degrees\n--------------+----------\n",
-        " <http://e/b> | 21\n(1 row)\n",
+        "instant 1000\n ?sensor | ?degrees\n---------+----------\n",
+        " :b      | 21\n(1 row)\n",
     );
     assert!(seen.starts_with(first), "{seen}");
     for part in [
         "instant 2000\n",
-        "<http://e/a> | 22",
+        ":a      | 22",
         "instant 3000\n",
-        "<http://e/c> | 25",
+        ":c      | 25",
     ] {
         assert!(seen.contains(part), "{part:?} is not in {seen}");
     }
@@ -330,4 +335,14 @@ fn who_watches_a_subscription_sees_what_is_gone() {
     let (seen, _) = server.succeeds(&["watch", "all", "--after", "0", "--limit", "3"]);
     assert!(seen.contains("\n <http://e/a> | 1\n"), "{seen}");
     assert!(seen.ends_with("\n- <http://e/a> | 1\n-(1 row)\n"), "{seen}");
+    // By the prefixes of the store, as `jindou query` shows them.
+    let table = ureq::put(format!("{}/prefixes", server.url))
+        .header("Content-Type", "application/json")
+        .send(r#"{"e": "http://e/"}"#);
+    assert!(table.unwrap().status().is_success());
+    let watch = ["watch", "all", "--after", "0", "--limit", "2"];
+    let (short, _) = server.succeeds(&watch);
+    assert!(short.contains("\n e:a | 1\n"), "{short}");
+    let (whole, _) = server.succeeds(&[&watch[..], &["--full-iris"]].concat());
+    assert!(whole.contains("\n <http://e/a> | 1\n"), "{whole}");
 }

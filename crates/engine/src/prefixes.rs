@@ -187,6 +187,19 @@ impl PrefixTable {
         Names::new(declared.iter().cloned().chain(own))
     }
 
+    /// The names by which the answer to a query is written: what its text declares, and then those of the
+    /// table. Of a text that is wrong, what it declares before the mistake.
+    ///
+    /// ```
+    /// let table = jindou_engine::PrefixTable::default();
+    /// let names = table.names_for("PREFIX e: <http://e/> SELECT * { ?s e:p ?o }", None);
+    /// assert!(!names.is_empty());
+    /// ```
+    #[must_use]
+    pub fn names_for(&self, text: &str, base: Option<&str>) -> Names {
+        self.after(&jindou_syntax::prefixes(text, base))
+    }
+
     /// Adds prefixes whose names are not there; those that no table has are passed over, as is what a
     /// full one has no room for: a document says what it says without them. True if there were any.
     fn learn(&mut self, declared: &[(String, String)]) -> bool {
@@ -257,7 +270,7 @@ impl Database {
     /// database knows. Of a text that is wrong, what it declares before the mistake.
     #[must_use]
     pub fn names_for(&self, text: &str, base: Option<&str>) -> Names {
-        self.prefixes().after(&jindou_syntax::prefixes(text, base))
+        self.prefixes().names_for(text, base)
     }
 
     /// Replaces all prefixes that the database knows. For a stored one they are on the device when this
