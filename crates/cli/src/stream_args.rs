@@ -47,7 +47,8 @@ pub(crate) struct ServerArguments {
         value_parser = parse_public_url
     )]
     pub(crate) url: Option<String>,
-    /// File of certificates in PEM that the server's must lead to, instead of those of the web's authorities
+    /// File of certificates in PEM: the server's own, or that of an authority that the server's leads to,
+    /// instead of those of the web's authorities
     #[arg(long, value_name = "FILE", env = "JINDOU_CA", hide_env = true)]
     pub(crate) ca: Option<PathBuf>,
     /// Name and password, where the server asks for them; other users of the machine see a command line,

@@ -6,12 +6,15 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use rustls::pki_types::CertificateDer;
 use serde::Deserialize;
 use serde_json::Value;
 use ureq::http::{Request, Response, header};
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::tls::{PemItem, TlsConfig, parse_pem};
 use ureq::{Agent, Body, BodyReader};
 
+use super::secured;
+use super::trust::trusting;
 use crate::failure::{WrongQuery, excerpt};
 use crate::stream_args::{DEFAULT_URL, ServerArguments};
 
@@ -77,14 +80,17 @@ impl Client {
             let any = TlsConfig::builder().disable_verification(true);
             config = config.tls_config(any.build());
         }
-        if let Some(file) = &server.ca {
-            let trusted = certificates(file).with_context(|| format!("--ca {}", file.display()))?;
-            let trusted = RootCerts::new_with_certs(&trusted);
-            config = config.tls_config(TlsConfig::builder().root_certs(trusted).build());
-        }
+        let agent = match &server.ca {
+            Some(file) => {
+                let tls = certificates(file).and_then(trusting);
+                let tls = tls.with_context(|| format!("--ca {}", file.display()))?;
+                secured::agent(config.build(), tls)
+            }
+            None => config.build().new_agent(),
+        };
         let url = server.url.as_deref().unwrap_or(DEFAULT_URL);
         Ok(Self {
-            agent: config.build().new_agent(),
+            agent,
             url: url.to_owned(),
             is_default: url == DEFAULT_URL,
             authorization: authorization(server),
@@ -217,12 +223,12 @@ impl Client {
 }
 
 /// All certificates of a file; there is at least one.
-fn certificates(file: &Path) -> anyhow::Result<Vec<Certificate<'static>>> {
+fn certificates(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     let text = std::fs::read(file)?;
     let mut found = Vec::new();
     for item in parse_pem(&text) {
         if let PemItem::Certificate(certificate) = item? {
-            found.push(certificate);
+            found.push(CertificateDer::from(certificate.der().to_vec()));
         }
     }
     if found.is_empty() {

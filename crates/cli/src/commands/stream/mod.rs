@@ -8,6 +8,8 @@ mod push;
 mod register;
 mod remove;
 mod replay;
+mod secured;
+mod trust;
 mod watch;
 
 use std::fs::File;
