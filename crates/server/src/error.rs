@@ -47,15 +47,26 @@ pub(crate) struct Refusal {
     pub(crate) challenge: bool,
 }
 
-/// A mistake in the text of a query or an update.
+/// A mistake in the text of a query or an update, or in a document.
 #[derive(Debug)]
 pub(crate) struct Mistake {
     /// From 1.
     pub(crate) line: u64,
-    /// In characters, from 1.
-    pub(crate) column: u64,
+    /// In characters, from 1, where it is known.
+    pub(crate) column: Option<u64>,
     /// What would mend it, where that is likely.
     pub(crate) hint: Option<String>,
+}
+
+impl Mistake {
+    /// Somewhere on a line.
+    pub(crate) fn on_line(line: u64) -> Self {
+        Self {
+            line,
+            column: None,
+            hint: None,
+        }
+    }
 }
 
 impl Refusal {
@@ -143,19 +154,27 @@ impl From<EngineError> for Refusal {
             EngineError::Syntax {
                 line, column, hint, ..
             } => Self {
-                mistake: Some(Mistake { line, column, hint }),
+                mistake: Some(Mistake {
+                    line,
+                    column: Some(column),
+                    hint,
+                }),
                 ..Self::bad_request(said)
             },
             EngineError::Unsupported { place, .. } => Self {
                 mistake: place.map(|place| Mistake {
                     line: place.line,
-                    column: place.column,
+                    column: Some(place.column),
                     hint: None,
                 }),
                 ..Self::new(StatusCode::NOT_IMPLEMENTED, said)
             },
             EngineError::InvalidQuery { message } => Self::bad_request(message),
-            EngineError::Event { .. } | EngineError::NoSuchResult { .. } => Self::bad_request(said),
+            EngineError::Event { line, .. } => Self {
+                mistake: line.map(Mistake::on_line),
+                ..Self::bad_request(said)
+            },
+            EngineError::NoSuchResult { .. } => Self::bad_request(said),
             EngineError::Timeout { limit } => Self::new(
                 StatusCode::GATEWAY_TIMEOUT,
                 format!("the query took longer than its limit of {limit:?}"),

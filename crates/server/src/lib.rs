@@ -57,8 +57,8 @@
 //! with too many wrong tries or requests.
 //!
 //! What went wrong is a line of plain text, or a document of RFC 9457 where `Accept` names
-//! `application/problem+json` (with `line`, `column` and perhaps a `hint` about a text that is
-//! wrong): 400 for a query that is wrong (`line 3, column 14: ...`), 501 for what the engine lacks, 504 when the time is up, 422 when the result has too many
+//! `application/problem+json` (with `line`, `column` where it is known, and perhaps a `hint` about a text that
+//! is wrong): 400 for a query that is wrong (`line 3, column 14: ...`), 501 for what the engine lacks, 504 when the time is up, 422 when the result has too many
 //! rows, 409 when somebody ended the query, 403 for an endpoint that may not be called, 502 for one
 //! that does not answer, 503 when the query needs too much memory or too large temporary files, 507
 //! when the server's disk has no room for these, and 503 with `Retry-After` when

@@ -111,7 +111,14 @@ struct Bounds {
     spools: bool,
     /// Whether it is a document of RDF, which may begin with the mark of its compression.
     is_document: bool,
+    /// What is advised where it is too large.
+    advice: &'static str,
 }
+
+/// For what is stored, in whatever way it came.
+const LOAD_ADVICE: &str = "`jindou load` reads files of any size";
+/// For events of streams.
+const REPLAY_ADVICE: &str = "`jindou stream replay` sends files in parts";
 
 /// Keeps a body that is decompressed.
 struct Keeper<'a> {
@@ -145,7 +152,7 @@ impl Keeper<'_> {
             return Ok(());
         }
         if !self.bounds.spools {
-            return Err(self.service.too_large());
+            return Err(self.service.too_large(self.bounds.advice));
         }
         let mut spool = self.service.spools.open()?;
         self.service
@@ -181,10 +188,27 @@ pub(crate) enum Document {
 impl Service {
     /// Reads a request's body, decompressed. Reserves what its buffer takes, as it grows.
     pub(crate) async fn receive(&self, request: Request<Incoming>) -> Result<Received, Refusal> {
+        self.receive_in_memory(request, LOAD_ADVICE).await
+    }
+
+    /// As [`Self::receive`], of events of a stream.
+    pub(crate) async fn receive_events(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<Received, Refusal> {
+        self.receive_in_memory(request, REPLAY_ADVICE).await
+    }
+
+    async fn receive_in_memory(
+        &self,
+        request: Request<Incoming>,
+        advice: &'static str,
+    ) -> Result<Received, Refusal> {
         let bounds = Bounds {
             memory_bytes: self.config.max_body_bytes,
             spools: false,
             is_document: false,
+            advice,
         };
         match self.receive_within(request, bounds).await? {
             Document::InMemory(received) => Ok(received),
@@ -206,6 +230,7 @@ impl Service {
             },
             spools,
             is_document: true,
+            advice: LOAD_ADVICE,
         };
         self.receive_within(request, bounds).await
     }
@@ -333,6 +358,7 @@ impl Service {
                 memory_bytes: most_bytes,
                 spools: false,
                 is_document: true,
+                advice: LOAD_ADVICE,
             },
             received: Received::default(),
             most: most_bytes,
@@ -378,17 +404,15 @@ impl Service {
         let spill = self.spill().bytes;
         match bounds.spools {
             true if bytes > spill => Err(spool::too_large(spill)),
-            false if bytes > bounds.memory_bytes as u64 => Err(self.too_large()),
+            false if bytes > bounds.memory_bytes as u64 => Err(self.too_large(bounds.advice)),
             _ => Ok(()),
         }
     }
 
-    fn too_large(&self) -> Refusal {
+    fn too_large(&self, advice: &str) -> Refusal {
         let limit = self.config.max_body_bytes;
-        let message = format!(
-            "the body is larger than the {limit} bytes that --max-body sets; `jindou load` reads \
-             files of any size"
-        );
+        let message =
+            format!("the body is larger than the {limit} bytes that --max-body sets; {advice}");
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
     }
 

@@ -21,6 +21,9 @@ use crate::stream_args::{DEFAULT_URL, ServerArguments};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Errors come as problem documents (RFC 9457), which have line and column.
 const ACCEPT: &str = "application/json, text/event-stream, application/problem+json";
+/// Bodies from this size on, in bytes, are sent once the server says that it takes them: one that refuses them
+/// by their length hangs up, which would otherwise be all that is known.
+const ANNOUNCED_BYTES: usize = 1 << 20;
 /// Pause before something is sent again, where the server does not say how long.
 const DEFAULT_PAUSE: Duration = Duration::from_secs(1);
 
@@ -165,6 +168,9 @@ impl Client {
         if let Some((media_type, _)) = body {
             request = request.header(header::CONTENT_TYPE, media_type);
         }
+        if body.is_some_and(|(_, bytes)| bytes.len() > ANNOUNCED_BYTES) {
+            request = request.header(header::EXPECT, "100-continue");
+        }
         if let Some((name, sequence)) = producer {
             request = request.header("Producer", name);
             request = request.header("Sequence", sequence);
@@ -258,12 +264,86 @@ impl Refused {
                 excerpt: excerpt(text, line, column),
             }
             .into(),
+            (Some(line), None) => anyhow!("{name}, line {line}: {}", self.reason()),
             _ => self.error(),
+        }
+    }
+
+    /// The line of what was sent that is wrong, where it is known.
+    pub(super) fn line(&self) -> Option<usize> {
+        self.problem.line
+    }
+
+    /// What is wrong, without where in what was sent.
+    pub(super) fn reason(&self) -> &str {
+        let detail = &*self.problem.detail;
+        let Some(line) = self.problem.line else {
+            return detail;
+        };
+        let place = match self.problem.column {
+            Some(column) => format!("line {line}, column {column}: "),
+            None => format!("line {line}: "),
+        };
+        let reason = detail.split_once(&place).map_or(detail, |(_, rest)| rest);
+        // The number of an event counts from the begin of what was sent, too.
+        let event = reason
+            .strip_prefix("event ")
+            .and_then(|rest| rest.split_once(": "));
+        match event {
+            Some((number, rest)) if number.parse::<u64>().is_ok() => rest,
+            _ => reason,
         }
     }
 
     /// How long to wait before the same is sent again, if that may help.
     pub(super) fn pause(&self) -> Option<Duration> {
         (self.status == 503).then(|| self.retry_after.unwrap_or(DEFAULT_PAUSE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_what_follows_the_place() {
+        for (detail, line, column, reason) in [
+            (
+                "line 2, column 32: no object",
+                Some(2),
+                Some(32),
+                "no object",
+            ),
+            (
+                "readings: line 2: event 2: too far: ahead",
+                Some(2),
+                None,
+                "too far: ahead",
+            ),
+            (
+                "readings: line 2: an event 2: x",
+                Some(2),
+                None,
+                "an event 2: x",
+            ),
+            (
+                "there is no stream line 2: x",
+                None,
+                None,
+                "there is no stream line 2: x",
+            ),
+            ("another form", Some(2), None, "another form"),
+        ] {
+            let refused = Refused {
+                status: 400,
+                retry_after: None,
+                problem: Problem {
+                    detail: detail.to_owned(),
+                    line,
+                    column,
+                },
+            };
+            assert_eq!(refused.reason(), reason);
+        }
     }
 }
