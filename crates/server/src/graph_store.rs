@@ -551,7 +551,7 @@ mod tests {
     #[test]
     fn an_empty_body_is_an_empty_graph_in_any_format() {
         let count = |kind: &str, body: &'static str| {
-            documents(kind, body.into(), "http://e/").map(|documents| documents.len())
+            document_of_body(kind, body.into(), "http://e/").map(|documents| documents.len())
         };
         assert_eq!(count("", "").ok(), Some(0));
         assert_eq!(count("text/turtle; charset=utf-8", "").ok(), Some(1));

@@ -63,6 +63,63 @@ fn a_body_that_declares_nothing_removes_no_prefixes() {
 }
 
 #[test]
+fn documents_of_declarations_alone_bring_their_prefixes() {
+    let xml =
+        r#"<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:x="http://x/"/>"#;
+    let large = format!(
+        "@prefix large: <http://large/> .\n#{}\n",
+        "x".repeat(64 << 10)
+    );
+    // What does not fit is in a temporary file.
+    let server = Running::with(|config| config.max_body_bytes = 32 << 10);
+    for (method, target, kind, body, name) in [
+        (
+            "POST",
+            "/store?default",
+            "text/turtle",
+            "@prefix a: <http://a/> .",
+            "a",
+        ),
+        (
+            "PUT",
+            "/store?graph=http://e/g",
+            "text/turtle",
+            "PREFIX b: <http://b/>",
+            "b",
+        ),
+        (
+            "POST",
+            "/store",
+            "text/turtle",
+            "@prefix c: <http://c/> .",
+            "c",
+        ),
+        (
+            "POST",
+            "/store",
+            "application/trig",
+            "@prefix d: <http://d/> .",
+            "d",
+        ),
+        ("POST", "/store?default", "application/rdf+xml", xml, "x"),
+        (
+            "POST",
+            "/store",
+            "application/ld+json",
+            r#"{"@context": {"j": "http://j/"}}"#,
+            "j",
+        ),
+        ("POST", "/store?default", "text/turtle", &large, "large"),
+    ] {
+        let answer = server.send(method, target, &format!("Content-Type: {kind}\r\n"), body);
+        assert!(answer.status < 300, "{name}: {}", answer.text());
+        assert_eq!(answer.header("jindou-inserted"), Some("0"), "{name}");
+        let known = server.get("/prefixes", "").json();
+        assert_eq!(known[name], format!("http://{name}/"), "{known}");
+    }
+}
+
+#[test]
 fn what_is_wrong_with_prefixes_is_told_and_changes_nothing() {
     let server = Running::new();
     let many: Vec<String> = (0..1001)
