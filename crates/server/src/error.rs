@@ -42,7 +42,7 @@ pub(crate) struct Refusal {
     /// The query that failed.
     pub(crate) query: Option<QueryId>,
     /// What is wrong, or not supported, in its text.
-    pub(crate) mistake: Option<Mistake>,
+    pub(crate) mistake: Option<Box<Mistake>>,
     /// Whether to ask for credentials.
     pub(crate) challenge: bool,
 }
@@ -59,13 +59,13 @@ pub(crate) struct Mistake {
 }
 
 impl Mistake {
-    /// Somewhere on a line.
-    pub(crate) fn on_line(line: u64) -> Self {
-        Self {
+    /// Without a hint.
+    pub(crate) fn at(line: u64, column: Option<u64>) -> Box<Self> {
+        Box::new(Self {
             line,
-            column: None,
+            column,
             hint: None,
-        }
+        })
     }
 }
 
@@ -154,24 +154,20 @@ impl From<EngineError> for Refusal {
             EngineError::Syntax {
                 line, column, hint, ..
             } => Self {
-                mistake: Some(Mistake {
+                mistake: Some(Box::new(Mistake {
                     line,
                     column: Some(column),
                     hint,
-                }),
+                })),
                 ..Self::bad_request(said)
             },
             EngineError::Unsupported { place, .. } => Self {
-                mistake: place.map(|place| Mistake {
-                    line: place.line,
-                    column: Some(place.column),
-                    hint: None,
-                }),
+                mistake: place.map(|place| Mistake::at(place.line, Some(place.column))),
                 ..Self::new(StatusCode::NOT_IMPLEMENTED, said)
             },
             EngineError::InvalidQuery { message } => Self::bad_request(message),
             EngineError::Event { line, .. } => Self {
-                mistake: line.map(Mistake::on_line),
+                mistake: line.map(|line| Mistake::at(line, None)),
                 ..Self::bad_request(said)
             },
             EngineError::NoSuchResult { .. } => Self::bad_request(said),

@@ -185,10 +185,7 @@ fn document(error: &IngestError) -> Refusal {
         (Some(line), None) => format!("line {line}"),
         (None, _) => error.file.to_string(),
     };
-    let mistake = error.line.map(|line| Mistake {
-        column: error.column,
-        ..Mistake::on_line(line)
-    });
+    let mistake = error.line.map(|line| Mistake::at(line, error.column));
     Refusal {
         mistake,
         ..Refusal::bad_request(format!("{place}: {}", error.reason))
