@@ -191,8 +191,8 @@ Examples:
   jindou stream replay readings readings.tsv.zst
   jindou stream replay readings monday.tsv tuesday.tsv --pace 60    an hour a minute
 
-A line has a time in milliseconds since 1970, a tab, and a statement of N-Triples or N-Quads; files ending in
-.gz and .zst are read as such. At the end a heartbeat completes the last batch. Where the stream is full, the
+A line has a time in milliseconds since 1970, a tab, and a statement of N-Triples or N-Quads; files that are
+compressed by gzip or zstd are read as such, whatever their names. At the end a heartbeat completes the last batch. Where the stream is full, the
 replay waits.")]
 pub(crate) struct ReplayArguments {
     /// Name of the stream

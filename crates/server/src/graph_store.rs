@@ -36,8 +36,9 @@ pub(crate) const METHODS: &str = "GET, HEAD, PUT, POST, DELETE, OPTIONS";
 
 /// The media type of forms with files.
 const MULTIPART: &str = "multipart/form-data";
-/// What a part of one is called in messages.
+/// What a part of one is called in messages, and the body of another request.
 const PART: &str = "the part of the form";
+const BODY: &str = "the body";
 /// What a graph may take, with its text, to be laid out as a whole.
 pub(crate) const MOST_GATHERED_BYTES: usize = 16 << 20;
 /// Triples between two looks at the clock.
@@ -59,6 +60,15 @@ struct Target {
     base: String,
     /// The graph was asked for by nothing, and named here.
     new: bool,
+}
+
+/// The documents that a request brings.
+struct Brought {
+    documents: Vec<Source>,
+    /// How many bytes they have, decompressed.
+    bytes: usize,
+    /// What they take; to be kept until they are stored.
+    memory: Vec<Reservation>,
 }
 
 impl Service {
@@ -226,38 +236,12 @@ impl Service {
             // What is not taken is not read first.
             format(&media_type(&kind))?;
         }
-        // The parts of a form are distinguished in memory.
-        let body = match is_form {
-            true => Document::InMemory(self.receive(request).await?),
-            false => self.receive_document(request).await?,
-        };
-        let (documents, length, copied) = match body {
-            Document::InFile(spooled) => {
-                let mut head = [0; SNIFFED_BYTES];
-                let head = spooled.peek(&mut head).map_err(|_| Refusal::internal())?;
-                let format = format_of(&media_type(&kind), head)?;
-                let length = usize::try_from(spooled.bytes()).unwrap_or(usize::MAX);
-                let source = Source::reader("the body", spooled);
-                let documents = vec![document(source, format, &target.base)];
-                (documents, length, Vec::new())
-            }
-            Document::InMemory(body) if is_form => {
-                self.documents_of_form(&kind, &body.bytes, &target.base)
-                    .await?
-            }
-            Document::InMemory(body) => {
-                let length = body.bytes.len();
-                // Sources copy their bytes.
-                let copied = self.reserve_large(length)?;
-                let documents = document_of_body(&kind, body.bytes, &target.base)?;
-                (documents, length, copied.into_iter().collect())
-            }
-        };
-        let write = self.write_of(text, length, client);
+        let brought = self.brought(request, &kind, &target.base).await?;
+        let write = self.write_of(text, brought.bytes, client);
         let stored = target.stored.clone();
         let work = move |database: &Database, options| {
-            let _memory = copied;
-            stored.write(replace, database, documents, &options)
+            let _memory = brought.memory;
+            stored.write(replace, database, brought.documents, &options)
         };
         let report: fn(&GraphReport) -> &UpdateReport = |done| &done.update;
         let (done, id) = self.executor.write(write, report, work).await?;
@@ -273,17 +257,52 @@ impl Service {
         Ok(response)
     }
 
-    /// The documents in a form, with the bytes that the update counts and the memory that they take.
-    async fn documents_of_form(
+    /// Reads what a request brings.
+    async fn brought(
+        &self,
+        request: Request<Incoming>,
+        kind: &str,
+        base: &str,
+    ) -> Result<Brought, Refusal> {
+        if media_type(kind) == MULTIPART {
+            // Its parts are distinguished in memory.
+            let form = self.receive(request).await?;
+            return self.brought_by_form(kind, &form.bytes, base).await;
+        }
+        match self.receive_document(request).await? {
+            Document::InFile(spooled) => {
+                let mut head = [0; SNIFFED_BYTES];
+                let head = spooled.peek(&mut head).map_err(|_| Refusal::internal())?;
+                let format = format_of(&media_type(kind), head)?;
+                Ok(Brought {
+                    bytes: usize::try_from(spooled.bytes()).unwrap_or(usize::MAX),
+                    documents: vec![document(Source::reader(BODY, spooled), format, base)],
+                    memory: Vec::new(),
+                })
+            }
+            Document::InMemory(body) => {
+                let bytes = body.bytes.len();
+                // Sources copy their bytes.
+                let memory = self.reserve_large(bytes)?.into_iter().collect();
+                Ok(Brought {
+                    documents: document_of_body(kind, body.bytes, base)?,
+                    bytes,
+                    memory,
+                })
+            }
+        }
+    }
+
+    async fn brought_by_form(
         &self,
         kind: &str,
-        body: &[u8],
+        form: &[u8],
         base: &str,
-    ) -> Result<(Vec<Source>, usize, Vec<Reservation>), Refusal> {
-        // The bytes of a part are copied from the body, and sources copy theirs.
-        let mut memory: Vec<_> = self.reserve_large(2 * body.len())?.into_iter().collect();
+    ) -> Result<Brought, Refusal> {
+        // The bytes of a part are copied from the form, and sources copy theirs.
+        let mut memory: Vec<_> = self.reserve_large(2 * form.len())?.into_iter().collect();
         let (mut documents, mut unpacked_bytes) = (Vec::new(), 0);
-        for part in multipart::parts(kind, body)? {
+        for part in multipart::parts(kind, form)? {
             let most_bytes = self.config.max_body_bytes - unpacked_bytes;
             let source = match self.unpack(part.bytes, most_bytes).await? {
                 Some(unpacked) => {
@@ -300,7 +319,11 @@ impl Service {
             };
             documents.push(source);
         }
-        Ok((documents, body.len() + unpacked_bytes, memory))
+        Ok(Brought {
+            documents,
+            bytes: form.len() + unpacked_bytes,
+            memory,
+        })
     }
 
     pub(crate) fn write_of(&self, text: String, size: usize, client: &Arc<Client>) -> Write {
@@ -390,7 +413,7 @@ fn document_of_body(kind: &str, body: Vec<u8>, base: &str) -> Result<Vec<Source>
         return Ok(Vec::new());
     }
     let format = format_of(&media_type(kind), &body)?;
-    let source = Source::bytes("the body", body);
+    let source = Source::bytes(BODY, body);
     Ok(vec![document(source, format, base)])
 }
 

@@ -46,8 +46,8 @@
 //! A query with `SERVICE` makes the server call other endpoints, which it does only as far as
 //! [`ServerConfig::services`] allows, and never on the thread that read the request.
 //!
-//! A body may be compressed by gzip, zstd or br (`Content-Encoding`), and what counts is how long it is
-//! then: a document for the graph store may be as large as temporary files of the database may, any other
+//! A body may be compressed by gzip, zstd or br (`Content-Encoding`), and a document for the graph store by
+//! gzip or zstd without a header; what counts is how long it is then: a document for the graph store may be as large as temporary files of the database may, any other
 //! body as [`ServerConfig::max_body_bytes`]; 413 names the option that raises the limit.
 //!
 //! Where credentials are known ([`AccessPolicy::Known`]), a client says who it is by HTTP Basic or a Bearer token.
