@@ -347,8 +347,13 @@ fn the_certificate_of_a_server_that_calls_itself_an_authority_is_known_by_itself
     let asked = command(at, &[&health[..], &["own.pem"]].concat());
     let asked = { asked }.output().unwrap();
     assert!(asked.status.success(), "{asked:?}");
-    let said = fails(at, &[&health[..], &["other.pem"]].concat());
-    assert!(said.contains("certificate"), "{said}");
+    for untrusted in [
+        &["health", "--url", &url][..],
+        &[&health[..], &["other.pem"]].concat(),
+    ] {
+        let said = fails(at, untrusted);
+        assert!(said.contains("by --ca FILE"), "{said}");
+    }
     // Its name is looked at all the same.
     let port = served.address.rsplit_once(':').unwrap().1;
     let by_name = format!("https://localhost:{port}");

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use rustls::CertificateError;
 use rustls::pki_types::CertificateDer;
 use serde::Deserialize;
 use serde_json::Value;
@@ -185,13 +186,12 @@ impl Client {
             (_, None) => self.agent.run(request.body(()).with_context(wrong)?),
         };
         // As text: a connection that breaks is not standard output's, whose reader wants no more.
-        sent.map_err(|error| {
-            match self.is_default {
-                true => anyhow!(
-                    "{address}: {error}; start a server with `jindou serve`, or name its address with --url"
-                ),
-                false => anyhow!("{address}: {error}; is a server there?"),
-            }
+        sent.map_err(|error| match (distrust(&error), self.is_default) {
+            (Some(reason), _) => anyhow!("{address}: {reason}"),
+            (None, true) => anyhow!(
+                "{address}: {error}; start a server with `jindou serve`, or name its address with --url"
+            ),
+            (None, false) => anyhow!("{address}: {error}; is a server there?"),
         })
     }
 
@@ -225,6 +225,26 @@ impl Client {
         let text = response.body_mut().with_config().limit(u64::MAX);
         text.read_to_string()
             .map_err(|error| anyhow!("{}{path}: {error}", self.url))
+    }
+}
+
+/// Why the certificate of a server is not trusted, with what to do, if that is what is wrong.
+fn distrust(error: &ureq::Error) -> Option<String> {
+    let wrong = match error {
+        ureq::Error::Io(error) => error.get_ref()?.downcast_ref::<rustls::Error>()?,
+        ureq::Error::Rustls(error) => error,
+        _ => return None,
+    };
+    let rustls::Error::InvalidCertificate(reason) = wrong else {
+        return None;
+    };
+    match reason {
+        CertificateError::UnknownIssuer | CertificateError::Other(_) => Some(
+            "the certificate of the server leads to none that is trusted here; name it, or that of its \
+             authority, by --ca FILE"
+                .to_owned(),
+        ),
+        reason => Some(format!("the certificate of the server is wrong: {reason}")),
     }
 }
 
