@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use jindou_server::{Log, LogFormat, LogTarget, ServerConfig, SlowQueries};
 
-use crate::values::parse_duration;
+use crate::values::parse_any_duration;
 
 /// What is logged.
 #[derive(Debug, Clone, Default, Args)]
@@ -18,11 +18,11 @@ pub(crate) struct LogArguments {
     /// on SIGHUP
     #[arg(long, value_name = "FILE", value_parser = parse_target)]
     pub(crate) access_log: Option<LogTarget>,
-    /// Note queries and updates that take as long, or longer, as in 500ms
+    /// Note queries and updates that take as long, or longer, as in 500ms; 0 is all of them
     #[arg(
         long,
         value_name = "TIME",
-        value_parser = parse_duration,
+        value_parser = parse_any_duration,
         requires = "slow_query_log",
         allow_negative_numbers = true
     )]
@@ -39,7 +39,8 @@ pub(crate) struct LogArguments {
 /// How a line of a log looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormatArgument {
-    /// For people; requests are in the Common Log Format, with the seconds at the end
+    /// For people and tools of lines: requests in the Common Log Format, with the seconds at the end, and
+    /// slow queries as name=value
     #[default]
     Text,
     /// An object of JSON on each line

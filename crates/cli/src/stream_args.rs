@@ -47,7 +47,8 @@ pub(crate) struct ServerArguments {
         value_parser = parse_public_url
     )]
     pub(crate) url: Option<String>,
-    /// File of certificates in PEM that the server's must lead to, instead of those of the web's authorities
+    /// File of certificates in PEM: the server's own, or that of an authority that the server's leads to,
+    /// instead of those of the web's authorities
     #[arg(long, value_name = "FILE", env = "JINDOU_CA", hide_env = true)]
     pub(crate) ca: Option<PathBuf>,
     /// Name and password, where the server asks for them; other users of the machine see a command line,
@@ -190,8 +191,8 @@ Examples:
   jindou stream replay readings readings.tsv.zst
   jindou stream replay readings monday.tsv tuesday.tsv --pace 60    an hour a minute
 
-A line has a time in milliseconds since 1970, a tab, and a statement of N-Triples or N-Quads; files ending in
-.gz and .zst are read as such. At the end a heartbeat completes the last batch. Where the stream is full, the
+A line has a time in milliseconds since 1970, a tab, and a statement of N-Triples or N-Quads; files that are
+compressed by gzip or zstd are read as such, whatever their names. At the end a heartbeat completes the last batch. Where the stream is full, the
 replay waits.")]
 pub(crate) struct ReplayArguments {
     /// Name of the stream
@@ -287,6 +288,9 @@ pub(crate) struct WatchArguments {
     /// End after N results
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
+    /// Show whole IRIs in tables, where prefixes of the query or of the store would shorten them
+    #[arg(long)]
+    pub(crate) full_iris: bool,
     #[command(flatten)]
     pub(crate) server: ServerArguments,
 }

@@ -186,6 +186,16 @@ pub(crate) fn parse_stream_rate(text: &str) -> Result<StreamRate, String> {
 
 /// A number of seconds, or one with a unit: `90`, `1.5m`, `500ms`.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+    match parse_any_duration(text) {
+        Ok(duration) if duration.is_zero() => Err(NO_TIME.to_owned()),
+        parsed => parsed,
+    }
+}
+
+const NO_TIME: &str = "give more than 0 seconds";
+
+/// As [`parse_duration`], also for 0.
+pub(crate) fn parse_any_duration(text: &str) -> Result<Duration, String> {
     let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
     let unit = units
         .iter()
@@ -195,9 +205,10 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
         .trim()
         .parse()
         .map_err(|_| "not a time; give seconds, or a number with ms, s, m or h".to_owned())?;
+    // What is more than nothing and less than a nanosecond is no wish for nothing.
     match Duration::try_from_secs_f64(seconds * unit) {
-        Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err("give more than 0 seconds".to_owned()),
+        Ok(duration) if !duration.is_zero() || seconds == 0.0 => Ok(duration),
+        _ => Err(NO_TIME.to_owned()),
     }
 }
 
@@ -339,6 +350,13 @@ mod tests {
     fn times_and_sizes_have_units() {
         for (text, millis) in [("2", 2000), ("1.5s", 1500), ("20ms", 20), ("10m", 600_000)] {
             assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)));
+            assert_eq!(parse_any_duration(text), parse_duration(text));
+        }
+        for none in ["0", "0s", "0.0ms"] {
+            assert_eq!(parse_any_duration(none), Ok(Duration::ZERO), "{none}");
+        }
+        for wrong in ["-1", "1e-300", "x", "NaN"] {
+            assert!(parse_any_duration(wrong).is_err(), "{wrong}");
         }
         for (text, bytes) in [
             ("1", 1),

@@ -326,6 +326,42 @@ fn a_server_with_a_certificate_is_asked_by_those_who_know_it() {
 }
 
 #[test]
+fn the_certificate_of_a_server_that_calls_itself_an_authority_is_known_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let write = |name: &str, host: &str| {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut made = rcgen::CertificateParams::new([host.to_owned()]).unwrap();
+        // As `openssl req -x509` does.
+        made.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let certificate = made.self_signed(&key).unwrap();
+        std::fs::write(at.join(format!("{name}.pem")), certificate.pem()).unwrap();
+        std::fs::write(at.join(format!("{name}-key.pem")), key.serialize_pem()).unwrap();
+    };
+    write("own", "127.0.0.1");
+    write("other", "127.0.0.1");
+    let tls = ["--tls-certificate", "own.pem", "--tls-key", "own-key.pem"];
+    let served = Served::new(at, &tls);
+    let url = format!("https://{}", served.address);
+    let health = ["health", "--url", &url, "--ca"];
+    let asked = command(at, &[&health[..], &["own.pem"]].concat());
+    let asked = { asked }.output().unwrap();
+    assert!(asked.status.success(), "{asked:?}");
+    for untrusted in [
+        &["health", "--url", &url][..],
+        &[&health[..], &["other.pem"]].concat(),
+    ] {
+        let said = fails(at, untrusted);
+        assert!(said.contains("by --ca FILE"), "{said}");
+    }
+    // Its name is looked at all the same.
+    let port = served.address.rsplit_once(':').unwrap().1;
+    let by_name = format!("https://localhost:{port}");
+    let said = fails(at, &["health", "--url", &by_name, "--ca", "own.pem"]);
+    assert!(said.contains("not valid for name"), "{said}");
+}
+
+#[test]
 fn the_health_of_a_server_is_asked_where_its_own_variables_say() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();

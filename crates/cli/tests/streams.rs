@@ -28,8 +28,13 @@ struct Serving {
 
 impl Serving {
     fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    fn start_with(options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut child = command(folder.path(), &["serve", "--bind", "127.0.0.1:0"])
+        let serve = [&["serve", "--bind", "127.0.0.1:0"], options].concat();
+        let mut child = command(folder.path(), &serve)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -136,15 +141,15 @@ fn a_replay_gives_results_to_who_watches() {
     assert!(seen.status.success());
     let seen = String::from_utf8(seen.stdout).unwrap();
     let first = concat!(
-        "instant 1000\n ?sensor      | ?degrees\n--------------+----------\n",
-        " <http://e/b> | 21\n(1 row)\n",
+        "instant 1000\n ?sensor | ?degrees\n---------+----------\n",
+        " :b      | 21\n(1 row)\n",
     );
     assert!(seen.starts_with(first), "{seen}");
     for part in [
         "instant 2000\n",
-        "<http://e/a> | 22",
+        ":a      | 22",
         "instant 3000\n",
-        "<http://e/c> | 25",
+        ":c      | 25",
     ] {
         assert!(seen.contains(part), "{part:?} is not in {seen}");
     }
@@ -280,6 +285,101 @@ fn what_is_wrong_is_said_in_its_place() {
 }
 
 #[test]
+fn what_is_refused_of_files_is_said_with_file_and_line() {
+    let server = Serving::with_query();
+    let good = "1000\t<http://e/a> <http://e/p> \"1\" .\n";
+    let wrong = "1000\t<http://e/a> <http://e/p> .\n";
+    let far = "99999999999999999\t<http://e/a> <http://e/p> \"1\" .\n";
+    server.write("wrong.tsv", format!("{good}{wrong}").as_bytes());
+    server.write("far.tsv", format!("{good}{far}").as_bytes());
+    server.write("wrong.ttl", b"@prefix : <http://e/> .\n:a :p .\n");
+    server.write("untold", b"1000 <http://e/a> <http://e/p> 1 .\n");
+    let push = |file: &str| server.fails(&["push", "readings", file]);
+    let said = push("wrong.tsv");
+    assert!(
+        said.starts_with("error: wrong.tsv, line 2, column 32: "),
+        "{said}"
+    );
+    assert!(
+        said.contains("\n  1000 <http://e/a> <http://e/p> .\n"),
+        "{said}"
+    );
+    let said = push("far.tsv");
+    assert!(
+        said.starts_with("error: far.tsv, line 2: the time 9999"),
+        "{said}"
+    );
+    let said = server.fails(&["push", "readings", "wrong.ttl", "--time", "1"]);
+    assert!(
+        said.starts_with("error: wrong.ttl, line 2, column "),
+        "{said}"
+    );
+    let said = push("untold");
+    assert!(
+        said.contains("--format") && said.contains("untold, line 1: "),
+        "{said}"
+    );
+    let said = server.fails(&["push", "absent", "wrong.tsv"]);
+    assert_eq!(said, "error: there is no stream absent\n");
+
+    // What is sent together comes from several files, and several parts come from one.
+    server.write("begin.tsv", format!("{good}\n{good}").as_bytes());
+    let replay = |files: &[&str]| server.fails(&[&["replay", "readings"], files].concat());
+    let said = replay(&["begin.tsv", "wrong.tsv"]);
+    assert!(said.starts_with("error: wrong.tsv: line 2: "), "{said}");
+    assert!(
+        said.ends_with("; no line was taken from line 1 of begin.tsv on\n"),
+        "{said}"
+    );
+    let said = replay(&["begin.tsv", "far.tsv"]);
+    assert!(
+        said.starts_with("error: far.tsv: line 2: the time 9999"),
+        "{said}"
+    );
+    let many = (1 << 20) / good.len() + 1;
+    server.write("long.tsv", (good.repeat(many) + wrong).as_bytes());
+    let said = replay(&["begin.tsv", "long.tsv"]);
+    let place = format!("error: long.tsv: line {}: ", many + 1);
+    assert!(said.starts_with(&place), "{said}");
+    let from = (1 << 20) / good.len() - 1;
+    let from = format!("; no line was taken from line {from} of long.tsv on\n");
+    assert!(said.ends_with(&from), "{said}");
+    let said = replay(&["."]);
+    assert!(
+        said.contains(".: cannot read the file: Is a directory"),
+        "{said}"
+    );
+}
+
+#[test]
+fn files_are_decompressed_by_what_they_hold() {
+    let server = Serving::with_query();
+    server.write("plain.tsv.gz", lines().as_bytes());
+    server.write(
+        "zstd.tsv",
+        &zstd::encode_all(lines().as_bytes(), 0).unwrap(),
+    );
+    let (report, _) = server.succeeds(&["push", "readings", "plain.tsv.gz"]);
+    assert_eq!(report, "4 accepted, 0 late\n");
+    let (_, said) = server.succeeds(&["replay", "readings", "zstd.tsv"]);
+    assert!(said.starts_with("replayed 4 tuples in "), "{said}");
+}
+
+#[test]
+fn a_file_that_is_too_large_is_refused_with_what_to_do() {
+    let server = Serving::start_with(&["--max-body", "2MiB"]);
+    server.succeeds(&["create", "readings", "--iri", "http://e/readings"]);
+    server.write("large.tsv", &vec![b'\n'; 64 << 20]);
+    let said = server.fails(&["push", "readings", "large.tsv"]);
+    let expected = "error: the body is larger than the 2097152 bytes that --max-body sets; \
+                    `jindou stream replay` sends files in parts\n";
+    assert_eq!(said, expected);
+    server.write("small.tsv", (lines() + &"\n".repeat(3 << 19)).as_bytes());
+    let (report, _) = server.succeeds(&["push", "readings", "small.tsv"]);
+    assert_eq!(report, "4 accepted, 0 late\n");
+}
+
+#[test]
 fn a_name_is_no_address() {
     let server = Serving::with_query();
     for arguments in [
@@ -330,4 +430,14 @@ fn who_watches_a_subscription_sees_what_is_gone() {
     let (seen, _) = server.succeeds(&["watch", "all", "--after", "0", "--limit", "3"]);
     assert!(seen.contains("\n <http://e/a> | 1\n"), "{seen}");
     assert!(seen.ends_with("\n- <http://e/a> | 1\n-(1 row)\n"), "{seen}");
+    // By the prefixes of the store, as `jindou query` shows them.
+    let table = ureq::put(format!("{}/prefixes", server.url))
+        .header("Content-Type", "application/json")
+        .send(r#"{"e": "http://e/"}"#);
+    assert!(table.unwrap().status().is_success());
+    let watch = ["watch", "all", "--after", "0", "--limit", "2"];
+    let (short, _) = server.succeeds(&watch);
+    assert!(short.contains("\n e:a | 1\n"), "{short}");
+    let (whole, _) = server.succeeds(&[&watch[..], &["--full-iris"]].concat());
+    assert!(whole.contains("\n <http://e/a> | 1\n"), "{whole}");
 }

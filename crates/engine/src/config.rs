@@ -2,8 +2,9 @@
 
 use std::env;
 use std::fmt;
+use std::io::ErrorKind;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -129,20 +130,65 @@ pub enum LoadPolicy {
     None,
 }
 
+/// What a [`LoadPolicy`] says of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LoadAdmission {
+    /// LOAD may read it.
+    Allowed,
+    /// LOAD might read it, but it is not there.
+    Absent,
+    /// LOAD may not read it, whether it is there or not.
+    Refused,
+}
+
 impl LoadPolicy {
-    /// True if LOAD may read the file; symbolic links are followed first.
-    pub(crate) fn allows(&self, path: &Path) -> bool {
+    /// Whether LOAD may read the file; symbolic links are followed first.
+    pub(crate) fn admits(&self, path: &Path) -> LoadAdmission {
         match self {
-            Self::Any => true,
-            Self::None => false,
-            Self::Folders(folders) => path.canonicalize().is_ok_and(|path| {
-                folders
-                    .iter()
-                    .filter_map(|folder| folder.canonicalize().ok())
-                    .any(|folder| path.starts_with(folder))
-            }),
+            Self::Any => LoadAdmission::Allowed,
+            Self::None => LoadAdmission::Refused,
+            Self::Folders(folders) => match path.canonicalize() {
+                Ok(real) if is_within(folders, &real) => LoadAdmission::Allowed,
+                Err(error) if is_absence(error.kind()) && is_absent_within(folders, path) => {
+                    LoadAdmission::Absent
+                }
+                _ => LoadAdmission::Refused,
+            },
         }
     }
+}
+
+/// Whether a path without links lies in one of the folders.
+fn is_within(folders: &[PathBuf], real: &Path) -> bool {
+    let mut folders = folders
+        .iter()
+        .filter_map(|folder| folder.canonicalize().ok());
+    folders.any(|folder| real.starts_with(folder))
+}
+
+fn is_absence(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+/// Whether a path that names nothing leads into one of the folders as far as it is there: of what lies
+/// elsewhere, by a link or by `..`, must not be known whether it is there.
+fn is_absent_within(folders: &[PathBuf], path: &Path) -> bool {
+    for there in path.ancestors().skip(1) {
+        match there.canonicalize() {
+            Ok(real) => {
+                let rest = path.strip_prefix(there).unwrap_or(path);
+                let mut names = rest.components();
+                let is_plain = names.all(|name| matches!(name, Component::Normal(_)));
+                let first = rest.components().next().map(|name| real.join(name));
+                // A link whose target is missing is there itself.
+                let is_missing = |first: PathBuf| first.symlink_metadata().is_err();
+                return is_plain && is_within(folders, &real) && first.is_some_and(is_missing);
+            }
+            Err(error) if is_absence(error.kind()) => {}
+            Err(_) => return false,
+        }
+    }
+    false
 }
 
 /// Makes a graph that stands before another one: slower, in smaller pieces, or with parts lost, as a
@@ -304,4 +350,57 @@ pub struct QueryOptions {
     /// Refuse a query that would wait for others, as one with SERVICE does, with
     /// [`EngineError::WouldWait`](crate::EngineError::WouldWait): for threads that must not block.
     pub must_not_wait: bool,
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use LoadAdmission::{Absent, Allowed, Refused};
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn files_of_other_folders_are_refused_whether_they_are_there_or_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("allowed/sub")).expect("it is made");
+        fs::create_dir(at("other")).expect("it is made");
+        fs::write(at("allowed/a.ttl"), "").expect("it is written");
+        fs::write(at("other/there.ttl"), "").expect("it is written");
+        for (name, target) in [
+            ("allowed/out", "other"),
+            ("allowed/to-there", "other/there.ttl"),
+            ("allowed/to-absent", "other/absent.ttl"),
+            ("allowed/in", "allowed/sub"),
+        ] {
+            symlink(at(target), at(name)).expect("it is made");
+        }
+        let policy = LoadPolicy::Folders(vec![at("allowed"), at("gone")]);
+        for (name, expected) in [
+            ("allowed/a.ttl", Allowed),
+            ("allowed/sub/../a.ttl", Allowed),
+            ("allowed/absent.ttl", Absent),
+            ("allowed/absent/absent.ttl", Absent),
+            ("allowed/a.ttl/absent", Absent),
+            ("allowed/in/absent.ttl", Absent),
+            ("allowed/sub/../absent.ttl", Absent),
+            ("other/there.ttl", Refused),
+            ("other/absent.ttl", Refused),
+            ("other/absent/absent.ttl", Refused),
+            ("allowed/out/there.ttl", Refused),
+            ("allowed/out/absent.ttl", Refused),
+            ("allowed/to-there", Refused),
+            ("allowed/to-absent", Refused),
+            ("allowed/to-there/absent", Refused),
+            ("allowed/to-absent/absent", Refused),
+            ("allowed/../other/absent.ttl", Refused),
+            ("allowed/absent/../../other/there.ttl", Refused),
+            ("gone/absent.ttl", Refused),
+            ("allowed-too/absent.ttl", Refused),
+        ] {
+            assert_eq!(policy.admits(&at(name)), expected, "{name}");
+            assert_eq!(LoadPolicy::None.admits(&at(name)), Refused, "{name}");
+        }
+        assert_eq!(policy.admits(Path::new("")), Refused);
+    }
 }

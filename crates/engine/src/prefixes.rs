@@ -64,6 +64,9 @@ pub enum PrefixError {
     /// A text has more than declarations of prefixes.
     #[error("the text states triples, where declarations of prefixes alone are asked for")]
     States,
+    /// A text that should declare prefixes declares none.
+    #[error("the text declares no prefix")]
+    Empty,
     /// The table is full.
     #[error("there are more than {} prefixes", PrefixTable::MOST)]
     TooMany,
@@ -120,7 +123,7 @@ impl PrefixTable {
     /// ```
     ///
     /// # Errors
-    /// What is wrong with the text, triples included; why a prefix cannot be.
+    /// What is wrong with the text, triples included, or that it declares nothing; why a prefix cannot be.
     pub fn of_turtle(text: &[u8]) -> Result<Self, PrefixError> {
         let mut parser = RdfParser::from_format(RdfFormat::Turtle).for_slice(text);
         match parser.next() {
@@ -135,7 +138,11 @@ impl PrefixTable {
         for (name, iri) in parser.prefixes() {
             table.set(name, iri)?;
         }
-        Ok(table)
+        match table.is_empty() {
+            // A table is not emptied by what came empty by mistake.
+            true => Err(PrefixError::Empty),
+            false => Ok(table),
+        }
     }
 
     /// Declarations of all prefixes, as Turtle has them.
@@ -178,6 +185,19 @@ impl PrefixTable {
     pub fn after(&self, declared: &[(String, String)]) -> Names {
         let own = self.0.iter().map(|(name, iri)| (name.clone(), iri.clone()));
         Names::new(declared.iter().cloned().chain(own))
+    }
+
+    /// The names by which the answer to a query is written: what its text declares, and then those of the
+    /// table. Of a text that is wrong, what it declares before the mistake.
+    ///
+    /// ```
+    /// let table = jindou_engine::PrefixTable::default();
+    /// let names = table.names_for("PREFIX e: <http://e/> SELECT * { ?s e:p ?o }", None);
+    /// assert!(!names.is_empty());
+    /// ```
+    #[must_use]
+    pub fn names_for(&self, text: &str, base: Option<&str>) -> Names {
+        self.after(&jindou_syntax::prefixes(text, base))
     }
 
     /// Adds prefixes whose names are not there; those that no table has are passed over, as is what a
@@ -250,7 +270,7 @@ impl Database {
     /// database knows. Of a text that is wrong, what it declares before the mistake.
     #[must_use]
     pub fn names_for(&self, text: &str, base: Option<&str>) -> Names {
-        self.prefixes().after(&jindou_syntax::prefixes(text, base))
+        self.prefixes().names_for(text, base)
     }
 
     /// Replaces all prefixes that the database knows. For a stored one they are on the device when this
@@ -403,6 +423,16 @@ mod tests {
         assert!(table.remove("p1") && !table.remove("p1"));
         table.set("q", "http://e/").expect("there is room again");
         assert_eq!(table.get("p0"), Some("http://f/"));
+    }
+
+    #[test]
+    fn a_text_without_declarations_is_no_table() {
+        for text in ["", " \n", "# nothing", "@base <http://e/> ."] {
+            let error = PrefixTable::of_turtle(text.as_bytes());
+            assert_eq!(error, Err(PrefixError::Empty), "{text}");
+        }
+        let table = PrefixTable::of_turtle(b"PREFIX : <http://e/>").expect("it declares one");
+        assert_eq!(table.get(""), Some("http://e/"));
     }
 
     #[test]

@@ -3,12 +3,13 @@
 //! All operations of a request work on one copy of the latest snapshot, each on what those before
 //! it left; the copy becomes the next snapshot as a whole, or is thrown away.
 
+use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jindou_exec::{CancellationToken, Table};
-use jindou_ingest::Source;
+use jindou_ingest::{IngestError, Source};
 use jindou_model::{GraphRef, IdQuad, Pattern, PredicateId, SnapshotNumber, TermId, TermKind, key};
 use jindou_plan::physical::{Dataset, Slot, TemplateSlot};
 use jindou_plan::{
@@ -21,6 +22,7 @@ use oxrdf::{NamedNode, TermRef};
 
 use crate::attempt::{Done, Step};
 use crate::background::SHORT_TEXT_BYTES;
+use crate::config::LoadAdmission;
 use crate::database::Inner;
 use crate::deadline::Deadline;
 use crate::document::{Document, GraphNames};
@@ -241,12 +243,16 @@ impl Inner {
             });
         };
         let path = decode_path(path);
-        if !self.config.load.allows(&path) {
-            return Err(EngineError::Forbidden {
+        match self.config.load.admits(&path) {
+            LoadAdmission::Allowed => Ok(Source::regular_file(path).with_base_iri(iri.as_str())),
+            LoadAdmission::Absent => Err(EngineError::Ingest(IngestError::Io {
+                file: path.display().to_string().into(),
+                source: io::Error::new(io::ErrorKind::NotFound, "there is no such file"),
+            })),
+            LoadAdmission::Refused => Err(EngineError::Forbidden {
                 what: format!("LOAD <{}>", iri.as_str()),
-            });
+            }),
         }
-        Ok(Source::regular_file(path).with_base_iri(iri.as_str()))
     }
 }
 

@@ -198,6 +198,11 @@ fn read_on<S: QuadSink>(
             // The names of RDF/XML are those of the element that the parser is in, so the end has none.
             is_begun = true;
             delivery.note_prefixes(items.prefixes());
+            if item.is_none()
+                && let Some(watch) = place.watch.as_deref()
+            {
+                delivery.note_prefixes(watch.root_names());
+            }
         }
         // After a quad alone the parser can go on.
         let (error, fault, rest_dropped) = match item {

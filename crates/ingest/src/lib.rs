@@ -61,6 +61,7 @@ mod xml_encoding;
 mod xml_entities;
 mod xml_literal;
 mod xml_marks;
+mod xml_names;
 mod xml_rewrite;
 mod xml_tags;
 

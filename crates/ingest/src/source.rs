@@ -296,17 +296,36 @@ pub(crate) fn prepare(source: Source) -> Result<Prepared, IngestError> {
     })
 }
 
-/// How a text begins that may be compressed, whatever its name says.
-fn head_of(mut raw: impl Read, named: Compression) -> io::Result<Vec<u8>> {
-    let mut magic = Vec::new();
-    (&mut raw)
-        .take(Compression::MAGIC_BYTES as u64)
-        .read_to_end(&mut magic)?;
-    let compression = match Compression::from_magic(&magic) {
+/// How a source is compressed that begins so: as its first bytes say, and where they say nothing, as its
+/// name does, unless they are plain text.
+fn compression_of(head: &[u8], named: Compression) -> Compression {
+    match Compression::from_magic(head) {
+        Compression::None if is_text(head) => Compression::None,
+        // Only the name says so: let the decompressor tell what is wrong.
         Compression::None => named,
         found => found,
+    }
+}
+
+/// Whether a source begins with text in UTF-8, whose last character may be cut.
+fn is_text(head: &[u8]) -> bool {
+    let whole = match std::str::from_utf8(head) {
+        Ok(text) => text,
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(&head[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return false,
     };
-    let buffered = BufReader::with_capacity(COMPRESSED_BUFFER_BYTES, Cursor::new(magic).chain(raw));
+    let is_control = |c: char| c.is_control() && !c.is_ascii_whitespace();
+    !whole.is_empty() && !whole.contains(is_control)
+}
+
+/// How a text begins that may be compressed, whatever its name says.
+fn head_of(mut raw: impl Read, named: Compression) -> io::Result<Vec<u8>> {
+    let mut begin = Vec::new();
+    (&mut raw).take(HEAD_BYTES as u64).read_to_end(&mut begin)?;
+    let compression = compression_of(&begin, named);
+    let buffered = BufReader::with_capacity(COMPRESSED_BUFFER_BYTES, Cursor::new(begin).chain(raw));
     let text: Box<dyn Read + '_> = match compression {
         Compression::None => Box::new(buffered),
         Compression::Gzip => Box::new(MultiGzDecoder::new(buffered)),
@@ -364,21 +383,18 @@ impl Prepared {
             Input::Reader(reader) => reader,
         };
         // What comes slowly is not waited for where it has nothing to say.
-        let looked_at = match self.format {
-            Expected::Given(_) => Compression::MAGIC_BYTES,
-            Expected::Likely(_) => HEAD_BYTES,
+        let looked_at = match (self.format, self.named_compression) {
+            (Expected::Given(_), Compression::None) => Compression::MAGIC_BYTES,
+            _ => HEAD_BYTES,
         };
         let mut head = Vec::with_capacity(looked_at);
         (&mut raw)
             .take(looked_at as u64)
             .read_to_end(&mut head)
             .map_err(io_error)?;
-        let found = Compression::from_magic(&head);
-        let compression = self.compression.unwrap_or(match found {
-            // Only the name says so: let the decompressor tell what is wrong.
-            Compression::None => self.named_compression,
-            found => found,
-        });
+        let compression = self
+            .compression
+            .unwrap_or_else(|| compression_of(&head, self.named_compression));
         let head_is_empty = head.is_empty();
         let mut format = match (self.format, compression) {
             (Expected::Given(_), _) | (_, Compression::None) => Some(self.format.of(&head)),

@@ -9,17 +9,21 @@
 use crate::xml_base::Bases;
 use crate::xml_entities::{Entities, TooMuch};
 use crate::xml_marks::{Literals, Marks};
+use crate::xml_names::RootNames;
 use crate::xml_rewrite::Rewriter;
 use crate::xml_tags::Tags;
 use std::io::{self, BufRead, BufReader, Read};
-use std::sync::Arc;
+use std::mem::take;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 /// What is known about the bytes that the parser has got.
 pub(crate) struct XmlWatch {
     line: AtomicU64,
     closed: AtomicBool,
     marks: Arc<Marks>,
+    /// Set once the start tag of the root is read.
+    root_names: OnceLock<RootNames>,
 }
 
 impl XmlWatch {
@@ -28,6 +32,7 @@ impl XmlWatch {
             line: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             marks: Arc::new(Marks::new()),
+            root_names: OnceLock::new(),
         }
     }
 
@@ -39,6 +44,11 @@ impl XmlWatch {
     /// Whether the document may end after the last byte read.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Relaxed)
+    }
+
+    /// The prefixes that the root element declares, as far as it was read.
+    pub(crate) fn root_names(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.root_names.get().into_iter().flat_map(RootNames::iter)
     }
 
     /// What is put into the XML literals of the document.
@@ -100,6 +110,10 @@ impl<R: Read> XmlReader<R> {
             self.end.entities.finish_declaration().map_err(refused)?;
         }
         self.watch.closed.store(self.end.is_closed(), Relaxed);
+        if self.end.has_root {
+            let names = || take(&mut self.end.root_names);
+            self.watch.root_names.get_or_init(names);
+        }
         self.inner.consume(n);
         Ok(true)
     }
@@ -160,6 +174,7 @@ struct XmlEnd {
     entities: Entities,
     literals: Literals,
     bases: Bases,
+    root_names: RootNames,
 }
 
 /// What is known where an attribute or a tag ends.
@@ -180,6 +195,7 @@ impl XmlEnd {
             has_root: false,
             entities: Entities::default(),
             literals: Literals::default(),
+            root_names: RootNames::default(),
         }
     }
 
@@ -222,6 +238,9 @@ impl XmlEnd {
                 Some(_) => self.tags.inside(b),
                 None => {
                     let attribute = self.tags.attribute()?;
+                    if !self.has_root {
+                        self.root_names.attribute(&attribute, &self.entities);
+                    }
                     self.literals.attribute(&attribute, &self.entities);
                     if !self.literals.is_within()
                         && let Some(base) = self.bases.attribute(&attribute, &self.entities)

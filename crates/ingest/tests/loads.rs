@@ -8,7 +8,7 @@ use jindou_ingest::{
 };
 use oxrdf::{NamedNode, QuadRef};
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Cursor, Write};
 use std::path::PathBuf;
 
 /// One triple in each format: `<http://a/s> <http://a/p> "o"`.
@@ -84,6 +84,92 @@ fn every_ending_loads_in_every_compression() {
 }
 
 #[test]
+fn plain_text_loads_whatever_compression_its_name_says() {
+    let dir = tempfile::tempdir().unwrap();
+    for (ending, text) in ONE_TRIPLE {
+        for (_, suffix) in COMPRESSIONS {
+            // With the ending of its format, and without it.
+            for name in [format!("data.{ending}{suffix}"), format!("data{suffix}")] {
+                let path = dir.path().join(&name);
+                fs::write(&path, text).unwrap();
+                for source in [Source::path(&path), Source::bytes(name.as_str(), text)] {
+                    let (quads, _) = collect(vec![source], &options(2, 8)).unwrap();
+                    assert_eq!(quads, ["<http://a/s> <http://a/p> \"o\""], "{name}");
+                }
+            }
+        }
+    }
+    // Characters that are cut where the text is looked at.
+    for shift in 0..4 {
+        let comment = format!("#{}{}\n", "x".repeat(shift), "漢".repeat(1000));
+        let text = comment + "<http://a> <http://b> <http://c> .\n";
+        for source in [
+            Source::bytes("x.nt.gz", text.as_str()),
+            Source::reader("x.gz", Cursor::new(text.clone())).with_format(Format::NTriples),
+        ] {
+            assert_eq!(collect(vec![source], &options(1, 8)).unwrap().1.quads, 1);
+        }
+    }
+}
+
+#[test]
+fn documents_without_statements_declare_their_prefixes() {
+    let declared = |text: &str, format: Format, lenient: bool| {
+        let source = Source::bytes("x", text).with_format(format);
+        let options = LoadOptions {
+            lenient,
+            ..options(1, 8)
+        };
+        let (_, report) = collect(vec![source], &options).unwrap();
+        assert_eq!(report.quads, 0, "{text}");
+        report.prefixes
+    };
+    let xml = "<!DOCTYPE r [<!ENTITY n \"http://n/\">]>\n<r:RDF\n xmlns:r='http://www.w3.org/1999/02/22-rdf-syntax-ns#'\n xmlns='http://d/' \
+               xmlns:e=\"http://e/?a&amp;b\" xmlns:n='&n;' xmlns:relative='x' e:not='one'>\n</r:RDF>";
+    let long = format!(
+        "<r:RDF xmlns:e='http://e/{}' xmlns:r='http://www.w3.org/1999/02/22-rdf-syntax-ns#'/>",
+        "x".repeat(300)
+    );
+    let rdf = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
+    for (text, format, expected) in [
+        (
+            "@prefix e: <http://e/> . PREFIX : <http://d/>",
+            Format::Turtle,
+            &[("", "http://d/"), ("e", "http://e/")][..],
+        ),
+        (
+            "# none\n@prefix e: <http://e/> . e:g {}",
+            Format::TriG,
+            &[("e", "http://e/")],
+        ),
+        (
+            xml,
+            Format::RdfXml,
+            &[("", "http://d/"), ("e", "http://e/?a&b"), ("r", rdf)],
+        ),
+        (&long, Format::RdfXml, &[("r", rdf)]),
+        (
+            r#"{"@context": {"e": "http://e/"}}"#,
+            Format::JsonLd,
+            &[("e", "http://e/")],
+        ),
+        (
+            r#"{"@context": {"e": "http://e/"}, "@graph": []}"#,
+            Format::JsonLd,
+            &[("e", "http://e/")],
+        ),
+    ] {
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(name, iri)| ((*name).to_owned(), (*iri).to_owned()))
+            .collect();
+        for lenient in [false, true] {
+            assert_eq!(declared(text, format, lenient), expected, "{text}");
+        }
+    }
+}
+
+#[test]
 fn members_frames_and_streams_behind_one_another_are_all_read() {
     for (compression, suffix) in COMPRESSIONS {
         let mut data = Vec::new();
@@ -110,7 +196,7 @@ fn damaged_compressed_data_is_an_error_that_names_file_and_compression() {
             for data in [
                 whole[..whole.len() / 2].to_vec(),
                 Vec::new(),
-                b"plain text".to_vec(),
+                b"no text\0".to_vec(),
             ] {
                 let lenient = LoadOptions {
                     lenient: true,

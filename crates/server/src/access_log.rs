@@ -14,7 +14,7 @@ use hyper::{Method, Request, Response};
 use serde_json::json;
 
 use crate::body::Body;
-use crate::log::{Line, Log, LogFormat, push_escaped};
+use crate::log::{Line, Log, LogFormat, push_escaped, push_word};
 use crate::queries::Client;
 
 /// Bytes of a path that a line has.
@@ -129,16 +129,5 @@ impl Line for Asked {
             true => &b"\n"[..],
             false => b" cut\n",
         });
-    }
-}
-
-/// Adds a name, which is one word whatever is in it.
-fn push_word(name: &str, out: &mut Vec<u8>) {
-    let from = out.len();
-    push_escaped(name, out);
-    for byte in &mut out[from..] {
-        if *byte == b' ' {
-            *byte = b'_';
-        }
     }
 }

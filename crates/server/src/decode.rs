@@ -1,6 +1,6 @@
 //! How is the body of a request decompressed, as it comes?
 //!
-//! By its `Content-Encoding`, into a sink that counts each byte before it keeps it: what a few bytes
+//! By its `Content-Encoding`, or by how a document begins that has none, into a sink that counts each byte before it keeps it: what a few bytes
 //! stand for is never there at once.
 
 use std::io::{self, Write};
@@ -9,6 +9,7 @@ use brotli_decompressor::DecompressorWriter;
 use flate2::write::MultiGzDecoder;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_ENCODING, HeaderMap};
+use jindou_engine::ingest::Compression;
 use zstd::stream::{raw, zio};
 use zstd::zstd_safe::DParameter;
 
@@ -17,6 +18,8 @@ use crate::error::Refusal;
 /// The longest window of zstd, as a power of two: what decoders are asked to support (RFC 8878, section
 /// 3.1.1.1.2).
 const ZSTD_WINDOW_LOG: u32 = 23;
+/// First bytes of a document that say how it is compressed.
+pub(crate) const MARK_BYTES: usize = 4;
 /// Bytes that the decoder of brotli hands on at once.
 const BROTLI_BUFFER_BYTES: usize = 64 << 10;
 
@@ -50,6 +53,16 @@ impl Coding {
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "the Content-Encoding of a body is gzip, zstd, br or identity, and one of them",
             )),
+        }
+    }
+
+    /// How a document of RDF is compressed of which no header says so, as files that are sent as they are:
+    /// neither gzip's mark nor that of zstd can begin a text.
+    pub(crate) fn of_document(head: &[u8]) -> Self {
+        match Compression::from_magic(head) {
+            Compression::Gzip => Self::Gzip,
+            Compression::Zstd => Self::Zstd,
+            _ => Self::Identity,
         }
     }
 
@@ -101,7 +114,7 @@ impl Coding {
         })
     }
 
-    /// A body that is not what its header says.
+    /// A body that is not what its header or its beginning says.
     pub(crate) fn malformed(self, error: &io::Error) -> Refusal {
         Refusal::bad_request(format!("the body is no whole {}: {error}", self.name()))
     }

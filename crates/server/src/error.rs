@@ -42,20 +42,31 @@ pub(crate) struct Refusal {
     /// The query that failed.
     pub(crate) query: Option<QueryId>,
     /// What is wrong, or not supported, in its text.
-    pub(crate) mistake: Option<Mistake>,
+    pub(crate) mistake: Option<Box<Mistake>>,
     /// Whether to ask for credentials.
     pub(crate) challenge: bool,
 }
 
-/// A mistake in the text of a query or an update.
+/// A mistake in the text of a query or an update, or in a document.
 #[derive(Debug)]
 pub(crate) struct Mistake {
     /// From 1.
     pub(crate) line: u64,
-    /// In characters, from 1.
-    pub(crate) column: u64,
+    /// In characters, from 1, where it is known.
+    pub(crate) column: Option<u64>,
     /// What would mend it, where that is likely.
     pub(crate) hint: Option<String>,
+}
+
+impl Mistake {
+    /// Without a hint.
+    pub(crate) fn at(line: u64, column: Option<u64>) -> Box<Self> {
+        Box::new(Self {
+            line,
+            column,
+            hint: None,
+        })
+    }
 }
 
 impl Refusal {
@@ -143,19 +154,23 @@ impl From<EngineError> for Refusal {
             EngineError::Syntax {
                 line, column, hint, ..
             } => Self {
-                mistake: Some(Mistake { line, column, hint }),
+                mistake: Some(Box::new(Mistake {
+                    line,
+                    column: Some(column),
+                    hint,
+                })),
                 ..Self::bad_request(said)
             },
             EngineError::Unsupported { place, .. } => Self {
-                mistake: place.map(|place| Mistake {
-                    line: place.line,
-                    column: place.column,
-                    hint: None,
-                }),
+                mistake: place.map(|place| Mistake::at(place.line, Some(place.column))),
                 ..Self::new(StatusCode::NOT_IMPLEMENTED, said)
             },
             EngineError::InvalidQuery { message } => Self::bad_request(message),
-            EngineError::Event { .. } | EngineError::NoSuchResult { .. } => Self::bad_request(said),
+            EngineError::Event { line, .. } => Self {
+                mistake: line.map(|line| Mistake::at(line, None)),
+                ..Self::bad_request(said)
+            },
+            EngineError::NoSuchResult { .. } => Self::bad_request(said),
             EngineError::Timeout { limit } => Self::new(
                 StatusCode::GATEWAY_TIMEOUT,
                 format!("the query took longer than its limit of {limit:?}"),

@@ -13,7 +13,8 @@ use hyper::{Method, Request, Response, StatusCode};
 use jindou_engine::ingest::{Compression, Format, Source};
 use jindou_engine::results::{GraphFormat, GraphWriter, Offer, QuadText, negotiate};
 use jindou_engine::{
-    Database, EngineError, GraphReport, GraphSelection, QueryOptions, UpdateOptions, UpdateReport,
+    Database, EngineError, GraphReport, GraphSelection, QueryOptions, Reservation, UpdateOptions,
+    UpdateReport,
 };
 use oxrdf::NamedNode;
 
@@ -35,6 +36,9 @@ pub(crate) const METHODS: &str = "GET, HEAD, PUT, POST, DELETE, OPTIONS";
 
 /// The media type of forms with files.
 const MULTIPART: &str = "multipart/form-data";
+/// What a part of one is called in messages, and the body of another request.
+const PART: &str = "the part of the form";
+const BODY: &str = "the body";
 /// What a graph may take, with its text, to be laid out as a whole.
 pub(crate) const MOST_GATHERED_BYTES: usize = 16 << 20;
 /// Triples between two looks at the clock.
@@ -56,6 +60,15 @@ struct Target {
     base: String,
     /// The graph was asked for by nothing, and named here.
     new: bool,
+}
+
+/// The documents that a request brings.
+struct Brought {
+    documents: Vec<Source>,
+    /// How many bytes they have, decompressed.
+    bytes: usize,
+    /// What they take; to be kept until they are stored.
+    memory: Vec<Reservation>,
 }
 
 impl Service {
@@ -223,33 +236,12 @@ impl Service {
             // What is not taken is not read first.
             format(&media_type(&kind))?;
         }
-        // The parts of a form are told apart in memory.
-        let body = match is_form {
-            true => Document::InMemory(self.receive(request).await?),
-            false => self.receive_document(request).await?,
-        };
-        let (documents, length, copied) = match body {
-            Document::InFile(spooled) => {
-                let mut head = [0; SNIFFED_BYTES];
-                let head = spooled.peek(&mut head).map_err(|_| Refusal::internal())?;
-                let format = format_of(&media_type(&kind), head)?;
-                let length = usize::try_from(spooled.bytes()).unwrap_or(usize::MAX);
-                let source = Source::reader("the body", spooled);
-                (vec![document(source, format, &target.base)], length, None)
-            }
-            Document::InMemory(body) => {
-                let length = body.bytes.len();
-                // Sources copy their bytes, and those of a part were copied from the body before.
-                let copies = if is_form { 2 } else { 1 };
-                let copied = self.reserve_large(length * copies)?;
-                (documents(&kind, body.bytes, &target.base)?, length, copied)
-            }
-        };
-        let write = self.write_of(text, length, client);
+        let brought = self.brought(request, &kind, &target.base).await?;
+        let write = self.write_of(text, brought.bytes, client);
         let stored = target.stored.clone();
         let work = move |database: &Database, options| {
-            let _memory = copied;
-            stored.write(replace, database, documents, &options)
+            let _memory = brought.memory;
+            stored.write(replace, database, brought.documents, &options)
         };
         let report: fn(&GraphReport) -> &UpdateReport = |done| &done.update;
         let (done, id) = self.executor.write(write, report, work).await?;
@@ -263,6 +255,75 @@ impl Service {
             response.headers_mut().insert(LOCATION, location);
         }
         Ok(response)
+    }
+
+    /// Reads what a request brings.
+    async fn brought(
+        &self,
+        request: Request<Incoming>,
+        kind: &str,
+        base: &str,
+    ) -> Result<Brought, Refusal> {
+        if media_type(kind) == MULTIPART {
+            // Its parts are distinguished in memory.
+            let form = self.receive(request).await?;
+            return self.brought_by_form(kind, &form.bytes, base).await;
+        }
+        match self.receive_document(request).await? {
+            Document::InFile(spooled) => {
+                let mut head = [0; SNIFFED_BYTES];
+                let head = spooled.peek(&mut head).map_err(|_| Refusal::internal())?;
+                let format = format_of(&media_type(kind), head)?;
+                Ok(Brought {
+                    bytes: usize::try_from(spooled.bytes()).unwrap_or(usize::MAX),
+                    documents: vec![document(Source::reader(BODY, spooled), format, base)],
+                    memory: Vec::new(),
+                })
+            }
+            Document::InMemory(body) => {
+                let bytes = body.bytes.len();
+                // Sources copy their bytes.
+                let memory = self.reserve_large(bytes)?.into_iter().collect();
+                Ok(Brought {
+                    documents: document_of_body(kind, body.bytes, base)?,
+                    bytes,
+                    memory,
+                })
+            }
+        }
+    }
+
+    async fn brought_by_form(
+        &self,
+        kind: &str,
+        form: &[u8],
+        base: &str,
+    ) -> Result<Brought, Refusal> {
+        // The bytes of a part are copied from the form, and sources copy theirs.
+        let mut memory: Vec<_> = self.reserve_large(2 * form.len())?.into_iter().collect();
+        let (mut documents, mut unpacked_bytes) = (Vec::new(), 0);
+        for part in multipart::parts(kind, form)? {
+            let most_bytes = self.config.max_body_bytes - unpacked_bytes;
+            let source = match self.unpack(part.bytes, most_bytes).await? {
+                Some(unpacked) => {
+                    unpacked_bytes += unpacked.bytes.len();
+                    memory.extend(unpacked.memory);
+                    memory.extend(self.reserve_large(unpacked.bytes.len())?);
+                    let format = format_of_part(&part, &unpacked.bytes)?;
+                    document(Source::bytes(PART, unpacked.bytes), format, base)
+                }
+                None => {
+                    let format = format_of_part(&part, part.bytes)?;
+                    document(Source::bytes(PART, part.bytes), format, base)
+                }
+            };
+            documents.push(source);
+        }
+        Ok(Brought {
+            documents,
+            bytes: form.len() + unpacked_bytes,
+            memory,
+        })
     }
 
     pub(crate) fn write_of(&self, text: String, size: usize, client: &Arc<Client>) -> Write {
@@ -346,33 +407,27 @@ fn absent(graph: Option<&NamedNode>) -> Refusal {
     Refusal::new(StatusCode::NOT_FOUND, format!("there is no graph {name}"))
 }
 
-/// The documents in the body of a request.
-fn documents(kind: &str, body: Vec<u8>, base: &str) -> Result<Vec<Source>, Refusal> {
-    if media_type(kind) == MULTIPART {
-        let parts = multipart::parts(kind, &body)?;
-        return parts
-            .into_iter()
-            .map(|part| {
-                let ending = part.file_name.rsplit_once('.');
-                let by_name = ending.and_then(|(_, ending)| Format::from_extension(ending));
-                let kind = media_type(part.content_type);
-                let format = match by_name {
-                    // What browsers say of files that they do not know.
-                    Some(_) if Format::is_vague(&kind) => Format::of_content(part.bytes, by_name)
-                        .ok_or_else(|| unknown_format(&kind))?,
-                    _ => format_of(&kind, part.bytes)?,
-                };
-                let source = Source::bytes("the part of the form", part.bytes);
-                Ok(document(source, format, base))
-            })
-            .collect();
-    }
+/// The document in the body of a request that is no form; none, if nothing came.
+fn document_of_body(kind: &str, body: Vec<u8>, base: &str) -> Result<Vec<Source>, Refusal> {
     if body.is_empty() && kind.is_empty() {
         return Ok(Vec::new());
     }
     let format = format_of(&media_type(kind), &body)?;
-    let source = Source::bytes("the body", body);
+    let source = Source::bytes(BODY, body);
     Ok(vec![document(source, format, base)])
+}
+
+/// The format of a part of a form that begins so.
+fn format_of_part(part: &multipart::Part<'_>, head: &[u8]) -> Result<Format, Refusal> {
+    let kind = media_type(part.content_type);
+    let (by_name, _) = Format::from_file_name(part.file_name);
+    match by_name {
+        // What browsers say of files that they do not know.
+        Some(_) if Format::is_vague(&kind) => {
+            Format::of_content(head, by_name).ok_or_else(|| unknown_format(&kind))
+        }
+        _ => format_of(&kind, head),
+    }
 }
 
 /// So much of a document says its format, where no media type does.
@@ -519,7 +574,7 @@ mod tests {
     #[test]
     fn an_empty_body_is_an_empty_graph_in_any_format() {
         let count = |kind: &str, body: &'static str| {
-            documents(kind, body.into(), "http://e/").map(|documents| documents.len())
+            document_of_body(kind, body.into(), "http://e/").map(|documents| documents.len())
         };
         assert_eq!(count("", "").ok(), Some(0));
         assert_eq!(count("text/turtle; charset=utf-8", "").ok(), Some(1));

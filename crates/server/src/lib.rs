@@ -46,8 +46,8 @@
 //! A query with `SERVICE` makes the server call other endpoints, which it does only as far as
 //! [`ServerConfig::services`] allows, and never on the thread that read the request.
 //!
-//! A body may be compressed by gzip, zstd or br (`Content-Encoding`), and what counts is how long it is
-//! then: a document for the graph store may be as large as temporary files of the database may, any other
+//! A body may be compressed by gzip, zstd or br (`Content-Encoding`), and a document for the graph store by
+//! gzip or zstd without a header; what counts is how long it is then: a document for the graph store may be as large as temporary files of the database may, any other
 //! body as [`ServerConfig::max_body_bytes`]; 413 names the option that raises the limit.
 //!
 //! Where credentials are known ([`AccessPolicy::Known`]), a client says who it is by HTTP Basic or a Bearer token.
@@ -57,8 +57,8 @@
 //! with too many wrong tries or requests.
 //!
 //! What went wrong is a line of plain text, or a document of RFC 9457 where `Accept` names
-//! `application/problem+json` (with `line`, `column` and perhaps a `hint` about a text that is
-//! wrong): 400 for a query that is wrong (`line 3, column 14: ...`), 501 for what the engine lacks, 504 when the time is up, 422 when the result has too many
+//! `application/problem+json` (with `line`, `column` where it is known, and perhaps a `hint` about a text that
+//! is wrong): 400 for a query that is wrong (`line 3, column 14: ...`), 501 for what the engine lacks, 504 when the time is up, 422 when the result has too many
 //! rows, 409 when somebody ended the query, 403 for an endpoint that may not be called, 502 for one
 //! that does not answer, 503 when the query needs too much memory or too large temporary files, 507
 //! when the server's disk has no room for these, and 503 with `Retry-After` when

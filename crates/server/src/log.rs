@@ -24,7 +24,7 @@ const TOLD_EVERY: Duration = Duration::from_secs(60);
 /// How a line of a log looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people.
+    /// For people, and for tools that cut lines into words.
     #[default]
     Text,
     /// An object of JSON on each line.
@@ -263,6 +263,17 @@ pub(crate) fn push_escaped(text: &str, out: &mut Vec<u8>) {
                 out.extend(format!("\\u{{{:x}}}", u32::from(character)).bytes());
             }
             _ => out.extend(character.encode_utf8(&mut [0; 4]).bytes()),
+        }
+    }
+}
+
+/// Adds a name, which is one word whatever is in it.
+pub(crate) fn push_word(name: &str, out: &mut Vec<u8>) {
+    let from = out.len();
+    push_escaped(name, out);
+    for byte in &mut out[from..] {
+        if *byte == b' ' {
+            *byte = b'_';
         }
     }
 }

@@ -1,15 +1,16 @@
 //! How are the prefixes that the database knows read and replaced?
 //!
 //! `GET /prefixes` gives an object of JSON, name to IRI, or declarations in Turtle; `PUT` takes the same
-//! in the place of all that there are.
+//! in the place of all that there are. The empty object alone removes all: a body that is empty, or
+//! declares nothing, is rather a file that was not found.
 
 use std::collections::BTreeMap;
 
 use hyper::body::Incoming;
 use hyper::header::{HeaderValue, VARY};
 use hyper::{Method, Request, Response, StatusCode};
-use jindou_engine::PrefixTable;
 use jindou_engine::results::{Offer, negotiate};
+use jindou_engine::{PrefixError, PrefixTable};
 
 use crate::body::Body;
 use crate::error::Refusal;
@@ -100,7 +101,9 @@ impl Service {
 
 /// The prefixes that a body has.
 fn table(format: Format, body: &[u8]) -> Result<PrefixTable, Refusal> {
-    let refused = |error: jindou_engine::PrefixError| Refusal::bad_request(error.to_string());
+    if body.trim_ascii().is_empty() {
+        return Err(refused(PrefixError::Empty));
+    }
     match format {
         Format::Turtle => PrefixTable::of_turtle(body).map_err(refused),
         Format::Json => {
@@ -116,4 +119,16 @@ fn table(format: Format, body: &[u8]) -> Result<PrefixTable, Refusal> {
             Ok(table)
         }
     }
+}
+
+/// What the client is told of prefixes that cannot be.
+fn refused(error: PrefixError) -> Refusal {
+    let said = match error {
+        PrefixError::Empty => format!(
+            "{error}, so nothing was changed; a prefix is removed by a table without it, and all of them \
+             by the object {{}} as {JSON}"
+        ),
+        error => error.to_string(),
+    };
+    Refusal::bad_request(said)
 }

@@ -6,7 +6,7 @@
 use std::io;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::Request;
 use hyper::StatusCode;
@@ -16,7 +16,7 @@ use jindou_engine::{MemoryPool, Reservation, SpillLimits};
 use tokio::time::Instant;
 
 use crate::connections::Peer;
-use crate::decode::Coding;
+use crate::decode::{Coding, MARK_BYTES};
 use crate::error::Refusal;
 use crate::metrics::Rejected;
 use crate::service::{Service, content_type};
@@ -109,7 +109,16 @@ struct Bounds {
     memory_bytes: usize,
     /// Whether more goes to a temporary file.
     spools: bool,
+    /// Whether it is a document of RDF, which may begin with the mark of its compression.
+    is_document: bool,
+    /// What is advised where it is too large.
+    advice: &'static str,
 }
+
+/// For what is stored, in whatever way it came.
+const LOAD_ADVICE: &str = "`jindou load` reads files of any size";
+/// For events of streams.
+const REPLAY_ADVICE: &str = "`jindou stream replay` sends files in parts";
 
 /// Keeps a body that is decompressed.
 struct Keeper<'a> {
@@ -143,7 +152,7 @@ impl Keeper<'_> {
             return Ok(());
         }
         if !self.bounds.spools {
-            return Err(self.service.too_large());
+            return Err(self.service.too_large(self.bounds.advice));
         }
         let mut spool = self.service.spools.open()?;
         self.service
@@ -179,9 +188,27 @@ pub(crate) enum Document {
 impl Service {
     /// Reads a request's body, decompressed. Reserves what its buffer takes, as it grows.
     pub(crate) async fn receive(&self, request: Request<Incoming>) -> Result<Received, Refusal> {
+        self.receive_in_memory(request, LOAD_ADVICE).await
+    }
+
+    /// As [`Self::receive`], of events of a stream.
+    pub(crate) async fn receive_events(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<Received, Refusal> {
+        self.receive_in_memory(request, REPLAY_ADVICE).await
+    }
+
+    async fn receive_in_memory(
+        &self,
+        request: Request<Incoming>,
+        advice: &'static str,
+    ) -> Result<Received, Refusal> {
         let bounds = Bounds {
             memory_bytes: self.config.max_body_bytes,
             spools: false,
+            is_document: false,
+            advice,
         };
         match self.receive_within(request, bounds).await? {
             Document::InMemory(received) => Ok(received),
@@ -202,6 +229,8 @@ impl Service {
                 false => most,
             },
             spools,
+            is_document: true,
+            advice: LOAD_ADVICE,
         };
         self.receive_within(request, bounds).await
     }
@@ -221,12 +250,19 @@ impl Service {
     async fn receive_all(
         &self,
         mut body: Incoming,
-        coding: Coding,
+        mut coding: Coding,
         bounds: Bounds,
         peer: Option<Arc<Peer>>,
     ) -> Result<Document, Refusal> {
         let size = body.size_hint();
         self.check_size(size.lower(), bounds)?;
+        let mut end = Instant::now() + self.config.idle_timeout;
+        let mut head = None;
+        if bounds.is_document && coding == Coding::Identity {
+            let begin = self.first_bytes(&mut body, end).await?;
+            coding = Coding::of_document(&begin);
+            head = Some(begin);
+        }
         let limit = bounds.memory_bytes;
         // A length that was announced is known to be enough.
         let announced = size.upper().filter(|_| coding == Coding::Identity);
@@ -244,9 +280,15 @@ impl Service {
         };
         let mut decoder = coding.decoder(keeper).map_err(|_| Refusal::internal())?;
         let mut long = None;
-        let mut end = Instant::now() + self.config.idle_timeout;
         let mut in_time = TIMED_BYTES;
-        while let Some(frame) = self.frame(&mut body, end).await? {
+        loop {
+            let frame = match head.take() {
+                Some(begin) => begin,
+                None => match self.frame(&mut body, end).await? {
+                    Some(frame) => frame,
+                    None => break,
+                },
+            };
             for data in frame.chunks(coding.step()) {
                 let before = decoder.sink().kept_bytes();
                 let written = decoder.write(data);
@@ -279,6 +321,66 @@ impl Service {
         }
     }
 
+    /// The first bytes of a body: as many as say how it is compressed, or more, or all.
+    async fn first_bytes(&self, body: &mut Incoming, end: Instant) -> Result<Bytes, Refusal> {
+        let Some(first) = self.frame(body, end).await? else {
+            return Ok(Bytes::new());
+        };
+        if first.len() >= MARK_BYTES {
+            return Ok(first);
+        }
+        let mut head = BytesMut::from(&*first);
+        while head.len() < MARK_BYTES {
+            match self.frame(body, end).await? {
+                Some(frame) => head.extend_from_slice(&frame),
+                None => break,
+            }
+        }
+        Ok(head.freeze())
+    }
+
+    /// Decompresses a part of a form, if it is compressed, to `most_bytes` at most.
+    pub(crate) async fn unpack(
+        &self,
+        part: &[u8],
+        most_bytes: usize,
+    ) -> Result<Option<Received>, Refusal> {
+        let coding = Coding::of_document(part);
+        if coding == Coding::Identity {
+            return Ok(None);
+        }
+        let mut held = None;
+        reserve(&mut held, coding.held_bytes(), self.pool())
+            .inspect_err(|_| self.executor.metrics.rejected(Rejected::Memory))?;
+        let keeper = Keeper {
+            service: self,
+            bounds: Bounds {
+                memory_bytes: most_bytes,
+                spools: false,
+                is_document: true,
+                advice: LOAD_ADVICE,
+            },
+            received: Received::default(),
+            most: most_bytes,
+            spool: None,
+            refusal: None,
+        };
+        let mut decoder = coding.decoder(keeper).map_err(|_| Refusal::internal())?;
+        let mut at_pause = 0;
+        for data in part.chunks(coding.step()) {
+            let written = decoder.write(data);
+            let keeper = decoder.sink();
+            check(coding, written, keeper)?;
+            if keeper.kept_bytes() - at_pause > SHORT_BODY_BYTES as u64 {
+                at_pause = keeper.kept_bytes();
+                tokio::task::yield_now().await;
+            }
+        }
+        let finished = decoder.finish();
+        check(coding, finished, decoder.sink())?;
+        Ok(Some(std::mem::take(&mut decoder.sink().received)))
+    }
+
     /// The next bytes of a body, if they come before `end`.
     async fn frame(&self, body: &mut Incoming, end: Instant) -> Result<Option<Bytes>, Refusal> {
         loop {
@@ -302,17 +404,15 @@ impl Service {
         let spill = self.spill().bytes;
         match bounds.spools {
             true if bytes > spill => Err(spool::too_large(spill)),
-            false if bytes > bounds.memory_bytes as u64 => Err(self.too_large()),
+            false if bytes > bounds.memory_bytes as u64 => Err(self.too_large(bounds.advice)),
             _ => Ok(()),
         }
     }
 
-    fn too_large(&self) -> Refusal {
+    fn too_large(&self, advice: &str) -> Refusal {
         let limit = self.config.max_body_bytes;
-        let message = format!(
-            "the body is larger than the {limit} bytes that --max-body sets; `jindou load` reads \
-             files of any size"
-        );
+        let message =
+            format!("the body is larger than the {limit} bytes that --max-body sets; {advice}");
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
     }
 

@@ -178,7 +178,9 @@ fn problem(refusal: &Refusal, detail: &str) -> String {
     });
     if let Some(mistake) = &refusal.mistake {
         problem["line"] = mistake.line.into();
-        problem["column"] = mistake.column.into();
+        if let Some(column) = mistake.column {
+            problem["column"] = column.into();
+        }
         if let Some(hint) = &mistake.hint {
             problem["hint"] = hint.as_str().into();
         }

@@ -490,8 +490,8 @@ fn no_query(name: &str) -> Refusal {
 
 fn nothing_at(path: &str) -> Refusal {
     let message = format!(
-        "nothing at {path}; there are /query, /update, /store, /prefixes, /streams, /continuous, \
-         /queries, /health, /metrics and the pages / and /live"
+        "nothing at {path}; there are /query, /update, /sparql, /store, /prefixes, /streams, \
+         /continuous, /queries, /health, /metrics and the pages / and /live"
     );
     Refusal::new(StatusCode::NOT_FOUND, message)
 }

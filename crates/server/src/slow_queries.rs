@@ -1,4 +1,7 @@
 //! What does the log of slow queries say?
+//!
+//! As text, each line has the same fields in the same order, `name=value`, each a word but for the last one, the
+//! text of the query in quotes. `-` stands for what is not known.
 
 use std::io::Write;
 use std::net::IpAddr;
@@ -8,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::json;
 
-use crate::log::{Line, Log, LogFormat, push_escaped};
+use crate::log::{Line, Log, LogFormat, push_escaped, push_word};
 use crate::metrics::Ending;
 use crate::queries::Running;
 
@@ -70,23 +73,17 @@ impl Line for Slow {
         let (kind, status, rows) = (query.kind(), self.ending.name(), self.rows);
         write!(
             out,
-            "{at} {seconds:.3} s, {rows} rows, {kind} {status}, id {}",
+            "time={at} seconds={seconds:.6} rows={rows} kind={kind} status={status} id={} client=",
             query.id
         )
         .expect("a Vec takes all");
-        if let Some(address) = address {
-            write!(out, ", client {address}").expect("a Vec takes all");
+        match address {
+            Some(address) => write!(out, "{address}").expect("a Vec takes all"),
+            None => out.push(b'-'),
         }
-        if let Some(user) = query.user() {
-            out.extend(b", user \"");
-            push_escaped(user, out);
-            out.push(b'"');
-        }
-        if text.len() < text_bytes {
-            write!(out, ", the first {} bytes of {text_bytes}", text.len())
-                .expect("a Vec takes all");
-        }
-        out.extend(b": \"");
+        out.extend(b" user=");
+        push_word(query.user().unwrap_or("-"), out);
+        write!(out, " query_bytes={text_bytes} query=\"").expect("a Vec takes all");
         push_escaped(text, out);
         out.extend(b"\"\n");
     }

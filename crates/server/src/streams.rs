@@ -294,7 +294,7 @@ impl Service {
         let sender = Sender::of(request.headers())?;
         // Tuples need no more stack than the runtime's threads have, and should not wait for a core.
         let write = self.write_of(described(&request), 0, client);
-        let body = self.receive(request).await?;
+        let body = self.receive_events(request).await?;
         let reserved = self.reserve_large(body.bytes.len() * PUSH_FACTOR)?;
         let (bytes, memory) = (body.bytes, body.memory);
         drop(memory);

@@ -14,7 +14,7 @@ use jindou_engine::{Database, EngineError, StoreError, UpdateOptions, UpdateRepo
 use tokio::sync::oneshot;
 
 use crate::body::{Body, CancelOnDrop};
-use crate::error::Refusal;
+use crate::error::{Mistake, Refusal};
 use crate::execute::{Executor, Stop, Waiting, guarded, no_thread};
 use crate::metrics::Ending;
 use crate::queries::{Client, Kind, Listed, QueryId, Reason, Running};
@@ -185,7 +185,11 @@ fn document(error: &IngestError) -> Refusal {
         (Some(line), None) => format!("line {line}"),
         (None, _) => error.file.to_string(),
     };
-    Refusal::bad_request(format!("{place}: {}", error.reason))
+    let mistake = error.line.map(|line| Mistake::at(line, error.column));
+    Refusal {
+        mistake,
+        ..Refusal::bad_request(format!("{place}: {}", error.reason))
+    }
 }
 
 /// The answer to a write: no content, and in its head what was done.

@@ -18,7 +18,7 @@ use super::json_ld;
 use super::names::Names;
 use super::pen::{AsTheyCome, Pen, RDF_TYPE, push_prefixes};
 use super::tree::Tree;
-use super::xml_names::{can_be_declared, check_xml, namespace};
+use super::xml_names::{can_be_declared, check_xml, drop_unused, namespace};
 use super::{GraphFormat, QuadText, ResultsError, TermText};
 use crate::request_memory::RequestMemory;
 
@@ -280,7 +280,11 @@ fn term_ref(term: TermText<'_>) -> TermRef<'_> {
 /// Takes what a serializer has written.
 fn drain(format: GraphFormat, out: &mut Vec<u8>, shared: &Shared) {
     match format {
-        GraphFormat::RdfXml => append_xml(out, &mut shared.lock()),
+        GraphFormat::RdfXml => {
+            let mut piece = shared.lock();
+            drop_unused(&mut piece);
+            append_xml(out, &mut piece);
+        }
         _ => out.append(&mut shared.lock()),
     }
 }

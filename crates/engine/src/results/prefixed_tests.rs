@@ -309,6 +309,34 @@ fn trig_has_a_block_for_each_graph_and_nests_nothing_across_them() {
 }
 
 #[test]
+fn rdf_xml_declares_what_its_elements_use_and_rdf() {
+    let text = "@prefix e: <http://e/> . @prefix n: <http://n/> .
+        <http://s/a> a e:T ; n:p \" xmlns:its='http://www.w3.org/2005/11/its'\" .";
+    let its = ("its", "http://www.w3.org/2005/11/its#");
+    let all = [
+        ("e", "http://e/"),
+        ("n", "http://n/"),
+        ("s", "http://s/"),
+        its,
+    ];
+    let declared = |quads: &[Quad]| -> Vec<String> {
+        let found = written(GraphFormat::RdfXml, quads, &names(&all), usize::MAX);
+        read(RdfFormat::RdfXml, &found);
+        let found = String::from_utf8(found).expect("it is text");
+        let (_, root) = found.split_once("<rdf:RDF").expect("a root");
+        let (root, _) = root.split_once('>').expect("its end");
+        let names = root.split(" xmlns:").skip(1);
+        names
+            .map(|rest| rest.split('=').next().unwrap_or_default().to_owned())
+            .collect()
+    };
+    assert_eq!(declared(&turtle(text)), ["e", "n", "rdf"]);
+    assert_eq!(declared(&[]), ["rdf"]);
+    let of_its = "<http://s/a> <http://www.w3.org/2005/11/its#p> <http://www.w3.org/2005/11/its> .";
+    assert_eq!(declared(&turtle(of_its)), ["rdf"]);
+}
+
+#[test]
 fn beyond_its_memory_a_graph_is_written_as_it_comes_with_all_prefixes() {
     let text = "@prefix e: <http://e/> . e:a e:p e:b, e:c ; e:q _:d . _:d e:p 1 . e:a e:p 2 . e:g { e:a a e:b }";
     let pairs: Vec<(String, String)> = (0..150)

@@ -68,7 +68,25 @@ pub(super) fn namespace(iri: &str) -> Option<&str> {
     Some(&iri[..name])
 }
 
-/// Whether a prefix can be declared in a document of RDF/XML, beside those that all of ours declare.
+/// What the serializer declares in each document, for texts with a direction, of which there are none here.
+/// No element needs it: the namespace of none ends in a letter.
+const UNUSED: &[u8] = b" xmlns:its=\"http://www.w3.org/2005/11/its\"";
+
+/// Takes the declaration that is never used out of the begin of a document; other pieces stay as they are.
+pub(super) fn drop_unused(piece: &mut Vec<u8>) {
+    if !piece.starts_with(b"<?xml") {
+        return;
+    }
+    // The first tag alone: a literal may have the same text.
+    let root = memchr::memmem::find(piece, b"<rdf:RDF").unwrap_or(piece.len());
+    let tag = &piece[root..];
+    let end = memchr::memchr(b'>', tag).unwrap_or(tag.len());
+    if let Some(at) = memchr::memmem::find(&tag[..end], UNUSED) {
+        piece.drain(root + at..root + at + UNUSED.len());
+    }
+}
+
+/// Whether a prefix can be declared in a document of RDF/XML, beside those that the serializer has.
 pub(super) fn can_be_declared(name: &str, iri: &str) -> bool {
     let is_reserved = name.len() >= 3 && name.as_bytes()[..3].eq_ignore_ascii_case(b"xml");
     !name.is_empty()
@@ -94,4 +112,28 @@ fn is_name_start_char(c: char) -> bool {
 fn is_name_char(c: char) -> bool {
     is_name_start_char(c)
         || matches!(c, '-' | '.' | '0'..='9' | '\u{b7}' | '\u{300}'..='\u{36f}' | '\u{203f}'..='\u{2040}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_root_of_a_document_loses_what_is_never_used() {
+        let unused = String::from_utf8_lossy(UNUSED);
+        let document = |declared: &str| {
+            let begin =
+                format!("<?xml version=\"1.0\"?>\n<rdf:RDF xmlns:e=\"http://e/\"{declared}>");
+            format!("{begin}\n\t<e:T{unused}/>")
+        };
+        let dropped = |text: &str| {
+            let mut piece = text.as_bytes().to_vec();
+            drop_unused(&mut piece);
+            String::from_utf8(piece).expect("it is text")
+        };
+        assert_eq!(dropped(&document(&unused)), document(""));
+        assert_eq!(dropped(&document("")), document(""));
+        let later = format!("\n\t<e:T{unused}/>");
+        assert_eq!(dropped(&later), later);
+    }
 }

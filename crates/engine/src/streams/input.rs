@@ -480,11 +480,11 @@ fn take_times(name: &str, text: &mut [u8]) -> Result<Vec<i64>, EngineError> {
         let tab = line.iter().position(|byte| *byte == b'\t');
         let time = tab.and_then(|tab| std::str::from_utf8(&line[..tab]).ok()?.parse().ok());
         let (Some(tab), Some(time)) = (tab, time) else {
-            return Err(EngineError::InvalidQuery {
-                message: format!(
-                    "{name}: line {}: a line has a time in milliseconds, a tab, and a statement",
-                    number + 1
-                ),
+            return Err(EngineError::Event {
+                stream: name.to_owned(),
+                event: times.len() as u64 + 1,
+                line: Some(number as u64 + 1),
+                source: EventError::NoLine,
             });
         };
         times.push(time);

@@ -340,3 +340,93 @@ fn the_text_of_a_query_may_have_many_megabytes() {
         answer.text()
     );
 }
+
+#[test]
+fn compressed_documents_are_taken_whether_a_header_says_so_or_not() {
+    let server = Running::new();
+    let line = "<urn:a> <urn:b> \"c\" .\n";
+    let target = "/store?graph=http://e/h";
+    let gzip_kind = "Content-Type: application/gzip\r\n";
+    let zstd_kind = "Content-Type: application/zstd\r\n";
+    for (kind, body) in [
+        (LINES, gzip(line.as_bytes())),
+        (LINES, zstd(line.as_bytes())),
+        (gzip_kind, gzip(line.as_bytes())),
+        (zstd_kind, zstd(line.as_bytes())),
+        // Plain text, whatever its type says.
+        (gzip_kind, line.as_bytes().to_vec()),
+    ] {
+        let answer = send(&server, "PUT", target, kind, &body);
+        assert!(answer.status < 300, "{kind}: {}", answer.text());
+        let read = server.get(target, "Accept: application/n-triples\r\n");
+        assert_eq!(read.text(), line, "{kind}");
+        assert_eq!(server.send("DELETE", target, "", "").status, 204);
+    }
+    // Whose mark comes in pieces.
+    let mut connection = server.connect();
+    let head = format!("{LINES}Transfer-Encoding: chunked\r\n");
+    connection.send("PUT", target, &head, "");
+    for piece in gzip(line.as_bytes()).chunks(1) {
+        connection.write(b"1\r\n");
+        connection.write(piece);
+        connection.write(b"\r\n");
+    }
+    connection.write(b"0\r\n\r\n");
+    assert_eq!(connection.answer("PUT").status, 201);
+    let cut = gzip(line.as_bytes());
+    let answer = send(&server, "PUT", target, LINES, &cut[..cut.len() - 2]);
+    assert_eq!(answer.status, 400);
+    assert!(answer.text().contains("no whole gzip"), "{}", answer.text());
+}
+
+/// A form with files.
+fn form(files: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for (name, bytes) in files {
+        let head = format!(
+            "--B\r\nContent-Disposition: form-data; name=\"f\"; filename=\"{name}\"\r\n\
+             Content-Type: application/octet-stream\r\n\r\n"
+        );
+        body.extend(head.bytes());
+        body.extend(bytes);
+        body.extend(b"\r\n");
+    }
+    body.extend(b"--B--\r\n");
+    body
+}
+
+#[test]
+fn compressed_files_of_a_form_are_taken_within_the_bounds_of_a_body() {
+    let kind = "Content-Type: multipart/form-data; boundary=B\r\n";
+    let server = Running::with(|config| config.max_body_bytes = 64 << 10);
+    let line = |object: &str| format!("<urn:a> <urn:b> \"{object}\" .\n").into_bytes();
+    let files = [
+        ("a.nt.gz", gzip(&line("gzip"))),
+        ("b.ttl.zst", zstd(&line("zstd"))),
+        ("c.gz", line("plain")),
+    ];
+    let answer = send(&server, "POST", "/store?default", kind, &form(&files));
+    assert_eq!(answer.status, 204, "{}", answer.text());
+    assert_eq!(answer.header("jindou-inserted"), Some("3"));
+    // Each of which may be there alone.
+    let large = gzip(&vec![b'#'; 40 << 10]);
+    let one = form(&[("a.nt.gz", large.clone())]);
+    let answer = send(&server, "POST", "/store?default", kind, &one);
+    assert_eq!(answer.status, 204, "{}", answer.text());
+    let two = form(&[("a.nt.gz", large.clone()), ("b.nt.gz", large)]);
+    let answer = send(&server, "POST", "/store?default", kind, &two);
+    let said = answer.text();
+    assert_eq!(answer.status, 413, "{said}");
+    assert!(said.contains("--max-body"), "{said}");
+}
+
+#[test]
+fn a_document_that_stands_for_more_than_the_limit_is_refused_without_a_header_as_well() {
+    let (_folder, server) = spooling(1 << 20);
+    let bomb = gzip(&vec![b'#'; 8 << 20]);
+    assert!(bomb.len() < 64 << 10);
+    let answer = send(&server, "PUT", "/store?default", LINES, &bomb);
+    let said = answer.text();
+    assert_eq!(answer.status, 413, "{said}");
+    assert!(said.contains("--spill-limit"), "{said}");
+}

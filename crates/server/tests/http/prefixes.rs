@@ -40,6 +40,86 @@ fn prefixes_of_documents_are_read_and_replaced_in_both_formats() {
 }
 
 #[test]
+fn a_body_that_declares_nothing_removes_no_prefixes() {
+    let server = Running::new();
+    let table = r#"{"e":"http://e/"}"#;
+    assert_eq!(server.send("PUT", "/prefixes", JSON, table).status, 204);
+    // The first is what `curl -d @FILE` sends of a file that is not there.
+    for (kind, body) in [
+        (TURTLE, ""),
+        (JSON, ""),
+        (JSON, "\n"),
+        (TURTLE, "# nothing\n"),
+        (TURTLE, "@base <http://e/> ."),
+    ] {
+        let answer = server.send("PUT", "/prefixes", kind, body);
+        let told = answer.text();
+        assert_eq!(answer.status, 400, "{kind}{body}: {told}");
+        let advice = "declares no prefix, so nothing was changed; a prefix is removed by a table without it, \
+                      and all of them by the object {} as application/json";
+        assert!(told.contains(advice), "{told}");
+        assert_eq!(server.get("/prefixes", "").text(), table);
+    }
+}
+
+#[test]
+fn documents_of_declarations_alone_bring_their_prefixes() {
+    let xml =
+        r#"<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:x="http://x/"/>"#;
+    let large = format!(
+        "@prefix large: <http://large/> .\n#{}\n",
+        "x".repeat(64 << 10)
+    );
+    // What does not fit is in a temporary file.
+    let server = Running::with(|config| config.max_body_bytes = 32 << 10);
+    for (method, target, kind, body, name) in [
+        (
+            "POST",
+            "/store?default",
+            "text/turtle",
+            "@prefix a: <http://a/> .",
+            "a",
+        ),
+        (
+            "PUT",
+            "/store?graph=http://e/g",
+            "text/turtle",
+            "PREFIX b: <http://b/>",
+            "b",
+        ),
+        (
+            "POST",
+            "/store",
+            "text/turtle",
+            "@prefix c: <http://c/> .",
+            "c",
+        ),
+        (
+            "POST",
+            "/store",
+            "application/trig",
+            "@prefix d: <http://d/> .",
+            "d",
+        ),
+        ("POST", "/store?default", "application/rdf+xml", xml, "x"),
+        (
+            "POST",
+            "/store",
+            "application/ld+json",
+            r#"{"@context": {"j": "http://j/"}}"#,
+            "j",
+        ),
+        ("POST", "/store?default", "text/turtle", &large, "large"),
+    ] {
+        let answer = server.send(method, target, &format!("Content-Type: {kind}\r\n"), body);
+        assert!(answer.status < 300, "{name}: {}", answer.text());
+        assert_eq!(answer.header("jindou-inserted"), Some("0"), "{name}");
+        let known = server.get("/prefixes", "").json();
+        assert_eq!(known[name], format!("http://{name}/"), "{known}");
+    }
+}
+
+#[test]
 fn what_is_wrong_with_prefixes_is_told_and_changes_nothing() {
     let server = Running::new();
     let many: Vec<String> = (0..1001)
@@ -84,7 +164,9 @@ fn what_is_wrong_with_prefixes_is_told_and_changes_nothing() {
     }
     assert_eq!(server.get("/prefixes", "").text(), "{}");
     let nothing = server.get("/nothing", "");
-    assert!(nothing.text().contains("/prefixes"), "{}", nothing.text());
+    for path in ["/prefixes", "/query", "/sparql", "/update", "/store"] {
+        assert!(nothing.text().contains(path), "{}", nothing.text());
+    }
 }
 
 #[test]

@@ -359,6 +359,27 @@ fn what_is_wrong_is_a_document_for_those_who_ask() {
     let detail = problem["detail"].as_str().expect("a detail");
     assert!(detail.starts_with("line 2, column 12: "), "{detail}");
     assert_eq!(problem["hint"], "did you mean FILTER?");
+    // Documents and events as well, these without a column.
+    let accept_problem = "Accept: application/problem+json\r\n";
+    let stream = r#"{"iri":"http://e/s"}"#;
+    let json = "Content-Type: application/json\r\n";
+    assert!(server.send("PUT", "/streams/s", json, stream).status < 300);
+    let turtle = "text/turtle";
+    let tuples = "text/tab-separated-values";
+    for (target, kind, body, column) in [
+        ("/store?default", turtle, "<http://e/a>\n a .", Some(4)),
+        (
+            "/streams/s",
+            tuples,
+            "1\t<a:a> <a:b> 'c' .\n2 <a:a> <a:b> <a:c> .\n",
+            None,
+        ),
+    ] {
+        let headers = format!("{accept_problem}Content-Type: {kind}\r\n");
+        let problem = server.send("POST", target, &headers, body).json();
+        let place = (&problem["line"], &problem["column"]);
+        assert_eq!(place, (&2.into(), &column.into()), "{problem}");
+    }
     let absent = server.get("/nothing", accept).json();
     assert_eq!(
         (&absent["status"], &absent["line"]),

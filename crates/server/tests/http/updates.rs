@@ -239,6 +239,29 @@ fn files_are_loaded_from_folders_that_are_allowed_only() {
 }
 
 #[test]
+fn a_file_that_is_not_there_is_missed_in_an_allowed_folder_and_forbidden_elsewhere() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let other = tempfile::tempdir().expect("a folder");
+    std::fs::write(other.path().join("there.ttl"), "<#a> <#p> 1 .").expect("it is written");
+    let mut engine = Config::default();
+    engine.load = LoadPolicy::Folders(vec![folder.path().to_owned()]);
+    let server = Running::with_engine(engine, |_| {});
+    let load = |folder: &std::path::Path, name: &str| {
+        let update = format!("LOAD <file://{}/{name}>", folder.display());
+        let answer = server.send("POST", "/update", UPDATE, &update);
+        // Without what the client itself said.
+        let said = answer.text().replace(&*folder.to_string_lossy(), "");
+        (answer.status, said.replace(name, ""))
+    };
+    let (status, said) = load(folder.path(), "absent.ttl");
+    assert_eq!(status, 400, "{said}");
+    assert!(said.contains("there is no such file"), "{said}");
+    let there = load(other.path(), "there.ttl");
+    assert_eq!(there.0, 403, "{}", there.1);
+    assert_eq!(load(other.path(), "absent.ttl"), there);
+}
+
+#[test]
 fn an_update_is_listed_and_can_be_ended_until_it_is_written() {
     let server = Running::new();
     let mut connection = server.connect();

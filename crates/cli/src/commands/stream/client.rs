@@ -6,18 +6,25 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use rustls::CertificateError;
+use rustls::pki_types::CertificateDer;
 use serde::Deserialize;
 use serde_json::Value;
 use ureq::http::{Request, Response, header};
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::tls::{PemItem, TlsConfig, parse_pem};
 use ureq::{Agent, Body, BodyReader};
 
+use super::secured;
+use super::trust::trusting;
 use crate::failure::{WrongQuery, excerpt};
 use crate::stream_args::{DEFAULT_URL, ServerArguments};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Errors come as problem documents (RFC 9457), which have line and column.
 const ACCEPT: &str = "application/json, text/event-stream, application/problem+json";
+/// Bodies from this size on, in bytes, are sent once the server says that it takes them: one that refuses them
+/// by their length hangs up, which would otherwise be all that is known.
+const ANNOUNCED_BYTES: usize = 1 << 20;
 /// Pause before something is sent again, where the server does not say how long.
 const DEFAULT_PAUSE: Duration = Duration::from_secs(1);
 
@@ -77,14 +84,17 @@ impl Client {
             let any = TlsConfig::builder().disable_verification(true);
             config = config.tls_config(any.build());
         }
-        if let Some(file) = &server.ca {
-            let trusted = certificates(file).with_context(|| format!("--ca {}", file.display()))?;
-            let trusted = RootCerts::new_with_certs(&trusted);
-            config = config.tls_config(TlsConfig::builder().root_certs(trusted).build());
-        }
+        let agent = match &server.ca {
+            Some(file) => {
+                let tls = certificates(file).and_then(trusting);
+                let tls = tls.with_context(|| format!("--ca {}", file.display()))?;
+                secured::agent(config.build(), tls)
+            }
+            None => config.build().new_agent(),
+        };
         let url = server.url.as_deref().unwrap_or(DEFAULT_URL);
         Ok(Self {
-            agent: config.build().new_agent(),
+            agent,
             url: url.to_owned(),
             is_default: url == DEFAULT_URL,
             authorization: authorization(server),
@@ -159,6 +169,9 @@ impl Client {
         if let Some((media_type, _)) = body {
             request = request.header(header::CONTENT_TYPE, media_type);
         }
+        if body.is_some_and(|(_, bytes)| bytes.len() > ANNOUNCED_BYTES) {
+            request = request.header(header::EXPECT, "100-continue");
+        }
         if let Some((name, sequence)) = producer {
             request = request.header("Producer", name);
             request = request.header("Sequence", sequence);
@@ -173,13 +186,12 @@ impl Client {
             (_, None) => self.agent.run(request.body(()).with_context(wrong)?),
         };
         // As text: a connection that breaks is not standard output's, whose reader wants no more.
-        sent.map_err(|error| {
-            match self.is_default {
-                true => anyhow!(
-                    "{address}: {error}; start a server with `jindou serve`, or name its address with --url"
-                ),
-                false => anyhow!("{address}: {error}; is a server there?"),
-            }
+        sent.map_err(|error| match (distrust(&error), self.is_default) {
+            (Some(reason), _) => anyhow!("{address}: {reason}"),
+            (None, true) => anyhow!(
+                "{address}: {error}; start a server with `jindou serve`, or name its address with --url"
+            ),
+            (None, false) => anyhow!("{address}: {error}; is a server there?"),
         })
     }
 
@@ -216,13 +228,33 @@ impl Client {
     }
 }
 
+/// Why the certificate of a server is not trusted, with what to do, if that is what is wrong.
+fn distrust(error: &ureq::Error) -> Option<String> {
+    let wrong = match error {
+        ureq::Error::Io(error) => error.get_ref()?.downcast_ref::<rustls::Error>()?,
+        ureq::Error::Rustls(error) => error,
+        _ => return None,
+    };
+    let rustls::Error::InvalidCertificate(reason) = wrong else {
+        return None;
+    };
+    match reason {
+        CertificateError::UnknownIssuer | CertificateError::Other(_) => Some(
+            "the certificate of the server leads to none that is trusted here; name it, or that of its \
+             authority, by --ca FILE"
+                .to_owned(),
+        ),
+        reason => Some(format!("the certificate of the server is wrong: {reason}")),
+    }
+}
+
 /// All certificates of a file; there is at least one.
-fn certificates(file: &Path) -> anyhow::Result<Vec<Certificate<'static>>> {
+fn certificates(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     let text = std::fs::read(file)?;
     let mut found = Vec::new();
     for item in parse_pem(&text) {
         if let PemItem::Certificate(certificate) = item? {
-            found.push(certificate);
+            found.push(CertificateDer::from(certificate.der().to_vec()));
         }
     }
     if found.is_empty() {
@@ -252,12 +284,86 @@ impl Refused {
                 excerpt: excerpt(text, line, column),
             }
             .into(),
+            (Some(line), None) => anyhow!("{name}, line {line}: {}", self.reason()),
             _ => self.error(),
+        }
+    }
+
+    /// The line of what was sent that is wrong, where it is known.
+    pub(super) fn line(&self) -> Option<usize> {
+        self.problem.line
+    }
+
+    /// What is wrong, without where in what was sent.
+    pub(super) fn reason(&self) -> &str {
+        let detail = &*self.problem.detail;
+        let Some(line) = self.problem.line else {
+            return detail;
+        };
+        let place = match self.problem.column {
+            Some(column) => format!("line {line}, column {column}: "),
+            None => format!("line {line}: "),
+        };
+        let reason = detail.split_once(&place).map_or(detail, |(_, rest)| rest);
+        // The number of an event counts from the begin of what was sent, too.
+        let event = reason
+            .strip_prefix("event ")
+            .and_then(|rest| rest.split_once(": "));
+        match event {
+            Some((number, rest)) if number.parse::<u64>().is_ok() => rest,
+            _ => reason,
         }
     }
 
     /// How long to wait before the same is sent again, if that may help.
     pub(super) fn pause(&self) -> Option<Duration> {
         (self.status == 503).then(|| self.retry_after.unwrap_or(DEFAULT_PAUSE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_what_follows_the_place() {
+        for (detail, line, column, reason) in [
+            (
+                "line 2, column 32: no object",
+                Some(2),
+                Some(32),
+                "no object",
+            ),
+            (
+                "readings: line 2: event 2: too far: ahead",
+                Some(2),
+                None,
+                "too far: ahead",
+            ),
+            (
+                "readings: line 2: an event 2: x",
+                Some(2),
+                None,
+                "an event 2: x",
+            ),
+            (
+                "there is no stream line 2: x",
+                None,
+                None,
+                "there is no stream line 2: x",
+            ),
+            ("another form", Some(2), None, "another form"),
+        ] {
+            let refused = Refused {
+                status: 400,
+                retry_after: None,
+                problem: Problem {
+                    detail: detail.to_owned(),
+                    line,
+                    column,
+                },
+            };
+            assert_eq!(refused.reason(), reason);
+        }
     }
 }

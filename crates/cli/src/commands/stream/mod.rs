@@ -8,14 +8,17 @@ mod push;
 mod register;
 mod remove;
 mod replay;
+mod secured;
+mod trust;
 mod watch;
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, stdin};
+use std::io::{BufRead, BufReader, Read, stdin};
 use std::path::Path;
 
 use anyhow::Context;
 use flate2::bufread::MultiGzDecoder;
+use jindou_engine::ingest::Compression;
 
 use crate::stream_args::StreamCommand;
 pub(crate) use client::{Asking, Client};
@@ -47,15 +50,17 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens a file, which its ending says to be compressed or not; `-` is standard input.
+/// Opens a file, which is decompressed if its first bytes say that it is compressed, whatever its name says;
+/// `-` is standard input.
 fn open(path: &Path) -> std::io::Result<Box<dyn BufRead>> {
-    if path.as_os_str() == "-" {
-        return Ok(Box::new(BufReader::new(stdin())));
-    }
-    let file = BufReader::with_capacity(256 << 10, File::open(path)?);
-    Ok(match ending(path) {
-        Some("gz") => Box::new(BufReader::new(MultiGzDecoder::new(file))),
-        Some("zst") => Box::new(BufReader::new(zstd::Decoder::with_buffer(file)?)),
+    let raw: Box<dyn Read> = match path.as_os_str() == "-" {
+        true => Box::new(stdin()),
+        false => Box::new(File::open(path)?),
+    };
+    let mut file = BufReader::with_capacity(256 << 10, raw);
+    Ok(match Compression::from_magic(file.fill_buf()?) {
+        Compression::Gzip => Box::new(BufReader::new(MultiGzDecoder::new(file))),
+        Compression::Zstd => Box::new(BufReader::new(zstd::Decoder::with_buffer(file)?)),
         _ => Box::new(file),
     })
 }

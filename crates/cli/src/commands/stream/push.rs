@@ -15,17 +15,9 @@ use crate::stream_args::PushArguments;
 /// A server that cannot be reached, and what it refuses.
 pub(super) fn run(arguments: &PushArguments) -> anyhow::Result<()> {
     let file = &arguments.file;
-    // Without that of its compression.
-    let stem = match ending(file) {
-        Some("gz" | "zst") => file.file_stem().map_or(file.as_path(), Path::new),
-        _ => file,
-    };
-    let ending = ending(stem);
-    let given = arguments.format.map(Format::media_type);
-    let of_events = || ending.and_then(TupleFormat::media_type_of_ending);
-    let of_document = || Some(Format::from_extension(ending?)?.media_type());
-    let media_type = given.or_else(of_events).or_else(of_document);
-    let media_type = media_type.unwrap_or(LINES);
+    let told = arguments.format.map(Format::media_type);
+    let told = told.or_else(|| media_type_of_name(file));
+    let media_type = told.unwrap_or(LINES);
     let mut path = format!("/streams/{}", arguments.name);
     if let Some(time) = arguments.time {
         path += &format!("?time={time}");
@@ -34,7 +26,15 @@ pub(super) fn run(arguments: &PushArguments) -> anyhow::Result<()> {
     let producer = arguments.producer.as_deref().zip(arguments.sequence);
     let client = Client::new(&arguments.server)?;
     let report = client.ask_as(producer, ("POST", &*path), Some((media_type, &*body)))?;
-    let report: Value = serde_json::from_str(&report.map_err(Refused::error)?)?;
+    let report = report.map_err(|refused| {
+        let is_untold = told.is_none() && refused.line().is_some();
+        let error = refused_file(refused, file, &body);
+        match is_untold {
+            true => error.context(UNTOLD),
+            false => error,
+        }
+    })?;
+    let report: Value = serde_json::from_str(&report)?;
     if report["repeated"] == true {
         return output::print("accepted before\n");
     }
@@ -42,4 +42,27 @@ pub(super) fn run(arguments: &PushArguments) -> anyhow::Result<()> {
         "{} accepted, {} late\n",
         report["accepted"], report["late"]
     ))
+}
+
+/// What the name of a file says of its format, whatever it says of its compression.
+fn media_type_of_name(file: &Path) -> Option<&'static str> {
+    let stem = match ending(file) {
+        Some("gz" | "zst") => file.file_stem().map(Path::new)?,
+        _ => file,
+    };
+    let ending = ending(stem)?;
+    match ending {
+        "tsv" => Some(LINES),
+        _ => TupleFormat::media_type_of_ending(ending)
+            .or_else(|| Some(Format::from_extension(ending)?.media_type())),
+    }
+}
+
+/// What is said where a file was refused of which nothing says its format.
+const UNTOLD: &str = "neither the file's name nor --format says a format, so it was sent as lines of time, \
+                      tab and statement";
+
+/// Why a file was refused, with its name and the line where that is what is wrong.
+fn refused_file(refused: Refused, file: &Path, body: &[u8]) -> anyhow::Error {
+    refused.error_in(&String::from_utf8_lossy(body), &file.display().to_string())
 }

@@ -54,6 +54,7 @@ pub(super) fn run(arguments: &ReplayArguments) -> anyhow::Result<()> {
         repeated: 0,
         batch: Vec::new(),
         batch_tuples: 0,
+        origin: Origin::default(),
         first: None,
         latest: None,
         sent,
@@ -62,11 +63,7 @@ pub(super) fn run(arguments: &ReplayArguments) -> anyhow::Result<()> {
     for file in &arguments.files {
         replay.file(file)?;
     }
-    let last = arguments.files.last().map(|file| file.display());
-    replay.send().with_context(|| {
-        let last = last.map_or_else(String::new, |last| format!("{last}: "));
-        format!("{last}the last lines")
-    })?;
+    replay.send()?;
     if let (Some(latest), false) = (replay.latest, arguments.no_heartbeat) {
         let interval = stream["interval_ms"].as_i64().unwrap_or(1).max(1);
         let end = (latest.div_euclid(interval) + 1).saturating_mul(interval);
@@ -98,6 +95,8 @@ struct Replay {
     /// Lines that are to be sent.
     batch: Vec<u8>,
     batch_tuples: u64,
+    /// Where they come from.
+    origin: Origin,
     /// The time of the first tuple, and when it was read.
     first: Option<(i64, Instant)>,
     /// The latest time of all tuples.
@@ -108,13 +107,13 @@ struct Replay {
 
 impl Replay {
     fn file(&mut self, path: &Path) -> anyhow::Result<()> {
-        let name = path.display();
+        let name: Arc<str> = path.display().to_string().into();
         let mut lines = open(path).with_context(|| format!("{name}: cannot read the file"))?;
         let mut line = Vec::new();
         for number in 1_u64.. {
             line.clear();
             let read = lines.read_until(b'\n', &mut line);
-            if read.with_context(|| format!("{name}: line {number}"))? == 0 {
+            if read.with_context(|| format!("{name}: cannot read line {number}"))? == 0 {
                 break;
             }
             if line.trim_ascii().is_empty() {
@@ -125,8 +124,8 @@ impl Replay {
                     "{name}: line {number}: a line has a time in milliseconds, a tab, and a statement"
                 )
             })?;
-            let sent = self.line(time, &line);
-            sent.with_context(|| format!("{name}: up to line {number}"))?;
+            self.line(time, &line)?;
+            self.origin.note(&name, number);
         }
         Ok(())
     }
@@ -174,11 +173,12 @@ impl Replay {
         let report = loop {
             let to = ("POST", &*self.path);
             let body = Some((LINES, &*self.batch));
-            match self.client.ask_as(producer, to, body)? {
+            let asked = self.client.ask_as(producer, to, body);
+            match asked.with_context(|| self.origin.lines())? {
                 Ok(report) => break report,
                 Err(refused) => match refused.pause() {
                     Some(pause) if begun.elapsed() < MOST_WAIT => std::thread::sleep(pause),
-                    _ => return Err(Refused::error(refused)),
+                    _ => return Err(self.refused(refused)),
                 },
             }
         };
@@ -190,11 +190,121 @@ impl Replay {
         }
         self.batch.clear();
         self.batch_tuples = 0;
+        self.origin = Origin::default();
         Ok(())
+    }
+
+    /// Why the lines that were sent are not taken: all of them, or none. A line of these is one of a file.
+    fn refused(&self, refused: Refused) -> anyhow::Error {
+        let place = refused.line().and_then(|line| self.origin.place(line));
+        let (Some((file, line)), Some((first_file, first))) = (place, self.origin.place(1)) else {
+            return refused.error().context(self.origin.lines());
+        };
+        anyhow!(
+            "{file}: line {line}: {}; no line was taken from line {first} of {first_file} on",
+            refused.reason()
+        )
+    }
+}
+
+/// Which lines of which files lines come from that are sent together.
+#[derive(Debug, Default)]
+struct Origin(Vec<Stretch>);
+
+/// Lines of a file that follow one another.
+#[derive(Debug)]
+struct Stretch {
+    file: Arc<str>,
+    first: u64,
+    count: u64,
+}
+
+impl Origin {
+    /// Adds a line of a file.
+    fn note(&mut self, file: &Arc<str>, line: u64) {
+        match self.0.last_mut() {
+            Some(last) if *last.file == **file && last.first + last.count == line => {
+                last.count += 1;
+            }
+            _ => self.0.push(Stretch {
+                file: Arc::clone(file),
+                first: line,
+                count: 1,
+            }),
+        }
+    }
+
+    /// The file and the line in it of one of the lines, from 1.
+    fn place(&self, line: usize) -> Option<(&str, u64)> {
+        let mut before = line.checked_sub(1)? as u64;
+        for stretch in &self.0 {
+            if before < stretch.count {
+                return Some((&stretch.file, stretch.first + before));
+            }
+            before -= stretch.count;
+        }
+        None
+    }
+
+    /// All of them, in words.
+    fn lines(&self) -> String {
+        let (Some(first), Some(last)) = (self.0.first(), self.0.last()) else {
+            return "no lines".to_owned();
+        };
+        let end = last.first + last.count - 1;
+        match first.file == last.file {
+            true if first.first == end => format!("{}: line {end}", first.file),
+            true => format!("{}: lines {} to {end}", first.file, first.first),
+            false => format!(
+                "{}, line {}, to {}, line {end}",
+                first.file, first.first, last.file
+            ),
+        }
     }
 }
 
 fn time_of(line: &[u8]) -> Option<i64> {
     let tab = line.iter().position(|byte| *byte == b'\t')?;
     std::str::from_utf8(&line[..tab]).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_was_sent_is_found_in_its_file() {
+        let (one, two): (Arc<str>, Arc<str>) = ("one".into(), "two".into());
+        let mut origin = Origin::default();
+        assert_eq!(
+            (origin.place(1), origin.lines()),
+            (None, "no lines".to_owned())
+        );
+        origin.note(&one, 7);
+        assert_eq!(origin.lines(), "one: line 7");
+        // The ninth is blank.
+        for line in [8, 10, 11] {
+            origin.note(&one, line);
+        }
+        assert_eq!(origin.lines(), "one: lines 7 to 11");
+        // The same file once more.
+        for (file, line) in [(&two, 1), (&two, 2), (&one, 1)] {
+            origin.note(file, line);
+        }
+        let places = [
+            ("one", 7),
+            ("one", 8),
+            ("one", 10),
+            ("one", 11),
+            ("two", 1),
+            ("two", 2),
+            ("one", 1),
+        ];
+        for (number, place) in places.into_iter().enumerate() {
+            assert_eq!(origin.place(number + 1), Some(place));
+        }
+        assert_eq!((origin.place(0), origin.place(8)), (None, None));
+        origin.note(&two, 5);
+        assert_eq!(origin.lines(), "one, line 7, to two, line 5");
+    }
 }

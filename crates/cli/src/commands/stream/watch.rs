@@ -3,7 +3,8 @@
 use std::io::{BufRead, BufReader};
 
 use anyhow::{Context, bail};
-use jindou_engine::results::{SolutionsFormat, SolutionsWriter, TermText};
+use jindou_engine::PrefixTable;
+use jindou_engine::results::{Names, SolutionsFormat, SolutionsWriter, TermText};
 use serde_json::Value;
 
 use super::client::Client;
@@ -17,7 +18,12 @@ pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<()> {
     if let Some(after) = arguments.after {
         path += &format!("?after={after}");
     }
-    let mut events = Events(BufReader::new(Client::new(&arguments.server)?.open(&path)?));
+    let client = Client::new(&arguments.server)?;
+    let names = match arguments.json || arguments.full_iris {
+        true => Names::default(),
+        false => names(&client, &arguments.name),
+    };
+    let mut events = Events(BufReader::new(client.open(&path)?));
     let mut left = arguments.limit;
     let mut last = arguments.after;
     while left != Some(0) {
@@ -35,11 +41,26 @@ pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<()> {
         last = result["sequence"].as_u64().or(last);
         match arguments.json {
             true => output::print(&format!("{data}\n"))?,
-            false => output::print(&shown(&result)?)?,
+            false => output::print(&shown(&result, &names)?)?,
         }
         left = left.map(|left| left - 1);
     }
     Ok(())
+}
+
+/// The prefixes by which a query's IRIs are shown: its own, and then those of the store. Where the server does
+/// not say them, IRIs are shown whole: if more is wrong, the results say so.
+fn names(client: &Client, name: &str) -> Names {
+    let mut table = PrefixTable::default();
+    let known = client.get("/prefixes").unwrap_or_default();
+    for (name, iri) in known.as_object().into_iter().flatten() {
+        // What this version takes for no prefix shortens nothing.
+        let _unfit = iri.as_str().map(|iri| table.set(name, iri));
+    }
+    let query = client
+        .get(&format!("/continuous/{name}"))
+        .unwrap_or_default();
+    table.names_for(query["text"].as_str().unwrap_or_default(), None)
 }
 
 /// Server-sent events.
@@ -74,7 +95,7 @@ impl<R: BufRead> Events<R> {
 }
 
 /// A result as text.
-fn shown(result: &Value) -> anyhow::Result<String> {
+fn shown(result: &Value, names: &Names) -> anyhow::Result<String> {
     let mut head = format!("instant {}", result["instant"]);
     if let Some(missed) = result["missed"].as_u64() {
         head += &format!(", {missed} before it missed");
@@ -90,12 +111,12 @@ fn shown(result: &Value) -> anyhow::Result<String> {
             triples.clone() + &removed.collect::<String>()
         }
         _ => {
-            let added = table(result, &result["results"])?;
+            let added = table(result, &result["results"], names)?;
             match &result["removed"] {
                 Value::Null => added,
                 removed if is_empty(removed) => added,
                 removed => {
-                    let removed = table(result, removed)?;
+                    let removed = table(result, removed, names)?;
                     let removed = removed.split_inclusive('\n').map(|line| format!("-{line}"));
                     match is_empty(&result["results"]) {
                         true => removed.collect(),
@@ -113,14 +134,15 @@ fn is_empty(rows: &Value) -> bool {
 }
 
 /// Rows of a result as a table.
-fn table(result: &Value, rows: &Value) -> anyhow::Result<String> {
-    let names = result["head"]["vars"].as_array().into_iter().flatten();
-    let names: Vec<&str> = names.filter_map(Value::as_str).collect();
-    let mut writer = SolutionsWriter::new(SolutionsFormat::Table, &names);
+fn table(result: &Value, rows: &Value, names: &Names) -> anyhow::Result<String> {
+    let variables = result["head"]["vars"].as_array().into_iter().flatten();
+    let variables: Vec<&str> = variables.filter_map(Value::as_str).collect();
+    let mut writer =
+        SolutionsWriter::new(SolutionsFormat::Table, &variables).with_names(names.clone());
     let mut text = Vec::new();
     writer.start(&mut text)?;
     for row in rows["bindings"].as_array().into_iter().flatten() {
-        writer.row(&mut text, names.iter().map(|name| term(&row[*name])))?;
+        writer.row(&mut text, variables.iter().map(|name| term(&row[*name])))?;
     }
     writer.finish(&mut text)?;
     String::from_utf8(text).context("a result is not UTF-8")
@@ -165,7 +187,7 @@ mod tests {
         let head = json!({ "vars": ["x"] });
         let shown = |results: &Value, removed: &Value| {
             let all = json!({ "instant": 5, "head": head, "results": results, "removed": removed });
-            shown(&all).unwrap()
+            shown(&all, &Names::default()).unwrap()
         };
         let both = shown(&rows("new"), &rows("old"));
         assert!(
@@ -185,7 +207,7 @@ mod tests {
         );
         let triples = json!({ "instant": 5, "triples": "<a> <b> 1 .\n", "removed": "<a> <b> 2 .\n<a> <b> 3 .\n" });
         assert_eq!(
-            super::shown(&triples).unwrap(),
+            super::shown(&triples, &Names::default()).unwrap(),
             "instant 5\n<a> <b> 1 .\n- <a> <b> 2 .\n- <a> <b> 3 .\n"
         );
     }
@@ -196,7 +218,7 @@ mod tests {
             "instant": 5, "missed": 2, "head": { "vars": ["x", "long"] },
             "results": { "bindings": [{ "x": { "type": "uri", "value": "http://e/a" } }] },
         });
-        let text = shown(&solutions).unwrap();
+        let text = shown(&solutions, &Names::default()).unwrap();
         assert!(
             text.starts_with("instant 5, 2 before it missed\n ?x "),
             "{text}"
@@ -205,6 +227,9 @@ mod tests {
             text.contains("<http://e/a>") && text.ends_with("(1 row)\n"),
             "{text}"
         );
+        let names = Names::new([("e".to_owned(), "http://e/".to_owned())]);
+        let text = shown(&solutions, &names).unwrap();
+        assert!(text.contains("\n e:a "), "{text}");
         for (result, body) in [
             (json!({ "instant": 5, "boolean": false }), "false\n"),
             (
@@ -216,7 +241,8 @@ mod tests {
                 "error: too long\n",
             ),
         ] {
-            assert_eq!(shown(&result).unwrap(), format!("instant 5\n{body}"));
+            let text = shown(&result, &Names::default()).unwrap();
+            assert_eq!(text, format!("instant 5\n{body}"));
         }
     }
 }

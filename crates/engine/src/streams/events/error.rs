@@ -41,6 +41,9 @@ pub enum EventError {
         /// How far ahead it may be.
         most_ms: u64,
     },
+    /// A line has no time, or nothing else.
+    #[error("a line has a time in milliseconds, a tab, and a statement")]
+    NoLine,
     /// A JSON value is no object.
     #[error("an event is a JSON object")]
     NoObject,
