@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use jindou_datagen::lubm::{Lubm, QUERIES};
 use jindou_engine::ingest::{LoadOptions, Progress, Source};
-use jindou_engine::{Config, Database, ForkPolicy, Forked, QueryOptions, Shards};
+use jindou_engine::{Config, Database, ForkPolicy, QueryOptions, Shards};
 use serde::Serialize;
 
 use crate::BenchError;
@@ -63,8 +63,10 @@ pub struct NodesFigures {
     pub in_place_ms: f64,
     /// all rows sent to where their keys are.
     pub fork_join_ms: f64,
-    /// Sub-queries, rows and bytes that went to other nodes, dynamically,
+    /// What went to other nodes and was read of them, dynamically,
     pub dynamic: Traffic,
+    /// where all keys are read from where they are,
+    pub in_place: Traffic,
     /// and where all rows are sent.
     pub fork_join: Traffic,
 }
@@ -78,16 +80,14 @@ pub struct Traffic {
     pub rows: u64,
     /// The bytes of these.
     pub bytes: u64,
-}
-
-impl From<Forked> for Traffic {
-    fn from(forked: Forked) -> Self {
-        Self {
-            sub_queries: forked.sub_queries,
-            rows: forked.rows,
-            bytes: forked.bytes,
-        }
-    }
+    /// One-sided reads of other nodes' memory.
+    pub reads: u64,
+    /// Their bytes.
+    pub read_bytes: u64,
+    /// Batches in which these flew, for each of which somebody waited.
+    pub read_batches: u64,
+    /// Calls that other nodes were asked.
+    pub calls: u64,
 }
 
 impl NodesFigures {
@@ -139,6 +139,7 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<NodesRep
             in_place_ms: ms(&in_place, Some(ForkPolicy::InPlace))?,
             fork_join_ms: ms(&fork_join, Some(ForkPolicy::ForkJoin))?,
             dynamic: traffic(&dynamic, text)?,
+            in_place: traffic(&in_place, text)?,
             fork_join: traffic(&fork_join, text)?,
         });
     }
@@ -162,8 +163,18 @@ fn way(policy: Option<ForkPolicy>) -> &'static str {
 
 /// What goes to other nodes in one run.
 fn traffic(database: &Database, text: &str) -> Result<Traffic, BenchError> {
+    let before = database.remote_reads();
     let (_, forked) = run::forked(database, text, QueryOptions::default())?;
-    Ok(forked.into())
+    let reads = database.remote_reads().since(before);
+    Ok(Traffic {
+        sub_queries: forked.sub_queries,
+        rows: forked.rows,
+        bytes: forked.bytes,
+        reads: reads.reads,
+        read_bytes: reads.bytes,
+        read_batches: reads.batches,
+        calls: reads.calls,
+    })
 }
 
 impl Display for NodesReport {
@@ -180,7 +191,7 @@ impl Display for NodesReport {
             "LUBM({universities}), {shards} shards on {nodes} logical nodes of this process; \
              one thread reads, medians in ms\n"
         )?;
-        let mut table = Table::new([
+        let mut times = Table::new([
             "query",
             "rows",
             "1 node",
@@ -188,16 +199,9 @@ impl Display for NodesReport {
             "in place",
             "fork-join",
             "dynamic/better",
-            "forks",
-            "rows sent",
-            "kB sent",
-            "all sent: forks",
-            "rows",
-            "kB",
         ]);
         for figures in &self.figures {
-            let [dynamic, all] = [figures.dynamic, figures.fork_join];
-            table.row([
+            times.row([
                 figures.name.clone(),
                 figures.rows.to_string(),
                 millis(figures.one_ms),
@@ -205,15 +209,41 @@ impl Display for NodesReport {
                 millis(figures.in_place_ms),
                 millis(figures.fork_join_ms),
                 format!("{:.2}", figures.against_better()),
-                dynamic.sub_queries.to_string(),
-                dynamic.rows.to_string(),
-                (dynamic.bytes / 1000).to_string(),
-                all.sub_queries.to_string(),
-                all.rows.to_string(),
-                (all.bytes / 1000).to_string(),
             ]);
         }
-        write!(f, "{table}")
+        writeln!(f, "{times}")?;
+        let mut traffic = Table::new([
+            "query",
+            "",
+            "sub-queries",
+            "rows sent",
+            "kB sent",
+            "reads",
+            "kB read",
+            "batches",
+            "calls",
+        ]);
+        for figures in &self.figures {
+            let ways = [
+                ("dynamic", figures.dynamic),
+                ("in place", figures.in_place),
+                ("fork-join", figures.fork_join),
+            ];
+            for (way, sent) in ways {
+                traffic.row([
+                    figures.name.clone(),
+                    way.to_owned(),
+                    sent.sub_queries.to_string(),
+                    sent.rows.to_string(),
+                    (sent.bytes / 1000).to_string(),
+                    sent.reads.to_string(),
+                    (sent.read_bytes / 1000).to_string(),
+                    sent.read_batches.to_string(),
+                    sent.calls.to_string(),
+                ]);
+            }
+        }
+        write!(f, "{traffic}")
     }
 }
 
@@ -235,6 +265,8 @@ mod tests {
         assert_eq!(report.figures.len(), QUERIES.len());
         let sent = report.figures.iter().map(|query| query.fork_join.rows);
         assert!(sent.sum::<u64>() > 0);
+        let read = report.figures.iter().map(|query| query.in_place.reads);
+        assert!(read.sum::<u64>() > 0);
         let text = report.to_string();
         assert!(text.contains("8 shards on 3 logical nodes"), "{text}");
     }

@@ -66,6 +66,14 @@ impl Sharded {
             let shared = &self.shared;
             return shared.expand(graph, lists, cursor, allowed, budget, rows, out);
         }
+        // Light queries are made of such.
+        if let [list] = lists
+            && let [key] = list.keys
+            && let (read, false) = self.read_in(graph, list.predicate, list.direction)
+        {
+            let shard = self.of_key(list.predicate, *key)?;
+            return shard.expand(read, lists, cursor, allowed, budget, rows, out);
+        }
         let asked = Asked {
             graph,
             lists,
