@@ -7,6 +7,10 @@ use jindou_exec::{ForkPolicy, Forks, GraphSource, SubQuery, Workers};
 use jindou_model::{NodeId, TermId};
 use jindou_partition::ShardMap;
 
+/// A thread that sleeps takes some tens of microseconds to wake, a read of this process's memory some
+/// tenths of one.
+const READS_PER_MESSAGE: u32 = 100;
+
 /// Nodes in one process.
 pub struct LogicalNodes {
     map: ShardMap,
@@ -82,6 +86,10 @@ impl Forks for AtNode {
 
     fn policy(&self) -> ForkPolicy {
         self.nodes.policy
+    }
+
+    fn reads_per_message(&self) -> u32 {
+        READS_PER_MESSAGE
     }
 
     fn send(&self, to: NodeId, sub_query: SubQuery) {

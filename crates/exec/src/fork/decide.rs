@@ -3,6 +3,7 @@
 use jindou_model::PredicateId;
 use jindou_plan::physical::{PlannedStep, Side, Slot, Step};
 
+use super::split::{READS_PER_KEY, cost_of_forks};
 use super::{ForkPolicy, Forks};
 use crate::context::Context;
 
@@ -57,7 +58,9 @@ pub(crate) fn forks_scan(steps: &[PlannedStep], forks: &dyn Forks) -> bool {
     let is_worth_it = match forks.policy() {
         ForkPolicy::InPlace => false,
         ForkPolicy::ForkJoin => true,
-        ForkPolicy::Dynamic => first.rows > f64::from(super::split::cost_of_forks(forks)),
+        ForkPolicy::Dynamic => {
+            first.rows * f64::from(READS_PER_KEY) > f64::from(cost_of_forks(forks))
+        }
     };
     is_scan && is_worth_it && forks.nodes() > 1
 }

@@ -41,6 +41,10 @@ pub trait Forks: Send + Sync {
     /// How rows get to keys that another node has.
     fn policy(&self) -> ForkPolicy;
 
+    /// How many one-sided reads, of those that fly together, take as long as a message to a node whose
+    /// thread sleeps.
+    fn reads_per_message(&self) -> u32;
+
     /// Has another node answer a sub-query: by [`SubQuery::run`] there, once. Does not wait for it.
     ///
     /// A sub-query that is dropped without being run ends its query with [`ExecError::Panicked`].

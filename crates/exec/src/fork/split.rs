@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jindou_model::{NodeId, TermId};
 use jindou_plan::physical::Slot;
+use rustc_hash::FxHashSet;
 
 use super::chain::ForkPlace;
 use super::{ForkKey, ForkPolicy, Forks};
@@ -13,7 +14,7 @@ use crate::operator::{Boxed, Operator};
 use crate::table::Table;
 
 /// Reads that a key of another node costs: its location, and its list.
-const READS_PER_KEY: u32 = 2;
+pub(super) const READS_PER_KEY: u32 = 2;
 /// Neighbours of one key from which on they are followed at its node.
 const LONG_LIST: f64 = 4096.0;
 /// Sub-queries of one chain that may be under way: beyond that, rows go on where they are.
@@ -21,7 +22,7 @@ const MOST_UNDER_WAY: usize = 256;
 
 /// What having all nodes go on costs, in reads: a message to each, and one back.
 pub(super) fn cost_of_forks(forks: &dyn Forks) -> u32 {
-    2 * forks.nodes()
+    2 * forks.nodes() * forks.reads_per_message()
 }
 
 /// Before a step: has rows go on at the nodes of their keys, where that is less work than to read
@@ -92,14 +93,16 @@ impl Fork {
     fn distinct_elsewhere(&self, keys: &[TermId]) -> u32 {
         let here = self.forks.here();
         let most = cost_of_forks(&*self.forks) / READS_PER_KEY + 1;
-        let mut met: Vec<TermId> = Vec::new();
+        let mut met: FxHashSet<TermId> = FxHashSet::default();
+        let mut last = TermId::NONE;
         for key in keys {
-            let is_elsewhere = *key != TermId::NONE && self.forks.node_of(*key) != here;
-            if is_elsewhere && !met.contains(key) {
-                met.push(*key);
-                if met.len() as u32 == most {
-                    break;
-                }
+            // Equal keys often follow each other.
+            if *key == last || *key == TermId::NONE {
+                continue;
+            }
+            last = *key;
+            if self.forks.node_of(*key) != here && met.insert(*key) && met.len() as u32 == most {
+                break;
             }
         }
         met.len() as u32
