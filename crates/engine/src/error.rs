@@ -100,6 +100,14 @@ pub enum EngineError {
         /// The budget.
         limit_bytes: u64,
     },
+    /// A result of a continuous query is larger than all results that are kept for readers may be.
+    #[error(
+        "the result has more than the {limit_bytes} bytes that all results kept for readers may have together"
+    )]
+    ResultTooLarge {
+        /// What they may have.
+        limit_bytes: u64,
+    },
     /// What documents say takes more memory than a request may hold. Nothing was changed.
     #[error("the document needs more than the {limit_bytes} bytes that a request may hold")]
     DocumentTooLarge {

@@ -249,6 +249,32 @@ fn an_evaluation_that_takes_too_long_is_a_result_that_says_so() {
 }
 
 #[test]
+fn an_answer_that_no_reader_could_have_is_not_read_to_its_end() {
+    const POOL: u64 = 64 << 20;
+    // One alone, and several that are evaluated together.
+    for queries in [1, 10] {
+        let _one = one();
+        let database = with_stream(pool(POOL));
+        // Eight million rows.
+        let product = "SELECT * FROM STREAM <http://e/s> [RANGE 1s] \
+                       WHERE { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }";
+        for number in 0..queries {
+            database.register(&format!("q{number}"), product).unwrap();
+        }
+        let (most, ()) = jindou_counting::peak(|| a_second(&database, 0, 200));
+        assert!(most < POOL, "{most} bytes");
+        for number in 0..queries {
+            let said = next(&database, &format!("q{number}"), 0).unwrap_err();
+            let limit = "more than the 8388608 bytes that all results";
+            assert!(said.contains(limit), "{said}");
+        }
+        // The next window has an answer.
+        a_second(&database, 1, 2);
+        assert_eq!(next(&database, "q0", 1), Ok(2));
+    }
+}
+
+#[test]
 fn times_too_far_ahead_are_refused_with_all_that_comes_with_them() {
     let mut config = Config::default();
     config.clock = Clock::new(|| 1_000_000);

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::bytes::{BadRecord, Input, put_bytes, put_number};
+use super::held::LEAST_BYTES;
 use super::rows::{Rows, RowsBuilder};
 use super::written::{Writing, Written};
+use crate::query::Running;
 use crate::{EngineError, QueryResults, TermId};
 
 /// What an answer is.
@@ -29,12 +31,44 @@ pub enum Answer {
     Triples(Rows),
 }
 
+/// What an answer takes while it is read: counted in the memory of its query until that ends, and bounded.
+pub(super) struct Reading {
+    /// What the rows of an answer may have: more would be kept for no reader.
+    pub(super) most_bytes: u64,
+    charged: usize,
+}
+
+impl Reading {
+    /// Of answers that may have so many bytes each.
+    pub(super) fn within(most_bytes: u64) -> Self {
+        Self {
+            most_bytes,
+            charged: 0,
+        }
+    }
+
+    /// Counts `bytes` in all of a query, and checks that an answer may have as many as `rows`.
+    fn hold(&mut self, running: &Running, bytes: usize, rows: usize) -> Result<(), EngineError> {
+        if rows as u64 > self.most_bytes {
+            let limit_bytes = self.most_bytes;
+            return Err(EngineError::ResultTooLarge { limit_bytes });
+        }
+        let more = bytes.saturating_sub(self.charged);
+        self.charged += more;
+        Ok(running.execution.context().charge(more)?)
+    }
+}
+
 impl Answer {
     /// Reads all results of a query. Rows that `before` has are not written again; what is read is there
     /// for the next time.
+    ///
+    /// # Errors
+    /// [`EngineError::ResultTooLarge`], and what ends the query.
     pub(super) fn read(
         results: QueryResults,
         before: &mut Option<Written>,
+        mut reading: Reading,
     ) -> Result<Self, EngineError> {
         Ok(match results {
             QueryResults::Boolean(value) => Self::Boolean(value),
@@ -48,6 +82,8 @@ impl Answer {
                         let ids = columns.iter().map(|column| column[row]);
                         writing.row(ids, |rows, id| rows.push_cell(decoder.text(id)));
                     }
+                    drop(decoder);
+                    reading.hold(solutions.running(), writing.bytes(), writing.row_bytes())?;
                 }
                 Self::Solutions {
                     variables: solutions.variables().into(),
@@ -62,6 +98,8 @@ impl Answer {
                         let ids = triple.iter().copied();
                         writing.row(ids, |rows, id| rows.push_cell(decoder.text(id)));
                     }
+                    drop(decoder);
+                    reading.hold(graph.running(), writing.bytes(), writing.row_bytes())?;
                 }
                 Self::Triples(writing.end(before))
             }
@@ -71,12 +109,17 @@ impl Answer {
     /// Splits the results of one execution among `queries` queries: the first `columns` columns are the
     /// answer, and `whose` maps the values of the others to the numbers of the queries that get the row.
     /// `before` is as in [`Answer::read`].
+    ///
+    /// # Errors
+    /// As there; where all answers together are too large, for all.
     pub(super) fn read_together<'w>(
         results: QueryResults,
         (queries, columns): (usize, usize),
         whose: impl Fn(&[TermId]) -> Option<&'w Vec<u32>>,
         before: &mut Option<Written>,
+        mut reading: Reading,
     ) -> Result<Vec<Self>, EngineError> {
+        let (mut bytes, mut row_bytes) = (0, 0);
         let mut all = vec![RowsBuilder::new(columns); queries];
         let QueryResults::Solutions(mut solutions) = results else {
             unreachable!("queries that are evaluated together are SELECT");
@@ -91,9 +134,18 @@ impl Answer {
                 let row = ids.iter().map(|column| column[number]);
                 let (row, written) = writing.row(row, |rows, id| rows.push_cell(decoder.text(id)));
                 for query in whose(&row[columns..]).into_iter().flatten() {
-                    all[*query as usize].push_row(written);
+                    let rows = &mut all[*query as usize];
+                    bytes -= rows.bytes();
+                    rows.push_row(written);
+                    bytes += rows.bytes();
+                    row_bytes += written.len() + size_of::<usize>();
                 }
             }
+            drop(decoder);
+            // Of small answers, that many are kept however much all take.
+            let kept = queries * LEAST_BYTES as usize;
+            let beyond = row_bytes.saturating_sub(kept);
+            reading.hold(solutions.running(), writing.bytes() + bytes, beyond)?;
         }
         writing.end(before);
         let answer = |rows: RowsBuilder| Self::Solutions {

@@ -312,14 +312,14 @@ impl Inner {
                     let rest = (incremental.rest.clone(), rows.unwrap_or_default());
                     let results = self.start(graph, rest, limit)?.into_results()?;
                     return self.read_beside(&mut state.last_rows, at.graph, |last| {
-                        Answer::read(results, last)
+                        Answer::read(results, last, self.reading())
                     });
                 }
             }
             let whole = (plans.whole.clone(), Arc::default());
             let results = self.start(graph, whole, limit)?.into_results()?;
             self.read_beside(&mut state.last_rows, at.graph, |last| {
-                Answer::read(results, last)
+                Answer::read(results, last, self.reading())
             })
         })?
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::answer::Answer;
+use super::answer::{Answer, Reading};
 use super::continuous::Continuous;
 use super::rows::Rows;
 use crate::database::Inner;
@@ -17,7 +17,7 @@ const WITHOUT_POOL_BYTES: u64 = 256 << 20;
 /// is small is no more than the share of one query, but
 const SMALL_BYTES: u64 = 64 << 10;
 /// at least so much.
-const LEAST_BYTES: u64 = 4 << 10;
+pub(super) const LEAST_BYTES: u64 = 4 << 10;
 /// What a result takes beside its rows: itself, and what its windows held.
 const RESULT_BYTES: u64 = 256;
 
@@ -70,6 +70,11 @@ impl Inner {
     /// Counts the bytes of a result that comes back, of which no more were kept than may be.
     pub(super) fn hold_restored(&self, answer: &Answer) -> Arc<Held> {
         self.streams.held_results.hold(bytes_of(answer.rows()))
+    }
+
+    /// How an answer is read: one that is larger than all results may be is kept for no reader.
+    pub(super) fn reading(&self) -> Reading {
+        Reading::within(self.most_result_bytes())
     }
 
     fn most_result_bytes(&self) -> u64 {

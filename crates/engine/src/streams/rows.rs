@@ -204,6 +204,16 @@ impl RowsBuilder {
         self.body.row(number)
     }
 
+    /// Bytes that they take so far, with what is there for more.
+    pub(super) fn bytes(&self) -> usize {
+        self.body.bytes.capacity() + self.body.ends.capacity() * size_of::<usize>()
+    }
+
+    /// Bytes of the rows so far.
+    pub(super) fn row_bytes(&self) -> usize {
+        self.body.bytes.len() + size_of_val::<[usize]>(&self.body.ends)
+    }
+
     pub(super) fn build(self) -> Rows {
         Rows {
             columns: self.columns,

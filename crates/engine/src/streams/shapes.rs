@@ -223,7 +223,7 @@ impl Inner {
             let of = (members.len(), columns);
             let whose = |row: &[TermId]| whose.queries.get(row);
             self.read_beside(&mut shape.last_rows.lock(), at.graph, |last| {
-                Answer::read_together(results, of, whose, last)
+                Answer::read_together(results, of, whose, last, self.reading())
             })
         })?
     }

@@ -154,6 +154,16 @@ impl Writing {
         (self.ids.row(number), self.rows.row(number))
     }
 
+    /// Bytes that the rows and their ids take so far.
+    pub(super) fn bytes(&self) -> usize {
+        self.ids.ids.capacity() * size_of::<TermId>() + self.rows.bytes()
+    }
+
+    /// Bytes of the rows alone.
+    pub(super) fn row_bytes(&self) -> usize {
+        self.rows.row_bytes()
+    }
+
     /// The row of the answer before that has the ids of a row.
     fn find(&mut self, number: usize) -> Option<usize> {
         let before = &self.before.as_ref()?.ids;
