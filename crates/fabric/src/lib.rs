@@ -17,6 +17,8 @@ pub mod remote;
 pub mod ring;
 pub mod schedule;
 pub mod sim;
+#[cfg(target_os = "linux")]
+pub mod ucx;
 
 pub use error::FabricError;
 pub use region::{LentMemory, Region, RegionBuilder, RegionId};

@@ -1,0 +1,681 @@
+//! How is one UCX worker shared by the threads of a node, and who frees what belongs to it?
+//!
+//! Its calls are serialized by a lock. Whatever is dropped on any thread, under any lock, goes to
+//! a list first and is freed by the next one who has the worker.
+
+use std::collections::VecDeque;
+use std::ffi::{CString, c_int, c_void};
+use std::ptr::{NonNull, null, null_mut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Mutex, MutexGuard};
+
+use super::ffi::{self, Handle, Status};
+use super::library::Ucx;
+use crate::FabricError;
+use crate::region::LentMemory;
+
+/// The only kind of messages.
+const MESSAGE: u32 = 1;
+/// The most messages that wait to be handled; those beyond are lost, as if their sender were.
+const MAX_WAITING_MESSAGES: usize = 1 << 16;
+
+/// A handle of UCX, used only as its functions allow.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Raw(Handle);
+
+// SAFETY: UCX lets any thread use its handles, one at a time for those of a worker, which the
+// worker's lock ensures.
+unsafe impl Send for Raw {}
+// SAFETY: as above.
+unsafe impl Sync for Raw {}
+
+/// A context and its worker.
+pub(super) struct Engine {
+    ucx: Ucx,
+    context: Raw,
+    worker: Mutex<Worker>,
+    /// What was dropped and is to be freed by whoever has the worker.
+    dropped: Mutex<Vec<Dropped>>,
+    /// Readable when the worker has something to do.
+    event_fd: c_int,
+}
+
+/// What only one thread at a time may use.
+struct Worker {
+    handle: Raw,
+    inbox: Box<Inbox>,
+    sends: VecDeque<Outgoing>,
+    endpoints: Vec<Raw>,
+    /// The way to itself, by which memory of other processes is mapped: ways to peers may have been
+    /// made by the peer's first message, and then they know of no shared memory.
+    own: Option<Raw>,
+    /// UCX calls with these until the worker is gone.
+    flags: Vec<Arc<AtomicBool>>,
+}
+
+/// Messages that came while the worker made progress.
+#[derive(Default)]
+struct Inbox(Mutex<Vec<Vec<u64>>>);
+
+/// A request of UCX, and the words that it sends.
+struct Outgoing {
+    request: Raw,
+    _words: Vec<u64>,
+}
+
+enum Dropped {
+    Memory(Raw),
+    RemoteKey(Raw),
+}
+
+/// An endpoint: a way to a peer.
+#[derive(Clone, Copy)]
+pub(super) struct Endpoint(Raw);
+
+/// The worker, for one thread.
+pub(super) struct Turn<'a> {
+    engine: &'a Engine,
+    worker: MutexGuard<'a, Worker>,
+}
+
+impl Engine {
+    /// A worker that uses these transports, named as `UCX_TLS` names them.
+    pub(super) fn new(ucx: Ucx, transports: &str) -> Result<Arc<Self>, FabricError> {
+        let context = new_context(&ucx, transports)?;
+        let inbox = Box::<Inbox>::default();
+        let created = new_worker(&ucx, context, &inbox);
+        let (handle, event_fd) = match created {
+            Ok(created) => created,
+            Err(error) => {
+                // SAFETY: the context has no worker.
+                unsafe { (ucx.functions.cleanup)(context.0) };
+                return Err(error);
+            }
+        };
+        let worker = Worker {
+            handle,
+            inbox,
+            sends: VecDeque::new(),
+            endpoints: Vec::new(),
+            own: None,
+            flags: Vec::new(),
+        };
+        let engine = Self {
+            ucx,
+            context,
+            worker: Mutex::new(worker),
+            dropped: Mutex::default(),
+            event_fd,
+        };
+        engine.turn().connect_with_itself()?;
+        Ok(Arc::new(engine))
+    }
+
+    /// The worker, waiting for it.
+    pub(super) fn turn(&self) -> Turn<'_> {
+        let (engine, worker) = (self, self.worker.lock());
+        Turn { engine, worker }
+    }
+
+    /// The worker, if nobody has it.
+    pub(super) fn try_turn(&self) -> Option<Turn<'_>> {
+        let worker = self.worker.try_lock()?;
+        Some(Turn {
+            engine: self,
+            worker,
+        })
+    }
+
+    /// Readable when the worker has something to do, once [`Turn::arm`] gave true.
+    pub(super) fn event_fd(&self) -> c_int {
+        self.event_fd
+    }
+
+    /// Zeroed memory that processes of this machine can map, or others reach.
+    pub(super) fn allocate(self: &Arc<Self>, bytes: usize) -> Result<UcxMemory, FabricError> {
+        let parameters = ffi::MemMapParams {
+            field_mask: ffi::MAP_LENGTH | ffi::MAP_FLAGS,
+            address: null_mut(),
+            length: bytes.max(1),
+            flags: ffi::MAP_ALLOCATE,
+            prot: 0,
+            memory_type: 0,
+        };
+        let out_of_memory = |_| FabricError::OutOfMemory(bytes as u64);
+        let functions = &self.ucx.functions;
+        let _turn = self.turn();
+        let mut handle = null_mut();
+        // SAFETY: the context is alive, the parameters say which of them count.
+        let status =
+            unsafe { (functions.mem_map)(self.context.0, &raw const parameters, &raw mut handle) };
+        self.ucx
+            .check("ucp_mem_map", status)
+            .map_err(out_of_memory)?;
+        let mut memory = UcxMemory {
+            engine: Arc::clone(self),
+            handle: Raw(handle),
+            bytes: NonNull::slice_from_raw_parts(NonNull::dangling(), 0),
+            packed: Vec::new(),
+        };
+        let mut found = ffi::MemAttr {
+            field_mask: ffi::MEM_ADDRESS_AND_LENGTH,
+            address: null_mut(),
+            length: 0,
+            mem_type: 0,
+        };
+        // SAFETY: the memory is mapped, the fields are asked for by the mask.
+        let status = unsafe { (functions.mem_query)(handle, &raw mut found) };
+        self.ucx.check("ucp_mem_query", status)?;
+        let start = NonNull::new(found.address.cast::<u8>());
+        let start = start.filter(|start| start.cast::<u64>().is_aligned());
+        let start = start
+            .filter(|_| found.length >= bytes)
+            .ok_or(FabricError::OutOfMemory(bytes as u64))?;
+        // SAFETY: UCX allocated so many bytes there, and nobody else knows of them. Not all of its
+        // ways to allocate give zeros.
+        unsafe { start.write_bytes(0, bytes) };
+        memory.bytes = NonNull::slice_from_raw_parts(start, bytes);
+        memory.packed = self.pack(memory.handle)?;
+        Ok(memory)
+    }
+
+    /// What a peer needs for a memory.
+    fn pack(&self, memory: Raw) -> Result<Vec<u8>, FabricError> {
+        let (mut buffer, mut length) = (null_mut(), 0);
+        // SAFETY: context and memory are alive.
+        let status = unsafe {
+            (self.ucx.functions.rkey_pack)(
+                self.context.0,
+                memory.0,
+                &raw mut buffer,
+                &raw mut length,
+            )
+        };
+        self.ucx.check("ucp_rkey_pack", status)?;
+        // SAFETY: UCX gives a buffer of that length, which is released after it was copied.
+        unsafe {
+            let packed = std::slice::from_raw_parts(buffer.cast::<u8>(), length).to_vec();
+            (self.ucx.functions.rkey_buffer_release)(buffer);
+            Ok(packed)
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        let mut turn = self.turn();
+        turn.close_endpoints();
+        turn.free_dropped();
+        let handle = turn.worker.handle;
+        drop(turn);
+        // SAFETY: whatever belongs to worker and context held this engine, so it was dropped, and
+        // freed above; no thread uses the worker any more.
+        unsafe {
+            (self.ucx.functions.worker_destroy)(handle.0);
+            (self.ucx.functions.cleanup)(self.context.0);
+        }
+    }
+}
+
+fn new_context(ucx: &Ucx, transports: &str) -> Result<Raw, FabricError> {
+    let functions = &ucx.functions;
+    let transports = CString::new(transports).map_err(|_| FabricError::Malformed("transports"))?;
+    let parameters = ffi::Params {
+        field_mask: ffi::PARAM_FEATURES,
+        features: ffi::FEATURE_AM | ffi::FEATURE_RMA | ffi::FEATURE_WAKEUP,
+        request_size: 0,
+        request_init: null(),
+        request_cleanup: null(),
+        tag_sender_mask: 0,
+        mt_workers_shared: 0,
+        estimated_num_eps: 0,
+        estimated_num_ppn: 0,
+        name: null(),
+    };
+    let options = [
+        (c"TLS", transports.as_c_str()),
+        // Messages arrive whole in the callback, whatever their length.
+        (c"RNDV_THRESH", c"inf"),
+        // For peers that end without a word, as when their machine loses power.
+        (c"KEEPALIVE_INTERVAL", c"1s"),
+    ];
+    let mut config = null_mut();
+    // SAFETY: no prefix and no file are what the function allows; the configuration is released
+    // after its use; the parameters say which of them count.
+    unsafe {
+        let status = (functions.config_read)(null(), null(), &raw mut config);
+        ucx.check("ucp_config_read", status)?;
+        let mut context = null_mut();
+        let set = options.iter().try_for_each(|(name, value)| {
+            let status = (functions.config_modify)(config, name.as_ptr(), value.as_ptr());
+            ucx.check("ucp_config_modify", status)
+        });
+        let made = set.and_then(|()| {
+            let (major, minor) = (ffi::API_MAJOR, ffi::API_MINOR);
+            let parameters = &raw const parameters;
+            let status =
+                (functions.init_version)(major, minor, parameters, config, &raw mut context);
+            ucx.check("ucp_init_version", status)
+        });
+        (functions.config_release)(config);
+        made.map(|()| Raw(context))
+    }
+}
+
+/// A worker and the descriptor that tells of its events.
+fn new_worker(ucx: &Ucx, context: Raw, inbox: &Inbox) -> Result<(Raw, c_int), FabricError> {
+    let functions = &ucx.functions;
+    let parameters = ffi::WorkerParams {
+        field_mask: ffi::WORKER_THREAD_MODE,
+        thread_mode: ffi::THREAD_MODE_SERIALIZED,
+        cpu_mask: [0; 16],
+        events: 0,
+        user_data: null_mut(),
+        event_fd: 0,
+        flags: 0,
+        name: null(),
+        am_alignment: 0,
+        client_id: 0,
+    };
+    let handler = ffi::AmHandlerParam {
+        field_mask: ffi::AM_ALL_FIELDS,
+        id: MESSAGE,
+        flags: ffi::AM_WHOLE_MESSAGE,
+        callback: Some(receive),
+        argument: std::ptr::from_ref(inbox).cast_mut().cast(),
+    };
+    let mut worker = null_mut();
+    // SAFETY: the context is alive; the parameters say which of them count.
+    let status =
+        unsafe { (functions.worker_create)(context.0, &raw const parameters, &raw mut worker) };
+    ucx.check("ucp_worker_create", status)?;
+    let mut event_fd = 0;
+    // SAFETY: the worker is alive; the inbox is boxed and dropped after the worker is destroyed.
+    let ready = unsafe {
+        let status = (functions.worker_set_am_recv_handler)(worker, &raw const handler);
+        ucx.check("ucp_worker_set_am_recv_handler", status)
+            .and_then(|()| {
+                let status = (functions.worker_get_efd)(worker, &raw mut event_fd);
+                ucx.check("ucp_worker_get_efd", status)
+            })
+    };
+    if let Err(error) = ready {
+        // SAFETY: nobody else has the worker.
+        unsafe { (functions.worker_destroy)(worker) };
+        return Err(error);
+    }
+    Ok((Raw(worker), event_fd))
+}
+
+/// UCX calls this with a message, while a thread makes progress.
+///
+/// # Safety
+/// `argument` is an inbox, `data` is `length` bytes unless `parameters` say otherwise.
+unsafe extern "C" fn receive(
+    argument: *mut c_void,
+    _header: *const c_void,
+    _header_length: usize,
+    data: *mut c_void,
+    length: usize,
+    parameters: *const ffi::AmRecvParam,
+) -> Status {
+    // SAFETY: the caller gives parameters that live until this returns.
+    let is_here = unsafe { (*parameters).recv_attr } & ffi::AM_RECV_RNDV == 0;
+    if is_here && length.is_multiple_of(8) && !data.is_null() {
+        let mut words = vec![0_u64; length / 8];
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+        // SAFETY: the caller gives an inbox, which outlives the worker, and so many bytes.
+        unsafe {
+            std::ptr::copy_nonoverlapping(data.cast::<u8>(), bytes.as_mut_ptr(), length);
+            let mut inbox = (*argument.cast::<Inbox>()).0.lock();
+            if inbox.len() < MAX_WAITING_MESSAGES {
+                inbox.push(words);
+            }
+        }
+    }
+    ffi::OK
+}
+
+/// UCX calls this when the peer of an endpoint failed, while a thread makes progress.
+///
+/// # Safety
+/// `argument` is a flag that the worker keeps.
+unsafe extern "C" fn lose(argument: *mut c_void, _endpoint: Handle, _status: Status) {
+    // SAFETY: as the caller says.
+    unsafe { (*argument.cast::<AtomicBool>()).store(true, Ordering::SeqCst) };
+}
+
+impl Turn<'_> {
+    /// Lets UCX work until it has nothing to do, or a while; the messages that came.
+    pub(super) fn progress(&mut self) -> Vec<Vec<u64>> {
+        /// Calls before others have their turn.
+        const CALLS: u32 = 64;
+        for _ in 0..CALLS {
+            // SAFETY: the worker is alive and this thread's.
+            if unsafe { (self.engine.ucx.functions.worker_progress)(self.worker.handle.0) } == 0 {
+                break;
+            }
+        }
+        self.sweep();
+        self.free_dropped();
+        std::mem::take(&mut *self.worker.inbox.0.lock())
+    }
+
+    /// True if the event descriptor tells of what comes next; false if there is something already.
+    pub(super) fn arm(&mut self) -> bool {
+        // SAFETY: the worker is alive and this thread's.
+        let status = unsafe { (self.engine.ucx.functions.worker_arm)(self.worker.handle.0) };
+        status != ffi::ERR_BUSY
+    }
+
+    /// True if something waits to be sent.
+    pub(super) fn has_sends(&self) -> bool {
+        !self.worker.sends.is_empty()
+    }
+
+    /// What a peer needs to connect.
+    pub(super) fn address(&mut self) -> Result<Vec<u8>, FabricError> {
+        let ucx = &self.engine.ucx;
+        let worker = self.worker.handle.0;
+        let (mut address, mut length) = (null_mut(), 0);
+        // SAFETY: the worker is alive and this thread's.
+        let status = unsafe {
+            (ucx.functions.worker_get_address)(worker, &raw mut address, &raw mut length)
+        };
+        ucx.check("ucp_worker_get_address", status)?;
+        // SAFETY: UCX gives so many bytes, which are released after they were copied.
+        unsafe {
+            let bytes = std::slice::from_raw_parts(address.cast::<u8>(), length).to_vec();
+            (ucx.functions.worker_release_address)(worker, address);
+            Ok(bytes)
+        }
+    }
+
+    /// A way to the worker of this address; the flag becomes true when it is lost.
+    pub(super) fn connect(
+        &mut self,
+        address: &[u8],
+        is_lost: &Arc<AtomicBool>,
+    ) -> Result<Endpoint, FabricError> {
+        let handler = ffi::ErrHandler {
+            callback: Some(lose),
+            argument: Arc::as_ptr(is_lost).cast_mut().cast(),
+        };
+        self.worker.flags.push(Arc::clone(is_lost));
+        let mask = ffi::EP_REMOTE_ADDRESS | ffi::EP_ERR_HANDLING_MODE | ffi::EP_ERR_HANDLER;
+        self.new_endpoint(address, mask, handler).map(Endpoint)
+    }
+
+    fn connect_with_itself(&mut self) -> Result<(), FabricError> {
+        let address = self.address()?;
+        let handler = ffi::ErrHandler {
+            callback: None,
+            argument: null_mut(),
+        };
+        let own = self.new_endpoint(&address, ffi::EP_REMOTE_ADDRESS, handler)?;
+        self.worker.own = Some(own);
+        Ok(())
+    }
+
+    fn new_endpoint(
+        &mut self,
+        address: &[u8],
+        field_mask: u64,
+        err_handler: ffi::ErrHandler,
+    ) -> Result<Raw, FabricError> {
+        let no_address = || ffi::SockAddr {
+            address: null(),
+            length: 0,
+        };
+        let parameters = ffi::EpParams {
+            field_mask,
+            address: address.as_ptr().cast(),
+            err_mode: ffi::ERR_HANDLING_PEER,
+            err_handler,
+            user_data: null_mut(),
+            flags: 0,
+            sockaddr: no_address(),
+            conn_request: null_mut(),
+            name: null(),
+            local_sockaddr: no_address(),
+        };
+        let ucx = &self.engine.ucx;
+        let mut endpoint = null_mut();
+        // SAFETY: the worker is alive and this thread's; the argument of a handler is kept as long
+        // as the worker; the address came, with a checksum, from a worker of this library.
+        let status = unsafe {
+            let worker = self.worker.handle.0;
+            (ucx.functions.ep_create)(worker, &raw const parameters, &raw mut endpoint)
+        };
+        ucx.check("ucp_ep_create", status)?;
+        self.worker.endpoints.push(Raw(endpoint));
+        Ok(Raw(endpoint))
+    }
+
+    /// Sends a message. That it did not arrive is known by the flag of its endpoint.
+    pub(super) fn send(&mut self, endpoint: Endpoint, words: Vec<u64>) {
+        if !self.worker.endpoints.contains(&endpoint.0) {
+            return;
+        }
+        let parameters = ffi::RequestParam {
+            op_attr_mask: ffi::OP_FLAGS,
+            flags: ffi::AM_EAGER,
+            ..no_parameters()
+        };
+        // SAFETY: the endpoint is open, the words are kept until the request is done.
+        let request = unsafe {
+            (self.engine.ucx.functions.am_send_nbx)(
+                endpoint.0.0,
+                MESSAGE,
+                null(),
+                0,
+                words.as_ptr().cast(),
+                size_of_val(&words[..]),
+                &raw const parameters,
+            )
+        };
+        self.keep(request, words);
+    }
+
+    /// Closes the way to a peer at once.
+    pub(super) fn close(&mut self, endpoint: Endpoint) {
+        let Some(place) = self.worker.endpoints.iter().position(|e| *e == endpoint.0) else {
+            return;
+        };
+        self.worker.endpoints.swap_remove(place);
+        let parameters = ffi::RequestParam {
+            op_attr_mask: ffi::OP_FLAGS,
+            flags: ffi::CLOSE_FORCE,
+            ..no_parameters()
+        };
+        // SAFETY: the endpoint was open, and is not used after this.
+        let request = unsafe {
+            (self.engine.ucx.functions.ep_close_nbx)(endpoint.0.0, &raw const parameters)
+        };
+        self.keep(request, Vec::new());
+    }
+
+    /// Sends what is to be sent, closes all ways, and lets UCX do so.
+    pub(super) fn close_endpoints(&mut self) {
+        /// More calls than it takes: messages leave as long as peers read, and closing by force
+        /// waits for nobody.
+        const CALLS: u32 = 10_000;
+        for _ in 0..CALLS {
+            if self.worker.sends.is_empty() {
+                break;
+            }
+            let _ = self.progress();
+        }
+        for endpoint in self.worker.endpoints.clone() {
+            self.close(Endpoint(endpoint));
+        }
+        for _ in 0..CALLS {
+            let _ = self.progress();
+            if self.worker.sends.is_empty() {
+                break;
+            }
+        }
+    }
+
+    fn keep(&mut self, request: *mut c_void, words: Vec<u64>) {
+        let is_error = request.addr() >= ffi::ERR_LAST as isize as usize;
+        if request.is_null() || is_error {
+            return;
+        }
+        let request = Raw(request);
+        self.worker.sends.push_back(Outgoing {
+            request,
+            _words: words,
+        });
+    }
+
+    /// Frees requests that are done.
+    fn sweep(&mut self) {
+        let functions = &self.engine.ucx.functions;
+        // SAFETY: the request came from UCX and was not freed; after it was, it is forgotten.
+        self.worker.sends.retain(|send| unsafe {
+            let request = send.request.0;
+            let is_done = (functions.request_check_status)(request) != ffi::IN_PROGRESS;
+            if is_done {
+                (functions.request_free)(request);
+            }
+            !is_done
+        });
+    }
+
+    fn free_dropped(&mut self) {
+        let dropped = std::mem::take(&mut *self.engine.dropped.lock());
+        let functions = &self.engine.ucx.functions;
+        for dropped in dropped {
+            // SAFETY: what is in the list was dropped, so nobody uses it any more.
+            unsafe {
+                match dropped {
+                    Dropped::Memory(memory) => {
+                        let _ = (functions.mem_unmap)(self.engine.context.0, memory.0);
+                    }
+                    Dropped::RemoteKey(key) => (functions.rkey_destroy)(key.0),
+                }
+            }
+        }
+    }
+
+    /// Maps memory of a process of this machine into this one: its bytes from `address` there on.
+    /// `None` if it cannot be mapped.
+    pub(super) fn map(
+        &mut self,
+        engine: &Arc<Engine>,
+        packed: &[u8],
+        address: u64,
+    ) -> Option<Mapped> {
+        let own = self
+            .worker
+            .own
+            .filter(|own| self.worker.endpoints.contains(own))?;
+        let functions = &engine.ucx.functions;
+        let mut key = null_mut();
+        // SAFETY: the endpoint is open; the packed key came, with a checksum, from a process of this
+        // machine whose transports are the same, so that it means the same here.
+        let status =
+            unsafe { (functions.ep_rkey_unpack)(own.0, packed.as_ptr().cast(), &raw mut key) };
+        if status != ffi::OK {
+            return None;
+        }
+        let mut start = null_mut();
+        // SAFETY: the key was unpacked just now.
+        let status = unsafe { (functions.rkey_ptr)(key, address, &raw mut start) };
+        let mut mapped = Mapped {
+            engine: Arc::clone(engine),
+            key: Raw(key),
+            start: NonNull::dangling(),
+        };
+        // From here on dropping it frees the key.
+        mapped.start = NonNull::new(start.cast()).filter(|_| status == ffi::OK)?;
+        mapped.start.cast::<u64>().is_aligned().then_some(mapped)
+    }
+}
+
+fn no_parameters() -> ffi::RequestParam {
+    ffi::RequestParam {
+        op_attr_mask: 0,
+        flags: 0,
+        request: null_mut(),
+        callback: null(),
+        datatype: 0,
+        user_data: null_mut(),
+        reply_buffer: null_mut(),
+        memory_type: 0,
+        recv_info: null_mut(),
+        memh: null_mut(),
+    }
+}
+
+/// Memory that UCX allocated.
+pub(super) struct UcxMemory {
+    engine: Arc<Engine>,
+    handle: Raw,
+    bytes: NonNull<[u8]>,
+    packed: Vec<u8>,
+}
+
+// SAFETY: the memory is only reached through `LentMemory::bytes`, whose users keep its rules; the
+// handle is used by `Drop` only.
+unsafe impl Send for UcxMemory {}
+// SAFETY: as above.
+unsafe impl Sync for UcxMemory {}
+
+// SAFETY: UCX mapped the memory, initialized by `allocate`, and unmaps it only when told to, which
+// is after the drop. Peers write only to what is shared as atomic words.
+unsafe impl LentMemory for UcxMemory {
+    fn bytes(&self) -> NonNull<[u8]> {
+        self.bytes
+    }
+}
+
+impl UcxMemory {
+    /// What a peer needs to map it.
+    pub(super) fn packed(&self) -> &[u8] {
+        &self.packed
+    }
+
+    /// True if it is this engine's.
+    pub(super) fn is_of(&self, engine: &Arc<Engine>) -> bool {
+        Arc::ptr_eq(&self.engine, engine)
+    }
+}
+
+impl Drop for UcxMemory {
+    fn drop(&mut self) {
+        let memory = Dropped::Memory(self.handle);
+        self.engine.dropped.lock().push(memory);
+    }
+}
+
+/// A peer's memory in this process.
+pub(super) struct Mapped {
+    engine: Arc<Engine>,
+    key: Raw,
+    start: NonNull<u8>,
+}
+
+// SAFETY: the mapping stays until the drop; who reads or writes it keeps the rules of what the
+// owner made of it.
+unsafe impl Send for Mapped {}
+// SAFETY: as above.
+unsafe impl Sync for Mapped {}
+
+impl Mapped {
+    /// The first byte. The mapping goes on for as long as the peer said that its memory does, and is
+    /// there until `self` is dropped, also when the peer is gone.
+    pub(super) fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        let key = Dropped::RemoteKey(self.key);
+        self.engine.dropped.lock().push(key);
+    }
+}

@@ -1,0 +1,383 @@
+//! How does a process reach others by UCX?
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::UcxOptions;
+use super::engine::{Engine, UcxMemory};
+use super::flight::Messages;
+use super::library::Ucx;
+use super::node::{Node, Peer};
+use super::table::{OwnTable, TABLE_WORDS, Table};
+use super::target::{KeyName, NeighbourMemory, Reach, ask};
+use super::wire::{Item, MESSAGE_ITEMS};
+use crate::region::LentMemory as _;
+use crate::registry::{Registry, Target};
+use crate::remote::memory::{Served, WORD_BYTES};
+use crate::remote::{
+    Action, Batch, Completed, Doorbell, Fabric, Fields, InFlight, Interrupt, MemoryKey, NodeId,
+    Registration, RemoteMemory, SharedMemory,
+};
+use crate::{FabricError, Region, RegionBuilder};
+
+/// Memory below this is copied faster than mapped, and not worth a segment of its own.
+const SMALLEST_SEGMENT_BYTES: usize = 4096;
+
+/// A node's access to others by UCX. Dropping it closes it.
+pub struct UcxFabric {
+    node: Arc<Node>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// Memory is allocated so that neighbours can map it.
+    has_segments: bool,
+    machine: u64,
+    address: Vec<u8>,
+}
+
+impl UcxFabric {
+    /// Makes a node that nobody is connected with.
+    ///
+    /// # Errors
+    /// [`FabricError::Unavailable`] if the library is not installed, [`FabricError::Transport`] if
+    /// it refuses, for instance because no transport of the options is there.
+    pub fn new(options: &UcxOptions) -> Result<Arc<Self>, FabricError> {
+        let ucx = Ucx::load(&options.library)?;
+        let engine = Engine::new(ucx, &options.names()?)?;
+        let has_segments = options.has_shared_memory();
+        // Names of things of a process that had the number of this node before name nothing.
+        let incarnation = RandomState::new().build_hasher().finish() >> 12 | 1 << 51;
+        let names = Arc::new(AtomicU64::new(incarnation));
+        let registry = Registry::new(options.node, names);
+        let (table, place) = new_table(&engine, has_segments)?;
+        let table = OwnTable::new(Table::own(table, incarnation), incarnation);
+        let worker = engine.turn().address()?;
+        let machine = machine(&options.names()?);
+        let address = Address {
+            node: options.node,
+            incarnation,
+            machine,
+            worker,
+            table: place,
+        };
+        let node = Arc::new(Node::new(engine, registry, table, incarnation)?);
+        let thread = {
+            let node = Arc::clone(&node);
+            let builder = std::thread::Builder::new().name("fabric".to_owned());
+            builder.spawn(move || node.run())
+        };
+        let thread = thread.map_err(|error| FabricError::Transport {
+            call: "starting a thread",
+            reason: error.to_string(),
+        })?;
+        Ok(Arc::new(Self {
+            node,
+            thread: Mutex::new(Some(thread)),
+            has_segments,
+            machine,
+            address: address.to_bytes(),
+        }))
+    }
+
+    /// What peers need to connect, as bytes: it travels by whatever way there is already.
+    #[must_use]
+    pub fn address(&self) -> Vec<u8> {
+        self.address.clone()
+    }
+
+    /// Connects with a peer of this address. Both sides do so, in any order, before either uses the
+    /// other's memory; a peer that was restarted is connected anew.
+    ///
+    /// # Errors
+    /// [`FabricError::Malformed`], [`FabricError::Transport`] if there is no way to it,
+    /// [`FabricError::PeerLost`] of this node.
+    pub fn connect(&self, node: NodeId, address: &[u8]) -> Result<(), FabricError> {
+        self.node.check()?;
+        let address = Address::from_bytes(address)?;
+        if address.node != node || node == self.node.id() {
+            return Err(FabricError::Malformed("address of this node"));
+        }
+        let is_lost = Arc::new(AtomicBool::new(false));
+        let engine = &self.node.engine;
+        let mut turn = engine.turn();
+        let endpoint = turn.connect(&address.worker, &is_lost)?;
+        let is_near = self.has_segments && address.machine == self.machine;
+        let table = address.table.filter(|_| is_near);
+        let table = table.and_then(|(start, packed)| turn.map(engine, &packed, start));
+        let incarnation = address.incarnation;
+        let table = table.map(|table| Table::neighbours(table, incarnation));
+        // That it is the peer's memory is seen by the number that is there.
+        let table = table.filter(Table::is_alive);
+        let peer = Peer::new(node, incarnation, endpoint, is_lost, table);
+        self.node.add_peer(peer, &mut turn);
+        drop(turn);
+        self.node.wake_thread();
+        Ok(())
+    }
+
+    /// True if the peer's memory is read by loads of this process.
+    #[must_use]
+    pub fn is_neighbour(&self, node: NodeId) -> bool {
+        let peer = self.node.peer(node);
+        peer.is_ok_and(|peer| peer.table().is_some())
+    }
+
+    /// Ends the node: peers lose it, and all that it still tries is an error.
+    pub fn close(&self) {
+        if self.thread.lock().is_some() {
+            self.node.finish_greetings();
+        }
+        self.node.registry.close();
+        self.node.table.table().close();
+        self.node.say_goodbye();
+        self.node.wake_thread();
+        if let Some(thread) = self.thread.lock().take() {
+            // Our thread has nothing to panic of; if it did, there is nothing more to end.
+            let _ = thread.join();
+        }
+    }
+
+    /// Registers a memory that lies in `segment`, if in any.
+    fn registration(
+        &self,
+        memory: Served,
+        segment: Option<(u64, &[u8])>,
+    ) -> Result<Registration, FabricError> {
+        let is_shared = matches!(memory, Served::Shared(_));
+        let length = memory.length();
+        let (number, guard) = self.node.registry.register(memory)?;
+        let slot = self.node.table.offer(number)?;
+        let (address, packed) = segment.unwrap_or_default();
+        let name = KeyName {
+            number,
+            slot: slot.place(),
+            is_shared,
+            address,
+            packed: packed.to_vec(),
+        };
+        let key = name.key(self.node.id(), length);
+        Ok(Registration::new(key, (slot, guard)))
+    }
+
+    /// Does what can be done at once, and finds what is to be asked of whom.
+    fn execute(&self, batch: &mut Batch) -> Result<Messages, FabricError> {
+        self.node.check()?;
+        let mut messages = Messages::default();
+        for place in 0..batch.len() {
+            let operation = batch.operations()[place].clone();
+            if let Action::Probe { node } = operation.action {
+                if node != self.node.id() {
+                    messages.add(&self.node.peer(node)?, Item::Probe);
+                }
+                continue;
+            }
+            let memory = batch.target(&operation).clone();
+            match memory.handle::<Reach>()? {
+                Reach::Own(target) => target.perform(batch, &operation)?,
+                Reach::Neighbours(memory) => memory.perform(batch, &operation)?,
+                Reach::Served { peer, number } => ask(&mut messages, peer, *number, &operation),
+            }
+        }
+        Ok(messages)
+    }
+
+    fn begin(&self, mut batch: Batch) -> Result<InFlight, FabricError> {
+        let mut messages = self.execute(&mut batch)?;
+        let mut bells = batch.bells().to_vec();
+        if messages.is_empty() {
+            messages = self.node.ring(&bells)?;
+            bells.clear();
+        } else if let Some(peer) = messages.only_peer().cloned()
+            && peer.table().is_none()
+            && bells.iter().all(|bell| bell.node == peer.node())
+            && batch.len() + bells.len() <= MESSAGE_ITEMS
+        {
+            // One message, whose items are done in order.
+            for bell in bells.drain(..) {
+                let number = bell.number;
+                messages.add(&peer, Item::Ring { number });
+            }
+        }
+        if messages.is_empty() && bells.is_empty() {
+            self.node.check()?;
+            return Ok(InFlight::over(Ok(Completed::new(batch))));
+        }
+        self.node.fly(batch, messages, bells)
+    }
+}
+
+impl Drop for UcxFabric {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// The words of a table, and where neighbours find them.
+type TableParts = (SharedMemory, Option<(u64, Vec<u8>)>);
+
+fn new_table(engine: &Arc<Engine>, has_segments: bool) -> Result<TableParts, FabricError> {
+    if !has_segments {
+        return Ok((SharedMemory::new(TABLE_WORDS), None));
+    }
+    let memory = engine.allocate(TABLE_WORDS * WORD_BYTES)?;
+    let place = (start_of(&memory), memory.packed().to_vec());
+    let words = SharedMemory::lent(Box::new(memory), TABLE_WORDS);
+    Ok((words, Some(place)))
+}
+
+fn start_of(memory: &UcxMemory) -> u64 {
+    memory.bytes().addr().get() as u64
+}
+
+impl Fabric for UcxFabric {
+    fn node(&self) -> NodeId {
+        self.node.id()
+    }
+
+    fn now(&self) -> Duration {
+        self.node.now()
+    }
+
+    fn allocate(&self, length: usize) -> Result<RegionBuilder, FabricError> {
+        if !self.has_segments || length < SMALLEST_SEGMENT_BYTES {
+            return Ok(RegionBuilder::new(length));
+        }
+        let memory = self.node.engine.allocate(length)?;
+        Ok(RegionBuilder::in_memory(Box::new(memory), length))
+    }
+
+    fn register(&self, region: &Region) -> Result<Registration, FabricError> {
+        let lender = region.lender::<UcxMemory>();
+        let lender = lender.filter(|memory| memory.is_of(&self.node.engine));
+        let segment = lender.map(|memory| (region.as_ptr().addr() as u64, memory.packed()));
+        self.registration(Served::Region(region.clone()), segment)
+    }
+
+    fn share(&self, words: usize) -> Result<(SharedMemory, Registration), FabricError> {
+        if !self.has_segments {
+            let memory = SharedMemory::new(words);
+            let registration = self.registration(Served::Shared(memory.clone()), None)?;
+            return Ok((memory, registration));
+        }
+        let memory = self.node.engine.allocate(words * WORD_BYTES)?;
+        let (start, packed) = (start_of(&memory), memory.packed().to_vec());
+        let memory = SharedMemory::lent(Box::new(memory), words);
+        let segment = Some((start, &packed[..]));
+        let registration = self.registration(Served::Shared(memory.clone()), segment)?;
+        Ok((memory, registration))
+    }
+
+    fn open(&self, key: &MemoryKey) -> Result<RemoteMemory, FabricError> {
+        self.node.check()?;
+        if key.node() == self.node.id() {
+            let name = KeyName::of(key)?;
+            let target = Target::of_number(Arc::clone(&self.node.registry), name.number)?;
+            return Ok(RemoteMemory::new(key.clone(), Reach::Own(target)));
+        }
+        let peer = self.node.peer(key.node())?;
+        let name = KeyName::of(key)?;
+        let number = name.number;
+        if peer.table().is_some() && !name.packed.is_empty() {
+            let engine = &self.node.engine;
+            let mapped = engine.turn().map(engine, &name.packed, name.address);
+            peer.check()?;
+            if let Some(mapped) = mapped {
+                let memory = NeighbourMemory::new(peer, mapped, &name, key.length());
+                // A key that was stale when its memory was mapped may have mapped another one's.
+                memory.check()?;
+                return Ok(RemoteMemory::new(key.clone(), Reach::Neighbours(memory)));
+            }
+        }
+        Ok(RemoteMemory::new(
+            key.clone(),
+            Reach::Served { peer, number },
+        ))
+    }
+
+    fn start(&self, batch: Batch) -> InFlight {
+        self.begin(batch)
+            .unwrap_or_else(|error| InFlight::over(Err(error)))
+    }
+
+    fn doorbell(&self) -> Result<Doorbell, FabricError> {
+        self.node.table.doorbell(self.node.id())
+    }
+
+    fn wait(
+        &self,
+        bell: &Doorbell,
+        seen: u64,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<u64, FabricError> {
+        bell.bell()
+            .wait(self.node(), seen, interrupt, &|| self.now())
+    }
+}
+
+/// A number of this start of the machine and of the processes that see each other there: UCX finds
+/// shared memory by the numbers of processes, and names it by the place of its transport in a list.
+fn machine(transports: &str) -> u64 {
+    let mut facts = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let processes = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    facts.extend(processes.as_os_str().as_encoded_bytes());
+    facts.extend(transports.as_bytes());
+    xxh3_64(&facts)
+}
+
+/// What peers need to connect.
+struct Address {
+    node: NodeId,
+    incarnation: u64,
+    /// Equal where processes can map each other's memory.
+    machine: u64,
+    worker: Vec<u8>,
+    /// Where the table is and what maps it.
+    table: Option<(u64, Vec<u8>)>,
+}
+
+impl Address {
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend(self.node.0.to_le_bytes());
+        bytes.extend(self.incarnation.to_le_bytes());
+        bytes.extend(self.machine.to_le_bytes());
+        let (start, packed) = self.table.clone().unwrap_or_default();
+        bytes.extend(start.to_le_bytes());
+        for part in [&self.worker, &packed] {
+            bytes.extend((part.len() as u32).to_le_bytes());
+            bytes.extend(part);
+        }
+        bytes.extend(xxh3_64(&bytes).to_le_bytes());
+        bytes
+    }
+
+    /// Only what [`Address::to_bytes`] wrote: UCX believes what it is given.
+    fn from_bytes(bytes: &[u8]) -> Result<Self, FabricError> {
+        let malformed = FabricError::Malformed("address of a node");
+        let (bytes, sum) = bytes.split_last_chunk().ok_or(malformed.clone())?;
+        if xxh3_64(bytes) != u64::from_le_bytes(*sum) {
+            return Err(malformed);
+        }
+        let mut fields = Fields::new(bytes, "address of a node");
+        let node = NodeId(fields.u32()?);
+        let (incarnation, machine, start) = (fields.u64()?, fields.u64()?, fields.u64()?);
+        let length = fields.u32()? as usize;
+        let worker = fields.bytes(length)?.to_vec();
+        let length = fields.u32()? as usize;
+        let packed = fields.bytes(length)?.to_vec();
+        fields.end()?;
+        let table = (!packed.is_empty()).then_some((start, packed));
+        Ok(Self {
+            node,
+            incarnation,
+            machine,
+            worker,
+            table,
+        })
+    }
+}

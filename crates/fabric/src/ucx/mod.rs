@@ -1,0 +1,88 @@
+//! How do processes reach each other's memory by UCX, on one machine and on several?
+//!
+//! [UCX](https://openucx.org) is loaded when a [`UcxFabric`] is made, so a build needs nothing of it.
+//! Memory of a node on the same machine is mapped: reads, writes and atomic operations are loads and
+//! stores of the thread that asks, the target sleeps on, and bells are futexes. Otherwise operations
+//! travel as messages, many in each, to the peer's fabric, whose thread does them and answers: over
+//! TCP there is nothing that could do so without it, and so a key that is stale is an error and no
+//! fault of the target. Over verbs ([`Transport::Verbs`]) it is the same messages; reads by the
+//! network card alone, and verbs at all, are untested.
+//!
+//! A peer that ends closes its connections, which is seen at once; one that vanishes with its machine
+//! is noticed by UCX's keepalive, after seconds.
+
+mod engine;
+mod fabric;
+mod ffi;
+mod flight;
+mod library;
+mod node;
+mod table;
+mod target;
+mod wire;
+
+#[cfg(test)]
+mod abi_tests;
+
+pub use self::fabric::UcxFabric;
+use crate::FabricError;
+use crate::remote::NodeId;
+
+/// The file name of UCX's library.
+pub const LIBRARY: &str = "libucp.so.0";
+
+/// A way of UCX to other processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Memory that processes of one machine map.
+    SharedMemory,
+    /// TCP, which messages need where there are no verbs.
+    Tcp,
+    /// An RDMA network card. Untested.
+    Verbs,
+}
+
+/// How a node uses UCX.
+#[derive(Clone, Debug)]
+pub struct UcxOptions {
+    /// The node that this process is.
+    pub node: NodeId,
+    /// The ways to use, of those that there are.
+    pub transports: Vec<Transport>,
+    /// The library's file.
+    pub library: String,
+}
+
+impl UcxOptions {
+    /// A node that uses shared memory and TCP.
+    #[must_use]
+    pub fn new(node: NodeId) -> Self {
+        Self {
+            node,
+            transports: vec![Transport::SharedMemory, Transport::Tcp],
+            library: LIBRARY.to_owned(),
+        }
+    }
+
+    fn has_shared_memory(&self) -> bool {
+        self.transports.contains(&Transport::SharedMemory)
+    }
+
+    /// The transports as UCX names them.
+    fn names(&self) -> Result<String, FabricError> {
+        let has_messages = |transport| matches!(transport, &Transport::Tcp | &Transport::Verbs);
+        if !self.transports.iter().any(has_messages) {
+            return Err(FabricError::Unsupported(
+                "send messages by shared memory alone",
+            ));
+        }
+        let name = |transport: &Transport| match transport {
+            Transport::SharedMemory => "posix",
+            Transport::Tcp => "tcp",
+            Transport::Verbs => "rc,ud",
+        };
+        // Each is in the list of all nodes in the same order, so that keys mean the same everywhere.
+        let names: Vec<_> = self.transports.iter().map(name).collect();
+        Ok(format!("self,{}", names.join(",")))
+    }
+}

@@ -1,0 +1,404 @@
+//! What does a node know of its peers, and what does it do with their messages?
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::engine::{Endpoint, Engine, Turn};
+use super::flight::{Messages, UcxFlight, Waiting};
+use super::table::{OwnTable, Table};
+use super::wire::{Asker, Item, Message, goodbye, request, serve, sort};
+use crate::FabricError;
+use crate::registry::Registry;
+use crate::remote::{Batch, BellAddress, InFlight, NodeId};
+
+/// Requests that are kept until their senders are connected.
+const MAX_EARLY: usize = 1 << 10;
+/// Batches that are under way at a time.
+const MAX_FLIGHTS: usize = 1 << 16;
+/// The flight of a first message.
+const HELLO: u64 = 0;
+/// How long a node that closes waits for peers that it has just been connected with.
+const GREETING: Duration = Duration::from_secs(1);
+/// The thread looks this often whether peers are alive, if nothing happens.
+const LOOK_MS: i32 = 200;
+
+/// A peer that was connected.
+pub(super) struct Peer {
+    node: NodeId,
+    incarnation: u64,
+    endpoint: Endpoint,
+    is_lost: Arc<AtomicBool>,
+    /// It answered our first message: both ways are open.
+    is_greeted: AtomicBool,
+    /// On the same machine.
+    table: Option<Table>,
+}
+
+impl Peer {
+    pub(super) fn new(
+        node: NodeId,
+        incarnation: u64,
+        endpoint: Endpoint,
+        is_lost: Arc<AtomicBool>,
+        table: Option<Table>,
+    ) -> Self {
+        Self {
+            node,
+            incarnation,
+            endpoint,
+            is_lost,
+            is_greeted: AtomicBool::new(false),
+            table,
+        }
+    }
+
+    pub(super) fn node(&self) -> NodeId {
+        self.node
+    }
+
+    pub(super) fn endpoint(&self) -> Endpoint {
+        self.endpoint
+    }
+
+    pub(super) fn table(&self) -> Option<&Table> {
+        self.table.as_ref()
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        let is_dead = || self.table.as_ref().is_some_and(|table| !table.is_alive());
+        self.is_lost.load(Ordering::SeqCst) || is_dead()
+    }
+
+    pub(super) fn check(&self) -> Result<(), FabricError> {
+        if self.is_lost() {
+            return Err(FabricError::PeerLost(self.node));
+        }
+        Ok(())
+    }
+}
+
+/// What all parts of a fabric share.
+pub(super) struct Node {
+    pub(super) engine: Arc<Engine>,
+    pub(super) registry: Arc<Registry>,
+    pub(super) table: Arc<OwnTable>,
+    asker: Asker,
+    start: Instant,
+    peers: RwLock<HashMap<NodeId, Arc<Peer>>>,
+    flights: Mutex<HashMap<u64, Arc<UcxFlight>>>,
+    next_flight: AtomicU64,
+    early: Mutex<Vec<(Asker, Vec<u64>)>>,
+    bell: EventFd,
+}
+
+impl Node {
+    pub(super) fn new(
+        engine: Arc<Engine>,
+        registry: Arc<Registry>,
+        table: Arc<OwnTable>,
+        incarnation: u64,
+    ) -> Result<Self, FabricError> {
+        let node = registry.node();
+        let asker = Asker { node, incarnation };
+        Ok(Self {
+            engine,
+            registry,
+            table,
+            asker,
+            start: Instant::now(),
+            peers: RwLock::default(),
+            flights: Mutex::default(),
+            // Answers to a node that had this number before are of no flight of ours.
+            next_flight: AtomicU64::new(incarnation | 1),
+            early: Mutex::default(),
+            bell: EventFd::new()?,
+        })
+    }
+
+    pub(super) fn id(&self) -> NodeId {
+        self.asker.node
+    }
+
+    pub(super) fn asker(&self) -> Asker {
+        self.asker
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// An error if this node was closed.
+    pub(super) fn check(&self) -> Result<(), FabricError> {
+        self.registry.check()
+    }
+
+    /// A peer that is not known to be lost.
+    pub(super) fn peer(&self, node: NodeId) -> Result<Arc<Peer>, FabricError> {
+        let peer = self.peers.read().get(&node).cloned();
+        let peer = peer.ok_or(FabricError::UnknownNode(node))?;
+        peer.check()?;
+        Ok(peer)
+    }
+
+    /// A peer is connected, in place of the one that had its number: handles what it asked already.
+    pub(super) fn add_peer(&self, peer: Peer, turn: &mut Turn<'_>) {
+        let peer = Arc::new(peer);
+        let asker = Asker {
+            node: peer.node,
+            incarnation: peer.incarnation,
+        };
+        let hello = request(self.asker, HELLO, 0, &[], &Batch::new());
+        turn.send(peer.endpoint, hello);
+        let before = self.peers.write().insert(peer.node, peer);
+        if let Some(before) = before {
+            before.is_lost.store(true, Ordering::SeqCst);
+            turn.close(before.endpoint);
+        }
+        let waiting = {
+            let mut early = self.early.lock();
+            let (mine, others) = early.drain(..).partition(|(from, _)| *from == asker);
+            *early = others;
+            let mine: Vec<(Asker, Vec<u64>)> = mine;
+            mine
+        };
+        for (from, words) in waiting {
+            self.serve(from, words, turn);
+        }
+    }
+
+    /// Begins to send the messages of a batch.
+    pub(super) fn fly(
+        self: &Arc<Self>,
+        batch: Batch,
+        messages: Messages,
+        bells: Vec<BellAddress>,
+    ) -> Result<InFlight, FabricError> {
+        let number = self.next_flight.fetch_add(1, Ordering::Relaxed);
+        let flight = Arc::new(UcxFlight::new(number, batch, messages, bells));
+        {
+            let mut flights = self.flights.lock();
+            if flights.len() >= MAX_FLIGHTS {
+                let (what, limit) = ("batches under way", MAX_FLIGHTS);
+                return Err(FabricError::Exhausted { what, limit });
+            }
+            flights.insert(number, Arc::clone(&flight));
+        }
+        let mut turn = self.engine.turn();
+        flight.advance(self, &mut turn);
+        let is_waiting = turn.has_sends();
+        drop(turn);
+        if is_waiting {
+            self.wake_thread();
+        }
+        let node = Arc::clone(self);
+        Ok(InFlight::flying(Waiting { node, flight }))
+    }
+
+    pub(super) fn forget(&self, flight: u64) {
+        self.flights.lock().remove(&flight);
+    }
+
+    /// Rings bells of this node and of neighbours; what is to be sent to ring the others.
+    pub(super) fn ring(&self, bells: &[BellAddress]) -> Result<Messages, FabricError> {
+        let mut messages = Messages::default();
+        for bell in bells {
+            let number = bell.number;
+            if bell.node == self.id() {
+                self.table.table().ring(bell.node, number)?;
+                continue;
+            }
+            let peer = self.peer(bell.node)?;
+            match peer.table() {
+                Some(table) => table.ring(bell.node, number)?,
+                None => messages.add(&peer, Item::Ring { number }),
+            }
+        }
+        Ok(messages)
+    }
+
+    /// Lets UCX work on this thread, unless another one does; false then.
+    pub(super) fn try_progress(&self) -> bool {
+        let Some(mut turn) = self.engine.try_turn() else {
+            return false;
+        };
+        self.progress(&mut turn);
+        // For the thread that waits for events: none is lost because it was seen here.
+        while !turn.arm() {
+            self.progress(&mut turn);
+        }
+        true
+    }
+
+    fn progress(&self, turn: &mut Turn<'_>) {
+        for words in turn.progress() {
+            match sort(words) {
+                Some(Message::Request(from, words)) => self.serve(from, words, turn),
+                Some(Message::Answer(HELLO, _, words)) => self.greet(&words),
+                Some(Message::Answer(number, place, words)) => {
+                    self.deliver(number, place, &words, turn);
+                }
+                Some(Message::Goodbye(from)) => {
+                    if let Some(peer) = self.asker_peer(from) {
+                        peer.is_lost.store(true, Ordering::SeqCst);
+                        // The thread closes its connection.
+                        self.wake_thread();
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// The peer that asks, as it was connected.
+    fn asker_peer(&self, from: Asker) -> Option<Arc<Peer>> {
+        let peer = self.peers.read().get(&from.node).cloned();
+        peer.filter(|peer| peer.incarnation == from.incarnation)
+    }
+
+    /// Tells all peers that this node closes, and ends the connections.
+    pub(super) fn say_goodbye(&self) {
+        let mut turn = self.engine.turn();
+        for peer in self.peers.read().values().filter(|peer| !peer.is_lost()) {
+            turn.send(peer.endpoint, goodbye(self.asker));
+        }
+        turn.close_endpoints();
+    }
+
+    /// A peer answered the first message.
+    fn greet(&self, words: &[u64]) {
+        let peers = self.peers.read();
+        let node = u32::try_from(words[1]).ok();
+        if let Some(peer) = node.and_then(|node| peers.get(&NodeId(node))) {
+            peer.is_greeted.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Lets connections that are being made be made, before they are closed: UCX 1.13 ends a process
+    /// whose peer closes between the first packets.
+    pub(super) fn finish_greetings(&self) {
+        let end = Instant::now() + GREETING;
+        let is_open = |peer: &Arc<Peer>| !peer.is_greeted.load(Ordering::SeqCst) && !peer.is_lost();
+        while self.peers.read().values().any(is_open) && Instant::now() < end {
+            let _ = self.try_progress();
+            std::thread::yield_now();
+        }
+    }
+
+    fn serve(&self, from: Asker, words: Vec<u64>, turn: &mut Turn<'_>) {
+        match self.asker_peer(from) {
+            Some(peer) => {
+                let answer = serve(&words, &self.registry, self.table.table());
+                turn.send(peer.endpoint, answer);
+            }
+            None => {
+                let mut early = self.early.lock();
+                if early.len() < MAX_EARLY {
+                    early.push((from, words));
+                }
+            }
+        }
+    }
+
+    fn deliver(&self, number: u64, place: usize, words: &[u64], turn: &mut Turn<'_>) {
+        let flight = self.flights.lock().get(&number).cloned();
+        if let Some(flight) = flight {
+            flight.answer(place, words, self, turn);
+            if flight.is_forgotten() {
+                self.forget(number);
+            }
+        }
+    }
+
+    /// Ends batches that wait for peers that are lost.
+    fn check_flights(&self) {
+        let flights: Vec<_> = self.flights.lock().values().cloned().collect();
+        for flight in &flights {
+            flight.check(self);
+        }
+        self.flights
+            .lock()
+            .retain(|_, flight| !flight.is_forgotten());
+    }
+
+    fn close_lost(&self, turn: &mut Turn<'_>) -> bool {
+        let peers = self.peers.read();
+        let lost: Vec<_> = peers.values().filter(|peer| peer.is_lost()).collect();
+        for peer in &lost {
+            turn.close(peer.endpoint);
+        }
+        !lost.is_empty()
+    }
+
+    /// What the fabric's own thread does until the node is closed: answers peers.
+    pub(super) fn run(&self) {
+        while self.check().is_ok() {
+            let mut turn = self.engine.turn();
+            self.progress(&mut turn);
+            let has_lost = self.close_lost(&mut turn);
+            let is_idle = turn.arm();
+            drop(turn);
+            if has_lost {
+                self.check_flights();
+            }
+            if is_idle {
+                self.bell.wait_with(self.engine.event_fd(), LOOK_MS);
+            }
+        }
+        self.check_flights();
+    }
+
+    /// Has the thread look again.
+    pub(super) fn wake_thread(&self) {
+        self.bell.ring();
+    }
+}
+
+/// Wakes a thread that waits for descriptors.
+struct EventFd(std::os::fd::OwnedFd);
+
+impl EventFd {
+    fn new() -> Result<Self, FabricError> {
+        use std::os::fd::FromRawFd as _;
+        // SAFETY: the call has no precondition.
+        let descriptor = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        if descriptor < 0 {
+            let reason = std::io::Error::last_os_error().to_string();
+            let call = "eventfd";
+            return Err(FabricError::Transport { call, reason });
+        }
+        // SAFETY: the descriptor is new and nobody else's.
+        Ok(Self(unsafe {
+            std::os::fd::OwnedFd::from_raw_fd(descriptor)
+        }))
+    }
+
+    fn ring(&self) {
+        use std::os::fd::AsRawFd as _;
+        let one = 1_u64;
+        // SAFETY: eight bytes are read from a live value. Where it does not succeed, the descriptor
+        // is readable already.
+        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
+    }
+
+    /// Blocks until this rings or the other descriptor is readable.
+    fn wait_with(&self, other: i32, milliseconds: i32) {
+        use std::os::fd::AsRawFd as _;
+        let poll = |fd| libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let mut both = [poll(self.0.as_raw_fd()), poll(other)];
+        let mut rings = 0_u64;
+        // SAFETY: two live values; eight bytes are written to a live value, if the descriptor is
+        // readable.
+        unsafe {
+            libc::poll(both.as_mut_ptr(), 2, milliseconds);
+            libc::read(self.0.as_raw_fd(), (&raw mut rings).cast(), 8);
+        }
+    }
+}
