@@ -46,6 +46,10 @@ pub struct Sender {
     failure: Option<RingError>,
 }
 
+/// Bytes of the receiver's marks.
+const MARKS_BYTES: usize = (RECEIVER_CLOSED + 1) * WORD_BYTES;
+const _: () = assert!(CONSUMED < RECEIVER_CLOSED);
+
 /// A batch on its way, and which of its operations reads the receiver's marks.
 struct Flying {
     flight: InFlight,
@@ -362,8 +366,7 @@ impl Sender {
     }
 
     fn read_marks(&self, batch: &mut Batch) -> Result<OperationId, FabricError> {
-        let bytes = (CONSUMED.max(RECEIVER_CLOSED) + 1) * WORD_BYTES;
-        batch.read(&self.memory, 0, bytes)
+        batch.read(&self.memory, 0, MARKS_BYTES)
     }
 
     /// Tells the receiver that we wait.

@@ -14,7 +14,7 @@ use super::UcxOptions;
 use super::engine::{Engine, UcxMemory};
 use super::flight::Messages;
 use super::library::Ucx;
-use super::node::{Node, Peer};
+use super::node::{Limits, Node, Peer, watch_process};
 use super::table::{OwnTable, TABLE_WORDS, Table};
 use super::target::{KeyName, NeighbourMemory, Reach, ask};
 use super::wire::{Item, MESSAGE_ITEMS};
@@ -62,10 +62,15 @@ impl UcxFabric {
             node: options.node,
             incarnation,
             machine,
+            process: std::process::id(),
             worker,
             table: place,
         };
-        let node = Arc::new(Node::new(engine, registry, table, incarnation)?);
+        let limits = Limits {
+            lost_after: options.lost_after,
+            connect_within: options.connect_within,
+        };
+        let node = Arc::new(Node::new(engine, registry, table, incarnation, limits)?);
         let thread = {
             let node = Arc::clone(&node);
             let builder = std::thread::Builder::new().name("fabric".to_owned());
@@ -107,13 +112,15 @@ impl UcxFabric {
         let mut turn = engine.turn();
         let endpoint = turn.connect(&address.worker, &is_lost)?;
         let is_near = self.has_segments && address.machine == self.machine;
+        // Before the memory is mapped, which its process must be there for.
+        let process = is_near.then(|| watch_process(address.process)).flatten();
         let table = address.table.filter(|_| is_near);
         let table = table.and_then(|(start, packed)| turn.map(engine, &packed, start));
         let incarnation = address.incarnation;
         let table = table.map(|table| Table::neighbours(table, incarnation));
         // That it is the peer's memory is seen by the number that is there.
         let table = table.filter(Table::is_alive);
-        let peer = Peer::new(node, incarnation, endpoint, is_lost, table);
+        let peer = Peer::new(node, incarnation, endpoint, is_lost, process, table);
         self.node.add_peer(peer, &mut turn);
         drop(turn);
         self.node.wake_thread();
@@ -335,6 +342,7 @@ struct Address {
     incarnation: u64,
     /// Equal where processes can map each other's memory.
     machine: u64,
+    process: u32,
     worker: Vec<u8>,
     /// Where the table is and what maps it.
     table: Option<(u64, Vec<u8>)>,
@@ -346,6 +354,7 @@ impl Address {
         bytes.extend(self.node.0.to_le_bytes());
         bytes.extend(self.incarnation.to_le_bytes());
         bytes.extend(self.machine.to_le_bytes());
+        bytes.extend(self.process.to_le_bytes());
         let (start, packed) = self.table.clone().unwrap_or_default();
         bytes.extend(start.to_le_bytes());
         for part in [&self.worker, &packed] {
@@ -365,7 +374,8 @@ impl Address {
         }
         let mut fields = Fields::new(bytes, "address of a node");
         let node = NodeId(fields.u32()?);
-        let (incarnation, machine, start) = (fields.u64()?, fields.u64()?, fields.u64()?);
+        let (incarnation, machine) = (fields.u64()?, fields.u64()?);
+        let (process, start) = (fields.u32()?, fields.u64()?);
         let length = fields.u32()? as usize;
         let worker = fields.bytes(length)?.to_vec();
         let length = fields.u32()? as usize;
@@ -376,6 +386,7 @@ impl Address {
             node,
             incarnation,
             machine,
+            process,
             worker,
             table,
         })

@@ -8,8 +8,9 @@
 //! fault of the target. Over verbs ([`Transport::Verbs`]) it is the same messages; reads by the
 //! network card alone, and verbs at all, are untested.
 //!
-//! A peer that ends closes its connections, which is seen at once; one that vanishes with its machine
-//! is noticed by UCX's keepalive, after seconds.
+//! A peer that ends closes its connections, and one of the same machine is watched as a process: both
+//! are seen at once. One that vanishes with its machine is lost when it has not answered for some
+//! seconds.
 
 mod engine;
 mod fabric;
@@ -23,6 +24,8 @@ mod wire;
 
 #[cfg(test)]
 mod abi_tests;
+
+use std::time::Duration;
 
 pub use self::fabric::UcxFabric;
 use crate::FabricError;
@@ -51,6 +54,11 @@ pub struct UcxOptions {
     pub transports: Vec<Transport>,
     /// The library's file.
     pub library: String,
+    /// A peer that says nothing for so long, though it is asked, is lost. Processes of one machine
+    /// and closed connections are noticed at once.
+    pub lost_after: Duration,
+    /// The same for a peer that has not answered yet, as it may not be connected from its side.
+    pub connect_within: Duration,
 }
 
 impl UcxOptions {
@@ -61,6 +69,8 @@ impl UcxOptions {
             node,
             transports: vec![Transport::SharedMemory, Transport::Tcp],
             library: LIBRARY.to_owned(),
+            lost_after: Duration::from_secs(10),
+            connect_within: Duration::from_secs(60),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What does a node know of its peers, and what does it do with their messages?
 
 use std::collections::HashMap;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -34,6 +35,11 @@ pub(super) struct Peer {
     is_lost: Arc<AtomicBool>,
     /// It answered our first message: both ways are open.
     is_greeted: AtomicBool,
+    /// When it was last heard of, and when it was last asked, in milliseconds of the node's time.
+    heard_ms: AtomicU64,
+    asked_ms: AtomicU64,
+    /// Readable once its process ended, where it is one of this machine.
+    process: Option<OwnedFd>,
     /// On the same machine.
     table: Option<Table>,
 }
@@ -44,6 +50,7 @@ impl Peer {
         incarnation: u64,
         endpoint: Endpoint,
         is_lost: Arc<AtomicBool>,
+        process: Option<OwnedFd>,
         table: Option<Table>,
     ) -> Self {
         Self {
@@ -52,6 +59,9 @@ impl Peer {
             endpoint,
             is_lost,
             is_greeted: AtomicBool::new(false),
+            heard_ms: AtomicU64::new(0),
+            asked_ms: AtomicU64::new(0),
+            process,
             table,
         }
     }
@@ -93,6 +103,14 @@ pub(super) struct Node {
     next_flight: AtomicU64,
     early: Mutex<Vec<(Asker, Vec<u64>)>>,
     bell: EventFd,
+    limits: Limits,
+}
+
+/// How long a peer may say nothing.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) lost_after: Duration,
+    pub(super) connect_within: Duration,
 }
 
 impl Node {
@@ -101,6 +119,7 @@ impl Node {
         registry: Arc<Registry>,
         table: Arc<OwnTable>,
         incarnation: u64,
+        limits: Limits,
     ) -> Result<Self, FabricError> {
         let node = registry.node();
         let asker = Asker { node, incarnation };
@@ -116,6 +135,7 @@ impl Node {
             next_flight: AtomicU64::new(incarnation | 1),
             early: Mutex::default(),
             bell: EventFd::new()?,
+            limits,
         })
     }
 
@@ -129,6 +149,10 @@ impl Node {
 
     pub(super) fn now(&self) -> Duration {
         self.start.elapsed()
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.now().as_millis() as u64
     }
 
     /// An error if this node was closed.
@@ -151,6 +175,7 @@ impl Node {
             node: peer.node,
             incarnation: peer.incarnation,
         };
+        peer.heard_ms.store(self.now_ms(), Ordering::Relaxed);
         let hello = request(self.asker, HELLO, 0, &[], &Batch::new());
         turn.send(peer.endpoint, hello);
         let before = self.peers.write().insert(peer.node, peer);
@@ -239,6 +264,7 @@ impl Node {
                 Some(Message::Request(from, words)) => self.serve(from, words, turn),
                 Some(Message::Answer(HELLO, _, words)) => self.greet(&words),
                 Some(Message::Answer(number, place, words)) => {
+                    self.hear(&words);
                     self.deliver(number, place, &words, turn);
                 }
                 Some(Message::Goodbye(from)) => {
@@ -268,12 +294,43 @@ impl Node {
         turn.close_endpoints();
     }
 
-    /// A peer answered the first message.
-    fn greet(&self, words: &[u64]) {
-        let peers = self.peers.read();
-        let node = u32::try_from(words[1]).ok();
-        if let Some(peer) = node.and_then(|node| peers.get(&NodeId(node))) {
+    /// The peer that answered is alive.
+    fn hear(&self, answer: &[u64]) -> Option<Arc<Peer>> {
+        let node = u32::try_from(answer[1]).ok()?;
+        let peer = self.peers.read().get(&NodeId(node)).cloned()?;
+        peer.heard_ms.store(self.now_ms(), Ordering::Relaxed);
+        Some(peer)
+    }
+
+    /// A peer answered the first message, or one that asks whether it is alive.
+    fn greet(&self, answer: &[u64]) {
+        if let Some(peer) = self.hear(answer) {
             peer.is_greeted.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Asks peers that say nothing whether they are alive, and gives up those that do not answer.
+    /// UCX notices most that end, but not one that ends while the connection is being made.
+    fn look_after(&self, turn: &mut Turn<'_>) {
+        let now = self.now_ms();
+        for peer in self.peers.read().values().filter(|peer| !peer.is_lost()) {
+            let is_greeted = peer.is_greeted.load(Ordering::SeqCst);
+            let limit = match is_greeted {
+                true => self.limits.lost_after,
+                false => self.limits.connect_within,
+            };
+            let limit = limit.as_millis() as u64;
+            let silent = now.saturating_sub(peer.heard_ms.load(Ordering::Relaxed));
+            if silent > limit || peer.process.as_ref().is_some_and(has_ended) {
+                peer.is_lost.store(true, Ordering::SeqCst);
+            } else if is_greeted && silent > limit / 4 {
+                let asked = peer.asked_ms.load(Ordering::Relaxed);
+                if now.saturating_sub(asked) > limit / 4 {
+                    peer.asked_ms.store(now, Ordering::Relaxed);
+                    let words = request(self.asker, HELLO, 0, &[], &Batch::new());
+                    turn.send(peer.endpoint, words);
+                }
+            }
         }
     }
 
@@ -291,6 +348,7 @@ impl Node {
     fn serve(&self, from: Asker, words: Vec<u64>, turn: &mut Turn<'_>) {
         match self.asker_peer(from) {
             Some(peer) => {
+                peer.heard_ms.store(self.now_ms(), Ordering::Relaxed);
                 let answer = serve(&words, &self.registry, self.table.table());
                 turn.send(peer.endpoint, answer);
             }
@@ -338,6 +396,7 @@ impl Node {
         while self.check().is_ok() {
             let mut turn = self.engine.turn();
             self.progress(&mut turn);
+            self.look_after(&mut turn);
             let has_lost = self.close_lost(&mut turn);
             let is_idle = turn.arm();
             drop(turn);
@@ -345,10 +404,28 @@ impl Node {
                 self.check_flights();
             }
             if is_idle {
-                self.bell.wait_with(self.engine.event_fd(), LOOK_MS);
+                self.wait_for_events();
             }
         }
         self.check_flights();
+    }
+
+    /// Blocks until a message comes, a neighbour ends, or it is time to look.
+    fn wait_for_events(&self) {
+        let peers: Vec<_> = {
+            let peers = self.peers.read();
+            peers
+                .values()
+                .filter(|peer| !peer.is_lost())
+                .cloned()
+                .collect()
+        };
+        let mut waits = vec![poll(self.bell.0.as_raw_fd()), poll(self.engine.event_fd())];
+        let processes = peers.iter().filter_map(|peer| peer.process.as_ref());
+        waits.extend(processes.map(|process| poll(process.as_raw_fd())));
+        // SAFETY: as many live values as is said.
+        unsafe { libc::poll(waits.as_mut_ptr(), waits.len() as libc::nfds_t, LOOK_MS) };
+        self.bell.clear();
     }
 
     /// Has the thread look again.
@@ -357,12 +434,34 @@ impl Node {
     }
 }
 
+fn poll(fd: RawFd) -> libc::pollfd {
+    libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    }
+}
+
+/// What is readable once this process of the same machine ended; `None` if the system cannot.
+pub(super) fn watch_process(process: u32) -> Option<OwnedFd> {
+    // SAFETY: the call takes numbers only.
+    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
+    let descriptor = RawFd::try_from(descriptor).ok().filter(|fd| *fd >= 0)?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Some(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+fn has_ended(process: &OwnedFd) -> bool {
+    let mut wait = poll(process.as_raw_fd());
+    // SAFETY: one live value, and no wait.
+    unsafe { libc::poll(&raw mut wait, 1, 0) == 1 }
+}
+
 /// Wakes a thread that waits for descriptors.
-struct EventFd(std::os::fd::OwnedFd);
+struct EventFd(OwnedFd);
 
 impl EventFd {
     fn new() -> Result<Self, FabricError> {
-        use std::os::fd::FromRawFd as _;
         // SAFETY: the call has no precondition.
         let descriptor = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if descriptor < 0 {
@@ -371,34 +470,20 @@ impl EventFd {
             return Err(FabricError::Transport { call, reason });
         }
         // SAFETY: the descriptor is new and nobody else's.
-        Ok(Self(unsafe {
-            std::os::fd::OwnedFd::from_raw_fd(descriptor)
-        }))
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
     }
 
     fn ring(&self) {
-        use std::os::fd::AsRawFd as _;
         let one = 1_u64;
         // SAFETY: eight bytes are read from a live value. Where it does not succeed, the descriptor
         // is readable already.
         unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
     }
 
-    /// Blocks until this rings or the other descriptor is readable.
-    fn wait_with(&self, other: i32, milliseconds: i32) {
-        use std::os::fd::AsRawFd as _;
-        let poll = |fd| libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        let mut both = [poll(self.0.as_raw_fd()), poll(other)];
+    /// Not readable until it rings again.
+    fn clear(&self) {
         let mut rings = 0_u64;
-        // SAFETY: two live values; eight bytes are written to a live value, if the descriptor is
-        // readable.
-        unsafe {
-            libc::poll(both.as_mut_ptr(), 2, milliseconds);
-            libc::read(self.0.as_raw_fd(), (&raw mut rings).cast(), 8);
-        }
+        // SAFETY: eight bytes are written to a live value, if it rang.
+        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut rings).cast(), 8) };
     }
 }

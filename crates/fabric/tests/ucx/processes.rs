@@ -21,7 +21,7 @@ use crate::is_skipped;
 const CHILD: &str = "JINDOU_FABRIC_CHILD";
 const DEFAULT_KILLS: u64 = 3;
 const REGION_BYTES: usize = 3 << 20;
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(60);
 
 fn soon(fabric: &UcxFabric) -> Interrupt<'static> {
     Interrupt::at(fabric.now() + LIMIT)
@@ -38,12 +38,16 @@ fn options(node: u32, transports: &str) -> UcxOptions {
     };
     UcxOptions {
         transports,
+        // Where the connection is not made when the peer is killed.
+        connect_within: Duration::from_secs(5),
         ..UcxOptions::new(NodeId(node))
     }
 }
 
-fn ring_options() -> RingOptions {
+/// A ring for a sender, which may be killed before it has come.
+fn ring_from(sender: u32) -> RingOptions {
     RingOptions {
+        sender: Some(NodeId(sender)),
         bytes: 16 << 10,
         probe_every: Duration::from_millis(50),
         ..RingOptions::default()
@@ -88,7 +92,7 @@ fn peer() {
     let bell = Arc::new(fabric.doorbell().unwrap());
     let as_fabric = Arc::clone(&fabric) as Arc<dyn Fabric>;
     let mut receiver =
-        Receiver::new(Arc::clone(&as_fabric), Arc::clone(&bell), &ring_options()).unwrap();
+        Receiver::new(Arc::clone(&as_fabric), Arc::clone(&bell), &ring_from(0)).unwrap();
     say(output(), &region.key().to_bytes());
     say(output(), &shared.key().to_bytes());
     say(output(), &receiver.invitation().to_bytes());
@@ -136,7 +140,7 @@ impl Peer {
         let bell: Arc<Doorbell> = Arc::new(fabric.doorbell().unwrap());
         let as_fabric = Arc::clone(&fabric) as Arc<dyn Fabric>;
         let (shared, own) = (Arc::clone(&as_fabric), Arc::clone(&bell));
-        let receiver = Receiver::new(shared, own, &ring_options()).unwrap();
+        let receiver = Receiver::new(shared, own, &ring_from(1)).unwrap();
         say(&mut input, &receiver.invitation().to_bytes());
         let sender = Sender::new(as_fabric, bell, &invitation, &soon(&fabric)).unwrap();
         // What the peer prints later is nothing to us, but it must not block.
@@ -236,6 +240,12 @@ fn kill(transports: &str) {
                     peer.fabric.wake(address, &soon(&peer.fabric)).unwrap();
                 }
                 let (operated, echoed) = (peer.operate(round), peer.echo(round));
+                let lost = FabricError::PeerLost(NodeId(1));
+                assert!(
+                    operated.is_ok() || operated == Err(lost.clone()),
+                    "{operated:?}"
+                );
+                assert!(echoed.is_ok() || echoed == Err(lost.into()), "{echoed:?}");
                 if operated.is_err() && echoed.is_err() {
                     break (operated, echoed);
                 }
