@@ -72,23 +72,6 @@ fn facts() -> Facts {
     );
     structure!(
         facts,
-        "ucp_mem_map_params_t",
-        ffi::MemMapParams,
-        address = "address",
-        length = "length",
-        flags = "flags",
-        memory_type = "memory_type"
-    );
-    structure!(
-        facts,
-        "ucp_mem_attr_t",
-        ffi::MemAttr,
-        address = "address",
-        length = "length",
-        mem_type = "mem_type"
-    );
-    structure!(
-        facts,
         "ucp_request_param_t",
         ffi::RequestParam,
         op_attr_mask = "op_attr_mask",
@@ -122,7 +105,6 @@ fn facts() -> Facts {
         "UCS_ERR_BUSY" = ffi::ERR_BUSY,
         "UCS_ERR_LAST" = ffi::ERR_LAST,
         "UCP_PARAM_FIELD_FEATURES" = ffi::PARAM_FEATURES,
-        "UCP_FEATURE_RMA" = ffi::FEATURE_RMA,
         "UCP_FEATURE_WAKEUP" = ffi::FEATURE_WAKEUP,
         "UCP_FEATURE_AM" = ffi::FEATURE_AM,
         "UCP_WORKER_PARAM_FIELD_THREAD_MODE" = ffi::WORKER_THREAD_MODE,
@@ -131,10 +113,6 @@ fn facts() -> Facts {
         "UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE" = ffi::EP_ERR_HANDLING_MODE,
         "UCP_EP_PARAM_FIELD_ERR_HANDLER" = ffi::EP_ERR_HANDLER,
         "UCP_ERR_HANDLING_MODE_PEER" = ffi::ERR_HANDLING_PEER,
-        "UCP_MEM_MAP_PARAM_FIELD_LENGTH" = ffi::MAP_LENGTH,
-        "UCP_MEM_MAP_PARAM_FIELD_FLAGS" = ffi::MAP_FLAGS,
-        "UCP_MEM_MAP_ALLOCATE" = ffi::MAP_ALLOCATE,
-        "(UCP_MEM_ATTR_FIELD_ADDRESS | UCP_MEM_ATTR_FIELD_LENGTH)" = ffi::MEM_ADDRESS_AND_LENGTH,
         "UCP_OP_ATTR_FIELD_FLAGS" = ffi::OP_FLAGS,
         "UCP_AM_SEND_FLAG_EAGER" = ffi::AM_EAGER,
         "UCP_EP_CLOSE_FLAG_FORCE" = ffi::CLOSE_FORCE,

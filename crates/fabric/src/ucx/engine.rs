@@ -1,11 +1,11 @@
 //! How is one UCX worker shared by the threads of a node, and who frees what belongs to it?
 //!
-//! Its calls are serialized by a lock. Whatever is dropped on any thread, under any lock, goes to
-//! a list first and is freed by the next one who has the worker.
+//! Its calls are serialized by a lock. A message that is sent under other locks goes to a list first,
+//! and leaves with the next one who has the worker.
 
 use std::collections::VecDeque;
 use std::ffi::{CString, c_int, c_void};
-use std::ptr::{NonNull, null, null_mut};
+use std::ptr::{null, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,7 +14,6 @@ use parking_lot::{Mutex, MutexGuard};
 use super::ffi::{self, Handle, Status};
 use super::library::Ucx;
 use crate::FabricError;
-use crate::region::LentMemory;
 
 /// The only kind of messages.
 const MESSAGE: u32 = 1;
@@ -36,8 +35,8 @@ pub(super) struct Engine {
     ucx: Ucx,
     context: Raw,
     worker: Mutex<Worker>,
-    /// What was dropped and is to be freed by whoever has the worker.
-    dropped: Mutex<Vec<Dropped>>,
+    /// Messages for the next one who has the worker.
+    posted: Mutex<Vec<(Endpoint, Vec<u64>)>>,
     /// Readable when the worker has something to do.
     event_fd: c_int,
 }
@@ -48,9 +47,6 @@ struct Worker {
     inbox: Box<Inbox>,
     sends: VecDeque<Outgoing>,
     endpoints: Vec<Raw>,
-    /// The way to itself, by which memory of other processes is mapped: ways to peers may have been
-    /// made by the peer's first message, and then they know of no shared memory.
-    own: Option<Raw>,
     /// UCX calls with these until the worker is gone.
     flags: Vec<Arc<AtomicBool>>,
 }
@@ -63,11 +59,6 @@ struct Inbox(Mutex<Vec<Vec<u64>>>);
 struct Outgoing {
     request: Raw,
     _words: Vec<u64>,
-}
-
-enum Dropped {
-    Memory(Raw),
-    RemoteKey(Raw),
 }
 
 /// An endpoint: a way to a peer.
@@ -99,17 +90,15 @@ impl Engine {
             inbox,
             sends: VecDeque::new(),
             endpoints: Vec::new(),
-            own: None,
             flags: Vec::new(),
         };
         let engine = Self {
             ucx,
             context,
             worker: Mutex::new(worker),
-            dropped: Mutex::default(),
+            posted: Mutex::default(),
             event_fd,
         };
-        engine.turn().connect_with_itself()?;
         Ok(Arc::new(engine))
     }
 
@@ -128,78 +117,18 @@ impl Engine {
         })
     }
 
+    /// Has a message sent by [`Turn::flush`].
+    pub(super) fn post(&self, endpoint: Endpoint, words: Vec<u64>) {
+        self.posted.lock().push((endpoint, words));
+    }
+
+    pub(super) fn has_posts(&self) -> bool {
+        !self.posted.lock().is_empty()
+    }
+
     /// Readable when the worker has something to do, once [`Turn::arm`] gave true.
     pub(super) fn event_fd(&self) -> c_int {
         self.event_fd
-    }
-
-    /// Zeroed memory that processes of this machine can map, or others reach.
-    pub(super) fn allocate(self: &Arc<Self>, bytes: usize) -> Result<UcxMemory, FabricError> {
-        let parameters = ffi::MemMapParams {
-            field_mask: ffi::MAP_LENGTH | ffi::MAP_FLAGS,
-            address: null_mut(),
-            length: bytes.max(1),
-            flags: ffi::MAP_ALLOCATE,
-            prot: 0,
-            memory_type: 0,
-        };
-        let out_of_memory = |_| FabricError::OutOfMemory(bytes as u64);
-        let functions = &self.ucx.functions;
-        let _turn = self.turn();
-        let mut handle = null_mut();
-        // SAFETY: the context is alive, the parameters say which of them count.
-        let status =
-            unsafe { (functions.mem_map)(self.context.0, &raw const parameters, &raw mut handle) };
-        self.ucx
-            .check("ucp_mem_map", status)
-            .map_err(out_of_memory)?;
-        let mut memory = UcxMemory {
-            engine: Arc::clone(self),
-            handle: Raw(handle),
-            bytes: NonNull::slice_from_raw_parts(NonNull::dangling(), 0),
-            packed: Vec::new(),
-        };
-        let mut found = ffi::MemAttr {
-            field_mask: ffi::MEM_ADDRESS_AND_LENGTH,
-            address: null_mut(),
-            length: 0,
-            mem_type: 0,
-        };
-        // SAFETY: the memory is mapped, the fields are asked for by the mask.
-        let status = unsafe { (functions.mem_query)(handle, &raw mut found) };
-        self.ucx.check("ucp_mem_query", status)?;
-        let start = NonNull::new(found.address.cast::<u8>());
-        let start = start.filter(|start| start.cast::<u64>().is_aligned());
-        let start = start
-            .filter(|_| found.length >= bytes)
-            .ok_or(FabricError::OutOfMemory(bytes as u64))?;
-        // SAFETY: UCX allocated so many bytes there, and nobody else knows of them. Not all of its
-        // ways to allocate give zeros.
-        unsafe { start.write_bytes(0, bytes) };
-        memory.bytes = NonNull::slice_from_raw_parts(start, bytes);
-        memory.packed = self.pack(memory.handle)?;
-        Ok(memory)
-    }
-
-    /// What a peer needs for a memory.
-    fn pack(&self, memory: Raw) -> Result<Vec<u8>, FabricError> {
-        let (mut buffer, mut length) = (null_mut(), 0);
-        // SAFETY: context and memory are alive.
-        let status = unsafe {
-            (self.ucx.functions.rkey_pack)(
-                self.context.0,
-                memory.0,
-                &raw mut buffer,
-                &raw mut length,
-            )
-        };
-        self.ucx.check("ucp_rkey_pack", status)?;
-        // SAFETY: UCX gives a buffer of that length, which is released after it was copied.
-        unsafe {
-            let packed = std::slice::from_raw_parts(buffer.cast::<u8>(), length).to_vec();
-            (self.ucx.functions.rkey_buffer_release)(buffer);
-            Ok(packed)
-        }
     }
 }
 
@@ -207,11 +136,9 @@ impl Drop for Engine {
     fn drop(&mut self) {
         let mut turn = self.turn();
         turn.close_endpoints();
-        turn.free_dropped();
         let handle = turn.worker.handle;
         drop(turn);
-        // SAFETY: whatever belongs to worker and context held this engine, so it was dropped, and
-        // freed above; no thread uses the worker any more.
+        // SAFETY: all that belongs to the worker is closed, and no thread uses it any more.
         unsafe {
             (self.ucx.functions.worker_destroy)(handle.0);
             (self.ucx.functions.cleanup)(self.context.0);
@@ -224,7 +151,7 @@ fn new_context(ucx: &Ucx, transports: &str) -> Result<Raw, FabricError> {
     let transports = CString::new(transports).map_err(|_| FabricError::Malformed("transports"))?;
     let parameters = ffi::Params {
         field_mask: ffi::PARAM_FEATURES,
-        features: ffi::FEATURE_AM | ffi::FEATURE_RMA | ffi::FEATURE_WAKEUP,
+        features: ffi::FEATURE_AM | ffi::FEATURE_WAKEUP,
         request_size: 0,
         request_init: null(),
         request_cleanup: null(),
@@ -359,7 +286,6 @@ impl Turn<'_> {
             }
         }
         self.sweep();
-        self.free_dropped();
         std::mem::take(&mut *self.worker.inbox.0.lock())
     }
 
@@ -408,17 +334,6 @@ impl Turn<'_> {
         self.new_endpoint(address, mask, handler).map(Endpoint)
     }
 
-    fn connect_with_itself(&mut self) -> Result<(), FabricError> {
-        let address = self.address()?;
-        let handler = ffi::ErrHandler {
-            callback: None,
-            argument: null_mut(),
-        };
-        let own = self.new_endpoint(&address, ffi::EP_REMOTE_ADDRESS, handler)?;
-        self.worker.own = Some(own);
-        Ok(())
-    }
-
     fn new_endpoint(
         &mut self,
         address: &[u8],
@@ -454,8 +369,16 @@ impl Turn<'_> {
         Ok(Raw(endpoint))
     }
 
+    /// Sends the messages that were posted.
+    pub(super) fn flush(&mut self) {
+        let posted = std::mem::take(&mut *self.engine.posted.lock());
+        for (endpoint, words) in posted {
+            self.send(endpoint, words);
+        }
+    }
+
     /// Sends a message. That it did not arrive is known by the flag of its endpoint.
-    pub(super) fn send(&mut self, endpoint: Endpoint, words: Vec<u64>) {
+    fn send(&mut self, endpoint: Endpoint, words: Vec<u64>) {
         if !self.worker.endpoints.contains(&endpoint.0) {
             return;
         }
@@ -544,56 +467,6 @@ impl Turn<'_> {
             !is_done
         });
     }
-
-    fn free_dropped(&mut self) {
-        let dropped = std::mem::take(&mut *self.engine.dropped.lock());
-        let functions = &self.engine.ucx.functions;
-        for dropped in dropped {
-            // SAFETY: what is in the list was dropped, so nobody uses it any more.
-            unsafe {
-                match dropped {
-                    Dropped::Memory(memory) => {
-                        let _ = (functions.mem_unmap)(self.engine.context.0, memory.0);
-                    }
-                    Dropped::RemoteKey(key) => (functions.rkey_destroy)(key.0),
-                }
-            }
-        }
-    }
-
-    /// Maps memory of a process of this machine into this one: its bytes from `address` there on.
-    /// `None` if it cannot be mapped.
-    pub(super) fn map(
-        &mut self,
-        engine: &Arc<Engine>,
-        packed: &[u8],
-        address: u64,
-    ) -> Option<Mapped> {
-        let own = self
-            .worker
-            .own
-            .filter(|own| self.worker.endpoints.contains(own))?;
-        let functions = &engine.ucx.functions;
-        let mut key = null_mut();
-        // SAFETY: the endpoint is open; the packed key came, with a checksum, from a process of this
-        // machine whose transports are the same, so that it means the same here.
-        let status =
-            unsafe { (functions.ep_rkey_unpack)(own.0, packed.as_ptr().cast(), &raw mut key) };
-        if status != ffi::OK {
-            return None;
-        }
-        let mut start = null_mut();
-        // SAFETY: the key was unpacked just now.
-        let status = unsafe { (functions.rkey_ptr)(key, address, &raw mut start) };
-        let mut mapped = Mapped {
-            engine: Arc::clone(engine),
-            key: Raw(key),
-            start: NonNull::dangling(),
-        };
-        // From here on dropping it frees the key.
-        mapped.start = NonNull::new(start.cast()).filter(|_| status == ffi::OK)?;
-        mapped.start.cast::<u64>().is_aligned().then_some(mapped)
-    }
 }
 
 fn no_parameters() -> ffi::RequestParam {
@@ -608,74 +481,5 @@ fn no_parameters() -> ffi::RequestParam {
         memory_type: 0,
         recv_info: null_mut(),
         memh: null_mut(),
-    }
-}
-
-/// Memory that UCX allocated.
-pub(super) struct UcxMemory {
-    engine: Arc<Engine>,
-    handle: Raw,
-    bytes: NonNull<[u8]>,
-    packed: Vec<u8>,
-}
-
-// SAFETY: the memory is only reached through `LentMemory::bytes`, whose users keep its rules; the
-// handle is used by `Drop` only.
-unsafe impl Send for UcxMemory {}
-// SAFETY: as above.
-unsafe impl Sync for UcxMemory {}
-
-// SAFETY: UCX mapped the memory, initialized by `allocate`, and unmaps it only when told to, which
-// is after the drop. Peers write only to what is shared as atomic words.
-unsafe impl LentMemory for UcxMemory {
-    fn bytes(&self) -> NonNull<[u8]> {
-        self.bytes
-    }
-}
-
-impl UcxMemory {
-    /// What a peer needs to map it.
-    pub(super) fn packed(&self) -> &[u8] {
-        &self.packed
-    }
-
-    /// True if it is this engine's.
-    pub(super) fn is_of(&self, engine: &Arc<Engine>) -> bool {
-        Arc::ptr_eq(&self.engine, engine)
-    }
-}
-
-impl Drop for UcxMemory {
-    fn drop(&mut self) {
-        let memory = Dropped::Memory(self.handle);
-        self.engine.dropped.lock().push(memory);
-    }
-}
-
-/// A peer's memory in this process.
-pub(super) struct Mapped {
-    engine: Arc<Engine>,
-    key: Raw,
-    start: NonNull<u8>,
-}
-
-// SAFETY: the mapping stays until the drop; who reads or writes it keeps the rules of what the
-// owner made of it.
-unsafe impl Send for Mapped {}
-// SAFETY: as above.
-unsafe impl Sync for Mapped {}
-
-impl Mapped {
-    /// The first byte. The mapping goes on for as long as the peer said that its memory does, and is
-    /// there until `self` is dropped, also when the peer is gone.
-    pub(super) fn start(&self) -> NonNull<u8> {
-        self.start
-    }
-}
-
-impl Drop for Mapped {
-    fn drop(&mut self) {
-        let key = Dropped::RemoteKey(self.key);
-        self.engine.dropped.lock().push(key);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::JoinHandle;
@@ -11,10 +12,12 @@ use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::UcxOptions;
-use super::engine::{Engine, UcxMemory};
+use super::engine::Engine;
 use super::flight::Messages;
 use super::library::Ucx;
-use super::node::{Limits, Node, Peer, watch_process};
+use super::node::{Carrier, Limits, Node, Peer, watch_process};
+use super::segment::{Mapped, Place, Segment};
+use super::stream::Stream;
 use super::table::{OwnTable, TABLE_WORDS, Table};
 use super::target::{KeyName, NeighbourMemory, Reach, ask};
 use super::wire::{Item, MESSAGE_ITEMS};
@@ -47,17 +50,25 @@ impl UcxFabric {
     /// [`FabricError::Unavailable`] if the library is not installed, [`FabricError::Transport`] if
     /// it refuses, for instance because no transport of the options is there.
     pub fn new(options: &UcxOptions) -> Result<Arc<Self>, FabricError> {
-        let ucx = Ucx::load(&options.library)?;
-        let engine = Engine::new(ucx, &options.names()?)?;
+        let engine = match options.names() {
+            Some(transports) => {
+                let ucx = Ucx::load(&options.library)?;
+                Some(Engine::new(ucx, &transports)?)
+            }
+            None => None,
+        };
         let has_segments = options.has_shared_memory();
         // Names of things of a process that had the number of this node before name nothing.
         let incarnation = RandomState::new().build_hasher().finish() >> 12 | 1 << 51;
         let names = Arc::new(AtomicU64::new(incarnation));
         let registry = Registry::new(options.node, names);
-        let (table, place) = new_table(&engine, has_segments)?;
+        let (table, place) = new_table(has_segments)?;
         let table = OwnTable::new(Table::own(table, incarnation), incarnation);
-        let worker = engine.turn().address()?;
-        let machine = machine(&options.names()?);
+        let worker = match &engine {
+            Some(engine) => engine.turn().address()?,
+            None => Vec::new(),
+        };
+        let machine = machine();
         let address = Address {
             node: options.node,
             incarnation,
@@ -95,36 +106,84 @@ impl UcxFabric {
         self.address.clone()
     }
 
-    /// Connects with a peer of this address. Both sides do so, in any order, before either uses the
-    /// other's memory; a peer that was restarted is connected anew.
+    /// Connects with a peer of this address, to which messages travel over a connection that the
+    /// caller made. Both sides do so before either uses the other's memory; a peer that was
+    /// restarted is connected anew.
+    ///
+    /// The connection carries messages from its next byte on, and is as private as it is. When it
+    /// ends, the peer is lost.
+    ///
+    /// # Errors
+    /// [`FabricError::Malformed`], [`FabricError::Transport`] if the connection is gone,
+    /// [`FabricError::PeerLost`] of this node.
+    pub fn connect_over(
+        &self,
+        node: NodeId,
+        address: &[u8],
+        connection: TcpStream,
+    ) -> Result<(), FabricError> {
+        let stream = Stream::new(connection).map_err(|error| FabricError::Transport {
+            call: "connecting",
+            reason: error.to_string(),
+        })?;
+        self.add_peer(node, address, Some(stream))
+    }
+
+    /// Connects with a peer of this address, to which UCX carries messages. Both sides do so, in any
+    /// order, before either uses the other's memory.
+    ///
+    /// UCX 1.13 may end a process whose peer is killed in the milliseconds in which the connection
+    /// is being made; [`UcxFabric::connect_over`] has no such moment.
     ///
     /// # Errors
     /// [`FabricError::Malformed`], [`FabricError::Transport`] if there is no way to it,
+    /// [`FabricError::Unsupported`] if the transports carry no messages,
     /// [`FabricError::PeerLost`] of this node.
     pub fn connect(&self, node: NodeId, address: &[u8]) -> Result<(), FabricError> {
+        self.add_peer(node, address, None)
+    }
+
+    fn add_peer(
+        &self,
+        node: NodeId,
+        address: &[u8],
+        stream: Option<Stream>,
+    ) -> Result<(), FabricError> {
         self.node.check()?;
         let address = Address::from_bytes(address)?;
         if address.node != node || node == self.node.id() {
             return Err(FabricError::Malformed("address of this node"));
         }
         let is_lost = Arc::new(AtomicBool::new(false));
-        let engine = &self.node.engine;
-        let mut turn = engine.turn();
-        let endpoint = turn.connect(&address.worker, &is_lost)?;
+        let carrier = match stream {
+            Some(stream) => Carrier::Stream(stream),
+            None => self.connect_by_ucx(&address.worker, &is_lost)?,
+        };
         let is_near = self.has_segments && address.machine == self.machine;
-        // Before the memory is mapped, which its process must be there for.
         let process = is_near.then(|| watch_process(address.process)).flatten();
+        let bytes = (TABLE_WORDS * WORD_BYTES) as u64;
         let table = address.table.filter(|_| is_near);
-        let table = table.and_then(|(start, packed)| turn.map(engine, &packed, start));
+        let table = table.and_then(|place| Mapped::open(place, bytes, true));
         let incarnation = address.incarnation;
         let table = table.map(|table| Table::neighbours(table, incarnation));
         // That it is the peer's memory is seen by the number that is there.
         let table = table.filter(Table::is_alive);
-        let peer = Peer::new(node, incarnation, endpoint, is_lost, process, table);
-        self.node.add_peer(peer, &mut turn);
-        drop(turn);
+        let peer = Peer::new(node, incarnation, carrier, is_lost, process, table);
+        self.node.add_peer(peer);
         self.node.wake_thread();
         Ok(())
+    }
+
+    fn connect_by_ucx(
+        &self,
+        worker: &[u8],
+        is_lost: &Arc<AtomicBool>,
+    ) -> Result<Carrier, FabricError> {
+        let without = FabricError::Unsupported("send messages by UCX, which it was made without");
+        let engine = self.node.engine.as_ref().filter(|_| !worker.is_empty());
+        let engine = engine.ok_or(without)?;
+        let endpoint = engine.turn().connect(worker, is_lost)?;
+        Ok(Carrier::Ucx(Arc::clone(engine), endpoint))
     }
 
     /// True if the peer's memory is read by loads of this process.
@@ -149,23 +208,21 @@ impl UcxFabric {
         }
     }
 
-    /// Registers a memory that lies in `segment`, if in any.
+    /// Registers a memory that others map at this place, if they can.
     fn registration(
         &self,
         memory: Served,
-        segment: Option<(u64, &[u8])>,
+        place: Option<Place>,
     ) -> Result<Registration, FabricError> {
         let is_shared = matches!(memory, Served::Shared(_));
         let length = memory.length();
         let (number, guard) = self.node.registry.register(memory)?;
         let slot = self.node.table.offer(number)?;
-        let (address, packed) = segment.unwrap_or_default();
         let name = KeyName {
             number,
             slot: slot.place(),
             is_shared,
-            address,
-            packed: packed.to_vec(),
+            place,
         };
         let key = name.key(self.node.id(), length);
         Ok(Registration::new(key, (slot, guard)))
@@ -225,20 +282,18 @@ impl Drop for UcxFabric {
 }
 
 /// The words of a table, and where neighbours find them.
-type TableParts = (SharedMemory, Option<(u64, Vec<u8>)>);
-
-fn new_table(engine: &Arc<Engine>, has_segments: bool) -> Result<TableParts, FabricError> {
+fn new_table(has_segments: bool) -> Result<(SharedMemory, Option<Place>), FabricError> {
     if !has_segments {
         return Ok((SharedMemory::new(TABLE_WORDS), None));
     }
-    let memory = engine.allocate(TABLE_WORDS * WORD_BYTES)?;
-    let place = (start_of(&memory), memory.packed().to_vec());
-    let words = SharedMemory::lent(Box::new(memory), TABLE_WORDS);
-    Ok((words, Some(place)))
+    new_words(TABLE_WORDS).map(|(words, place)| (words, Some(place)))
 }
 
-fn start_of(memory: &UcxMemory) -> u64 {
-    memory.bytes().addr().get() as u64
+/// Words that others can map, and where.
+fn new_words(words: usize) -> Result<(SharedMemory, Place), FabricError> {
+    let segment = Segment::new(words * WORD_BYTES)?;
+    let place = segment.place(segment.bytes().cast().as_ptr());
+    Ok((SharedMemory::lent(Box::new(segment), words), place))
 }
 
 impl Fabric for UcxFabric {
@@ -254,28 +309,24 @@ impl Fabric for UcxFabric {
         if !self.has_segments || length < SMALLEST_SEGMENT_BYTES {
             return Ok(RegionBuilder::new(length));
         }
-        let memory = self.node.engine.allocate(length)?;
-        Ok(RegionBuilder::in_memory(Box::new(memory), length))
+        let segment = Segment::new(length)?;
+        Ok(RegionBuilder::in_memory(Box::new(segment), length))
     }
 
     fn register(&self, region: &Region) -> Result<Registration, FabricError> {
-        let lender = region.lender::<UcxMemory>();
-        let lender = lender.filter(|memory| memory.is_of(&self.node.engine));
-        let segment = lender.map(|memory| (region.as_ptr().addr() as u64, memory.packed()));
-        self.registration(Served::Region(region.clone()), segment)
+        let segment = region.lender::<Segment>().filter(|_| self.has_segments);
+        let place = segment.map(|segment| segment.place(region.as_ptr()));
+        self.registration(Served::Region(region.clone()), place)
     }
 
     fn share(&self, words: usize) -> Result<(SharedMemory, Registration), FabricError> {
-        if !self.has_segments {
-            let memory = SharedMemory::new(words);
-            let registration = self.registration(Served::Shared(memory.clone()), None)?;
-            return Ok((memory, registration));
-        }
-        let memory = self.node.engine.allocate(words * WORD_BYTES)?;
-        let (start, packed) = (start_of(&memory), memory.packed().to_vec());
-        let memory = SharedMemory::lent(Box::new(memory), words);
-        let segment = Some((start, &packed[..]));
-        let registration = self.registration(Served::Shared(memory.clone()), segment)?;
+        let (memory, place) = if self.has_segments {
+            let (memory, place) = new_words(words)?;
+            (memory, Some(place))
+        } else {
+            (SharedMemory::new(words), None)
+        };
+        let registration = self.registration(Served::Shared(memory.clone()), place)?;
         Ok((memory, registration))
     }
 
@@ -289,16 +340,13 @@ impl Fabric for UcxFabric {
         let peer = self.node.peer(key.node())?;
         let name = KeyName::of(key)?;
         let number = name.number;
-        if peer.table().is_some() && !name.packed.is_empty() {
-            let engine = &self.node.engine;
-            let mapped = engine.turn().map(engine, &name.packed, name.address);
-            peer.check()?;
-            if let Some(mapped) = mapped {
-                let memory = NeighbourMemory::new(peer, mapped, &name, key.length());
-                // A key that was stale when its memory was mapped may have mapped another one's.
-                memory.check()?;
-                return Ok(RemoteMemory::new(key.clone(), Reach::Neighbours(memory)));
-            }
+        let place = name.place.filter(|_| peer.table().is_some());
+        let mapped = place.and_then(|place| Mapped::open(place, key.length(), name.is_shared));
+        if let Some(mapped) = mapped {
+            let memory = NeighbourMemory::new(peer, mapped, &name, key.length());
+            // It is the one that is meant if its owner still offers it.
+            memory.check()?;
+            return Ok(RemoteMemory::new(key.clone(), Reach::Neighbours(memory)));
         }
         Ok(RemoteMemory::new(
             key.clone(),
@@ -326,13 +374,12 @@ impl Fabric for UcxFabric {
     }
 }
 
-/// A number of this start of the machine and of the processes that see each other there: UCX finds
-/// shared memory by the numbers of processes, and names it by the place of its transport in a list.
-fn machine(transports: &str) -> u64 {
+/// A number of this start of the machine and of the processes that see each other there: segments are
+/// found by the numbers of processes.
+fn machine() -> u64 {
     let mut facts = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let processes = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     facts.extend(processes.as_os_str().as_encoded_bytes());
-    facts.extend(transports.as_bytes());
     xxh3_64(&facts)
 }
 
@@ -344,8 +391,8 @@ struct Address {
     machine: u64,
     process: u32,
     worker: Vec<u8>,
-    /// Where the table is and what maps it.
-    table: Option<(u64, Vec<u8>)>,
+    /// Where the table can be mapped.
+    table: Option<Place>,
 }
 
 impl Address {
@@ -355,11 +402,10 @@ impl Address {
         bytes.extend(self.incarnation.to_le_bytes());
         bytes.extend(self.machine.to_le_bytes());
         bytes.extend(self.process.to_le_bytes());
-        let (start, packed) = self.table.clone().unwrap_or_default();
-        bytes.extend(start.to_le_bytes());
-        for part in [&self.worker, &packed] {
-            bytes.extend((part.len() as u32).to_le_bytes());
-            bytes.extend(part);
+        bytes.extend((self.worker.len() as u32).to_le_bytes());
+        bytes.extend(&self.worker);
+        if let Some(table) = self.table {
+            table.encode(&mut bytes);
         }
         bytes.extend(xxh3_64(&bytes).to_le_bytes());
         bytes
@@ -375,13 +421,13 @@ impl Address {
         let mut fields = Fields::new(bytes, "address of a node");
         let node = NodeId(fields.u32()?);
         let (incarnation, machine) = (fields.u64()?, fields.u64()?);
-        let (process, start) = (fields.u32()?, fields.u64()?);
-        let length = fields.u32()? as usize;
+        let (process, length) = (fields.u32()?, fields.u32()? as usize);
         let worker = fields.bytes(length)?.to_vec();
-        let length = fields.u32()? as usize;
-        let packed = fields.bytes(length)?.to_vec();
+        let table = match fields.rest() {
+            [] => None,
+            _ => Some(Place::decode(&mut fields)?),
+        };
         fields.end()?;
-        let table = (!packed.is_empty()).then_some((start, packed));
         Ok(Self {
             node,
             incarnation,

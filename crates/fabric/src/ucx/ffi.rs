@@ -52,8 +52,6 @@ pub(super) struct Params {
 
 /// `UCP_PARAM_FIELD_FEATURES`.
 pub(super) const PARAM_FEATURES: u64 = 1;
-/// `UCP_FEATURE_RMA`.
-pub(super) const FEATURE_RMA: u64 = 1 << 1;
 /// `UCP_FEATURE_WAKEUP`.
 pub(super) const FEATURE_WAKEUP: u64 = 1 << 4;
 /// `UCP_FEATURE_AM`.
@@ -140,46 +138,6 @@ pub(super) const EP_ERR_HANDLING_MODE: u64 = 1 << 1;
 pub(super) const EP_ERR_HANDLER: u64 = 1 << 2;
 /// `UCP_ERR_HANDLING_MODE_PEER`.
 pub(super) const ERR_HANDLING_PEER: c_uint = 1;
-
-/// `ucp_mem_map_params_t`.
-#[repr(C)]
-pub(super) struct MemMapParams {
-    /// Which fields count.
-    pub(super) field_mask: u64,
-    /// Not used.
-    pub(super) address: *mut c_void,
-    /// Bytes.
-    pub(super) length: usize,
-    /// How.
-    pub(super) flags: c_uint,
-    /// Not used.
-    pub(super) prot: c_uint,
-    /// Not used.
-    pub(super) memory_type: c_uint,
-}
-
-/// `UCP_MEM_MAP_PARAM_FIELD_LENGTH`.
-pub(super) const MAP_LENGTH: u64 = 1 << 1;
-/// `UCP_MEM_MAP_PARAM_FIELD_FLAGS`.
-pub(super) const MAP_FLAGS: u64 = 1 << 2;
-/// `UCP_MEM_MAP_ALLOCATE`.
-pub(super) const MAP_ALLOCATE: c_uint = 1 << 1;
-
-/// `ucp_mem_attr_t`.
-#[repr(C)]
-pub(super) struct MemAttr {
-    /// Which fields are asked for.
-    pub(super) field_mask: u64,
-    /// Where the memory is.
-    pub(super) address: *mut c_void,
-    /// Its bytes.
-    pub(super) length: usize,
-    /// Not used.
-    pub(super) mem_type: c_uint,
-}
-
-/// `UCP_MEM_ATTR_FIELD_ADDRESS` and `UCP_MEM_ATTR_FIELD_LENGTH`.
-pub(super) const MEM_ADDRESS_AND_LENGTH: u64 = 3;
 
 /// `ucp_request_param_t`.
 #[repr(C)]

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::engine::Turn;
 use super::node::{Node, Peer};
 use super::wire::{Item, MESSAGE_ITEMS, MESSAGE_WORDS, deliver, request};
 use crate::FabricError;
@@ -106,12 +105,12 @@ impl UcxFlight {
     }
 
     /// Sends what the window allows, and goes on to the bells when all is answered.
-    pub(super) fn advance(&self, node: &Node, turn: &mut Turn<'_>) {
+    pub(super) fn advance(&self, node: &Node) {
         let mut state = self.state.lock();
-        self.send(&mut state, node, turn);
+        self.send(&mut state, node);
     }
 
-    fn send(&self, state: &mut State, node: &Node, turn: &mut Turn<'_>) {
+    fn send(&self, state: &mut State, node: &Node) {
         while state.outcome.is_none() {
             if state.next == state.messages.len() {
                 if state.unanswered > 0 {
@@ -145,14 +144,14 @@ impl UcxFlight {
                 &message.items,
                 &state.batch,
             );
-            turn.send(message.peer.endpoint(), words);
+            node.send(&message.peer, words);
             state.next += 1;
             state.unanswered += 1;
         }
     }
 
     /// An answer came.
-    pub(super) fn answer(&self, place: usize, answer: &[u64], node: &Node, turn: &mut Turn<'_>) {
+    pub(super) fn answer(&self, place: usize, answer: &[u64], node: &Node) {
         let mut state = self.state.lock();
         let state = &mut *state;
         let next = state.next;
@@ -170,7 +169,7 @@ impl UcxFlight {
             &message.items,
             &mut state.batch,
         ) {
-            Ok(()) => self.send(state, node, turn),
+            Ok(()) => self.send(state, node),
             Err(error) => self.end(state, Err(error)),
         }
     }

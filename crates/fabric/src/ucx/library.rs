@@ -5,10 +5,7 @@ use std::mem::MaybeUninit;
 
 use libloading::Library;
 
-use super::ffi::{
-    AmHandlerParam, EpParams, Handle, MemAttr, MemMapParams, Params, RequestParam, Status,
-    WorkerParams,
-};
+use super::ffi::{AmHandlerParam, EpParams, Handle, Params, RequestParam, Status, WorkerParams};
 use crate::FabricError;
 
 /// How to get the library.
@@ -59,14 +56,6 @@ functions! {
     ) -> *mut c_void;
     request_check_status: fn(*mut c_void) -> Status;
     request_free: fn(*mut c_void);
-    mem_map: fn(Handle, *const MemMapParams, *mut Handle) -> Status;
-    mem_query: fn(Handle, *mut MemAttr) -> Status;
-    mem_unmap: fn(Handle, Handle) -> Status;
-    rkey_pack: fn(Handle, Handle, *mut *mut c_void, *mut usize) -> Status;
-    rkey_buffer_release: fn(*mut c_void);
-    ep_rkey_unpack: fn(Handle, *const c_void, *mut Handle) -> Status;
-    rkey_ptr: fn(Handle, u64, *mut *mut c_void) -> Status;
-    rkey_destroy: fn(Handle);
 }
 
 /// UCX, for as long as the process runs: its threads and handlers do not outlive a library that is

@@ -18,6 +18,8 @@ mod ffi;
 mod flight;
 mod library;
 mod node;
+mod segment;
+mod stream;
 mod table;
 mod target;
 mod wire;
@@ -28,7 +30,6 @@ mod abi_tests;
 use std::time::Duration;
 
 pub use self::fabric::UcxFabric;
-use crate::FabricError;
 use crate::remote::NodeId;
 
 /// The file name of UCX's library.
@@ -78,21 +79,14 @@ impl UcxOptions {
         self.transports.contains(&Transport::SharedMemory)
     }
 
-    /// The transports as UCX names them.
-    fn names(&self) -> Result<String, FabricError> {
-        let has_messages = |transport| matches!(transport, &Transport::Tcp | &Transport::Verbs);
-        if !self.transports.iter().any(has_messages) {
-            return Err(FabricError::Unsupported(
-                "send messages by shared memory alone",
-            ));
-        }
+    /// The transports of UCX as it names them, if there are any.
+    fn names(&self) -> Option<String> {
         let name = |transport: &Transport| match transport {
-            Transport::SharedMemory => "posix",
-            Transport::Tcp => "tcp",
-            Transport::Verbs => "rc,ud",
+            Transport::SharedMemory => None,
+            Transport::Tcp => Some("tcp"),
+            Transport::Verbs => Some("rc,ud"),
         };
-        // Each is in the list of all nodes in the same order, so that keys mean the same everywhere.
-        let names: Vec<_> = self.transports.iter().map(name).collect();
-        Ok(format!("self,{}", names.join(",")))
+        let names: Vec<_> = self.transports.iter().filter_map(name).collect();
+        (!names.is_empty()).then(|| format!("self,{}", names.join(",")))
     }
 }

@@ -10,6 +10,7 @@ use parking_lot::{Mutex, RwLock};
 
 use super::engine::{Endpoint, Engine, Turn};
 use super::flight::{Messages, UcxFlight, Waiting};
+use super::stream::Stream;
 use super::table::{OwnTable, Table};
 use super::wire::{Asker, Item, Message, goodbye, request, serve, sort};
 use crate::FabricError;
@@ -27,11 +28,19 @@ const GREETING: Duration = Duration::from_secs(1);
 /// The thread looks this often whether peers are alive, if nothing happens.
 const LOOK_MS: i32 = 200;
 
+/// What carries messages to a peer.
+pub(super) enum Carrier {
+    /// A way of UCX.
+    Ucx(Arc<Engine>, Endpoint),
+    /// A connection that the caller made.
+    Stream(Stream),
+}
+
 /// A peer that was connected.
 pub(super) struct Peer {
     node: NodeId,
     incarnation: u64,
-    endpoint: Endpoint,
+    carrier: Carrier,
     is_lost: Arc<AtomicBool>,
     /// It answered our first message: both ways are open.
     is_greeted: AtomicBool,
@@ -48,7 +57,7 @@ impl Peer {
     pub(super) fn new(
         node: NodeId,
         incarnation: u64,
-        endpoint: Endpoint,
+        carrier: Carrier,
         is_lost: Arc<AtomicBool>,
         process: Option<OwnedFd>,
         table: Option<Table>,
@@ -56,7 +65,7 @@ impl Peer {
         Self {
             node,
             incarnation,
-            endpoint,
+            carrier,
             is_lost,
             is_greeted: AtomicBool::new(false),
             heard_ms: AtomicU64::new(0),
@@ -70,8 +79,23 @@ impl Peer {
         self.node
     }
 
-    pub(super) fn endpoint(&self) -> Endpoint {
-        self.endpoint
+    fn stream(&self) -> Option<&Stream> {
+        match &self.carrier {
+            Carrier::Ucx(..) => None,
+            Carrier::Stream(stream) => Some(stream),
+        }
+    }
+
+    fn lose(&self) {
+        self.is_lost.store(true, Ordering::SeqCst);
+    }
+
+    /// Ends the connection.
+    fn close(&self) {
+        match &self.carrier {
+            Carrier::Ucx(engine, endpoint) => engine.turn().close(*endpoint),
+            Carrier::Stream(stream) => stream.close(),
+        }
     }
 
     pub(super) fn table(&self) -> Option<&Table> {
@@ -93,7 +117,8 @@ impl Peer {
 
 /// What all parts of a fabric share.
 pub(super) struct Node {
-    pub(super) engine: Arc<Engine>,
+    /// Where UCX may carry messages.
+    pub(super) engine: Option<Arc<Engine>>,
     pub(super) registry: Arc<Registry>,
     pub(super) table: Arc<OwnTable>,
     asker: Asker,
@@ -115,7 +140,7 @@ pub(super) struct Limits {
 
 impl Node {
     pub(super) fn new(
-        engine: Arc<Engine>,
+        engine: Option<Arc<Engine>>,
         registry: Arc<Registry>,
         table: Arc<OwnTable>,
         incarnation: u64,
@@ -169,7 +194,7 @@ impl Node {
     }
 
     /// A peer is connected, in place of the one that had its number: handles what it asked already.
-    pub(super) fn add_peer(&self, peer: Peer, turn: &mut Turn<'_>) {
+    pub(super) fn add_peer(&self, peer: Peer) {
         let peer = Arc::new(peer);
         let asker = Asker {
             node: peer.node,
@@ -177,11 +202,11 @@ impl Node {
         };
         peer.heard_ms.store(self.now_ms(), Ordering::Relaxed);
         let hello = request(self.asker, HELLO, 0, &[], &Batch::new());
-        turn.send(peer.endpoint, hello);
+        self.send(&peer, hello);
         let before = self.peers.write().insert(peer.node, peer);
         if let Some(before) = before {
-            before.is_lost.store(true, Ordering::SeqCst);
-            turn.close(before.endpoint);
+            before.lose();
+            before.close();
         }
         let waiting = {
             let mut early = self.early.lock();
@@ -191,7 +216,7 @@ impl Node {
             mine
         };
         for (from, words) in waiting {
-            self.serve(from, words, turn);
+            self.serve(from, words);
         }
     }
 
@@ -212,15 +237,39 @@ impl Node {
             }
             flights.insert(number, Arc::clone(&flight));
         }
-        let mut turn = self.engine.turn();
-        flight.advance(self, &mut turn);
+        flight.advance(self);
+        self.send_posts();
+        let node = Arc::clone(self);
+        Ok(InFlight::flying(Waiting { node, flight }))
+    }
+
+    /// Sends a message. One for a peer that is carried by UCX waits for [`Node::send_posts`].
+    pub(super) fn send(&self, peer: &Peer, words: Vec<u64>) {
+        match &peer.carrier {
+            Carrier::Ucx(engine, endpoint) => engine.post(*endpoint, words),
+            Carrier::Stream(stream) => {
+                let sent = stream.send(&words);
+                if sent.is_err() {
+                    peer.lose();
+                }
+                if !matches!(sent, Ok(true)) {
+                    self.wake_thread();
+                }
+            }
+        }
+    }
+
+    /// Has UCX send what it is to send.
+    fn send_posts(&self) {
+        let engine = self.engine.as_ref().filter(|engine| engine.has_posts());
+        let Some(engine) = engine else { return };
+        let mut turn = engine.turn();
+        turn.flush();
         let is_waiting = turn.has_sends();
         drop(turn);
         if is_waiting {
             self.wake_thread();
         }
-        let node = Arc::clone(self);
-        Ok(InFlight::flying(Waiting { node, flight }))
     }
 
     pub(super) fn forget(&self, flight: u64) {
@@ -245,9 +294,9 @@ impl Node {
         Ok(messages)
     }
 
-    /// Lets UCX work on this thread, unless another one does; false then.
+    /// Lets UCX work on this thread, unless another one does or it carries nothing; false then.
     pub(super) fn try_progress(&self) -> bool {
-        let Some(mut turn) = self.engine.try_turn() else {
+        let Some(mut turn) = self.engine.as_ref().and_then(|engine| engine.try_turn()) else {
             return false;
         };
         self.progress(&mut turn);
@@ -259,23 +308,53 @@ impl Node {
     }
 
     fn progress(&self, turn: &mut Turn<'_>) {
+        turn.flush();
         for words in turn.progress() {
-            match sort(words) {
-                Some(Message::Request(from, words)) => self.serve(from, words, turn),
-                Some(Message::Answer(HELLO, _, words)) => self.greet(&words),
-                Some(Message::Answer(number, place, words)) => {
-                    self.hear(&words);
-                    self.deliver(number, place, &words, turn);
-                }
-                Some(Message::Goodbye(from)) => {
-                    if let Some(peer) = self.asker_peer(from) {
-                        peer.is_lost.store(true, Ordering::SeqCst);
-                        // The thread closes its connection.
-                        self.wake_thread();
+            self.handle(words, None);
+        }
+        turn.flush();
+    }
+
+    /// Reads and writes the connections that callers made.
+    fn progress_streams(&self) {
+        let peers: Vec<_> = self.peers.read().values().cloned().collect();
+        for peer in peers.iter().filter(|peer| !peer.is_lost()) {
+            let Some(stream) = peer.stream() else {
+                continue;
+            };
+            let received = stream.flush().and_then(|_| stream.receive());
+            match received {
+                Ok(messages) => {
+                    for words in messages {
+                        self.handle(words, Some(peer.node));
                     }
                 }
-                None => {}
+                Err(_) => peer.lose(),
             }
+        }
+    }
+
+    /// A message came, from this node if that is known: a connection is one peer's.
+    fn handle(&self, words: Vec<u64>, sender: Option<NodeId>) {
+        let says = words.get(1).copied();
+        if sender.is_some_and(|sender| says != Some(u64::from(sender.0))) {
+            return;
+        }
+        match sort(words) {
+            Some(Message::Request(from, words)) => self.serve(from, words),
+            Some(Message::Answer(HELLO, _, words)) => self.greet(&words),
+            Some(Message::Answer(number, place, words)) => {
+                self.hear(&words);
+                self.deliver(number, place, &words);
+            }
+            Some(Message::Goodbye(from)) => {
+                if let Some(peer) = self.asker_peer(from) {
+                    peer.lose();
+                    // The thread closes its connection.
+                    self.wake_thread();
+                }
+            }
+            None => {}
         }
     }
 
@@ -287,11 +366,17 @@ impl Node {
 
     /// Tells all peers that this node closes, and ends the connections.
     pub(super) fn say_goodbye(&self) {
-        let mut turn = self.engine.turn();
         for peer in self.peers.read().values().filter(|peer| !peer.is_lost()) {
-            turn.send(peer.endpoint, goodbye(self.asker));
+            self.send(peer, goodbye(self.asker));
         }
-        turn.close_endpoints();
+        if let Some(engine) = &self.engine {
+            let mut turn = engine.turn();
+            turn.flush();
+            turn.close_endpoints();
+        }
+        for peer in self.peers.read().values() {
+            peer.close();
+        }
     }
 
     /// The peer that answered is alive.
@@ -311,7 +396,7 @@ impl Node {
 
     /// Asks peers that say nothing whether they are alive, and gives up those that do not answer.
     /// UCX notices most that end, but not one that ends while the connection is being made.
-    fn look_after(&self, turn: &mut Turn<'_>) {
+    fn look_after(&self) {
         let now = self.now_ms();
         for peer in self.peers.read().values().filter(|peer| !peer.is_lost()) {
             let is_greeted = peer.is_greeted.load(Ordering::SeqCst);
@@ -322,13 +407,13 @@ impl Node {
             let limit = limit.as_millis() as u64;
             let silent = now.saturating_sub(peer.heard_ms.load(Ordering::Relaxed));
             if silent > limit || peer.process.as_ref().is_some_and(has_ended) {
-                peer.is_lost.store(true, Ordering::SeqCst);
+                peer.lose();
             } else if is_greeted && silent > limit / 4 {
                 let asked = peer.asked_ms.load(Ordering::Relaxed);
                 if now.saturating_sub(asked) > limit / 4 {
                     peer.asked_ms.store(now, Ordering::Relaxed);
                     let words = request(self.asker, HELLO, 0, &[], &Batch::new());
-                    turn.send(peer.endpoint, words);
+                    self.send(peer, words);
                 }
             }
         }
@@ -345,12 +430,12 @@ impl Node {
         }
     }
 
-    fn serve(&self, from: Asker, words: Vec<u64>, turn: &mut Turn<'_>) {
+    fn serve(&self, from: Asker, words: Vec<u64>) {
         match self.asker_peer(from) {
             Some(peer) => {
                 peer.heard_ms.store(self.now_ms(), Ordering::Relaxed);
                 let answer = serve(&words, &self.registry, self.table.table());
-                turn.send(peer.endpoint, answer);
+                self.send(&peer, answer);
             }
             None => {
                 let mut early = self.early.lock();
@@ -361,10 +446,10 @@ impl Node {
         }
     }
 
-    fn deliver(&self, number: u64, place: usize, words: &[u64], turn: &mut Turn<'_>) {
+    fn deliver(&self, number: u64, place: usize, words: &[u64]) {
         let flight = self.flights.lock().get(&number).cloned();
         if let Some(flight) = flight {
-            flight.answer(place, words, self, turn);
+            flight.answer(place, words, self);
             if flight.is_forgotten() {
                 self.forget(number);
             }
@@ -382,11 +467,11 @@ impl Node {
             .retain(|_, flight| !flight.is_forgotten());
     }
 
-    fn close_lost(&self, turn: &mut Turn<'_>) -> bool {
+    fn close_lost(&self) -> bool {
         let peers = self.peers.read();
         let lost: Vec<_> = peers.values().filter(|peer| peer.is_lost()).collect();
         for peer in &lost {
-            turn.close(peer.endpoint);
+            peer.close();
         }
         !lost.is_empty()
     }
@@ -394,12 +479,14 @@ impl Node {
     /// What the fabric's own thread does until the node is closed: answers peers.
     pub(super) fn run(&self) {
         while self.check().is_ok() {
-            let mut turn = self.engine.turn();
-            self.progress(&mut turn);
-            self.look_after(&mut turn);
-            let has_lost = self.close_lost(&mut turn);
-            let is_idle = turn.arm();
-            drop(turn);
+            self.progress_streams();
+            self.look_after();
+            let has_lost = self.close_lost();
+            let is_idle = self.engine.as_ref().is_none_or(|engine| {
+                let mut turn = engine.turn();
+                self.progress(&mut turn);
+                turn.arm()
+            });
             if has_lost {
                 self.check_flights();
             }
@@ -420,9 +507,18 @@ impl Node {
                 .cloned()
                 .collect()
         };
-        let mut waits = vec![poll(self.bell.0.as_raw_fd()), poll(self.engine.event_fd())];
+        let mut waits = vec![poll(self.bell.0.as_raw_fd())];
+        waits.extend(self.engine.iter().map(|engine| poll(engine.event_fd())));
         let processes = peers.iter().filter_map(|peer| peer.process.as_ref());
         waits.extend(processes.map(|process| poll(process.as_raw_fd())));
+        let streams = peers.iter().filter_map(|peer| peer.stream());
+        waits.extend(streams.map(|stream| {
+            let mut wait = poll(stream.descriptor());
+            if stream.has_outgoing() {
+                wait.events |= libc::POLLOUT;
+            }
+            wait
+        }));
         // SAFETY: as many live values as is said.
         unsafe { libc::poll(waits.as_mut_ptr(), waits.len() as libc::nfds_t, LOOK_MS) };
         self.bell.clear();

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::engine::Mapped;
+use super::segment::Mapped;
 use crate::FabricError;
 use crate::remote::doorbell::Ring;
 use crate::remote::{BellAddress, Doorbell, Interrupt, NodeId, SharedMemory};

@@ -6,9 +6,9 @@ use std::sync::atomic::AtomicU64;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::engine::Mapped;
 use super::flight::Messages;
 use super::node::Peer;
+use super::segment::{Mapped, Place};
 use super::wire::{Item, MESSAGE_WORDS};
 use crate::FabricError;
 use crate::registry::Target;
@@ -33,41 +33,42 @@ pub(super) struct KeyName {
     /// Its place in the owner's table.
     pub(super) slot: u64,
     pub(super) is_shared: bool,
-    /// The address at the owner, and what maps the memory: nothing if that cannot be.
-    pub(super) address: u64,
-    pub(super) packed: Vec<u8>,
+    /// Where it can be mapped, if it can.
+    pub(super) place: Option<Place>,
 }
 
 impl KeyName {
     pub(super) fn key(&self, node: NodeId, length: u64) -> MemoryKey {
-        let mut name = Vec::with_capacity(40 + self.packed.len());
-        for word in [
-            self.number,
-            self.slot,
-            u64::from(self.is_shared),
-            self.address,
-        ] {
+        let mut name = Vec::new();
+        for word in [self.number, self.slot, u64::from(self.is_shared)] {
             name.extend(word.to_le_bytes());
         }
-        name.extend(&self.packed);
+        if let Some(place) = self.place {
+            place.encode(&mut name);
+        }
         name.extend(checksum(node, length, &name).to_le_bytes());
         MemoryKey::new(node, length, &name)
     }
 
-    /// What the key says, unless it is damaged: UCX believes what it is given.
+    /// What the key says, unless it is damaged.
     pub(super) fn of(key: &MemoryKey) -> Result<Self, FabricError> {
-        let malformed = FabricError::Malformed("key of UCX");
+        let malformed = FabricError::Malformed("key of a process");
         let (name, sum) = key.name().split_last_chunk().ok_or(malformed.clone())?;
         if checksum(key.node(), key.length(), name) != u64::from_le_bytes(*sum) {
             return Err(malformed);
         }
-        let mut fields = Fields::new(name, "key of UCX");
+        let mut fields = Fields::new(name, "key of a process");
+        let (number, slot, is_shared) = (fields.u64()?, fields.u64()?, fields.u64()? != 0);
+        let place = match fields.rest() {
+            [] => None,
+            _ => Some(Place::decode(&mut fields)?),
+        };
+        fields.end()?;
         Ok(Self {
-            number: fields.u64()?,
-            slot: fields.u64()?,
-            is_shared: fields.u64()? != 0,
-            address: fields.u64()?,
-            packed: fields.rest().to_vec(),
+            number,
+            slot,
+            is_shared,
+            place,
         })
     }
 }

@@ -4,7 +4,8 @@
 //! message. `JINDOU_KILLS` sets how many peers are killed.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -31,10 +32,33 @@ fn pattern(place: usize) -> u8 {
     (place * 31 + (place >> 8) * 7) as u8
 }
 
-fn options(node: u32, transports: &str) -> UcxOptions {
-    let transports = match transports {
-        "tcp" => vec![Transport::Tcp],
-        _ => vec![Transport::SharedMemory, Transport::Tcp],
+/// How the processes are joined, by the name that the peer is started with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Near,
+    Far,
+    NearByUcx,
+    FarByUcx,
+}
+
+impl Way {
+    const ALL: [Self; 4] = [Self::Near, Self::Far, Self::NearByUcx, Self::FarByUcx];
+
+    fn is_near(self) -> bool {
+        matches!(self, Self::Near | Self::NearByUcx)
+    }
+
+    fn is_by_ucx(self) -> bool {
+        matches!(self, Self::NearByUcx | Self::FarByUcx)
+    }
+}
+
+fn options(node: u32, way: Way) -> UcxOptions {
+    let transports = match way {
+        Way::Near => vec![Transport::SharedMemory],
+        Way::NearByUcx => vec![Transport::SharedMemory, Transport::Tcp],
+        Way::Far => vec![],
+        Way::FarByUcx => vec![Transport::Tcp],
     };
     UcxOptions {
         transports,
@@ -74,16 +98,33 @@ fn hear(from: &mut impl std::io::BufRead) -> Vec<u8> {
     }
 }
 
+fn connect(
+    fabric: &UcxFabric,
+    node: u32,
+    address: &[u8],
+    way: Way,
+    connection: TcpStream,
+) -> Result<(), FabricError> {
+    if way.is_by_ucx() {
+        return fabric.connect(NodeId(node), address);
+    }
+    fabric.connect_over(NodeId(node), address, connection)
+}
+
 /// The peer: only when started for that.
 #[test]
 fn peer() {
-    let Ok(transports) = std::env::var(CHILD) else {
+    let Ok(started) = std::env::var(CHILD) else {
         return;
     };
+    let (name, port) = started.split_once(' ').unwrap();
+    let way = Way::ALL.into_iter().find(|way| format!("{way:?}") == name);
+    let way = way.unwrap();
     let (mut input, output) = (std::io::stdin().lock(), std::io::stdout);
-    let fabric = UcxFabric::new(&options(1, &transports)).unwrap();
+    let fabric = UcxFabric::new(&options(1, way)).unwrap();
+    let connection = TcpStream::connect(("127.0.0.1", port.parse().unwrap())).unwrap();
     say(output(), &fabric.address());
-    fabric.connect(NodeId(0), &hear(&mut input)).unwrap();
+    connect(&fabric, 0, &hear(&mut input), way, connection).unwrap();
     let mut builder = fabric.allocate(REGION_BYTES).unwrap();
     let bytes: Vec<u8> = (0..REGION_BYTES).map(pattern).collect();
     builder.copy_from_slice(&bytes);
@@ -103,11 +144,15 @@ fn peer() {
             break;
         }
     }
+    // Until the other one has all that it asked for.
+    let _ = std::io::copy(&mut input, &mut std::io::sink());
 }
 
 /// What a test has of its peer.
 struct Peer {
     process: Child,
+    /// It goes on until this is dropped.
+    input: Option<ChildStdin>,
     fabric: Arc<UcxFabric>,
     region: RemoteMemory,
     words: RemoteMemory,
@@ -115,21 +160,29 @@ struct Peer {
     receiver: Receiver,
 }
 
+/// Starts this test as a peer; the connection that it made.
+fn start(way: Way) -> (Child, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let process = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "processes::peer", "--nocapture"])
+        .env(CHILD, format!("{way:?} {port}"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    (process, listener.accept().unwrap().0)
+}
+
 impl Peer {
-    fn start(transports: &str) -> Self {
-        let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "processes::peer", "--nocapture"])
-            .env(CHILD, transports)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+    fn start(way: Way) -> Self {
+        let (mut process, connection) = start(way);
         let mut input = process.stdin.take().unwrap();
         let mut output = BufReader::new(process.stdout.take().unwrap());
-        let fabric = UcxFabric::new(&options(0, transports)).unwrap();
+        let fabric = UcxFabric::new(&options(0, way)).unwrap();
         say(&mut input, &fabric.address());
-        fabric.connect(NodeId(1), &hear(&mut output)).unwrap();
-        assert_eq!(fabric.is_neighbour(NodeId(1)), transports != "tcp");
+        connect(&fabric, 1, &hear(&mut output), way, connection).unwrap();
+        assert_eq!(fabric.is_neighbour(NodeId(1)), way.is_near());
         let mut open = || {
             fabric
                 .open(&MemoryKey::from_bytes(&hear(&mut output)).unwrap())
@@ -147,6 +200,7 @@ impl Peer {
         std::thread::spawn(move || for _ in output.lines() {});
         Self {
             process,
+            input: Some(input),
             fabric,
             region,
             words,
@@ -189,11 +243,11 @@ impl Drop for Peer {
     }
 }
 
-fn pass(transports: &str) {
+fn pass(way: Way) {
     if is_skipped() {
         return;
     }
-    let mut peer = Peer::start(transports);
+    let mut peer = Peer::start(way);
     for round in 0..60 {
         peer.operate(round).unwrap();
         peer.echo(round).unwrap();
@@ -203,28 +257,35 @@ fn pass(transports: &str) {
     let completed = peer.fabric.complete(batch, &soon(&peer.fabric)).unwrap();
     assert_eq!(completed.word(count), 60);
     peer.sender.close(&soon(&peer.fabric)).unwrap();
+    drop(peer.input.take());
     assert!(peer.process.wait().unwrap().success());
 }
 
 #[test]
 fn processes_of_one_machine_reach_each_other() {
-    pass("shared memory");
+    pass(Way::Near);
 }
 
 #[test]
-fn processes_that_only_tcp_joins_reach_each_other() {
-    pass("tcp");
+fn processes_far_from_each_other_reach_each_other() {
+    pass(Way::Far);
+}
+
+#[test]
+fn processes_with_messages_by_ucx_reach_each_other() {
+    pass(Way::NearByUcx);
+    pass(Way::FarByUcx);
 }
 
 /// Kills peers while they are used: what comes is whole, or says that the peer is lost.
-fn kill(transports: &str) {
+fn kill(way: Way) {
     if is_skipped() {
         return;
     }
     let kills = std::env::var("JINDOU_KILLS").map_or(DEFAULT_KILLS, |text| text.parse().unwrap());
     println!("{kills} kills (JINDOU_KILLS)");
     for kill in 0..kills {
-        let mut peer = Peer::start(transports);
+        let mut peer = Peer::start(way);
         let id = peer.process.id() as i32;
         let (fabric, bell) = (Arc::clone(&peer.fabric), peer.fabric.doorbell().unwrap());
         std::thread::scope(|scope| {
@@ -267,12 +328,72 @@ fn kill(transports: &str) {
     }
 }
 
-#[test]
-fn a_killed_neighbour_is_an_error() {
-    kill("shared memory");
+/// Kills peers about when they are connected: this process goes on, and calls them lost.
+fn kill_early(way: Way) {
+    if is_skipped() {
+        return;
+    }
+    let kills = std::env::var("JINDOU_KILLS").map_or(DEFAULT_KILLS, |text| text.parse().unwrap());
+    for kill in 0..kills {
+        let (mut process, connection) = start(way);
+        let mut input = process.stdin.take().unwrap();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        let address = hear(&mut output);
+        let fabric = UcxFabric::new(&options(0, way)).unwrap();
+        say(&mut input, &fabric.address());
+        let id = process.id() as i32;
+        std::thread::scope(|scope| {
+            let killer = scope.spawn(|| {
+                // Work instead of time, so that the kill comes at another place each round.
+                for _ in 0..kill * 37 % 1000 {
+                    std::hint::black_box(std::process::id());
+                    std::thread::yield_now();
+                }
+                // SAFETY: a signal to a child that was not waited for.
+                unsafe { libc::kill(id, libc::SIGKILL) };
+            });
+            let connected = connect(&fabric, 1, &address, way, connection);
+            killer.join().unwrap();
+            let lost = match connected {
+                Ok(()) => loop {
+                    if let Err(error) = fabric.probe(NodeId(1), &soon(&fabric)) {
+                        break error;
+                    }
+                },
+                Err(error) => error,
+            };
+            let is_typed = matches!(
+                lost,
+                FabricError::PeerLost(NodeId(1)) | FabricError::Transport { .. }
+            );
+            assert!(is_typed, "{lost:?}");
+        });
+        process.wait().unwrap();
+    }
 }
 
 #[test]
-fn a_killed_peer_behind_tcp_is_an_error() {
-    kill("tcp");
+fn a_neighbour_killed_while_it_is_connected_is_an_error() {
+    kill_early(Way::Near);
+}
+
+#[test]
+fn a_far_peer_killed_while_it_is_connected_is_an_error() {
+    kill_early(Way::Far);
+}
+
+#[test]
+fn a_killed_neighbour_is_an_error() {
+    kill(Way::Near);
+}
+
+#[test]
+fn a_killed_far_peer_is_an_error() {
+    kill(Way::Far);
+}
+
+#[test]
+fn a_killed_peer_with_messages_by_ucx_is_an_error() {
+    kill(Way::NearByUcx);
+    kill(Way::FarByUcx);
 }
