@@ -11,14 +11,14 @@ mod error;
 mod fault;
 pub mod local;
 pub mod pace;
+#[cfg(target_os = "linux")]
+pub mod process;
 mod region;
 mod registry;
 pub mod remote;
 pub mod ring;
 pub mod schedule;
 pub mod sim;
-#[cfg(target_os = "linux")]
-pub mod ucx;
 
 pub use error::FabricError;
 pub use region::{LentMemory, Region, RegionBuilder, RegionId};

@@ -170,7 +170,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let before = handlers();
-        match Ucx::load(crate::ucx::LIBRARY) {
+        match Ucx::load(crate::process::UCX_LIBRARY) {
             Ok(_) => assert_eq!(handlers(), before),
             Err(error) => println!("SKIPPED: {error}"),
         }

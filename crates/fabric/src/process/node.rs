@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 
-use super::engine::{Endpoint, Engine, Turn};
-use super::flight::{Messages, UcxFlight, Waiting};
+use super::flight::{MessageFlight, Messages, Waiting};
 use super::stream::Stream;
 use super::table::{OwnTable, Table};
+use super::ucx::{Endpoint, Engine, Turn};
 use super::wire::{Asker, Item, Message, goodbye, request, serve, sort};
 use crate::FabricError;
 use crate::registry::Registry;
@@ -124,7 +124,7 @@ pub(super) struct Node {
     asker: Asker,
     start: Instant,
     peers: RwLock<HashMap<NodeId, Arc<Peer>>>,
-    flights: Mutex<HashMap<u64, Arc<UcxFlight>>>,
+    flights: Mutex<HashMap<u64, Arc<MessageFlight>>>,
     next_flight: AtomicU64,
     early: Mutex<Vec<(Asker, Vec<u64>)>>,
     bell: EventFd,
@@ -228,7 +228,7 @@ impl Node {
         bells: Vec<BellAddress>,
     ) -> Result<InFlight, FabricError> {
         let number = self.next_flight.fetch_add(1, Ordering::Relaxed);
-        let flight = Arc::new(UcxFlight::new(number, batch, messages, bells));
+        let flight = Arc::new(MessageFlight::new(number, batch, messages, bells));
         {
             let mut flights = self.flights.lock();
             if flights.len() >= MAX_FLIGHTS {

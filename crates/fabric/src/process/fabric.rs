@@ -1,4 +1,4 @@
-//! How does a process reach others by UCX?
+//! What is a fabric whose nodes are processes?
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
@@ -11,15 +11,14 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::UcxOptions;
-use super::engine::Engine;
+use super::ProcessOptions;
 use super::flight::Messages;
-use super::library::Ucx;
 use super::node::{Carrier, Limits, Node, Peer, watch_process};
 use super::segment::{Mapped, Place, Segment};
 use super::stream::Stream;
 use super::table::{OwnTable, TABLE_WORDS, Table};
 use super::target::{KeyName, NeighbourMemory, Reach, ask};
+use super::ucx::Engine;
 use super::wire::{Item, MESSAGE_ITEMS};
 use crate::region::LentMemory as _;
 use crate::registry::{Registry, Target};
@@ -33,36 +32,32 @@ use crate::{FabricError, Region, RegionBuilder};
 /// Memory below this is copied faster than mapped, and not worth a segment of its own.
 const SMALLEST_SEGMENT_BYTES: usize = 4096;
 
-/// A node's access to others by UCX. Dropping it closes it.
-pub struct UcxFabric {
+/// A process's access to others. Dropping it closes it.
+pub struct ProcessFabric {
     node: Arc<Node>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// Memory is allocated so that neighbours can map it.
-    has_segments: bool,
+    /// Memory is allocated so that neighbours can map it, and theirs is mapped.
+    maps_memory: bool,
     machine: u64,
     address: Vec<u8>,
 }
 
-impl UcxFabric {
+impl ProcessFabric {
     /// Makes a node that nobody is connected with.
     ///
     /// # Errors
-    /// [`FabricError::Unavailable`] if the library is not installed, [`FabricError::Transport`] if
-    /// it refuses, for instance because no transport of the options is there.
-    pub fn new(options: &UcxOptions) -> Result<Arc<Self>, FabricError> {
-        let engine = match options.names() {
-            Some(transports) => {
-                let ucx = Ucx::load(&options.library)?;
-                Some(Engine::new(ucx, &transports)?)
-            }
+    /// [`FabricError::OutOfMemory`]; where UCX is to be used, [`FabricError::Unavailable`] if it is not
+    /// installed, and [`FabricError::Transport`] if it has none of the transports.
+    pub fn new(options: &ProcessOptions) -> Result<Arc<Self>, FabricError> {
+        let engine = match &options.ucx {
+            Some(ucx) => Some(Engine::new(&ucx.library, &ucx.names())?),
             None => None,
         };
-        let has_segments = options.has_shared_memory();
         // Names of things of a process that had the number of this node before name nothing.
         let incarnation = RandomState::new().build_hasher().finish() >> 12 | 1 << 51;
         let names = Arc::new(AtomicU64::new(incarnation));
         let registry = Registry::new(options.node, names);
-        let (table, place) = new_table(has_segments)?;
+        let (table, place) = new_table(options.maps_memory)?;
         let table = OwnTable::new(Table::own(table, incarnation), incarnation);
         let worker = match &engine {
             Some(engine) => engine.turn().address()?,
@@ -94,7 +89,7 @@ impl UcxFabric {
         Ok(Arc::new(Self {
             node,
             thread: Mutex::new(Some(thread)),
-            has_segments,
+            maps_memory: options.maps_memory,
             machine,
             address: address.to_bytes(),
         }))
@@ -116,7 +111,7 @@ impl UcxFabric {
     /// # Errors
     /// [`FabricError::Malformed`], [`FabricError::Transport`] if the connection is gone,
     /// [`FabricError::PeerLost`] of this node.
-    pub fn connect_over(
+    pub fn connect(
         &self,
         node: NodeId,
         address: &[u8],
@@ -133,13 +128,13 @@ impl UcxFabric {
     /// order, before either uses the other's memory.
     ///
     /// UCX 1.13 may end a process whose peer is killed in the milliseconds in which the connection
-    /// is being made; [`UcxFabric::connect_over`] has no such moment.
+    /// is being made; [`ProcessFabric::connect`] has no such moment.
     ///
     /// # Errors
     /// [`FabricError::Malformed`], [`FabricError::Transport`] if there is no way to it,
-    /// [`FabricError::Unsupported`] if the transports carry no messages,
+    /// [`FabricError::Unsupported`] if either side was made without UCX,
     /// [`FabricError::PeerLost`] of this node.
-    pub fn connect(&self, node: NodeId, address: &[u8]) -> Result<(), FabricError> {
+    pub fn connect_by_ucx(&self, node: NodeId, address: &[u8]) -> Result<(), FabricError> {
         self.add_peer(node, address, None)
     }
 
@@ -157,9 +152,9 @@ impl UcxFabric {
         let is_lost = Arc::new(AtomicBool::new(false));
         let carrier = match stream {
             Some(stream) => Carrier::Stream(stream),
-            None => self.connect_by_ucx(&address.worker, &is_lost)?,
+            None => self.new_endpoint(&address.worker, &is_lost)?,
         };
-        let is_near = self.has_segments && address.machine == self.machine;
+        let is_near = self.maps_memory && address.machine == self.machine;
         let process = is_near.then(|| watch_process(address.process)).flatten();
         let bytes = (TABLE_WORDS * WORD_BYTES) as u64;
         let table = address.table.filter(|_| is_near);
@@ -174,12 +169,13 @@ impl UcxFabric {
         Ok(())
     }
 
-    fn connect_by_ucx(
+    fn new_endpoint(
         &self,
         worker: &[u8],
         is_lost: &Arc<AtomicBool>,
     ) -> Result<Carrier, FabricError> {
-        let without = FabricError::Unsupported("send messages by UCX, which it was made without");
+        let without =
+            FabricError::Unsupported("send messages by UCX, which it or its peer was made without");
         let engine = self.node.engine.as_ref().filter(|_| !worker.is_empty());
         let engine = engine.ok_or(without)?;
         let endpoint = engine.turn().connect(worker, is_lost)?;
@@ -275,15 +271,15 @@ impl UcxFabric {
     }
 }
 
-impl Drop for UcxFabric {
+impl Drop for ProcessFabric {
     fn drop(&mut self) {
         self.close();
     }
 }
 
 /// The words of a table, and where neighbours find them.
-fn new_table(has_segments: bool) -> Result<(SharedMemory, Option<Place>), FabricError> {
-    if !has_segments {
+fn new_table(maps_memory: bool) -> Result<(SharedMemory, Option<Place>), FabricError> {
+    if !maps_memory {
         return Ok((SharedMemory::new(TABLE_WORDS), None));
     }
     new_words(TABLE_WORDS).map(|(words, place)| (words, Some(place)))
@@ -296,7 +292,7 @@ fn new_words(words: usize) -> Result<(SharedMemory, Place), FabricError> {
     Ok((SharedMemory::lent(Box::new(segment), words), place))
 }
 
-impl Fabric for UcxFabric {
+impl Fabric for ProcessFabric {
     fn node(&self) -> NodeId {
         self.node.id()
     }
@@ -306,7 +302,7 @@ impl Fabric for UcxFabric {
     }
 
     fn allocate(&self, length: usize) -> Result<RegionBuilder, FabricError> {
-        if !self.has_segments || length < SMALLEST_SEGMENT_BYTES {
+        if !self.maps_memory || length < SMALLEST_SEGMENT_BYTES {
             return Ok(RegionBuilder::new(length));
         }
         let segment = Segment::new(length)?;
@@ -314,13 +310,13 @@ impl Fabric for UcxFabric {
     }
 
     fn register(&self, region: &Region) -> Result<Registration, FabricError> {
-        let segment = region.lender::<Segment>().filter(|_| self.has_segments);
+        let segment = region.lender::<Segment>().filter(|_| self.maps_memory);
         let place = segment.map(|segment| segment.place(region.as_ptr()));
         self.registration(Served::Region(region.clone()), place)
     }
 
     fn share(&self, words: usize) -> Result<(SharedMemory, Registration), FabricError> {
-        let (memory, place) = if self.has_segments {
+        let (memory, place) = if self.maps_memory {
             let (memory, place) = new_words(words)?;
             (memory, Some(place))
         } else {

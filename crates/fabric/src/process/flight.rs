@@ -15,7 +15,7 @@ use crate::remote::{Batch, BellAddress, Completed, Flight, Interrupt};
 const WINDOW: usize = 8;
 
 /// A batch that is under way.
-pub(super) struct UcxFlight {
+pub(super) struct MessageFlight {
     number: u64,
     state: Mutex<State>,
     changed: Condvar,
@@ -81,7 +81,7 @@ impl Messages {
     }
 }
 
-impl UcxFlight {
+impl MessageFlight {
     pub(super) fn new(
         number: u64,
         batch: Batch,
@@ -208,7 +208,7 @@ impl UcxFlight {
 /// The hold of whoever waits for a flight.
 pub(super) struct Waiting {
     pub(super) node: Arc<Node>,
-    pub(super) flight: Arc<UcxFlight>,
+    pub(super) flight: Arc<MessageFlight>,
 }
 
 impl Flight for Waiting {

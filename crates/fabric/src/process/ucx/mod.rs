@@ -3,6 +3,12 @@
 //! Its calls are serialized by a lock. A message that is sent under other locks goes to a list first,
 //! and leaves with the next one who has the worker.
 
+mod ffi;
+mod library;
+
+#[cfg(test)]
+mod abi_tests;
+
 use std::collections::VecDeque;
 use std::ffi::{CString, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -11,8 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::ffi::{self, Handle, Status};
-use super::library::Ucx;
+use self::ffi::{Handle, Status};
+use self::library::Ucx;
 use crate::FabricError;
 
 /// The only kind of messages.
@@ -31,7 +37,7 @@ unsafe impl Send for Raw {}
 unsafe impl Sync for Raw {}
 
 /// A context and its worker.
-pub(super) struct Engine {
+pub(in crate::process) struct Engine {
     ucx: Ucx,
     context: Raw,
     worker: Mutex<Worker>,
@@ -63,17 +69,21 @@ struct Outgoing {
 
 /// An endpoint: a way to a peer.
 #[derive(Clone, Copy)]
-pub(super) struct Endpoint(Raw);
+pub(in crate::process) struct Endpoint(Raw);
 
 /// The worker, for one thread.
-pub(super) struct Turn<'a> {
+pub(in crate::process) struct Turn<'a> {
     engine: &'a Engine,
     worker: MutexGuard<'a, Worker>,
 }
 
 impl Engine {
-    /// A worker that uses these transports, named as `UCX_TLS` names them.
-    pub(super) fn new(ucx: Ucx, transports: &str) -> Result<Arc<Self>, FabricError> {
+    /// A worker of this library that uses these transports, named as `UCX_TLS` names them.
+    pub(in crate::process) fn new(
+        library: &str,
+        transports: &str,
+    ) -> Result<Arc<Self>, FabricError> {
+        let ucx = Ucx::load(library)?;
         let context = new_context(&ucx, transports)?;
         let inbox = Box::<Inbox>::default();
         let created = new_worker(&ucx, context, &inbox);
@@ -103,13 +113,13 @@ impl Engine {
     }
 
     /// The worker, waiting for it.
-    pub(super) fn turn(&self) -> Turn<'_> {
+    pub(in crate::process) fn turn(&self) -> Turn<'_> {
         let (engine, worker) = (self, self.worker.lock());
         Turn { engine, worker }
     }
 
     /// The worker, if nobody has it.
-    pub(super) fn try_turn(&self) -> Option<Turn<'_>> {
+    pub(in crate::process) fn try_turn(&self) -> Option<Turn<'_>> {
         let worker = self.worker.try_lock()?;
         Some(Turn {
             engine: self,
@@ -118,16 +128,16 @@ impl Engine {
     }
 
     /// Has a message sent by [`Turn::flush`].
-    pub(super) fn post(&self, endpoint: Endpoint, words: Vec<u64>) {
+    pub(in crate::process) fn post(&self, endpoint: Endpoint, words: Vec<u64>) {
         self.posted.lock().push((endpoint, words));
     }
 
-    pub(super) fn has_posts(&self) -> bool {
+    pub(in crate::process) fn has_posts(&self) -> bool {
         !self.posted.lock().is_empty()
     }
 
     /// Readable when the worker has something to do, once [`Turn::arm`] gave true.
-    pub(super) fn event_fd(&self) -> c_int {
+    pub(in crate::process) fn event_fd(&self) -> c_int {
         self.event_fd
     }
 }
@@ -276,7 +286,7 @@ unsafe extern "C" fn lose(argument: *mut c_void, _endpoint: Handle, _status: Sta
 
 impl Turn<'_> {
     /// Lets UCX work until it has nothing to do, or a while; the messages that came.
-    pub(super) fn progress(&mut self) -> Vec<Vec<u64>> {
+    pub(in crate::process) fn progress(&mut self) -> Vec<Vec<u64>> {
         /// Calls before others have their turn.
         const CALLS: u32 = 64;
         for _ in 0..CALLS {
@@ -290,19 +300,19 @@ impl Turn<'_> {
     }
 
     /// True if the event descriptor tells of what comes next; false if there is something already.
-    pub(super) fn arm(&mut self) -> bool {
+    pub(in crate::process) fn arm(&mut self) -> bool {
         // SAFETY: the worker is alive and this thread's.
         let status = unsafe { (self.engine.ucx.functions.worker_arm)(self.worker.handle.0) };
         status != ffi::ERR_BUSY
     }
 
     /// True if something waits to be sent.
-    pub(super) fn has_sends(&self) -> bool {
+    pub(in crate::process) fn has_sends(&self) -> bool {
         !self.worker.sends.is_empty()
     }
 
     /// What a peer needs to connect.
-    pub(super) fn address(&mut self) -> Result<Vec<u8>, FabricError> {
+    pub(in crate::process) fn address(&mut self) -> Result<Vec<u8>, FabricError> {
         let ucx = &self.engine.ucx;
         let worker = self.worker.handle.0;
         let (mut address, mut length) = (null_mut(), 0);
@@ -320,7 +330,7 @@ impl Turn<'_> {
     }
 
     /// A way to the worker of this address; the flag becomes true when it is lost.
-    pub(super) fn connect(
+    pub(in crate::process) fn connect(
         &mut self,
         address: &[u8],
         is_lost: &Arc<AtomicBool>,
@@ -370,7 +380,7 @@ impl Turn<'_> {
     }
 
     /// Sends the messages that were posted.
-    pub(super) fn flush(&mut self) {
+    pub(in crate::process) fn flush(&mut self) {
         let posted = std::mem::take(&mut *self.engine.posted.lock());
         for (endpoint, words) in posted {
             self.send(endpoint, words);
@@ -403,7 +413,7 @@ impl Turn<'_> {
     }
 
     /// Closes the way to a peer at once.
-    pub(super) fn close(&mut self, endpoint: Endpoint) {
+    pub(in crate::process) fn close(&mut self, endpoint: Endpoint) {
         let Some(place) = self.worker.endpoints.iter().position(|e| *e == endpoint.0) else {
             return;
         };
@@ -421,7 +431,7 @@ impl Turn<'_> {
     }
 
     /// Sends what is to be sent, closes all ways, and lets UCX do so.
-    pub(super) fn close_endpoints(&mut self) {
+    pub(in crate::process) fn close_endpoints(&mut self) {
         /// More calls than it takes: messages leave as long as peers read, and closing by force
         /// waits for nobody.
         const CALLS: u32 = 10_000;
