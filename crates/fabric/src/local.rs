@@ -158,6 +158,17 @@ impl Fabric for LocalFabric {
         InFlight::over(self.execute(batch))
     }
 
+    fn try_read(
+        &self,
+        memory: &RemoteMemory,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<bool, FabricError> {
+        self.own.check()?;
+        memory.handle::<Target>()?.read(offset, into)?;
+        Ok(true)
+    }
+
     fn doorbell(&self) -> Result<Doorbell, FabricError> {
         self.own.doorbell()
     }

@@ -72,6 +72,12 @@ impl Target {
         Ok(Self { owner, entry })
     }
 
+    /// Copies bytes of this memory.
+    pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), FabricError> {
+        let node = self.owner.node();
+        self.with(|served| served.read(node, offset, into))
+    }
+
     /// Does an operation on this memory, large ones in pieces.
     pub(crate) fn perform(
         &self,

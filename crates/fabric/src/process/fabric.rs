@@ -355,6 +355,21 @@ impl Fabric for ProcessFabric {
             .unwrap_or_else(|error| InFlight::over(Err(error)))
     }
 
+    fn try_read(
+        &self,
+        memory: &RemoteMemory,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<bool, FabricError> {
+        self.node.check()?;
+        match memory.handle::<Reach>()? {
+            Reach::Own(target) => target.read(offset, into)?,
+            Reach::Neighbours(memory) => memory.read_checked(offset, into)?,
+            Reach::Served { .. } => return Ok(false),
+        }
+        Ok(true)
+    }
+
     fn doorbell(&self) -> Result<Doorbell, FabricError> {
         self.node.table.doorbell(self.node.id())
     }

@@ -90,10 +90,10 @@ impl Peer {
         self.is_lost.store(true, Ordering::SeqCst);
     }
 
-    /// Ends the connection.
+    /// Ends the connection. Ways of UCX stay, and are not used any more.
     fn close(&self) {
         match &self.carrier {
-            Carrier::Ucx(engine, endpoint) => engine.turn().close(*endpoint),
+            Carrier::Ucx(..) => {}
             Carrier::Stream(stream) => stream.close(),
         }
     }
@@ -370,9 +370,7 @@ impl Node {
             self.send(peer, goodbye(self.asker));
         }
         if let Some(engine) = &self.engine {
-            let mut turn = engine.turn();
-            turn.flush();
-            turn.close_endpoints();
+            engine.turn().drain();
         }
         for peer in self.peers.read().values() {
             peer.close();

@@ -138,6 +138,13 @@ impl NeighbourMemory {
         Ok(())
     }
 
+    /// Copies bytes that were there all the time.
+    pub(super) fn read_checked(&self, offset: u64, into: &mut [u8]) -> Result<(), FabricError> {
+        self.check()?;
+        self.read(offset, into)?;
+        self.check()
+    }
+
     /// Does an operation with loads and stores of this thread.
     pub(super) fn perform(
         &self,

@@ -168,8 +168,6 @@ pub(super) struct RequestParam {
 pub(super) const OP_FLAGS: u32 = 1 << 4;
 /// `UCP_AM_SEND_FLAG_EAGER`.
 pub(super) const AM_EAGER: u32 = 1 << 1;
-/// `UCP_EP_CLOSE_FLAG_FORCE`.
-pub(super) const CLOSE_FORCE: u32 = 1;
 
 /// `ucp_am_handler_param_t`.
 #[repr(C)]

@@ -50,7 +50,6 @@ functions! {
     worker_arm: fn(Handle) -> Status;
     worker_set_am_recv_handler: fn(Handle, *const AmHandlerParam) -> Status;
     ep_create: fn(Handle, *const EpParams, *mut Handle) -> Status;
-    ep_close_nbx: fn(Handle, *const RequestParam) -> *mut c_void;
     am_send_nbx: fn(
         Handle, c_uint, *const c_void, usize, *const c_void, usize, *const RequestParam
     ) -> *mut c_void;

@@ -39,7 +39,6 @@ unsafe impl Sync for Raw {}
 /// A context and its worker.
 pub(in crate::process) struct Engine {
     ucx: Ucx,
-    context: Raw,
     worker: Mutex<Worker>,
     /// Messages for the next one who has the worker.
     posted: Mutex<Vec<(Endpoint, Vec<u64>)>>,
@@ -50,9 +49,8 @@ pub(in crate::process) struct Engine {
 /// What only one thread at a time may use.
 struct Worker {
     handle: Raw,
-    inbox: Box<Inbox>,
+    inbox: Arc<Inbox>,
     sends: VecDeque<Outgoing>,
-    endpoints: Vec<Raw>,
     /// UCX calls with these until the worker is gone.
     flags: Vec<Arc<AtomicBool>>,
 }
@@ -85,7 +83,7 @@ impl Engine {
     ) -> Result<Arc<Self>, FabricError> {
         let ucx = Ucx::load(library)?;
         let context = new_context(&ucx, transports)?;
-        let inbox = Box::<Inbox>::default();
+        let inbox = Arc::<Inbox>::default();
         let created = new_worker(&ucx, context, &inbox);
         let (handle, event_fd) = match created {
             Ok(created) => created,
@@ -99,17 +97,19 @@ impl Engine {
             handle,
             inbox,
             sends: VecDeque::new(),
-            endpoints: Vec::new(),
             flags: Vec::new(),
         };
         let engine = Self {
             ucx,
-            context,
             worker: Mutex::new(worker),
             posted: Mutex::default(),
             event_fd,
         };
-        Ok(Arc::new(engine))
+        let engine = Arc::new(engine);
+        // UCX 1.13 faults now and then when ways are closed while their peers close them, so nothing
+        // is closed: an engine is there until its process ends, which closes all.
+        std::mem::forget(Arc::clone(&engine));
+        Ok(engine)
     }
 
     /// The worker, waiting for it.
@@ -139,20 +139,6 @@ impl Engine {
     /// Readable when the worker has something to do, once [`Turn::arm`] gave true.
     pub(in crate::process) fn event_fd(&self) -> c_int {
         self.event_fd
-    }
-}
-
-impl Drop for Engine {
-    fn drop(&mut self) {
-        let mut turn = self.turn();
-        turn.close_endpoints();
-        let handle = turn.worker.handle;
-        drop(turn);
-        // SAFETY: all that belongs to the worker is closed, and no thread uses it any more.
-        unsafe {
-            (self.ucx.functions.worker_destroy)(handle.0);
-            (self.ucx.functions.cleanup)(self.context.0);
-        }
     }
 }
 
@@ -202,7 +188,7 @@ fn new_context(ucx: &Ucx, transports: &str) -> Result<Raw, FabricError> {
 }
 
 /// A worker and the descriptor that tells of its events.
-fn new_worker(ucx: &Ucx, context: Raw, inbox: &Inbox) -> Result<(Raw, c_int), FabricError> {
+fn new_worker(ucx: &Ucx, context: Raw, inbox: &Arc<Inbox>) -> Result<(Raw, c_int), FabricError> {
     let functions = &ucx.functions;
     let parameters = ffi::WorkerParams {
         field_mask: ffi::WORKER_THREAD_MODE,
@@ -221,7 +207,7 @@ fn new_worker(ucx: &Ucx, context: Raw, inbox: &Inbox) -> Result<(Raw, c_int), Fa
         id: MESSAGE,
         flags: ffi::AM_WHOLE_MESSAGE,
         callback: Some(receive),
-        argument: std::ptr::from_ref(inbox).cast_mut().cast(),
+        argument: Arc::as_ptr(inbox).cast_mut().cast(),
     };
     let mut worker = null_mut();
     // SAFETY: the context is alive; the parameters say which of them count.
@@ -229,7 +215,7 @@ fn new_worker(ucx: &Ucx, context: Raw, inbox: &Inbox) -> Result<(Raw, c_int), Fa
         unsafe { (functions.worker_create)(context.0, &raw const parameters, &raw mut worker) };
     ucx.check("ucp_worker_create", status)?;
     let mut event_fd = 0;
-    // SAFETY: the worker is alive; the inbox is boxed and dropped after the worker is destroyed.
+    // SAFETY: the worker is alive; the inbox is kept for as long.
     let ready = unsafe {
         let status = (functions.worker_set_am_recv_handler)(worker, &raw const handler);
         ucx.check("ucp_worker_set_am_recv_handler", status)
@@ -375,7 +361,6 @@ impl Turn<'_> {
             (ucx.functions.ep_create)(worker, &raw const parameters, &raw mut endpoint)
         };
         ucx.check("ucp_ep_create", status)?;
-        self.worker.endpoints.push(Raw(endpoint));
         Ok(Raw(endpoint))
     }
 
@@ -389,9 +374,6 @@ impl Turn<'_> {
 
     /// Sends a message. That it did not arrive is known by the flag of its endpoint.
     fn send(&mut self, endpoint: Endpoint, words: Vec<u64>) {
-        if !self.worker.endpoints.contains(&endpoint.0) {
-            return;
-        }
         let parameters = ffi::RequestParam {
             op_attr_mask: ffi::OP_FLAGS,
             flags: ffi::AM_EAGER,
@@ -412,38 +394,11 @@ impl Turn<'_> {
         self.keep(request, words);
     }
 
-    /// Closes the way to a peer at once.
-    pub(in crate::process) fn close(&mut self, endpoint: Endpoint) {
-        let Some(place) = self.worker.endpoints.iter().position(|e| *e == endpoint.0) else {
-            return;
-        };
-        self.worker.endpoints.swap_remove(place);
-        let parameters = ffi::RequestParam {
-            op_attr_mask: ffi::OP_FLAGS,
-            flags: ffi::CLOSE_FORCE,
-            ..no_parameters()
-        };
-        // SAFETY: the endpoint was open, and is not used after this.
-        let request = unsafe {
-            (self.engine.ucx.functions.ep_close_nbx)(endpoint.0.0, &raw const parameters)
-        };
-        self.keep(request, Vec::new());
-    }
-
-    /// Sends what is to be sent, closes all ways, and lets UCX do so.
-    pub(in crate::process) fn close_endpoints(&mut self) {
-        /// More calls than it takes: messages leave as long as peers read, and closing by force
-        /// waits for nobody.
+    /// Sends the messages that were posted, as far as their peers read.
+    pub(in crate::process) fn drain(&mut self) {
+        /// More calls than it takes.
         const CALLS: u32 = 10_000;
-        for _ in 0..CALLS {
-            if self.worker.sends.is_empty() {
-                break;
-            }
-            let _ = self.progress();
-        }
-        for endpoint in self.worker.endpoints.clone() {
-            self.close(Endpoint(endpoint));
-        }
+        self.flush();
         for _ in 0..CALLS {
             let _ = self.progress();
             if self.worker.sends.is_empty() {
