@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::RwLock;
 
 use crate::registry::{Registry, Target};
-use crate::remote::memory::Served;
+use crate::remote::memory::{Served, check_words};
 use crate::remote::{
     Action, Batch, Completed, Doorbell, Fabric, InFlight, Interrupt, MemoryKey, NodeId, Operation,
     Registration, RemoteMemory, SharedMemory,
@@ -144,6 +144,7 @@ impl Fabric for LocalFabric {
     }
 
     fn share(&self, words: usize) -> Result<(SharedMemory, Registration), FabricError> {
+        check_words(words)?;
         let memory = SharedMemory::new(words);
         let registration = self.own.registration(Served::Shared(memory.clone()))?;
         Ok((memory, registration))

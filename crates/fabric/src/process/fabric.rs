@@ -12,8 +12,9 @@ use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::ProcessOptions;
+use super::events::Process;
 use super::flight::Messages;
-use super::node::{Carrier, Limits, Node, Peer, watch_process};
+use super::node::{Carrier, Limits, Node, Peer};
 use super::segment::{Mapped, Place, Segment};
 use super::stream::Stream;
 use super::table::{OwnTable, TABLE_WORDS, Table};
@@ -22,7 +23,7 @@ use super::ucx::Engine;
 use super::wire::{Item, MESSAGE_ITEMS};
 use crate::region::LentMemory as _;
 use crate::registry::{Registry, Target};
-use crate::remote::memory::{Served, WORD_BYTES};
+use crate::remote::memory::{Served, WORD_BYTES, check_words};
 use crate::remote::{
     Action, Batch, Completed, Doorbell, Fabric, Fields, InFlight, Interrupt, MemoryKey, NodeId,
     Registration, RemoteMemory, SharedMemory,
@@ -155,7 +156,7 @@ impl ProcessFabric {
             None => self.new_endpoint(&address.worker, &is_lost)?,
         };
         let is_near = self.maps_memory && address.machine == self.machine;
-        let process = is_near.then(|| watch_process(address.process)).flatten();
+        let process = is_near.then(|| Process::watch(address.process)).flatten();
         let bytes = (TABLE_WORDS * WORD_BYTES) as u64;
         let table = address.table.filter(|_| is_near);
         let table = table.and_then(|place| Mapped::open(place, bytes, true));
@@ -316,6 +317,7 @@ impl Fabric for ProcessFabric {
     }
 
     fn share(&self, words: usize) -> Result<(SharedMemory, Registration), FabricError> {
+        check_words(words)?;
         let (memory, place) = if self.maps_memory {
             let (memory, place) = new_words(words)?;
             (memory, Some(place))

@@ -15,6 +15,7 @@
 //! are seen at once. One that vanishes with its machine is lost when it has not answered for some
 //! seconds.
 
+mod events;
 mod fabric;
 mod flight;
 mod node;

@@ -1,13 +1,13 @@
 //! What does a node know of its peers, and what does it do with their messages?
 
 use std::collections::HashMap;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 
+use super::events::{EventFd, Process, event, wait_for};
 use super::flight::{MessageFlight, Messages, Waiting};
 use super::stream::Stream;
 use super::table::{OwnTable, Table};
@@ -48,7 +48,7 @@ pub(super) struct Peer {
     heard_ms: AtomicU64,
     asked_ms: AtomicU64,
     /// Readable once its process ended, where it is one of this machine.
-    process: Option<OwnedFd>,
+    process: Option<Process>,
     /// On the same machine.
     table: Option<Table>,
 }
@@ -59,7 +59,7 @@ impl Peer {
         incarnation: u64,
         carrier: Carrier,
         is_lost: Arc<AtomicBool>,
-        process: Option<OwnedFd>,
+        process: Option<Process>,
         table: Option<Table>,
     ) -> Self {
         Self {
@@ -404,7 +404,7 @@ impl Node {
             };
             let limit = limit.as_millis() as u64;
             let silent = now.saturating_sub(peer.heard_ms.load(Ordering::Relaxed));
-            if silent > limit || peer.process.as_ref().is_some_and(has_ended) {
+            if silent > limit || peer.process.as_ref().is_some_and(Process::has_ended) {
                 peer.lose();
             } else if is_greeted && silent > limit / 4 {
                 let asked = peer.asked_ms.load(Ordering::Relaxed);
@@ -505,79 +505,19 @@ impl Node {
                 .cloned()
                 .collect()
         };
-        let mut waits = vec![poll(self.bell.0.as_raw_fd())];
-        waits.extend(self.engine.iter().map(|engine| poll(engine.event_fd())));
+        let mut events = vec![event(self.bell.descriptor(), false)];
+        let engine = self.engine.iter();
+        events.extend(engine.map(|engine| event(engine.event_fd(), false)));
         let processes = peers.iter().filter_map(|peer| peer.process.as_ref());
-        waits.extend(processes.map(|process| poll(process.as_raw_fd())));
+        events.extend(processes.map(|process| event(process.descriptor(), false)));
         let streams = peers.iter().filter_map(|peer| peer.stream());
-        waits.extend(streams.map(|stream| {
-            let mut wait = poll(stream.descriptor());
-            if stream.has_outgoing() {
-                wait.events |= libc::POLLOUT;
-            }
-            wait
-        }));
-        // SAFETY: as many live values as is said.
-        unsafe { libc::poll(waits.as_mut_ptr(), waits.len() as libc::nfds_t, LOOK_MS) };
+        events.extend(streams.map(|stream| event(stream.descriptor(), stream.has_outgoing())));
+        wait_for(&mut events, LOOK_MS);
         self.bell.clear();
     }
 
     /// Has the thread look again.
     pub(super) fn wake_thread(&self) {
         self.bell.ring();
-    }
-}
-
-fn poll(fd: RawFd) -> libc::pollfd {
-    libc::pollfd {
-        fd,
-        events: libc::POLLIN,
-        revents: 0,
-    }
-}
-
-/// What is readable once this process of the same machine ended; `None` if the system cannot.
-pub(super) fn watch_process(process: u32) -> Option<OwnedFd> {
-    // SAFETY: the call takes numbers only.
-    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
-    let descriptor = RawFd::try_from(descriptor).ok().filter(|fd| *fd >= 0)?;
-    // SAFETY: the descriptor is new and nobody else's.
-    Some(unsafe { OwnedFd::from_raw_fd(descriptor) })
-}
-
-fn has_ended(process: &OwnedFd) -> bool {
-    let mut wait = poll(process.as_raw_fd());
-    // SAFETY: one live value, and no wait.
-    unsafe { libc::poll(&raw mut wait, 1, 0) == 1 }
-}
-
-/// Wakes a thread that waits for descriptors.
-struct EventFd(OwnedFd);
-
-impl EventFd {
-    fn new() -> Result<Self, FabricError> {
-        // SAFETY: the call has no precondition.
-        let descriptor = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if descriptor < 0 {
-            let reason = std::io::Error::last_os_error().to_string();
-            let call = "eventfd";
-            return Err(FabricError::Transport { call, reason });
-        }
-        // SAFETY: the descriptor is new and nobody else's.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
-    }
-
-    fn ring(&self) {
-        let one = 1_u64;
-        // SAFETY: eight bytes are read from a live value. Where it does not succeed, the descriptor
-        // is readable already.
-        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
-    }
-
-    /// Not readable until it rings again.
-    fn clear(&self) {
-        let mut rings = 0_u64;
-        // SAFETY: eight bytes are written to a live value, if it rang.
-        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut rings).cast(), 8) };
     }
 }

@@ -234,6 +234,9 @@ fn serve_item(
                 let (expected, new) = (first, items.word()?);
                 Atomic::CompareAndSwap { expected, new }
             };
+            if answer.len() - ANSWER_HEADER >= MESSAGE_WORDS {
+                return Err(FabricError::Malformed("request"));
+            }
             answer.push(target.with(|served| served.atomic(node, offset, operation))?);
             Ok(())
         }
@@ -362,6 +365,26 @@ mod tests {
             assert_eq!(&answer[..5], &[ANSWER, 4, 0, 77, 3]);
             assert_eq!(deliver(&answer, NODE, &[item], &mut batch), Err(error));
         }
+    }
+
+    #[test]
+    fn an_answer_is_never_longer_than_a_message_may_be() {
+        let (registry, table) = peer();
+        let bytes = MESSAGE_WORDS * WORD_BYTES;
+        let memory = Served::Shared(SharedMemory::new(MESSAGE_WORDS));
+        let (number, _guard) = registry.register(memory).unwrap();
+        let serve_with = |additions: u64| {
+            let mut words = vec![REQUEST, 2, 5, 77, 3, additions + 1];
+            words.extend([READ, number, 0, bytes as u64]);
+            for _ in 0..additions {
+                words.extend([FETCH_ADD, number, 0, 1]);
+            }
+            serve(&words, &registry, &table)
+        };
+        assert_eq!(serve_with(0).len(), ANSWER_HEADER + MESSAGE_WORDS);
+        let refused = serve_with(1);
+        assert_eq!(refused.len(), ANSWER_HEADER);
+        assert!(error_of(&refused, NODE).is_some());
     }
 
     #[test]

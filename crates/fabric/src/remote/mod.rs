@@ -23,7 +23,7 @@ pub(crate) use flight::Flight;
 pub use flight::{InFlight, Interrupt};
 pub(crate) use key::Fields;
 pub use key::{BellAddress, MemoryKey, NodeId};
-pub use memory::{Registration, RemoteMemory, SharedMemory};
+pub use memory::{MAX_SHARED_BYTES, Registration, RemoteMemory, SharedMemory};
 
 use crate::{FabricError, Region, RegionBuilder};
 
@@ -54,7 +54,8 @@ pub trait Fabric: Send + Sync {
     /// [`FabricError::Exhausted`], [`FabricError::PeerLost`] of this node.
     fn register(&self, region: &Region) -> Result<Registration, FabricError>;
 
-    /// New words, all zero, that peers may read and write until the registration is dropped.
+    /// New words, all zero, that peers may read and write until the registration is dropped, at most
+    /// [`MAX_SHARED_BYTES`].
     ///
     /// # Errors
     /// [`FabricError::OutOfMemory`], [`FabricError::Exhausted`], [`FabricError::PeerLost`] of this
