@@ -11,6 +11,8 @@ mod error;
 mod fault;
 pub mod local;
 pub mod pace;
+#[cfg(target_os = "linux")]
+pub mod process;
 mod region;
 mod registry;
 pub mod remote;

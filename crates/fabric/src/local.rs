@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::RwLock;
 
 use crate::registry::{Registry, Target};
-use crate::remote::memory::{PIECE_BYTES, Served, WORD_BYTES};
+use crate::remote::memory::{Served, check_words};
 use crate::remote::{
     Action, Batch, Completed, Doorbell, Fabric, InFlight, Interrupt, MemoryKey, NodeId, Operation,
     Registration, RemoteMemory, SharedMemory,
@@ -122,29 +122,7 @@ impl LocalFabric {
             return self.peer(node)?.check();
         }
         let memory = batch.target(operation).clone();
-        let (node, target) = (memory.node(), memory.handle::<Target>()?);
-        let mut offset = operation.offset;
-        match operation.action.clone() {
-            Action::Read { into, length } => {
-                for piece in batch.output(into, length).chunks_mut(PIECE_BYTES) {
-                    target.with(|served| served.read(node, offset, piece))?;
-                    offset += piece.len() as u64;
-                }
-            }
-            Action::Write { from } => {
-                for piece in batch.input(from).chunks(PIECE_BYTES / WORD_BYTES) {
-                    target.with(|served| served.write(node, offset, piece))?;
-                    offset += size_of_val(piece) as u64;
-                }
-            }
-            Action::Atomic { into, operation } => {
-                *batch.output_word(into) =
-                    target.with(|served| served.atomic(node, offset, operation))?;
-            }
-            Action::Probe { .. } => {}
-        }
-        // Also where there was nothing to copy.
-        target.with(|_| Ok(()))
+        memory.handle::<Target>()?.perform(batch, operation)
     }
 }
 
@@ -166,6 +144,7 @@ impl Fabric for LocalFabric {
     }
 
     fn share(&self, words: usize) -> Result<(SharedMemory, Registration), FabricError> {
+        check_words(words)?;
         let memory = SharedMemory::new(words);
         let registration = self.own.registration(Served::Shared(memory.clone()))?;
         Ok((memory, registration))
@@ -180,6 +159,17 @@ impl Fabric for LocalFabric {
         InFlight::over(self.execute(batch))
     }
 
+    fn try_read(
+        &self,
+        memory: &RemoteMemory,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<bool, FabricError> {
+        self.own.check()?;
+        memory.handle::<Target>()?.read(offset, into)?;
+        Ok(true)
+    }
+
     fn doorbell(&self) -> Result<Doorbell, FabricError> {
         self.own.doorbell()
     }
@@ -191,6 +181,6 @@ impl Fabric for LocalFabric {
         interrupt: &Interrupt<'_>,
     ) -> Result<u64, FabricError> {
         bell.bell()
-            .wait(self.node(), seen, interrupt, || self.now())
+            .wait(self.node(), seen, interrupt, &|| self.now())
     }
 }

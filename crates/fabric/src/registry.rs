@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::RwLock;
 
 use crate::FabricError;
-use crate::remote::doorbell::Bell;
-use crate::remote::memory::Served;
-use crate::remote::{BellAddress, Doorbell, MemoryKey, NodeId, Registration, RemoteMemory};
+use crate::remote::doorbell::{Bell, Ring as _};
+use crate::remote::memory::{PIECE_BYTES, Served, WORD_BYTES};
+use crate::remote::{
+    Action, Batch, BellAddress, Doorbell, MemoryKey, NodeId, Operation, Registration, RemoteMemory,
+};
 
 /// The most memories that a node registers at a time.
 pub(crate) const MAX_REGISTRATIONS: usize = 1 << 20;
@@ -61,8 +63,49 @@ impl Target {
     pub(crate) fn open(owner: Arc<Registry>, key: &MemoryKey) -> Result<RemoteMemory, FabricError> {
         let number = key.name().try_into().map(u64::from_le_bytes);
         let number = number.map_err(|_| FabricError::Malformed("key of this network"))?;
+        let target = Self::of_number(owner, number)?;
+        Ok(RemoteMemory::new(key.clone(), target))
+    }
+
+    pub(crate) fn of_number(owner: Arc<Registry>, number: u64) -> Result<Self, FabricError> {
         let entry = owner.memory(number)?;
-        Ok(RemoteMemory::new(key.clone(), Self { owner, entry }))
+        Ok(Self { owner, entry })
+    }
+
+    /// Copies bytes of this memory.
+    pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), FabricError> {
+        let node = self.owner.node();
+        self.with(|served| served.read(node, offset, into))
+    }
+
+    /// Does an operation on this memory, large ones in pieces.
+    pub(crate) fn perform(
+        &self,
+        batch: &mut Batch,
+        operation: &Operation,
+    ) -> Result<(), FabricError> {
+        let (node, mut offset) = (self.owner.node(), operation.offset);
+        match operation.action.clone() {
+            Action::Read { into, length } => {
+                for piece in batch.output(into, length).chunks_mut(PIECE_BYTES) {
+                    self.with(|served| served.read(node, offset, piece))?;
+                    offset += piece.len() as u64;
+                }
+            }
+            Action::Write { from } => {
+                for piece in batch.input(from).chunks(PIECE_BYTES / WORD_BYTES) {
+                    self.with(|served| served.write(node, offset, piece))?;
+                    offset += size_of_val(piece) as u64;
+                }
+            }
+            Action::Atomic { into, operation } => {
+                *batch.output_word(into) =
+                    self.with(|served| served.atomic(node, offset, operation))?;
+            }
+            Action::Probe { .. } => {}
+        }
+        // Also where there was nothing to copy.
+        self.with(|_| Ok(()))
     }
 
     pub(crate) fn owner(&self) -> &Arc<Registry> {

@@ -52,13 +52,15 @@ impl<'a> Reads<'a> {
     }
 }
 
+/// Arrays that were copied: where each begins in the memory, and its bytes.
+type Arrays = Box<[(u64, Box<[u8]>)]>;
+
 /// A segment of another node.
 pub(super) struct RemoteSegment {
     layout: SegmentLayout,
     memory: RemoteMemory,
-    /// The bitmaps and sorted keys of its domain, copied when first needed: where each begins in the
-    /// memory, and its bytes.
-    domain: OnceLock<Box<[(u64, Box<[u8]>)]>>,
+    /// The bitmaps and sorted keys of its domain, copied when first needed.
+    domain: OnceLock<Arrays>,
 }
 
 impl RemoteSegment {
@@ -133,7 +135,7 @@ impl RemoteSegment {
         &self,
         fabric: &dyn Fabric,
         counts: &ReadCounts,
-    ) -> Result<&[(u64, Box<[u8]>)], FabricError> {
+    ) -> Result<&Arrays, FabricError> {
         if let Some(domain) = self.domain.get() {
             return Ok(domain);
         }

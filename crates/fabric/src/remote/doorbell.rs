@@ -13,7 +13,26 @@ use parking_lot::{Condvar, Mutex};
 use crate::FabricError;
 use crate::remote::{BellAddress, Interrupt, NodeId};
 
-/// The count of one bell, and those who wait for it.
+/// What a bell is made of.
+pub(crate) trait Ring: Send + Sync {
+    /// Counts one more, and wakes those who wait.
+    fn ring(&self);
+
+    /// How often it was rung.
+    fn count(&self) -> u64;
+
+    /// Blocks the thread until the count is not `seen`; what it is then. An error of its own if
+    /// `node`, where it hangs, is lost.
+    fn wait(
+        &self,
+        node: NodeId,
+        seen: u64,
+        interrupt: &Interrupt<'_>,
+        now: &dyn Fn() -> Duration,
+    ) -> Result<u64, FabricError>;
+}
+
+/// A bell in the memory of its process.
 #[derive(Debug, Default)]
 pub(crate) struct Bell {
     count: AtomicU64,
@@ -24,7 +43,16 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    pub(crate) fn ring(&self) {
+    /// Ends all waits.
+    pub(crate) fn kill(&self) {
+        let _sleepers = self.sleepers.lock();
+        self.is_dead.store(true, Ordering::SeqCst);
+        self.changed.notify_all();
+    }
+}
+
+impl Ring for Bell {
+    fn ring(&self) {
         let sleepers = self.sleepers.lock();
         self.count.fetch_add(1, Ordering::SeqCst);
         if *sleepers > 0 {
@@ -32,28 +60,16 @@ impl Bell {
         }
     }
 
-    /// Ends all waits.
-    pub(crate) fn kill(&self) {
-        let _sleepers = self.sleepers.lock();
-        self.is_dead.store(true, Ordering::SeqCst);
-        self.changed.notify_all();
-    }
-
-    pub(crate) fn is_dead(&self) -> bool {
-        self.is_dead.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn count(&self) -> u64 {
+    fn count(&self) -> u64 {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// Blocks the thread until the count is not `seen`; what it is then.
-    pub(crate) fn wait(
+    fn wait(
         &self,
         node: NodeId,
         seen: u64,
         interrupt: &Interrupt<'_>,
-        now: impl Fn() -> Duration,
+        now: &dyn Fn() -> Duration,
     ) -> Result<u64, FabricError> {
         let mut sleepers = self.sleepers.lock();
         loop {
@@ -61,7 +77,7 @@ impl Bell {
             if count != seen {
                 return Ok(count);
             }
-            if self.is_dead() {
+            if self.is_dead.load(Ordering::SeqCst) {
                 return Err(FabricError::PeerLost(node));
             }
             interrupt.check(now())?;
@@ -81,14 +97,14 @@ impl Bell {
 /// [`Fabric::wait`](crate::remote::Fabric::wait). Dropping it takes it down.
 pub struct Doorbell {
     address: BellAddress,
-    bell: Arc<Bell>,
+    bell: Arc<dyn Ring>,
     _guard: Box<dyn Send + Sync>,
 }
 
 impl Doorbell {
     pub(crate) fn new(
         address: BellAddress,
-        bell: Arc<Bell>,
+        bell: Arc<dyn Ring>,
         guard: impl Send + Sync + 'static,
     ) -> Self {
         let _guard = Box::new(guard);
@@ -116,8 +132,8 @@ impl Doorbell {
         self.bell.ring();
     }
 
-    pub(crate) fn bell(&self) -> &Bell {
-        &self.bell
+    pub(crate) fn bell(&self) -> &dyn Ring {
+        &*self.bell
     }
 }
 

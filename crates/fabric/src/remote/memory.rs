@@ -19,6 +19,18 @@ pub(crate) const WORD_BYTES: usize = 8;
 /// Bytes that are copied before it is asked again whether to go on.
 pub(crate) const PIECE_BYTES: usize = 1 << 20;
 
+/// The most bytes of one [`SharedMemory`].
+pub const MAX_SHARED_BYTES: usize = 1 << 32;
+
+/// An error if there may be no memory of so many words.
+pub(crate) fn check_words(words: usize) -> Result<(), FabricError> {
+    if words > MAX_SHARED_BYTES / WORD_BYTES {
+        let (what, limit) = ("bytes in one memory", MAX_SHARED_BYTES);
+        return Err(FabricError::Exhausted { what, limit });
+    }
+    Ok(())
+}
+
 /// Words that peers may read and write while their owner does; clones share them.
 ///
 /// No order holds between words: a peer's write of several is seen word by word.

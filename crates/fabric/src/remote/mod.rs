@@ -23,15 +23,16 @@ pub(crate) use flight::Flight;
 pub use flight::{InFlight, Interrupt};
 pub(crate) use key::Fields;
 pub use key::{BellAddress, MemoryKey, NodeId};
-pub use memory::{Registration, RemoteMemory, SharedMemory};
+pub use memory::{MAX_SHARED_BYTES, Registration, RemoteMemory, SharedMemory};
 
 use crate::{FabricError, Region, RegionBuilder};
 
 /// One node's access to the memory of its peers, and its own.
 ///
 /// Implementations are [`LocalNetwork`](crate::local::LocalNetwork), whose nodes share a process,
-/// and [`Simulation`](crate::sim::Simulation), whose network is as bad as one likes. What this
-/// documentation states, `tests/contract` checks of each.
+/// [`Simulation`](crate::sim::Simulation), whose network is as bad as one likes, and, on Linux,
+/// `ProcessFabric`, whose nodes are processes of one machine or several. What this documentation
+/// states, `tests/contract` checks of each.
 pub trait Fabric: Send + Sync {
     /// The node whose access this is.
     fn node(&self) -> NodeId;
@@ -53,7 +54,8 @@ pub trait Fabric: Send + Sync {
     /// [`FabricError::Exhausted`], [`FabricError::PeerLost`] of this node.
     fn register(&self, region: &Region) -> Result<Registration, FabricError>;
 
-    /// New words, all zero, that peers may read and write until the registration is dropped.
+    /// New words, all zero, that peers may read and write until the registration is dropped, at most
+    /// [`MAX_SHARED_BYTES`].
     ///
     /// # Errors
     /// [`FabricError::OutOfMemory`], [`FabricError::Exhausted`], [`FabricError::PeerLost`] of this
@@ -78,6 +80,22 @@ pub trait Fabric: Send + Sync {
     /// is no longer offered; [`FabricError::OutOfBounds`] and [`FabricError::ReadOnly`] if the
     /// memory's owner says so; [`FabricError::Damaged`] if a mapped file lost bytes.
     fn start(&self, batch: Batch) -> InFlight;
+
+    /// Copies bytes from byte `offset` of a memory that this thread can reach by itself, without a
+    /// batch; false, and nothing is copied, if a batch must be flown. What a small read costs then
+    /// is little more than the loads.
+    ///
+    /// # Errors
+    /// Those of [`Fabric::start`] for a read.
+    fn try_read(
+        &self,
+        memory: &RemoteMemory,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<bool, FabricError> {
+        let _ = (memory, offset, into);
+        Ok(false)
+    }
 
     /// A bell of this node that nobody has rung.
     ///

@@ -46,6 +46,10 @@ pub struct Sender {
     failure: Option<RingError>,
 }
 
+/// Bytes of the receiver's marks.
+const MARKS_BYTES: usize = (RECEIVER_CLOSED + 1) * WORD_BYTES;
+const _: () = assert!(CONSUMED < RECEIVER_CLOSED);
+
 /// A batch on its way, and which of its operations reads the receiver's marks.
 struct Flying {
     flight: InFlight,
@@ -162,18 +166,18 @@ impl Sender {
         self.note(outcome)
     }
 
-    /// Takes a message, waiting for room, and writes it. Only where it must wait for the receiver
-    /// may some of it be left to a later [`Sender::flush`], after the bell rang.
+    /// Takes a message and waits until all of it is on its way. Two nodes that send each other more
+    /// than the rings hold use [`Sender::try_send`], as neither would receive meanwhile.
     ///
     /// # Errors
-    /// Those of [`Sender::try_send`]; what ends the wait, and then the message is not taken.
+    /// Those of [`Sender::try_send`]; what ends the wait, if the message is not taken. One that was
+    /// taken when the wait ended is no error: it goes on with the next [`Sender::flush`].
     pub fn send(&mut self, message: &[u8], interrupt: &Interrupt<'_>) -> Result<(), RingError> {
         while !self.stage(message)? {
             let _ = self.wait(interrupt)?;
         }
-        while self.flush()? == Sending::Held {
+        while matches!(self.flush()?, Sending::Held | Sending::Full) {
             match self.wait(interrupt) {
-                // It is taken, so this is no failure to send it.
                 Err(error) if error.is_interrupt() => return Ok(()),
                 outcome => outcome?,
             };
@@ -362,8 +366,7 @@ impl Sender {
     }
 
     fn read_marks(&self, batch: &mut Batch) -> Result<OperationId, FabricError> {
-        let bytes = (CONSUMED.max(RECEIVER_CLOSED) + 1) * WORD_BYTES;
-        batch.read(&self.memory, 0, bytes)
+        batch.read(&self.memory, 0, MARKS_BYTES)
     }
 
     /// Tells the receiver that we wait.

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::world::World;
 use crate::registry::{Registry, Target};
-use crate::remote::memory::Served;
+use crate::remote::memory::{Served, check_words};
 use crate::remote::{
     Batch, Completed, Doorbell, Fabric, Flight, InFlight, Interrupt, MemoryKey, NodeId,
     Registration, RemoteMemory, SharedMemory,
@@ -82,6 +82,7 @@ impl Fabric for SimulatedFabric {
     }
 
     fn share(&self, words: usize) -> Result<(SharedMemory, Registration), FabricError> {
+        check_words(words)?;
         let memory = SharedMemory::new(words);
         let registration = self.own.registration(Served::Shared(memory.clone()))?;
         Ok((memory, registration))

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use jindou_fabric::remote::{Batch, MemoryKey};
+use jindou_fabric::remote::{Batch, MAX_SHARED_BYTES, MemoryKey};
 use jindou_fabric::{FabricError, Region};
 
 use super::{Case, Cluster, complete, open, pattern, read, region, soon};
@@ -12,6 +12,7 @@ pub(super) const CASES: &[Case] = &[
     ("allocated_memory_is_zero", 1, zeros),
     ("bytes_of_a_region_are_read_from_any_place", 2, any_place),
     ("only_the_bytes_of_a_slice_are_registered", 2, slices),
+    ("too_many_words_are_refused", 1, too_many),
     ("a_node_reads_and_writes_its_own_memory", 1, own),
     ("one_batch_reads_and_writes_many_memories", 3, many),
     ("large_transfers_arrive_whole", 2, large),
@@ -88,6 +89,15 @@ fn slices(cluster: &Cluster) {
     let memory = open(&*here, registration.key()).unwrap();
     assert_eq!(read(&*here, &memory, 0, 24).unwrap(), bytes[16..40]);
     assert_eq!(read(&*here, &memory, 23, 1).unwrap(), bytes[39..40]);
+}
+
+fn too_many(cluster: &Cluster) {
+    let fabric = cluster.fabric(0);
+    for words in [MAX_SHARED_BYTES / 8 + 1, usize::MAX] {
+        let refused = fabric.share(words).unwrap_err();
+        assert!(matches!(refused, FabricError::Exhausted { .. }));
+    }
+    assert_eq!(fabric.share(0).unwrap().0.bytes(), 0);
 }
 
 fn own(cluster: &Cluster) {

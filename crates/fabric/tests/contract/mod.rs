@@ -53,7 +53,7 @@ fn open(fabric: &dyn Fabric, key: &MemoryKey) -> Result<RemoteMemory, FabricErro
     fabric.open(&MemoryKey::from_bytes(&key.to_bytes())?)
 }
 
-/// Reads all at once.
+/// Reads all at once, and directly if that can be: both agree.
 fn read(
     fabric: &dyn Fabric,
     memory: &RemoteMemory,
@@ -62,8 +62,23 @@ fn read(
 ) -> Result<Vec<u8>, FabricError> {
     let mut batch = Batch::new();
     let answer = batch.read(memory, offset, length)?;
-    let completed = complete(fabric, batch)?;
-    Ok(completed.bytes(answer).to_vec())
+    let completed = complete(fabric, batch);
+    let mut bytes = vec![0; length];
+    match (fabric.try_read(memory, offset, &mut bytes), completed) {
+        (Ok(is_read), Ok(completed)) => {
+            let answer = completed.bytes(answer);
+            assert!(!is_read || bytes == answer);
+            Ok(answer.to_vec())
+        }
+        (Ok(is_read), Err(error)) => {
+            assert!(!is_read, "{error:?}, but it was read");
+            Err(error)
+        }
+        (Err(error), completed) => {
+            assert_eq!(completed.unwrap_err(), error);
+            Err(error)
+        }
+    }
 }
 
 /// Opens a key and reads all of the memory: finds whether it is there.

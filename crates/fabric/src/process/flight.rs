@@ -1,0 +1,259 @@
+//! How far is a batch that peers carry out, and who sends its next message?
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::node::{Node, Peer};
+use super::wire::{Item, MESSAGE_ITEMS, MESSAGE_WORDS, deliver, request};
+use crate::FabricError;
+use crate::remote::{Batch, BellAddress, Completed, Flight, Interrupt};
+
+/// Messages of one batch that are on their way at most: with those of both directions full, half a
+/// MiB each.
+const WINDOW: usize = 8;
+
+/// A batch that is under way.
+pub(super) struct MessageFlight {
+    number: u64,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    batch: Batch,
+    messages: Vec<Message>,
+    /// The first message that was not sent.
+    next: usize,
+    unanswered: usize,
+    /// Bells that ring after all else.
+    bells: Vec<BellAddress>,
+    outcome: Option<Result<(), FabricError>>,
+    /// Nobody waits for it any more.
+    is_abandoned: bool,
+}
+
+struct Message {
+    peer: Arc<Peer>,
+    items: Vec<Item>,
+    is_answered: bool,
+}
+
+/// Operations by the message that they go with.
+#[derive(Default)]
+pub(super) struct Messages {
+    messages: Vec<Message>,
+    /// Words of data of the last message.
+    words: usize,
+}
+
+impl Messages {
+    pub(super) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// Adds an operation for a peer. Those that follow each other for one peer share a message.
+    pub(super) fn add(&mut self, peer: &Arc<Peer>, item: Item) {
+        self.words += item.words();
+        if let Some(last) = self.messages.last_mut()
+            && Arc::ptr_eq(&last.peer, peer)
+            && self.words <= MESSAGE_WORDS
+            && last.items.len() < MESSAGE_ITEMS
+        {
+            last.items.push(item);
+            return;
+        }
+        self.words = item.words();
+        self.messages.push(Message {
+            peer: Arc::clone(peer),
+            items: vec![item],
+            is_answered: false,
+        });
+    }
+
+    /// The only peer, if all goes to it in one message.
+    pub(super) fn only_peer(&self) -> Option<&Arc<Peer>> {
+        match &self.messages[..] {
+            [one] => Some(&one.peer),
+            _ => None,
+        }
+    }
+}
+
+impl MessageFlight {
+    pub(super) fn new(
+        number: u64,
+        batch: Batch,
+        messages: Messages,
+        bells: Vec<BellAddress>,
+    ) -> Self {
+        let state = State {
+            batch,
+            messages: messages.messages,
+            next: 0,
+            unanswered: 0,
+            bells,
+            outcome: None,
+            is_abandoned: false,
+        };
+        Self {
+            number,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Sends what the window allows, and goes on to the bells when all is answered.
+    pub(super) fn advance(&self, node: &Node) {
+        let mut state = self.state.lock();
+        self.send(&mut state, node);
+    }
+
+    fn send(&self, state: &mut State, node: &Node) {
+        while state.outcome.is_none() {
+            if state.next == state.messages.len() {
+                if state.unanswered > 0 {
+                    return;
+                }
+                let bells = std::mem::take(&mut state.bells);
+                if bells.is_empty() {
+                    self.end(state, Ok(()));
+                    return;
+                }
+                match node.ring(&bells) {
+                    Ok(messages) => state.messages.extend(messages.messages),
+                    Err(error) => self.end(state, Err(error)),
+                }
+                continue;
+            }
+            if state.unanswered >= WINDOW {
+                return;
+            }
+            let place = state.next;
+            let message = &state.messages[place];
+            if message.peer.is_lost() {
+                let error = FabricError::PeerLost(message.peer.node());
+                self.end(state, Err(error));
+                return;
+            }
+            let words = request(
+                node.asker(),
+                self.number,
+                place,
+                &message.items,
+                &state.batch,
+            );
+            node.send(&message.peer, words);
+            state.next += 1;
+            state.unanswered += 1;
+        }
+    }
+
+    /// An answer came.
+    pub(super) fn answer(&self, place: usize, answer: &[u64], node: &Node) {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        let next = state.next;
+        let Some(message) = state.messages.get_mut(place) else {
+            return;
+        };
+        if place >= next || message.is_answered || state.outcome.is_some() {
+            return;
+        }
+        message.is_answered = true;
+        state.unanswered -= 1;
+        match deliver(
+            answer,
+            message.peer.node(),
+            &message.items,
+            &mut state.batch,
+        ) {
+            Ok(()) => self.send(state, node),
+            Err(error) => self.end(state, Err(error)),
+        }
+    }
+
+    /// Ends the flight if a peer that has not answered is lost, or all of this node is.
+    pub(super) fn check(&self, node: &Node) {
+        let mut state = self.state.lock();
+        self.check_state(&mut state, node);
+    }
+
+    fn check_state(&self, state: &mut State, node: &Node) {
+        if state.outcome.is_some() {
+            return;
+        }
+        let lost = |message: &&Message| !message.is_answered && message.peer.is_lost();
+        if let Err(error) = node.check() {
+            self.end(state, Err(error));
+        } else if let Some(message) = state.messages.iter().find(lost) {
+            let error = FabricError::PeerLost(message.peer.node());
+            self.end(state, Err(error));
+        }
+    }
+
+    fn end(&self, state: &mut State, outcome: Result<(), FabricError>) {
+        state.outcome.get_or_insert(outcome);
+        self.changed.notify_all();
+    }
+
+    /// True once nobody needs to know of it.
+    pub(super) fn is_forgotten(&self) -> bool {
+        let state = self.state.lock();
+        state.is_abandoned && state.outcome.is_some()
+    }
+}
+
+/// The hold of whoever waits for a flight.
+pub(super) struct Waiting {
+    pub(super) node: Arc<Node>,
+    pub(super) flight: Arc<MessageFlight>,
+}
+
+impl Flight for Waiting {
+    fn poll(&mut self) -> Option<Result<Completed, FabricError>> {
+        let mut state = self.flight.state.lock();
+        self.flight.check_state(&mut state, &self.node);
+        let outcome = state.outcome.clone()?;
+        Some(outcome.map(|()| Completed::new(std::mem::take(&mut state.batch))))
+    }
+
+    fn pause(&mut self, interrupt: &Interrupt<'_>) -> Result<(), FabricError> {
+        /// Turns of the worker before the thread sleeps: an answer over a fast network is there by
+        /// then.
+        const TURNS: usize = 64;
+        /// That a peer was lost is seen by looking.
+        const LOOK: Duration = Duration::from_millis(10);
+        for _ in 0..TURNS {
+            if !self.node.try_progress() || self.flight.state.lock().outcome.is_some() {
+                break;
+            }
+        }
+        let mut state = self.flight.state.lock();
+        if state.outcome.is_none() {
+            let patience = interrupt.patience(self.node.now());
+            let patience = patience.map_or(LOOK, |patience| patience.min(LOOK));
+            self.flight.changed.wait_for(&mut state, patience);
+        }
+        Ok(())
+    }
+
+    fn now(&self) -> Duration {
+        self.node.now()
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // What is under way goes on without us.
+        let is_over = {
+            let mut state = self.flight.state.lock();
+            state.is_abandoned = true;
+            state.outcome.is_some()
+        };
+        if is_over {
+            self.node.forget(self.flight.number);
+        }
+    }
+}
