@@ -16,8 +16,8 @@ mod one_sided;
 mod sharded;
 
 pub use calls::{
-    AskedShard, CallError, Connection, LinkEnd, LinkOptions, Listening, OpenEnd, ServedId,
-    ServedShards, ShardServer,
+    AskedShard, CallError, Connection, Link, LinkEnd, LinkError, LinkOptions, Listening, OpenEnd,
+    ServedId, ServedShards, ShardServer,
 };
 pub use logical::{LogicalNodes, NodeGraphs};
 pub use one_sided::{Offered, OneSided, Publication, ReadCounts, RemoteReads};

@@ -84,6 +84,12 @@ impl Connection {
         Self { patience, ..self }
     }
 
+    /// Requests whose answers somebody may take.
+    #[cfg(test)]
+    pub(super) fn remembered(&self) -> usize {
+        self.requests.lock().answers.len()
+    }
+
     /// The time by which it measures its patience.
     pub(super) fn now(&self) -> Duration {
         self.fabric.now()

@@ -1,14 +1,41 @@
 //! How are two nodes joined, so that requests go one way and answers the other?
 //!
 //! By a pair of rings. Each node owns the one in which it receives, and invites the other to it; the bell
-//! of an end rings when a message came, and when there is room again for one that waits.
+//! of an end rings when a message came, and when there is room again for one that waits. Nodes of one
+//! process have both ends of their links ([`Link`]).
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jindou_exec::Catalogue;
 use jindou_fabric::FabricError;
 use jindou_fabric::remote::{Doorbell, Fabric, Interrupt, NodeId};
 use jindou_fabric::ring::{Invitation, Receiver, RingError, RingOptions, Sender, Sending};
+use jindou_model::ShardId;
+
+use super::asked::AskedShard;
+use super::connection::Connection;
+use super::listening::Listening;
+use super::server::{ServedShards, ShardServer};
+use crate::one_sided::ReadCounts;
+
+/// Why are two nodes not joined?
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LinkError {
+    /// Their rings cannot be made.
+    #[error("nodes cannot send each other messages: {0}")]
+    Ring(#[from] RingError),
+    /// There is no thread that would listen.
+    #[error("no thread answers the calls of node {node}: {source}")]
+    Thread {
+        /// The node that asks.
+        node: NodeId,
+        /// What the operating system says.
+        source: Arc<io::Error>,
+    },
+}
 
 /// What both ends of a link have in common.
 #[derive(Clone, Debug)]
@@ -117,6 +144,47 @@ impl LinkEnd {
         let other = OpenEnd::new(other, peers.1, options)?;
         let invitations = (other.invitation().clone(), one.invitation().clone());
         Ok((one.join(&invitations.0)?, other.join(&invitations.1)?))
+    }
+}
+
+/// A link between two nodes of this process: one asks over it, and for the other a thread answers.
+pub struct Link {
+    // In this order: a thread whose peer is gone has nobody to answer.
+    connection: Arc<Connection>,
+    _listening: Listening,
+}
+
+impl Link {
+    /// Joins the node of `asking` with that of `answering`, for which `server` answers. What goes over the
+    /// link is counted in `counts`.
+    ///
+    /// # Errors
+    /// [`LinkError`].
+    pub fn between(
+        asking: &Arc<dyn Fabric>,
+        answering: &Arc<dyn Fabric>,
+        server: &Arc<ShardServer>,
+        counts: &Arc<ReadCounts>,
+    ) -> Result<Self, LinkError> {
+        let options = LinkOptions::default();
+        let (one, other) = LinkEnd::pair(Arc::clone(asking), Arc::clone(answering), &options)?;
+        Ok(Self {
+            connection: Arc::new(Connection::new(one, counts)),
+            _listening: Listening::start(Arc::clone(server), other)?,
+        })
+    }
+
+    /// A shard of those that the node at the other end serves, which it serves, and over this link, for
+    /// as long as somebody has it.
+    #[must_use]
+    pub fn shard(
+        self: &Arc<Self>,
+        shard: ShardId,
+        served: &Arc<ServedShards>,
+        catalogue: Arc<dyn Catalogue>,
+    ) -> AskedShard {
+        let kept = Arc::new((Arc::clone(self), Arc::clone(served)));
+        AskedShard::new((shard, served.id()), &self.connection, catalogue, kept)
     }
 }
 

@@ -1,6 +1,5 @@
 //! How does a server get its requests? By a thread for each node that asks.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
@@ -9,7 +8,7 @@ use jindou_fabric::FabricError;
 use jindou_fabric::remote::{Doorbell, Interrupt};
 use jindou_fabric::ring::RingError;
 
-use super::link::{LinkEnd, is_interrupt, push};
+use super::link::{LinkEnd, LinkError, is_interrupt, push};
 use super::server::ShardServer;
 
 /// A thread that answers what comes over a link, until the link ends or this is dropped.
@@ -30,19 +29,24 @@ impl Listening {
     /// Answers what comes over a link.
     ///
     /// # Errors
-    /// If the operating system refuses a thread.
-    pub fn start(server: Arc<ShardServer>, end: LinkEnd) -> io::Result<Self> {
+    /// [`LinkError::Thread`].
+    pub fn start(server: Arc<ShardServer>, end: LinkEnd) -> Result<Self, LinkError> {
         let stop = Arc::new(Stop {
             is_set: AtomicBool::new(false),
             bell: Arc::clone(&end.bell),
         });
         let seen = Arc::clone(&stop);
-        let name = format!("calls of node {}", end.peer);
+        let node = end.peer;
+        let name = format!("calls of node {node}");
         let thread = Builder::new().name(name).spawn(move || {
             // However the link ends: whoever asks sees it at the other end.
             let _ended: Result<(), RingError> = listen(&server, end, &seen);
-        })?;
-        let thread = Some(thread);
+        });
+        let refused = |source| LinkError::Thread {
+            node,
+            source: Arc::new(source),
+        };
+        let thread = Some(thread.map_err(refused)?);
         Ok(Self { stop, thread })
     }
 

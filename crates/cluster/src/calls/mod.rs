@@ -22,7 +22,7 @@ mod words;
 
 pub use asked::AskedShard;
 pub use connection::Connection;
-pub use link::{LinkEnd, LinkOptions, OpenEnd};
+pub use link::{Link, LinkEnd, LinkError, LinkOptions, OpenEnd};
 pub use listening::Listening;
 pub use server::{ServedShards, ShardServer};
 pub use wire::CallError;
