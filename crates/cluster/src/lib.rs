@@ -2,11 +2,12 @@
 //!
 //! [`Sharded`] is a graph over graphs, each of which has the rows of one shard. It asks each shard for
 //! the keys that it owns and for no others, and puts the answers in the order that callers expect. [`LogicalNodes`] are nodes in one process, between which sub-queries go. [`OneSided`] reads
-//! a shard of another node without asking that.
+//! a shard of another node without asking that, and [`AskedShard`] asks it by messages.
 
 #![forbid(unsafe_code)]
 
 mod ask;
+mod calls;
 mod expand;
 mod logical;
 mod matching;
@@ -14,6 +15,10 @@ mod members;
 mod one_sided;
 mod sharded;
 
+pub use calls::{
+    AskedShard, CallError, Connection, Link, LinkEnd, LinkError, LinkOptions, Listening, OpenEnd,
+    ServedId, ServedShards, ShardServer,
+};
 pub use logical::{LogicalNodes, NodeGraphs};
 pub use one_sided::{Offered, OneSided, Publication, ReadCounts, RemoteReads};
 pub use sharded::Sharded;

@@ -230,6 +230,9 @@ pub enum EngineError {
     /// Nodes cannot read each other's memory.
     #[error(transparent)]
     Fabric(#[from] jindou_fabric::FabricError),
+    /// Nodes cannot ask each other.
+    #[error(transparent)]
+    Link(#[from] jindou_cluster::LinkError),
     /// A table that came from another part of the query, elsewhere, cannot be used.
     #[error("a table from elsewhere cannot be used: {source}")]
     Transport {

@@ -1,19 +1,17 @@
 //! The graph that queries ask: the snapshot, or the shards that it is cut into, at one node or several.
 
+mod nodes;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use jindou_cluster::{
-    LogicalNodes, NodeGraphs, Offered, OneSided, ReadCounts, RemoteReads, Sharded,
-};
+use jindou_cluster::{NodeGraphs, Offered, RemoteReads, Sharded};
 use jindou_exec::{Forks, GraphSource};
-use jindou_fabric::local::LocalNetwork;
-use jindou_fabric::remote::Fabric;
 use jindou_model::{NodeId, ShardId};
-use jindou_partition::{MapError, ShardMap};
 use jindou_store::Snapshot;
 use parking_lot::Mutex;
 
+use self::nodes::{Nodes, NodesError};
 use crate::EngineError;
 use crate::config::{Between, BetweenShards, Config};
 use crate::graph::StoredGraph;
@@ -43,58 +41,9 @@ impl Asked {
 #[derive(Default)]
 pub(crate) struct LastShards {
     last: Mutex<Option<(Arc<StoredGraph>, NodeGraphs)>>,
-    nodes: Option<Result<Nodes, MapError>>,
+    nodes: Option<Result<Nodes, NodesError>>,
     /// Queries enter at one node after the other.
     entered: AtomicU32,
-}
-
-/// Logical nodes, and how each reads the memory of the others.
-struct Nodes {
-    logical: Arc<LogicalNodes>,
-    /// By node.
-    fabrics: Vec<Arc<dyn Fabric>>,
-    counts: Vec<Arc<ReadCounts>>,
-}
-
-impl Nodes {
-    fn new(config: &Config, start: &Arc<dyn Fn() + Send + Sync>) -> Result<Self, MapError> {
-        let map = ShardMap::dealt(config.shards, config.nodes)?;
-        let threads = config.threads.div_ceil(config.nodes as usize);
-        let network = LocalNetwork::new(config.nodes);
-        let nodes = 0..config.nodes;
-        Ok(Self {
-            fabrics: nodes
-                .clone()
-                .map(|node| network.fabric(node) as _)
-                .collect(),
-            counts: nodes.map(|_| Arc::default()).collect(),
-            logical: Arc::new(LogicalNodes::new(map, config.fork_policy, threads, start)),
-        })
-    }
-
-    /// The shards as a node sees them: its own, and those of others by reads.
-    fn rows(
-        &self,
-        here: NodeId,
-        parts: &[Part],
-    ) -> Result<Vec<Option<Arc<dyn GraphSource>>>, EngineError> {
-        let fabric = &self.fabrics[here.0 as usize];
-        let counts = &self.counts[here.0 as usize];
-        let map = self.logical.map();
-        let of_part = |(shard, part): (ShardId, &Part)| {
-            let Some(rows) = &part.rows else {
-                return Ok(None);
-            };
-            let Some(offered) = part.offered.as_ref().filter(|_| map.holder(shard) != here) else {
-                return Ok(Some(Arc::clone(rows)));
-            };
-            let published = (shard, offered.publication());
-            let (owner, kept) = (Arc::clone(rows), Arc::clone(offered) as _);
-            let read = OneSided::attach(published, fabric, owner, counts, kept)?;
-            Ok(Some(Arc::new(read) as Arc<dyn GraphSource>))
-        };
-        map.shards().all().zip(parts).map(of_part).collect()
-    }
 }
 
 /// A shard at one snapshot.
@@ -127,13 +76,13 @@ impl LastShards {
             let source = self.source(&graph, config)?;
             return Ok(Asked::in_place(graph, source));
         };
-        let nodes = nodes.as_ref().map_err(|error| *error)?;
+        let nodes = nodes.as_ref().map_err(NodesError::clone)?;
         let graphs = self.graphs(&graph, config)?;
         let number = self.entered.fetch_add(1, Ordering::Relaxed) % config.nodes;
         Ok(Asked {
             graph,
             source: Arc::clone(&graphs[number as usize]),
-            forks: Some(nodes.logical.at(NodeId(number), &graphs)),
+            forks: Some(nodes.logical().at(NodeId(number), &graphs)),
         })
     }
 
@@ -141,7 +90,7 @@ impl LastShards {
     ///
     /// # Errors
     /// [`EngineError::Store`] where the graph cannot be cut into shards, [`EngineError::Nodes`], and
-    /// [`EngineError::Fabric`] where nodes cannot read each other.
+    /// [`EngineError::Fabric`] and [`EngineError::Link`] where nodes cannot read or ask each other.
     pub(crate) fn source(
         &self,
         graph: &Arc<StoredGraph>,
@@ -155,9 +104,10 @@ impl LastShards {
 
     /// What nodes have read of each other since they began, all together.
     pub(crate) fn remote_reads(&self) -> RemoteReads {
-        let nodes = self.nodes.iter().flatten();
-        let counts = nodes.flat_map(|nodes| &nodes.counts);
-        counts.fold(RemoteReads::default(), |sum, counts| sum.and(counts.sum()))
+        match &self.nodes {
+            Some(Ok(nodes)) => nodes.remote_reads(),
+            _ => RemoteReads::default(),
+        }
     }
 
     /// A graph as each node sees it. Whoever comes while it is cut waits for that.
@@ -169,7 +119,7 @@ impl LastShards {
             return Ok(Arc::clone(graphs));
         }
         let nodes = self.nodes.as_ref().map(|nodes| nodes.as_ref()).transpose();
-        let graphs = cut(graph, config, nodes.map_err(|error| *error)?)?;
+        let graphs = cut(graph, config, nodes.map_err(NodesError::clone)?)?;
         let graphs = graphs.into_iter();
         let graphs: NodeGraphs = graphs.map(|sharded| before(sharded, config)).collect();
         *last = Some((Arc::clone(graph), Arc::clone(&graphs)));
@@ -195,8 +145,8 @@ fn cut(
     let source = |snapshot| Arc::new(StoredGraph { snapshot }) as Arc<dyn GraphSource>;
     let part = |(shard, snapshot): (ShardId, Snapshot)| {
         let offered = nodes.map(|nodes| {
-            let holder = nodes.logical.map().holder(shard);
-            Offered::of(&snapshot, &*nodes.fabrics[holder.0 as usize]).map(Arc::new)
+            let holder = nodes.logical().map().holder(shard);
+            Offered::of(&snapshot, nodes.fabric(holder)).map(Arc::new)
         });
         let rows = match &config.between_shards {
             None => Some(source(snapshot)),
@@ -217,9 +167,8 @@ fn cut(
             parts.into_iter().map(|part| part.rows).collect(),
         )]),
         Some(nodes) => {
-            let all = nodes.logical.map().nodes();
-            all.map(|node| Ok(sharded(nodes.rows(node, &parts)?)))
-                .collect()
+            let seen = nodes.rows(&parts, graph)?;
+            Ok(seen.into_iter().map(sharded).collect())
         }
     }
 }

@@ -9,6 +9,8 @@ pub struct ReadCounts {
     bytes: AtomicU64,
     batches: AtomicU64,
     calls: AtomicU64,
+    messages: AtomicU64,
+    message_bytes: AtomicU64,
 }
 
 /// The numbers of [`ReadCounts`] at one moment.
@@ -22,6 +24,10 @@ pub struct RemoteReads {
     pub batches: u64,
     /// Calls that were asked of a node, as nothing that it publishes answers them.
     pub calls: u64,
+    /// Messages that these took: requests, and answers that came.
+    pub messages: u64,
+    /// Their bytes.
+    pub message_bytes: u64,
 }
 
 impl ReadCounts {
@@ -38,6 +44,12 @@ impl ReadCounts {
         self.calls.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn count_message(&self, bytes: usize) {
+        self.messages.fetch_add(1, Ordering::Relaxed);
+        self.message_bytes
+            .fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
     /// The numbers now.
     #[must_use]
     pub fn sum(&self) -> RemoteReads {
@@ -46,6 +58,8 @@ impl ReadCounts {
             bytes: self.bytes.load(Ordering::Relaxed),
             batches: self.batches.load(Ordering::Relaxed),
             calls: self.calls.load(Ordering::Relaxed),
+            messages: self.messages.load(Ordering::Relaxed),
+            message_bytes: self.message_bytes.load(Ordering::Relaxed),
         }
     }
 }
@@ -59,6 +73,8 @@ impl RemoteReads {
             bytes: self.bytes + other.bytes,
             batches: self.batches + other.batches,
             calls: self.calls + other.calls,
+            messages: self.messages + other.messages,
+            message_bytes: self.message_bytes + other.message_bytes,
         }
     }
 
@@ -70,6 +86,8 @@ impl RemoteReads {
             bytes: self.bytes - before.bytes,
             batches: self.batches - before.batches,
             calls: self.calls - before.calls,
+            messages: self.messages - before.messages,
+            message_bytes: self.message_bytes - before.message_bytes,
         }
     }
 }

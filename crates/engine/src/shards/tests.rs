@@ -14,6 +14,8 @@ use jindou_store::LayerKind;
 use super::*;
 use crate::Database;
 
+mod calls;
+
 /// Seeds of a run; `JINDOU_SEED` sets the first one.
 const SEEDS: u64 = 12;
 

@@ -1,0 +1,210 @@
+//! How are two nodes joined, so that requests go one way and answers the other?
+//!
+//! By a pair of rings. Each node owns the one in which it receives, and invites the other to it; the bell
+//! of an end rings when a message came, and when there is room again for one that waits. Nodes of one
+//! process have both ends of their links ([`Link`]).
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jindou_exec::Catalogue;
+use jindou_fabric::FabricError;
+use jindou_fabric::remote::{Doorbell, Fabric, Interrupt, NodeId};
+use jindou_fabric::ring::{Invitation, Receiver, RingError, RingOptions, Sender, Sending};
+use jindou_model::ShardId;
+
+use super::asked::AskedShard;
+use super::connection::Connection;
+use super::listening::Listening;
+use super::server::{ServedShards, ShardServer};
+use crate::one_sided::ReadCounts;
+
+/// Why are two nodes not joined?
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LinkError {
+    /// Their rings cannot be made.
+    #[error("nodes cannot send each other messages: {0}")]
+    Ring(#[from] RingError),
+    /// There is no thread that would listen.
+    #[error("no thread answers the calls of node {node}: {source}")]
+    Thread {
+        /// The node that asks.
+        node: NodeId,
+        /// What the operating system says.
+        source: Arc<io::Error>,
+    },
+}
+
+/// What both ends of a link have in common.
+#[derive(Clone, Debug)]
+pub struct LinkOptions {
+    /// Bytes of each ring.
+    pub ring_bytes: usize,
+    /// Bytes of a message, at most.
+    pub message_bytes: usize,
+    /// How long an end waits without asking whether the other node is alive.
+    pub probe_every: Duration,
+}
+
+impl Default for LinkOptions {
+    fn default() -> Self {
+        Self {
+            ring_bytes: 256 << 10,
+            message_bytes: 64 << 20,
+            probe_every: Duration::from_millis(500),
+        }
+    }
+}
+
+/// An end that waits for the other one's invitation.
+pub struct OpenEnd {
+    fabric: Arc<dyn Fabric>,
+    bell: Arc<Doorbell>,
+    receiver: Receiver,
+    peer: NodeId,
+    probe_every: Duration,
+}
+
+/// One end of a link.
+pub struct LinkEnd {
+    pub(super) fabric: Arc<dyn Fabric>,
+    pub(super) bell: Arc<Doorbell>,
+    pub(super) receiver: Receiver,
+    pub(super) sender: Sender,
+    pub(super) peer: NodeId,
+    pub(super) probe_every: Duration,
+}
+
+impl OpenEnd {
+    /// An end of a link with `peer`.
+    ///
+    /// # Errors
+    /// Those of [`Receiver::new`].
+    pub fn new(
+        fabric: Arc<dyn Fabric>,
+        peer: NodeId,
+        options: &LinkOptions,
+    ) -> Result<Self, RingError> {
+        let bell = Arc::new(fabric.doorbell()?);
+        let ring = RingOptions {
+            bytes: options.ring_bytes,
+            message_bytes: options.message_bytes,
+            sender: Some(peer),
+            probe_every: options.probe_every,
+        };
+        let receiver = Receiver::new(Arc::clone(&fabric), Arc::clone(&bell), &ring)?;
+        Ok(Self {
+            fabric,
+            bell,
+            receiver,
+            peer,
+            probe_every: options.probe_every,
+        })
+    }
+
+    /// What the other end needs.
+    #[must_use]
+    pub fn invitation(&self) -> &Invitation {
+        self.receiver.invitation()
+    }
+
+    /// The end, once the other one has invited it.
+    ///
+    /// # Errors
+    /// Those of [`Sender::new`].
+    pub fn join(self, invitation: &Invitation) -> Result<LinkEnd, RingError> {
+        let (fabric, bell) = (Arc::clone(&self.fabric), Arc::clone(&self.bell));
+        let until = Interrupt::at(fabric.now() + self.probe_every);
+        let sender = Sender::new(fabric, bell, invitation, &until)?;
+        Ok(LinkEnd {
+            fabric: self.fabric,
+            bell: self.bell,
+            receiver: self.receiver,
+            sender,
+            peer: self.peer,
+            probe_every: self.probe_every,
+        })
+    }
+}
+
+impl LinkEnd {
+    /// Both ends of a link between two nodes of this process.
+    ///
+    /// # Errors
+    /// Those of [`OpenEnd::new`] and [`OpenEnd::join`].
+    pub fn pair(
+        one: Arc<dyn Fabric>,
+        other: Arc<dyn Fabric>,
+        options: &LinkOptions,
+    ) -> Result<(Self, Self), RingError> {
+        let peers = (other.node(), one.node());
+        let one = OpenEnd::new(one, peers.0, options)?;
+        let other = OpenEnd::new(other, peers.1, options)?;
+        let invitations = (other.invitation().clone(), one.invitation().clone());
+        Ok((one.join(&invitations.0)?, other.join(&invitations.1)?))
+    }
+}
+
+/// A link between two nodes of this process: one asks over it, and for the other a thread answers.
+pub struct Link {
+    // In this order: a thread whose peer is gone has nobody to answer.
+    connection: Arc<Connection>,
+    _listening: Listening,
+}
+
+impl Link {
+    /// Joins the node of `asking` with that of `answering`, for which `server` answers. What goes over the
+    /// link is counted in `counts`.
+    ///
+    /// # Errors
+    /// [`LinkError`].
+    pub fn between(
+        asking: &Arc<dyn Fabric>,
+        answering: &Arc<dyn Fabric>,
+        server: &Arc<ShardServer>,
+        counts: &Arc<ReadCounts>,
+    ) -> Result<Self, LinkError> {
+        let options = LinkOptions::default();
+        let (one, other) = LinkEnd::pair(Arc::clone(asking), Arc::clone(answering), &options)?;
+        Ok(Self {
+            connection: Arc::new(Connection::new(one, counts)),
+            _listening: Listening::start(Arc::clone(server), other)?,
+        })
+    }
+
+    /// A shard of those that the node at the other end serves, which it serves, and over this link, for
+    /// as long as somebody has it.
+    #[must_use]
+    pub fn shard(
+        self: &Arc<Self>,
+        shard: ShardId,
+        served: &Arc<ServedShards>,
+        catalogue: Arc<dyn Catalogue>,
+    ) -> AskedShard {
+        let kept = Arc::new((Arc::clone(self), Arc::clone(served)));
+        AskedShard::new((shard, served.id()), &self.connection, catalogue, kept)
+    }
+}
+
+/// Writes what a sender has taken, as far as there is room for it.
+///
+/// # Errors
+/// Those of [`Sender::wait`], but that a wait ended.
+pub(super) fn push(sender: &mut Sender, until: &Interrupt<'_>) -> Result<Sending, RingError> {
+    let mut sending = sender.flush()?;
+    while sending == Sending::Held {
+        match sender.wait(until) {
+            Err(error) if is_interrupt(&error) => break,
+            outcome => sending = outcome?,
+        }
+    }
+    Ok(sending)
+}
+
+/// True if only a wait ended.
+pub(super) fn is_interrupt(error: &RingError) -> bool {
+    use FabricError::{Cancelled, Deadline, Stalled};
+    matches!(error, RingError::Fabric(Deadline | Cancelled | Stalled))
+}

@@ -1,0 +1,29 @@
+//! How is a shard of another node asked what only it can answer?
+//!
+//! By messages. A [`ShardServer`] makes of a request's bytes those of its answer; a [`Listening`] thread
+//! does so for what comes over a link, a pair of rings. At the other node a [`Connection`] has the other
+//! end, and an [`AskedShard`] is a graph whose calls go over it.
+//!
+//! A request names the shard and the snapshot, a number that the server gave to what it holds
+//! ([`ShardServer::serve`]): connections outlive snapshots. What is not answered in time is
+//! [`NotNow`](jindou_model::Unavailable::NotNow), and what cannot be any more
+//! [`Never`](jindou_model::Unavailable::Never).
+
+mod asked;
+mod connection;
+mod link;
+mod listening;
+mod pages;
+mod server;
+#[cfg(test)]
+mod tests;
+mod wire;
+mod words;
+
+pub use asked::AskedShard;
+pub use connection::Connection;
+pub use link::{Link, LinkEnd, LinkError, LinkOptions, OpenEnd};
+pub use listening::Listening;
+pub use server::{ServedShards, ShardServer};
+pub use wire::CallError;
+pub use words::ServedId;

@@ -1,0 +1,283 @@
+//! How does a node answer calls of the shards that it holds?
+
+use std::collections::hash_map::Entry;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use jindou_exec::GraphSource;
+use jindou_model::{Cursor, GraphRef, IdRanges, Lists, Pattern, ShardId, TermId, Unavailable};
+use jindou_partition::Shards;
+use parking_lot::RwLock;
+use rustc_hash::FxHashMap;
+
+use super::pages::Scan;
+use super::wire::number_of_request;
+use super::words::{
+    Answer, AskedList, Call, MOST_IDS, MOST_RANGES, Refusal, Request, RequestNumber, ServedId,
+};
+
+/// Rows whose graphs are asked for together: each edge may be in many.
+const ROWS_OF_GRAPHS_AT_ONCE: usize = 256;
+
+/// Answers calls of the shards that a node holds, at as many snapshots as somebody uses.
+///
+/// [`ShardServer::answer`] is a function from bytes to bytes; what carries these is a matter of
+/// [`Listening`](super::Listening).
+pub struct ShardServer {
+    shards: Shards,
+    served: RwLock<FxHashMap<ServedId, Weak<ServedShards>>>,
+    next: AtomicU64,
+}
+
+/// The shards of a node at one snapshot, which its server answers for until this is dropped.
+///
+/// Nodes of one process share it: whoever asks keeps what it asks for. Between processes the node that
+/// holds the shards would keep it, for as long as a lease that the other one renews.
+pub struct ServedShards {
+    id: ServedId,
+    /// By shard; none of one that is lost, or another node's.
+    rows: Vec<Option<Arc<dyn GraphSource>>>,
+    server: Weak<ShardServer>,
+}
+
+impl ServedShards {
+    /// What the server knows it by.
+    #[must_use]
+    pub fn id(&self) -> ServedId {
+        self.id
+    }
+}
+
+impl Drop for ServedShards {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.upgrade() {
+            server.served.write().remove(&self.id);
+        }
+    }
+}
+
+impl ShardServer {
+    /// A server that holds nothing yet, of a graph that is cut into `shards`.
+    #[must_use]
+    pub fn new(shards: Shards) -> Arc<Self> {
+        Arc::new(Self {
+            shards,
+            served: RwLock::default(),
+            next: AtomicU64::new(1),
+        })
+    }
+
+    /// Answers from now on for these rows of one snapshot, by shard: calls of one that has none are
+    /// answered by [`Unavailable::Never`].
+    ///
+    /// # Panics
+    /// If there are not as many `rows` as shards.
+    #[must_use]
+    pub fn serve(self: &Arc<Self>, rows: Vec<Option<Arc<dyn GraphSource>>>) -> Arc<ServedShards> {
+        assert_eq!(rows.len(), self.shards.count(), "each shard has its rows");
+        let id = ServedId(self.next.fetch_add(1, Ordering::Relaxed));
+        let server = Arc::downgrade(self);
+        let served = Arc::new(ServedShards { id, rows, server });
+        match self.served.write().entry(id) {
+            Entry::Vacant(entry) => entry.insert(Arc::downgrade(&served)),
+            Entry::Occupied(_) => panic!("no name is given twice"),
+        };
+        served
+    }
+
+    /// Snapshots that somebody uses.
+    #[must_use]
+    pub fn snapshots(&self) -> usize {
+        self.served.read().len()
+    }
+
+    /// The answer to a request, both as bytes. Whatever the bytes are there is one: of what is no
+    /// request, that it is none.
+    #[must_use]
+    pub fn answer(&self, request: &[u8]) -> Vec<u8> {
+        // No request has this number.
+        let number = number_of_request(request).unwrap_or(RequestNumber(0));
+        let answer = match Request::decode(request) {
+            Ok(request) => self.answer_to(&request),
+            Err(_) => Answer::Refused(Refusal::Malformed),
+        };
+        answer.encode(number)
+    }
+
+    fn answer_to(&self, request: &Request<'_>) -> Answer {
+        let served = self.served.read().get(&request.served).cloned();
+        let Some(served) = served.and_then(|served| served.upgrade()) else {
+            return Answer::Refused(Refusal::NotServed);
+        };
+        let rows = match served.rows.get(request.shard.0 as usize) {
+            Some(Some(rows)) => rows,
+            Some(None) => return Answer::Unavailable(Unavailable::Never(request.shard)),
+            None => return Answer::Refused(Refusal::NotServed),
+        };
+        let asked = Asked {
+            rows: &**rows,
+            shards: self.shards,
+            shard: request.shard,
+        };
+        // Of a mapped file that lost bytes anything may be read, and make anything panic: that is the
+        // failure of this call, and not of those who ask for something else.
+        match catch_unwind(AssertUnwindSafe(|| asked.answer(&request.call))) {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(why)) => Answer::Unavailable(why),
+            Err(_) => Answer::Refused(Refusal::Broken),
+        }
+    }
+}
+
+/// The shard that is asked.
+struct Asked<'a> {
+    rows: &'a dyn GraphSource,
+    shards: Shards,
+    shard: ShardId,
+}
+
+impl Asked<'_> {
+    fn answer(&self, call: &Call<'_>) -> Result<Answer, Unavailable> {
+        match call {
+            Call::Members {
+                graph,
+                memberships,
+                precision,
+                within,
+                from_range,
+            } => {
+                let within = within.as_ref();
+                let graph = graph.as_ref();
+                let ids = self.rows.members(graph, memberships, *precision, within)?;
+                Ok(cut(ids, *from_range))
+            }
+            Call::Expand {
+                graph,
+                lists,
+                offset,
+                allowed,
+                budget,
+            } => {
+                let lists: Vec<Lists<'_>> = lists.iter().map(AskedList::as_ref).collect();
+                let allowed = allowed.as_ref();
+                self.expand(graph.as_ref(), &lists, (*offset, *budget), allowed)
+            }
+            Call::Places { graph, list } => {
+                let places = self.rows.places(graph.as_ref(), &list.as_ref())?;
+                Ok(Answer::Places(places))
+            }
+            Call::Contains { graph, list, to } => {
+                let mut rows = Vec::new();
+                (self.rows).contains(graph.as_ref(), &list.as_ref(), to, &mut rows)?;
+                Ok(Answer::Contained(rows))
+            }
+            Call::Degrees {
+                graph,
+                list,
+                allowed,
+            } => {
+                let mut degrees = Vec::with_capacity(list.keys.len());
+                let (graph, allowed) = (graph.as_ref(), allowed.as_ref());
+                (self.rows).degrees(graph, &list.as_ref(), allowed, &mut degrees)?;
+                Ok(Answer::Degrees(degrees))
+            }
+            Call::GraphsOf { list, to } => self.graphs_of(list, to),
+            Call::Matches {
+                pattern,
+                graph,
+                page,
+            } => {
+                let scan = self.scan(*pattern, Some(graph.as_ref()));
+                scan.page(*page).map(Answer::Page)
+            }
+            Call::Quads { pattern, page } => {
+                let scan = self.scan(*pattern, None);
+                scan.page(*page).map(Answer::Page)
+            }
+        }
+    }
+
+    fn scan<'s>(&'s self, pattern: Pattern, graph: Option<GraphRef<'s>>) -> Scan<'s> {
+        Scan {
+            rows: self.rows,
+            shards: self.shards,
+            shard: self.shard,
+            pattern,
+            graph,
+        }
+    }
+
+    fn expand(
+        &self,
+        graph: GraphRef<'_>,
+        lists: &[Lists<'_>],
+        (offset, budget): (usize, usize),
+        allowed: Option<&IdRanges>,
+    ) -> Result<Answer, Unavailable> {
+        let mut cursor = Cursor { key: 0, offset };
+        let (mut rows, mut ids) = (Vec::new(), Vec::new());
+        let outcome = self.rows.expand(
+            graph,
+            lists,
+            &mut cursor,
+            allowed,
+            budget.min(MOST_IDS),
+            &mut rows,
+            &mut ids,
+        );
+        // The cursor says how far it came: that is something to answer.
+        match outcome {
+            Err(why) if cursor == (Cursor { key: 0, offset }) => Err(why),
+            Err(Unavailable::Never(shard)) => Err(Unavailable::Never(shard)),
+            Ok(()) | Err(Unavailable::NotNow) => Ok(Answer::Expanded { rows, ids, cursor }),
+        }
+    }
+
+    /// The graphs of the first rows, until these are as many as an answer has.
+    fn graphs_of(&self, list: &AskedList<'_>, to: &[TermId]) -> Result<Answer, Unavailable> {
+        let (mut rows, mut graphs) = (Vec::new(), Vec::new());
+        let mut done = 0;
+        while done < to.len() && graphs.len() < MOST_IDS {
+            let part: Range<usize> = done..to.len().min(done + ROWS_OF_GRAPHS_AT_ONCE);
+            let (begin, first) = (rows.len(), done);
+            let list = list.part(part.clone());
+            match (self.rows).graphs_of(&list, &to[part.clone()], &mut rows, &mut graphs) {
+                Ok(()) => {}
+                Err(Unavailable::NotNow) if done > 0 => break,
+                Err(why) => return Err(why),
+            }
+            rows[begin..]
+                .iter_mut()
+                .for_each(|row| *row += first as u32);
+            done = part.end;
+        }
+        Ok(Answer::GraphsOf { rows, graphs, done })
+    }
+}
+
+/// As many ranges of a set, from one on, as an answer has.
+fn cut(ids: Option<IdRanges>, from_range: u64) -> Answer {
+    let Some(ids) = ids else {
+        return Answer::Members {
+            ids: None,
+            is_cut: false,
+        };
+    };
+    let ranges = ids.ranges();
+    let from = usize::try_from(from_range).map_or(ranges.len(), |from| from.min(ranges.len()));
+    let end = ranges.len().min(from + MOST_RANGES);
+    if (from, end) == (0, ranges.len()) {
+        let (ids, is_cut) = (Some(ids), false);
+        return Answer::Members { ids, is_cut };
+    }
+    let mut some = IdRanges::new();
+    for (first, end) in &ranges[from..end] {
+        some.push(TermId::from_raw(*first), TermId::from_raw(*end));
+    }
+    Answer::Members {
+        ids: Some(some),
+        is_cut: end < ranges.len(),
+    }
+}

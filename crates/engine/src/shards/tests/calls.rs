@@ -1,0 +1,247 @@
+//! Every call of a shard by messages, beside the shard itself.
+//!
+//! In which named graphs an edge is, the shard of its subject alone knows: others are not asked that.
+
+use jindou_cluster::{Link, ReadCounts, ShardServer};
+use jindou_fabric::local::LocalNetwork;
+use jindou_fabric::remote::Fabric;
+use jindou_partition::Shards;
+
+use super::*;
+
+/// A shard, and the same asked over a link.
+struct Beside {
+    shard: ShardId,
+    shards: Shards,
+    direct: Arc<dyn GraphSource>,
+    asked: Arc<dyn GraphSource>,
+}
+
+/// All shards of a seed's graph.
+fn beside(seed: u64) -> (Pair, Vec<Beside>) {
+    let pair = pair(seed);
+    let shards = Shards::new(1 << (1 + seed % 3)).unwrap();
+    let cut = pair.one.snapshot.cut(shards).unwrap();
+    let source = |snapshot| Arc::new(StoredGraph { snapshot }) as Arc<dyn GraphSource>;
+    let rows: Vec<_> = cut.shards.into_iter().map(source).collect();
+    let server = ShardServer::new(shards);
+    let served = server.serve(rows.iter().cloned().map(Some).collect());
+    let network = LocalNetwork::new(2);
+    let (here, there): (Arc<dyn Fabric>, Arc<dyn Fabric>) = (network.fabric(0), network.fabric(1));
+    let counts: Arc<ReadCounts> = Arc::default();
+    let link = Arc::new(Link::between(&here, &there, &server, &counts).unwrap());
+    let all = shards.all().zip(rows).map(|(shard, direct)| Beside {
+        shard,
+        shards,
+        asked: Arc::new(link.shard(shard, &served, Arc::clone(&pair.one) as _)),
+        direct,
+    });
+    let all = all.collect();
+    (pair, all)
+}
+
+/// What a call answers once it is ready: a busy machine may take longer than a call is waited for.
+fn ready<T>(call: impl Fn() -> Result<T, jindou_model::Unavailable>) -> T {
+    loop {
+        match call() {
+            Err(jindou_model::Unavailable::NotNow) => std::thread::yield_now(),
+            answer => return answer.unwrap(),
+        }
+    }
+}
+
+/// True of the calls that ask in which named graphs edges are.
+fn is_of_named_graphs(graph: GraphRef<'_>) -> bool {
+    matches!(
+        graph,
+        GraphRef::One(_) | GraphRef::Some(_) | GraphRef::Each(_)
+    )
+}
+
+/// What a list holds, read in pieces of so many ids.
+fn followed(
+    source: &dyn GraphSource,
+    graph: GraphRef<'_>,
+    lists: &[Lists<'_>],
+    allowed: Option<&IdRanges>,
+    budget: usize,
+) -> Vec<(u32, TermId)> {
+    let mut cursor = Cursor::default();
+    let (mut rows, mut out, mut found) = (Vec::new(), Vec::new(), Vec::new());
+    while cursor.key < lists[0].keys.len() {
+        rows.clear();
+        out.clear();
+        let (rows, out) = (&mut rows, &mut out);
+        match source.expand(graph, lists, &mut cursor, allowed, budget, rows, out) {
+            Ok(()) | Err(jindou_model::Unavailable::NotNow) => {}
+            Err(why) => panic!("{why}"),
+        }
+        found.extend(rows.iter().copied().zip(out.iter().copied()));
+    }
+    found.sort_unstable();
+    found
+}
+
+#[test]
+fn a_shard_follows_its_lists_alike_by_messages() {
+    for seed in seeds() {
+        let (pair, all) = beside(seed);
+        let (ids, to) = (pair.some_ids(), reversed(&pair.terms));
+        for (number, of_shard) in all.iter().enumerate() {
+            let (direct, asked) = (&*of_shard.direct, &*of_shard.asked);
+            for graph in pair.graph_refs_of_rows() {
+                for (place, list) in pair.lists().into_iter().enumerate() {
+                    if is_of_named_graphs(graph)
+                        && (list.predicate == PredicateId::TYPE || list.direction == Direction::In)
+                    {
+                        continue;
+                    }
+                    let note = format!("{}, shard {number}: {graph:?} {place}", pair.note);
+                    let budget = [1, 3, 50, 4000][(place + seed as usize) % 4];
+                    for allowed in [None, Some(&ids)] {
+                        let expected = followed(direct, graph, &[list], allowed, 1000);
+                        let found = followed(asked, graph, &[list], allowed, budget);
+                        assert_eq!(found, expected, "{note}");
+                        let degrees = |source: &dyn GraphSource| {
+                            ready(|| {
+                                let mut degrees = vec![7];
+                                source.degrees(graph, &list, allowed, &mut degrees)?;
+                                Ok(degrees)
+                            })
+                        };
+                        assert_eq!(degrees(asked), degrees(direct), "{note}");
+                    }
+                    let second = Lists { keys: &to, ..list };
+                    let both = [list, second];
+                    let expected = followed(direct, graph, &both, None, 1000);
+                    assert_eq!(followed(asked, graph, &both, None, budget), expected);
+                    let contained = |source: &dyn GraphSource| {
+                        ready(|| {
+                            let mut rows = vec![7];
+                            source.contains(graph, &list, &to, &mut rows)?;
+                            Ok(rows)
+                        })
+                    };
+                    assert_eq!(contained(asked), contained(direct), "{note}");
+                    let keys = &pair.terms[place % pair.terms.len()..][..1];
+                    let one = Lists { keys, ..list };
+                    let places = |source: &dyn GraphSource| ready(|| source.places(graph, &one));
+                    assert_eq!(places(asked), places(direct), "{note}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_shard_says_alike_by_messages_which_ids_and_graphs_there_are() {
+    for seed in seeds() {
+        let (pair, all) = beside(seed);
+        let within = pair.some_ids();
+        for of_shard in &all {
+            let (direct, asked) = (&*of_shard.direct, &*of_shard.asked);
+            for list in pair.lists() {
+                let has = Membership::Has(list.predicate, list.direction);
+                let class = Membership::Type(pair.terms[0]);
+                for graph in pair.graph_refs() {
+                    for traits in [&[has][..], &[class], &[has, class]] {
+                        for precision in [
+                            Precision::Exact,
+                            Precision::Filter,
+                            Precision::FilterOf(has),
+                        ] {
+                            let is_subjects = traits.len() == 1
+                                && list.direction == Direction::Out
+                                && list.predicate != PredicateId::TYPE
+                                && traits[0] == has
+                                && precision.is_exact();
+                            if is_of_named_graphs(graph) && !is_subjects {
+                                continue;
+                            }
+                            for within in [None, Some(&within)] {
+                                let members = |source: &dyn GraphSource| {
+                                    ready(|| source.members(graph, traits, precision, within))
+                                };
+                                let note = format!("{}: {graph:?} {traits:?}", pair.note);
+                                assert_eq!(members(asked), members(direct), "{note}");
+                            }
+                        }
+                    }
+                }
+                if list.predicate == PredicateId::TYPE || list.direction == Direction::In {
+                    continue;
+                }
+                let edges = followed(direct, GraphRef::Named, &[list], None, 1000);
+                let key = |(row, _): &(u32, TermId)| pair.terms[*row as usize];
+                let keys: Vec<TermId> = edges.iter().map(key).collect();
+                let to: Vec<TermId> = edges.iter().map(|(_, id)| *id).collect();
+                let list = Lists {
+                    keys: &keys,
+                    ..list
+                };
+                let graphs = |source: &dyn GraphSource| {
+                    ready(|| {
+                        let (mut rows, mut graphs) = (vec![7], vec![TermId::NONE]);
+                        source.graphs_of(&list, &to, &mut rows, &mut graphs)?;
+                        Ok((rows, graphs))
+                    })
+                };
+                assert_eq!(graphs(asked), graphs(direct), "{}", pair.note);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_shard_is_scanned_alike_by_messages() {
+    for seed in seeds() {
+        let (pair, all) = beside(seed);
+        for of_shard in &all {
+            let mut patterns = vec![pattern(None, None, None)];
+            let predicates = 0..pair.one.snapshot.predicate_count() as u32;
+            for (number, predicate) in predicates.map(PredicateId).enumerate() {
+                let (s, o) = (pair.terms[number], pair.terms[number + 3]);
+                let ends = [
+                    (None, None),
+                    (Some(s), None),
+                    (None, Some(o)),
+                    (Some(s), Some(o)),
+                ];
+                patterns.extend(ends.map(|(s, o)| pattern(s, Some(predicate), o)));
+                patterns.extend(ends.map(|(s, o)| pattern(s, None, o)));
+            }
+            for pattern in patterns {
+                let is_own = |subject| of_shard.shards.owner(subject) == of_shard.shard;
+                let is_type = pattern.predicate.is_none_or(|p| p == PredicateId::TYPE);
+                let is_by_subject =
+                    !is_type && pattern.subject.map_or(pattern.object.is_none(), is_own);
+                let graphs = pair.graph_refs().into_iter().map(Some).chain([None]);
+                for graph in graphs {
+                    if graph.is_none_or(is_of_named_graphs) && !is_by_subject {
+                        continue;
+                    }
+                    let scanned = |source: &dyn GraphSource| {
+                        ready(|| {
+                            let mut quads = Vec::new();
+                            let mut visit = |s, p, o, g| {
+                                quads.push((s, p, o, g));
+                                ControlFlow::Continue(())
+                            };
+                            let flow = match graph {
+                                Some(graph) => source.for_each_match(&pattern, graph, &mut visit),
+                                None => source.for_each_quad(&pattern, &mut visit),
+                            };
+                            assert!(flow?.is_continue());
+                            quads.sort_unstable();
+                            Ok(quads)
+                        })
+                    };
+                    let found = scanned(&*of_shard.asked);
+                    let note = format!("{}: {pattern:?} {graph:?}", pair.note);
+                    assert_eq!(found, scanned(&*of_shard.direct), "{note}");
+                    assert!(!is_by_subject || found.iter().all(|quad| is_own(quad.0)));
+                }
+            }
+        }
+    }
+}
