@@ -131,11 +131,7 @@ impl RemoteSegment {
         self.layout.push_list(bytes, out);
     }
 
-    fn domain(
-        &self,
-        fabric: &dyn Fabric,
-        counts: &ReadCounts,
-    ) -> Result<&Arrays, FabricError> {
+    fn domain(&self, fabric: &dyn Fabric, counts: &ReadCounts) -> Result<&Arrays, FabricError> {
         if let Some(domain) = self.domain.get() {
             return Ok(domain);
         }

@@ -18,6 +18,9 @@ use super::Part;
 use crate::EngineError;
 use crate::config::Config;
 
+/// The shards as one node sees them, by number; none of one that is lost.
+pub(super) type Rows = Vec<Option<Arc<dyn GraphSource>>>;
+
 /// Logical nodes, and how each reads and asks the others.
 pub(super) struct Nodes {
     logical: Arc<LogicalNodes>,
@@ -95,7 +98,7 @@ impl Nodes {
         &self,
         parts: &[Part],
         graph: &Arc<C>,
-    ) -> Result<Vec<Vec<Option<Arc<dyn GraphSource>>>>, EngineError> {
+    ) -> Result<Vec<Rows>, EngineError> {
         let served: Vec<Arc<ServedShards>> =
             self.numbers().map(|node| self.serve(node, parts)).collect();
         let seen_by = |here| {
