@@ -1,5 +1,6 @@
 //! Is registered memory read and written as it is said to be?
 
+use std::io::Write as _;
 use std::sync::atomic::Ordering;
 
 use jindou_fabric::remote::{Batch, MAX_SHARED_BYTES, MemoryKey};
@@ -30,6 +31,7 @@ pub(super) const CASES: &[Case] = &[
     ("regions_are_not_written", 2, read_only),
     ("what_is_no_longer_registered_is_not_reached", 2, stale),
     ("keys_are_not_used_again", 1, unique),
+    ("a_file_that_lost_bytes_is_an_error", 2, damaged),
 ];
 
 fn numbers(cluster: &Cluster) {
@@ -380,4 +382,21 @@ fn unique(cluster: &Cluster) {
     keys.sort();
     keys.dedup();
     assert_eq!(keys.len(), 20);
+}
+
+fn damaged(cluster: &Cluster) {
+    let (here, there) = (cluster.fabric(0), cluster.fabric(1));
+    let mut file = tempfile::tempfile().unwrap();
+    // The last byte tells that it is gone by not being zero.
+    let bytes = vec![7; 20_000];
+    file.write_all(&bytes).unwrap();
+    let region = Region::map_file(&file).unwrap();
+    let registration = there.register(&region).unwrap();
+    let memory = open(&*here, registration.key()).unwrap();
+    assert_eq!(read(&*here, &memory, 0, 20_000).unwrap(), bytes);
+    file.set_len(5000).unwrap();
+    let error = FabricError::Damaged(there.node());
+    for offset in [0, 12_000] {
+        assert_eq!(read(&*here, &memory, offset, 8000).unwrap_err(), error);
+    }
 }
