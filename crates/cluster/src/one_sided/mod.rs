@@ -448,6 +448,10 @@ impl Catalogue for OneSided {
 mod tests {
     use super::*;
 
+    fn one(list: Range<u64>) -> Vec<Range<u64>> {
+        std::iter::once(list).collect()
+    }
+
     fn at(key: usize, offset: usize) -> Cursor {
         Cursor { key, offset }
     }
@@ -460,14 +464,14 @@ mod tests {
         let (lists, next) = fitting(at(5, 0), bounds(), 9);
         assert_eq!((lists, next), (vec![10..13, 13..13], at(7, 0)));
         let (lists, next) = fitting(at(5, 0), bounds(), 2);
-        assert_eq!((lists, next), (vec![10..12], at(5, 2)));
+        assert_eq!((lists, next), (one(10..12), at(5, 2)));
         // Part of it was read before.
         let (lists, next) = fitting(at(5, 2), bounds(), 2);
         assert_eq!((lists, next), (vec![12..13, 13..13], at(7, 0)));
         let (lists, next) = fitting(at(7, 6), vec![13..20, 20..21], 1);
-        assert_eq!((lists, next), (vec![19..20], at(8, 0)));
+        assert_eq!((lists, next), (one(19..20), at(8, 0)));
         // Without room it goes on all the same.
         let (lists, next) = fitting(at(0, 0), bounds(), 0);
-        assert_eq!((lists, next), (vec![10..11], at(0, 1)));
+        assert_eq!((lists, next), (one(10..11), at(0, 1)));
     }
 }
